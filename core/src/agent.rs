@@ -1,0 +1,139 @@
+//! Agents: who they are, what they may do, and what their harness is doing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::TurnId;
+use crate::name::AgentName;
+use crate::time::WallTime;
+use crate::turn::Outcome;
+
+/// Longest status text, in characters.
+pub const STATUS_CHARS_MAX: usize = 200;
+
+/// Tool groups that an agent has when nothing else is said.
+pub const DEFAULT_TOOL_GROUPS: [&str; 4] = ["messaging", "inbox", "meta", "execution"];
+
+/// Every tool group there is.
+pub const TOOL_GROUPS: [&str; 5] = ["messaging", "inbox", "meta", "execution", "web_tools"];
+
+/// Who declared an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The configuration file.
+    File,
+    /// The operator, at run time.
+    Runtime,
+}
+
+/// What an agent's harness is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HarnessState {
+    /// None is attached.
+    Offline,
+    /// It prepares its first turn.
+    Starting,
+    /// It waits for mail.
+    Idle,
+    /// A turn runs.
+    Thinking,
+    /// The context is being compacted.
+    Compacting,
+    /// Parked until the rate limit ends.
+    RateLimited,
+    /// Parked until somebody logs claude in.
+    NeedsLogin,
+    /// Parked with backoff.
+    Unavailable,
+}
+
+/// Whether the host keeps an agent apart from its peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Isolation {
+    /// It shares a uid and the broker's mounts.
+    None,
+    /// Its harness runs in a mount namespace of its own.
+    MountNamespace,
+    /// Its uid is its own.
+    Uid,
+}
+
+/// What an agent may do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Tool groups that its bridge offers.
+    pub tool_groups: Vec<String>,
+    /// Names it may send to; empty: everyone. The parent is always allowed.
+    pub allowed_recipients: Vec<String>,
+    /// Further rights.
+    pub capabilities: Vec<String>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            tool_groups: DEFAULT_TOOL_GROUPS.map(str::to_owned).to_vec(),
+            allowed_recipients: Vec::new(),
+            capabilities: Vec::new(),
+        }
+    }
+}
+
+/// Why an agent starts no turns for now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Park {
+    /// The outcome that caused it.
+    pub cause: Outcome,
+    /// Until when; `None` where it waits for a login.
+    pub until: Option<WallTime>,
+    /// What went wrong.
+    pub error: String,
+}
+
+/// An agent and what is known of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// Its name.
+    pub name: AgentName,
+    /// What it is for.
+    pub role: String,
+    /// Its parent; `None` for a root.
+    pub parent: Option<AgentName>,
+    /// Who declared it.
+    pub source: Source,
+    /// What its harness is doing.
+    pub state: HarnessState,
+    /// Since when.
+    pub state_time: WallTime,
+    /// Whether a harness is attached.
+    pub running: bool,
+    /// Its own status; empty for none.
+    pub status_text: String,
+    /// When that was set.
+    pub status_time: Option<WallTime>,
+    /// The model it runs on.
+    pub model: String,
+    /// Size of its context, in tokens; 0 if unknown.
+    pub context_tokens: u64,
+    /// Size of its model's window, in tokens; 0 if unknown.
+    pub context_window_tokens: u64,
+    /// The hive's name; empty if none.
+    pub hive_name: String,
+    /// The swarm's name; empty if none.
+    pub swarm_name: String,
+    /// The version of its harness; empty if none attached yet.
+    pub revision: String,
+    /// What it may do.
+    pub policy: Policy,
+    /// Why it starts no turns.
+    pub park: Option<Park>,
+    /// Whether it was retired.
+    pub retired: bool,
+    /// Deliveries waiting in its inbox.
+    pub ready_count: u32,
+    /// Its dead letters.
+    pub dead_count: u32,
+    /// Whether the host keeps it apart; `None` before a harness was seen.
+    pub isolation: Option<Isolation>,
+    /// Its open turn.
+    pub open_turn: Option<TurnId>,
+}

@@ -1,0 +1,329 @@
+//! Deliveries: one message on its way to one recipient.
+//!
+//! ```text
+//!            lease                       ack
+//!   READY ───────────────► LEASED ─────────────────► ACKED
+//!    ▲  ▲                    │ │
+//!    │  └──── given back ────┘ ├── attempts used up ──► DEAD ── redrive ──► READY
+//!    │                         └── turn cancelled ────► HELD ── release ──► READY
+//!    └── superseded ──► SUPERSEDED;  READY, HELD, DEAD ── operator ──► ACKED | DROPPED
+//! ```
+//!
+//! Invariant: every change of a delivery's state is one of the functions here, and `failures` counts only what may be the message's fault.
+
+use crate::limits::Limits;
+use crate::message::Message;
+use crate::time::{BootTime, Now, WallTime};
+
+/// Where a delivery stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Waiting in the inbox.
+    Ready,
+    /// Claimed.
+    Leased,
+    /// Taken out of the queue by an operator's cancel.
+    Held,
+    /// A dead letter.
+    Dead,
+    /// Done.
+    Acked,
+    /// Dropped by the operator.
+    Dropped,
+    /// A newer message took its place.
+    Superseded,
+}
+
+impl State {
+    /// Whether nothing can happen to it any more.
+    #[must_use]
+    pub fn is_settled(self) -> bool {
+        matches!(self, Self::Acked | Self::Dropped | Self::Superseded)
+    }
+}
+
+/// In which order an inbox is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lane {
+    /// Notices of the broker: first.
+    System,
+    /// Everything else.
+    Normal,
+}
+
+/// Which lane is served next, when both have mail: system first, with one normal delivery after `SYSTEM_RUN_MAX` system ones in a row.
+#[must_use]
+pub fn next_lane(system_run: u32) -> Lane {
+    if system_run >= crate::limits::SYSTEM_RUN_MAX { Lane::Normal } else { Lane::System }
+}
+
+/// The length of the run of system deliveries after one of this lane was served.
+#[must_use]
+pub fn system_run_after(system_run: u32, served: Lane) -> u32 {
+    match served {
+        Lane::System => system_run.saturating_add(1),
+        Lane::Normal => 0,
+    }
+}
+
+/// Why a delivery came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RedeliveryCause {
+    /// The turn failed.
+    TurnFailed,
+    /// The harness vanished in mid-turn.
+    HarnessVanished,
+    /// The model's rate limit was hit.
+    RateLimited,
+    /// No valid login.
+    AuthFailed,
+    /// The model's API, or claude, was not available.
+    Unavailable,
+    /// The harness was shut down, taken over, or its host rebooted.
+    Drained,
+    /// The operator released it after a cancel.
+    Released,
+    /// The operator redrove it.
+    Redriven,
+    /// The tool result that carried it never reached the model.
+    NotReceived,
+    /// A consumer gave it back.
+    Nacked,
+    /// A consumer's lease ran out.
+    LeaseExpired,
+}
+
+/// What the end of a lease does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// Done.
+    Ack,
+    /// Back to the inbox, no attempt used.
+    GiveBack(RedeliveryCause),
+    /// Back to the inbox with backoff, one attempt used; dead when none is left.
+    Fail(RedeliveryCause),
+    /// Dead at once.
+    FailForGood(RedeliveryCause),
+    /// Out of the queue until the operator decides.
+    Hold,
+}
+
+/// The part of a delivery that changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Where it stands.
+    pub state: State,
+    /// Failed attempts.
+    pub failures: u32,
+    /// Why it came back last.
+    pub cause: Option<RedeliveryCause>,
+    /// Not served before this time.
+    pub not_before: Option<BootTime>,
+}
+
+impl Progress {
+    /// A delivery that was just accepted.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { state: State::Ready, failures: 0, cause: None, not_before: None }
+    }
+
+    /// The number of the current or next attempt, from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.failures.saturating_add(1)
+    }
+
+    /// Whether it is served alone, so that it does not burn the attempts of its neighbours.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.attempt() >= crate::limits::ALONE_FROM_ATTEMPT
+    }
+
+    /// Whether it may be leased now.
+    #[must_use]
+    pub fn is_due(&self, now: Now) -> bool {
+        self.state == State::Ready && self.not_before.is_none_or(|due| due <= now.boot)
+    }
+
+    /// Claims it. Only a due delivery can be claimed.
+    #[must_use]
+    pub fn lease(self, now: Now) -> Option<Self> {
+        self.is_due(now).then_some(Self { state: State::Leased, not_before: None, ..self })
+    }
+
+    /// Ends a claim. Only a leased delivery has one.
+    #[must_use]
+    pub fn settle(self, settlement: Settlement, now: Now, limits: &Limits) -> Option<Self> {
+        if self.state != State::Leased {
+            return None;
+        }
+        Some(match settlement {
+            Settlement::Ack => Self { state: State::Acked, ..self },
+            Settlement::Hold => Self { state: State::Held, ..self },
+            Settlement::GiveBack(cause) => Self { state: State::Ready, cause: Some(cause), ..self },
+            Settlement::FailForGood(cause) => {
+                Self { state: State::Dead, failures: self.failures.saturating_add(1), cause: Some(cause), not_before: None }
+            }
+            Settlement::Fail(cause) => {
+                let failures = self.failures.saturating_add(1);
+                let dead = failures >= limits.attempts_max;
+                Self {
+                    state: if dead { State::Dead } else { State::Ready },
+                    failures,
+                    cause: Some(cause),
+                    not_before: (!dead).then(|| now.boot.after(limits.retry_backoff(failures))),
+                }
+            }
+        })
+    }
+
+    /// What the operator does to it without holding a claim; `None` where its state does not allow it.
+    #[must_use]
+    pub fn decide(self, decision: Decision) -> Option<Self> {
+        use State::{Acked, Dead, Dropped, Held, Leased, Ready, Superseded};
+        match (decision, self.state) {
+            // An operator's settlement ends a lease too: its holder then finds it lost.
+            (Decision::Ack, Ready | Leased | Held | Dead) => Some(Self { state: Acked, not_before: None, ..self }),
+            (Decision::Drop, Ready | Leased | Held | Dead) => Some(Self { state: Dropped, not_before: None, ..self }),
+            (Decision::Supersede, Ready) => Some(Self { state: Superseded, not_before: None, ..self }),
+            (Decision::Release, Held) => {
+                Some(Self { state: Ready, cause: Some(RedeliveryCause::Released), not_before: None, ..self })
+            }
+            (Decision::Redrive, Dead) => {
+                Some(Self { state: Ready, failures: 0, cause: Some(RedeliveryCause::Redriven), not_before: None })
+            }
+            (Decision::Ack | Decision::Drop, Acked | Dropped | Superseded)
+            | (Decision::Supersede, Leased | Held | Dead | Acked | Dropped | Superseded)
+            | (Decision::Release, Ready | Leased | Dead | Acked | Dropped | Superseded)
+            | (Decision::Redrive, Ready | Leased | Held | Acked | Dropped | Superseded) => None,
+        }
+    }
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A change that needs no claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// Done, says the operator.
+    Ack,
+    /// Dropped by the operator.
+    Drop,
+    /// Released by the operator.
+    Release,
+    /// Sent round again by the operator.
+    Redrive,
+    /// Replaced by a newer message with its coalescing key.
+    Supersede,
+}
+
+/// A delivery as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The message.
+    pub message: Message,
+    /// The recipient; `operator` for the operator's inbox.
+    pub agent: String,
+    /// Its lane.
+    pub lane: Lane,
+    /// Where it stands.
+    pub state: State,
+    /// The number of the current or next attempt, from 1.
+    pub attempt: u32,
+    /// Why it came back last.
+    pub cause: Option<RedeliveryCause>,
+    /// What the last failed run said.
+    pub last_error: String,
+    /// The end of the last failed run's output.
+    pub output_tail: String,
+    /// The turn that holds it, or held it last.
+    pub turn_id: Option<crate::id::TurnId>,
+    /// Not served before this time.
+    pub not_before: Option<WallTime>,
+    /// When its state last changed.
+    pub state_time: WallTime,
+    /// Which operator settled it; empty where none did.
+    pub settled_by: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::turn::Outcome;
+
+    fn at(boot: i64) -> Now {
+        Now { wall: WallTime(1_000_000 + boot), boot: BootTime(boot) }
+    }
+
+    fn leased(failures: u32) -> Progress {
+        Progress { state: State::Leased, failures, cause: None, not_before: None }
+    }
+
+    #[test]
+    fn only_faults_use_attempts() {
+        let limits = Limits::default();
+        for outcome in [Outcome::RateLimited, Outcome::AuthFailed, Outcome::Unavailable, Outcome::Drained, Outcome::Fenced] {
+            for _ in 0..100 {
+                let after = leased(4).settle(outcome.settlement(true), at(0), &limits).expect("leased");
+                assert_eq!((after.state, after.failures, after.not_before), (State::Ready, 4, None), "{outcome:?}");
+            }
+        }
+        for outcome in [Outcome::Failed, Outcome::Vanished] {
+            let after = leased(0).settle(outcome.settlement(true), at(0), &limits).expect("leased");
+            assert_eq!((after.state, after.failures, after.not_before), (State::Ready, 1, Some(BootTime(5_000))));
+        }
+    }
+
+    #[test]
+    fn the_fifth_failure_is_the_last() {
+        let limits = Limits::default();
+        let fourth = leased(3).settle(Settlement::Fail(RedeliveryCause::TurnFailed), at(0), &limits).expect("leased");
+        assert_eq!((fourth.state, fourth.attempt()), (State::Ready, 5));
+        let fifth = leased(4).settle(Settlement::Fail(RedeliveryCause::TurnFailed), at(0), &limits).expect("leased");
+        assert_eq!((fifth.state, fifth.failures, fifth.not_before), (State::Dead, 5, None));
+    }
+
+    #[test]
+    fn a_delivery_in_backoff_is_not_leased() {
+        let waiting = Progress { not_before: Some(BootTime(10)), ..Progress::new() };
+        assert_eq!(waiting.lease(at(9)), None);
+        assert_eq!(waiting.lease(at(10)).map(|leased| leased.state), Some(State::Leased));
+    }
+
+    #[test]
+    fn an_unseen_result_goes_back_without_an_attempt() {
+        assert_eq!(Outcome::Ok.settlement(true), Settlement::Ack);
+        assert_eq!(Outcome::Ok.settlement(false), Settlement::GiveBack(RedeliveryCause::NotReceived));
+    }
+
+    #[test]
+    fn settled_is_final() {
+        for state in [State::Acked, State::Dropped, State::Superseded] {
+            let settled = Progress { state, ..Progress::new() };
+            for decision in [Decision::Ack, Decision::Drop, Decision::Release, Decision::Redrive, Decision::Supersede] {
+                assert_eq!(settled.decide(decision), None, "{state:?} {decision:?}");
+            }
+            assert_eq!(settled.lease(at(0)), None);
+            assert_eq!(settled.settle(Settlement::Ack, at(0), &Limits::default()), None);
+        }
+    }
+
+    #[test]
+    fn one_normal_delivery_after_eight_system_ones() {
+        let mut run = 0;
+        let mut served = Vec::new();
+        for _ in 0..18 {
+            let lane = next_lane(run);
+            served.push(lane);
+            run = system_run_after(run, lane);
+        }
+        assert_eq!(served.iter().filter(|lane| **lane == Lane::Normal).count(), 2);
+        assert_eq!(served[8], Lane::Normal);
+        assert_eq!(served[17], Lane::Normal);
+    }
+}

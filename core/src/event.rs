@@ -1,0 +1,72 @@
+//! Events: committed facts, numbered by commit.
+
+use crate::id::{MessageId, TurnId};
+use crate::time::WallTime;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A message was accepted.
+    MessageAccepted,
+    /// A delivery was leased.
+    DeliveryLeased,
+    /// A delivery was acked.
+    DeliveryAcked,
+    /// A delivery was given back.
+    DeliveryReturned,
+    /// A delivery became a dead letter.
+    DeliveryDead,
+    /// A delivery was held.
+    DeliveryHeld,
+    /// A held delivery was released.
+    DeliveryReleased,
+    /// A dead letter was redriven.
+    DeliveryRedriven,
+    /// A delivery was dropped.
+    DeliveryDropped,
+    /// A newer message took a delivery's place.
+    DeliverySuperseded,
+    /// A turn began.
+    TurnBegun,
+    /// A turn ended.
+    TurnEnded,
+    /// A harness attached with a new session epoch.
+    HarnessAttached,
+    /// A harness was fenced or stayed away too long.
+    HarnessLost,
+    /// An agent was created.
+    AgentCreated,
+    /// An agent was changed.
+    AgentChanged,
+    /// An agent was retired.
+    AgentRetired,
+    /// An agent's status text changed.
+    StatusChanged,
+    /// An agent was parked.
+    AgentParked,
+    /// The operator gave a harness a command.
+    CommandGiven,
+    /// A harness closed a command.
+    CommandClosed,
+    /// A call was refused by policy.
+    Refused,
+}
+
+/// A committed fact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its place in the log.
+    pub sequence: u64,
+    /// What happened.
+    pub kind: Kind,
+    /// When.
+    pub time: WallTime,
+    /// The agent it concerns; empty for none.
+    pub agent: String,
+    /// The message it concerns.
+    pub message_id: Option<MessageId>,
+    /// The turn it concerns.
+    pub turn_id: Option<TurnId>,
+    /// More, for a person.
+    pub detail: String,
+}

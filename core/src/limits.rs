@@ -1,0 +1,138 @@
+//! Every bound of Hive, with its unit in its name. `hive.toml` may set those of [`Limits`] by name under `[broker.limits]`.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// Longest request id, in characters.
+pub const REQUEST_ID_CHARS_MAX: usize = 128;
+/// Longest coalescing key, in characters.
+pub const COALESCING_KEY_CHARS_MAX: usize = 128;
+/// Shortest process token, in characters.
+pub const PROCESS_TOKEN_CHARS_MIN: usize = 16;
+/// Longest token of any kind, in characters.
+pub const TOKEN_CHARS_MAX: usize = 128;
+/// Most deliveries that one receive leases.
+pub const RECEIVE_DELIVERIES_MAX: u32 = 32;
+/// Longest wait of one receive.
+pub const RECEIVE_WAIT_MAX: Duration = Duration::from_secs(180);
+/// A consumer's lease, where it asks for no other.
+pub const LEASE_DEFAULT: Duration = Duration::from_secs(60);
+/// Longest lease of a consumer.
+pub const LEASE_MAX: Duration = Duration::from_secs(3600);
+/// Most rows of one page.
+pub const PAGE_ROWS_MAX: u32 = 500;
+/// Rows of a page, where the caller asks for no other number.
+pub const PAGE_ROWS_DEFAULT: u32 = 50;
+/// Most bytes of one page of a list, so that a reply stays well under the 4 MiB of a gRPC message.
+pub const PAGE_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// Longest error text kept with a turn or delivery, in bytes.
+pub const ERROR_BYTES_MAX: usize = 4 * 1024;
+/// Longest output tail kept with a turn or delivery, in bytes.
+pub const OUTPUT_TAIL_BYTES_MAX: usize = 8 * 1024;
+/// Longest line kept of a live turn, in bytes.
+pub const TURN_EVENT_LINE_BYTES_MAX: usize = 64 * 1024;
+/// Longest role, in characters.
+pub const ROLE_CHARS_MAX: usize = 1000;
+/// Longest model name, in characters.
+pub const MODEL_CHARS_MAX: usize = 200;
+/// From this attempt on a delivery is served alone.
+pub const ALONE_FROM_ATTEMPT: u32 = 3;
+/// After this many system deliveries in a row one normal delivery is served.
+pub const SYSTEM_RUN_MAX: u32 = 8;
+/// Longest path of a unix socket on Linux, in bytes.
+pub const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// The bounds that a host may set.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Longest body, in bytes.
+    pub body_bytes_max: u32,
+    /// Most unsettled deliveries in one inbox.
+    pub inbox_depth_max: u32,
+    /// Most bytes of unsettled bodies that one origin may have stored.
+    pub sender_stored_bytes_max: u64,
+    /// Messages that one origin may send per minute, in bursts of as many.
+    pub sends_per_minute_max: u32,
+    /// Attempts before a delivery becomes a dead letter.
+    pub attempts_max: u32,
+    /// How long a harness may stay away before its turn is given back, in milliseconds.
+    pub harness_grace_ms: u64,
+    /// Backoff of a delivery after its first failed attempt, in milliseconds; doubles with each further one.
+    pub retry_backoff_base_ms: u64,
+    /// Longest backoff of a delivery, in milliseconds.
+    pub retry_backoff_max_ms: u64,
+    /// Park of an agent after its first unavailable turn, in milliseconds; doubles with each further one.
+    pub park_backoff_base_ms: u64,
+    /// Longest such park, in milliseconds.
+    pub park_backoff_max_ms: u64,
+    /// Park of a rate-limited agent, where the model did not say when the limit ends, in milliseconds.
+    pub rate_limit_park_ms: u64,
+    /// How long request ids are remembered, in hours.
+    pub request_id_hours: u32,
+    /// How long lines of live turns are kept, in hours.
+    pub turn_events_hours: u32,
+    /// Most bytes of live turn lines kept, over all agents.
+    pub turn_events_bytes_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 32 * 1024,
+            inbox_depth_max: 10_000,
+            sender_stored_bytes_max: 64 * 1024 * 1024,
+            sends_per_minute_max: 600,
+            attempts_max: 5,
+            harness_grace_ms: 60_000,
+            retry_backoff_base_ms: 5_000,
+            retry_backoff_max_ms: 300_000,
+            park_backoff_base_ms: 10_000,
+            park_backoff_max_ms: 600_000,
+            rate_limit_park_ms: 300_000,
+            request_id_hours: 24 * 7,
+            turn_events_hours: 24 * 7,
+            turn_events_bytes_max: 256 * 1024 * 1024,
+        }
+    }
+}
+
+impl Limits {
+    /// How long a harness may stay away.
+    #[must_use]
+    pub fn harness_grace(&self) -> Duration {
+        Duration::from_millis(self.harness_grace_ms)
+    }
+
+    /// How long a delivery waits after `failures` failed attempts.
+    #[must_use]
+    pub fn retry_backoff(&self, failures: u32) -> Duration {
+        doubling(self.retry_backoff_base_ms, self.retry_backoff_max_ms, failures)
+    }
+
+    /// How long an agent is parked after `failures` turns in a row that could not run.
+    #[must_use]
+    pub fn park_backoff(&self, failures: u32) -> Duration {
+        doubling(self.park_backoff_base_ms, self.park_backoff_max_ms, failures)
+    }
+}
+
+/// `base` for the first failure, twice as much for each further one, never above `max`.
+fn doubling(base_ms: u64, max_ms: u64, failures: u32) -> Duration {
+    let exponent = failures.saturating_sub(1).min(40);
+    Duration::from_millis(base_ms.saturating_mul(1 << exponent).min(max_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backoff_doubles_up_to_its_bound() {
+        let limits = Limits::default();
+        let seconds: Vec<u64> = (1..=8).map(|failures| limits.retry_backoff(failures).as_secs()).collect();
+        assert_eq!(seconds, [5, 10, 20, 40, 80, 160, 300, 300]);
+        assert_eq!(limits.retry_backoff(u32::MAX).as_secs(), 300);
+    }
+}

@@ -1,0 +1,153 @@
+//! Names: of agents, and of the labels under which co-processes wake them.
+//!
+//! Invariant: no label can be mistaken for an agent, the operator or the broker.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest name or label, in characters.
+pub const NAME_CHARS_MAX: usize = 63;
+
+/// Words that name no agent and no label, because they mean something else already.
+pub const RESERVED: [&str; 8] = ["operator", "system", "reminder", "self", "external", "parent", "everyone", "hive"];
+
+/// Why a text is no name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidName {
+    /// It is empty.
+    #[error("a name is empty")]
+    Empty,
+    /// It is too long.
+    #[error("`{0}` is longer than {NAME_CHARS_MAX} characters")]
+    TooLong(String),
+    /// It has a character that names do not have.
+    #[error("`{0}` is no name: use lower-case letters, digits, `-` and `_`, and begin with a letter")]
+    BadCharacter(String),
+    /// It means something else.
+    #[error("`{0}` is a reserved word")]
+    Reserved(String),
+}
+
+fn check(text: &str, extra: &[char]) -> Result<(), InvalidName> {
+    if text.is_empty() {
+        return Err(InvalidName::Empty);
+    }
+    if text.len() > NAME_CHARS_MAX {
+        return Err(InvalidName::TooLong(text.chars().take(NAME_CHARS_MAX).collect()));
+    }
+    let begins_well = text.starts_with(|c: char| c.is_ascii_lowercase());
+    let goes_on_well =
+        text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_' || extra.contains(&c));
+    if !begins_well || !goes_on_well {
+        return Err(InvalidName::BadCharacter(text.to_owned()));
+    }
+    if RESERVED.contains(&text) {
+        return Err(InvalidName::Reserved(text.to_owned()));
+    }
+    Ok(())
+}
+
+/// The name of an agent: lower-case letters, digits, `-` and `_`, beginning with a letter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AgentName(String);
+
+impl AgentName {
+    /// Parses a name.
+    pub fn parse(text: &str) -> Result<Self, InvalidName> {
+        check(text, &[])?;
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for AgentName {
+    type Error = InvalidName;
+    fn try_from(text: String) -> Result<Self, InvalidName> {
+        Self::parse(&text)
+    }
+}
+
+impl From<AgentName> for String {
+    fn from(name: AgentName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for AgentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The label of a wake: as an agent's name, and dots. That no agent has it is checked where agents are known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Label(String);
+
+impl Label {
+    /// Parses a label.
+    pub fn parse(text: &str) -> Result<Self, InvalidName> {
+        check(text, &['.'])?;
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The label as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The candidates nearest to `wanted`, best first, at most three; none that is nothing like it.
+pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut scored: Vec<(f64, &str)> = candidates
+        .into_iter()
+        .map(|candidate| (strsim::jaro_winkler(wanted, candidate), candidate))
+        .filter(|(score, _)| *score > 0.7)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    scored.into_iter().take(3).map(|(_, candidate)| candidate).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain_words() {
+        for good in ["bob", "b", "agent-1", "a_b"] {
+            assert!(AgentName::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "Bob", "1a", "-a", "a b", "a/b", "..", "a.b", "operator", "self", "ä", "a\n"] {
+            assert!(AgentName::parse(bad).is_err(), "{bad:?}");
+        }
+        assert!(AgentName::parse(&"a".repeat(63)).is_ok());
+        assert!(AgentName::parse(&"a".repeat(64)).is_err());
+    }
+
+    #[test]
+    fn labels_may_have_dots_but_no_reserved_word() {
+        assert!(Label::parse("matrix.room").is_ok());
+        for bad in ["operator", "system", "reminder", "self", "external", "external:x", "Operator", "a b"] {
+            assert!(Label::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn nearest_names_are_offered_best_first() {
+        assert_eq!(nearest("bbo", ["alice", "bob", "bobby"]), ["bob", "bobby"]);
+        assert!(nearest("zzz", ["alice", "bob"]).is_empty());
+    }
+}

@@ -1,0 +1,29 @@
+//! The contract of Hive on the wire: package `hive.v1`, conversions to and from `hive-core`, connecting, and errors.
+//!
+//! Invariant: everything that crosses a socket is defined in `proto/hive/v1`; the Rust in `gen/` is generated and proven fresh by a test.
+
+pub mod connect;
+pub mod convert;
+pub mod status;
+
+/// The generated package.
+#[allow(clippy::all, clippy::pedantic, missing_debug_implementations, unreachable_pub, unused_qualifications)]
+#[rustfmt::skip]
+pub mod v1 {
+    include!("gen/hive.v1.rs");
+}
+
+/// Descriptors of the package and what it imports, for reflection.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("gen/hive.v1.bin");
+
+/// The metadata key under which a bridge shows to which claude process it belongs.
+pub const PROCESS_TOKEN_KEY: &str = "hive-process-token";
+
+/// The domain of every `google.rpc.ErrorInfo` of Hive.
+pub const ERROR_DOMAIN: &str = "hive";
+
+/// The environment variable that names the socket for every client.
+pub const SOCKET_ENV: &str = "HIVE_SOCKET";
+
+/// Where an agent's socket is inside a container.
+pub const DEFAULT_AGENT_SOCKET: &str = "/run/hive/hive.sock";

@@ -1,0 +1,87 @@
+//! Errors on the wire: a `tonic::Status` with a stable reason, made and read in one place.
+//!
+//! Invariant: the mapping from reason to gRPC code is total and lives here alone.
+
+use std::time::Duration;
+
+use hive_core::reason::Reason;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
+
+use crate::ERROR_DOMAIN;
+
+/// The gRPC code that goes with a reason.
+#[must_use]
+pub fn code(reason: Reason) -> Code {
+    match reason {
+        Reason::FieldInvalid => Code::InvalidArgument,
+        Reason::AgentNotFound
+        | Reason::AgentRetired
+        | Reason::MessageNotFound
+        | Reason::DeliveryNotFound
+        | Reason::TurnNotFound
+        | Reason::CommandNotFound => Code::NotFound,
+        Reason::RequestIdReused | Reason::AgentExists => Code::AlreadyExists,
+        Reason::RecipientNotAllowed
+        | Reason::NotYours
+        | Reason::NotAnAgent
+        | Reason::CapabilityMissing
+        | Reason::PeerNotTrusted => Code::PermissionDenied,
+        Reason::LeaseLost
+        | Reason::TurnEnded
+        | Reason::TurnOpen
+        | Reason::AlreadyAttached
+        | Reason::AgentParked
+        | Reason::WrongState
+        | Reason::TopologyCycle
+        | Reason::StatusTooLong => Code::FailedPrecondition,
+        Reason::InboxFull | Reason::BodyTooLarge | Reason::RateLimited | Reason::StorageFull => Code::ResourceExhausted,
+        Reason::Draining | Reason::StorageUnavailable => Code::Unavailable,
+        Reason::Internal => Code::Internal,
+    }
+}
+
+/// A refusal: reason, sentence and, where waiting helps, how long.
+#[must_use]
+pub fn refusal(reason: Reason, sentence: impl Into<String>, retry_after: Option<Duration>) -> Status {
+    let mut details = ErrorDetails::new();
+    details.set_error_info(reason.as_str(), ERROR_DOMAIN, std::collections::HashMap::new());
+    if let Some(delay) = retry_after {
+        details.set_retry_info(Some(delay));
+    }
+    Status::with_error_details(code(reason), sentence, details)
+}
+
+/// A refusal of one field of a request.
+#[must_use]
+pub fn bad_field(path: &str, sentence: impl Into<String>) -> Status {
+    let sentence = sentence.into();
+    let mut details = ErrorDetails::new();
+    details.set_error_info(Reason::FieldInvalid.as_str(), ERROR_DOMAIN, std::collections::HashMap::new());
+    details.add_bad_request_violation(path, sentence.as_str());
+    Status::with_error_details(code(Reason::FieldInvalid), format!("{path}: {sentence}"), details)
+}
+
+/// The reason in a status, if it carries one of ours.
+#[must_use]
+pub fn reason(status: &Status) -> Option<Reason> {
+    let info = status.get_details_error_info()?;
+    if info.domain == ERROR_DOMAIN { Reason::parse(&info.reason) } else { None }
+}
+
+/// How long to wait before trying again, if the status says so.
+#[must_use]
+pub fn retry_after(status: &Status) -> Option<Duration> {
+    status.get_details_retry_info()?.retry_delay
+}
+
+/// Whether the same request may succeed later without a change: the broker is away, draining or cannot write.
+#[must_use]
+pub fn is_transient(status: &Status) -> bool {
+    match reason(status) {
+        Some(Reason::Draining | Reason::StorageUnavailable) => true,
+        Some(_) => false,
+        // Without a reason it came from the transport, not from the broker.
+        None => matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded),
+    }
+}

@@ -1,0 +1,56 @@
+//! The generated code in `proto/src/gen` is what the committed `.proto` files give.
+//!
+//! `HIVE_REGENERATE=1 cargo test -p hive-tests --test generated` (or `make gen`) writes it anew.
+
+use std::path::{Path, PathBuf};
+
+use prost::Message as _;
+
+const GENERATED: [&str; 2] = ["hive.v1.rs", "hive.v1.bin"];
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the workspace").to_path_buf()
+}
+
+fn generate(out: &Path) {
+    let proto = workspace().join("proto");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(proto.join("hive/v1"))
+        .expect("proto/hive/v1 is readable")
+        .map(|entry| entry.expect("a directory entry").path())
+        .filter(|path| path.extension().is_some_and(|ext| ext == "proto"))
+        .collect();
+    files.sort();
+    let mut compiler = protox::Compiler::new([&proto]).expect("proto/ is an include path");
+    compiler.include_source_info(true).include_imports(true);
+    compiler.open_files(&files).expect("the .proto files compile");
+    let mut set = compiler.file_descriptor_set();
+
+    tonic_prost_build::configure()
+        .emit_rerun_if_changed(false)
+        .build_transport(false)
+        .out_dir(out)
+        .compile_fds(set.clone())
+        .expect("code is generated");
+
+    // What reflection serves needs no comments; they are three quarters of the bytes.
+    for file in &mut set.file {
+        file.source_code_info = None;
+    }
+    std::fs::write(out.join("hive.v1.bin"), set.encode_to_vec()).expect("the descriptor set is written");
+}
+
+#[test]
+fn generated_code_is_fresh() {
+    let committed = workspace().join("proto/src/gen");
+    if std::env::var_os("HIVE_REGENERATE").is_some() {
+        generate(&committed);
+        return;
+    }
+    let fresh = tempfile::tempdir().expect("a temporary directory");
+    generate(fresh.path());
+    for name in GENERATED {
+        let want = std::fs::read(fresh.path().join(name)).expect("a generated file");
+        let have = std::fs::read(committed.join(name)).expect("a committed file");
+        assert!(want == have, "proto/src/gen/{name} is stale: run `make gen` and commit the result");
+    }
+}
