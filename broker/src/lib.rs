@@ -1,1 +1,15 @@
+//! `hived`, the broker of a hive: it owns every inbox and topology lookup, keeps them in SQLite, and serves them as typed gRPC on one unix
+//! socket per agent and one for the operator.
+//!
+//! `rpc` decodes and encodes, `engine` decides, `store` keeps, `task` does what is due; only `app` knows them all. The library exists for
+//! the binary and for tests; it is no public interface.
 
+pub mod app;
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod engine;
+pub mod rpc;
+pub mod store;
+pub mod task;
+pub mod wake;

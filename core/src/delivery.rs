@@ -16,7 +16,7 @@ use crate::message::Message;
 use crate::time::{BootTime, Now, WallTime};
 
 /// Where a delivery stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum State {
     /// Waiting in the inbox.
     Ready,

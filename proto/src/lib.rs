@@ -7,7 +7,7 @@ pub mod convert;
 pub mod status;
 
 /// The generated package.
-#[allow(clippy::all, clippy::pedantic, missing_debug_implementations, unreachable_pub, unused_qualifications)]
+#[allow(clippy::all, clippy::pedantic, clippy::clone_on_ref_ptr, clippy::wildcard_enum_match_arm, missing_debug_implementations, unreachable_pub, unused_qualifications)]
 #[rustfmt::skip]
 pub mod v1 {
     include!("gen/hive.v1.rs");

@@ -1,1 +1,54 @@
-//! hive.toml
+//! `hive.toml`: one file that describes a hive, read into validated values.
+//!
+//! What it is not: it opens no file, creates nothing and knows no default directory; it turns text into a [`Config`] or into findings, each
+//! with its line, its column and, for a misspelt word, the nearest known one. The daemon and `hivectl config check` read with this same code.
+//!
+//! Invariant: nothing in the file is ignored. An unknown key is a finding. A key whose feature this version does not have is a finding too
+//! (`not supported yet by this version`), because a setting that is accepted and does nothing is worse than a refusal. Those keys are, for now:
+//! `notify` in `[operator]`, `process = "resident"` in `[claude]`, and in `[agents.NAME]` `extra_mcp_servers`, `auto_compact`,
+//! `available_models`, `plugins`, `marketplaces`, `plugins_auto_update` and `cargo_short_messages`.
+//!
+//! ```text
+//! [hive]        name, domain, swarm
+//! [broker]      state_dir, runtime_dir, socket_group, retention_days, limits.<any field of limits::Limits>
+//! [operator]    pronouns
+//! [claude]      command, env, process, max_retries, mcp_server_name
+//! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, state_dir, home_dir, env, context_window_tokens
+//! ```
+
+mod check;
+mod error;
+mod limits;
+mod section;
+mod sections;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use toml::de::DeTable;
+
+pub use self::error::{ConfigError, Finding};
+pub use self::values::{AgentConfig, Broker, Claude, Config, Hive, Operator};
+
+use self::error::Findings;
+
+/// Reads the text of a `hive.toml`.
+///
+/// # Errors
+///
+/// Everything that is wrong with it, in the order of the lines. Where the text is no TOML, only that is told.
+pub fn parse(text: &str) -> Result<Config, ConfigError> {
+    let mut findings = Findings::new(text);
+    let (document, broken) = DeTable::parse_recoverable(text);
+    for error in &broken {
+        // The library words some sentences over two lines; a finding is one.
+        let sentence = error.message().lines().collect::<Vec<_>>().join(", ");
+        findings.add(error.span().unwrap_or(0..0), String::new(), sentence);
+    }
+    if !broken.is_empty() {
+        return Err(findings.into_error());
+    }
+    let (config, places) = sections::document(document.get_ref(), &mut findings);
+    check::tree(&config, &places, &mut findings);
+    if findings.is_empty() { Ok(config) } else { Err(findings.into_error()) }
+}

@@ -1,1 +1,116 @@
-//! c
+//! Conversions between the nouns of `hive-core` and the messages of `hive.v1`, one module per resource, and checks of request fields.
+//!
+//! What it is not: it knows no rule of delivery and reads no clock. Invariant: every field is destructured by name, so that a new field on
+//! either side breaks the build here and nowhere later; what is not valid comes out as [`Invalid`] with the path of the field.
+
+pub mod agent;
+pub mod command;
+pub mod delivery;
+pub mod event;
+pub mod limits;
+pub mod message;
+pub mod request;
+pub mod time;
+pub mod turn;
+
+#[cfg(test)]
+mod strategies;
+#[cfg(test)]
+mod tests;
+
+/// A field that does not hold what it must.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {sentence}")]
+pub struct Invalid {
+    /// Where it is, from the outermost message inwards: `to.agent`.
+    pub path: String,
+    /// What is wrong with it.
+    pub sentence: String,
+}
+
+impl Invalid {
+    /// A fault of this field.
+    pub fn new(path: impl Into<String>, sentence: impl Into<String>) -> Self {
+        Self { path: path.into(), sentence: sentence.into() }
+    }
+
+    /// The same fault, seen from the message that has it in this field.
+    #[must_use]
+    pub fn within(self, field: &str) -> Self {
+        let path = if self.path.is_empty() { field.to_owned() } else { format!("{field}.{}", self.path) };
+        Self { path, sentence: self.sentence }
+    }
+}
+
+impl From<Invalid> for tonic::Status {
+    fn from(fault: Invalid) -> Self {
+        crate::status::bad_field(&fault.path, fault.sentence)
+    }
+}
+
+/// The content of a field that must be set.
+pub fn required<T>(value: Option<T>, path: &str) -> Result<T, Invalid> {
+    value.ok_or_else(|| Invalid::new(path, "must be set"))
+}
+
+/// The noun in a field that must be set.
+pub fn required_as<W, C: TryFrom<W, Error = Invalid>>(value: Option<W>, path: &str) -> Result<C, Invalid> {
+    C::try_from(required(value, path)?).map_err(|fault| fault.within(path))
+}
+
+/// The noun in a field that may be unset.
+pub fn optional_as<W, C: TryFrom<W, Error = Invalid>>(value: Option<W>, path: &str) -> Result<Option<C>, Invalid> {
+    value.map(C::try_from).transpose().map_err(|fault| fault.within(path))
+}
+
+/// The value of an enum field; UNSPECIFIED and numbers that this version does not know are refused.
+///
+/// `W` is the enum on the wire: `value::<v1::Lane, _>(lane, "lane")`.
+pub fn value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(number: i32, path: &str) -> Result<C, Invalid> {
+    let wire = W::try_from(number).map_err(|_| Invalid::new(path, format!("{number} is no known value")))?;
+    C::try_from(wire).map_err(|fault| fault.within(path))
+}
+
+/// The value of an enum field in which UNSPECIFIED means none; numbers that this version does not know are refused.
+pub fn optional_value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(number: i32, path: &str) -> Result<Option<C>, Invalid> {
+    if number == 0 { Ok(None) } else { value::<W, C>(number, path).map(Some) }
+}
+
+/// The number that stands for an optional enum value: 0, which is UNSPECIFIED, for none.
+pub fn number<W: From<C> + Into<i32>, C>(value: Option<C>) -> i32 {
+    value.map_or(0, |value| W::from(value).into())
+}
+
+/// The id in a field that must name something: `id(turn_id, TurnId::new, "turn_id")`.
+pub fn id<T>(number: u64, new: impl FnOnce(u64) -> Option<T>, path: &str) -> Result<T, Invalid> {
+    new(number).ok_or_else(|| Invalid::new(path, "must be an id, not 0"))
+}
+
+/// The ids in a repeated field.
+fn ids<T>(numbers: Vec<u64>, new: impl Fn(u64) -> Option<T>, path: &str) -> Result<Vec<T>, Invalid> {
+    numbers.into_iter().map(|number| id(number, &new, path)).collect()
+}
+
+/// An enum that has the same values on both sides: a match each way, without a `_`.
+macro_rules! same_values {
+    ($wire:path, $core:path { $($variant:ident),+ $(,)? }) => {
+        impl From<$core> for $wire {
+            fn from(value: $core) -> Self {
+                use $core as Core;
+                match value { $(Core::$variant => Self::$variant,)+ }
+            }
+        }
+
+        impl TryFrom<$wire> for $core {
+            type Error = $crate::convert::Invalid;
+            fn try_from(value: $wire) -> Result<Self, Self::Error> {
+                use $wire as Wire;
+                match value {
+                    Wire::Unspecified => Err($crate::convert::Invalid::new("", "must not be UNSPECIFIED")),
+                    $(Wire::$variant => Ok(Self::$variant),)+
+                }
+            }
+        }
+    };
+}
+use same_values;

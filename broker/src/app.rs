@@ -1,0 +1,169 @@
+//! The composition root: builds the parts, lets them run, and ends them in good order.
+//!
+//! Ending: new work is refused and what waits is told so; calls in flight get a moment; then connections are closed, the writer finishes
+//! what is queued, and the database is folded and closed. Invariant: whatever was answered "accepted" is on disk before the process ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::cli::Cli;
+use crate::clock::{Clock, SystemClock};
+use crate::config::{self, Settings};
+use crate::engine::{Engine, Parts};
+use crate::rpc::listen::Sockets;
+use crate::rpc::{Rpc, server};
+use crate::store::Store;
+use crate::store::turn_events::TurnEvents;
+use crate::task;
+use crate::wake::Hints;
+
+/// How long calls in flight may take when the broker ends.
+const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
+
+/// Runs the broker until it is told to end.
+pub async fn run(cli: Cli) -> anyhow::Result<()> {
+    let settings = config::load(&cli)?;
+    let running = start(&settings).await?;
+    // A socket of the service manager that is not there is no reason not to serve.
+    if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
+        tracing::debug!(%error, "the service manager was not told");
+    }
+    tracing::info!(
+        state_dir = %settings.state_dir.display(),
+        socket = %settings.layout().operator_socket().display(),
+        agents = settings.agents.as_ref().map_or(0, std::collections::BTreeMap::len),
+        "hived is ready"
+    );
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut reload = signal(SignalKind::hangup())?;
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            () = running.shutdown.cancelled() => break,
+            _ = reload.recv() => reloaded(&cli, &running).await,
+        }
+    }
+    running.end().await;
+    Ok(())
+}
+
+/// A broker that serves.
+#[derive(Debug)]
+struct Running {
+    engine: Arc<Engine>,
+    rpc: Rpc,
+    sockets: Arc<Sockets>,
+    /// Cancelled by the operator's drain.
+    shutdown: CancellationToken,
+    /// Cancelled to stop taking calls.
+    stop: CancellationToken,
+    /// Cancelled to close connections.
+    close: CancellationToken,
+    servers: TaskTracker,
+    tasks: TaskTracker,
+    accepting: TaskTracker,
+}
+
+async fn start(settings: &Settings) -> anyhow::Result<Running> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new().context("the clock of this boot cannot be read")?);
+    let hints = Arc::new(Hints::default());
+    let store = Store::open(&settings.state_dir, Arc::clone(&clock), Arc::clone(&hints) as _)?;
+    let turn_events = TurnEvents::open(&settings.state_dir).context("the database of live turn lines cannot be opened")?;
+    let parts = Parts { store, turn_events, hints, clock, limits: settings.limits.clone(), identity: settings.identity.clone() };
+    let engine = Arc::new(Engine::start(parts).await.context("the database could not be prepared")?);
+    if let Some(agents) = &settings.agents {
+        engine.declare(agents.clone()).await.context("the agents of the configuration file could not be set up")?;
+    }
+
+    let (shutdown, stop, close) = (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
+    let (servers, tasks, accepting) = (TaskTracker::new(), TaskTracker::new(), TaskTracker::new());
+    let (sockets, agent_conns, operator_conns) = Sockets::open(settings.layout(), accepting.clone(), close.clone())?;
+    let rpc = Rpc::new(Arc::clone(&engine), tasks.clone(), shutdown.clone(), Arc::clone(&sockets));
+    rpc.reconcile_sockets().await.context("the agents' sockets could not be set up")?;
+
+    let health = tonic_health::server::HealthReporter::new();
+    let serving = [
+        tokio_util::either::Either::Left(server::serve_agents(rpc.clone(), health.clone(), agent_conns, stop.clone())),
+        tokio_util::either::Either::Right(server::serve_operator(rpc.clone(), health.clone(), operator_conns, stop.clone())),
+    ];
+    for served in serving {
+        let shutdown = shutdown.clone();
+        servers.spawn(async move {
+            if let Err(error) = served.await {
+                tracing::error!(%error, "serving failed; the broker ends");
+                shutdown.cancel();
+            }
+        });
+    }
+    tasks.spawn(task::due(Arc::clone(&engine), stop.clone()));
+    let keep = Duration::from_secs(u64::from(settings.retention_days) * 24 * 3600);
+    tasks.spawn(task::retention(Arc::clone(&engine), keep, stop.clone()));
+    tasks.spawn(task::health(Arc::clone(&engine), health, stop.clone()));
+    Ok(Running { engine, rpc, sockets, shutdown, stop, close, servers, tasks, accepting })
+}
+
+/// Applies a changed configuration file. One that is not right changes nothing and says why.
+async fn reloaded(cli: &Cli, running: &Running) {
+    let settings = match config::load(cli) {
+        Ok(settings) => settings,
+        Err(error) => {
+            tracing::error!("{error}\nnothing was changed");
+            return;
+        }
+    };
+    let Some(agents) = settings.agents.clone() else {
+        tracing::warn!("there is no configuration file to read again");
+        return;
+    };
+    running.sockets.set_layout(settings.layout());
+    let applied = async {
+        running.engine.declare(agents).await?;
+        running.rpc.reconcile_sockets().await
+    };
+    match applied.await {
+        Ok(()) => tracing::info!("the configuration file was read again; bounds and names of the hive change with a restart"),
+        Err(error) => tracing::error!(%error, "the configuration file could not be applied; nothing was changed"),
+    }
+}
+
+impl Running {
+    async fn end(self) {
+        tracing::info!("hived is ending");
+        if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Stopping]) {
+            tracing::debug!(%error, "the service manager was not told");
+        }
+        self.engine.drain();
+        self.stop.cancel();
+        for tracker in [&self.servers, &self.tasks, &self.accepting] {
+            tracker.close();
+        }
+        let calls = async {
+            self.servers.wait().await;
+            self.tasks.wait().await;
+        };
+        if tokio::time::timeout(DRAIN_DEADLINE, calls).await.is_err() {
+            tracing::warn!("some calls did not end in time; their connections are closed");
+        }
+        self.close.cancel();
+        self.sockets.remove_files();
+        let rest = async {
+            self.accepting.wait().await;
+            self.servers.wait().await;
+        };
+        if tokio::time::timeout(DRAIN_DEADLINE, rest).await.is_err() {
+            tracing::warn!("some connections did not end in time");
+        }
+        let engine = self.engine;
+        if tokio::task::spawn_blocking(move || engine.store().close()).await.is_err() {
+            tracing::error!("the database could not be closed; the next start will put it right");
+        }
+        tracing::info!("hived has ended");
+    }
+}

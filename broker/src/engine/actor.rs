@@ -1,0 +1,66 @@
+//! Actors: the caller of a use case, found in the database, with the turn it acts in.
+//!
+//! Invariant: while a harness has a session, its agent acts only through a process that shows the token of an open turn; so a bridge that
+//! outlived its turn, or a shell that dropped the token, can neither send nor take mail.
+
+use hive_core::caller::Caller;
+use hive_core::name::nearest;
+
+use super::Refusal;
+use crate::store::agent::{self, AgentRow};
+use crate::store::turn::{self, TurnRow};
+use crate::store::{AgentKey, Tx};
+
+/// Who calls, and from which process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Actor {
+    /// Whose authority the call has.
+    pub caller: Caller,
+    /// The token of the claude process it comes from, if it showed one.
+    pub process_token: Option<String>,
+}
+
+impl Actor {
+    /// The caller's row.
+    pub(crate) fn row(&self, conn: &rusqlite::Connection) -> Result<AgentRow, Refusal> {
+        row(conn, &self.caller)
+    }
+
+    /// The open turn that the call belongs to; `None` for an agent without a harness.
+    pub(crate) fn turn(&self, tx: &Tx<'_>, me: &AgentRow) -> Result<Option<TurnRow>, Refusal> {
+        match (&self.process_token, &me.session_token) {
+            (Some(token), _) => turn::open_of_process(tx, me.key, token)?.map(Some).ok_or(Refusal::TurnEnded),
+            (None, Some(_)) => Err(Refusal::TurnEnded),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// The row of a caller.
+pub(crate) fn row(conn: &rusqlite::Connection, caller: &Caller) -> Result<AgentRow, Refusal> {
+    match caller {
+        Caller::Operator(_) => Ok(agent::by_key(conn, AgentKey::OPERATOR)?),
+        Caller::Agent(name) => active(conn, name.as_str()),
+    }
+}
+
+/// The active agent of this name; the nearest names where there is none.
+pub(crate) fn active(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow, Refusal> {
+    let row = known(conn, name)?;
+    if row.retired {
+        return Err(Refusal::AgentRetired { name: row.name });
+    }
+    Ok(row)
+}
+
+/// The agent of this name, retired or not.
+pub(crate) fn known(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow, Refusal> {
+    match agent::by_name(conn, name)? {
+        Some(row) if row.key != AgentKey::OPERATOR => Ok(row),
+        _ => {
+            let names = agent::names(conn)?;
+            let nearest = nearest(name, names.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
+            Err(Refusal::AgentNotFound { name: name.to_owned(), nearest })
+        }
+    }
+}

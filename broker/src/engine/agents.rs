@@ -1,0 +1,303 @@
+//! Agents: who is there, who is whose parent, and creating, moving and retiring them.
+//!
+//! Invariant: the tree has no circle, and a retired agent's mail is kept.
+
+use std::sync::Arc;
+
+use hive_core::agent::{Agent, HarnessState, Isolation, Policy, Source};
+use hive_core::caller::Caller;
+use hive_core::delivery::{RedeliveryCause, Settlement, State};
+use hive_core::event::Kind;
+use hive_core::limits::{MODEL_CHARS_MAX, ROLE_CHARS_MAX};
+use hive_core::name::AgentName;
+use hive_core::time::Now;
+use hive_core::turn::Outcome;
+use rusqlite::Connection;
+
+use super::once::once;
+use super::settle::{self, end_open_turns};
+use super::turn::shown;
+use super::{Engine, Identity, Refusal, actor};
+use crate::store::agent::{self as agents, AgentRow, NewAgent};
+use crate::store::event::{Fact, log};
+use crate::store::request::RequestKey;
+use crate::store::{AgentKey, Tx, delivery, turn};
+
+/// An agent to be created.
+#[derive(Clone, Debug)]
+pub struct Create {
+    /// Its name.
+    pub name: AgentName,
+    /// Its parent; `None` for a root.
+    pub parent: Option<AgentName>,
+    /// What it is for.
+    pub role: String,
+    /// Its model.
+    pub model: String,
+    /// What it may do.
+    pub policy: Policy,
+    /// Whether to take over a retired agent's name and mail.
+    pub adopt: bool,
+}
+
+/// What the rows do not say of an agent.
+#[derive(Clone, Debug)]
+struct Seen {
+    live: bool,
+    isolation: Option<Isolation>,
+}
+
+fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now: Now) -> Result<Agent, Refusal> {
+    let parent = match row.parent {
+        Some(AgentKey::OPERATOR) | None => None,
+        Some(parent) => Some(parse(&agents::name_of(conn, parent)?)?),
+    };
+    let park = row.park.as_ref().filter(|park| park.holds(now)).map(|park| shown(park, now));
+    let state = match (&park, seen.live) {
+        (_, false) => HarnessState::Offline,
+        (Some(park), true) => match park.cause {
+            Outcome::RateLimited => HarnessState::RateLimited,
+            Outcome::AuthFailed => HarnessState::NeedsLogin,
+            Outcome::Ok
+            | Outcome::Failed
+            | Outcome::Unavailable
+            | Outcome::Cancelled
+            | Outcome::Drained
+            | Outcome::Vanished
+            | Outcome::Fenced => HarnessState::Unavailable,
+        },
+        (None, true) => row.harness_state,
+    };
+    Ok(Agent {
+        name: parse(&row.name)?,
+        role: row.role,
+        parent,
+        source: row.source.unwrap_or(Source::Runtime),
+        state,
+        state_time: row.harness_state_time,
+        running: seen.live,
+        status_text: row.status_text,
+        status_time: row.status_time,
+        model: row.model,
+        context_tokens: row.context_tokens,
+        context_window_tokens: row.context_window_tokens,
+        hive_name: identity.hive_name.clone(),
+        swarm_name: identity.swarm_name.clone(),
+        revision: row.revision,
+        policy: row.policy,
+        park,
+        retired: row.retired,
+        ready_count: delivery::count(conn, row.key, State::Ready)?,
+        dead_count: delivery::count(conn, row.key, State::Dead)?,
+        isolation: seen.isolation,
+        open_turn: turn::open_all(conn, row.key)?.first().map(|open| open.id),
+    })
+}
+
+fn parse(name: &str) -> Result<AgentName, Refusal> {
+    AgentName::parse(name).map_err(|problem| Refusal::Field { field: "name", problem: problem.to_string() })
+}
+
+impl Engine {
+    /// Reads agents with `query` and shows them.
+    async fn shown_agents<F>(&self, query: F) -> Result<Vec<Agent>, Refusal>
+    where
+        F: FnOnce(&Connection) -> Result<Vec<AgentRow>, Refusal> + Send + 'static,
+    {
+        let (presences, identity) = (Arc::clone(&self.presences), self.identity.clone());
+        self.store
+            .read(move |conn, now| {
+                let rows = query(conn)?.into_iter().map(|row| {
+                    let seen = Seen { live: presences.is_live(row.key), isolation: presences.isolation(row.key) };
+                    view(conn, row, &seen, &identity, now)
+                });
+                rows.collect()
+            })
+            .await
+    }
+
+    async fn shown_agent<F>(&self, query: F) -> Result<Agent, Refusal>
+    where
+        F: FnOnce(&Connection) -> Result<AgentRow, Refusal> + Send + 'static,
+    {
+        let mut found = self.shown_agents(move |conn| query(conn).map(|row| vec![row])).await?;
+        found.pop().ok_or(Refusal::NotAnAgent)
+    }
+
+    pub(crate) async fn agent_by_key(&self, key: AgentKey) -> Result<Agent, Refusal> {
+        self.shown_agent(move |conn| Ok(agents::by_key(conn, key)?)).await
+    }
+
+    /// The calling agent.
+    pub async fn get_self(&self, caller: Caller) -> Result<Agent, Refusal> {
+        if caller.agent().is_none() {
+            return Err(Refusal::NotAnAgent);
+        }
+        self.shown_agent(move |conn| actor::row(conn, &caller)).await
+    }
+
+    /// An agent by name, retired or not.
+    pub async fn get_agent(&self, name: AgentName) -> Result<Agent, Refusal> {
+        self.shown_agent(move |conn| actor::known(conn, name.as_str())).await
+    }
+
+    /// Agents by name, after `after`; and whether there are more.
+    pub async fn list_agents(&self, after: String, include_retired: bool, rows: u32) -> Result<(Vec<Agent>, bool), Refusal> {
+        let mut found = self.shown_agents(move |conn| Ok(agents::page(conn, &after, include_retired, rows + 1)?)).await?;
+        let more = found.len() > rows as usize;
+        found.truncate(rows as usize);
+        Ok((found, more))
+    }
+
+    /// The children of an agent, or of the caller.
+    pub async fn list_children(&self, caller: Caller, name: Option<AgentName>) -> Result<Vec<Agent>, Refusal> {
+        self.shown_agents(move |conn| {
+            let parent = match name {
+                Some(name) => actor::known(conn, name.as_str())?,
+                None => actor::row(conn, &caller)?,
+            };
+            Ok(agents::children(conn, parent.key)?)
+        })
+        .await
+    }
+
+    /// Names of the active agents.
+    pub async fn active_names(&self) -> Result<Vec<String>, Refusal> {
+        self.store.read(|conn, _| Ok(agents::names(conn)?)).await
+    }
+
+    /// Creates an agent at run time.
+    pub async fn create_agent(&self, caller: Caller, request: RequestKey, create: Create) -> Result<Agent, Refusal> {
+        self.check_open()?;
+        for (field, text, max) in [("role", &create.role, ROLE_CHARS_MAX), ("model", &create.model, MODEL_CHARS_MAX)] {
+            if text.chars().count() > max {
+                return Err(Refusal::Field { field, problem: format!("it has more than {max} characters") });
+            }
+        }
+        let name = create.name.clone();
+        self.store
+            .write(move |tx| {
+                let me = actor::row(tx, &caller)?;
+                once(tx, me.key, &request, || insert(tx, &create))
+            })
+            .await?;
+        self.get_agent(name).await
+    }
+
+    /// Retires an agent; answers how many unsettled deliveries are kept.
+    pub async fn remove_agent(&self, caller: Caller, request: RequestKey, name: AgentName) -> Result<u32, Refusal> {
+        self.check_open()?;
+        let (limits, presences) = (Arc::clone(&self.limits), Arc::clone(&self.presences));
+        self.store
+            .write(move |tx| {
+                let me = actor::row(tx, &caller)?;
+                once(tx, me.key, &request, || {
+                    let row = actor::active(tx, name.as_str())?;
+                    retire(tx, &limits, &row)?;
+                    presences.end(row.key);
+                    Ok(crate::store::inbox::get(tx, row.key)?.open_count)
+                })
+            })
+            .await
+    }
+
+    /// Moves an agent in the tree.
+    pub async fn set_parent(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        name: AgentName,
+        parent: Option<AgentName>,
+    ) -> Result<Agent, Refusal> {
+        self.check_open()?;
+        let wanted = name.clone();
+        self.store
+            .write(move |tx| {
+                let me = actor::row(tx, &caller)?;
+                once(tx, me.key, &request, || {
+                    let mut row = actor::active(tx, name.as_str())?;
+                    row.parent = match parent {
+                        Some(parent) => Some(actor::active(tx, parent.as_str())?.key),
+                        None => None,
+                    };
+                    check_tree(tx, &row)?;
+                    agents::update(tx, &row)?;
+                    Ok(log(tx, Fact { detail: "parent", ..Fact::about(Kind::AgentChanged, row.key) })?)
+                })
+            })
+            .await?;
+        self.get_agent(wanted).await
+    }
+}
+
+fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
+    let parent = match &create.parent {
+        Some(parent) => Some(actor::active(tx, parent.as_str())?.key),
+        None => None,
+    };
+    let key = match agents::by_name(tx, create.name.as_str())? {
+        None => agents::insert(
+            tx,
+            &NewAgent {
+                name: create.name.as_str(),
+                source: Source::Runtime,
+                parent,
+                role: &create.role,
+                model: &create.model,
+                policy: &create.policy,
+                declared: None,
+            },
+        )?,
+        Some(row) if row.retired && create.adopt => {
+            let key = row.key;
+            let adopted = AgentRow {
+                source: Some(Source::Runtime),
+                parent,
+                role: create.role.clone(),
+                model: create.model.clone(),
+                policy: create.policy.clone(),
+                declared: None,
+                retired: false,
+                ..row
+            };
+            check_tree(tx, &adopted)?;
+            agents::update(tx, &adopted)?;
+            key
+        }
+        Some(row) if row.retired => return Err(Refusal::AgentRetired { name: row.name }),
+        Some(row) => return Err(Refusal::AgentExists { name: row.name }),
+    };
+    tx.after_commit(crate::store::Effect::Told(key));
+    log(tx, Fact { detail: "by the operator", ..Fact::about(Kind::AgentCreated, key) })?;
+    Ok(())
+}
+
+/// Retires an agent: turns and leases end without blame, children move up.
+pub(crate) fn retire(tx: &Tx<'_>, limits: &hive_core::limits::Limits, row: &AgentRow) -> Result<(), Refusal> {
+    end_open_turns(tx, limits, row, Outcome::Fenced, "the agent was retired")?;
+    for leased in delivery::leased_of(tx, row.key)? {
+        settle::settle(tx, limits, row, leased, Settlement::GiveBack(RedeliveryCause::Drained))?;
+    }
+    for mut child in agents::children(tx, row.key)? {
+        child.parent = row.parent;
+        agents::update(tx, &child)?;
+    }
+    agents::clear_session(tx, row.key)?;
+    agents::update(tx, &AgentRow { retired: true, ..row.clone() })?;
+    log(tx, Fact::about(Kind::AgentRetired, row.key))?;
+    Ok(())
+}
+
+/// Refuses a parent that is the agent itself or below it.
+pub(crate) fn check_tree(tx: &Tx<'_>, row: &AgentRow) -> Result<(), Refusal> {
+    let mut above = row.parent;
+    while let Some(key) = above {
+        let ancestor = agents::by_key(tx, key)?;
+        if key == row.key {
+            let parent = row.parent.map(|parent| agents::name_of(tx, parent)).transpose()?.unwrap_or_default();
+            return Err(Refusal::TopologyCycle { name: row.name.clone(), parent });
+        }
+        above = ancestor.parent;
+    }
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Attaching: a harness begins a session with an agent, or takes one up again.
+//!
+//! Invariant: a fresh start fences everything older in the same transaction: no lease of an earlier session survives it.
+
+use std::sync::Arc;
+
+use hive_core::agent::{Agent, HarnessState, Isolation};
+use hive_core::caller::Caller;
+use hive_core::event::Kind;
+use hive_core::turn::{MAIN_CONVERSATION, Outcome, Turn};
+
+use super::presence::Attachment;
+use super::settle::end_open_turns;
+use super::{Engine, Refusal, actor, token};
+use crate::store::event::{Fact, log};
+use crate::store::{agent, turn};
+
+/// Who wants to attach.
+#[derive(Clone, Debug)]
+pub struct Attach {
+    /// The session to take up; empty for a fresh start.
+    pub session_token: String,
+    /// Whether to fence a harness that is attached.
+    pub take_over: bool,
+    /// The harness's version.
+    pub revision: String,
+    /// How the host keeps it apart, as the broker sees it.
+    pub isolation: Option<Isolation>,
+}
+
+/// An attached harness.
+#[derive(Debug)]
+pub struct Attached {
+    /// Keeps it attached.
+    pub attachment: Attachment,
+    /// The session.
+    pub session_token: String,
+    /// Whether an earlier session goes on.
+    pub resumed: bool,
+    /// The agent.
+    pub agent: Agent,
+    /// The turn the session has open.
+    pub open_turn: Option<Turn>,
+}
+
+impl Engine {
+    /// Attaches a harness.
+    pub async fn attach(&self, caller: Caller, attach: Attach) -> Result<Attached, Refusal> {
+        self.check_open()?;
+        let (limits, presences) = (Arc::clone(&self.limits), Arc::clone(&self.presences));
+        let boot_id = self.clock.boot_id().to_owned();
+        let (mut attachment, session_token, resumed, open_turn) = self
+            .store
+            .write(move |tx| {
+                let me = actor::row(tx, &caller)?;
+                let resumed = !attach.session_token.is_empty() && me.session_token.as_deref() == Some(&attach.session_token);
+                let (epoch, token) = if resumed {
+                    (me.session_epoch, attach.session_token)
+                } else {
+                    let live = presences.is_live(me.key);
+                    if live && !attach.take_over {
+                        return Err(Refusal::AlreadyAttached { agent: me.name });
+                    }
+                    for open in turn::open_all(tx, me.key)? {
+                        // Only a harness that died under its turn may have died of it.
+                        let vanished = !live && open.boot_id == boot_id;
+                        let (outcome, error) = if vanished {
+                            (Outcome::Vanished, "the harness vanished in mid-turn")
+                        } else {
+                            (Outcome::Fenced, "another harness took over")
+                        };
+                        let none = std::collections::HashSet::new();
+                        let ending = super::settle::Ending::by_broker(outcome, error, &none);
+                        super::settle::end_turn(tx, &limits, &me, &open, &ending)?;
+                    }
+                    let (epoch, token) = (me.session_epoch + 1, token::new());
+                    agent::set_session(tx, me.key, epoch, &token, &attach.revision)?;
+                    let detail = format!("session epoch {epoch}, {}", attach.revision);
+                    log(tx, Fact { detail: &detail, ..Fact::about(Kind::HarnessAttached, me.key) })?;
+                    agent::set_harness_state(tx, me.key, HarnessState::Starting)?;
+                    (epoch, token)
+                };
+                let open_turn = match turn::open_of(tx, me.key, MAIN_CONVERSATION)? {
+                    Some(open) => turn::view(tx, open.id, Some(me.key))?,
+                    None => None,
+                };
+                // Within the command, so that attachments follow one another in the order of their sessions.
+                let attachment = presences.attach(me.key, epoch, &token, attach.isolation, tx.now.boot);
+                presences.set_turn_open(me.key, open_turn.is_some(), tx.now.boot);
+                Ok((attachment, token, resumed, open_turn))
+            })
+            .await?;
+        attachment.hint_on_drop(Arc::clone(&self.hints));
+        let agent = self.agent_by_key(attachment.agent()).await?;
+        Ok(Attached { attachment, session_token, resumed, agent, open_turn })
+    }
+
+    /// Ends the session of an agent whose harness has stayed away; nothing if it has come back meanwhile.
+    pub(crate) async fn end_away(&self, key: crate::store::AgentKey, epoch: u64) -> Result<(), Refusal> {
+        let (limits, presences) = (Arc::clone(&self.limits), Arc::clone(&self.presences));
+        let boot_id = self.clock.boot_id().to_owned();
+        self.store
+            .write(move |tx| {
+                let me = agent::by_key(tx, key)?;
+                if me.session_epoch != epoch || me.session_token.is_none() {
+                    presences.end(key);
+                    return Ok(());
+                }
+                let open = turn::open_all(tx, key)?;
+                if !presences.is_away(key, epoch, limits.harness_grace(), tx.now.boot) {
+                    return Ok(());
+                }
+                if presences.is_live(key) && open.is_empty() {
+                    // Memory was behind: without a turn it may be silent.
+                    presences.set_turn_open(key, false, tx.now.boot);
+                    return Ok(());
+                }
+                let other_boot = open.iter().any(|open| open.boot_id != boot_id);
+                let outcome = if other_boot { Outcome::Fenced } else { Outcome::Vanished };
+                end_open_turns(tx, &limits, &me, outcome, "the harness vanished in mid-turn")?;
+                agent::clear_session(tx, key)?;
+                log(tx, Fact { detail: "stayed away", ..Fact::about(Kind::HarnessLost, key) })?;
+                presences.end(key);
+                Ok(())
+            })
+            .await
+    }
+}

@@ -1,0 +1,143 @@
+//! Refusals: everything the engine can say no with. Each maps to one stable reason; the sentence says what to do next.
+//!
+//! Invariant: [`Refusal::reason`] is exhaustive, so a new refusal cannot reach the wire without a reason.
+
+use std::time::Duration;
+
+use hive_core::delivery::State;
+use hive_core::id::{CommandId, MessageId, TurnId};
+use hive_core::reason::Reason;
+
+use crate::store::{CommandError, StoreError};
+
+/// Why the engine did not do it.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the sentences say it")]
+pub enum Refusal {
+    #[error("{field}: {problem}")]
+    Field { field: &'static str, problem: String },
+    #[error("there is no agent `{name}`{}", nearest_text(.nearest))]
+    AgentNotFound { name: String, nearest: Vec<String> },
+    #[error("agent `{name}` was retired; its mail is kept, but it takes no more")]
+    AgentRetired { name: String },
+    #[error("there is no message {id} that you sent or received")]
+    MessageNotFound { id: MessageId },
+    #[error("there is no delivery of message {message} to `{agent}`")]
+    DeliveryNotFound { agent: String, message: MessageId },
+    #[error("there is no turn {id} that you may see")]
+    TurnNotFound { id: TurnId },
+    #[error("agent `{agent}` has no open turn")]
+    NoOpenTurn { agent: String },
+    #[error("there is no command {id} for this agent")]
+    CommandNotFound { id: CommandId },
+    #[error("the request id `{id}` was used before for another request; make a new id for new content")]
+    RequestIdReused { id: String },
+    #[error("there is an agent `{name}` already")]
+    AgentExists { name: String },
+    #[error("your policy does not allow you to send to `{recipient}`; allowed are: {}", .allowed.join(", "))]
+    RecipientNotAllowed { recipient: String, allowed: Vec<String> },
+    #[error("{what} belongs to somebody else")]
+    NotYours { what: &'static str },
+    #[error("this call is for agents; the operator's mail is not leased")]
+    NotAnAgent,
+    #[error("the lease or session is no longer yours; what it held went back or was taken over")]
+    LeaseLost,
+    #[error("this process has no open turn; nothing was sent or taken")]
+    TurnEnded,
+    #[error("turn {id} of this session is still open; end it first")]
+    TurnOpen { id: TurnId },
+    #[error("a harness is attached to agent `{agent}`")]
+    AlreadyAttached { agent: String },
+    #[error("agent `{agent}` starts no turns for now: {error}")]
+    AgentParked { agent: String, error: String, retry_after: Option<Duration> },
+    #[error("the delivery of message {message} to `{agent}` is {state:?}, which does not allow that")]
+    WrongState { agent: String, message: MessageId, state: State },
+    #[error("`{parent}` is `{name}` itself or one of its descendants; that would close a circle")]
+    TopologyCycle { name: String, parent: String },
+    #[error("the status text has {chars} characters; at most {max} are allowed, on one line")]
+    StatusTooLong { chars: usize, max: usize },
+    #[error("the inbox of `{agent}` is full: {depth} unsettled deliveries, {max} are allowed")]
+    InboxFull { agent: String, depth: u32, max: u32 },
+    #[error("the body has {bytes} bytes; at most {max} are allowed. Put the rest into a file and send its path")]
+    BodyTooLarge { bytes: usize, max: u32 },
+    #[error("you send too fast: at most {per_minute} messages a minute")]
+    RateLimited { per_minute: u32, retry_after: Duration },
+    #[error("{bytes} bytes of your messages are waiting unread; at most {max} are allowed")]
+    StorageFull { bytes: u64, max: u64 },
+    #[error("the broker is shutting down; try again when it is back")]
+    Draining,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn nearest_text(nearest: &[String]) -> String {
+    if nearest.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = nearest.iter().map(|name| format!("`{name}`")).collect();
+    format!("; did you mean {}?", names.join(" or "))
+}
+
+impl From<rusqlite::Error> for Refusal {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl CommandError for Refusal {
+    fn storage(&self) -> Option<&StoreError> {
+        if let Self::Store(error) = self { Some(error) } else { None }
+    }
+}
+
+impl Refusal {
+    /// The stable reason.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::Field { .. } => Reason::FieldInvalid,
+            Self::AgentNotFound { .. } => Reason::AgentNotFound,
+            Self::AgentRetired { .. } => Reason::AgentRetired,
+            Self::MessageNotFound { .. } => Reason::MessageNotFound,
+            Self::DeliveryNotFound { .. } => Reason::DeliveryNotFound,
+            Self::TurnNotFound { .. } | Self::NoOpenTurn { .. } => Reason::TurnNotFound,
+            Self::CommandNotFound { .. } => Reason::CommandNotFound,
+            Self::RequestIdReused { .. } => Reason::RequestIdReused,
+            Self::AgentExists { .. } => Reason::AgentExists,
+            Self::RecipientNotAllowed { .. } => Reason::RecipientNotAllowed,
+            Self::NotYours { .. } => Reason::NotYours,
+            Self::NotAnAgent => Reason::NotAnAgent,
+            Self::LeaseLost => Reason::LeaseLost,
+            Self::TurnEnded => Reason::TurnEnded,
+            Self::TurnOpen { .. } => Reason::TurnOpen,
+            Self::AlreadyAttached { .. } => Reason::AlreadyAttached,
+            Self::AgentParked { .. } => Reason::AgentParked,
+            Self::WrongState { .. } => Reason::WrongState,
+            Self::TopologyCycle { .. } => Reason::TopologyCycle,
+            Self::StatusTooLong { .. } => Reason::StatusTooLong,
+            Self::InboxFull { .. } => Reason::InboxFull,
+            Self::BodyTooLarge { .. } => Reason::BodyTooLarge,
+            Self::RateLimited { .. } => Reason::RateLimited,
+            Self::StorageFull { .. } => Reason::StorageFull,
+            Self::Draining => Reason::Draining,
+            Self::Store(StoreError::Unavailable { .. } | StoreError::Closed) => Reason::StorageUnavailable,
+            Self::Store(StoreError::Sql(_) | StoreError::Panicked) => Reason::Internal,
+        }
+    }
+
+    /// How long to wait before trying again, where waiting helps.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        if let Self::RateLimited { retry_after, .. } = self {
+            return Some(*retry_after);
+        }
+        if let Self::AgentParked { retry_after, .. } = self {
+            return *retry_after;
+        }
+        if matches!(self, Self::InboxFull { .. } | Self::StorageFull { .. }) {
+            return Some(Duration::from_secs(10));
+        }
+        let away = matches!(self.reason(), Reason::Draining | Reason::StorageUnavailable);
+        away.then_some(Duration::from_secs(1))
+    }
+}

@@ -1,0 +1,93 @@
+//! History: turns that were, and the lines of those that run.
+
+use std::sync::Arc;
+
+use hive_core::caller::Caller;
+use hive_core::id::TurnId;
+use hive_core::limits::PAGE_BYTES_MAX;
+use hive_core::turn::Turn;
+
+use super::turn::session;
+use super::{Engine, Refusal, actor};
+use crate::store::turn_events::Line;
+use crate::store::{AgentKey, StoreError, turn};
+
+/// Lines of one step of a watch.
+const STEP_LINES: u32 = 500;
+
+impl Engine {
+    /// One turn, if the caller may see it.
+    pub async fn get_turn(&self, caller: Caller, id: TurnId) -> Result<Turn, Refusal> {
+        self.store
+            .read(move |conn, _| {
+                let me = actor::row(conn, &caller)?;
+                let scope = caller.agent().map(|_| me.key);
+                turn::view(conn, id, scope)?.ok_or(Refusal::TurnNotFound { id })
+            })
+            .await
+    }
+
+    /// Whose turn it is.
+    pub(crate) async fn owner_of_turn(&self, id: TurnId) -> Result<AgentKey, Refusal> {
+        self.store.read(move |conn, _| Ok(turn::get(conn, id)?.ok_or(Refusal::TurnNotFound { id })?.agent)).await
+    }
+
+    /// Turns, newest first; and whether there are more.
+    pub async fn list_turns(
+        &self,
+        caller: Caller,
+        agent: String,
+        before: Option<TurnId>,
+        rows: u32,
+    ) -> Result<(Vec<Turn>, bool), Refusal> {
+        let mut turns = self
+            .store
+            .read(move |conn, _| {
+                let me = actor::row(conn, &caller)?;
+                let scope = match &caller {
+                    Caller::Agent(own) if agent.is_empty() || agent == own.as_str() => Some(me.key),
+                    Caller::Agent(_) => return Err(Refusal::NotYours { what: "that agent's turns" }),
+                    Caller::Operator(_) if agent.is_empty() => None,
+                    Caller::Operator(_) => Some(actor::known(conn, &agent)?.key),
+                };
+                Ok(turn::page(conn, scope, before, rows + 1)?)
+            })
+            .await?;
+        let more = turns.len() > rows as usize;
+        turns.truncate(rows as usize);
+        Ok((turns, more))
+    }
+
+    /// Checks that a session may report lines of a turn.
+    pub async fn check_reporter(&self, caller: Caller, session_token: String, id: TurnId) -> Result<(), Refusal> {
+        self.store
+            .read(move |conn, _| {
+                let me = session(conn, &caller, &session_token)?;
+                let row = turn::get(conn, id)?.filter(|row| row.agent == me.key && row.session_epoch == me.session_epoch);
+                row.map(|_| ()).ok_or(Refusal::LeaseLost)
+            })
+            .await
+    }
+
+    /// Keeps lines of a turn; answers how many.
+    pub async fn keep_lines(&self, id: TurnId, lines: Vec<Line>) -> Result<usize, Refusal> {
+        let turn_events = Arc::clone(&self.turn_events);
+        let kept = tokio::task::spawn_blocking(move || turn_events.append(id, &lines)).await;
+        let kept = kept.map_err(|_| StoreError::Panicked)??;
+        self.lines.send_modify(|changes| *changes += 1);
+        Ok(kept)
+    }
+
+    /// Lines of a turn after a number; a step of them.
+    pub async fn lines_after(&self, id: TurnId, sequence: u64) -> Result<Vec<Line>, Refusal> {
+        let turn_events = Arc::clone(&self.turn_events);
+        let read = tokio::task::spawn_blocking(move || turn_events.after(id, sequence, STEP_LINES, PAGE_BYTES_MAX)).await;
+        Ok(read.map_err(|_| StoreError::Panicked)??)
+    }
+
+    /// Changes whenever lines came in.
+    #[must_use]
+    pub fn lines_changed(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.lines.subscribe()
+    }
+}

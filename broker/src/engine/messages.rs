@@ -1,0 +1,48 @@
+//! Messages: reading what was said. An agent reads what it sent or received; the operator reads all.
+
+use hive_core::caller::Caller;
+use hive_core::id::MessageId;
+use hive_core::message::{Message, OPERATOR};
+
+use super::{Engine, Refusal, actor};
+use crate::store::AgentKey;
+use crate::store::message::{self, Filter};
+
+impl Engine {
+    /// One message.
+    pub async fn get_message(&self, caller: Caller, id: MessageId) -> Result<Message, Refusal> {
+        self.store
+            .read(move |conn, _| {
+                let me = actor::row(conn, &caller)?;
+                if caller.agent().is_some() && !message::concerns(conn, id, me.key)? {
+                    return Err(Refusal::MessageNotFound { id });
+                }
+                message::get(conn, id)?.ok_or(Refusal::MessageNotFound { id })
+            })
+            .await
+    }
+
+    /// Messages, newest first; and whether there are more.
+    pub async fn list_messages(
+        &self,
+        caller: Caller,
+        agent: String,
+        thread_of: Option<MessageId>,
+        before: Option<MessageId>,
+        rows: u32,
+    ) -> Result<(Vec<Message>, bool), Refusal> {
+        self.store
+            .read(move |conn, _| {
+                let me = actor::row(conn, &caller)?;
+                let scope = match &caller {
+                    Caller::Agent(own) if agent.is_empty() || agent == own.as_str() => Some(me.key),
+                    Caller::Agent(_) => return Err(Refusal::NotYours { what: "that agent's mail" }),
+                    Caller::Operator(_) if agent.is_empty() => None,
+                    Caller::Operator(_) if agent == OPERATOR => Some(AgentKey::OPERATOR),
+                    Caller::Operator(_) => Some(actor::known(conn, &agent)?.key),
+                };
+                Ok(message::page(conn, Filter { agent: scope, thread_of, before }, rows)?)
+            })
+            .await
+    }
+}

@@ -1,0 +1,181 @@
+//! The engine: what the broker does, one use case per file. It decides inside transactions of the store and knows no wire format and no SQL.
+//!
+//! Invariant: every change of state happens in one `store.write`, and whoever has to hear of it hears after the commit.
+
+pub mod agents;
+pub mod attach;
+pub mod commands;
+pub mod declare;
+pub mod error;
+pub mod events;
+pub mod history;
+pub mod messages;
+pub mod operate;
+pub mod presence;
+pub mod rate;
+pub mod receive;
+pub mod send;
+pub mod settle;
+pub mod status;
+pub mod sweep;
+pub mod turn;
+pub mod wake;
+
+mod actor;
+mod notice;
+mod once;
+mod token;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use hive_core::limits::Limits;
+use hive_core::time::WallTime;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::store::turn_events::TurnEvents;
+use crate::store::{Store, agent};
+use crate::wake::Hints;
+pub use actor::Actor;
+pub use error::Refusal;
+use presence::Presences;
+use rate::Buckets;
+
+/// What the hive calls itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Its name; empty if none.
+    pub hive_name: String,
+    /// Its domain; empty if none.
+    pub hive_domain: String,
+    /// Its swarm; empty if none.
+    pub swarm_name: String,
+    /// Pronouns of the operator; empty for the default.
+    pub operator_pronouns: String,
+}
+
+/// What the engine is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// The mail.
+    pub store: Store,
+    /// The live turn lines.
+    pub turn_events: TurnEvents,
+    /// Who waits.
+    pub hints: Arc<Hints>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Every bound.
+    pub limits: Limits,
+    /// What the hive calls itself.
+    pub identity: Identity,
+}
+
+/// The engine.
+#[derive(Debug)]
+pub struct Engine {
+    store: Store,
+    turn_events: Arc<TurnEvents>,
+    hints: Arc<Hints>,
+    clock: Arc<dyn Clock>,
+    limits: Arc<Limits>,
+    identity: Identity,
+    presences: Arc<Presences>,
+    buckets: Arc<Buckets>,
+    draining: CancellationToken,
+    lines: tokio::sync::watch::Sender<u64>,
+    start_time: WallTime,
+}
+
+impl Engine {
+    /// Takes up where the last broker stopped: sessions and their turns live on, and get the whole grace time to come back.
+    pub async fn start(parts: Parts) -> Result<Self, Refusal> {
+        let Parts { store, turn_events, hints, clock, limits, identity } = parts;
+        let presences = Arc::new(Presences::default());
+        let engine = Self {
+            presences: Arc::clone(&presences),
+            turn_events: Arc::new(turn_events),
+            buckets: Arc::new(Buckets::new(limits.sends_per_minute_max)),
+            limits: Arc::new(limits),
+            draining: CancellationToken::new(),
+            lines: tokio::sync::watch::Sender::new(0),
+            start_time: clock.now().wall,
+            store,
+            hints,
+            clock,
+            identity,
+        };
+        let boot_id = engine.clock.boot_id().to_owned();
+        let limits = Arc::clone(&engine.limits);
+        let last_event = engine
+            .store
+            .write(move |tx| {
+                agent::ensure_operator(tx)?;
+                crate::store::delivery::renew_consumer_leases(tx)?;
+                for row in agent::active(tx)? {
+                    settle::fence_turns_of_other_boots(tx, &limits, &row, &boot_id)?;
+                    if let Some(token) = row.session_token {
+                        presences.expect_back(row.key, row.session_epoch, &token, tx.now.boot);
+                    }
+                }
+                Ok::<_, Refusal>(crate::store::event::span(tx)?.1)
+            })
+            .await?;
+        engine.hints.set_last_event(last_event);
+        Ok(engine)
+    }
+
+    /// The bounds in force.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What the hive calls itself.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Who waits.
+    #[must_use]
+    pub fn hints(&self) -> &Arc<Hints> {
+        &self.hints
+    }
+
+    /// What time it is.
+    #[must_use]
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// When this broker started.
+    #[must_use]
+    pub fn start_time(&self) -> WallTime {
+        self.start_time
+    }
+
+    /// Cancelled once the broker shuts down.
+    #[must_use]
+    pub fn draining(&self) -> &CancellationToken {
+        &self.draining
+    }
+
+    /// Refuses new work from now on; what waits is told so.
+    pub fn drain(&self) {
+        self.draining.cancel();
+    }
+
+    fn check_open(&self) -> Result<(), Refusal> {
+        if self.draining.is_cancelled() { Err(Refusal::Draining) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,76 @@
+//! Notices: mail that the broker itself writes. It is never refused; past an inbox's bound it takes the place of an undelivered notice of
+//! the same kind about the same agent.
+
+use hive_core::delivery::{Decision, Lane, State};
+use hive_core::event::Kind;
+use hive_core::id::{MessageId, TurnId};
+use hive_core::limits::Limits;
+use hive_core::message::{Origin, SystemKind};
+
+use super::Refusal;
+use crate::store::delivery as deliveries;
+use crate::store::event::{Fact, log};
+use crate::store::message::{self, NewMessage, To};
+use crate::store::{AgentKey, Tx, inbox};
+
+/// A notice to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Notice<'a> {
+    /// To whom.
+    pub(crate) to: AgentKey,
+    /// About which agent.
+    pub(crate) about: &'a str,
+    /// What it tells.
+    pub(crate) kind: SystemKind,
+    /// The text.
+    pub(crate) body: &'a str,
+    /// The message it is about.
+    pub(crate) in_reply_to: Option<MessageId>,
+    /// The turn it is about.
+    pub(crate) turn: Option<TurnId>,
+}
+
+/// Sends it.
+pub(crate) fn send(tx: &Tx<'_>, limits: &Limits, notice: Notice<'_>) -> Result<MessageId, Refusal> {
+    let key = format!("{:?}:{}", notice.kind, notice.about);
+    if inbox::get(tx, notice.to)?.open_count >= limits.inbox_depth_max
+        && let Some(older) = message::coalescable(tx, notice.to, &Origin::System, &key)?
+    {
+        supersede(tx, notice.to, older)?;
+    }
+    let id = new_id(tx);
+    message::insert(
+        tx,
+        &NewMessage {
+            id,
+            origin: &Origin::System,
+            origin_key: None,
+            to: To::One(notice.to),
+            body: notice.body,
+            in_reply_to: notice.in_reply_to,
+            system_kind: Some(notice.kind),
+            turn: None,
+            coalescing_key: Some(&key),
+        },
+    )?;
+    deliveries::insert(tx, notice.to, id, Lane::System, None, notice.body.len() as u64)?;
+    let fact =
+        Fact { message: Some(id), turn: notice.turn, detail: "from system", ..Fact::about(Kind::MessageAccepted, notice.to) };
+    log(tx, fact)?;
+    Ok(id)
+}
+
+/// A fresh message id.
+pub(crate) fn new_id(tx: &Tx<'_>) -> MessageId {
+    MessageId::new(tx.next_id()).expect("the sequence begins with 1")
+}
+
+/// Takes an undelivered delivery out of the queue, because a newer one has come in its place.
+pub(crate) fn supersede(tx: &Tx<'_>, agent: AgentKey, message: MessageId) -> Result<(), Refusal> {
+    let Some(mut row) = deliveries::get(tx, agent, message)? else { return Ok(()) };
+    let Some(progress) = row.progress.decide(Decision::Supersede) else { return Ok(()) };
+    row.progress = progress;
+    deliveries::save(tx, &row, State::Ready)?;
+    log(tx, Fact { message: Some(message), ..Fact::about(Kind::DeliverySuperseded, agent) })?;
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! Once: a repeated request gets its first answer again, and the work is not done twice.
+//!
+//! Invariant: the answer is written in the transaction of the work, so both are there or neither.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Refusal;
+use crate::store::request::{self, RequestKey};
+use crate::store::{AgentKey, Tx};
+
+/// The first answer to this request, if it was answered before.
+pub(crate) fn replay<T: DeserializeOwned>(tx: &Tx<'_>, caller: AgentKey, key: &RequestKey) -> Result<Option<T>, Refusal> {
+    let Some(answered) = request::find(tx, caller, key)? else { return Ok(None) };
+    if answered.fingerprint != key.fingerprint {
+        return Err(Refusal::RequestIdReused { id: key.id.clone() });
+    }
+    // An answer of an older version that no longer parses is not owed: the work would be done again, so it is an error instead.
+    let answer = serde_json::from_str(&answered.answer)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, Box::new(error)))?;
+    Ok(Some(answer))
+}
+
+/// Keeps the answer to this request.
+pub(crate) fn keep<T: Serialize>(tx: &Tx<'_>, caller: AgentKey, key: &RequestKey, answer: &T) -> Result<(), Refusal> {
+    let json = serde_json::to_string(answer).expect("answers are plain data");
+    Ok(request::put(tx, caller, key, &json)?)
+}
+
+/// Does the work, or answers as the first time.
+pub(crate) fn once<T: Serialize + DeserializeOwned>(
+    tx: &Tx<'_>,
+    caller: AgentKey,
+    key: &RequestKey,
+    work: impl FnOnce() -> Result<T, Refusal>,
+) -> Result<T, Refusal> {
+    if let Some(answer) = replay(tx, caller, key)? {
+        return Ok(answer);
+    }
+    let answer = work()?;
+    keep(tx, caller, key, &answer)?;
+    Ok(answer)
+}

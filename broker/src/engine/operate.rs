@@ -1,0 +1,204 @@
+//! Operating: what the operator decides about mail without holding a lease, and what they see of all of it.
+
+use hive_core::caller::Caller;
+use hive_core::delivery::{Decision, Delivery, State};
+use hive_core::event::Kind;
+use hive_core::id::MessageId;
+use hive_core::message::OPERATOR;
+
+use super::once::once;
+use super::{Engine, Refusal, actor};
+use crate::store::agent::{self, AgentRow};
+use crate::store::delivery::{self, Filter};
+use crate::store::event::{Fact, log};
+use crate::store::request::RequestKey;
+use crate::store::{AgentKey, Health};
+
+/// The broker in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Active agents.
+    pub agents: u32,
+    /// Of them with a harness attached.
+    pub attached: u32,
+    /// Deliveries waiting.
+    pub ready: u64,
+    /// Claimed.
+    pub leased: u64,
+    /// Held.
+    pub held: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Waiting for the operator.
+    pub operator_unread: u64,
+    /// Attached agents that the host does not keep apart.
+    pub not_isolated: Vec<String>,
+    /// The newest event.
+    pub last_event: u64,
+}
+
+/// A place to go on from in a list of deliveries.
+pub type DeliveryPlace = (MessageId, AgentKey);
+
+/// An agent, or the operator.
+fn owner(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow, Refusal> {
+    if name == OPERATOR { Ok(agent::by_key(conn, AgentKey::OPERATOR)?) } else { actor::known(conn, name) }
+}
+
+/// Whose inbox a caller means: their own, or as the operator anybody's.
+fn inbox_of(conn: &rusqlite::Connection, caller: &Caller, name: &str) -> Result<AgentRow, Refusal> {
+    let me = actor::row(conn, caller)?;
+    if name.is_empty() || name == me.name {
+        return Ok(me);
+    }
+    match caller {
+        Caller::Operator(_) => owner(conn, name),
+        Caller::Agent(_) => Err(Refusal::NotYours { what: "that inbox" }),
+    }
+}
+
+/// An inbox in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InboxStatus {
+    /// Waiting.
+    pub ready: u32,
+    /// Claimed.
+    pub leased: u32,
+    /// Held.
+    pub held: u32,
+    /// Dead letters.
+    pub dead: u32,
+    /// When the oldest waiting one was accepted.
+    pub oldest_ready: Option<hive_core::time::WallTime>,
+}
+
+impl Engine {
+    /// Does what the operator decided about a delivery.
+    pub async fn decide(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        agent: String,
+        message: MessageId,
+        decision: Decision,
+    ) -> Result<(), Refusal> {
+        self.check_open()?;
+        let Caller::Operator(who) = &caller else { return Err(Refusal::NotYours { what: "that delivery" }) };
+        let who = who.as_str().to_owned();
+        self.store
+            .write(move |tx| {
+                let me = actor::row(tx, &caller)?;
+                once(tx, me.key, &request, || {
+                    let owner = owner(tx, &agent)?;
+                    let not_found = || Refusal::DeliveryNotFound { agent: owner.name.clone(), message };
+                    let mut row = delivery::get(tx, owner.key, message)?.ok_or_else(not_found)?;
+                    let before = row.progress.state;
+                    if decision == Decision::Ack && before == State::Acked {
+                        return Ok(());
+                    }
+                    let wrong = || Refusal::WrongState { agent: owner.name.clone(), message, state: before };
+                    row.progress = row.progress.decide(decision).ok_or_else(wrong)?;
+                    row.settled_by = if row.progress.state.is_settled() { who.clone() } else { String::new() };
+                    delivery::save(tx, &row, before)?;
+                    let kind = match decision {
+                        Decision::Ack => Kind::DeliveryAcked,
+                        Decision::Drop => Kind::DeliveryDropped,
+                        Decision::Release => Kind::DeliveryReleased,
+                        Decision::Redrive => Kind::DeliveryRedriven,
+                        Decision::Supersede => Kind::DeliverySuperseded,
+                    };
+                    let detail = format!("by {who}");
+                    log(tx, Fact { message: Some(message), detail: &detail, ..Fact::about(kind, owner.key) })?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// Counts an inbox.
+    pub async fn inbox_status(&self, caller: Caller, agent: String) -> Result<InboxStatus, Refusal> {
+        self.store
+            .read(move |conn, _| {
+                let key = inbox_of(conn, &caller, &agent)?.key;
+                Ok(InboxStatus {
+                    ready: delivery::count(conn, key, State::Ready)?,
+                    leased: delivery::count(conn, key, State::Leased)?,
+                    held: delivery::count(conn, key, State::Held)?,
+                    dead: delivery::count(conn, key, State::Dead)?,
+                    oldest_ready: delivery::oldest_ready(conn, key)?,
+                })
+            })
+            .await
+    }
+
+    /// Lists deliveries of an inbox.
+    pub async fn list_deliveries(
+        &self,
+        caller: Caller,
+        agent: String,
+        states: Vec<State>,
+        after: Option<DeliveryPlace>,
+        rows: u32,
+    ) -> Result<(Vec<Delivery>, Option<DeliveryPlace>), Refusal> {
+        self.store
+            .read(move |conn, now| {
+                let key = inbox_of(conn, &caller, &agent)?.key;
+                let filter = Filter { agent: Some(key), states, after };
+                Ok(paged(delivery::page(conn, &filter, now, rows)?))
+            })
+            .await
+    }
+
+    /// Lists dead letters, of one inbox or of all.
+    pub async fn list_dead_letters(
+        &self,
+        agent: String,
+        after: Option<DeliveryPlace>,
+        rows: u32,
+    ) -> Result<(Vec<Delivery>, Option<DeliveryPlace>), Refusal> {
+        self.store
+            .read(move |conn, now| {
+                let agent = if agent.is_empty() { None } else { Some(owner(conn, &agent)?.key) };
+                let filter = Filter { agent, states: vec![State::Dead], after };
+                Ok(paged(delivery::page(conn, &filter, now, rows)?))
+            })
+            .await
+    }
+
+    /// Counts everything.
+    pub async fn totals(&self) -> Result<Totals, Refusal> {
+        let presences = std::sync::Arc::clone(&self.presences);
+        self.store
+            .read(move |conn, _| {
+                let mut totals = Totals {
+                    ready: delivery::count_all(conn, State::Ready)?,
+                    leased: delivery::count_all(conn, State::Leased)?,
+                    held: delivery::count_all(conn, State::Held)?,
+                    dead: delivery::count_all(conn, State::Dead)?,
+                    operator_unread: u64::from(delivery::count(conn, AgentKey::OPERATOR, State::Ready)?),
+                    last_event: crate::store::event::span(conn)?.1,
+                    ..Totals::default()
+                };
+                for row in agent::active(conn)? {
+                    totals.agents += 1;
+                    totals.attached += u32::from(presences.is_live(row.key));
+                    if presences.is_live(row.key) && presences.isolation(row.key) == Some(hive_core::agent::Isolation::None) {
+                        totals.not_isolated.push(row.name);
+                    }
+                }
+                Ok(totals)
+            })
+            .await
+    }
+
+    /// Whether the database can be used.
+    #[must_use]
+    pub fn storage(&self) -> Health {
+        self.store.health().borrow().clone()
+    }
+}
+
+fn paged((found, more): (Vec<(AgentKey, Delivery)>, bool)) -> (Vec<Delivery>, Option<DeliveryPlace>) {
+    let next = found.last().filter(|_| more).map(|(key, delivery)| (delivery.message.id, *key));
+    (found.into_iter().map(|(_, delivery)| delivery).collect(), next)
+}

@@ -1,0 +1,238 @@
+//! Sending: a message is accepted, and lies in every recipient's inbox, in one transaction.
+//!
+//! Invariant: what is refused leaves nothing behind; what is accepted is on disk before the receipt exists.
+
+use hive_core::caller::Caller;
+use hive_core::delivery::Lane;
+use hive_core::event::Kind;
+use hive_core::id::{MessageId, TurnId};
+use hive_core::limits::Limits;
+use hive_core::message::{OPERATOR, Origin, Recipient};
+use hive_core::time::WallTime;
+use serde::{Deserialize, Serialize};
+
+use super::actor::{self, Actor};
+use super::notice::new_id;
+use super::once::once;
+use super::rate::Buckets;
+use super::{Engine, Refusal};
+use crate::store::agent::{self, AgentRow};
+use crate::store::event::{Fact, log};
+use crate::store::message::{self, NewMessage, To};
+use crate::store::request::RequestKey;
+use crate::store::{AgentKey, Tx, delivery, inbox};
+
+/// A message to be accepted.
+#[derive(Clone, Debug)]
+pub struct Send {
+    /// To whom.
+    pub to: Recipient,
+    /// The text.
+    pub body: String,
+    /// What it answers.
+    pub in_reply_to: Option<MessageId>,
+}
+
+/// The receipt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The message.
+    pub message: MessageId,
+    /// Whether an earlier run had sent it already.
+    pub already_sent: bool,
+    /// Full inboxes that a broadcast left out.
+    pub skipped: Vec<String>,
+    /// How many recipients it has.
+    pub recipients: u32,
+    /// When it was accepted.
+    pub accept_time: WallTime,
+}
+
+/// Checks a body on its own.
+pub(crate) fn check_body(body: &str, limits: &Limits) -> Result<(), Refusal> {
+    if body.is_empty() {
+        return Err(Refusal::Field { field: "body", problem: "a message needs a text".to_owned() });
+    }
+    if body.len() > limits.body_bytes_max as usize {
+        return Err(Refusal::BodyTooLarge { bytes: body.len(), max: limits.body_bytes_max });
+    }
+    Ok(())
+}
+
+/// Checks what the sender may still send, now.
+pub(crate) fn check_sender(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    buckets: &Buckets,
+    sender: AgentKey,
+    bytes: usize,
+) -> Result<(), Refusal> {
+    let stored = inbox::get(tx, sender)?.stored_bytes;
+    if stored + bytes as u64 > limits.sender_stored_bytes_max {
+        return Err(Refusal::StorageFull { bytes: stored, max: limits.sender_stored_bytes_max });
+    }
+    buckets
+        .take(sender, tx.now.boot)
+        .map_err(|retry_after| Refusal::RateLimited { per_minute: limits.sends_per_minute_max, retry_after })
+}
+
+/// Checks that an inbox takes one more.
+pub(crate) fn check_inbox(tx: &Tx<'_>, limits: &Limits, to: &AgentRow) -> Result<(), Refusal> {
+    let depth = inbox::get(tx, to.key)?.open_count;
+    if depth >= limits.inbox_depth_max {
+        return Err(Refusal::InboxFull { agent: to.name.clone(), depth, max: limits.inbox_depth_max });
+    }
+    Ok(())
+}
+
+impl Engine {
+    /// Accepts a message.
+    pub async fn send(&self, actor: Actor, request: RequestKey, send: Send) -> Result<Receipt, Refusal> {
+        self.check_open()?;
+        check_body(&send.body, &self.limits)?;
+        let (limits, buckets) = (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.buckets));
+        let sender = actor.caller.clone();
+        let sent = self
+            .store
+            .write(move |tx| {
+                let me = actor.row(tx)?;
+                once(tx, me.key, &request, || accept(tx, &limits, &buckets, &actor, &me, &send))
+            })
+            .await;
+        if let Err(Refusal::RecipientNotAllowed { recipient, .. }) = &sent {
+            self.log_refusal(&sender, format!("send to {recipient}: not an allowed recipient")).await?;
+        }
+        sent
+    }
+
+    /// Keeps a refusal by policy in the log, where the operator sees it.
+    async fn log_refusal(&self, caller: &Caller, detail: String) -> Result<(), Refusal> {
+        let caller = caller.clone();
+        self.store
+            .write(move |tx| {
+                let me = actor::row(tx, &caller)?;
+                Ok(log(tx, Fact { detail: &detail, ..Fact::about(Kind::Refused, me.key) })?)
+            })
+            .await
+    }
+}
+
+fn accept(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    buckets: &Buckets,
+    actor: &Actor,
+    me: &AgentRow,
+    send: &Send,
+) -> Result<Receipt, Refusal> {
+    let is_agent = actor.caller.agent().is_some();
+    let turn = if is_agent { actor.turn(tx, me)?.map(|turn| turn.id) } else { None };
+    if let Some(id) = send.in_reply_to {
+        let known = if is_agent { message::concerns(tx, id, me.key)? } else { message::get(tx, id)?.is_some() };
+        if !known {
+            return Err(Refusal::MessageNotFound { id });
+        }
+    }
+    let (to, recipients) = resolve(tx, me, is_agent, &send.to)?;
+    if let Some(turn) = turn
+        && let Some((earlier, accept_time)) = message::equal_in_earlier_runs(tx, turn, to, send.in_reply_to, &send.body)?
+    {
+        message::absorb(tx, turn, earlier)?;
+        let recipients = u32::try_from(recipients.len()).unwrap_or(u32::MAX);
+        return Ok(Receipt { message: earlier, already_sent: true, skipped: Vec::new(), recipients, accept_time });
+    }
+    if is_agent {
+        check_sender(tx, limits, buckets, me.key, send.body.len())?;
+    }
+    let mut skipped = Vec::new();
+    let mut open = Vec::new();
+    for recipient in recipients {
+        match check_inbox(tx, limits, &recipient) {
+            Ok(()) => open.push(recipient),
+            Err(Refusal::InboxFull { agent, .. }) if to == To::Everyone => skipped.push(agent),
+            Err(refusal) => return Err(refusal),
+        }
+    }
+    let origin = origin(&actor.caller);
+    let id = write(tx, &origin, me, to, &open, send, turn)?;
+    let recipients = u32::try_from(open.len()).unwrap_or(u32::MAX);
+    Ok(Receipt { message: id, already_sent: false, skipped, recipients, accept_time: tx.now.wall })
+}
+
+fn origin(caller: &Caller) -> Origin {
+    match caller {
+        Caller::Agent(name) => Origin::Agent(name.clone()),
+        Caller::Operator(name) => Origin::Operator(name.as_str().to_owned()),
+    }
+}
+
+fn write(
+    tx: &Tx<'_>,
+    origin: &Origin,
+    me: &AgentRow,
+    to: To,
+    recipients: &[AgentRow],
+    send: &Send,
+    turn: Option<TurnId>,
+) -> Result<MessageId, Refusal> {
+    let id = new_id(tx);
+    let counted = (me.key != AgentKey::OPERATOR).then_some(me.key);
+    let new = NewMessage {
+        id,
+        origin,
+        origin_key: Some(me.key),
+        to,
+        body: &send.body,
+        in_reply_to: send.in_reply_to,
+        system_kind: None,
+        turn,
+        coalescing_key: None,
+    };
+    message::insert(tx, &new)?;
+    let detail = format!("from {origin}");
+    for recipient in recipients {
+        delivery::insert(tx, recipient.key, id, Lane::Normal, counted, send.body.len() as u64)?;
+        log(tx, Fact { message: Some(id), turn, detail: &detail, ..Fact::about(Kind::MessageAccepted, recipient.key) })?;
+    }
+    if recipients.is_empty() {
+        log(tx, Fact { message: Some(id), turn, detail: "to nobody", ..Fact::about(Kind::MessageAccepted, me.key) })?;
+    }
+    Ok(id)
+}
+
+/// Who is meant, and whether the sender may write to them.
+fn resolve(tx: &Tx<'_>, me: &AgentRow, is_agent: bool, to: &Recipient) -> Result<(To, Vec<AgentRow>), Refusal> {
+    let parent = me.parent.unwrap_or(AgentKey::OPERATOR);
+    let one = |row: AgentRow| {
+        if is_agent && row.key != parent {
+            check_allowed(me, &row.name)?;
+        }
+        Ok((To::One(row.key), vec![row]))
+    };
+    match to {
+        Recipient::Agent(name) => one(actor::active(tx, name.as_str())?),
+        Recipient::Operator if is_agent => one(agent::by_key(tx, AgentKey::OPERATOR)?),
+        Recipient::Parent if is_agent => one(agent::by_key(tx, parent)?),
+        Recipient::Operator | Recipient::Parent => {
+            Err(Refusal::Field { field: "to", problem: "the operator cannot write to themselves; name an agent".to_owned() })
+        }
+        Recipient::Everyone => {
+            if is_agent {
+                check_allowed(me, "*")?;
+            }
+            let mut everyone = agent::active(tx)?;
+            everyone.retain(|row| row.key != me.key);
+            Ok((To::Everyone, everyone))
+        }
+    }
+}
+
+fn check_allowed(me: &AgentRow, recipient: &str) -> Result<(), Refusal> {
+    let allowed = &me.policy.allowed_recipients;
+    if allowed.is_empty() || allowed.iter().any(|name| name == recipient) {
+        return Ok(());
+    }
+    let mut allowed = allowed.clone();
+    allowed.push(me.parent.map_or(OPERATOR, |_| "<parent>").to_owned());
+    Err(Refusal::RecipientNotAllowed { recipient: recipient.to_owned(), allowed })
+}

@@ -1,0 +1,256 @@
+//! Settling: what the end of a turn or a lease does to the mail it held.
+//!
+//! Invariant: everything leased under a turn is settled in the transaction that ends the turn, by the outcome table of `core::turn`.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use hive_core::agent::HarnessState;
+use hive_core::delivery::{Settlement, State};
+use hive_core::event::Kind;
+use hive_core::id::TurnId;
+use hive_core::limits::Limits;
+use hive_core::message::SystemKind;
+use hive_core::time::WallTime;
+use hive_core::turn::Outcome;
+use serde::{Deserialize, Serialize};
+
+use super::Refusal;
+use super::notice::{self, Notice};
+use crate::store::agent::{AgentRow, ParkRow};
+use crate::store::delivery::DeliveryRow;
+use crate::store::event::{Fact, log};
+use crate::store::turn::{self, End, TurnRow};
+use crate::store::{AgentKey, Effect, Tx, agent, delivery};
+
+/// What became of a turn's deliveries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settled {
+    /// Acked.
+    pub acked: u32,
+    /// Back in the inbox.
+    pub returned: u32,
+    /// Dead letters now.
+    pub dead: u32,
+    /// Held.
+    pub held: u32,
+}
+
+/// How a turn ended, and what it leaves behind.
+#[derive(Clone, Debug)]
+pub(crate) struct Ending<'a> {
+    pub(crate) outcome: Outcome,
+    pub(crate) returned_tool_uses: &'a HashSet<String>,
+    pub(crate) end: End<'a>,
+    pub(crate) retry_time: Option<WallTime>,
+}
+
+impl Ending<'_> {
+    /// An ending that the broker decides, with nothing known but why.
+    pub(crate) fn by_broker<'a>(outcome: Outcome, error: &'a str, none: &'a HashSet<String>) -> Ending<'a> {
+        Ending { outcome, returned_tool_uses: none, end: End { error, ..End::default() }, retry_time: None }
+    }
+}
+
+/// Ends a turn and settles its mail.
+pub(crate) fn end_turn(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    open: &TurnRow,
+    ending: &Ending<'_>,
+) -> Result<Settled, Refusal> {
+    let mut settled = Settled::default();
+    for mut row in delivery::leased_by(tx, open.id)? {
+        let tool_use = turn::tool_use_of(tx, open.id, row.message)?;
+        let reached_model = tool_use.is_none_or(|id| ending.returned_tool_uses.contains(&id));
+        let settlement = ending.outcome.settlement(reached_model);
+        if !matches!(settlement, Settlement::Ack) {
+            ending.end.error.clone_into(&mut row.last_error);
+            ending.end.output_tail.clone_into(&mut row.output_tail);
+        }
+        match settle(tx, limits, me, row, settlement)? {
+            State::Acked => settled.acked += 1,
+            State::Dead => settled.dead += 1,
+            State::Held => settled.held += 1,
+            State::Ready | State::Leased | State::Dropped | State::Superseded => settled.returned += 1,
+        }
+    }
+    let json = serde_json::to_string(&settled).expect("four numbers");
+    turn::end(tx, open.id, ending.outcome, &ending.end, &json)?;
+    let detail = format!(
+        "{:?}: {} acked, {} returned, {} dead, {} held",
+        ending.outcome, settled.acked, settled.returned, settled.dead, settled.held
+    );
+    log(tx, Fact { message: open.message, turn: Some(open.id), detail: &detail, ..Fact::about(Kind::TurnEnded, me.key) })?;
+    if ending.outcome == Outcome::Failed {
+        tell_parent_of_failure(tx, limits, me, open, ending)?;
+    }
+    park(tx, limits, me, ending, settled)?;
+    if ending.end.context_tokens > 0 {
+        agent::set_context(tx, me.key, ending.end.context_tokens, ending.end.context_window_tokens)?;
+    }
+    tx.after_commit(Effect::Wake(me.key));
+    Ok(settled)
+}
+
+/// Settles one leased delivery; answers where it stands then.
+pub(crate) fn settle(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    mut row: DeliveryRow,
+    settlement: Settlement,
+) -> Result<State, Refusal> {
+    let progress = row.progress.settle(settlement, tx.now, limits).ok_or(Refusal::LeaseLost)?;
+    row.progress = progress;
+    delivery::save(tx, &row, State::Leased)?;
+    let (kind, detail) = match progress.state {
+        State::Acked => (Kind::DeliveryAcked, String::new()),
+        State::Dead => (Kind::DeliveryDead, format!("after {} failed attempts: {}", progress.failures, row.last_error)),
+        State::Held => (Kind::DeliveryHeld, String::new()),
+        State::Ready | State::Leased | State::Dropped | State::Superseded => {
+            (Kind::DeliveryReturned, progress.cause.map(|cause| format!("{cause:?}")).unwrap_or_default())
+        }
+    };
+    let turn = row.lease.as_ref().and_then(|lease| lease.turn);
+    log(tx, Fact { message: Some(row.message), turn, detail: &detail, ..Fact::about(kind, me.key) })?;
+    if progress.state == State::Dead {
+        tell_parent_of_dead_letter(tx, limits, me, &row)?;
+    }
+    Ok(progress.state)
+}
+
+fn parent(me: &AgentRow) -> AgentKey {
+    me.parent.unwrap_or(AgentKey::OPERATOR)
+}
+
+fn tell_parent_of_failure(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    open: &TurnRow,
+    ending: &Ending<'_>,
+) -> Result<(), Refusal> {
+    let mut body = format!("A turn of {} failed (turn {}", me.name, open.id);
+    if let Some(message) = open.message {
+        write!(body, ", message {message}").expect("writing to a string succeeds");
+    }
+    write!(body, "): {}", ending.end.error).expect("writing to a string succeeds");
+    if !ending.end.output_tail.is_empty() {
+        write!(body, "\n\nThe end of its output:\n{}", ending.end.output_tail).expect("writing to a string succeeds");
+    }
+    let notice = Notice {
+        to: parent(me),
+        about: &me.name,
+        kind: SystemKind::TurnFailed,
+        body: &body,
+        in_reply_to: None,
+        turn: Some(open.id),
+    };
+    notice::send(tx, limits, notice).map(|_| ())
+}
+
+fn tell_parent_of_dead_letter(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, row: &DeliveryRow) -> Result<(), Refusal> {
+    let body = format!(
+        "Message {} to {} is a dead letter after {} failed attempts: {}\nThe operator can look at it with \
+         `hivectl dead-letters show {} --agent {}`, and redrive or drop it.",
+        row.message, me.name, row.progress.failures, row.last_error, row.message, me.name
+    );
+    let notice = Notice {
+        to: parent(me),
+        about: &me.name,
+        kind: SystemKind::DeadLetter,
+        body: &body,
+        in_reply_to: Some(row.message),
+        turn: row.turn,
+    };
+    notice::send(tx, limits, notice).map(|_| ())
+}
+
+/// Parks the agent where its turn could not run, so that nothing loops; an agent that runs again is told of no more.
+fn park(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, ending: &Ending<'_>, settled: Settled) -> Result<(), Refusal> {
+    if ending.outcome == Outcome::Ok {
+        return Ok(agent::set_park(tx, me.key, None, 0, false)?);
+    }
+    if !ending.outcome.is_failure() {
+        return Ok(());
+    }
+    let failures = me.failures_in_a_row.saturating_add(1);
+    let now = tx.now;
+    let mut row = ParkRow { cause: ending.outcome, until_wall: None, until_boot: None, error: ending.end.error.to_owned() };
+    let parked = match ending.outcome {
+        Outcome::RateLimited => {
+            row.until_wall = ending.retry_time;
+            // Where no end is known, and where one that is known was wrong already, the boot clock bounds the rate of trying.
+            if ending.retry_time.is_none() {
+                row.until_boot = Some(now.boot.after(std::time::Duration::from_millis(limits.rate_limit_park_ms)));
+            } else if failures > 1 {
+                row.until_boot = Some(now.boot.after(limits.park_backoff(failures - 1)));
+            }
+            true
+        }
+        Outcome::AuthFailed => true,
+        Outcome::Unavailable => {
+            row.until_boot = Some(now.boot.after(limits.park_backoff(failures)));
+            true
+        }
+        // One bad message waits out its own backoff; only a row of failures is the agent's trouble. A dead letter ends the row.
+        Outcome::Failed | Outcome::Vanished => {
+            row.until_boot = Some(now.boot.after(limits.park_backoff(failures.saturating_sub(2))));
+            failures >= 3 && settled.dead == 0
+        }
+        Outcome::Ok | Outcome::Cancelled | Outcome::Drained | Outcome::Fenced => false,
+    };
+    let failures = if settled.dead > 0 { 0 } else { failures };
+    let tell = parked && matches!(ending.outcome, Outcome::Unavailable | Outcome::AuthFailed) && !me.operator_told;
+    agent::set_park(tx, me.key, parked.then_some(&row), failures, me.operator_told || tell)?;
+    if parked {
+        let detail = format!("{:?}: {}", ending.outcome, ending.end.error);
+        log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentParked, me.key) })?;
+    }
+    if tell {
+        let body = format!("{} cannot run turns now ({:?}): {}", me.name, ending.outcome, ending.end.error);
+        let notice = Notice {
+            to: AgentKey::OPERATOR,
+            about: &me.name,
+            kind: SystemKind::Unavailable,
+            body: &body,
+            in_reply_to: None,
+            turn: None,
+        };
+        notice::send(tx, limits, notice)?;
+    }
+    Ok(())
+}
+
+/// Ends all open turns of an agent in the broker's own name.
+pub(crate) fn end_open_turns(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, outcome: Outcome, error: &str) -> Result<(), Refusal> {
+    let none = HashSet::new();
+    for open in turn::open_all(tx, me.key)? {
+        end_turn(tx, limits, me, &open, &Ending::by_broker(outcome, error, &none))?;
+    }
+    agent::set_harness_state(tx, me.key, HarnessState::Offline)?;
+    Ok(())
+}
+
+/// Turns that were open when the host went down end without blame; their session cannot come back.
+pub(crate) fn fence_turns_of_other_boots(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, boot_id: &str) -> Result<(), Refusal> {
+    let none = HashSet::new();
+    for open in turn::open_all(tx, me.key)? {
+        if open.boot_id != boot_id {
+            end_turn(tx, limits, me, &open, &Ending::by_broker(Outcome::Fenced, "the host rebooted", &none))?;
+        }
+    }
+    Ok(())
+}
+
+/// The turn a session has open, if it is this one.
+pub(crate) fn is_of_session(open: &TurnRow, me: &AgentRow) -> bool {
+    open.session_epoch == me.session_epoch
+}
+
+/// A fresh turn id.
+pub(crate) fn new_turn_id(tx: &Tx<'_>) -> TurnId {
+    TurnId::new(tx.next_id()).expect("the sequence begins with 1")
+}

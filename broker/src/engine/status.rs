@@ -1,0 +1,65 @@
+//! Status: what an agent says of itself, and what its harness is doing.
+
+use std::sync::Arc;
+
+use hive_core::agent::{HarnessState, STATUS_CHARS_MAX};
+use hive_core::caller::Caller;
+use hive_core::event::Kind;
+
+use super::actor::Actor;
+use super::once::once;
+use super::turn::session;
+use super::{Engine, Refusal};
+use crate::store::agent;
+use crate::store::event::{Fact, log};
+use crate::store::request::RequestKey;
+
+impl Engine {
+    /// Sets the agent's own status.
+    pub async fn set_status_text(&self, actor: Actor, request: RequestKey, text: String) -> Result<(), Refusal> {
+        self.check_open()?;
+        if actor.caller.agent().is_none() {
+            return Err(Refusal::NotAnAgent);
+        }
+        let chars = text.chars().count();
+        if chars > STATUS_CHARS_MAX {
+            return Err(Refusal::StatusTooLong { chars, max: STATUS_CHARS_MAX });
+        }
+        if text.contains(char::is_control) {
+            let problem = "a status is one line without control characters".to_owned();
+            return Err(Refusal::Field { field: "text", problem });
+        }
+        self.store
+            .write(move |tx| {
+                let me = actor.row(tx)?;
+                once(tx, me.key, &request, || {
+                    actor.turn(tx, &me)?;
+                    agent::set_status_text(tx, me.key, &text)?;
+                    Ok(log(tx, Fact { detail: &text, ..Fact::about(Kind::StatusChanged, me.key) })?)
+                })
+            })
+            .await
+    }
+
+    /// Notes what the harness is doing. A harness that no longer waits for a login ends the park that does.
+    pub async fn report_harness(&self, caller: Caller, session_token: String, state: HarnessState) -> Result<(), Refusal> {
+        self.check_open()?;
+        if state == HarnessState::Offline {
+            let problem = "a harness that is attached is not offline".to_owned();
+            return Err(Refusal::Field { field: "state", problem });
+        }
+        let presences = Arc::clone(&self.presences);
+        self.store
+            .write(move |tx| {
+                let me = session(tx, &caller, &session_token)?;
+                presences.touch(me.key, &session_token, tx.now.boot);
+                agent::set_harness_state(tx, me.key, state)?;
+                let waits = me.park.as_ref().is_some_and(agent::ParkRow::waits_for_login);
+                if waits && state != HarnessState::NeedsLogin {
+                    agent::set_park(tx, me.key, None, me.failures_in_a_row, me.operator_told)?;
+                }
+                Ok(())
+            })
+            .await
+    }
+}

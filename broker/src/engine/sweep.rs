@@ -1,0 +1,56 @@
+//! Sweeps: what becomes due without anybody asking. Each is idempotent, bounded, and reads what is due from the truth.
+
+use std::time::Duration;
+
+use hive_core::delivery::{RedeliveryCause, Settlement};
+use hive_core::time::BootTime;
+
+use super::{Engine, Refusal, settle};
+use crate::store::retention::{Cutoffs, prune};
+use crate::store::{agent, delivery};
+
+/// Most rows of one step, so that a step never stalls a send.
+const STEP_ROWS: u32 = 200;
+
+impl Engine {
+    /// Gives back consumers' leases that have run out; answers when the next does.
+    pub async fn sweep_leases(&self) -> Result<Option<BootTime>, Refusal> {
+        let limits = std::sync::Arc::clone(&self.limits);
+        self.store
+            .write(move |tx| {
+                for mut row in delivery::expired(tx, tx.now, STEP_ROWS)? {
+                    let me = agent::by_key(tx, row.agent)?;
+                    // A lease of before a reboot ends without blame.
+                    let rebooted = row.lease.as_ref().and_then(|lease| lease.until) == Some(BootTime(0));
+                    let cause = RedeliveryCause::LeaseExpired;
+                    let settlement = if rebooted { Settlement::GiveBack(cause) } else { Settlement::Fail(cause) };
+                    "the consumer's lease ran out".clone_into(&mut row.last_error);
+                    settle::settle(tx, &limits, &me, row, settlement)?;
+                }
+                Ok(delivery::next_expiry(tx)?)
+            })
+            .await
+    }
+
+    /// Ends sessions whose harness has stayed away; answers when the next grace time may run out.
+    pub async fn sweep_sessions(&self) -> Result<Option<BootTime>, Refusal> {
+        let grace = self.limits.harness_grace();
+        for (agent, epoch) in self.presences.away(grace, self.clock.now().boot) {
+            self.end_away(agent, epoch).await?;
+        }
+        Ok(self.presences.next_due(grace))
+    }
+
+    /// Deletes one step of what is settled and older than `keep`; answers whether there is more.
+    pub async fn sweep_retention(&self, keep: Duration) -> Result<bool, Refusal> {
+        let now = self.clock.now().wall;
+        let requests = Duration::from_secs(u64::from(self.limits.request_id_hours) * 3600);
+        let cutoffs = Cutoffs { history: now.before(keep), requests: now.before(requests) };
+        let gone = self.store.write(move |tx| prune(tx, cutoffs, STEP_ROWS).map_err(Refusal::from)).await?;
+        let before = now.before(Duration::from_secs(u64::from(self.limits.turn_events_hours) * 3600));
+        let (lines, bytes_max) = (std::sync::Arc::clone(&self.turn_events), self.limits.turn_events_bytes_max);
+        let pruned = tokio::task::spawn_blocking(move || lines.prune(before, bytes_max, STEP_ROWS)).await;
+        let lines_gone = pruned.map_err(|_| crate::store::StoreError::Panicked)??;
+        Ok(gone > 0 || lines_gone > 0)
+    }
+}

@@ -1,0 +1,371 @@
+//! Turns: a harness gets work, and says how it ended.
+//!
+//! Invariant: a turn and the lease on its delivery are one transaction, and its end and all settlements are another. Only the present
+//! session may open or end one.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use hive_core::agent::{HarnessState, Park};
+use hive_core::caller::Caller;
+use hive_core::delivery::{Delivery, State};
+use hive_core::event::Kind as EventKind;
+use hive_core::id::TurnId;
+use hive_core::limits::{ERROR_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
+use hive_core::message::Message;
+use hive_core::time::{BootTime, WallTime};
+use hive_core::turn::{Kind, MAIN_CONVERSATION, Outcome, Turn, Usage};
+
+use super::actor::{self, Actor};
+use super::once::{keep, replay};
+use super::receive::{claim, pick};
+use super::settle::{Ending, Settled, end_turn, is_of_session, new_turn_id};
+use super::{Engine, Refusal, token};
+use crate::store::agent::{self, AgentRow, ParkRow};
+use crate::store::delivery::Lease;
+use crate::store::event::{Fact, log};
+use crate::store::request::RequestKey;
+use crate::store::turn::{self, End, NewTurn, TurnRow};
+use crate::store::{Tx, delivery, message};
+
+/// Who wants a turn, and for which process.
+#[derive(Clone, Debug)]
+pub struct Begin {
+    /// The session.
+    pub session_token: String,
+    /// The secret of the process that will run it.
+    pub process_token: String,
+    /// Which conversation.
+    pub conversation: String,
+}
+
+/// A turn to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// The turn.
+    pub turn: Turn,
+    /// The delivery that woke it.
+    pub delivery: Delivery,
+    /// How many more are ready.
+    pub pending: u32,
+    /// What earlier runs already sent.
+    pub already_sent: Vec<Message>,
+}
+
+/// How a turn ended, as its harness says.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// The session.
+    pub session_token: String,
+    /// The turn.
+    pub turn: TurnId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What went wrong.
+    pub error: String,
+    /// The end of the output.
+    pub output_tail: String,
+    /// Tool calls whose result reached the model.
+    pub returned_tool_uses: HashSet<String>,
+    /// What it used.
+    pub usage: Usage,
+    /// The model that ran.
+    pub model: String,
+    /// Size of the context.
+    pub context_tokens: u64,
+    /// Size of the window.
+    pub context_window_tokens: u64,
+    /// Whether a compaction ran.
+    pub compacted: bool,
+    /// When the rate limit ends.
+    pub retry_time: Option<WallTime>,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedAnswer {
+    /// The deliveries.
+    pub settled: Settled,
+    /// How many are ready now.
+    pub pending: u32,
+    /// Whether the turn asked for a next one.
+    pub next_turn_requested: bool,
+    /// Whether the agent is parked now.
+    pub park: Option<Park>,
+}
+
+enum Looked {
+    Begun(Box<Begun>),
+    Nothing { next_due: Option<BootTime> },
+}
+
+/// The caller's row, if the session is the present one.
+pub(crate) fn session(tx: &rusqlite::Connection, caller: &Caller, session_token: &str) -> Result<AgentRow, Refusal> {
+    let me = actor::row(tx, caller)?;
+    if me.session_token.as_deref() != Some(session_token) {
+        return Err(Refusal::LeaseLost);
+    }
+    Ok(me)
+}
+
+/// A park as it is shown.
+pub(crate) fn shown(row: &ParkRow, now: hive_core::time::Now) -> Park {
+    Park { cause: row.cause, until: row.until(now), error: row.error.clone() }
+}
+
+impl Engine {
+    /// Waits for mail and opens a turn for it.
+    pub async fn begin_turn(&self, caller: Caller, request: RequestKey, begin: Begin) -> Result<Begun, Refusal> {
+        let me = {
+            let (caller, session_token) = (caller.clone(), begin.session_token.clone());
+            self.store.read(move |conn, _| session(conn, &caller, &session_token)).await?
+        };
+        let hints = self.hints.of(me.key);
+        loop {
+            self.check_open()?;
+            let hint = hints.inbox.notified();
+            tokio::pin!(hint);
+            hint.as_mut().enable();
+            self.presences.touch(me.key, &begin.session_token, self.clock.now().boot);
+            let (caller, request, begin) = (caller.clone(), request.clone(), begin.clone());
+            let (boot_id, presences) = (self.clock.boot_id().to_owned(), Arc::clone(&self.presences));
+            let looked = self
+                .store
+                .write(move |tx| {
+                    let me = session(tx, &caller, &begin.session_token)?;
+                    let looked = look(tx, &me, &request, &begin, &boot_id)?;
+                    if matches!(looked, Looked::Begun(_)) {
+                        presences.set_turn_open(me.key, true, tx.now.boot);
+                    }
+                    Ok::<_, Refusal>(looked)
+                })
+                .await?;
+            let next_due = match looked {
+                Looked::Begun(begun) => return Ok(*begun),
+                Looked::Nothing { next_due } => next_due,
+            };
+            tokio::select! {
+                () = hint => {}
+                () = self.until(next_due) => {}
+                () = self.draining.cancelled() => {}
+            }
+        }
+    }
+
+    /// Opens a turn that carries no delivery.
+    pub async fn open_turn(&self, caller: Caller, request: RequestKey, begin: Begin, kind: Kind) -> Result<Turn, Refusal> {
+        self.check_open()?;
+        let (boot_id, presences) = (self.clock.boot_id().to_owned(), Arc::clone(&self.presences));
+        self.store
+            .write(move |tx| {
+                let me = session(tx, &caller, &begin.session_token)?;
+                if let Some(turn) = replay::<TurnId>(tx, me.key, &request)?
+                    && let Some(view) = turn::view(tx, turn, Some(me.key))?
+                    && view.outcome.is_none()
+                {
+                    return Ok(view);
+                }
+                check_no_open_turn(tx, &me, &begin)?;
+                if let Some(park) = me.park.as_ref().filter(|park| park.holds(tx.now)) {
+                    let retry_after = park.until(tx.now).map(|until| until.since(tx.now.wall));
+                    return Err(Refusal::AgentParked { agent: me.name, error: park.error.clone(), retry_after });
+                }
+                let id = open(tx, &me, &begin, &boot_id, kind, None)?;
+                keep(tx, me.key, &request, &id)?;
+                presences.set_turn_open(me.key, true, tx.now.boot);
+                turn::view(tx, id, Some(me.key))?.ok_or(Refusal::TurnNotFound { id })
+            })
+            .await
+    }
+
+    /// Ends a turn and settles its mail.
+    pub async fn end_turn(&self, caller: Caller, request: RequestKey, mut ended: Ended) -> Result<EndedAnswer, Refusal> {
+        self.check_open()?;
+        if !ended.outcome.is_reportable() {
+            let problem = format!("{:?} is the broker's to say", ended.outcome);
+            return Err(Refusal::Field { field: "outcome", problem });
+        }
+        cut_end(&mut ended.error, ERROR_BYTES_MAX);
+        cut_start(&mut ended.output_tail, OUTPUT_TAIL_BYTES_MAX);
+        let (limits, presences) = (Arc::clone(&self.limits), Arc::clone(&self.presences));
+        self.store
+            .write(move |tx| {
+                let me = session(tx, &caller, &ended.session_token)?;
+                let row = turn::get(tx, ended.turn)?.filter(|row| row.agent == me.key);
+                let row = row.ok_or(Refusal::TurnNotFound { id: ended.turn })?;
+                if !is_of_session(&row, &me) {
+                    return Err(Refusal::LeaseLost);
+                }
+                let settled = match replay::<Settled>(tx, me.key, &request)? {
+                    Some(settled) => settled,
+                    None => {
+                        let settled = settle_end(tx, &limits, &me, &row, &ended)?;
+                        keep(tx, me.key, &request, &settled)?;
+                        settled
+                    }
+                };
+                presences.set_turn_open(me.key, !turn::open_all(tx, me.key)?.is_empty(), tx.now.boot);
+                let me = agent::by_key(tx, me.key)?;
+                Ok(EndedAnswer {
+                    settled,
+                    pending: delivery::count(tx, me.key, State::Ready)?,
+                    next_turn_requested: row.next_turn_requested,
+                    park: me.park.filter(|park| park.holds(tx.now)).map(|park| shown(&park, tx.now)),
+                })
+            })
+            .await
+    }
+
+    /// The open turn of the calling process asks for another one after it.
+    pub async fn request_next_turn(&self, actor: Actor) -> Result<(), Refusal> {
+        self.check_open()?;
+        self.store
+            .write(move |tx| {
+                let me = actor.row(tx)?;
+                let open = actor.turn(tx, &me)?.ok_or(Refusal::TurnEnded)?;
+                Ok(turn::request_next(tx, open.id)?)
+            })
+            .await
+    }
+
+    /// A sign of life; answers which turn the session has open.
+    pub async fn heartbeat(&self, caller: Caller, session_token: String) -> Result<Option<TurnId>, Refusal> {
+        self.check_open()?;
+        let now = self.clock.now().boot;
+        let presences = Arc::clone(&self.presences);
+        self.store
+            .read(move |conn, _| {
+                let me = session(conn, &caller, &session_token)?;
+                presences.touch(me.key, &session_token, now);
+                Ok(turn::open_of(conn, me.key, MAIN_CONVERSATION)?.map(|open| open.id))
+            })
+            .await
+    }
+}
+
+fn check_no_open_turn(tx: &Tx<'_>, me: &AgentRow, begin: &Begin) -> Result<(), Refusal> {
+    match turn::open_of(tx, me.key, &begin.conversation)? {
+        Some(open) => Err(Refusal::TurnOpen { id: open.id }),
+        None => Ok(()),
+    }
+}
+
+fn look(tx: &Tx<'_>, me: &AgentRow, request: &RequestKey, begin: &Begin, boot_id: &str) -> Result<Looked, Refusal> {
+    if let Some(id) = replay::<TurnId>(tx, me.key, request)?
+        && let Some(row) = turn::get(tx, id)?
+        && row.outcome.is_none()
+    {
+        return Ok(Looked::Begun(Box::new(begun(tx, me, &row)?)));
+    }
+    check_no_open_turn(tx, me, begin)?;
+    if let Some(park) = me.park.as_ref().filter(|park| park.holds(tx.now)) {
+        return Ok(Looked::Nothing { next_due: park_due(park, tx) });
+    }
+    let Some(mut row) = pick(tx, me.key, u32::MAX)? else {
+        return Ok(Looked::Nothing { next_due: delivery::next_due(tx, me.key)? });
+    };
+    let id = open(tx, me, begin, boot_id, Kind::Mail, Some((row.message, row.progress.attempt())))?;
+    claim(tx, me, &mut row, Lease { token: token::new(), turn: Some(id), until: None, length_ms: None })?;
+    turn::carry(tx, id, me.key, row.message, None)?;
+    keep(tx, me.key, request, &id)?;
+    let row = turn::get(tx, id)?.ok_or(Refusal::TurnNotFound { id })?;
+    Ok(Looked::Begun(Box::new(begun(tx, me, &row)?)))
+}
+
+/// When to look again at a parked agent: at the end of a backoff, or when the wall clock may have reached the end of a limit.
+fn park_due(park: &ParkRow, tx: &Tx<'_>) -> Option<BootTime> {
+    let wall = park.until_wall.map(|until| tx.now.boot.after(until.since(tx.now.wall)));
+    // A wall clock that is set forward is noticed within a minute, not slept through.
+    let wall = wall.map(|due| due.min(tx.now.boot.after(std::time::Duration::from_secs(60))));
+    wall.max(park.until_boot)
+}
+
+fn open(
+    tx: &Tx<'_>,
+    me: &AgentRow,
+    begin: &Begin,
+    boot_id: &str,
+    kind: Kind,
+    delivery: Option<(hive_core::id::MessageId, u32)>,
+) -> Result<TurnId, Refusal> {
+    let id = new_turn_id(tx);
+    let new = NewTurn {
+        id,
+        agent: me.key,
+        kind,
+        conversation: &begin.conversation,
+        session_epoch: me.session_epoch,
+        process_token: &begin.process_token,
+        boot_id,
+        delivery,
+        model: &me.model,
+    };
+    turn::insert(tx, &new)?;
+    let detail = format!("{kind:?}");
+    let fact = Fact {
+        message: delivery.map(|(message, _)| message),
+        turn: Some(id),
+        detail: &detail,
+        ..Fact::about(EventKind::TurnBegun, me.key)
+    };
+    log(tx, fact)?;
+    agent::set_harness_state(tx, me.key, HarnessState::Thinking)?;
+    Ok(id)
+}
+
+fn begun(tx: &Tx<'_>, me: &AgentRow, row: &TurnRow) -> Result<Begun, Refusal> {
+    let view = turn::view(tx, row.id, Some(me.key))?.ok_or(Refusal::TurnNotFound { id: row.id })?;
+    let message = row.message.ok_or(Refusal::TurnNotFound { id: row.id })?;
+    let woken_by = delivery::get(tx, me.key, message)?;
+    let woken_by = woken_by.ok_or_else(|| Refusal::DeliveryNotFound { agent: me.name.clone(), message })?;
+    Ok(Begun {
+        turn: view,
+        delivery: delivery::view(tx, &woken_by, tx.now)?,
+        pending: delivery::count(tx, me.key, State::Ready)?,
+        already_sent: message::sent_in_earlier_runs(tx, row.id)?,
+    })
+}
+
+fn settle_end(
+    tx: &Tx<'_>,
+    limits: &hive_core::limits::Limits,
+    me: &AgentRow,
+    row: &TurnRow,
+    ended: &Ended,
+) -> Result<Settled, Refusal> {
+    if let Some(outcome) = row.outcome {
+        // It has ended: by an earlier call of this session, which is answered as then, or by the broker, whose word stands.
+        let settled = row.settled.as_deref().filter(|_| outcome.is_reportable()).and_then(|json| serde_json::from_str(json).ok());
+        return settled.ok_or(Refusal::LeaseLost);
+    }
+    let ending = Ending {
+        outcome: ended.outcome,
+        returned_tool_uses: &ended.returned_tool_uses,
+        end: End {
+            error: &ended.error,
+            output_tail: &ended.output_tail,
+            usage: ended.usage,
+            model: &ended.model,
+            context_tokens: ended.context_tokens,
+            context_window_tokens: ended.context_window_tokens,
+            compacted: ended.compacted,
+        },
+        retry_time: ended.retry_time,
+    };
+    end_turn(tx, limits, me, row, &ending)
+}
+
+/// Keeps the beginning of a text that is too long.
+fn cut_end(text: &mut String, max: usize) {
+    if text.len() > max {
+        text.truncate(text.floor_char_boundary(max));
+    }
+}
+
+/// Keeps the end of a text that is too long.
+fn cut_start(text: &mut String, max: usize) {
+    if text.len() > max {
+        let start = text.ceil_char_boundary(text.len() - max);
+        *text = text.split_off(start);
+    }
+}

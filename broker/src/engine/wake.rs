@@ -1,0 +1,94 @@
+//! Wakes: a co-process of an agent puts mail into that agent's inbox.
+//!
+//! Invariant: a label never looks like an agent, the operator or the broker, so nobody can be imitated by one.
+
+use hive_core::delivery::Lane;
+use hive_core::event::Kind;
+use hive_core::id::MessageId;
+use hive_core::limits::COALESCING_KEY_CHARS_MAX;
+use hive_core::message::Origin;
+use hive_core::name::Label;
+use serde::{Deserialize, Serialize};
+
+use super::actor::Actor;
+use super::notice::{new_id, supersede};
+use super::once::once;
+use super::send::{check_body, check_inbox, check_sender};
+use super::{Engine, Refusal};
+use crate::store::event::{Fact, log};
+use crate::store::message::{self, NewMessage, To};
+use crate::store::request::RequestKey;
+use crate::store::{agent, delivery};
+
+/// A wake-up with words.
+#[derive(Clone, Debug)]
+pub struct Wake {
+    /// What wakes.
+    pub label: Label,
+    /// The text.
+    pub body: String,
+    /// A newer one with the same key takes an undelivered one's place.
+    pub coalescing_key: Option<String>,
+}
+
+/// The receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Woken {
+    /// The message.
+    pub message: MessageId,
+    /// The undelivered one whose place it took.
+    pub superseded: Option<MessageId>,
+}
+
+impl Engine {
+    /// Accepts a wake-up for the caller's own inbox.
+    pub async fn wake(&self, actor: Actor, request: RequestKey, wake: Wake) -> Result<Woken, Refusal> {
+        self.check_open()?;
+        check_body(&wake.body, &self.limits)?;
+        if let Some(key) = &wake.coalescing_key
+            && key.chars().count() > COALESCING_KEY_CHARS_MAX
+        {
+            let problem = format!("a coalescing key has at most {COALESCING_KEY_CHARS_MAX} characters");
+            return Err(Refusal::Field { field: "coalescing_key", problem });
+        }
+        let (limits, buckets) = (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.buckets));
+        self.store
+            .write(move |tx| {
+                let me = actor.row(tx)?;
+                once(tx, me.key, &request, || {
+                    if agent::by_name(tx, wake.label.as_str())?.is_some() {
+                        let problem = format!("`{}` is the name of an agent; a label must not look like one", wake.label);
+                        return Err(Refusal::Field { field: "label", problem });
+                    }
+                    let origin = Origin::External(wake.label.clone());
+                    let superseded = match &wake.coalescing_key {
+                        Some(key) => message::coalescable(tx, me.key, &origin, key)?,
+                        None => None,
+                    };
+                    if let Some(older) = superseded {
+                        supersede(tx, me.key, older)?;
+                    }
+                    check_inbox(tx, &limits, &me)?;
+                    check_sender(tx, &limits, &buckets, me.key, wake.body.len())?;
+                    let id = new_id(tx);
+                    let new = NewMessage {
+                        id,
+                        origin: &origin,
+                        origin_key: Some(me.key),
+                        to: To::One(me.key),
+                        body: &wake.body,
+                        in_reply_to: None,
+                        system_kind: None,
+                        turn: None,
+                        coalescing_key: wake.coalescing_key.as_deref(),
+                    };
+                    message::insert(tx, &new)?;
+                    delivery::insert(tx, me.key, id, Lane::Normal, Some(me.key), wake.body.len() as u64)?;
+                    let detail = format!("from {origin}");
+                    log(tx, Fact { message: Some(id), detail: &detail, ..Fact::about(Kind::MessageAccepted, me.key) })?;
+                    Ok(Woken { message: id, superseded })
+                })
+            })
+            .await
+    }
+}

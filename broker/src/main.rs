@@ -1,0 +1,54 @@
+//! `hived`: parse, log, and either check a configuration or run the broker until it is told to end.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use hive_broker::cli::{Cli, LogFormat};
+use hive_broker::{app, config};
+
+/// Findings in a checked configuration.
+const EXIT_FINDINGS: u8 = 8;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if let Some(path) = &cli.check_config {
+        return match config::read(path) {
+            Ok(_) => ExitCode::SUCCESS,
+            Err(error) => {
+                complain(&error.into());
+                ExitCode::from(EXIT_FINDINGS)
+            }
+        };
+    }
+    if let Err(error) = log(&cli) {
+        complain(&error);
+        return ExitCode::from(2);
+    }
+    // Calls are short and the writer has a thread of its own: two workers are enough for what one disk can take.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(8).enable_all().build();
+    let run = runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(app::run(cli)));
+    match run {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn log(cli: &Cli) -> anyhow::Result<()> {
+    let filter = tracing_subscriber::EnvFilter::try_new(&cli.log)?;
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match cli.log_format {
+        LogFormat::Json => subscriber.json().init(),
+        LogFormat::Text => subscriber.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
+    }
+    Ok(())
+}
+
+/// Prints an error with its causes.
+fn complain(error: &anyhow::Error) {
+    // Where stderr is closed there is nobody to tell.
+    drop(writeln!(std::io::stderr(), "hived: {error:#}"));
+}

@@ -1,0 +1,180 @@
+//! `AdminService`: the operator's tools. It is not registered on agents' sockets.
+
+use hive_core::command::Order;
+use hive_core::delivery::Decision;
+use hive_proto::convert::{delivery, message, request as fields, time};
+use hive_proto::status::bad_field;
+use hive_proto::v1;
+use hive_proto::v1::command::Command as WireOrder;
+use tonic::{Request, Response, Status};
+
+use super::inbox::{place_of, token_of};
+use super::{Rpc, caller, request};
+use crate::engine::agents::Create;
+use crate::engine::commands::Tell;
+use crate::store::Health;
+
+impl Rpc {
+    async fn decided(
+        &self,
+        caller: hive_core::caller::Caller,
+        key: crate::store::request::RequestKey,
+        named: Option<v1::DeliveryKey>,
+        decision: Decision,
+    ) -> Result<(), Status> {
+        let (agent, message) = delivery::key(named, "key")?;
+        Ok(self.engine.decide(caller, key, agent, message, decision).await?)
+    }
+}
+
+#[tonic::async_trait]
+impl v1::admin_service_server::AdminService for Rpc {
+    async fn create_agent(&self, request: Request<v1::CreateAgentRequest>) -> Result<Response<v1::CreateAgentResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut create = request.into_inner();
+        let key = request::key("CreateAgent", std::mem::take(&mut create.request_id), &create)?;
+        let v1::CreateAgentRequest { request_id: _, name, parent, role, model, policy, adopt } = create;
+        let name = message::agent_name(&name, "name")?;
+        let parent = message::optional_agent_name(&parent, "parent")?;
+        let policy = policy.map(Into::into).unwrap_or_default();
+        let socket = self.sockets.agent_socket(&name);
+        let agent = self.engine.create_agent(caller, key, Create { name, parent, role, model, policy, adopt }).await?;
+        self.reconcile_sockets().await?;
+        Ok(Response::new(v1::CreateAgentResponse {
+            agent: Some(self.wire_agent(agent)),
+            socket_path: socket.display().to_string(),
+        }))
+    }
+
+    async fn remove_agent(&self, request: Request<v1::RemoveAgentRequest>) -> Result<Response<v1::RemoveAgentResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut remove = request.into_inner();
+        let key = request::key("RemoveAgent", std::mem::take(&mut remove.request_id), &remove)?;
+        let kept_count = self.engine.remove_agent(caller, key, message::agent_name(&remove.name, "name")?).await?;
+        self.reconcile_sockets().await?;
+        Ok(Response::new(v1::RemoveAgentResponse { kept_count }))
+    }
+
+    async fn set_parent(&self, request: Request<v1::SetParentRequest>) -> Result<Response<v1::SetParentResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut set = request.into_inner();
+        let key = request::key("SetParent", std::mem::take(&mut set.request_id), &set)?;
+        let name = message::agent_name(&set.name, "name")?;
+        let parent = message::optional_agent_name(&set.parent, "parent")?;
+        let agent = self.engine.set_parent(caller, key, name, parent).await?;
+        Ok(Response::new(v1::SetParentResponse { agent: Some(self.wire_agent(agent)) }))
+    }
+
+    async fn list_dead_letters(
+        &self,
+        request: Request<v1::ListDeadLettersRequest>,
+    ) -> Result<Response<v1::ListDeadLettersResponse>, Status> {
+        let v1::ListDeadLettersRequest { page_size, page_token, agent } = request.into_inner();
+        let after = place_of(&page_token)?;
+        let (deliveries, next) = self.engine.list_dead_letters(agent, after, fields::page_rows(page_size)).await?;
+        Ok(Response::new(v1::ListDeadLettersResponse {
+            deliveries: deliveries.into_iter().map(Into::into).collect(),
+            next_page_token: token_of(next),
+        }))
+    }
+
+    async fn redrive_delivery(
+        &self,
+        request: Request<v1::RedriveDeliveryRequest>,
+    ) -> Result<Response<v1::RedriveDeliveryResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut redrive = request.into_inner();
+        let key = request::key("RedriveDelivery", std::mem::take(&mut redrive.request_id), &redrive)?;
+        self.decided(caller, key, redrive.key, Decision::Redrive).await?;
+        Ok(Response::new(v1::RedriveDeliveryResponse {}))
+    }
+
+    async fn drop_delivery(
+        &self,
+        request: Request<v1::DropDeliveryRequest>,
+    ) -> Result<Response<v1::DropDeliveryResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut dropped = request.into_inner();
+        let key = request::key("DropDelivery", std::mem::take(&mut dropped.request_id), &dropped)?;
+        self.decided(caller, key, dropped.key, Decision::Drop).await?;
+        Ok(Response::new(v1::DropDeliveryResponse {}))
+    }
+
+    async fn release_delivery(
+        &self,
+        request: Request<v1::ReleaseDeliveryRequest>,
+    ) -> Result<Response<v1::ReleaseDeliveryResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut release = request.into_inner();
+        let key = request::key("ReleaseDelivery", std::mem::take(&mut release.request_id), &release)?;
+        self.decided(caller, key, release.key, Decision::Release).await?;
+        Ok(Response::new(v1::ReleaseDeliveryResponse {}))
+    }
+
+    async fn send_command(&self, request: Request<v1::SendCommandRequest>) -> Result<Response<v1::SendCommandResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut send = request.into_inner();
+        let key = request::key("SendCommand", std::mem::take(&mut send.request_id), &send)?;
+        let v1::SendCommandRequest { request_id: _, agent, command } = send;
+        let name = message::agent_name(&agent, "agent")?;
+        let tell = match command.and_then(|command| command.command) {
+            None => return Err(bad_field("command", "say what the harness is to do")),
+            Some(WireOrder::CancelTurn(v1::CancelTurn { turn_id: 0 })) => Tell::CancelOpenTurn,
+            Some(order) => Tell::Order(Order::try_from(order).map_err(|invalid| invalid.within("command"))?),
+        };
+        let id = self.engine.tell(caller, key, name, tell).await?;
+        Ok(Response::new(v1::SendCommandResponse { command_id: id.get() }))
+    }
+
+    async fn get_broker_status(
+        &self,
+        _request: Request<v1::GetBrokerStatusRequest>,
+    ) -> Result<Response<v1::GetBrokerStatusResponse>, Status> {
+        let storage = self.engine.storage();
+        let mut problem = match &storage {
+            Health::Ok => String::new(),
+            Health::Faulted(problem) => problem.to_string(),
+        };
+        // A broker that cannot read its database can still say so.
+        let totals = match self.engine.totals().await {
+            Ok(totals) => totals,
+            Err(refusal) => {
+                if problem.is_empty() {
+                    problem = refusal.to_string();
+                }
+                crate::engine::operate::Totals::default()
+            }
+        };
+        let path = self.engine.store().path().to_path_buf();
+        let database_bytes = ["", "-wal"].iter().map(|suffix| {
+            let mut file = path.clone().into_os_string();
+            file.push(suffix);
+            std::fs::metadata(file).map_or(0, |found| found.len())
+        });
+        Ok(Response::new(v1::GetBrokerStatusResponse {
+            version: super::server_info::VERSION.to_owned(),
+            pid: std::process::id(),
+            start_time: Some(time::timestamp(self.engine.start_time())),
+            storage_ok: problem.is_empty(),
+            storage_error: problem,
+            database_bytes: database_bytes.sum(),
+            database_path: path.display().to_string(),
+            agent_count: totals.agents,
+            attached_count: totals.attached,
+            ready_count: totals.ready,
+            leased_count: totals.leased,
+            held_count: totals.held,
+            dead_count: totals.dead,
+            operator_unread_count: totals.operator_unread,
+            not_isolated_agents: totals.not_isolated,
+            last_event_sequence: totals.last_event,
+            draining: self.engine.draining().is_cancelled(),
+        }))
+    }
+
+    async fn drain(&self, _request: Request<v1::DrainRequest>) -> Result<Response<v1::DrainResponse>, Status> {
+        tracing::info!("the operator asked for a drain");
+        self.shutdown.cancel();
+        Ok(Response::new(v1::DrainResponse {}))
+    }
+}

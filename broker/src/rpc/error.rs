@@ -1,0 +1,36 @@
+//! Refusals on the wire. Faults of the broker get an id; their details stay in the log.
+
+use hive_core::reason::Reason;
+use hive_proto::status::refusal;
+use tonic::Status;
+
+use crate::engine::Refusal;
+
+impl From<Refusal> for Status {
+    fn from(error: Refusal) -> Self {
+        let reason = error.reason();
+        if let Refusal::Field { field, problem } = &error {
+            return hive_proto::status::bad_field(field, problem);
+        }
+        if reason != Reason::Internal {
+            return refusal(reason, error.to_string(), error.retry_after());
+        }
+        let mut bytes = [0u8; 4];
+        getrandom::fill(&mut bytes).expect("Linux has random numbers once it has booted");
+        let id = u32::from_ne_bytes(bytes);
+        tracing::error!(error_id = format!("{id:08x}"), error = %chain(&error), "a call failed inside the broker");
+        refusal(reason, format!("the broker failed; its log has more under error id {id:08x}"), None)
+    }
+}
+
+/// An error with all its causes, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

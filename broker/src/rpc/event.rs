@@ -1,0 +1,90 @@
+//! `EventService`.
+
+use hive_proto::convert::request as fields;
+use hive_proto::v1;
+use hive_proto::v1::watch_events_response::Step;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+use super::{Rpc, caller};
+use crate::engine::Refusal;
+use crate::store::AgentKey;
+
+/// Rows of a page of events, where the caller asks for no other number.
+const EVENT_ROWS_DEFAULT: u32 = 100;
+const EVENT_ROWS_MAX: u32 = 500;
+
+impl Rpc {
+    /// Sends events until the watcher goes or the broker ends.
+    async fn watch(
+        &self,
+        scope: Option<AgentKey>,
+        after: Option<u64>,
+        out: &mpsc::Sender<Result<v1::WatchEventsResponse, Status>>,
+    ) -> Result<(), Refusal> {
+        let mut newest = self.engine.hints().last_event();
+        let (_, span) = self.engine.events_after(u64::MAX >> 1, scope, 1).await?;
+        let mut after = after.unwrap_or(span.last);
+        let gap = after + 1 < span.first;
+        let snapshot = v1::EventSnapshot { first_sequence: span.first, last_sequence: span.last, gap };
+        if out.send(Ok(v1::WatchEventsResponse { step: Some(Step::Snapshot(snapshot)) })).await.is_err() {
+            return Ok(());
+        }
+        loop {
+            newest.mark_unchanged();
+            let (events, span) = self.engine.events_after(after, scope, EVENT_ROWS_MAX).await?;
+            let full = events.len() == EVENT_ROWS_MAX as usize;
+            if let Some(last) = events.last() {
+                after = last.sequence;
+            }
+            for event in events {
+                if out.send(Ok(v1::WatchEventsResponse { step: Some(Step::Event(event.into())) })).await.is_err() {
+                    return Ok(());
+                }
+            }
+            if full {
+                continue;
+            }
+            // What was read holds nothing else of interest, so the next look may begin behind it.
+            after = after.max(span.last);
+            tokio::select! {
+                changed = newest.changed() => if changed.is_err() { return Ok(()) },
+                () = out.closed() => return Ok(()),
+                () = self.engine.draining().cancelled() => return Err(Refusal::Draining),
+            }
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl v1::event_service_server::EventService for Rpc {
+    async fn list_events(&self, request: Request<v1::ListEventsRequest>) -> Result<Response<v1::ListEventsResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let v1::ListEventsRequest { after_sequence, page_size, agent } = request.into_inner();
+        let scope = self.engine.event_scope(caller, agent).await?;
+        let rows = fields::page_rows_of(page_size, EVENT_ROWS_DEFAULT, EVENT_ROWS_MAX);
+        let (events, span) = self.engine.events_after(after_sequence.min(u64::MAX >> 1), scope, rows).await?;
+        Ok(Response::new(v1::ListEventsResponse {
+            events: events.into_iter().map(Into::into).collect(),
+            last_sequence: span.last,
+        }))
+    }
+
+    type WatchEventsStream = ReceiverStream<Result<v1::WatchEventsResponse, Status>>;
+
+    async fn watch_events(&self, request: Request<v1::WatchEventsRequest>) -> Result<Response<Self::WatchEventsStream>, Status> {
+        let caller = caller::of(&request)?;
+        let v1::WatchEventsRequest { after_sequence, agent } = request.into_inner();
+        let scope = self.engine.event_scope(caller, agent).await?;
+        let after = after_sequence.map(|after| after.min(u64::MAX >> 1));
+        let (out, stream) = mpsc::channel(64);
+        let rpc = self.clone();
+        self.streams.spawn(async move {
+            if let Err(refusal) = rpc.watch(scope, after, &out).await {
+                drop(out.send(Err(refusal.into())).await);
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+}

@@ -1,0 +1,96 @@
+//! `TurnHistoryService`.
+
+use hive_core::id::TurnId;
+use hive_proto::convert::{self, request as fields, time};
+use hive_proto::v1;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+use super::{Rpc, caller};
+use crate::engine::Refusal;
+
+impl Rpc {
+    /// Sends lines of a turn until there will be no more.
+    async fn watch_lines(
+        &self,
+        caller: hive_core::caller::Caller,
+        id: TurnId,
+        mut after: u64,
+        follow: bool,
+        out: &mpsc::Sender<Result<v1::WatchTurnResponse, Status>>,
+    ) -> Result<(), Refusal> {
+        let mut changed = self.engine.lines_changed();
+        let hints = self.engine.hints().of(self.engine.owner_of_turn(id).await?);
+        loop {
+            // Looked at before the lines: what a turn wrote before it ended is then not missed.
+            let hint = hints.inbox.notified();
+            tokio::pin!(hint);
+            hint.as_mut().enable();
+            changed.mark_unchanged();
+            let open = self.engine.get_turn(caller.clone(), id).await?.outcome.is_none();
+            let lines = self.engine.lines_after(id, after).await?;
+            if let Some(last) = lines.last() {
+                after = last.sequence;
+                let events = lines.into_iter().map(|line| v1::TurnEvent {
+                    sequence: line.sequence,
+                    stream: line.stream,
+                    line: line.text,
+                    time: Some(time::timestamp(line.time)),
+                });
+                if out.send(Ok(v1::WatchTurnResponse { events: events.collect() })).await.is_err() {
+                    return Ok(());
+                }
+                continue;
+            }
+            if !follow || !open {
+                return Ok(());
+            }
+            tokio::select! {
+                _ = changed.changed() => {}
+                () = hint => {}
+                () = out.closed() => return Ok(()),
+                () = self.engine.draining().cancelled() => return Err(Refusal::Draining),
+            }
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl v1::turn_history_service_server::TurnHistoryService for Rpc {
+    async fn list_turns(&self, request: Request<v1::ListTurnsRequest>) -> Result<Response<v1::ListTurnsResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let v1::ListTurnsRequest { page_size, page_token, agent } = request.into_inner();
+        let before = fields::page_after(&page_token)?.and_then(TurnId::new);
+        let (turns, more) = self.engine.list_turns(caller, agent, before, fields::page_rows(page_size)).await?;
+        let next = turns.last().filter(|_| more).map(|turn| turn.id.get());
+        Ok(Response::new(v1::ListTurnsResponse {
+            turns: turns.into_iter().map(Into::into).collect(),
+            next_page_token: fields::page_token(next),
+        }))
+    }
+
+    async fn get_turn(&self, request: Request<v1::GetTurnRequest>) -> Result<Response<v1::GetTurnResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let id = convert::id(request.into_inner().turn_id, TurnId::new, "turn_id")?;
+        let turn = self.engine.get_turn(caller, id).await?;
+        Ok(Response::new(v1::GetTurnResponse { turn: Some(turn.into()) }))
+    }
+
+    type WatchTurnStream = ReceiverStream<Result<v1::WatchTurnResponse, Status>>;
+
+    async fn watch_turn(&self, request: Request<v1::WatchTurnRequest>) -> Result<Response<Self::WatchTurnStream>, Status> {
+        let caller = caller::of(&request)?;
+        let v1::WatchTurnRequest { turn_id, after_sequence, follow } = request.into_inner();
+        let id = convert::id(turn_id, TurnId::new, "turn_id")?;
+        self.engine.get_turn(caller.clone(), id).await?;
+        let (out, stream) = mpsc::channel(8);
+        let rpc = self.clone();
+        self.streams.spawn(async move {
+            if let Err(refusal) = rpc.watch_lines(caller, id, after_sequence, follow, &out).await {
+                drop(out.send(Err(refusal.into())).await);
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+}

@@ -1,0 +1,289 @@
+//! Listening: one socket per agent and one for the operator, kept in step with who is there.
+//!
+//! Invariant: a socket that somebody answers on is never taken away from them; only a dead one is replaced. Directories stay when an agent
+//! goes, because a container may have them mounted.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hive_core::limits::SOCKET_PATH_BYTES_MAX;
+use hive_core::name::AgentName;
+use tokio::net::UnixListener;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::conn::{Conn, Owner, Trust};
+
+/// Accepted connections that wait to be served.
+const BACKLOG_CONNECTIONS: usize = 64;
+
+/// Why a socket could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Linux cannot address it.
+    #[error("the socket path {} has {} bytes, more than the {SOCKET_PATH_BYTES_MAX} that Linux allows; choose a shorter runtime_dir", .0.display(), .0.as_os_str().len())]
+    PathTooLong(PathBuf),
+    /// Somebody answers on it.
+    #[error("another process answers on {}; stop it first, or choose another runtime_dir", .0.display())]
+    InUse(PathBuf),
+    /// Something else lies there.
+    #[error("{} is there and is no socket; move it away", .0.display())]
+    NotASocket(PathBuf),
+    /// The group is not known.
+    #[error("there is no group `{0}` on this host (socket_group)")]
+    NoSuchGroup(String),
+    /// The host refused.
+    #[error("the socket {} could not be made", .path.display())]
+    Io {
+        /// The socket.
+        path: PathBuf,
+        /// What the host said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// How sockets are made.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Where they lie.
+    pub runtime_dir: PathBuf,
+    /// The group of the operator's socket.
+    pub socket_group: Option<String>,
+    /// Who may use which agent's socket; agents that are not named here: the broker's own user.
+    pub uids: BTreeMap<AgentName, Vec<u32>>,
+}
+
+impl Layout {
+    /// The operator's socket.
+    #[must_use]
+    pub fn operator_socket(&self) -> PathBuf {
+        self.runtime_dir.join("hived.sock")
+    }
+
+    /// An agent's socket.
+    #[must_use]
+    pub fn agent_socket(&self, name: &AgentName) -> PathBuf {
+        self.runtime_dir.join("agents").join(name.as_str()).join("hive.sock")
+    }
+}
+
+/// The listening sockets.
+#[derive(Debug)]
+pub struct Sockets {
+    layout: Mutex<Layout>,
+    agents: mpsc::Sender<io::Result<Conn>>,
+    open: Mutex<HashMap<AgentName, (PathBuf, CancellationToken)>>,
+    handed_over: Mutex<Vec<StdListener>>,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+}
+
+/// Where accepted connections come out: agents' and the operator's.
+pub type Incoming = mpsc::Receiver<io::Result<Conn>>;
+
+impl Sockets {
+    /// Takes what systemd handed over, and opens the operator's socket.
+    pub fn open(
+        layout: Layout,
+        tasks: TaskTracker,
+        closing: CancellationToken,
+    ) -> Result<(Arc<Self>, Incoming, Incoming), ListenError> {
+        make_dir(&layout.runtime_dir, 0o755)?;
+        make_dir(&layout.runtime_dir.join("agents"), 0o755)?;
+        let mut handed = listenfd::ListenFd::from_env();
+        let listeners: Vec<StdListener> =
+            (0..handed.len()).filter_map(|index| handed.take_unix_listener(index).ok().flatten()).collect();
+        let (agents, agent_conns) = mpsc::channel(BACKLOG_CONNECTIONS);
+        let (operator, operator_conns) = mpsc::channel(BACKLOG_CONNECTIONS);
+        let (path, group) = (layout.operator_socket(), layout.socket_group.clone());
+        let sockets = Arc::new(Self {
+            layout: Mutex::new(layout),
+            agents,
+            open: Mutex::default(),
+            handed_over: Mutex::new(listeners),
+            tasks,
+            closing,
+        });
+        let listener = sockets.listener(&path)?;
+        let trust = match group {
+            Some(group) => {
+                let gid = group_id(&group).ok_or(ListenError::NoSuchGroup(group))?;
+                let own = |source: io::Error| ListenError::Io { path: path.clone(), source };
+                std::os::unix::fs::chown(&path, None, Some(gid)).map_err(own)?;
+                set_mode(&path, 0o660)?;
+                Trust::FileMode
+            }
+            None => {
+                set_mode(&path, 0o600)?;
+                Trust::Uids(own_uids())
+            }
+        };
+        let close = sockets.closing.child_token();
+        sockets.tasks.spawn(accept(listener, Owner::Operator, Arc::new(trust), operator, close));
+        Ok((sockets, agent_conns, operator_conns))
+    }
+
+    /// Who may use which socket, and where they lie, from now on.
+    pub fn set_layout(&self, layout: Layout) {
+        *self.lock_layout() = layout;
+    }
+
+    /// Where an agent's socket is.
+    #[must_use]
+    pub fn agent_socket(&self, name: &AgentName) -> PathBuf {
+        self.lock_layout().agent_socket(name)
+    }
+
+    /// Opens sockets for those who have none yet, and closes those of the ones who are gone, connections included. An agent whose socket
+    /// cannot be made is reported, and the others are served.
+    pub fn reconcile(&self, names: &[AgentName]) -> Vec<ListenError> {
+        let layout = self.lock_layout().clone();
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|name, (path, close)| {
+            let stays = names.contains(name);
+            if !stays {
+                close.cancel();
+                remove(path);
+            }
+            stays
+        });
+        let mut errors = Vec::new();
+        for name in names {
+            if open.contains_key(name) {
+                continue;
+            }
+            match self.open_agent(&layout, name) {
+                Ok(opened) => drop(open.insert(name.clone(), opened)),
+                Err(error) => errors.push(error),
+            }
+        }
+        errors
+    }
+
+    /// Removes the socket files; the connections end with the process.
+    pub fn remove_files(&self) {
+        remove(&self.lock_layout().operator_socket());
+        for (path, _) in self.open.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            remove(path);
+        }
+    }
+
+    fn open_agent(&self, layout: &Layout, name: &AgentName) -> Result<(PathBuf, CancellationToken), ListenError> {
+        let path = layout.agent_socket(name);
+        let uids = layout.uids.get(name).filter(|uids| !uids.is_empty());
+        // Other users have to get through the directory and open the socket; whom they are is then checked by the kernel's word.
+        let (dir_mode, mode) = if uids.is_some() { (0o755, 0o666) } else { (0o700, 0o600) };
+        if let Some(dir) = path.parent() {
+            make_dir(dir, dir_mode)?;
+        }
+        let listener = self.listener(&path)?;
+        set_mode(&path, mode)?;
+        let trust = Trust::Uids(uids.cloned().unwrap_or_else(own_uids));
+        let close = self.closing.child_token();
+        let accepting = accept(listener, Owner::Agent(name.clone()), Arc::new(trust), self.agents.clone(), close.clone());
+        self.tasks.spawn(accepting);
+        Ok((path, close))
+    }
+
+    /// A listener on this path: handed over, or bound now.
+    fn listener(&self, path: &Path) -> Result<UnixListener, ListenError> {
+        let fail = |source| ListenError::Io { path: path.to_path_buf(), source };
+        let mut handed = self.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_ours = |listener: &StdListener| listener.local_addr().is_ok_and(|addr| addr.as_pathname() == Some(path));
+        let listener = match handed.iter().position(is_ours) {
+            Some(index) => handed.swap_remove(index),
+            None => bind(path)?,
+        };
+        listener.set_nonblocking(true).map_err(fail)?;
+        UnixListener::from_std(listener).map_err(fail)
+    }
+
+    fn lock_layout(&self) -> std::sync::MutexGuard<'_, Layout> {
+        self.layout.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn accept(
+    listener: UnixListener,
+    owner: Owner,
+    trust: Arc<Trust>,
+    out: mpsc::Sender<io::Result<Conn>>,
+    close: CancellationToken,
+) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = close.cancelled() => return,
+        };
+        let conn = accepted.and_then(|(stream, _)| Conn::new(stream, owner.clone(), Arc::clone(&trust), close.clone()));
+        match conn {
+            Ok(conn) => {
+                if out.send(Ok(conn)).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => {
+                // Too many open files, or a peer that left at once: the next may do better, but not in a tight loop.
+                tracing::warn!(%error, ?owner, "a connection could not be accepted");
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+fn bind(path: &Path) -> Result<StdListener, ListenError> {
+    let fail = |source| ListenError::Io { path: path.to_path_buf(), source };
+    if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
+        return Err(ListenError::PathTooLong(path.to_path_buf()));
+    }
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(fail(error)),
+        Ok(found) if !found.file_type().is_socket() => return Err(ListenError::NotASocket(path.to_path_buf())),
+        Ok(_) => match StdStream::connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path).map_err(fail)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Ok(_) => return Err(ListenError::InUse(path.to_path_buf())),
+            Err(error) => return Err(fail(error)),
+        },
+    }
+    StdListener::bind(path).map_err(fail)
+}
+
+fn make_dir(path: &Path, mode: u32) -> Result<(), ListenError> {
+    let made = DirBuilder::new().recursive(true).mode(mode).create(path);
+    made.map_err(|source| ListenError::Io { path: path.to_path_buf(), source })
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<(), ListenError> {
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
+        .map_err(|source| ListenError::Io { path: path.to_path_buf(), source })
+}
+
+/// Who may use a socket when the configuration names nobody: the broker's own user, and root, who could anyway.
+fn own_uids() -> Vec<u32> {
+    vec![rustix::process::geteuid().as_raw(), 0]
+}
+
+fn group_id(group: &str) -> Option<u32> {
+    let groups = std::fs::read_to_string("/etc/group").ok()?;
+    groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next()? == group).then(|| fields.nth(1)?.parse().ok()).flatten()
+    })
+}
+
+fn remove(path: &Path) {
+    if let Err(error) = std::fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, path = %path.display(), "a socket file could not be removed");
+    }
+}

@@ -1,0 +1,51 @@
+//! `MessageService`.
+
+use hive_core::id::MessageId;
+use hive_proto::convert::{self, request as fields, time};
+use hive_proto::v1;
+use tonic::{Request, Response, Status};
+
+use super::{Rpc, caller, request};
+use crate::engine::send::{Receipt, Send};
+
+#[tonic::async_trait]
+impl v1::message_service_server::MessageService for Rpc {
+    async fn send_message(&self, request: Request<v1::SendMessageRequest>) -> Result<Response<v1::SendMessageResponse>, Status> {
+        let actor = caller::actor(&request)?;
+        let mut message = request.into_inner();
+        let key = request::key("SendMessage", std::mem::take(&mut message.request_id), &message)?;
+        let v1::SendMessageRequest { request_id: _, to, body, in_reply_to } = message;
+        let send = Send { to: convert::required_as(to, "to")?, body, in_reply_to: MessageId::new(in_reply_to) };
+        let Receipt { message, already_sent, skipped, recipients, accept_time } = self.engine.send(actor, key, send).await?;
+        Ok(Response::new(v1::SendMessageResponse {
+            message_id: message.get(),
+            already_sent,
+            skipped_agents: skipped,
+            recipient_count: recipients,
+            accept_time: Some(time::timestamp(accept_time)),
+        }))
+    }
+
+    async fn get_message(&self, request: Request<v1::GetMessageRequest>) -> Result<Response<v1::GetMessageResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let id = convert::id(request.into_inner().message_id, MessageId::new, "message_id")?;
+        let message = self.engine.get_message(caller, id).await?;
+        Ok(Response::new(v1::GetMessageResponse { message: Some(message.into()) }))
+    }
+
+    async fn list_messages(
+        &self,
+        request: Request<v1::ListMessagesRequest>,
+    ) -> Result<Response<v1::ListMessagesResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let v1::ListMessagesRequest { page_size, page_token, agent, thread_of } = request.into_inner();
+        let before = fields::page_after(&page_token)?.and_then(MessageId::new);
+        let thread = MessageId::new(thread_of);
+        let (messages, more) = self.engine.list_messages(caller, agent, thread, before, fields::page_rows(page_size)).await?;
+        let next = messages.last().filter(|_| more).map(|message| message.id.get());
+        Ok(Response::new(v1::ListMessagesResponse {
+            messages: messages.into_iter().map(Into::into).collect(),
+            next_page_token: fields::page_token(next),
+        }))
+    }
+}

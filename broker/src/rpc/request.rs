@@ -1,0 +1,17 @@
+//! Request ids: the name and the digest by which a repeated request is known.
+
+use hive_proto::convert::request;
+use prost::Message;
+use sha2::{Digest as _, Sha256};
+use tonic::Status;
+
+use crate::store::request::RequestKey;
+
+/// The key of a request whose id was taken out of it, so that the digest covers the rest.
+pub(super) fn key<M: Message>(rpc: &'static str, request_id: String, rest: &M) -> Result<RequestKey, Status> {
+    let id = request::request_id(request_id)?;
+    let digest = Sha256::digest(rest.encode_to_vec());
+    let mut fingerprint = [0u8; 16];
+    fingerprint.copy_from_slice(&digest[..16]);
+    Ok(RequestKey { rpc, id, fingerprint })
+}

@@ -1,0 +1,117 @@
+//! Serving: two routers on one engine, one for agents' sockets and one for the operator's.
+//!
+//! Invariant: a service that is not registered on a socket does not exist there; reflection on an agent's socket does not even name it.
+
+use std::io;
+
+use hive_proto::v1;
+use hive_proto::{FILE_DESCRIPTOR_SET, v1::admin_service_server::AdminServiceServer};
+use prost::Message as _;
+use prost_types::FileDescriptorSet;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Server;
+use tonic::transport::server::Router;
+use tower::layer::util::Stack;
+
+use super::Rpc;
+use super::caller::CallerLayer;
+use super::listen::Incoming;
+
+/// Files whose services are the operator's alone.
+const OPERATOR_FILES: [&str; 1] = ["hive/v1/admin_service.proto"];
+/// Files whose services are for agents' sockets alone.
+const AGENT_FILES: [&str; 3] = ["hive/v1/turn_service.proto", "hive/v1/wake_service.proto", "hive/v1/status_service.proto"];
+
+/// Largest header block of a request, in bytes; ours have a token and little else.
+const HEADER_BYTES_MAX: u32 = 16 * 1024;
+/// Most calls at once on one connection.
+const CONCURRENT_CALLS_MAX: u32 = 128;
+
+type Layered = Router<Stack<CallerLayer, tower::layer::util::Identity>>;
+
+fn builder() -> Server<Stack<CallerLayer, tower::layer::util::Identity>> {
+    Server::builder().http2_max_header_list_size(HEADER_BYTES_MAX).max_concurrent_streams(CONCURRENT_CALLS_MAX).layer(CallerLayer)
+}
+
+/// What reflection shows: everything but the services of the files left out.
+fn descriptors(leave_out: &[&str]) -> Result<Vec<u8>, prost::DecodeError> {
+    let mut set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET)?;
+    set.file.retain(|file| !leave_out.contains(&file.name()));
+    Ok(set.encode_to_vec())
+}
+
+/// Serves agents' sockets until `shutdown`, then waits for calls in flight.
+pub async fn serve_agents(
+    rpc: Rpc,
+    health: tonic_health::server::HealthReporter,
+    incoming: Incoming,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    use v1::{status_service_server as status, turn_service_server as turn, wake_service_server as wake};
+    let router = shared(builder(), &rpc, &health, &OPERATOR_FILES)?
+        .add_service(turn::TurnServiceServer::new(rpc.clone()))
+        .add_service(wake::WakeServiceServer::new(rpc.clone()))
+        .add_service(status::StatusServiceServer::new(rpc));
+    serve(router, incoming, shutdown).await
+}
+
+/// Serves the operator's socket until `shutdown`, then waits for calls in flight.
+pub async fn serve_operator(
+    rpc: Rpc,
+    health: tonic_health::server::HealthReporter,
+    incoming: Incoming,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    let router = shared(builder(), &rpc, &health, &AGENT_FILES)?.add_service(AdminServiceServer::new(rpc));
+    serve(router, incoming, shutdown).await
+}
+
+/// The services of both.
+fn shared(
+    mut server: Server<Stack<CallerLayer, tower::layer::util::Identity>>,
+    rpc: &Rpc,
+    health: &tonic_health::server::HealthReporter,
+    leave_out: &[&str],
+) -> io::Result<Layered> {
+    use v1::{
+        event_service_server as event, inbox_service_server as inbox, message_service_server as message,
+        server_info_service_server as server_info, topology_service_server as topology, turn_history_service_server as history,
+    };
+    let bytes = descriptors(leave_out).map_err(io::Error::other)?;
+    let reflection = || tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(&bytes);
+    let health = tonic_health::server::HealthService::from_health_reporter(health.clone());
+    Ok(server
+        .add_service(tonic_health::pb::health_server::HealthServer::new(health))
+        .add_service(reflection().build_v1().map_err(io::Error::other)?)
+        // Python's grpcio-reflection still asks for the older version.
+        .add_service(reflection().build_v1alpha().map_err(io::Error::other)?)
+        .add_service(message::MessageServiceServer::new(rpc.clone()))
+        .add_service(inbox::InboxServiceServer::new(rpc.clone()))
+        .add_service(history::TurnHistoryServiceServer::new(rpc.clone()))
+        .add_service(topology::TopologyServiceServer::new(rpc.clone()))
+        .add_service(event::EventServiceServer::new(rpc.clone()))
+        .add_service(server_info::ServerInfoServiceServer::new(rpc.clone())))
+}
+
+async fn serve(router: Layered, incoming: Incoming, shutdown: CancellationToken) -> io::Result<()> {
+    let served = router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), shutdown.cancelled_owned());
+    served.await.map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_see_no_operator_service() {
+        let services = |leave_out: &[&str]| {
+            let set = FileDescriptorSet::decode(descriptors(leave_out).expect("descriptors").as_slice()).expect("a set");
+            set.file.iter().flat_map(|file| &file.service).map(|service| service.name().to_owned()).collect::<Vec<_>>()
+        };
+        let agents = services(&OPERATOR_FILES);
+        assert!(agents.contains(&"TurnService".to_owned()) && !agents.contains(&"AdminService".to_owned()), "{agents:?}");
+        let operator = services(&AGENT_FILES);
+        assert!(operator.contains(&"AdminService".to_owned()) && !operator.contains(&"TurnService".to_owned()), "{operator:?}");
+    }
+}

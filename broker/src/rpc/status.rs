@@ -1,0 +1,35 @@
+//! `StatusService`.
+
+use hive_core::agent::HarnessState;
+use hive_proto::convert::{self, request as fields, time};
+use hive_proto::v1;
+use tonic::{Request, Response, Status};
+
+use super::{Rpc, caller, request};
+
+#[tonic::async_trait]
+impl v1::status_service_server::StatusService for Rpc {
+    async fn set_status_text(
+        &self,
+        request: Request<v1::SetStatusTextRequest>,
+    ) -> Result<Response<v1::SetStatusTextResponse>, Status> {
+        let actor = caller::actor(&request)?;
+        let mut status = request.into_inner();
+        let key = request::key("SetStatusText", std::mem::take(&mut status.request_id), &status)?;
+        self.engine.set_status_text(actor, key, status.text).await?;
+        Ok(Response::new(v1::SetStatusTextResponse {}))
+    }
+
+    async fn report_harness_status(
+        &self,
+        request: Request<v1::ReportHarnessStatusRequest>,
+    ) -> Result<Response<v1::ReportHarnessStatusResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let v1::ReportHarnessStatusRequest { session_token, state, until_time } = request.into_inner();
+        let state = convert::value::<v1::HarnessState, HarnessState>(state, "state")?;
+        // How long a park lasts is the broker's own row; a harness's guess is only checked for form.
+        time::optional_wall_time(until_time, "until_time")?;
+        self.engine.report_harness(caller, fields::token(session_token, "session_token")?, state).await?;
+        Ok(Response::new(v1::ReportHarnessStatusResponse {}))
+    }
+}

@@ -1,0 +1,56 @@
+//! `TopologyService`.
+
+use hive_core::agent::Agent;
+use hive_proto::convert::{self, message, request as fields};
+use hive_proto::status::bad_field;
+use hive_proto::v1;
+use tonic::{Request, Response, Status};
+
+use super::{Rpc, caller};
+
+/// Rows of a page of agents, where the caller asks for no other number, and at most.
+const AGENT_ROWS_DEFAULT: u32 = 200;
+const AGENT_ROWS_MAX: u32 = 1000;
+
+impl Rpc {
+    pub(super) fn wire_agent(&self, agent: Agent) -> v1::Agent {
+        convert::agent::agent(agent, self.engine.clock().now().wall)
+    }
+}
+
+#[tonic::async_trait]
+impl v1::topology_service_server::TopologyService for Rpc {
+    async fn get_self(&self, request: Request<v1::GetSelfRequest>) -> Result<Response<v1::GetSelfResponse>, Status> {
+        let agent = self.engine.get_self(caller::of(&request)?).await?;
+        Ok(Response::new(v1::GetSelfResponse { agent: Some(self.wire_agent(agent)) }))
+    }
+
+    async fn get_agent(&self, request: Request<v1::GetAgentRequest>) -> Result<Response<v1::GetAgentResponse>, Status> {
+        let name = message::agent_name(&request.into_inner().name, "name")?;
+        let agent = self.engine.get_agent(name).await?;
+        Ok(Response::new(v1::GetAgentResponse { agent: Some(self.wire_agent(agent)) }))
+    }
+
+    async fn list_agents(&self, request: Request<v1::ListAgentsRequest>) -> Result<Response<v1::ListAgentsResponse>, Status> {
+        let v1::ListAgentsRequest { page_size, page_token, include_retired } = request.into_inner();
+        let after = message::optional_agent_name(&page_token, "page_token")
+            .map_err(|_| bad_field("page_token", "is not a token of an earlier page; begin again without one"))?;
+        let rows = fields::page_rows_of(page_size, AGENT_ROWS_DEFAULT, AGENT_ROWS_MAX);
+        let after = after.map(String::from).unwrap_or_default();
+        let (agents, more) = self.engine.list_agents(after, include_retired, rows).await?;
+        let next_page_token = agents.last().filter(|_| more).map(|agent| agent.name.to_string()).unwrap_or_default();
+        let agents = agents.into_iter().map(|agent| self.wire_agent(agent)).collect();
+        Ok(Response::new(v1::ListAgentsResponse { agents, next_page_token }))
+    }
+
+    async fn list_children(
+        &self,
+        request: Request<v1::ListChildrenRequest>,
+    ) -> Result<Response<v1::ListChildrenResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let name = message::optional_agent_name(&request.into_inner().name, "name")?;
+        let agents = self.engine.list_children(caller, name).await?;
+        let agents = agents.into_iter().map(|agent| self.wire_agent(agent)).collect();
+        Ok(Response::new(v1::ListChildrenResponse { agents }))
+    }
+}

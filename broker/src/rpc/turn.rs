@@ -1,0 +1,243 @@
+//! `TurnService`: the harness's side.
+
+use hive_core::id::{CommandId, TurnId};
+use hive_core::limits::TURN_EVENT_LINE_BYTES_MAX;
+use hive_core::turn::{Kind, MAIN_CONVERSATION};
+use hive_proto::convert::{self, request as fields, time};
+use hive_proto::status::bad_field;
+use hive_proto::v1;
+use hive_proto::v1::attach_response::Step;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::{Rpc, caller, request};
+use crate::engine::Refusal;
+use crate::engine::attach::{Attach, Attached};
+use crate::engine::turn::{Begin, Begun, Ended, EndedAnswer};
+use crate::store::turn_events::Line;
+
+type Out<T> = mpsc::Sender<Result<T, Status>>;
+
+fn begin(session_token: String, process_token: String, conversation: String) -> Result<Begin, Status> {
+    if !conversation.is_empty() && conversation != MAIN_CONVERSATION {
+        return Err(bad_field("conversation", format!("this version has one conversation, `{MAIN_CONVERSATION}`")));
+    }
+    Ok(Begin {
+        session_token: fields::token(session_token, "session_token")?,
+        process_token: fields::process_token(process_token, "process_token")?,
+        conversation: MAIN_CONVERSATION.to_owned(),
+    })
+}
+
+/// A line of at most the bound, cut at a character.
+fn cut(mut line: String) -> String {
+    line.truncate(line.floor_char_boundary(TURN_EVENT_LINE_BYTES_MAX));
+    line
+}
+
+impl Rpc {
+    /// Feeds an attached harness until it goes, is fenced, or the broker ends.
+    async fn feed(self, attached: Attached, out: Out<v1::AttachResponse>) {
+        let Attached { attachment, session_token, resumed, agent, open_turn } = attached;
+        let (key, ended) = (attachment.agent(), attachment.ended().clone());
+        let hints = self.engine.hints().of(key);
+        let identity = self.engine.identity();
+        let mut shown = agent.clone();
+        let first = v1::Attached {
+            session_token,
+            session_epoch: attachment.epoch(),
+            resumed,
+            agent: Some(convert::agent::agent(agent, self.engine.clock().now().wall)),
+            open_turn: open_turn.map(Into::into),
+            operator_pronouns: identity.operator_pronouns.clone(),
+            hive_domain: identity.hive_domain.clone(),
+        };
+        if out.send(Ok(v1::AttachResponse { step: Some(Step::Attached(first)) })).await.is_err() {
+            return;
+        }
+        let mut last_command = 0;
+        loop {
+            let hint = hints.told.notified();
+            tokio::pin!(hint);
+            hint.as_mut().enable();
+            let told = async {
+                for command in self.engine.open_commands(key, last_command).await? {
+                    last_command = command.id.get();
+                    if out.send(Ok(v1::AttachResponse { step: Some(Step::Command(command.into())) })).await.is_err() {
+                        return Ok(());
+                    }
+                }
+                let agent = self.engine.agent_by_key(key).await?;
+                if (&agent.policy, &agent.parent, &agent.model, &agent.role)
+                    != (&shown.policy, &shown.parent, &shown.model, &shown.role)
+                {
+                    shown = agent.clone();
+                    let agent = convert::agent::agent(agent, self.engine.clock().now().wall);
+                    // A harness that has gone is noticed below.
+                    drop(out.send(Ok(v1::AttachResponse { step: Some(Step::AgentChanged(agent)) })).await);
+                }
+                Ok::<_, Refusal>(())
+            };
+            if let Err(refusal) = told.await {
+                drop(out.send(Err(refusal.into())).await);
+                return;
+            }
+            let last_word = tokio::select! {
+                () = hint => continue,
+                () = out.closed() => return,
+                () = ended.cancelled() => Refusal::LeaseLost,
+                () = self.engine.draining().cancelled() => Refusal::Draining,
+            };
+            drop(out.send(Err(last_word.into())).await);
+            return;
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl v1::turn_service_server::TurnService for Rpc {
+    type AttachStream = ReceiverStream<Result<v1::AttachResponse, Status>>;
+
+    async fn attach(&self, request: Request<v1::AttachRequest>) -> Result<Response<Self::AttachStream>, Status> {
+        let caller = caller::of(&request)?;
+        let isolation = caller::isolation(&request);
+        let v1::AttachRequest { session_token, take_over, revision } = request.into_inner();
+        if revision.chars().count() > 100 || revision.contains(char::is_control) {
+            return Err(bad_field("revision", "it has at most 100 printable characters"));
+        }
+        let attached = self.engine.attach(caller, Attach { session_token, take_over, revision, isolation }).await?;
+        let (out, stream) = mpsc::channel(8);
+        self.streams.spawn(self.clone().feed(attached, out));
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn ack_command(&self, request: Request<v1::AckCommandRequest>) -> Result<Response<v1::AckCommandResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let v1::AckCommandRequest { session_token, command_id, error } = request.into_inner();
+        let id = convert::id(command_id, CommandId::new, "command_id")?;
+        self.engine.ack_command(caller, fields::token(session_token, "session_token")?, id, error).await?;
+        Ok(Response::new(v1::AckCommandResponse {}))
+    }
+
+    async fn begin_turn(&self, request: Request<v1::BeginTurnRequest>) -> Result<Response<v1::BeginTurnResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut message = request.into_inner();
+        let key = request::key("BeginTurn", std::mem::take(&mut message.request_id), &message)?;
+        let v1::BeginTurnRequest { request_id: _, session_token, process_token, conversation } = message;
+        let begin = begin(session_token, process_token, conversation)?;
+        let Begun { turn, delivery, pending, already_sent } = self.engine.begin_turn(caller, key, begin).await?;
+        Ok(Response::new(v1::BeginTurnResponse {
+            turn: Some(turn.into()),
+            delivery: Some(delivery.into()),
+            pending_count: pending,
+            already_sent: already_sent.into_iter().map(Into::into).collect(),
+        }))
+    }
+
+    async fn open_turn(&self, request: Request<v1::OpenTurnRequest>) -> Result<Response<v1::OpenTurnResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut message = request.into_inner();
+        let key = request::key("OpenTurn", std::mem::take(&mut message.request_id), &message)?;
+        let v1::OpenTurnRequest { request_id: _, session_token, process_token, conversation, kind } = message;
+        let kind = convert::value::<v1::TurnKind, Kind>(kind, "kind")?;
+        if kind == Kind::Mail {
+            return Err(bad_field("kind", "a turn for mail is begun with BeginTurn"));
+        }
+        let turn = self.engine.open_turn(caller, key, begin(session_token, process_token, conversation)?, kind).await?;
+        Ok(Response::new(v1::OpenTurnResponse { turn: Some(turn.into()) }))
+    }
+
+    async fn request_next_turn(
+        &self,
+        request: Request<v1::RequestNextTurnRequest>,
+    ) -> Result<Response<v1::RequestNextTurnResponse>, Status> {
+        self.engine.request_next_turn(caller::actor(&request)?).await?;
+        Ok(Response::new(v1::RequestNextTurnResponse {}))
+    }
+
+    async fn heartbeat(&self, request: Request<v1::HeartbeatRequest>) -> Result<Response<v1::HeartbeatResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let token = fields::token(request.into_inner().session_token, "session_token")?;
+        let open = self.engine.heartbeat(caller, token).await?;
+        Ok(Response::new(v1::HeartbeatResponse { open_turn_id: open.map_or(0, TurnId::get) }))
+    }
+
+    async fn report_turn_events(
+        &self,
+        request: Request<Streaming<v1::ReportTurnEventsRequest>>,
+    ) -> Result<Response<v1::ReportTurnEventsResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut stream = request.into_inner();
+        let mut turn = None;
+        let mut kept_count = 0;
+        while let Some(message) = stream.message().await? {
+            let v1::ReportTurnEventsRequest { session_token, turn_id, events } = message;
+            let turn = match turn {
+                Some(turn) => turn,
+                None => {
+                    let id = convert::id(turn_id, TurnId::new, "turn_id")?;
+                    let token = fields::token(session_token, "session_token")?;
+                    self.engine.check_reporter(caller.clone(), token, id).await?;
+                    *turn.insert(id)
+                }
+            };
+            let lines = events.into_iter().map(|event| {
+                let v1::TurnEvent { sequence, stream, line, time } = event;
+                let time = time::optional_wall_time(time, "events.time")?.unwrap_or(self.engine.clock().now().wall);
+                if sequence == 0 || i64::try_from(sequence).is_err() {
+                    return Err(bad_field("events.sequence", "lines are numbered from 1"));
+                }
+                Ok(Line { sequence, stream, text: cut(line), time })
+            });
+            let lines = lines.collect::<Result<Vec<Line>, Status>>()?;
+            kept_count += self.engine.keep_lines(turn, lines).await? as u64;
+        }
+        Ok(Response::new(v1::ReportTurnEventsResponse { kept_count }))
+    }
+
+    async fn end_turn(&self, request: Request<v1::EndTurnRequest>) -> Result<Response<v1::EndTurnResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut message = request.into_inner();
+        let key = request::key("EndTurn", std::mem::take(&mut message.request_id), &message)?;
+        let v1::EndTurnRequest {
+            request_id: _,
+            session_token,
+            turn_id,
+            outcome,
+            error,
+            output_tail,
+            returned_tool_use_ids,
+            usage,
+            model,
+            context_tokens,
+            context_window_tokens,
+            compacted,
+            retry_time,
+        } = message;
+        let ended = Ended {
+            session_token: fields::token(session_token, "session_token")?,
+            turn: convert::id(turn_id, TurnId::new, "turn_id")?,
+            outcome: convert::value::<v1::TurnOutcome, _>(outcome, "outcome")?,
+            error,
+            output_tail,
+            returned_tool_uses: returned_tool_use_ids.into_iter().collect(),
+            usage: usage.map(Into::into).unwrap_or_default(),
+            model,
+            context_tokens,
+            context_window_tokens,
+            compacted,
+            retry_time: time::optional_wall_time(retry_time, "retry_time")?,
+        };
+        let EndedAnswer { settled, pending, next_turn_requested, park } = self.engine.end_turn(caller, key, ended).await?;
+        Ok(Response::new(v1::EndTurnResponse {
+            acked_count: settled.acked,
+            returned_count: settled.returned,
+            dead_count: settled.dead,
+            held_count: settled.held,
+            pending_count: pending,
+            next_turn_requested,
+            park: park.map(|park| convert::turn::park(park, self.engine.clock().now().wall)),
+        }))
+    }
+}

@@ -1,0 +1,29 @@
+//! `WakeService`.
+
+use hive_core::id::MessageId;
+use hive_proto::convert::{message, request as fields};
+use hive_proto::v1;
+use tonic::{Request, Response, Status};
+
+use super::{Rpc, caller, request};
+use crate::engine::wake::Wake;
+
+#[tonic::async_trait]
+impl v1::wake_service_server::WakeService for Rpc {
+    async fn wake(&self, request: Request<v1::WakeRequest>) -> Result<Response<v1::WakeResponse>, Status> {
+        let actor = caller::actor(&request)?;
+        let mut wake = request.into_inner();
+        let key = request::key("Wake", std::mem::take(&mut wake.request_id), &wake)?;
+        let v1::WakeRequest { request_id: _, label, body, coalescing_key } = wake;
+        let wake = Wake {
+            label: message::label(&label, "label")?,
+            body,
+            coalescing_key: fields::coalescing_key(coalescing_key, "coalescing_key")?,
+        };
+        let woken = self.engine.wake(actor, key, wake).await?;
+        Ok(Response::new(v1::WakeResponse {
+            message_id: woken.message.get(),
+            superseded_message_id: woken.superseded.map_or(0, MessageId::get),
+        }))
+    }
+}

@@ -1,0 +1,81 @@
+//! Migrations: an append-only list over `PRAGMA user_version`.
+//!
+//! Invariant: a database is brought forward one version at a time, each in its own transaction; one from the future is left untouched.
+
+use rusqlite::Connection;
+
+/// The migrations; entry N brings a database from version N to N + 1. Never edit an entry that was released.
+const MIGRATIONS: &[&str] = &[include_str!("sql/0001_init.sql")];
+
+/// The version that this broker writes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Why a database could not be brought to this broker's version.
+#[derive(Debug, thiserror::Error)]
+pub enum MigrateError {
+    /// A newer broker wrote it.
+    #[error(
+        "the database has schema version {found}, and this hived knows only up to {SCHEMA_VERSION}: a newer hived wrote it. \
+         Install that version again; nothing was changed"
+    )]
+    FromTheFuture {
+        /// Its version.
+        found: u32,
+    },
+    /// SQLite refused.
+    #[error("schema version {version} could not be created")]
+    Sql {
+        /// The version being made.
+        version: u32,
+        /// What SQLite said.
+        #[source]
+        source: rusqlite::Error,
+    },
+}
+
+/// Brings the database to [`SCHEMA_VERSION`].
+pub(crate) fn migrate(conn: &mut Connection) -> Result<(), MigrateError> {
+    let read = conn.pragma_query_value(None, "user_version", |row| row.get(0));
+    let found: u32 = read.map_err(|source| MigrateError::Sql { version: 0, source })?;
+    if found > SCHEMA_VERSION {
+        return Err(MigrateError::FromTheFuture { found });
+    }
+    for (version, script) in (1..=SCHEMA_VERSION).zip(MIGRATIONS).skip(found as usize) {
+        apply(conn, version, script).map_err(|source| MigrateError::Sql { version, source })?;
+    }
+    Ok(())
+}
+
+fn apply(conn: &mut Connection, version: u32, script: &str) -> rusqlite::Result<()> {
+    let tx = conn.transaction()?;
+    tx.execute_batch(script)?;
+    tx.pragma_update(None, "user_version", version)?;
+    tx.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_matches_the_version() {
+        assert_eq!(MIGRATIONS.len(), SCHEMA_VERSION as usize);
+    }
+
+    #[test]
+    fn a_database_from_the_future_is_refused_and_left_alone() {
+        let mut conn = Connection::open_in_memory().expect("an in-memory database");
+        conn.pragma_update(None, "user_version", 99).expect("a pragma");
+        let error = migrate(&mut conn).expect_err("too new");
+        assert!(matches!(error, MigrateError::FromTheFuture { found: 99 }));
+        let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).expect("a count");
+        assert_eq!(tables, 0);
+    }
+
+    #[test]
+    fn migrating_twice_changes_nothing() {
+        let mut conn = Connection::open_in_memory().expect("an in-memory database");
+        migrate(&mut conn).expect("first");
+        migrate(&mut conn).expect("second");
+    }
+}

@@ -1,0 +1,68 @@
+//! Reading: connections that cannot write, kept for reuse.
+//!
+//! Invariant: nothing is read while the database is faulted: a row could be visible there without being on disk.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::watch;
+
+use super::{Health, StoreError};
+
+/// More idle connections than this are closed again.
+const IDLE_MAX: usize = 2;
+
+#[derive(Debug)]
+pub(super) struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+    health: watch::Receiver<Health>,
+}
+
+impl Readers {
+    pub(super) fn new(path: PathBuf, health: watch::Receiver<Health>) -> Self {
+        Self { path, idle: Mutex::new(Vec::new()), health }
+    }
+
+    /// Runs a query on one snapshot.
+    pub(super) fn read<T, E: From<StoreError>>(&self, query: impl FnOnce(&Connection) -> Result<T, E>) -> Result<T, E> {
+        self.check()?;
+        let kept = self.lock().pop();
+        let conn = kept.map_or_else(|| self.connect(), Ok).map_err(StoreError::from)?;
+        conn.execute_batch("BEGIN").map_err(StoreError::from)?;
+        let answer = query(&conn);
+        let ended = conn.execute_batch("COMMIT");
+        // Asked again: a fault that came while the query ran may have made its rows worthless.
+        self.check()?;
+        let mut idle = self.lock();
+        if ended.is_ok() && idle.len() < IDLE_MAX {
+            idle.push(conn);
+        }
+        answer
+    }
+
+    /// Closes the idle connections, so that the database can be opened afresh.
+    pub(super) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        match &*self.health.borrow() {
+            Health::Ok => Ok(()),
+            Health::Faulted(problem) => Err(StoreError::Unavailable { problem: std::sync::Arc::clone(problem) }),
+        }
+    }
+
+    fn connect(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let conn = Connection::open_with_flags(&self.path, flags)?;
+        conn.pragma_update(None, "query_only", "on")?;
+        conn.pragma_update(None, "cache_size", -1024)?;
+        Ok(conn)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

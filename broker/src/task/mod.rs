@@ -1,0 +1,86 @@
+//! Reconcilers: what happens without anybody asking. Each is a timer and a signal, reads what is due from the truth, and may run at any time.
+//!
+//! Invariant: a failed run is logged and tried again; it never ends the task.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_core::time::BootTime;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::{Engine, Refusal};
+use crate::store::Health;
+
+/// Pause after a failed run.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// How often what is old is looked for.
+const RETENTION_PERIOD: Duration = Duration::from_secs(3600);
+/// Pause between two steps of deleting, so that sends go in between.
+const RETENTION_STEP_PAUSE: Duration = Duration::from_millis(20);
+
+/// Ends leases and sessions whose time has run out.
+pub async fn due(engine: Arc<Engine>, stop: CancellationToken) {
+    loop {
+        let signal = engine.hints().due.notified();
+        let wait = match sweep(&engine).await {
+            Ok(next) => next.map(|next| next.since(engine.clock().now().boot)),
+            Err(error) => {
+                tracing::warn!(%error, "leases and sessions could not be swept; trying again");
+                Some(RETRY_PAUSE)
+            }
+        };
+        let timer = async {
+            match wait {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = signal => {}
+            () = timer => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+async fn sweep(engine: &Engine) -> Result<Option<BootTime>, Refusal> {
+    let (leases, sessions) = (engine.sweep_leases().await?, engine.sweep_sessions().await?);
+    Ok(leases.into_iter().chain(sessions).min())
+}
+
+/// Deletes what is settled and older than `keep`.
+pub async fn retention(engine: Arc<Engine>, keep: Duration, stop: CancellationToken) {
+    loop {
+        let pause = match engine.sweep_retention(keep).await {
+            Ok(true) => RETENTION_STEP_PAUSE,
+            Ok(false) => RETENTION_PERIOD,
+            Err(error) => {
+                tracing::warn!(%error, "old mail could not be pruned; trying again later");
+                RETENTION_PERIOD
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Shows in the health service whether the database can be used, and that the broker ends.
+pub async fn health(engine: Arc<Engine>, reporter: tonic_health::server::HealthReporter, stop: CancellationToken) {
+    let mut health = engine.store().health();
+    loop {
+        let serving = match &*health.borrow_and_update() {
+            Health::Ok => tonic_health::ServingStatus::Serving,
+            Health::Faulted(_) => tonic_health::ServingStatus::NotServing,
+        };
+        reporter.set_service_status("", serving).await;
+        tokio::select! {
+            changed = health.changed() => if changed.is_err() { return },
+            () = stop.cancelled() => {
+                reporter.set_service_status("", tonic_health::ServingStatus::NotServing).await;
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What can only be checked when the whole file was read: the tree of agents.
+//!
+//! Invariant: in a valid configuration each chain of parents ends at a root.
+
+use super::error::Findings;
+use super::sections::Places;
+use super::values::Config;
+use crate::name::{AgentName, nearest};
+
+/// Checks that each parent exists and nobody is its own ancestor.
+pub(super) fn tree(config: &Config, places: &Places, findings: &mut Findings<'_>) {
+    for (name, agent) in &config.agents {
+        let (Some(parent), Some(span)) = (&agent.parent, places.get(name)) else { continue };
+        let key = format!("agents.{name}.parent");
+        if !config.agents.contains_key(parent) {
+            let near = nearest(parent.as_str(), config.agents.keys().filter(|other| *other != name).map(AgentName::as_str));
+            let sentence = format!("the parent `{parent}` of `{name}` is not in the file");
+            findings.add_near(span.clone(), key, sentence, near.first().copied());
+        } else if let Some(circle) = circle(config, name) {
+            findings.add(span.clone(), key, format!("`{name}` would be its own ancestor: {circle}"));
+        }
+    }
+}
+
+/// The way from `name` over its parents back to itself, if there is one. Told once, at the first name of the circle.
+fn circle(config: &Config, name: &AgentName) -> Option<String> {
+    let mut way = vec![name];
+    let mut here = name;
+    while let Some(parent) = config.agents.get(here).and_then(|agent| agent.parent.as_ref()) {
+        if parent == name {
+            way.push(parent);
+            let first = way.iter().min() == Some(&name);
+            let words: Vec<&str> = way.into_iter().map(AgentName::as_str).collect();
+            return first.then(|| words.join(" -> "));
+        }
+        if way.contains(&parent) {
+            return None;
+        }
+        way.push(parent);
+        here = parent;
+    }
+    None
+}

@@ -1,0 +1,89 @@
+//! What is wrong with a configuration, and where.
+//!
+//! Invariant: a finding is one line of text that names its place, so that an editor can jump to it.
+
+use std::fmt;
+use std::ops::Range;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Its line, from 1.
+    pub line: usize,
+    /// Its column in characters, from 1.
+    pub column: usize,
+    /// The key it is about, as `agents.bob.parent`; empty where the text is no TOML.
+    pub key: String,
+    /// What is wrong.
+    pub sentence: String,
+    /// The known word nearest to an unknown one.
+    pub nearest: Option<String>,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}: {}", self.line, self.column, self.sentence)?;
+        if let Some(nearest) = &self.nearest {
+            write!(f, "; did you mean `{nearest}`?")?;
+        }
+        Ok(())
+    }
+}
+
+/// A configuration that is not valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// What is wrong with it, in the order of the lines; never empty.
+    pub findings: Vec<Finding>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, finding) in self.findings.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{finding}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Collects findings while a text is read.
+pub(super) struct Findings<'t> {
+    text: &'t str,
+    found: Vec<Finding>,
+}
+
+impl<'t> Findings<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { text, found: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, span: Range<usize>, key: String, sentence: String) {
+        self.add_near(span, key, sentence, None);
+    }
+
+    pub(super) fn add_near(&mut self, span: Range<usize>, key: String, sentence: String, nearest: Option<&str>) {
+        let (line, column) = place(self.text, span.start);
+        self.found.push(Finding { line, column, key, sentence, nearest: nearest.map(str::to_owned) });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    pub(super) fn into_error(mut self) -> ConfigError {
+        self.found.sort_by_key(|finding| (finding.line, finding.column));
+        ConfigError { findings: self.found }
+    }
+}
+
+/// Line and column of a byte of the text.
+fn place(text: &str, byte: usize) -> (usize, usize) {
+    let before = text.get(..byte).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}

@@ -1,0 +1,78 @@
+//! `[broker.limits]`: the bounds of [`Limits`] by their field names.
+//!
+//! Invariant: every field can be set; a new field breaks this build until it can.
+
+use std::ops::RangeInclusive;
+
+use toml::de::DeTable;
+
+use super::error::Findings;
+use super::section::Section;
+use crate::limits::Limits;
+
+/// Largest bound on a body: a reply with it must stay well under the 4 MiB of a gRPC message.
+const BODY_BYTES_MAX_MAX: u64 = 1024 * 1024;
+
+/// Reads the table; what it does not name keeps its default. No bound may be zero: none of them can mean "unlimited", and a zero would stop all mail
+/// or make retries spin.
+pub(super) fn read(path: String, table: &DeTable<'_>, findings: &mut Findings<'_>) -> Limits {
+    let mut limits = Limits::default();
+    let mut section = Section::new(path, table, findings);
+    let Limits {
+        body_bytes_max,
+        inbox_depth_max,
+        sender_stored_bytes_max,
+        sends_per_minute_max,
+        attempts_max,
+        harness_grace_ms,
+        retry_backoff_base_ms,
+        retry_backoff_max_ms,
+        park_backoff_base_ms,
+        park_backoff_max_ms,
+        rate_limit_park_ms,
+        request_id_hours,
+        turn_events_hours,
+        turn_events_bytes_max,
+    } = &mut limits;
+    narrow(&mut section, "body_bytes_max", 1..=BODY_BYTES_MAX_MAX, body_bytes_max);
+    narrow(&mut section, "inbox_depth_max", NARROW, inbox_depth_max);
+    wide(&mut section, "sender_stored_bytes_max", sender_stored_bytes_max);
+    narrow(&mut section, "sends_per_minute_max", NARROW, sends_per_minute_max);
+    narrow(&mut section, "attempts_max", NARROW, attempts_max);
+    wide(&mut section, "harness_grace_ms", harness_grace_ms);
+    wide(&mut section, "retry_backoff_base_ms", retry_backoff_base_ms);
+    wide(&mut section, "retry_backoff_max_ms", retry_backoff_max_ms);
+    wide(&mut section, "park_backoff_base_ms", park_backoff_base_ms);
+    wide(&mut section, "park_backoff_max_ms", park_backoff_max_ms);
+    wide(&mut section, "rate_limit_park_ms", rate_limit_park_ms);
+    narrow(&mut section, "request_id_hours", NARROW, request_id_hours);
+    narrow(&mut section, "turn_events_hours", NARROW, turn_events_hours);
+    wide(&mut section, "turn_events_bytes_max", turn_events_bytes_max);
+    for (base_key, base, max_key, max) in [
+        ("retry_backoff_base_ms", limits.retry_backoff_base_ms, "retry_backoff_max_ms", limits.retry_backoff_max_ms),
+        ("park_backoff_base_ms", limits.park_backoff_base_ms, "park_backoff_max_ms", limits.park_backoff_max_ms),
+    ] {
+        if base > max {
+            let span = section.value(base_key).or_else(|| section.value(max_key)).map_or(0..0, toml::Spanned::span);
+            section.object(span, base_key, format!("`{base_key}` ({base}) is greater than `{max_key}` ({max})"), None);
+        }
+    }
+    section.finish();
+    limits
+}
+
+const NARROW: RangeInclusive<u64> = 1..=u32::MAX as u64;
+/// TOML's own bound; times far beyond it would also overflow the clocks.
+const WIDE: RangeInclusive<u64> = 1..=i64::MAX as u64;
+
+fn narrow(section: &mut Section<'_, '_, '_>, key: &'static str, bounds: RangeInclusive<u64>, field: &mut u32) {
+    if let Some(number) = section.number(key, bounds) {
+        *field = u32::try_from(number).expect("the bounds end at u32::MAX");
+    }
+}
+
+fn wide(section: &mut Section<'_, '_, '_>, key: &'static str, field: &mut u64) {
+    if let Some(number) = section.number(key, WIDE) {
+        *field = number;
+    }
+}

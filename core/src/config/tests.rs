@@ -1,0 +1,234 @@
+//! One broken file per message.
+
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::name::AgentName;
+
+fn message(text: &str) -> String {
+    parse(text).expect_err("the file is broken").to_string()
+}
+
+fn agent<'c>(config: &'c Config, name: &str) -> &'c AgentConfig {
+    &config.agents[&AgentName::parse(name).expect("a good name")]
+}
+
+#[test]
+fn an_empty_file_is_a_hive_of_defaults() {
+    let config = parse("").expect("valid");
+    assert_eq!(config, Config::default());
+    assert_eq!((config.broker.retention_days, config.claude.command.as_str()), (30, "claude"));
+}
+
+#[test]
+fn every_key_reaches_its_value() {
+    let mut config = parse(
+        r#"
+        [hive]
+        name = "garden"
+        domain = "example.org"
+        swarm = "north"
+        [broker]
+        state_dir = "state"
+        runtime_dir = "/run/garden"
+        socket_group = "bees"
+        retention_days = 7
+        limits = { body_bytes_max = 1000, harness_grace_ms = 0x10 }
+        [operator]
+        pronouns = "they/them"
+        [claude]
+        command = "./bin/claude"
+        env = { TZ = "UTC" }
+        process = "per-turn"
+        max_retries = 0
+        mcp_server_name = "hyperhive"
+        [agents.ada]
+        role = "leads"
+        [agents.bob]
+        parent = "ada"
+        model = "opus"
+        tool_groups = ["messaging", "inbox"]
+        allowed_recipients = ["ada", "operator", "later"]
+        capabilities = ["wake"]
+        uids = [1000, 1000, 0]
+        state_dir = "bob/state"
+        home_dir = "bob/home"
+        env.RUST_LOG = "debug"
+        context_window_tokens = 200_000
+        "#,
+    )
+    .expect("valid");
+    config.resolve_paths(Path::new("/etc/hive"));
+    assert_eq!(
+        config.hive,
+        Hive { name: Some("garden".into()), domain: Some("example.org".into()), swarm: Some("north".into()) }
+    );
+    assert_eq!(config.broker.state_dir, Some(PathBuf::from("/etc/hive/state")));
+    assert_eq!(config.broker.runtime_dir, Some(PathBuf::from("/run/garden")));
+    assert_eq!(config.broker.socket_group.as_deref(), Some("bees"));
+    assert_eq!((config.broker.retention_days, config.broker.limits.body_bytes_max), (7, 1000));
+    assert_eq!((config.broker.limits.harness_grace_ms, config.broker.limits.attempts_max), (16, 5));
+    assert_eq!(config.operator.pronouns.as_deref(), Some("they/them"));
+    assert_eq!(config.claude.command, "/etc/hive/./bin/claude");
+    assert_eq!((config.claude.max_retries, config.claude.mcp_server_name.as_str()), (Some(0), "hyperhive"));
+    assert_eq!(config.claude.env["TZ"], "UTC");
+    assert_eq!(agent(&config, "ada").role.as_deref(), Some("leads"));
+    let bob = agent(&config, "bob");
+    assert_eq!(bob.parent.as_ref().map(AgentName::as_str), Some("ada"));
+    assert_eq!(bob.model.as_deref(), Some("opus"));
+    assert_eq!(bob.tool_groups.as_deref(), Some(&["messaging".to_owned(), "inbox".to_owned()][..]));
+    assert_eq!(bob.allowed_recipients.as_ref().map(Vec::len), Some(3));
+    assert_eq!(bob.capabilities.as_deref(), Some(&["wake".to_owned()][..]));
+    assert_eq!(bob.uids, [1000, 1000, 0]);
+    assert_eq!(bob.state_dir, Some(PathBuf::from("/etc/hive/bob/state")));
+    assert_eq!(bob.home_dir, Some(PathBuf::from("/etc/hive/bob/home")));
+    assert_eq!((bob.env["RUST_LOG"].as_str(), bob.context_window_tokens), ("debug", Some(200_000)));
+}
+
+#[test]
+fn a_command_without_a_slash_stays_a_name_on_path() {
+    let mut config = Config::default();
+    config.resolve_paths(Path::new("/etc/hive"));
+    assert_eq!(config.claude.command, "claude");
+}
+
+#[test]
+fn unknown_keys_name_their_place_and_the_nearest_known_one() {
+    let text = "[agents.ada]\n[agents.bob]\n  parnet = \"ada\"\n";
+    let error = parse(text).expect_err("broken");
+    assert_eq!(error.to_string(), "line 3, column 3: unknown key `parnet` in [agents.bob]; did you mean `parent`?");
+    let finding = &error.findings[0];
+    assert_eq!((finding.line, finding.column, finding.key.as_str()), (3, 3, "agents.bob.parnet"));
+    assert_eq!(finding.nearest.as_deref(), Some("parent"));
+}
+
+#[test]
+fn an_unknown_key_like_no_other_lists_the_known_ones() {
+    assert_eq!(
+        message("[hive]\nzzz = 1"),
+        "line 2, column 1: unknown key `zzz` in [hive]; known are `name`, `domain` and `swarm`"
+    );
+}
+
+#[test]
+fn broken_files_say_what_is_wrong_and_where() {
+    let cases = [
+        ("[agent.bob]", "line 1, column 2: unknown key `agent` in the file; did you mean `agents`?"),
+        (
+            "[broker]\nlimits.atempts_max = 3",
+            "line 2, column 8: unknown key `atempts_max` in [broker.limits]; did you mean `attempts_max`?",
+        ),
+        ("hive = 3", "line 1, column 8: `hive` must be a table, not a number"),
+        ("[hive]\nname = true", "line 2, column 8: `name` must be a string, not true or false"),
+        ("[hive]\nname = \"\"", "line 2, column 8: `name` is empty; leave it out instead"),
+        ("[hive]\nname = \"a\\nb\"", "line 2, column 8: `name` must be one line without control characters"),
+        ("[broker]\nretention_days = 0", "line 2, column 18: `retention_days` must be from 1 to 36500, not 0"),
+        ("[broker]\nretention_days = -1", "line 2, column 18: `retention_days` must be from 1 to 36500, not -1"),
+        ("[broker]\nretention_days = 1.5", "line 2, column 18: `retention_days` must be a whole number, not a fraction"),
+        ("[broker.limits]\ninbox_depth_max = 0", "line 2, column 19: `inbox_depth_max` must be from 1 to 4294967295, not 0"),
+        (
+            "[broker.limits]\nbody_bytes_max = 2000000",
+            "line 2, column 18: `body_bytes_max` must be from 1 to 1048576, not 2000000",
+        ),
+        (
+            "[broker.limits]\npark_backoff_base_ms = 9000000",
+            "line 2, column 24: `park_backoff_base_ms` (9000000) is greater than `park_backoff_max_ms` (600000)",
+        ),
+        (
+            "[operator]\nnotify = { webhook = \"http://x\" }",
+            "line 2, column 10: `notify` is not supported yet by this version; remove it",
+        ),
+        (
+            "[claude]\nprocess = \"resident\"",
+            "line 2, column 11: `process = \"resident\"` is not supported yet by this version; use \"per-turn\"",
+        ),
+        ("[claude]\nprocess = \"forever\"", "line 2, column 11: `process` must be \"per-turn\""),
+        (
+            "[claude]\nmcp_server_name = \"a__b\"",
+            "line 2, column 19: `mcp_server_name` must be letters, digits, `-` and single `_`, at most 32 characters",
+        ),
+        ("[claude]\nenv = { A = 1 }", "line 2, column 13: `env.A` must be a string, not a number"),
+        ("[claude]\nenv = { HOME = \"/\" }", "line 2, column 9: `HOME` is set by Hive itself; remove it"),
+        ("[claude]\nenv = { \"A=B\" = \"/\" }", "line 2, column 9: `A=B` is no environment variable"),
+        (
+            "[agents.Bob]",
+            "line 1, column 9: `Bob` is no name: use lower-case letters, digits, `-` and `_`, and begin with a letter",
+        ),
+        ("[agents.operator]", "line 1, column 9: `operator` is a reserved word"),
+        ("[agents]\nada = \"x\"", "line 2, column 7: `ada` must be a table: write [agents.ada]"),
+        ("[agents.bob]\nparent = \"operator\"", "line 2, column 10: a root has no `parent`: leave the key out"),
+        (
+            "[agents.ada]\n[agents.bob]\nparent = \"adda\"",
+            "line 3, column 10: the parent `adda` of `bob` is not in the file; did you mean `ada`?",
+        ),
+        ("[agents.bob]\nparent = \"bob\"", "line 2, column 10: `bob` would be its own ancestor: bob -> bob"),
+        (
+            "[agents.a]\nparent = \"b\"\n[agents.b]\nparent = \"c\"\n[agents.c]\nparent = \"a\"\n[agents.d]\nparent = \"a\"",
+            "line 2, column 10: `a` would be its own ancestor: a -> b -> c -> a",
+        ),
+        (
+            "[agents.bob]\ntool_groups = [\"inbox\", \"mesaging\"]",
+            "line 2, column 25: unknown tool group `mesaging`; did you mean `messaging`?",
+        ),
+        (
+            "[agents.bob]\ntool_groups = [\"zzz\"]",
+            "line 2, column 16: unknown tool group `zzz`; known are `messaging`, `inbox`, `meta`, `execution` and `web_tools`",
+        ),
+        ("[agents.bob]\ntool_groups = \"inbox\"", "line 2, column 15: `tool_groups` must be a list of strings, not a string"),
+        (
+            "[agents.bob]\nallowed_recipients = []",
+            "line 2, column 22: `allowed_recipients` is empty; leave it out to allow everyone, or name whom the agent may send to",
+        ),
+        (
+            "[agents.bob]\nallowed_recipients = [\"*\"]",
+            "line 2, column 23: `*` is no name: use lower-case letters, digits, `-` and `_`, and begin with a letter; \
+             write an agent's name or `operator`",
+        ),
+        ("[agents.bob]\nuids = [-1]", "line 2, column 9: `uids` must be from 0 to 4294967294, not -1"),
+        ("[agents.bob]\nplugins = []", "line 2, column 11: `plugins` is not supported yet by this version; remove it"),
+        (
+            "[agents.bob.extra_mcp_servers.x]\ncommand = \"x\"",
+            "line 1, column 13: `extra_mcp_servers` is not supported yet by this version; remove it",
+        ),
+    ];
+    for (text, wanted) in cases {
+        assert_eq!(message(text), wanted, "{text}");
+    }
+}
+
+#[test]
+fn a_role_that_is_too_long_is_refused_with_its_length() {
+    let text = format!("[agents.bob]\nrole = \"{}\"", "ä".repeat(1001));
+    assert_eq!(message(&text), "line 2, column 8: `role` has 1001 characters, more than 1000");
+}
+
+#[test]
+fn text_that_is_no_toml_names_its_line() {
+    let text = "[hive]\nname = \"garden\n";
+    assert!(message(text).starts_with("line 2, column "), "{}", message(text));
+    assert!(!message(text).contains('\n') || message(text).lines().all(|line| line.starts_with("line ")), "{}", message(text));
+    assert!(message("[hive]\nname = 1\nname = 2").contains("line 3"), "a key twice");
+}
+
+#[test]
+fn columns_count_characters_and_lines_of_windows_count_once() {
+    assert_eq!(message("[hive]\r\n\"ä\" = 1, zz"), message("[hive]\n\"ä\" = 1, zz"));
+    assert!(message("[agents.bob]\nenv = { \"ä\" = \"b\", HOME = \"/\" }").starts_with("line 2, column 20:"));
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_in_the_order_of_the_lines() {
+    let lines: Vec<usize> = parse("[agents.bob]\nparent = \"x\"\nmodle = \"y\"\n[hive]\nname = 1\n[zoo]\n")
+        .expect_err("broken")
+        .findings
+        .iter()
+        .map(|finding| finding.line)
+        .collect();
+    assert_eq!(lines, [2, 3, 5, 6]);
+}
+
+#[test]
+fn a_key_cannot_smuggle_control_characters_into_a_terminal() {
+    let text = message("[hive]\n\"\\u001b[2J\" = 1");
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+}

@@ -1,0 +1,138 @@
+//! The values of a configuration: what a program works with after the file was found valid.
+//!
+//! Invariant: `None` means that the file says nothing, so that the program's own default applies; no default directory is made up here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::limits::Limits;
+use crate::name::AgentName;
+
+/// A whole `hive.toml`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// `[hive]`: how the hive is called.
+    pub hive: Hive,
+    /// `[broker]`: how the daemon runs.
+    pub broker: Broker,
+    /// `[operator]`: who is in charge.
+    pub operator: Operator,
+    /// `[claude]`: how claude is started.
+    pub claude: Claude,
+    /// `[agents.NAME]`: who lives here.
+    pub agents: BTreeMap<AgentName, AgentConfig>,
+}
+
+/// How the hive is called; used for qualified names in prompts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hive {
+    /// Its name.
+    pub name: Option<String>,
+    /// The domain its agents' qualified names end with.
+    pub domain: Option<String>,
+    /// The swarm it belongs to.
+    pub swarm: Option<String>,
+}
+
+/// How the daemon runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broker {
+    /// Where the database is.
+    pub state_dir: Option<PathBuf>,
+    /// Where the sockets are.
+    pub runtime_dir: Option<PathBuf>,
+    /// The group that may use the operator socket.
+    pub socket_group: Option<String>,
+    /// How long acked mail is kept, in days.
+    pub retention_days: u32,
+    /// The bounds in force.
+    pub limits: Limits,
+}
+
+/// Days that acked mail is kept, where the file says nothing else.
+pub(super) const RETENTION_DAYS_DEFAULT: u32 = 30;
+
+impl Default for Broker {
+    fn default() -> Self {
+        Self {
+            state_dir: None,
+            runtime_dir: None,
+            socket_group: None,
+            retention_days: RETENTION_DAYS_DEFAULT,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Who is in charge.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Operator {
+    /// How prompts speak of the operator, as `she/her`.
+    pub pronouns: Option<String>,
+}
+
+/// How claude is started: one process per turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claude {
+    /// The program: a name on PATH, or a path.
+    pub command: String,
+    /// Added to the environment of every agent's claude.
+    pub env: BTreeMap<String, String>,
+    /// How often claude repeats a failed API call by itself; `None`: the harness' default.
+    pub max_retries: Option<u32>,
+    /// The name under which claude knows our tools, as in `mcp__hive__send`.
+    pub mcp_server_name: String,
+}
+
+impl Default for Claude {
+    fn default() -> Self {
+        Self { command: "claude".to_owned(), env: BTreeMap::new(), max_retries: None, mcp_server_name: "hive".to_owned() }
+    }
+}
+
+/// One agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentConfig {
+    /// Its parent; `None` for a root, whose parent is the operator.
+    pub parent: Option<AgentName>,
+    /// What it is for.
+    pub role: Option<String>,
+    /// The model it runs on.
+    pub model: Option<String>,
+    /// Tool groups that its bridge offers; every one is of [`crate::agent::TOOL_GROUPS`].
+    pub tool_groups: Option<Vec<String>>,
+    /// Names it may send to; `None`: everyone. Never empty.
+    pub allowed_recipients: Option<Vec<String>>,
+    /// Further rights.
+    pub capabilities: Option<Vec<String>>,
+    /// User ids that may use its socket; empty: the broker's own.
+    pub uids: Vec<u32>,
+    /// Its working directory.
+    pub state_dir: Option<PathBuf>,
+    /// Its home, where claude keeps sessions and login.
+    pub home_dir: Option<PathBuf>,
+    /// Added to its claude's environment, after `[claude].env`.
+    pub env: BTreeMap<String, String>,
+    /// The size of its model's window, where claude does not tell.
+    pub context_window_tokens: Option<u64>,
+}
+
+impl Config {
+    /// Makes every relative path one below `base`, the directory of the configuration file. A claude command without a `/` stays a name on PATH.
+    pub fn resolve_paths(&mut self, base: &Path) {
+        let resolve = |path: &mut Option<PathBuf>| {
+            if let Some(path) = path {
+                *path = base.join(&*path);
+            }
+        };
+        resolve(&mut self.broker.state_dir);
+        resolve(&mut self.broker.runtime_dir);
+        for agent in self.agents.values_mut() {
+            resolve(&mut agent.state_dir);
+            resolve(&mut agent.home_dir);
+        }
+        if self.claude.command.contains('/') {
+            self.claude.command = base.join(&self.claude.command).to_string_lossy().into_owned();
+        }
+    }
+}

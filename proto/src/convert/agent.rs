@@ -1,0 +1,141 @@
+//! Agents and their policies.
+
+use hive_core::agent::{Agent, HarnessState, Isolation, Policy, Source};
+use hive_core::id::{TurnId, number};
+use hive_core::time::WallTime;
+
+use super::message::{agent_name, optional_agent_name};
+use super::time::{optional_wall_time, required_wall_time, timestamp};
+use super::turn::park as park_at;
+use super::{Invalid, optional_as, optional_value, required, same_values, value};
+use crate::v1;
+
+same_values!(v1::AgentSource, Source { File, Runtime });
+
+same_values!(
+    v1::HarnessState,
+    HarnessState { Offline, Starting, Idle, Thinking, Compacting, RateLimited, NeedsLogin, Unavailable }
+);
+
+same_values!(v1::Isolation, Isolation { None, MountNamespace, Uid });
+
+impl From<Policy> for v1::Policy {
+    fn from(policy: Policy) -> Self {
+        let Policy { tool_groups, allowed_recipients, capabilities } = policy;
+        Self { tool_groups, allowed_recipients, capabilities }
+    }
+}
+
+impl From<v1::Policy> for Policy {
+    fn from(wire: v1::Policy) -> Self {
+        let v1::Policy { tool_groups, allowed_recipients, capabilities } = wire;
+        Self { tool_groups, allowed_recipients, capabilities }
+    }
+}
+
+/// An agent for the wire. Not a `From`, because what remains of its park depends on `now`.
+#[must_use]
+pub fn agent(agent: Agent, now: WallTime) -> v1::Agent {
+    let Agent {
+        name,
+        role,
+        parent,
+        source,
+        state,
+        state_time,
+        running,
+        status_text,
+        status_time,
+        model,
+        context_tokens,
+        context_window_tokens,
+        hive_name,
+        swarm_name,
+        revision,
+        policy,
+        park,
+        retired,
+        ready_count,
+        dead_count,
+        isolation,
+        open_turn,
+    } = agent;
+    v1::Agent {
+        name: name.into(),
+        role,
+        parent: parent.map(String::from).unwrap_or_default(),
+        source: v1::AgentSource::from(source).into(),
+        state: v1::HarnessState::from(state).into(),
+        state_time: Some(timestamp(state_time)),
+        running,
+        status_text,
+        status_time: status_time.map(timestamp),
+        model,
+        context_tokens,
+        context_window_tokens,
+        hive_name,
+        swarm_name,
+        revision,
+        policy: Some(policy.into()),
+        park: park.map(|park| park_at(park, now)),
+        retired,
+        ready_count,
+        dead_count,
+        isolation: super::number::<v1::Isolation, _>(isolation),
+        open_turn_id: number(open_turn, TurnId::get),
+    }
+}
+
+impl TryFrom<v1::Agent> for Agent {
+    type Error = Invalid;
+    fn try_from(wire: v1::Agent) -> Result<Self, Invalid> {
+        let v1::Agent {
+            name,
+            role,
+            parent,
+            source,
+            state,
+            state_time,
+            running,
+            status_text,
+            status_time,
+            model,
+            context_tokens,
+            context_window_tokens,
+            hive_name,
+            swarm_name,
+            revision,
+            policy,
+            park,
+            retired,
+            ready_count,
+            dead_count,
+            isolation,
+            open_turn_id,
+        } = wire;
+        Ok(Self {
+            name: agent_name(&name, "name")?,
+            role,
+            parent: optional_agent_name(&parent, "parent")?,
+            source: value::<v1::AgentSource, _>(source, "source")?,
+            state: value::<v1::HarnessState, _>(state, "state")?,
+            state_time: required_wall_time(state_time, "state_time")?,
+            running,
+            status_text,
+            status_time: optional_wall_time(status_time, "status_time")?,
+            model,
+            context_tokens,
+            context_window_tokens,
+            hive_name,
+            swarm_name,
+            revision,
+            policy: required(policy, "policy")?.into(),
+            park: optional_as(park, "park")?,
+            retired,
+            ready_count,
+            dead_count,
+            isolation: optional_value::<v1::Isolation, _>(isolation, "isolation")?,
+            open_turn: TurnId::new(open_turn_id),
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! Commands of the operator to a harness.
+
+use hive_core::command::{Command, Order};
+use hive_core::id::{CommandId, TurnId};
+use hive_core::limits::MODEL_CHARS_MAX;
+
+use super::time::{required_wall_time, timestamp};
+use super::{Invalid, id, required};
+use crate::v1;
+use crate::v1::command::Command as WireOrder;
+
+impl From<Order> for WireOrder {
+    fn from(order: Order) -> Self {
+        match order {
+            Order::CancelTurn(turn) => Self::CancelTurn(v1::CancelTurn { turn_id: turn.get() }),
+            Order::StartNewSession => Self::StartNewSession(v1::StartNewSession {}),
+            Order::SetModel(model) => Self::SetModel(v1::SetModel { model }),
+            Order::RestartHarness => Self::RestartHarness(v1::RestartHarness {}),
+        }
+    }
+}
+
+/// A cancel must name its turn here; that 0 means the open one in `SendCommandRequest` is for the broker to resolve before.
+impl TryFrom<WireOrder> for Order {
+    type Error = Invalid;
+    fn try_from(wire: WireOrder) -> Result<Self, Invalid> {
+        Ok(match wire {
+            WireOrder::CancelTurn(v1::CancelTurn { turn_id }) => {
+                Self::CancelTurn(id(turn_id, TurnId::new, "cancel_turn.turn_id")?)
+            }
+            WireOrder::StartNewSession(v1::StartNewSession {}) => Self::StartNewSession,
+            WireOrder::SetModel(v1::SetModel { model }) => Self::SetModel(self::model(model, "set_model.model")?),
+            WireOrder::RestartHarness(v1::RestartHarness {}) => Self::RestartHarness,
+        })
+    }
+}
+
+/// A model's name in a field that must have one.
+pub fn model(text: String, path: &str) -> Result<String, Invalid> {
+    if text.is_empty() {
+        return Err(Invalid::new(path, "must name a model"));
+    }
+    if text.chars().count() > MODEL_CHARS_MAX || text.chars().any(char::is_control) {
+        return Err(Invalid::new(path, format!("must be one line of at most {MODEL_CHARS_MAX} characters")));
+    }
+    Ok(text)
+}
+
+impl From<Command> for v1::Command {
+    fn from(command: Command) -> Self {
+        let Command { id, order, create_time } = command;
+        Self { id: id.get(), command: Some(order.into()), create_time: Some(timestamp(create_time)) }
+    }
+}
+
+impl TryFrom<v1::Command> for Command {
+    type Error = Invalid;
+    fn try_from(wire: v1::Command) -> Result<Self, Invalid> {
+        let v1::Command { id: number, command, create_time } = wire;
+        Ok(Self {
+            id: id(number, CommandId::new, "id")?,
+            order: required(command, "command")?.try_into()?,
+            create_time: required_wall_time(create_time, "create_time")?,
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! Events of the log.
+
+use hive_core::event::{Event, Kind};
+use hive_core::id::{MessageId, TurnId, number};
+
+use super::time::{required_wall_time, timestamp};
+use super::{Invalid, same_values, value};
+use crate::v1;
+
+same_values!(
+    v1::EventKind,
+    Kind {
+        MessageAccepted,
+        DeliveryLeased,
+        DeliveryAcked,
+        DeliveryReturned,
+        DeliveryDead,
+        DeliveryHeld,
+        DeliveryReleased,
+        DeliveryRedriven,
+        DeliveryDropped,
+        DeliverySuperseded,
+        TurnBegun,
+        TurnEnded,
+        HarnessAttached,
+        HarnessLost,
+        AgentCreated,
+        AgentChanged,
+        AgentRetired,
+        StatusChanged,
+        AgentParked,
+        CommandGiven,
+        CommandClosed,
+        Refused,
+    }
+);
+
+impl From<Event> for v1::Event {
+    fn from(event: Event) -> Self {
+        let Event { sequence, kind, time, agent, message_id, turn_id, detail } = event;
+        Self {
+            sequence,
+            kind: v1::EventKind::from(kind).into(),
+            time: Some(timestamp(time)),
+            agent,
+            message_id: number(message_id, MessageId::get),
+            turn_id: number(turn_id, TurnId::get),
+            detail,
+        }
+    }
+}
+
+impl TryFrom<v1::Event> for Event {
+    type Error = Invalid;
+    fn try_from(wire: v1::Event) -> Result<Self, Invalid> {
+        let v1::Event { sequence, kind, time, agent, message_id, turn_id, detail } = wire;
+        Ok(Self {
+            sequence,
+            kind: value::<v1::EventKind, _>(kind, "kind")?,
+            time: required_wall_time(time, "time")?,
+            agent,
+            message_id: MessageId::new(message_id),
+            turn_id: TurnId::new(turn_id),
+            detail,
+        })
+    }
+}

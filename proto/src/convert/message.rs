@@ -1,0 +1,144 @@
+//! Messages, their origins and their recipients.
+
+use hive_core::id::{MessageId, TurnId, number};
+use hive_core::message::{Message, Origin, Recipient, SystemKind};
+use hive_core::name::{AgentName, Label};
+
+use super::time::{required_wall_time, timestamp};
+use super::{Invalid, id, optional_value, required_as, same_values, value};
+use crate::v1;
+
+same_values!(v1::SystemKind, SystemKind { TurnFailed, DeadLetter, Restarted, Unavailable });
+
+/// The name of an agent in a field that must have one.
+pub fn agent_name(text: &str, path: &str) -> Result<AgentName, Invalid> {
+    AgentName::parse(text).map_err(|fault| Invalid::new(path, fault.to_string()))
+}
+
+/// The name of an agent in a field that may be empty.
+pub fn optional_agent_name(text: &str, path: &str) -> Result<Option<AgentName>, Invalid> {
+    if text.is_empty() { Ok(None) } else { agent_name(text, path).map(Some) }
+}
+
+/// The label of a wake.
+pub fn label(text: &str, path: &str) -> Result<Label, Invalid> {
+    Label::parse(text).map_err(|fault| Invalid::new(path, fault.to_string()))
+}
+
+/// A text in which empty means none.
+pub(super) fn optional_text(text: String) -> Option<String> {
+    if text.is_empty() { None } else { Some(text) }
+}
+
+impl From<Origin> for v1::Origin {
+    fn from(origin: Origin) -> Self {
+        let (kind, name) = match origin {
+            Origin::Agent(name) => (v1::OriginKind::Agent, name.into()),
+            Origin::Operator(user) => (v1::OriginKind::Operator, user),
+            Origin::System => (v1::OriginKind::System, String::new()),
+            Origin::External(label) => (v1::OriginKind::External, label.as_str().to_owned()),
+        };
+        Self { kind: kind.into(), name }
+    }
+}
+
+/// Which kind of origin it is, before its name is looked at.
+enum OriginKind {
+    Agent,
+    Operator,
+    System,
+    External,
+}
+
+same_values!(v1::OriginKind, OriginKind { Agent, Operator, System, External });
+
+impl TryFrom<v1::Origin> for Origin {
+    type Error = Invalid;
+    fn try_from(wire: v1::Origin) -> Result<Self, Invalid> {
+        let v1::Origin { kind, name } = wire;
+        Ok(match value::<v1::OriginKind, OriginKind>(kind, "kind")? {
+            OriginKind::Agent => Self::Agent(agent_name(&name, "name")?),
+            OriginKind::Operator => Self::Operator(name),
+            OriginKind::System => Self::System,
+            OriginKind::External => Self::External(label(&name, "name")?),
+        })
+    }
+}
+
+impl From<Recipient> for v1::Recipient {
+    fn from(recipient: Recipient) -> Self {
+        use v1::recipient::To;
+        Self {
+            to: Some(match recipient {
+                Recipient::Agent(name) => To::Agent(name.into()),
+                Recipient::Operator => To::Operator(v1::OperatorRecipient {}),
+                Recipient::Parent => To::Parent(v1::ParentRecipient {}),
+                Recipient::Everyone => To::Everyone(v1::EveryoneRecipient {}),
+            }),
+        }
+    }
+}
+
+impl TryFrom<v1::Recipient> for Recipient {
+    type Error = Invalid;
+    fn try_from(wire: v1::Recipient) -> Result<Self, Invalid> {
+        use v1::recipient::To;
+        let v1::Recipient { to } = wire;
+        let to = to.ok_or_else(|| Invalid::new("", "must say one of agent, operator, parent and everyone"))?;
+        Ok(match to {
+            To::Agent(name) => Self::Agent(agent_name(&name, "agent")?),
+            To::Operator(v1::OperatorRecipient {}) => Self::Operator,
+            To::Parent(v1::ParentRecipient {}) => Self::Parent,
+            To::Everyone(v1::EveryoneRecipient {}) => Self::Everyone,
+        })
+    }
+}
+
+impl From<Message> for v1::Message {
+    fn from(message: Message) -> Self {
+        let Message { id, origin, recipients, body, in_reply_to, accept_time, system_kind, broadcast, turn_id, coalescing_key } =
+            message;
+        Self {
+            id: id.get(),
+            origin: Some(origin.into()),
+            recipients,
+            body,
+            in_reply_to: number(in_reply_to, MessageId::get),
+            accept_time: Some(timestamp(accept_time)),
+            system_kind: super::number::<v1::SystemKind, _>(system_kind),
+            broadcast,
+            turn_id: number(turn_id, TurnId::get),
+            coalescing_key: coalescing_key.unwrap_or_default(),
+        }
+    }
+}
+
+impl TryFrom<v1::Message> for Message {
+    type Error = Invalid;
+    fn try_from(wire: v1::Message) -> Result<Self, Invalid> {
+        let v1::Message {
+            id: number,
+            origin,
+            recipients,
+            body,
+            in_reply_to,
+            accept_time,
+            system_kind,
+            broadcast,
+            turn_id,
+            coalescing_key,
+        } = wire;
+        Ok(Self {
+            id: id(number, MessageId::new, "id")?,
+            origin: required_as(origin, "origin")?,
+            recipients,
+            body,
+            in_reply_to: MessageId::new(in_reply_to),
+            accept_time: required_wall_time(accept_time, "accept_time")?,
+            system_kind: optional_value::<v1::SystemKind, _>(system_kind, "system_kind")?,
+            broadcast,
+            turn_id: TurnId::new(turn_id),
+            coalescing_key: optional_text(coalescing_key),
+        })
+    }
+}

@@ -1,0 +1,320 @@
+//! One proptest strategy per noun of `hive-core`: any value that its type and its rules allow.
+
+use hive_core::agent::{Agent, HarnessState, Isolation, Park, Policy, Source};
+use hive_core::command::{Command, Order};
+use hive_core::delivery::{Delivery, Lane, RedeliveryCause, State};
+use hive_core::event::{self, Event};
+use hive_core::id::{CommandId, MessageId, TurnId};
+use hive_core::message::{Message, Origin, Recipient, SystemKind};
+use hive_core::name::{AgentName, Label, RESERVED};
+use hive_core::time::WallTime;
+use hive_core::turn::{self, Outcome, Turn, Usage};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+fn unreserved(pattern: &'static str) -> impl Strategy<Value = String> {
+    pattern.prop_filter("a reserved word is no name", |text: &String| !RESERVED.contains(&text.as_str()))
+}
+
+fn agent_name() -> impl Strategy<Value = AgentName> {
+    unreserved("[a-z][a-z0-9_-]{0,62}").prop_map(|text| AgentName::parse(&text).expect("made by the rule of names"))
+}
+
+fn label() -> impl Strategy<Value = Label> {
+    unreserved("[a-z][a-z0-9_.-]{0,62}").prop_map(|text| Label::parse(&text).expect("made by the rule of labels"))
+}
+
+/// Any text, line breaks and control characters included.
+fn text() -> impl Strategy<Value = String> {
+    "(?s).{0,40}"
+}
+
+pub(super) fn wall_time() -> impl Strategy<Value = WallTime> {
+    prop_oneof![any::<i64>(), -10_000..10_000_i64, Just(i64::MIN), Just(i64::MAX)].prop_map(WallTime)
+}
+
+fn message_id() -> impl Strategy<Value = MessageId> {
+    (1..=u64::MAX).prop_map(|number| MessageId::new(number).expect("not 0"))
+}
+
+fn turn_id() -> impl Strategy<Value = TurnId> {
+    (1..=u64::MAX).prop_map(|number| TurnId::new(number).expect("not 0"))
+}
+
+fn command_id() -> impl Strategy<Value = CommandId> {
+    (1..=u64::MAX).prop_map(|number| CommandId::new(number).expect("not 0"))
+}
+
+fn origin() -> impl Strategy<Value = Origin> {
+    prop_oneof![
+        agent_name().prop_map(Origin::Agent),
+        text().prop_map(Origin::Operator),
+        Just(Origin::System),
+        label().prop_map(Origin::External),
+    ]
+}
+
+pub(super) fn recipient() -> impl Strategy<Value = Recipient> {
+    prop_oneof![
+        agent_name().prop_map(Recipient::Agent),
+        Just(Recipient::Operator),
+        Just(Recipient::Parent),
+        Just(Recipient::Everyone),
+    ]
+}
+
+fn system_kind() -> impl Strategy<Value = SystemKind> {
+    select(vec![SystemKind::TurnFailed, SystemKind::DeadLetter, SystemKind::Restarted, SystemKind::Unavailable])
+}
+
+pub(super) fn message() -> impl Strategy<Value = Message> {
+    (
+        (message_id(), origin(), vec(text(), 0..4), text(), option::of(message_id())),
+        (wall_time(), option::of(system_kind()), any::<bool>(), option::of(turn_id()), option::of("(?s).{1,20}")),
+    )
+        .prop_map(
+            |((id, origin, recipients, body, in_reply_to), (accept_time, system_kind, broadcast, turn_id, coalescing_key))| {
+                Message {
+                    id,
+                    origin,
+                    recipients,
+                    body,
+                    in_reply_to,
+                    accept_time,
+                    system_kind,
+                    broadcast,
+                    turn_id,
+                    coalescing_key,
+                }
+            },
+        )
+}
+
+pub(super) fn state() -> impl Strategy<Value = State> {
+    use State::{Acked, Dead, Dropped, Held, Leased, Ready, Superseded};
+    select(vec![Ready, Leased, Held, Dead, Acked, Dropped, Superseded])
+}
+
+fn redelivery_cause() -> impl Strategy<Value = RedeliveryCause> {
+    use RedeliveryCause as Cause;
+    select(vec![
+        Cause::TurnFailed,
+        Cause::HarnessVanished,
+        Cause::RateLimited,
+        Cause::AuthFailed,
+        Cause::Unavailable,
+        Cause::Drained,
+        Cause::Released,
+        Cause::Redriven,
+        Cause::NotReceived,
+        Cause::Nacked,
+        Cause::LeaseExpired,
+    ])
+}
+
+pub(super) fn delivery() -> impl Strategy<Value = Delivery> {
+    (
+        (message(), text(), select(vec![Lane::System, Lane::Normal]), state(), any::<u32>(), option::of(redelivery_cause())),
+        (text(), text(), option::of(turn_id()), option::of(wall_time()), wall_time(), text()),
+    )
+        .prop_map(
+            |(
+                (message, agent, lane, state, attempt, cause),
+                (last_error, output_tail, turn_id, not_before, state_time, settled_by),
+            )| {
+                Delivery {
+                    message,
+                    agent,
+                    lane,
+                    state,
+                    attempt,
+                    cause,
+                    last_error,
+                    output_tail,
+                    turn_id,
+                    not_before,
+                    state_time,
+                    settled_by,
+                }
+            },
+        )
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    use Outcome::{AuthFailed, Cancelled, Drained, Failed, Fenced, Ok, RateLimited, Unavailable, Vanished};
+    select(vec![Ok, Failed, RateLimited, AuthFailed, Unavailable, Cancelled, Drained, Vanished, Fenced])
+}
+
+pub(super) fn usage() -> impl Strategy<Value = Usage> {
+    (any::<(u64, u64, u64, u64, u64)>(), any::<(u32, u32)>()).prop_map(
+        |(
+            (input_tokens, cache_read_tokens, cache_creation_tokens, output_tokens, cost_micro_usd),
+            (inference_count, tool_call_count),
+        )| Usage {
+            input_tokens,
+            cache_read_tokens,
+            cache_creation_tokens,
+            output_tokens,
+            cost_micro_usd,
+            inference_count,
+            tool_call_count,
+        },
+    )
+}
+
+fn turn_kind() -> impl Strategy<Value = turn::Kind> {
+    select(vec![turn::Kind::Mail, turn::Kind::Continue, turn::Kind::Checkpoint, turn::Kind::Compact])
+}
+
+pub(super) fn turn() -> impl Strategy<Value = Turn> {
+    (
+        (turn_id(), agent_name(), turn_kind(), text(), any::<u64>(), option::of(message_id()), any::<u32>()),
+        (option::of(outcome()), wall_time(), option::of(wall_time()), text(), text(), usage(), text()),
+        (any::<u64>(), any::<u64>(), any::<bool>(), vec(message_id(), 0..4), vec(message_id(), 0..4)),
+    )
+        .prop_map(
+            |(
+                (id, agent, kind, conversation, session_epoch, message_id, attempt),
+                (outcome, start_time, end_time, error, output_tail, usage, model),
+                (context_tokens, context_window_tokens, compacted, received, sent),
+            )| Turn {
+                id,
+                agent,
+                kind,
+                conversation,
+                session_epoch,
+                message_id,
+                attempt,
+                outcome,
+                start_time,
+                end_time,
+                error,
+                output_tail,
+                usage,
+                model,
+                context_tokens,
+                context_window_tokens,
+                compacted,
+                received,
+                sent,
+            },
+        )
+}
+
+pub(super) fn park() -> impl Strategy<Value = Park> {
+    (outcome(), option::of(wall_time()), text()).prop_map(|(cause, until, error)| Park { cause, until, error })
+}
+
+pub(super) fn policy() -> impl Strategy<Value = Policy> {
+    (vec(text(), 0..3), vec(text(), 0..3), vec(text(), 0..3)).prop_map(|(tool_groups, allowed_recipients, capabilities)| Policy {
+        tool_groups,
+        allowed_recipients,
+        capabilities,
+    })
+}
+
+fn harness_state() -> impl Strategy<Value = HarnessState> {
+    use HarnessState::{Compacting, Idle, NeedsLogin, Offline, RateLimited, Starting, Thinking, Unavailable};
+    select(vec![Offline, Starting, Idle, Thinking, Compacting, RateLimited, NeedsLogin, Unavailable])
+}
+
+fn isolation() -> impl Strategy<Value = Isolation> {
+    select(vec![Isolation::None, Isolation::MountNamespace, Isolation::Uid])
+}
+
+pub(super) fn agent() -> impl Strategy<Value = Agent> {
+    (
+        (agent_name(), text(), option::of(agent_name()), select(vec![Source::File, Source::Runtime]), harness_state()),
+        (wall_time(), any::<bool>(), text(), option::of(wall_time()), text(), any::<u64>(), any::<u64>()),
+        (text(), text(), text(), policy(), option::of(park())),
+        (any::<bool>(), any::<u32>(), any::<u32>(), option::of(isolation()), option::of(turn_id())),
+    )
+        .prop_map(
+            |(
+                (name, role, parent, source, state),
+                (state_time, running, status_text, status_time, model, context_tokens, context_window_tokens),
+                (hive_name, swarm_name, revision, policy, park),
+                (retired, ready_count, dead_count, isolation, open_turn),
+            )| Agent {
+                name,
+                role,
+                parent,
+                source,
+                state,
+                state_time,
+                running,
+                status_text,
+                status_time,
+                model,
+                context_tokens,
+                context_window_tokens,
+                hive_name,
+                swarm_name,
+                revision,
+                policy,
+                park,
+                retired,
+                ready_count,
+                dead_count,
+                isolation,
+                open_turn,
+            },
+        )
+}
+
+pub(super) fn order() -> impl Strategy<Value = Order> {
+    prop_oneof![
+        turn_id().prop_map(Order::CancelTurn),
+        Just(Order::StartNewSession),
+        "\\PC{1,40}".prop_map(Order::SetModel),
+        Just(Order::RestartHarness),
+    ]
+}
+
+pub(super) fn command() -> impl Strategy<Value = Command> {
+    (command_id(), order(), wall_time()).prop_map(|(id, order, create_time)| Command { id, order, create_time })
+}
+
+fn event_kind() -> impl Strategy<Value = event::Kind> {
+    use event::Kind;
+    select(vec![
+        Kind::MessageAccepted,
+        Kind::DeliveryLeased,
+        Kind::DeliveryAcked,
+        Kind::DeliveryReturned,
+        Kind::DeliveryDead,
+        Kind::DeliveryHeld,
+        Kind::DeliveryReleased,
+        Kind::DeliveryRedriven,
+        Kind::DeliveryDropped,
+        Kind::DeliverySuperseded,
+        Kind::TurnBegun,
+        Kind::TurnEnded,
+        Kind::HarnessAttached,
+        Kind::HarnessLost,
+        Kind::AgentCreated,
+        Kind::AgentChanged,
+        Kind::AgentRetired,
+        Kind::StatusChanged,
+        Kind::AgentParked,
+        Kind::CommandGiven,
+        Kind::CommandClosed,
+        Kind::Refused,
+    ])
+}
+
+pub(super) fn event() -> impl Strategy<Value = Event> {
+    (any::<u64>(), event_kind(), wall_time(), text(), option::of(message_id()), option::of(turn_id()), text()).prop_map(
+        |(sequence, kind, time, agent, message_id, turn_id, detail)| Event {
+            sequence,
+            kind,
+            time,
+            agent,
+            message_id,
+            turn_id,
+            detail,
+        },
+    )
+}

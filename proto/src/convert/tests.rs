@@ -1,0 +1,228 @@
+//! Round trips of every noun: core -> wire -> bytes -> wire -> core gives the same again. And what is refused on the way in.
+
+use std::time::Duration;
+
+use hive_core::agent::{Agent, Isolation, Park, Policy};
+use hive_core::command::{Command, Order};
+use hive_core::delivery::{Delivery, RedeliveryCause, State};
+use hive_core::event::{self, Event};
+use hive_core::limits::Limits;
+use hive_core::message::{Message, Recipient, SystemKind};
+use hive_core::reason::Reason;
+use hive_core::time::WallTime;
+use hive_core::turn::{Kind, Outcome, Turn, Usage};
+use proptest::prelude::*;
+
+use super::{Invalid, agent, delivery, optional_value, request, strategies, time, turn, value};
+use crate::v1;
+
+/// What comes out at the other end of a wire.
+fn sent<W: prost::Message + Default>(wire: &W) -> W {
+    W::decode(wire.encode_to_vec().as_slice()).expect("what was encoded can be decoded")
+}
+
+/// The values of an enum that the wire numbers 0 to 199 stand for.
+fn values<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>() -> Vec<(i32, C)> {
+    (0..200).filter_map(|number| value::<W, C>(number, "x").ok().map(|value| (number, value))).collect()
+}
+
+proptest! {
+    #[test]
+    fn messages(core in strategies::message()) {
+        prop_assert_eq!(Message::try_from(sent(&v1::Message::from(core.clone()))), Ok(core));
+    }
+
+    #[test]
+    fn recipients(core in strategies::recipient()) {
+        prop_assert_eq!(Recipient::try_from(sent(&v1::Recipient::from(core.clone()))), Ok(core));
+    }
+
+    #[test]
+    fn deliveries(core in strategies::delivery()) {
+        prop_assert_eq!(Delivery::try_from(sent(&v1::Delivery::from(core.clone()))), Ok(core));
+    }
+
+    #[test]
+    fn turns(core in strategies::turn()) {
+        prop_assert_eq!(Turn::try_from(sent(&v1::Turn::from(core.clone()))), Ok(core));
+    }
+
+    #[test]
+    fn usages(core in strategies::usage()) {
+        prop_assert_eq!(Usage::from(sent(&v1::TurnUsage::from(core))), core);
+    }
+
+    #[test]
+    fn parks(core in strategies::park(), now in strategies::wall_time()) {
+        prop_assert_eq!(Park::try_from(sent(&turn::park(core.clone(), now))), Ok(core));
+    }
+
+    #[test]
+    fn agents(core in strategies::agent(), now in strategies::wall_time()) {
+        prop_assert_eq!(Agent::try_from(sent(&agent::agent(core.clone(), now))), Ok(core));
+    }
+
+    #[test]
+    fn policies(core in strategies::policy()) {
+        prop_assert_eq!(Policy::from(sent(&v1::Policy::from(core.clone()))), core);
+    }
+
+    #[test]
+    fn commands(core in strategies::command()) {
+        prop_assert_eq!(Command::try_from(sent(&v1::Command::from(core.clone()))), Ok(core));
+    }
+
+    #[test]
+    fn orders(core in strategies::order()) {
+        prop_assert_eq!(Order::try_from(v1::command::Command::from(core.clone())), Ok(core));
+    }
+
+    #[test]
+    fn events(core in strategies::event()) {
+        prop_assert_eq!(Event::try_from(sent(&v1::Event::from(core.clone()))), Ok(core));
+    }
+
+    #[test]
+    fn instants(core in strategies::wall_time()) {
+        prop_assert_eq!(time::wall_time(sent(&time::timestamp(core)), "at"), Ok(core));
+    }
+
+    #[test]
+    fn spans(seconds in 0..315_576_000_000_u64, nanos in 0..1_000_000_000_u32) {
+        let core = Duration::new(seconds, nanos);
+        prop_assert_eq!(time::span(sent(&time::duration(core)), "for"), Ok(core));
+    }
+
+    #[test]
+    fn any_instant_from_outside_is_taken_or_refused(seconds in any::<i64>(), nanos in any::<i32>()) {
+        let taken = time::wall_time(prost_types::Timestamp { seconds, nanos }, "at");
+        prop_assert!(taken.is_err() || (0..1_000_000_000).contains(&nanos));
+        if let Ok(time) = taken {
+            prop_assert_eq!(time.0.div_euclid(1000), seconds);
+        }
+    }
+
+    #[test]
+    fn any_span_from_outside_is_taken_or_refused(seconds in any::<i64>(), nanos in any::<i32>()) {
+        let taken = time::span(prost_types::Duration { seconds, nanos }, "for");
+        prop_assert!(taken.is_err() || (seconds >= 0 && nanos >= 0));
+    }
+
+    #[test]
+    fn page_tokens(place in any::<u64>()) {
+        prop_assert_eq!(request::page_after(&request::page_token(Some(place))), Ok(Some(place)));
+    }
+
+    #[test]
+    fn any_message_from_outside_is_taken_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        // No input may panic a conversion; what is decoded at all is either a noun or a fault with a path.
+        if let Ok(wire) = <v1::Delivery as prost::Message>::decode(bytes.as_slice())
+            && let Err(fault) = Delivery::try_from(wire)
+        {
+            prop_assert!(!fault.path.is_empty());
+        }
+    }
+}
+
+#[test]
+fn enums_are_the_same_on_both_sides_and_unspecified_is_on_neither() {
+    for (number, core) in values::<v1::DeliveryState, State>() {
+        assert_eq!(i32::from(v1::DeliveryState::from(core)), number);
+    }
+    for (number, core) in values::<v1::TurnKind, Kind>() {
+        assert_eq!(i32::from(v1::TurnKind::from(core)), number);
+    }
+    assert_eq!(values::<v1::DeliveryState, State>().len(), 7);
+    assert_eq!(values::<v1::RedeliveryCause, RedeliveryCause>().len(), 11);
+    assert_eq!(values::<v1::TurnKind, Kind>().len(), 4);
+    assert_eq!(values::<v1::TurnOutcome, Outcome>().len(), 9);
+    assert_eq!(values::<v1::EventKind, event::Kind>().len(), 22);
+    assert_eq!(values::<v1::SystemKind, SystemKind>().len(), 4);
+    assert_eq!(values::<v1::Isolation, Isolation>().len(), 3);
+    for number in [0, -1, 99, i32::MAX] {
+        assert!(value::<v1::DeliveryState, State>(number, "state").is_err(), "{number}");
+    }
+    assert_eq!(optional_value::<v1::Isolation, Isolation>(0, "isolation"), Ok(None));
+    assert!(optional_value::<v1::Isolation, Isolation>(99, "isolation").is_err());
+}
+
+#[test]
+fn faults_name_the_field_from_the_outside_in() {
+    let mut wire = v1::Delivery {
+        message: Some(v1::Message {
+            id: 7,
+            origin: Some(v1::Origin { kind: v1::OriginKind::Agent.into(), name: "Not A Name".to_owned() }),
+            accept_time: Some(time::timestamp(WallTime(0))),
+            ..v1::Message::default()
+        }),
+        ..v1::Delivery::default()
+    };
+    let fault = Delivery::try_from(wire.clone()).expect_err("the origin is no agent");
+    assert_eq!(fault.path, "message.origin.name");
+    wire.message = None;
+    assert_eq!(Delivery::try_from(wire), Err(Invalid::new("message", "must be set")));
+
+    let nobody = super::required_as::<_, Recipient>(Some(v1::Recipient { to: None }), "to").expect_err("nobody is named");
+    assert_eq!(nobody.path, "to");
+    let status = tonic::Status::from(nobody);
+    assert_eq!(status.code(), tonic::Code::InvalidArgument);
+    assert_eq!(crate::status::reason(&status), Some(Reason::FieldInvalid));
+}
+
+#[test]
+fn nouns_without_an_id_are_refused() {
+    let turn = v1::Turn { id: 0, ..v1::Turn::default() };
+    assert_eq!(Turn::try_from(turn).expect_err("0 is no id").path, "id");
+    let cancel = v1::command::Command::CancelTurn(v1::CancelTurn { turn_id: 0 });
+    assert_eq!(Order::try_from(cancel).expect_err("0 is no turn").path, "cancel_turn.turn_id");
+    let key = v1::DeliveryKey { agent: "operator".to_owned(), message_id: 0 };
+    assert_eq!(delivery::key(Some(key), "key").expect_err("0 is no message").path, "key.message_id");
+    let key = v1::DeliveryKey { agent: "Nobody!".to_owned(), message_id: 1 };
+    assert_eq!(delivery::key(Some(key), "key").expect_err("no such name can be").path, "key.agent");
+    assert!(delivery::states(&[1, 0], "states").is_err());
+}
+
+#[test]
+fn what_remains_of_a_park_is_told_from_now() {
+    let park = |until| Park { cause: Outcome::RateLimited, until, error: String::new() };
+    let told = turn::park(park(Some(WallTime(9_500))), WallTime(2_000));
+    assert_eq!(told.remaining, Some(prost_types::Duration { seconds: 7, nanos: 500_000_000 }));
+    let over = turn::park(park(Some(WallTime(1_000))), WallTime(2_000));
+    assert_eq!(over.remaining, Some(prost_types::Duration { seconds: 0, nanos: 0 }));
+    assert_eq!(turn::park(park(None), WallTime(2_000)).remaining, None);
+}
+
+#[test]
+fn request_fields_have_bounds() {
+    for bad in [String::new(), "a\nb".to_owned(), "a\u{7f}".to_owned(), "x".repeat(129)] {
+        assert!(request::request_id(bad.clone()).is_err(), "{bad:?}");
+    }
+    assert_eq!(request::request_id("ü".repeat(128)), Ok("ü".repeat(128)));
+    assert!(request::process_token("x".repeat(15), "process_token").is_err());
+    assert!(request::process_token("x".repeat(16), "process_token").is_ok());
+    assert_eq!(request::coalescing_key(String::new(), "coalescing_key"), Ok(None));
+    for bad in ["+7", "007", " 7", "7 ", "-1", "0x7", "18446744073709551616", "seven"] {
+        assert!(request::page_after(bad).is_err(), "{bad:?}");
+    }
+    assert_eq!(request::page_after(""), Ok(None));
+    assert_eq!([0, 1, 500, 501, u32::MAX].map(request::page_rows), [50, 1, 500, 500, 500]);
+    assert_eq!([0, 2000].map(|asked| request::page_rows_of(asked, 200, 1000)), [200, 1000]);
+}
+
+#[test]
+fn spans_have_bounds() {
+    let (default, max) = (Duration::from_secs(60), Duration::from_secs(3600));
+    let of = |seconds| request::bounded_span(Some(prost_types::Duration { seconds, nanos: 0 }), default, max, "lease_duration");
+    assert_eq!(request::bounded_span(None, default, max, "lease_duration"), Ok(default));
+    assert_eq!(of(3600), Ok(max));
+    assert!(of(3601).is_err());
+    assert!(of(-1).is_err());
+    assert_eq!(time::duration(Duration::MAX), prost_types::Duration { seconds: 315_576_000_000, nanos: 0 });
+}
+
+#[test]
+fn limits_are_shown() {
+    let shown = v1::Limits::from(&Limits::default());
+    assert_eq!(shown.body_bytes_max, 32 * 1024);
+    assert_eq!(shown.harness_grace, Some(prost_types::Duration { seconds: 60, nanos: 0 }));
+}
