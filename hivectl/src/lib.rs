@@ -1,1 +1,40 @@
+//! `hivectl`: the operator's hands.
+//!
+//! What it is not: it keeps no state and decides nothing; every fact it prints was read from the broker a moment ago, over the operator's
+//! socket. `hivectl up` is the exception: it runs a whole hive as child processes in the foreground.
+//!
+//! Invariants: data goes to stdout and everything else to stderr; each way to end has its exit code (see [`exit`]); what peers wrote cannot
+//! steer the terminal it is shown on.
 
+pub mod cli;
+mod command;
+mod connect;
+mod context;
+mod error;
+pub mod exit;
+mod feed;
+mod interrupt;
+mod output;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+/// Parses the command line, runs the command and reports how it ended.
+#[must_use]
+pub fn main() -> ExitCode {
+    // One thread is enough for a client, and `up` needs its children to be started by a thread that lives as long as the process.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return error::report(&error::Failure::Runtime(error)),
+    };
+    let cli = cli::Cli::parse();
+    let ended = runtime.block_on(command::run(cli));
+    // A read of a terminal that nobody answers must not keep the process.
+    runtime.shutdown_background();
+    match ended {
+        Ok(exit) => exit.into(),
+        Err(failure) => error::report(&failure),
+    }
+}

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# One message, from the operator to ada and back, hop by hop. Exits 0 if the answer came, and leaves nothing behind.
+#
+#   CLAUDE=PROGRAM  the claude to run (default: the scripted one; `claude` for the real one, with your login)
+#   HIVE_BIN=DIR    where the programs are (default: target/debug)
+#   SECONDS_MAX=N   how long the answer may take (default: 60)
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+bin=$(cd "${HIVE_BIN:-$root/target/debug}" && pwd)
+claude=${CLAUDE:-$bin/scripted-claude}
+seconds_max=${SECONDS_MAX:-60}
+# The hive of this demo is found by the directory it runs in, never by what is set outside.
+unset HIVE_SOCKET HIVE_RUNTIME_DIR
+
+# A path is made absolute, because the hive runs elsewhere; a bare name is looked up on PATH.
+case $claude in
+  /*) ;;
+  */*) claude=$root/$claude ;;
+  *) claude=$(command -v "$claude") || { echo "there is no ${CLAUDE:-} on PATH" >&2; exit 1; } ;;
+esac
+case $claude in
+  */scripted-claude) echo "SCRIPTED CLAUDE: no model is asked. CLAUDE=claude make demo asks the real one." ;;
+  *) echo "REAL CLAUDE: $claude, with the login of its environment." ;;
+esac
+
+home=$(mktemp -d "${TMPDIR:-/tmp}/hive-demo.XXXXXX")
+hive=
+follow=
+# Called by the trap.
+cleanup() {
+  status=$?
+  trap - EXIT INT TERM
+  [ -z "$follow" ] || kill "$follow" 2>/dev/null || true
+  [ -z "$hive" ] || kill -TERM "$hive" 2>/dev/null || true
+  [ -z "$hive" ] || wait "$hive" || true
+  if [ "$status" != 0 ] && [ -f "$home/log" ]; then
+    echo "the demo failed; what the hive said:" >&2
+    sed 's/^/  /' "$home/log" >&2
+  fi
+  cd /
+  rm -rf "$home"
+  exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+cp "$root/examples/duo/hive.toml" "$home/"
+cd "$home"
+"$bin/hivectl" up --config hive.toml --claude "$claude" >log 2>&1 &
+hive=$!
+
+# Whenever the hive says something it may be ready; it is when it answers. (Exit code 8: it answers, and has findings.)
+exec 3< <(exec tail -n +1 -f --pid="$hive" log)
+deadline=$((SECONDS + 30))
+until "$bin/hivectl" status >/dev/null 2>&1 || [ $? = 8 ]; do
+  if ! kill -0 "$hive" 2>/dev/null || [ "$SECONDS" -ge "$deadline" ]; then
+    echo "the hive did not start" >&2
+    exit 1
+  fi
+  read -r -t 1 -u 3 _ || true
+done
+exec 3<&-
+! grep -q "NOT ISOLATED" log || echo "NOT ISOLATED: bubblewrap is missing, so the agents share what they see."
+
+exec 4< <(exec "$bin/hivectl" --json inbox --follow 2>/dev/null)
+follow=$!
+
+echo
+echo "operator -> ada"
+receipt=$("$bin/hivectl" --json send ada "Hello ada. Answer me in one sentence, please: who are you?")
+id=$(sed -n 's/.*"message_id":\([0-9]*\).*/\1/p' <<<"$receipt")
+echo "  accepted as message $id: it is on disk"
+
+answer=
+deadline=$((SECONDS + seconds_max))
+while [ -z "$answer" ] && [ "$SECONDS" -lt "$deadline" ] && read -r -t $((deadline - SECONDS)) -u 4 line; do
+  case $line in
+    *'"from":"ada"'*) answer=$(sed -n 's/^{"schema":"[^"]*","id":\([0-9]*\).*/\1/p' <<<"$line") ;;
+  esac
+done
+kill "$follow" 2>/dev/null || true
+follow=
+exec 4<&-
+if [ -z "$answer" ]; then
+  echo "no answer within $seconds_max s" >&2
+  exit 1
+fi
+
+echo
+echo "ada -> operator"
+"$bin/hivectl" inbox read "$answer" | sed 's/^/  /'
+"$bin/hivectl" inbox ack "$answer" >/dev/null
+
+echo
+echo "the journey of message $id"
+"$bin/hivectl" trace "$id" | sed 's/^/  /'
+
+# It ends as Ctrl-C would end it: everything handed back, and no process left.
+kill -TERM "$hive"
+ended=0
+wait "$hive" || ended=$?
+hive=
+if [ "$ended" != 0 ]; then
+  echo "the hive did not end well (exit code $ended)" >&2
+  exit 1
+fi

@@ -1,0 +1,70 @@
+//! The look at the claude CLI: is it there, does it run, is it new enough?
+//!
+//! Invariant: a missing or broken CLI is a sentence for the operator, never a crash.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::claude::version::{self, Unsupported};
+
+/// Longest time that `claude --version` may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why the CLI cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// It does not start.
+    #[error("claude cannot be started as `{program}`: {source}; install Claude Code, or name it with HIVE_CLAUDE")]
+    NotStarted {
+        /// What was tried.
+        program: String,
+        /// What the host said.
+        source: std::io::Error,
+    },
+    /// It does not end.
+    #[error("`{program} --version` did not end within {} s", PATIENCE.as_secs())]
+    Hangs {
+        /// What was tried.
+        program: String,
+    },
+    /// It fails.
+    #[error("`{program} --version` failed ({status}): {stderr}")]
+    Fails {
+        /// What was tried.
+        program: String,
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// What it said.
+        stderr: String,
+    },
+    /// It is too old.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+}
+
+/// Asks the CLI for its version.
+pub async fn run(program: &Path, environment: &BTreeMap<OsString, OsString>, dir: &Path) -> Result<String, ProbeError> {
+    let shown = || program.display().to_string();
+    let output = Command::new(program)
+        .arg("--version")
+        .env_clear()
+        .envs(environment)
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(PATIENCE, output).await.map_err(|_| ProbeError::Hangs { program: shown() })?;
+    let output = output.map_err(|source| ProbeError::NotStarted { program: shown(), source })?;
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr).trim().chars().take(500).collect();
+        return Err(ProbeError::Fails { program: shown(), status: output.status, stderr });
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let found = version::judge(&text)?;
+    Ok(found.map_or_else(|| "of an unknown version".to_owned(), |version| version.to_string()))
+}

@@ -1,0 +1,99 @@
+//! The command line of one claude process.
+//!
+//! Invariant: built-in tools are a whitelist, and `--allowedTools` stands last, because it takes every word that follows.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Built-in tools that every agent has.
+pub const BUILTIN_TOOLS: [&str; 5] = ["Edit", "Glob", "Grep", "Read", "Write"];
+/// Built-in tools of the `web_tools` group.
+pub const WEB_TOOLS: [&str; 2] = ["WebFetch", "WebSearch"];
+/// Built-in tools that no agent has, whatever claude offers by itself.
+pub const DENIED_TOOLS: [&str; 4] = ["Bash", "Task", "NotebookEdit", "TodoWrite"];
+/// The tool group that adds [`WEB_TOOLS`].
+pub const WEB_GROUP: &str = "web_tools";
+
+/// What one claude process is started with.
+#[derive(Debug)]
+pub struct Invocation<'a> {
+    /// The model's name or alias.
+    pub model: &'a str,
+    /// Whether to go on with the conversation of the working directory.
+    pub continues: bool,
+    /// The settings file.
+    pub settings: &'a Path,
+    /// The system prompt file.
+    pub system_prompt: &'a Path,
+    /// The MCP configuration file.
+    pub mcp_config: &'a Path,
+    /// The name of our MCP server.
+    pub mcp_server_name: &'a str,
+    /// The agent's tool groups.
+    pub tool_groups: &'a [String],
+}
+
+/// The arguments, without the program.
+#[must_use]
+pub fn arguments(invocation: &Invocation<'_>) -> Vec<OsString> {
+    let Invocation { model, continues, settings, system_prompt, mcp_config, mcp_server_name, tool_groups } = invocation;
+    let builtins = builtin_tools(tool_groups).join(",");
+    let mut arguments: Vec<OsString> =
+        ["--print", "--verbose", "--output-format", "stream-json", "--model", model].map(OsString::from).to_vec();
+    if *continues {
+        arguments.push("--continue".into());
+    }
+    arguments.extend(["--settings".into(), settings.into()]);
+    arguments.extend(["--system-prompt-file".into(), system_prompt.into()]);
+    arguments.extend(["--mcp-config".into(), mcp_config.into()]);
+    arguments.push("--strict-mcp-config".into());
+    // Without this a changed system prompt is silently ignored for the rest of the conversation.
+    arguments.extend(["--system-prompt-snapshot".into(), "off".into()]);
+    arguments.extend(["--tools".into(), builtins.clone().into()]);
+    arguments.extend(["--allowedTools".into(), format!("{builtins},mcp__{mcp_server_name}__*").into()]);
+    arguments
+}
+
+/// The built-in tools of an agent with these groups.
+#[must_use]
+pub fn builtin_tools(tool_groups: &[String]) -> Vec<&'static str> {
+    let web = tool_groups.iter().any(|group| group == WEB_GROUP);
+    BUILTIN_TOOLS.into_iter().chain(WEB_TOOLS.into_iter().filter(|_| web)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(continues: bool, groups: &[&str]) -> String {
+        let tool_groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
+        let arguments = arguments(&Invocation {
+            model: "haiku",
+            continues,
+            settings: Path::new("s.json"),
+            system_prompt: Path::new("p.md"),
+            mcp_config: Path::new("m.json"),
+            mcp_server_name: "hive",
+            tool_groups: &tool_groups,
+        });
+        arguments.join(std::ffi::OsStr::new(" ")).into_string().expect("plain text")
+    }
+
+    #[test]
+    fn the_line_is_the_specified_one() {
+        assert_eq!(
+            line(true, &["messaging"]),
+            "--print --verbose --output-format stream-json --model haiku --continue --settings s.json --system-prompt-file p.md \
+             --mcp-config m.json --strict-mcp-config --system-prompt-snapshot off --tools Edit,Glob,Grep,Read,Write \
+             --allowedTools Edit,Glob,Grep,Read,Write,mcp__hive__*"
+        );
+    }
+
+    #[test]
+    fn a_fresh_session_drops_continue_and_web_tools_are_by_group() {
+        let line = line(false, &["web_tools"]);
+        assert!(!line.contains("--continue"));
+        assert!(line.contains("--tools Edit,Glob,Grep,Read,Write,WebFetch,WebSearch "));
+        assert!(line.ends_with("WebFetch,WebSearch,mcp__hive__*"));
+    }
+}

@@ -1,0 +1,72 @@
+//! The environment of claude, built from an allow-list.
+//!
+//! Invariant: nothing of Hive's own (`HIVE_*`) reaches claude, whose tools and children inherit everything; and what makes a peer's words
+//! inert cannot be switched off by configuration.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Variables that pass.
+const PASSED: [&str; 19] = [
+    "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY",
+    "http_proxy", "https_proxy", "no_proxy", "all_proxy", "NODE_EXTRA_CA_CERTS", "DISABLE_TELEMETRY",
+];
+/// Beginnings of variables that pass.
+const PASSED_BEGINNINGS: [&str; 5] = ["LC_", "SSL_CERT_", "ANTHROPIC_", "CLAUDE_", "AWS_"];
+
+/// The whole environment of one claude process.
+#[must_use]
+pub fn build(
+    inherited: impl IntoIterator<Item = (OsString, OsString)>,
+    further: &BTreeMap<String, String>,
+    home: &Path,
+    temporary: &Path,
+    max_retries: u32,
+) -> BTreeMap<OsString, OsString> {
+    let mut environment: BTreeMap<OsString, OsString> = inherited.into_iter().filter(|(name, _)| passes(name)).collect();
+    environment.extend(further.iter().map(|(name, value)| (name.into(), value.into())));
+    let ours: [(&str, OsString); 5] = [
+        ("HOME", home.into()),
+        ("CLAUDE_CODE_TMPDIR", temporary.into()),
+        ("CLAUDE_CODE_MAX_RETRIES", max_retries.to_string().into()),
+        // `@path` in a peer's words must attach nothing.
+        ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1".into()),
+        ("DISABLE_AUTOUPDATER", "1".into()),
+    ];
+    environment.extend(ours.map(|(name, value)| (name.into(), value)));
+    environment
+}
+
+fn passes(name: &OsString) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    PASSED.contains(&name) || PASSED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_on_the_list_passes() {
+        let inherited = ["PATH", "HIVE_SOCKET", "LC_ALL", "SECRET", "ANTHROPIC_API_KEY", "HOME", "LD_PRELOAD"].map(|n| (n.into(), "x".into()));
+        let further = BTreeMap::from([("EXTRA".to_owned(), "1".to_owned())]);
+        let environment = build(inherited, &further, Path::new("/h"), Path::new("/h/t"), 2);
+        let names: Vec<_> = environment.keys().filter_map(|name| name.to_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "ANTHROPIC_API_KEY", "CLAUDE_CODE_DISABLE_ATTACHMENTS", "CLAUDE_CODE_MAX_RETRIES", "CLAUDE_CODE_TMPDIR",
+                "DISABLE_AUTOUPDATER", "EXTRA", "HOME", "LC_ALL", "PATH"
+            ]
+        );
+        assert_eq!(environment[&OsString::from("HOME")], "/h");
+    }
+
+    #[test]
+    fn attachments_cannot_be_switched_on() {
+        let further = BTreeMap::from([("CLAUDE_CODE_DISABLE_ATTACHMENTS".to_owned(), "0".to_owned())]);
+        let environment = build([], &further, Path::new("/h"), Path::new("/h/t"), 2);
+        assert_eq!(environment[&OsString::from("CLAUDE_CODE_DISABLE_ATTACHMENTS")], "1");
+    }
+}

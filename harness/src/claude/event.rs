@@ -1,0 +1,225 @@
+//! One line of claude's `stream-json` output, read tolerantly.
+//!
+//! Only what the harness acts on is read. Unknown types are [`Event::Other`], fields of a wrong type are as if absent: another version of
+//! the CLI may add what it likes. Invariant: no line makes this fail.
+
+use serde_json::Value;
+
+/// What a line tells.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The process tells how it is set up.
+    Init(Init),
+    /// A block of an answer of the model.
+    Assistant(Assistant),
+    /// Results of tool calls, as the model gets them.
+    ToolResults(Vec<ToolResult>),
+    /// The state of the subscription's limits.
+    RateLimit(RateLimit),
+    /// The end of the turn.
+    Result(Box<TurnResult>),
+    /// An error event of other versions of the CLI; its whole text.
+    Error(String),
+    /// A sign of life of a tool that runs; says nothing about progress.
+    ToolHeartbeat,
+    /// Anything else.
+    Other,
+}
+
+/// How the process is set up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Init {
+    /// Names of the tools that the model is offered.
+    pub tools: Vec<String>,
+    /// MCP servers and their states.
+    pub mcp_servers: Vec<(String, String)>,
+    /// The model.
+    pub model: String,
+    /// The conversation.
+    pub session_id: String,
+}
+
+/// A block of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assistant {
+    /// The inference that it belongs to.
+    pub message_id: String,
+    /// What the inference used.
+    pub usage: Usage,
+    /// Text in it.
+    pub text: String,
+    /// Tool calls in it: id and name.
+    pub tool_uses: Vec<(String, String)>,
+    /// The kind of error, where the CLI made the block itself to tell one.
+    pub error: Option<String>,
+    /// The API's status with it.
+    pub api_status: Option<u16>,
+    /// Whether it belongs to a sub-agent.
+    pub nested: bool,
+}
+
+/// Tokens of one inference or turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Sent uncached.
+    pub input: u64,
+    /// Read from the cache.
+    pub cache_read: u64,
+    /// Written to the cache.
+    pub cache_creation: u64,
+    /// Produced.
+    pub output: u64,
+}
+
+impl Usage {
+    /// The size of the context that was sent.
+    #[must_use]
+    pub fn context_tokens(&self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)
+    }
+}
+
+/// The result of a tool call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolResult {
+    /// The call.
+    pub tool_use_id: String,
+    /// Whether the model got an error.
+    pub is_error: bool,
+}
+
+/// The state of the subscription's limits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Whether requests are refused now.
+    pub rejected: bool,
+    /// When the limit ends, in seconds since 1970.
+    pub resets_at: Option<i64>,
+}
+
+/// The end of a turn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TurnResult {
+    /// What kind of end.
+    pub subtype: String,
+    /// Whether it is an error.
+    pub is_error: bool,
+    /// The last words.
+    pub text: String,
+    /// Why the turn ended.
+    pub terminal_reason: String,
+    /// The API's status, where it said no.
+    pub api_status: Option<u16>,
+    /// The sum over the turn's inferences.
+    pub usage: Usage,
+    /// The model's window.
+    pub context_window: Option<u64>,
+    /// Cost of this turn in US dollars, where it is told.
+    pub cost_of_turn: Option<f64>,
+    /// Cost of the whole conversation in US dollars.
+    pub cost_of_session: Option<f64>,
+}
+
+/// Reads a line. `None`: it is no JSON object.
+#[must_use]
+pub fn parse(line: &str) -> Option<Event> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    value.is_object().then(|| read(&value, line))
+}
+
+fn read(value: &Value, line: &str) -> Event {
+    match (text(value, "type"), text(value, "subtype")) {
+        ("system", "init") => Event::Init(init(value)),
+        ("assistant", _) => Event::Assistant(assistant(value)),
+        ("user", _) => Event::ToolResults(tool_results(value)),
+        ("rate_limit_event", _) => Event::RateLimit(rate_limit(&value["rate_limit_info"])),
+        ("result", _) => Event::Result(Box::new(result(value))),
+        ("error", _) => Event::Error(line.to_owned()),
+        ("tool_progress", _) => Event::ToolHeartbeat,
+        _ => Event::Other,
+    }
+}
+
+fn init(value: &Value) -> Init {
+    Init {
+        tools: items(&value["tools"]).filter_map(Value::as_str).map(str::to_owned).collect(),
+        mcp_servers: items(&value["mcp_servers"])
+            .map(|server| (text(server, "name").to_owned(), text(server, "status").to_owned()))
+            .collect(),
+        model: text(value, "model").to_owned(),
+        session_id: text(value, "session_id").to_owned(),
+    }
+}
+
+fn assistant(value: &Value) -> Assistant {
+    let message = &value["message"];
+    let blocks = || items(&message["content"]);
+    Assistant {
+        message_id: text(message, "id").to_owned(),
+        usage: usage(&message["usage"]),
+        text: blocks().filter(|block| text(block, "type") == "text").map(|block| text(block, "text")).collect::<Vec<_>>().join("\n"),
+        tool_uses: blocks()
+            .filter(|block| text(block, "type") == "tool_use")
+            .map(|block| (text(block, "id").to_owned(), text(block, "name").to_owned()))
+            .collect(),
+        error: value["error"].as_str().map(str::to_owned),
+        api_status: status(value),
+        nested: value["parent_tool_use_id"].is_string(),
+    }
+}
+
+fn tool_results(value: &Value) -> Vec<ToolResult> {
+    items(&value["message"]["content"])
+        .filter(|block| text(block, "type") == "tool_result")
+        .map(|block| ToolResult {
+            tool_use_id: text(block, "tool_use_id").to_owned(),
+            is_error: block["is_error"].as_bool().unwrap_or(false),
+        })
+        .collect()
+}
+
+fn rate_limit(info: &Value) -> RateLimit {
+    RateLimit { rejected: text(info, "status") == "rejected", resets_at: info["resetsAt"].as_i64() }
+}
+
+fn result(value: &Value) -> TurnResult {
+    let models = || value["modelUsage"].as_object().into_iter().flat_map(|models| models.values());
+    let since_last = value["model_usage_since_last_result"].as_object();
+    TurnResult {
+        subtype: text(value, "subtype").to_owned(),
+        is_error: value["is_error"].as_bool().unwrap_or(false),
+        text: text(value, "result").to_owned(),
+        terminal_reason: text(value, "terminal_reason").to_owned(),
+        api_status: status(value),
+        usage: usage(&value["usage"]),
+        context_window: models().filter_map(|model| model["contextWindow"].as_u64()).max(),
+        cost_of_turn: since_last.map(|models| models.values().filter_map(|model| model["costUSD"].as_f64()).sum()),
+        cost_of_session: value["total_cost_usd"].as_f64(),
+    }
+}
+
+fn usage(value: &Value) -> Usage {
+    let tokens = |name: &str| value[name].as_u64().unwrap_or(0);
+    Usage {
+        input: tokens("input_tokens"),
+        cache_read: tokens("cache_read_input_tokens"),
+        cache_creation: tokens("cache_creation_input_tokens"),
+        output: tokens("output_tokens"),
+    }
+}
+
+fn status(value: &Value) -> Option<u16> {
+    value["api_error_status"].as_u64().and_then(|status| u16::try_from(status).ok())
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or("")
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+#[cfg(test)]
+#[path = "event_tests.rs"]
+mod tests;

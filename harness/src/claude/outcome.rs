@@ -1,0 +1,203 @@
+//! What the end of a claude process means: one pure function over everything that is known of it.
+//!
+//! Fields win over words: the CLI says `subtype: "success"` next to `is_error`, exits 0 when interrupted, and prints words that contain any
+//! number. Marker texts count only where there is no result event. Invariant: nothing that is the weather's fault (limits, logins, the API,
+//! billing, a broken installation) comes out as FAILED, because a failed turn uses an attempt of its message.
+
+use hive_core::limits::ERROR_BYTES_MAX;
+use hive_core::time::WallTime;
+use hive_core::turn::Outcome;
+
+use crate::claude::event::TurnResult;
+use crate::claude::fences::Breach;
+use crate::claude::line;
+use crate::claude::transcript::{ApiError, Markers, Transcript};
+
+/// How the process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+/// Why we ended it, where we did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StopCause {
+    /// The operator cancelled the turn.
+    Cancelled,
+    /// The harness shuts down.
+    Drained,
+    /// Nothing was heard for so many seconds.
+    Idle(u64),
+    /// It ran for longer than so many seconds.
+    Overlong(u64),
+    /// It was not fenced in.
+    Unfenced(Breach),
+}
+
+/// Everything that is known of a process that ended.
+#[derive(Debug)]
+pub struct Evidence<'a> {
+    /// How it ended.
+    pub exit: Exit,
+    /// What it showed.
+    pub transcript: &'a Transcript,
+    /// Why we ended it, where we did.
+    pub stop: Option<&'a StopCause>,
+    /// The rest to take at a rate limit that does not say when it ends.
+    pub retry_fallback: Option<WallTime>,
+}
+
+/// What it means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// How the turn ended.
+    pub outcome: Outcome,
+    /// What went wrong; empty when nothing did.
+    pub error: String,
+    /// When the rate limit ends, where that is known.
+    pub retry_time: Option<WallTime>,
+    /// Whether the conversation outgrew the model's window: only a new or a compacted one helps.
+    pub too_long: bool,
+}
+
+/// Judges the end of a process.
+#[must_use]
+pub fn classify(evidence: &Evidence<'_>) -> Verdict {
+    let Evidence { exit, transcript, stop, retry_fallback } = evidence;
+    if let Some(StopCause::Unfenced(breach)) = stop {
+        return verdict(Outcome::Unavailable, breach.to_string());
+    }
+    let result = transcript.result.as_ref();
+    // A turn that the model ended is done, whatever was on its way to it.
+    if result.is_some_and(|result| !result.is_error && result.subtype == "success") {
+        return verdict(Outcome::Ok, String::new());
+    }
+    if let Some(stop) = stop {
+        return stopped(stop, transcript);
+    }
+    let mut verdict = match result {
+        Some(result) => by_fields(result, transcript.api_error.as_ref()),
+        None => match transcript.api_error.as_ref() {
+            Some(error) => by_kind(&error.kind, error.status).unwrap_or_else(|| verdict(Outcome::Failed, without_result(*exit))),
+            None => by_markers(transcript.markers, *exit, transcript),
+        },
+    };
+    if verdict.outcome == Outcome::RateLimited {
+        let reset = transcript.rate_limit.resets_at.filter(|_| transcript.rate_limit.rejected);
+        verdict.retry_time = reset.map(|seconds| WallTime(seconds.saturating_mul(1000))).or(*retry_fallback);
+    }
+    if verdict.error.is_empty() {
+        verdict.error = words(result, transcript, *exit);
+    }
+    verdict.error = line::beginning(&verdict.error, ERROR_BYTES_MAX).to_owned();
+    verdict
+}
+
+fn verdict(outcome: Outcome, error: impl Into<String>) -> Verdict {
+    Verdict { outcome, error: error.into(), retry_time: None, too_long: false }
+}
+
+fn stopped(stop: &StopCause, transcript: &Transcript) -> Verdict {
+    // A silence of the API is the weather's fault; a tool that never returns may be the message's.
+    let hung = if transcript.waits_for_a_tool() { Outcome::Failed } else { Outcome::Unavailable };
+    match stop {
+        StopCause::Cancelled => verdict(Outcome::Cancelled, "cancelled by the operator"),
+        StopCause::Drained => verdict(Outcome::Drained, "the harness was shut down"),
+        StopCause::Idle(seconds) => {
+            let what = if transcript.waits_for_a_tool() { "a tool call did not return" } else { "the model's API did not answer" };
+            verdict(hung, format!("{what}: nothing was heard from claude for {seconds} s (HIVE_TURN_IDLE_TIMEOUT_SECS)"))
+        }
+        StopCause::Overlong(seconds) => {
+            verdict(Outcome::Failed, format!("the turn took longer than {seconds} s (HIVE_TURN_MAX_SECS)"))
+        }
+        StopCause::Unfenced(breach) => verdict(Outcome::Unavailable, breach.to_string()),
+    }
+}
+
+fn by_fields(result: &TurnResult, api_error: Option<&ApiError>) -> Verdict {
+    if matches!(result.terminal_reason.as_str(), "prompt_too_long" | "blocking_limit") || result.api_status == Some(413) {
+        return too_long(&result.text);
+    }
+    let kind = api_error.map_or("", |error| error.kind.as_str());
+    let status = result.api_status.or(api_error.and_then(|error| error.status));
+    if let Some(verdict) = by_kind(kind, status) {
+        return verdict;
+    }
+    match result.terminal_reason.as_str() {
+        // Without a kind or a status: the connection was refused or lost.
+        "api_error" => verdict(Outcome::Unavailable, ""),
+        _ => verdict(Outcome::Failed, ""),
+    }
+}
+
+/// By the kind of error, then by the API's status. The error's words are filled in by the caller.
+fn by_kind(kind: &str, status: Option<u16>) -> Option<Verdict> {
+    let outcome = match kind {
+        "rate_limit" | "usage_limit_reached" => Outcome::RateLimited,
+        "authentication_failed" | "oauth_org_not_allowed" => Outcome::AuthFailed,
+        "server_error" | "billing_error" | "model_not_found" | "overloaded" => Outcome::Unavailable,
+        // The API refused what the message brought into the conversation, or the model could not end it.
+        "invalid_request" | "max_output_tokens" => Outcome::Failed,
+        _ => match status? {
+            429 => Outcome::RateLimited,
+            401 | 403 => Outcome::AuthFailed,
+            400 | 422 => Outcome::Failed,
+            _ => Outcome::Unavailable,
+        },
+    };
+    Some(verdict(outcome, ""))
+}
+
+/// The seed's way, for versions of the CLI that give no fields.
+fn by_markers(markers: Markers, exit: Exit, transcript: &Transcript) -> Verdict {
+    if markers.rate_limited {
+        return verdict(Outcome::RateLimited, "");
+    }
+    if markers.auth_failed {
+        return verdict(Outcome::AuthFailed, "");
+    }
+    if transcript.stderr().contains("Prompt is too long") {
+        return too_long("Prompt is too long");
+    }
+    // claude did not even get as far as the message: a missing file, a bad configuration, a broken installation.
+    let outcome = if transcript.init.is_none() { Outcome::Unavailable } else { Outcome::Failed };
+    let stderr = transcript.stderr();
+    let said = if stderr.is_empty() { String::new() } else { format!(": {}", line::ending(stderr, 1000)) };
+    verdict(outcome, format!("{}{said}", without_result(exit)))
+}
+
+fn too_long(words: &str) -> Verdict {
+    Verdict {
+        too_long: true,
+        ..verdict(
+            Outcome::Unavailable,
+            format!("{words}: the conversation has outgrown the model's window; give the agent a new session, or a model with a larger window"),
+        )
+    }
+}
+
+fn without_result(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("claude ended without a result (exit code {code})"),
+        Exit::Signal(signal) => format!("claude ended without a result (signal {signal})"),
+    }
+}
+
+fn words(result: Option<&TurnResult>, transcript: &Transcript, exit: Exit) -> String {
+    let Some(result) = result else {
+        let stderr = transcript.stderr();
+        return if stderr.is_empty() { without_result(exit) } else { line::ending(stderr, 1000).to_owned() };
+    };
+    if !result.text.is_empty() {
+        return result.text.clone();
+    }
+    let reason = if result.terminal_reason.is_empty() { &result.subtype } else { &result.terminal_reason };
+    format!("claude ended the turn with {reason}")
+}
+
+#[cfg(test)]
+#[path = "outcome_tests.rs"]
+mod tests;

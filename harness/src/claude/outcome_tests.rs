@@ -1,0 +1,144 @@
+//! The table of recorded cases.
+
+use super::*;
+use crate::claude::event;
+
+const INIT: &str = r#"{"type":"system","subtype":"init","tools":[],"mcp_servers":[]}"#;
+
+struct Case {
+    name: &'static str,
+    lines: Vec<String>,
+    stderr: &'static str,
+    exit: Exit,
+    expected: Outcome,
+    says: &'static str,
+}
+
+/// What the CLI prints on an API error: a block of its own making, and a result that calls itself a success.
+fn api_error(kind: &str, status: &str, reason: &str, words: &str) -> Vec<String> {
+    vec![
+        INIT.to_owned(),
+        format!(
+            r#"{{"type":"assistant","message":{{"id":"x","model":"<synthetic>","content":[{{"type":"text","text":"{words}"}}]}},"error":"{kind}","is_api_error_message":true,"api_error_status":{status}}}"#
+        ),
+        format!(
+            r#"{{"type":"result","subtype":"success","is_error":true,"result":"{words}","terminal_reason":"{reason}","api_error_status":{status}}}"#
+        ),
+    ]
+}
+
+fn case(name: &'static str, lines: Vec<String>, code: i32, expected: Outcome, says: &'static str) -> Case {
+    Case { name, lines, stderr: "", exit: Exit::Code(code), expected, says }
+}
+
+fn result(fields: &str) -> Vec<String> {
+    vec![INIT.to_owned(), format!(r#"{{"type":"result",{fields}}}"#)]
+}
+
+#[rustfmt::skip]
+fn cases() -> Vec<Case> {
+    use Outcome::{AuthFailed, Failed, Ok, RateLimited, Unavailable};
+    let stderr = |name, stderr, expected, says| Case { name, lines: vec![], stderr, exit: Exit::Code(1), expected, says };
+    let signal = |name, signal, lines, expected| Case { name, lines, stderr: "", exit: Exit::Signal(signal), expected, says: "signal" };
+    vec![
+        case("success", result(r#""subtype":"success","is_error":false,"result":"Done","terminal_reason":"completed""#), 0, Ok, ""),
+        case("401, API key", api_error("authentication_failed", "401", "api_error", "Invalid API key · Fix external API key"), 1, AuthFailed, "Invalid API key"),
+        case("401, OAuth", api_error("authentication_failed", "401", "api_error", "Not logged in · Please run /login"), 1, AuthFailed, "Not logged in"),
+        case("no key at all", api_error("authentication_failed", "null", "api_error", "Not logged in · Please run /login"), 1, AuthFailed, "Not logged in"),
+        case("403", api_error("authentication_failed", "403", "api_error", "Failed to authenticate. API Error: 403"), 1, AuthFailed, "403"),
+        case("400 credit", api_error("billing_error", "400", "api_error", "Credit balance is too low"), 1, Unavailable, "Credit"),
+        case("429", api_error("rate_limit", "429", "api_error", "API Error: Request rejected (429)"), 1, RateLimited, "rejected"),
+        case("529", api_error("server_error", "529", "api_error", "API Error: 529 Overloaded. check your inference gateway (127.0.0.1:4010)"), 1, Unavailable, "529"),
+        case("500", api_error("server_error", "500", "api_error", "API Error: 500 Internal server error."), 1, Unavailable, "500"),
+        case("too long, says the API", api_error("invalid_request", "400", "prompt_too_long", "Prompt is too long"), 1, Unavailable, "new session"),
+        case("too long, says the CLI", api_error("invalid_request", "null", "blocking_limit", "Prompt is too long"), 1, Unavailable, "new session"),
+        case("404 model", api_error("model_not_found", "404", "api_error", "There's an issue with the selected model (x)."), 1, Unavailable, "selected model"),
+        case("connection refused", api_error("unknown", "null", "api_error", "API Error: Connection refused (ECONNREFUSED)"), 1, Unavailable, "refused"),
+        case("400 of another kind", api_error("invalid_request", "400", "api_error", "messages.3: bad"), 1, Failed, "bad"),
+        case("max_turns", result(r#""subtype":"error_max_turns","is_error":true,"terminal_reason":"max_turns""#), 1, Failed, "max_turns"),
+        case("max_tokens", api_error("max_output_tokens", "null", "completed", "exceeded the output token maximum"), 1, Failed, "maximum"),
+        case("interrupted by somebody", result(r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools""#), 0, Failed, "aborted_tools"),
+        case("a kind that we do not know, with a status", api_error("novel", "503", "api_error", "x"), 1, Unavailable, "x"),
+        case("exit 0 without result", vec![INIT.to_owned()], 0, Failed, "exit code 0"),
+        case("exit 0 with nothing at all", vec![], 0, Unavailable, "exit code 0"),
+        case("a retry alone is no outcome", vec![INIT.to_owned(), r#"{"type":"system","subtype":"api_retry","error_status":401,"error":"authentication_failed"}"#.to_owned()], 1, Failed, "exit code 1"),
+        case("SIGTERM of somebody", vec![INIT.to_owned()], 143, Failed, "143"),
+        case("an error block without result", api_error("rate_limit", "429", "", "x").into_iter().take(2).collect(), 1, RateLimited, "exit code 1"),
+        signal("SIGKILL of somebody", 9, vec![INIT.to_owned()], Failed),
+        signal("SIGKILL before it began", 9, vec![], Unavailable),
+        stderr("settings missing", "Error: Settings file not found: /x", Unavailable, "Settings file"),
+        stderr("MCP configuration invalid", "Error: Invalid MCP configuration:\nMCP config is not a valid JSON", Unavailable, "not a valid JSON"),
+        stderr("an unknown flag", "error: unknown option '--system-prompt-snapshot'", Unavailable, "unknown option"),
+        stderr("marker of a limit", "API error: 429 rate_limit_error", RateLimited, "429"),
+        stderr("marker of a login", "authentication_failed", AuthFailed, "authentication_failed"),
+        stderr("marker of a long prompt", "Prompt is too long", Unavailable, "new session"),
+        case("an error event", vec![INIT.to_owned(), r#"{"type":"error","error":{"type":"rate_limit_error"}}"#.to_owned()], 1, RateLimited, "exit code 1"),
+        case("words of a model are no marker", vec![INIT.to_owned(), r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"429 rate_limit 401"}]}}"#.to_owned()], 1, Failed, "exit code 1"),
+        case("a success beats the exit code", result(r#""subtype":"success","is_error":false,"terminal_reason":"completed""#), 143, Ok, ""),
+    ]
+}
+
+fn shown(lines: &[String], stderr: &str) -> Transcript {
+    let mut transcript = Transcript::default();
+    for line in lines {
+        transcript.absorb(&event::parse(line).expect("a JSON object"));
+    }
+    for line in stderr.lines() {
+        transcript.absorb_stderr(line);
+    }
+    transcript
+}
+
+#[test]
+fn every_recorded_case_comes_out_right() {
+    for Case { name, lines, stderr, exit, expected, says } in cases() {
+        let transcript = shown(&lines, stderr);
+        let verdict = classify(&Evidence { exit, transcript: &transcript, stop: None, retry_fallback: None });
+        assert_eq!(verdict.outcome, expected, "{name}: {verdict:?}");
+        assert!(verdict.error.contains(says), "{name}: {verdict:?}");
+        assert_eq!(verdict.error.is_empty(), expected == Outcome::Ok, "{name}: {verdict:?}");
+        assert_eq!(verdict.too_long, says == "new session", "{name}: {verdict:?}");
+    }
+}
+
+#[test]
+fn a_limit_that_says_when_it_ends_beats_the_fixed_rest() {
+    let mut lines = api_error("rate_limit", "429", "api_error", "You've hit your 5-hour limit");
+    let fallback = Some(WallTime(5));
+    let retry_time = |lines: &[String]| {
+        let transcript = shown(lines, "");
+        classify(&Evidence { exit: Exit::Code(1), transcript: &transcript, stop: None, retry_fallback: fallback }).retry_time
+    };
+    assert_eq!(retry_time(&lines), fallback);
+    lines.push(r#"{"type":"rate_limit_event","rate_limit_info":{"status":"allowed","resetsAt":1795297229}}"#.to_owned());
+    assert_eq!(retry_time(&lines), fallback);
+    lines.push(r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795297229}}"#.to_owned());
+    assert_eq!(retry_time(&lines), Some(WallTime(1_795_297_229_000)));
+}
+
+#[test]
+fn why_we_stopped_it_decides_unless_the_model_was_done() {
+    let done = result(r#""subtype":"success","is_error":false,"terminal_reason":"completed""#);
+    let aborted = result(r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming""#);
+    let tool = vec![
+        INIT.to_owned(),
+        r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"t","name":"x"}]}}"#.to_owned(),
+    ];
+    let breach = StopCause::Unfenced(Breach::NoInit);
+    let table = [
+        (&aborted, StopCause::Cancelled, Outcome::Cancelled),
+        (&aborted, StopCause::Drained, Outcome::Drained),
+        (&done, StopCause::Cancelled, Outcome::Ok),
+        (&done, StopCause::Drained, Outcome::Ok),
+        (&done, StopCause::Idle(9), Outcome::Ok),
+        (&done, breach, Outcome::Unavailable),
+        (&aborted, StopCause::Idle(9), Outcome::Unavailable),
+        (&tool, StopCause::Idle(9), Outcome::Failed),
+        (&aborted, StopCause::Overlong(9), Outcome::Failed),
+    ];
+    for (lines, stop, expected) in table {
+        let transcript = shown(lines, "");
+        let evidence = Evidence { exit: Exit::Code(0), transcript: &transcript, stop: Some(&stop), retry_fallback: None };
+        assert_eq!(classify(&evidence).outcome, expected, "{stop:?}");
+    }
+}

@@ -1,0 +1,276 @@
+//! What one claude process has shown so far.
+//!
+//! Invariant: it only grows, takes bounded memory whatever claude prints, and knows nothing that claude did not print.
+
+use std::collections::{HashSet, VecDeque};
+
+use hive_core::limits::OUTPUT_TAIL_BYTES_MAX;
+
+use crate::claude::event::{Assistant, Event, Init, RateLimit, TurnResult, Usage};
+use crate::claude::line;
+
+/// Most ids that are remembered of a turn; far above what a turn does.
+const IDS_MAX: usize = 10_000;
+/// Texts that other versions of the CLI print on a rate limit.
+const RATE_LIMIT_MARKERS: [&str; 2] = ["429", "rate_limit"];
+/// Texts that they print on a missing login.
+const AUTH_MARKERS: [&str; 3] = ["authentication_failed", "authentication_error", "401"];
+
+/// An error that the CLI told in place of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiError {
+    /// Its kind.
+    pub kind: String,
+    /// The API's status.
+    pub status: Option<u16>,
+}
+
+/// Texts seen where nothing better was: on raw stderr and in error events, never in what a model or a peer says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Markers {
+    /// One of a rate limit.
+    pub rate_limited: bool,
+    /// One of a missing login.
+    pub auth_failed: bool,
+}
+
+/// What one claude process has shown so far.
+#[derive(Clone, Debug, Default)]
+pub struct Transcript {
+    /// How it is set up, once told.
+    pub init: Option<Init>,
+    /// The last error told in place of an answer, unless an answer followed.
+    pub api_error: Option<ApiError>,
+    /// The limits, as told last.
+    pub rate_limit: RateLimit,
+    /// The last end of a turn.
+    pub result: Option<TurnResult>,
+    /// Marker texts.
+    pub markers: Markers,
+    /// Size of the context at the last inference.
+    pub context_tokens: u64,
+    returned: Vec<String>,
+    open_tools: HashSet<String>,
+    tool_calls: u32,
+    inferences: HashSet<String>,
+    spent: Usage,
+    tail: VecDeque<String>,
+    tail_bytes: usize,
+    stderr: String,
+}
+
+impl Transcript {
+    /// Takes an event in.
+    pub fn absorb(&mut self, event: &Event) {
+        match event {
+            Event::Init(init) => self.init = Some(init.clone()),
+            Event::Assistant(assistant) => self.absorb_assistant(assistant),
+            Event::ToolResults(results) => {
+                for result in results {
+                    self.open_tools.remove(&result.tool_use_id);
+                    if !result.is_error && self.returned.len() < IDS_MAX {
+                        self.returned.push(result.tool_use_id.clone());
+                    }
+                }
+            }
+            Event::RateLimit(limit) => self.rate_limit = limit.clone(),
+            Event::Result(result) => {
+                self.note(format!("result: {}", result.text));
+                self.result = Some((**result).clone());
+            }
+            Event::Error(text) => {
+                self.mark(text);
+                self.note(text.clone());
+            }
+            Event::ToolHeartbeat | Event::Other => {}
+        }
+    }
+
+    fn absorb_assistant(&mut self, assistant: &Assistant) {
+        if let Some(kind) = &assistant.error {
+            self.api_error = Some(ApiError { kind: kind.clone(), status: assistant.api_status });
+        } else {
+            self.api_error = None;
+            self.count(assistant);
+        }
+        for (id, name) in &assistant.tool_uses {
+            self.tool_calls = self.tool_calls.saturating_add(1);
+            self.note(format!("tool: {name}"));
+            if self.open_tools.len() < IDS_MAX {
+                self.open_tools.insert(id.clone());
+            }
+        }
+        if !assistant.text.is_empty() {
+            self.note(assistant.text.clone());
+        }
+    }
+
+    /// One event per block comes with the same id and usage: counted once.
+    fn count(&mut self, assistant: &Assistant) {
+        // A sub-agent's context is its own.
+        if !assistant.nested && assistant.usage.context_tokens() > 0 {
+            self.context_tokens = assistant.usage.context_tokens();
+        }
+        if self.inferences.len() < IDS_MAX && self.inferences.insert(assistant.message_id.clone()) {
+            let usage = assistant.usage;
+            self.spent.input += usage.input;
+            self.spent.cache_read += usage.cache_read;
+            self.spent.cache_creation += usage.cache_creation;
+            self.spent.output += usage.output;
+        }
+    }
+
+    /// Takes a line of stderr in.
+    pub fn absorb_stderr(&mut self, text: &str) {
+        self.mark(text);
+        if !text.trim().is_empty() {
+            if !self.stderr.is_empty() {
+                self.stderr.push('\n');
+            }
+            self.stderr.push_str(text.trim_end());
+            self.stderr = line::ending(&self.stderr, OUTPUT_TAIL_BYTES_MAX).to_owned();
+            self.note(format!("stderr: {text}"));
+        }
+    }
+
+    fn mark(&mut self, text: &str) {
+        self.markers.rate_limited |= RATE_LIMIT_MARKERS.iter().any(|marker| text.contains(marker));
+        self.markers.auth_failed |= AUTH_MARKERS.iter().any(|marker| text.contains(marker));
+    }
+
+    fn note(&mut self, text: String) {
+        let text = line::ending(&text, OUTPUT_TAIL_BYTES_MAX - 1).to_owned();
+        self.tail_bytes += text.len() + 1;
+        self.tail.push_back(text);
+        while self.tail_bytes > OUTPUT_TAIL_BYTES_MAX {
+            let Some(oldest) = self.tail.pop_front() else { break };
+            self.tail_bytes -= oldest.len() + 1;
+        }
+    }
+
+    /// The end of what it showed, for people.
+    #[must_use]
+    pub fn tail(&self) -> String {
+        self.tail.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The end of its stderr.
+    #[must_use]
+    pub fn stderr(&self) -> &str {
+        &self.stderr
+    }
+
+    /// Tool calls whose result came back well.
+    #[must_use]
+    pub fn returned_tool_use_ids(&self) -> &[String] {
+        &self.returned
+    }
+
+    /// Whether a tool runs whose result is not there yet.
+    #[must_use]
+    pub fn waits_for_a_tool(&self) -> bool {
+        !self.open_tools.is_empty()
+    }
+
+    /// What the turn used: the CLI's own sum, or what we saw where there is none. The cost is that of this turn alone.
+    #[must_use]
+    pub fn usage(&self, cost_before: Option<f64>) -> hive_core::turn::Usage {
+        let spent = self.result.as_ref().map_or(self.spent, |result| result.usage);
+        hive_core::turn::Usage {
+            input_tokens: spent.input,
+            cache_read_tokens: spent.cache_read,
+            cache_creation_tokens: spent.cache_creation,
+            output_tokens: spent.output,
+            cost_micro_usd: self.result.as_ref().map_or(0, |result| micro_usd(cost(result, cost_before))),
+            inference_count: u32::try_from(self.inferences.len()).unwrap_or(u32::MAX),
+            tool_call_count: self.tool_calls,
+        }
+    }
+}
+
+/// What the turn cost; the conversation's sum less what was known before, where the CLI does not say it.
+fn cost(result: &TurnResult, before: Option<f64>) -> f64 {
+    match (result.cost_of_turn, result.cost_of_session, before) {
+        (Some(cost), _, _) => cost,
+        // A smaller sum than before belongs to another conversation.
+        (None, Some(sum), Some(before)) if sum >= before => sum - before,
+        (None, _, _) => 0.0,
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the range first")]
+fn micro_usd(usd: f64) -> u64 {
+    (usd * 1e6).round().clamp(0.0, 1e15) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claude::event;
+
+    fn absorbed(lines: &[&str]) -> Transcript {
+        let mut transcript = Transcript::default();
+        for line in lines {
+            transcript.absorb(&event::parse(line).expect("a JSON object"));
+        }
+        transcript
+    }
+
+    #[test]
+    fn blocks_of_one_inference_count_once_and_the_last_one_is_the_context() {
+        let block = |id: &str, input: u64| {
+            format!(r#"{{"type":"assistant","message":{{"id":"{id}","content":[],"usage":{{"input_tokens":{input},"cache_read_input_tokens":10}}}}}}"#)
+        };
+        let transcript = absorbed(&[&block("a", 1), &block("a", 1), &block("b", 5)]);
+        let usage = transcript.usage(None);
+        assert_eq!((usage.inference_count, usage.input_tokens, usage.cache_read_tokens), (2, 6, 20));
+        assert_eq!(transcript.context_tokens, 15);
+    }
+
+    #[test]
+    fn only_tools_that_came_back_well_are_returned() {
+        let transcript = absorbed(&[
+            r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"a","name":"x"},{"type":"tool_use","id":"b","name":"x"},{"type":"tool_use","id":"c","name":"x"}]}}"#,
+            r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a"}]}}"#,
+            r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"b","is_error":true}]}}"#,
+        ]);
+        assert_eq!(transcript.returned_tool_use_ids(), ["a"]);
+        assert!(transcript.waits_for_a_tool());
+        assert_eq!(transcript.usage(None).tool_call_count, 3);
+    }
+
+    #[test]
+    fn an_answer_after_an_error_takes_it_back() {
+        let error = r#"{"type":"assistant","error":"server_error","message":{"id":"x","model":"<synthetic>","content":[]}}"#;
+        assert!(absorbed(&[error]).api_error.is_some());
+        assert!(absorbed(&[error, r#"{"type":"assistant","message":{"id":"m","content":[]}}"#]).api_error.is_none());
+    }
+
+    #[test]
+    fn words_of_a_model_set_no_marker() {
+        let spoken = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"rate_limit 429 401"}]}}"#;
+        assert_eq!(absorbed(&[spoken]).markers, Markers::default());
+        assert!(absorbed(&[r#"{"type":"error","error":{"type":"rate_limit_error"}}"#]).markers.rate_limited);
+        let mut transcript = Transcript::default();
+        transcript.absorb_stderr("API Error: 401");
+        assert!(transcript.markers.auth_failed);
+    }
+
+    #[test]
+    fn the_cost_of_a_turn_is_told_or_is_the_difference() {
+        let result = |more: &str| absorbed(&[&format!(r#"{{"type":"result","total_cost_usd":0.5{more}}}"#)]);
+        assert_eq!(result(r#","model_usage_since_last_result":{"m":{"costUSD":0.1}}"#).usage(Some(0.2)).cost_micro_usd, 100_000);
+        assert_eq!(result("").usage(Some(0.2)).cost_micro_usd, 300_000);
+        assert_eq!(result("").usage(None).cost_micro_usd, 0);
+    }
+
+    #[test]
+    fn the_tail_is_bounded_and_keeps_the_end() {
+        let mut transcript = Transcript::default();
+        for number in 0..5000 {
+            transcript.absorb_stderr(&format!("line {number}"));
+        }
+        transcript.absorb_stderr(&"x".repeat(20_000));
+        assert!(transcript.tail().len() <= OUTPUT_TAIL_BYTES_MAX && transcript.stderr().len() <= OUTPUT_TAIL_BYTES_MAX);
+    }
+}

@@ -1,0 +1,149 @@
+//! The command line of `hive`.
+//!
+//! Invariant: every setting of `serve` can be given by environment alone, because a container has nothing else.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use hive_core::name::Label;
+
+/// Runs claude's turns for one agent of a hive, and wakes it from beside it.
+#[derive(Debug, Parser)]
+#[command(name = "hive", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str =
+    "Exit codes: 0 it went well, 1 it failed, 2 it was called in a wrong way, 7 no broker answers on the socket.\n\
+     Logs go to stderr; HIVE_LOG (or RUST_LOG) sets their level, for example HIVE_LOG=debug.";
+
+/// What `hive` can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the turn loop: wait for mail, run claude for it, tell the broker how it ended; until SIGTERM
+    #[command(after_help = EXIT_CODES)]
+    Serve(Box<ServeArgs>),
+    /// Put a message into this agent's own inbox, as a program that runs beside it
+    #[command(after_help = WAKE_HELP)]
+    Wake(WakeArgs),
+}
+
+const WAKE_HELP: &str = "Prints the id of the accepted message: when it is printed, the message is on the broker's disk.\n\n\
+     Examples:\n  hive wake --from matrix --body 'new message in #dev from @alice'\n  \
+     build-log | hive wake --from ci --body - --key nightly\n\n\
+     Exit codes: 0 accepted, 1 refused, 2 called in a wrong way, 7 no broker answers on the socket.";
+
+/// Arguments of `hive wake`.
+#[derive(Debug, Args)]
+pub struct WakeArgs {
+    /// The agent's socket
+    #[arg(long, env = hive_proto::SOCKET_ENV, default_value = hive_proto::DEFAULT_AGENT_SOCKET, value_name = "PATH")]
+    pub socket: PathBuf,
+    /// Who wakes: lower-case letters, digits, `-`, `_` and `.`; not the name of an agent
+    #[arg(long, value_name = "LABEL", value_parser = parse_label)]
+    pub from: Label,
+    /// What to say; `-` reads it from stdin (UTF-8)
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub body: String,
+    /// Take the place of an earlier message with this label and key that was not delivered yet
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+}
+
+fn parse_label(text: &str) -> Result<Label, hive_core::name::InvalidName> {
+    Label::parse(text)
+}
+
+/// Arguments of `hive serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Take the agent over from a harness that is attached now
+    #[arg(long)]
+    pub take_over: bool,
+    /// The agent's socket
+    #[arg(long, env = hive_proto::SOCKET_ENV, default_value = hive_proto::DEFAULT_AGENT_SOCKET, value_name = "PATH")]
+    pub socket: PathBuf,
+    /// claude's working directory
+    #[arg(long, env = "HIVE_STATE_DIR", default_value = "/state", value_name = "DIR")]
+    pub state_dir: PathBuf,
+    /// claude's HOME, which keeps its login and sessions; the agent's own [default: $HOME]
+    #[arg(long, env = "HIVE_HOME_DIR", value_name = "DIR")]
+    pub home_dir: Option<PathBuf>,
+    /// Where the files for claude are written [default: `.hive` in claude's HOME]
+    #[arg(long, env = "HIVE_RUN_DIR", value_name = "DIR")]
+    pub run_dir: Option<PathBuf>,
+    /// The claude program
+    #[arg(long, env = "HIVE_CLAUDE", default_value = "claude", value_name = "PROGRAM")]
+    pub claude: PathBuf,
+    /// The hive-mcp program [default: beside this program, then on PATH]
+    #[arg(long, env = "HIVE_MCP", value_name = "PROGRAM")]
+    pub mcp: Option<PathBuf>,
+    /// Name of our MCP server, which prefixes claude's tools: mcp__NAME__send
+    #[arg(long, env = "HIVE_MCP_SERVER_NAME", default_value = "hive", value_name = "NAME")]
+    pub mcp_server_name: String,
+    /// The agent's name until the broker has told it
+    #[arg(long, env = "HIVE_LABEL", default_value = "hive", value_name = "NAME")]
+    pub label: String,
+    /// The model, where the broker names none
+    #[arg(long, env = "HIVE_DEFAULT_MODEL", default_value = "haiku", value_name = "MODEL")]
+    pub default_model: String,
+    /// Pronouns of the operator for the prompt, where the broker names none
+    #[arg(long, env = "HIVE_OPERATOR_PRONOUNS", default_value = "she/her", value_name = "TEXT")]
+    pub operator_pronouns: String,
+    /// Further environment of claude, as a JSON object of strings
+    #[arg(long, env = "HIVE_CLAUDE_ENV", hide_env_values = true, default_value = "{}", value_name = "JSON")]
+    pub claude_env: String,
+    /// How often claude itself retries a failing API call
+    #[arg(long, env = "HIVE_CLAUDE_MAX_RETRIES", default_value_t = 2, value_name = "COUNT")]
+    pub claude_max_retries: u32,
+    /// End a turn that has shown nothing for so long; 0 never
+    #[arg(long, env = "HIVE_TURN_IDLE_TIMEOUT_SECS", default_value_t = 1800, value_name = "SECS")]
+    pub turn_idle_timeout_secs: u64,
+    /// End a turn that has run for so long; 0 never
+    #[arg(long, env = "HIVE_TURN_MAX_SECS", default_value_t = 0, value_name = "SECS")]
+    pub turn_max_secs: u64,
+    /// How long to rest at a rate limit that does not say when it ends [default: as the broker decides]
+    #[arg(long, env = "HIVE_RATE_LIMIT_SLEEP_SECS", value_name = "SECS")]
+    pub rate_limit_sleep_secs: Option<u64>,
+    /// How long a running turn may go on after SIGTERM
+    #[arg(long, env = "HIVE_DRAIN_GRACE_SECS", default_value_t = 20, value_name = "SECS")]
+    pub drain_grace_secs: u64,
+    /// How often to tell the broker that the harness lives
+    #[arg(long, env = "HIVE_HEARTBEAT_SECS", default_value_t = 10, value_name = "SECS")]
+    pub heartbeat_secs: u64,
+    /// How long claude has to obey a signal before a stronger one follows
+    #[arg(long, env = "HIVE_KILL_GRACE_MS", default_value_t = 5000, value_name = "MS")]
+    pub kill_grace_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_body_may_be_a_lone_hyphen_or_begin_with_one() {
+        for body in ["-", "-x", "--"] {
+            let cli = Cli::try_parse_from(["hive", "wake", "--from", "ci", "--body", body]).expect("parses");
+            let Command::Wake(wake) = cli.command else { unreachable!("wake was asked for") };
+            assert_eq!(wake.body, body);
+        }
+    }
+
+    #[test]
+    fn labels_of_others_are_a_usage_error() {
+        for from in ["operator", "self", "Matrix", ""] {
+            let error = Cli::try_parse_from(["hive", "wake", "--from", from, "--body", "x"]).expect_err("refused");
+            assert_eq!(error.exit_code(), 2, "{from}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The only loop: it carries the machine's outputs out, and what comes of them back in.
+//!
+//! Nothing here decides. Every output is carried out by a task of its own, so the loop never waits for a broker, a disk or claude; what a
+//! task finds out comes back over one channel. Invariant: what belongs to a session that has ended never reaches the machine.
+
+pub mod backoff;
+pub mod calls;
+pub mod launch;
+pub mod link;
+pub mod perform;
+pub mod report;
+pub mod session;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use hive_core::time::{BootTime, Now, WallTime};
+use tokio::signal::unix::{Signal as UnixSignal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::config::Config;
+use crate::driver::perform::Performer;
+use crate::driver::session::News;
+use crate::exit::{self, Failure};
+use crate::process::child::Printed;
+use crate::process::family::Family;
+use crate::turn::input::Input;
+use crate::turn::machine::{Defaults, Machine};
+use crate::turn::output::{Leaving, Output};
+
+/// Most things that wait for the loop. Tasks wait when it is full, the loop never does.
+const INBOX_MAX: usize = 1024;
+
+/// Something that a task found out.
+#[derive(Debug)]
+pub enum Happened {
+    /// A stream of this number told something.
+    Session(u64, News),
+    /// A call of this session was answered.
+    Call(u64, Input),
+    /// claude printed a line.
+    Printed(Printed),
+    /// Something that belongs to no session.
+    Local(Input),
+}
+
+/// Runs the harness until it is told to end.
+pub async fn run(config: Config) -> Result<Leaving, Failure> {
+    let mut signals = Signals::new().map_err(|error| host_failure("signals cannot be received", &error))?;
+    let family = Family::found().map_err(|error| host_failure("processes cannot be watched over", &error))?;
+    let channel = hive_proto::connect::connect_lazy(&config.socket).map_err(|error| Failure::unreachable(&error))?;
+    let (sender, mut inbox) = mpsc::channel(INBOX_MAX);
+    let clock = Clock::start();
+    let mut machine = Machine::new(config.spans, defaults(&config));
+    let mut performer = Performer::new(Arc::new(config), channel, Arc::new(family), sender);
+    loop {
+        while let Some(output) = machine.poll() {
+            if let Output::Exit(leaving) = output {
+                performer.finish().await;
+                return Ok(leaving);
+            }
+            performer.perform(output, machine.running_turn_id());
+        }
+        performer.running(machine.running_turn_id());
+        let due = machine.deadline().map(|deadline| clock.instant(deadline));
+        let input = tokio::select! {
+            biased;
+            () = signals.recv() => Some(Input::Drain),
+            Some(happened) = inbox.recv() => performer.sort(happened)?,
+            () = sleep_until(due) => Some(Input::Tick),
+        };
+        if let Some(input) = input {
+            machine.handle(input, clock.now());
+        }
+    }
+}
+
+fn defaults(config: &Config) -> Defaults {
+    Defaults {
+        label: config.label.clone(),
+        model: config.default_model.clone(),
+        operator_pronouns: config.operator_pronouns.clone(),
+        mcp_server_name: config.mcp_server_name.clone(),
+    }
+}
+
+fn host_failure(what: &str, error: &std::io::Error) -> Failure {
+    Failure::new(exit::FAILURE, what, error.to_string(), "check what the host allows this process")
+}
+
+async fn sleep_until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// SIGTERM and SIGINT.
+struct Signals {
+    terminate: UnixSignal,
+    interrupt: UnixSignal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Both clocks; the boot clock counts from the start of the program.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    start: Instant,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { start: Instant::now() }
+    }
+
+    fn now(self) -> Now {
+        Now { wall: wall_now(), boot: BootTime(millis(self.start.elapsed())) }
+    }
+
+    fn instant(self, time: BootTime) -> Instant {
+        self.start + Duration::from_millis(u64::try_from(time.0).unwrap_or(0))
+    }
+}
+
+/// What the wall clock shows.
+pub(crate) fn wall_now() -> WallTime {
+    WallTime(millis(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()))
+}
+
+fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A wall time as it goes over the wire.
+pub(crate) fn timestamp(time: WallTime) -> prost_types::Timestamp {
+    let nanos = i32::try_from(time.0.rem_euclid(1000) * 1_000_000).unwrap_or(0);
+    prost_types::Timestamp { seconds: time.0.div_euclid(1000), nanos }
+}

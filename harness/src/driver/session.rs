@@ -1,0 +1,133 @@
+//! Staying attached: the stream of a session, opened again after every loss.
+//!
+//! Invariant: a session that was taken from us is never taken back; only a fresh start may take over, and only once.
+
+use std::time::Duration;
+
+use hive_core::reason::Reason;
+use hive_proto::status;
+use hive_proto::v1;
+use hive_proto::v1::attach_response::Step;
+use hive_proto::v1::turn_service_client::TurnServiceClient;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+use crate::driver::Happened;
+use crate::driver::backoff::Backoff;
+use crate::exit::{self, Failure, describe};
+
+/// How long the broker may take to see that an earlier harness is gone.
+const ATTACHED_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a session tells.
+#[derive(Debug)]
+pub enum News {
+    /// It began, or goes on.
+    Attached(Box<v1::Attached>),
+    /// The operator wants something.
+    Command(v1::Command),
+    /// The agent changed.
+    AgentChanged(Box<v1::Agent>),
+    /// The stream broke; it is opened again.
+    Lost,
+    /// The session is not ours any more.
+    Fenced(String),
+    /// The broker does not take us in.
+    Refused(Failure),
+}
+
+/// One try at being attached, and what follows from its end.
+enum End {
+    Again(Status),
+    Over(News),
+}
+
+/// Keeps a session attached, until it is over or the task is aborted.
+pub async fn keep(channel: Channel, take_over: bool, number: u64, to: mpsc::Sender<Happened>) {
+    let mut session = Session { token: String::new(), take_over, number, to, refused_since: None };
+    let mut backoff = Backoff::default();
+    let mut told = false;
+    loop {
+        let request = v1::AttachRequest {
+            session_token: session.token.clone(),
+            take_over: session.take_over,
+            revision: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let end = match TurnServiceClient::new(channel.clone()).attach(request).await {
+            Ok(stream) => session.follow(stream.into_inner(), &mut backoff).await,
+            Err(status) => session.refused(status),
+        };
+        match end {
+            End::Again(status) => {
+                if !std::mem::replace(&mut told, true) || !session.token.is_empty() {
+                    tracing::warn!(reason = %describe(&status), "not attached to the broker, trying again");
+                }
+                session.tell(News::Lost).await;
+            }
+            End::Over(news) => return session.tell(news).await,
+        }
+        backoff.rest().await;
+    }
+}
+
+struct Session {
+    token: String,
+    take_over: bool,
+    number: u64,
+    to: mpsc::Sender<Happened>,
+    refused_since: Option<Instant>,
+}
+
+impl Session {
+    async fn tell(&self, news: News) {
+        // The loop is gone only when the program ends.
+        let _ = self.to.send(Happened::Session(self.number, news)).await;
+    }
+
+    async fn follow(&mut self, mut stream: Streaming<v1::AttachResponse>, backoff: &mut Backoff) -> End {
+        loop {
+            match stream.message().await {
+                Ok(Some(v1::AttachResponse { step: Some(step) })) => {
+                    if let Step::Attached(attached) = &step {
+                        backoff.reset();
+                        self.refused_since = None;
+                        self.take_over = false;
+                        self.token.clone_from(&attached.session_token);
+                    }
+                    self.tell(match step {
+                        Step::Attached(attached) => News::Attached(Box::new(attached)),
+                        Step::Command(command) => News::Command(command),
+                        Step::AgentChanged(agent) => News::AgentChanged(Box::new(agent)),
+                    })
+                    .await;
+                }
+                // A step that this version does not know.
+                Ok(Some(v1::AttachResponse { step: None })) => {}
+                Ok(None) => return End::Again(Status::unavailable("the broker closed the stream")),
+                Err(status) => return self.refused(status),
+            }
+        }
+    }
+
+    fn refused(&mut self, status: Status) -> End {
+        if status::is_transient(&status) {
+            return End::Again(status);
+        }
+        let reason = status::reason(&status);
+        if !self.token.is_empty() {
+            // We had a session: whatever runs in it has to end first.
+            return End::Over(News::Fenced(describe(&status)));
+        }
+        if reason == Some(Reason::AlreadyAttached) {
+            let since = *self.refused_since.get_or_insert_with(Instant::now);
+            if since.elapsed() < ATTACHED_PATIENCE {
+                return End::Again(status);
+            }
+            let next = "stop the other harness, or take over from it with --take-over";
+            return End::Over(News::Refused(Failure::new(exit::FAILURE, "this agent has a harness already", describe(&status), next)));
+        }
+        End::Over(News::Refused(Failure::refused("the broker does not take this harness in", &status)))
+    }
+}

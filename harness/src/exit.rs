@@ -1,0 +1,102 @@
+//! How the program ends: exit codes, and the one place where a failure is put into words.
+//!
+//! Invariant: what is printed has three parts: what failed, why, and what to do next.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Everything went well.
+pub const OK: u8 = 0;
+/// It failed.
+pub const FAILURE: u8 = 1;
+/// It was called in a wrong way.
+pub const USAGE: u8 = 2;
+/// No broker answers.
+pub const UNREACHABLE: u8 = 7;
+
+/// Why the program ends early.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    what: String,
+    why: String,
+    next: String,
+}
+
+impl Failure {
+    /// A failure that ends with this code: what failed, why, and what to do next.
+    #[must_use]
+    pub fn new(code: u8, what: impl Into<String>, why: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { code, what: what.into(), why: why.into(), next: next.into() }
+    }
+
+    /// A socket where nobody answers, or none that Linux can address.
+    #[must_use]
+    pub fn unreachable(error: &hive_proto::connect::ConnectError) -> Self {
+        Self::new(
+            UNREACHABLE,
+            error.to_string(),
+            chain(error),
+            "check that hived runs and that HIVE_SOCKET (or --socket) names this agent's socket",
+        )
+    }
+
+    /// A call that the broker refused.
+    #[must_use]
+    pub fn refused(what: impl Into<String>, status: &tonic::Status) -> Self {
+        let next = match hive_proto::status::reason(status) {
+            Some(reason) => format!("see docs/errors/{reason}.md"),
+            None => "look at the log of hived".to_owned(),
+        };
+        let code = if hive_proto::status::is_transient(status) { UNREACHABLE } else { FAILURE };
+        Self::new(code, what, describe(status), next)
+    }
+
+    /// The exit code.
+    #[must_use]
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.what)?;
+        if !self.why.is_empty() {
+            write!(f, "\n  reason: {}", self.why)?;
+        }
+        if !self.next.is_empty() {
+            write!(f, "\n  next: {}", self.next)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<Failure> for ExitCode {
+    fn from(failure: Failure) -> Self {
+        Self::from(failure.code)
+    }
+}
+
+/// The sources of an error, outermost first, without the error itself.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut words = Vec::new();
+    let mut source = error.source();
+    while let Some(error) = source {
+        words.push(error.to_string());
+        source = error.source();
+    }
+    words.join(": ")
+}
+
+/// A status in words, with its reason where it has one.
+#[must_use]
+pub fn describe(status: &tonic::Status) -> String {
+    match hive_proto::status::reason(status) {
+        Some(reason) => format!("{} ({reason})", status.message()),
+        None => format!("{} ({})", status.message(), status.code()),
+    }
+}

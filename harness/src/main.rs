@@ -1,0 +1,84 @@
+//! The program `hive`: reads the command line, runs what it says, and ends with the exit code that goes with it.
+
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use hive_harness::cli::{Cli, Command, ServeArgs};
+use hive_harness::config::Config;
+use hive_harness::exit::{self, Failure};
+use hive_harness::turn::output::Leaving;
+use hive_harness::{driver, wake};
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(()) => ExitCode::from(exit::OK),
+        Err(failure) => {
+            // Nobody is left to tell that stderr is closed.
+            let _ = writeln!(std::io::stderr(), "{failure}");
+            failure.into()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    // One thread is enough: the work is claude's and the broker's.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(exit::FAILURE, "cannot start", error.to_string(), ""))?;
+    match cli.command {
+        Command::Serve(args) => {
+            log("info");
+            let leaving = runtime.block_on(serve(*args))?;
+            drop(runtime);
+            finish(&leaving)
+        }
+        Command::Wake(args) => {
+            log("warn");
+            runtime.block_on(wake::run(args))
+        }
+    }
+}
+
+async fn serve(args: ServeArgs) -> Result<Leaving, Failure> {
+    let home = std::env::var_os("HOME").map(Into::into);
+    let config = Config::new(args, home)
+        .map_err(|error| Failure::new(exit::USAGE, error.to_string(), exit::chain(&error), "see hive serve --help"))?;
+    driver::run(config).await
+}
+
+fn finish(leaving: &Leaving) -> Result<(), Failure> {
+    match leaving {
+        Leaving::Drained => Ok(()),
+        Leaving::Unanswered => Err(Failure::new(
+            exit::UNREACHABLE,
+            "ended without the broker's word that nothing is open",
+            "the broker did not answer in time",
+            "nothing is lost: the broker gives an open turn's mail back by itself",
+        )),
+        Leaving::Restart => Err(restart()),
+    }
+}
+
+/// Becomes the program that is installed now, with the same arguments. Comes back only where that fails.
+fn restart() -> Failure {
+    let failed = |why: String| Failure::new(exit::FAILURE, "cannot start anew", why, "start hive serve again");
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => return failed(error.to_string()),
+    };
+    // After an upgrade the kernel calls the old file by this name; the new one is in its place.
+    let name = program.to_string_lossy();
+    let program = name.strip_suffix(" (deleted)").map_or_else(|| program.clone(), Into::into);
+    // Taking over was for the first start.
+    let arguments = std::env::args_os().skip(1).filter(|argument| argument != "--take-over");
+    failed(std::process::Command::new(program).args(arguments).exec().to_string())
+}
+
+fn log(default: &str) {
+    let filter = std::env::var("HIVE_LOG").or_else(|_| std::env::var("RUST_LOG")).unwrap_or_else(|_| default.to_owned());
+    let filter = EnvFilter::builder().parse_lossy(filter);
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+}

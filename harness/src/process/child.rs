@@ -1,0 +1,156 @@
+//! One claude process, from its start to the end of everything that it started.
+//!
+//! Invariant: the exit is told once, after every line of output, and after the last descendant is gone.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::mpsc;
+
+use crate::claude::line::{Line, Splitter};
+use crate::claude::outcome::Exit;
+use crate::process::family::Family;
+use crate::process::lock::StateLock;
+use crate::turn::output::Signal;
+
+/// Longest line that is kept whole, in bytes; a tool result with a large file fits.
+const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How long the pipes may stay open after the last descendant is gone.
+const PIPE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What to start.
+#[derive(Debug)]
+pub struct Spec {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Its whole environment.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// Its working directory.
+    pub dir: PathBuf,
+    /// What is written to its stdin, which is then closed.
+    pub input: String,
+}
+
+/// A line that claude printed.
+#[derive(Debug)]
+pub enum Printed {
+    /// On stdout.
+    Stdout(Line),
+    /// On stderr.
+    Stderr(Line),
+}
+
+/// Why claude did not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// It could not be started.
+    #[error("claude cannot be started as `{program}`: {source}")]
+    Start {
+        /// What was tried.
+        program: String,
+        /// What the host said.
+        source: std::io::Error,
+    },
+    /// It cannot be waited for.
+    #[error("claude was lost: {0}")]
+    Wait(std::io::Error),
+}
+
+/// Runs claude to its end. Signals are sent on to its process group.
+pub async fn run(
+    spec: Spec,
+    lock: StateLock,
+    family: &Family,
+    signals: &mut mpsc::UnboundedReceiver<Signal>,
+    printed: &mpsc::Sender<Printed>,
+) -> Result<Exit, RunError> {
+    let (mut child, input) = start(spec, lock)?;
+    let group = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    let feeding = child.stdin.take().map(|stdin| tokio::spawn(feed(stdin, input)));
+    let stdout = child.stdout.take().map(|pipe| tokio::spawn(pump(pipe, printed.clone(), Printed::Stdout)));
+    let stderr = child.stderr.take().map(|pipe| tokio::spawn(pump(pipe, printed.clone(), Printed::Stderr)));
+    let status = loop {
+        tokio::select! {
+            status = child.wait() => break status,
+            Some(signal) = signals.recv() => send(group, signal),
+        }
+    };
+    let stuck = family.end_all().await;
+    if stuck > 0 {
+        tracing::error!(stuck, "processes of the turn cannot be ended; no further claude starts before they are gone");
+    }
+    for task in [feeding, stdout, stderr].into_iter().flatten() {
+        let handle = task.abort_handle();
+        if tokio::time::timeout(PIPE_PATIENCE, task).await.is_err() {
+            handle.abort();
+        }
+    }
+    let status = status.map_err(RunError::Wait)?;
+    Ok(status.code().map_or_else(|| Exit::Signal(status.signal().unwrap_or(0)), Exit::Code))
+}
+
+fn start(spec: Spec, lock: StateLock) -> Result<(Child, String), RunError> {
+    let Spec { program, arguments, environment, dir, input } = spec;
+    let failed = |source| RunError::Start { program: program.display().to_string(), source };
+    lock.hand_down().map_err(failed)?;
+    let child = Command::new(&program)
+        .args(arguments)
+        .env_clear()
+        .envs(environment)
+        .current_dir(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(failed)?;
+    // Our copy of the lock goes here; claude has its own.
+    drop(lock);
+    Ok((child, input))
+}
+
+fn send(group: Option<Pid>, signal: Signal) {
+    let signal = match signal {
+        Signal::Interrupt => rustix::process::Signal::INT,
+        Signal::Terminate => rustix::process::Signal::TERM,
+        Signal::Kill => rustix::process::Signal::KILL,
+    };
+    if let Some(group) = group {
+        // A group that is gone needs no signal.
+        let _ = rustix::process::kill_process_group(group, signal);
+    }
+}
+
+/// Writes the prompt and closes the pipe: claude waits for the end of its input. A claude that does not read is not our concern here.
+async fn feed(mut stdin: ChildStdin, input: String) {
+    let _ = stdin.write_all(input.as_bytes()).await;
+    let _ = stdin.shutdown().await;
+}
+
+async fn pump(mut pipe: impl AsyncRead + Unpin, printed: mpsc::Sender<Printed>, wrap: fn(Line) -> Printed) {
+    let mut splitter = Splitter::new(LINE_BYTES_MAX);
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let count = pipe.read(&mut buffer).await.unwrap_or(0);
+        let lines = splitter.push(&buffer[..count]);
+        let last = if count == 0 { splitter.finish() } else { None };
+        for line in lines.into_iter().chain(last) {
+            if printed.send(wrap(line)).await.is_err() {
+                return;
+            }
+        }
+        if count == 0 {
+            return;
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Making a sender's words inert: framed, without `@` attachments, without invisible characters.
+//!
+//! claude attaches a file for every `@path` at the beginning of a word; a backslash before the `@` keeps it from that. To stay reversible,
+//! a word-initial `\@` gets one backslash more too. The frame is a bar and a blank before every line.
+//!
+//! Invariant: in the result every line begins with the frame, no `@` begins a word, and no character acts on a terminal or hides.
+
+/// What stands before every line of a sender's words.
+pub const FRAME: &str = "| ";
+
+/// The text in its frame; no line end at the end.
+#[must_use]
+pub fn frame(text: &str) -> String {
+    let visible = visible(text, true);
+    let mut framed = String::with_capacity(visible.len() + visible.len() / 16 + 8);
+    for (number, line) in visible.split('\n').enumerate() {
+        if number > 0 {
+            framed.push('\n');
+        }
+        framed.push_str(FRAME);
+        disarm(line, &mut framed);
+    }
+    framed
+}
+
+/// The text on one line, without a frame, at most `chars_max` characters of it.
+#[must_use]
+pub fn one_line(text: &str, chars_max: usize) -> String {
+    let visible = visible(text.trim(), false);
+    let mut line = String::new();
+    disarm(&visible, &mut line);
+    if line.chars().count() > chars_max {
+        line = line.chars().take(chars_max).collect();
+        line.push('…');
+    }
+    line
+}
+
+/// Writes a line with every word-initial `@` escaped.
+fn disarm(line: &str, out: &mut String) {
+    // What stands before the run of backslashes that we are in or behind.
+    let mut before: Option<char> = None;
+    for c in line.chars() {
+        if c == '@' && !before.is_some_and(goes_on_before_at) {
+            out.push('\\');
+        }
+        out.push(c);
+        if c != '\\' {
+            before = Some(c);
+        }
+    }
+}
+
+/// Whether an `@` after this character is inside a word, as in a mail address. Narrower than the CLI's own rule (anything but white space),
+/// so that another version of it finds nothing either.
+fn goes_on_before_at(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '%')
+}
+
+/// The text with line ends made `\n` (or shown, for one line) and everything that hides or acts shown.
+fn visible(text: &str, line_ends: bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\r' if line_ends => {
+                if chars.peek() == Some(&'\n') {
+                    chars.next();
+                }
+                shown.push('\n');
+            }
+            '\n' if line_ends => shown.push('\n'),
+            '\n' | '\r' => shown.push(' '),
+            '\t' => shown.push('\t'),
+            '\0'..='\x1f' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
+            '\x7f' => shown.push('\u{2421}'),
+            c if hides(c) => shown.push_str(&format!("<U+{:04X}>", u32::from(c))),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// Whether a character changes the direction of text, ends a line unseen, or is not seen at all. Joiners stay: scripts and emoji need them.
+fn hides(c: char) -> bool {
+    matches!(c,
+        '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e01ef}')
+}
+
+#[cfg(test)]
+#[path = "inert_tests.rs"]
+mod tests;

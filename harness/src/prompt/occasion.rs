@@ -1,0 +1,163 @@
+//! The prompts of turns: what woke the agent, in a frame.
+//!
+//! Invariant: a prompt begins with Hive's own words, `Message N from`, and every word of a sender in it is framed or made inert. The first
+//! line of a message's prompt is the same at every attempt, so that claude's session can be searched for it.
+
+use hive_proto::v1;
+
+use crate::prompt::{inert, placeholders};
+
+const WAKE: &str = include_str!("../../../prompts/wake.md");
+const AGAIN: &str = include_str!("../../../prompts/again.md");
+const REDELIVERY: &str = include_str!("../../../prompts/redelivery.md");
+const RETRY: &str = include_str!("../../../prompts/retry.md");
+const CONTINUE: &str = include_str!("../../../prompts/continue.md");
+
+/// Longest name that is shown of a sender, in characters.
+const NAME_CHARS_MAX: usize = 80;
+/// Longest error that is shown of an earlier attempt, in characters.
+const ERROR_CHARS_MAX: usize = 400;
+/// Longest piece that is shown of a message sent before, in characters.
+const SENT_CHARS_MAX: usize = 300;
+/// Most messages sent before that are listed.
+const SENT_LISTED_MAX: usize = 20;
+
+/// How a turn's message is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// With its text.
+    Whole,
+    /// The conversation holds the text from an earlier attempt.
+    HeldAlready,
+    /// The conversation holds the text from the run that failed a moment ago.
+    Retry,
+}
+
+/// The prompt of a turn that a message woke.
+#[must_use]
+pub fn mail(begun: &v1::BeginTurnResponse, telling: Telling, mcp_server_name: &str) -> String {
+    let delivery = begun.delivery.clone().unwrap_or_default();
+    let message = delivery.message.clone().unwrap_or_default();
+    let template = match telling {
+        Telling::Whole => WAKE,
+        Telling::HeldAlready => AGAIN,
+        Telling::Retry => RETRY,
+    };
+    let filled = placeholders::fill(
+        template,
+        &[
+            ("id", &message.id.to_string()),
+            ("from", &from(&message)),
+            ("about", &about(&message)),
+            ("body", &inert::frame(&message.body)),
+            ("redelivery", &redelivery(begun, &delivery)),
+            ("pending", &pending(begun.pending_count, mcp_server_name)),
+        ],
+    );
+    tidy(&filled)
+}
+
+/// The prompt of a turn that the agent asked for.
+#[must_use]
+pub fn self_continue() -> String {
+    tidy(CONTINUE)
+}
+
+/// The words with which the prompt of this message begins, at every attempt.
+#[must_use]
+pub fn opening(message_id: u64) -> String {
+    format!("Message {message_id} from ")
+}
+
+/// Without blank lines at the end.
+fn tidy(prompt: &str) -> String {
+    format!("{}\n", prompt.trim_end_matches('\n'))
+}
+
+fn from(message: &v1::Message) -> String {
+    let origin = message.origin.clone().unwrap_or_default();
+    let name = inert::one_line(&origin.name, NAME_CHARS_MAX);
+    match origin.kind() {
+        v1::OriginKind::Agent => format!("agent {name}"),
+        v1::OriginKind::Operator if name.is_empty() => "the operator".to_owned(),
+        v1::OriginKind::Operator => format!("the operator ({name})"),
+        v1::OriginKind::System => "Hive itself".to_owned(),
+        v1::OriginKind::External => format!("the program {name} beside you"),
+        v1::OriginKind::Unspecified => "somebody unknown".to_owned(),
+    }
+}
+
+fn about(message: &v1::Message) -> String {
+    let mut words = String::new();
+    if message.in_reply_to != 0 {
+        words.push_str(&format!(", in reply to {}", message.in_reply_to));
+    }
+    if message.broadcast {
+        words.push_str(", to everyone");
+    }
+    words.push_str(match message.system_kind() {
+        v1::SystemKind::Unspecified => "",
+        v1::SystemKind::TurnFailed => ", a notice: a turn of a child of yours failed",
+        v1::SystemKind::DeadLetter => ", a notice: a message to a child of yours is given up",
+        v1::SystemKind::Restarted => ", a notice: you were started anew",
+        v1::SystemKind::Unavailable => ", a notice: a child of yours cannot work now",
+    });
+    words
+}
+
+fn pending(count: u32, mcp_server_name: &str) -> String {
+    match count {
+        0 => String::new(),
+        1 => format!("(1 more pending: mcp__{mcp_server_name}__recv takes it)\n"),
+        more => format!("({more} more pending: mcp__{mcp_server_name}__recv takes them)\n"),
+    }
+}
+
+fn redelivery(begun: &v1::BeginTurnResponse, delivery: &v1::Delivery) -> String {
+    let Some(cause) = cause(delivery.redelivery_cause()) else { return String::new() };
+    let error = inert::one_line(&delivery.last_error, ERROR_CHARS_MAX);
+    let error = if error.is_empty() { error } else { format!(" It said:\n{}{error}", inert::FRAME) };
+    placeholders::fill(
+        REDELIVERY,
+        &[("attempt", &delivery.attempt.to_string()), ("cause", cause), ("error", &error), ("sent", &sent(&begun.already_sent))],
+    )
+}
+
+fn sent(messages: &[v1::Message]) -> String {
+    if messages.is_empty() {
+        return String::new();
+    }
+    let mut words = "\nEarlier attempts sent this already:".to_owned();
+    for message in messages.iter().take(SENT_LISTED_MAX) {
+        let to = inert::one_line(&message.recipients.join(", "), NAME_CHARS_MAX);
+        let body = inert::one_line(&message.body, SENT_CHARS_MAX);
+        words.push_str(&format!("\n{}message {} to {to}: {body}", inert::FRAME, message.id));
+    }
+    if messages.len() > SENT_LISTED_MAX {
+        words.push_str(&format!("\nand {} more.", messages.len() - SENT_LISTED_MAX));
+    }
+    words
+}
+
+/// Why it came back, in words; `None` at the first delivery.
+fn cause(cause: v1::RedeliveryCause) -> Option<&'static str> {
+    use v1::RedeliveryCause as Cause;
+    Some(match cause {
+        Cause::Unspecified => return None,
+        Cause::TurnFailed => "the last turn failed",
+        Cause::HarnessVanished => "the last turn was cut off",
+        Cause::RateLimited => "the last turn hit the model's rate limit",
+        Cause::AuthFailed => "the last turn found no valid login",
+        Cause::Unavailable => "the last turn could not run to its end, the model was not available",
+        Cause::Drained => "the last turn was cut off by a restart",
+        Cause::Released => "the operator stopped the last turn and has released the message now",
+        Cause::Redriven => "it had been given up, and the operator sends it round again",
+        Cause::NotReceived => "its last delivery did not reach you",
+        Cause::Nacked => "it was given back",
+        Cause::LeaseExpired => "it was taken and not finished in time",
+    })
+}
+
+#[cfg(test)]
+#[path = "occasion_tests.rs"]
+mod tests;

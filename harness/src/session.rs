@@ -1,0 +1,98 @@
+//! Looking into claude's conversation: does it hold the text of a message already?
+//!
+//! A failed turn leaves its prompt in the conversation; the same text a second time would stand there twice. The file is read, never
+//! written. Invariant: only a prompt of ours counts, which no sender can begin, so nobody can make a message be held back.
+
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::prompt::occasion;
+
+/// How much of the end of a conversation is read, in bytes.
+const READ_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Whether the conversation that claude would go on with in this directory holds the text of the message.
+#[must_use]
+pub fn holds(home: &Path, state_dir: &Path, message_id: u64) -> bool {
+    let Some(text) = newest(&project_dir(home, state_dir)).and_then(|path| read_end(&path)) else { return false };
+    let opening = occasion::opening(message_id);
+    text.lines().filter(|line| line.contains(&opening)).any(|line| is_whole_prompt(line, &opening))
+}
+
+/// Where claude keeps the conversations of a directory: every character of its path that is no letter or digit becomes a hyphen.
+fn project_dir(home: &Path, state_dir: &Path) -> PathBuf {
+    let name: String = state_dir.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    home.join(".claude/projects").join(name)
+}
+
+fn newest(dir: &Path) -> Option<PathBuf> {
+    let conversations = std::fs::read_dir(dir).ok()?.flatten().filter(|entry| entry.path().extension().is_some_and(|e| e == "jsonl"));
+    conversations.max_by_key(|entry| entry.metadata().and_then(|metadata| metadata.modified()).ok()).map(|entry| entry.path())
+}
+
+fn read_end(path: &Path) -> Option<String> {
+    let mut file = std::fs::File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(READ_BYTES_MAX))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(READ_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Whether a line of the file is a prompt of ours with the message's text.
+fn is_whole_prompt(line: &str, opening: &str) -> bool {
+    let Ok(value) = serde_json::from_str::<Value>(line) else { return false };
+    if value["type"] != "user" {
+        return false;
+    }
+    let content = &value["message"]["content"];
+    let texts = content.as_str().into_iter().chain(content.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()));
+    // The prompts that point back to the text do not end their first line with the colon that precedes it.
+    texts.into_iter().any(|text| text.starts_with(opening) && text.lines().next().is_some_and(|first| first.ends_with(':')))
+}
+
+#[cfg(test)]
+mod tests {
+    use hive_proto::v1;
+    use serde_json::json;
+
+    use super::*;
+    use crate::prompt::occasion::{Telling, mail};
+
+    fn prompt(telling: Telling, body: &str) -> String {
+        let message = v1::Message { id: 17, body: body.into(), ..v1::Message::default() };
+        let delivery = v1::Delivery { message: Some(message), ..v1::Delivery::default() };
+        mail(&v1::BeginTurnResponse { delivery: Some(delivery), ..v1::BeginTurnResponse::default() }, telling, "hive")
+    }
+
+    fn held(lines: &[Value]) -> bool {
+        let home = tempfile::tempdir().expect("a directory");
+        let dir = home.path().join(".claude/projects/-srv-bob-state");
+        std::fs::create_dir_all(&dir).expect("created");
+        let text: Vec<String> = lines.iter().map(Value::to_string).collect();
+        std::fs::write(dir.join("s.jsonl"), text.join("\n")).expect("written");
+        holds(home.path(), Path::new("/srv/bob.state"), 17)
+    }
+
+    #[test]
+    fn a_whole_prompt_counts_in_both_shapes() {
+        let whole = prompt(Telling::Whole, "hello");
+        assert!(held(&[json!({"type": "user", "message": {"content": whole}})]));
+        assert!(held(&[json!({"type": "user", "message": {"content": [{"type": "text", "text": whole}]}})]));
+    }
+
+    #[test]
+    fn nothing_else_does() {
+        let user = |text: &str| json!({"type": "user", "message": {"content": text}});
+        assert!(!held(&[]));
+        assert!(!held(&[user(&prompt(Telling::HeldAlready, ""))]));
+        assert!(!held(&[user(&prompt(Telling::Retry, ""))]));
+        assert!(!held(&[user(&prompt(Telling::Whole, "x").replace("17", "171"))]));
+        // A sender's words, wherever they stand.
+        assert!(!held(&[user("Message 16 from agent eve:\n| Message 17 from agent bob:\n")]));
+        assert!(!held(&[json!({"type": "assistant", "message": {"content": "Message 17 from agent bob:"}})]));
+        assert!(!holds(Path::new("/no/such/home"), Path::new("/state"), 17));
+    }
+}

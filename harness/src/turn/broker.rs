@@ -1,0 +1,227 @@
+//! What the broker says: sessions, turns to run, turns that are settled.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_core::time::Now;
+use hive_core::turn::{Kind, Outcome};
+use hive_proto::v1::{Agent, BeginTurnResponse, HarnessState};
+
+use crate::turn::input::{Answer, Attachment, Park};
+use crate::turn::job::{Job, Occasion};
+use crate::turn::machine::{LEAVE_PATIENCE, Machine};
+use crate::turn::output::{Ending, Output, Signal};
+use crate::turn::phase::{After, Cli, Parked, Phase};
+
+/// Rest before a new session is tried after a refusal that should not happen; doubles up to a minute.
+const RECOVERY_BASE: Duration = Duration::from_secs(1);
+
+impl Machine {
+    pub(crate) fn attached(&mut self, facts: Attachment, now: Now) {
+        let (resumed, open_turn) = (facts.resumed, facts.open_turn);
+        self.facts = facts;
+        // Open commands are shown again.
+        self.cancels.clear();
+        match &self.phase {
+            Phase::Detached | Phase::Recovering(_) => self.first_probe(now),
+            Phase::Starting | Phase::Discarding(_) | Phase::Gone => {}
+            Phase::Running(run) if !resumed || open_turn != Some(run.job.turn_id) => self.lose_turn(now),
+            Phase::Probing(job) if !resumed || open_turn != Some(job.turn_id) => self.lose_turn(now),
+            // Calls of the old session will not be answered any more.
+            Phase::Beginning | Phase::Opening | Phase::Ending { .. } | Phase::Leaving if !resumed => self.rest(now),
+            Phase::Running(_)
+            | Phase::Probing(_)
+            | Phase::Beginning
+            | Phase::Opening
+            | Phase::Ending { .. }
+            | Phase::Leaving => {}
+        }
+    }
+
+    fn first_probe(&mut self, now: Now) {
+        // A login is not waited for at a start: whoever started us may have logged in before.
+        let park = self.facts.agent.park.as_ref().map(Park::of).filter(|park| park.cause != Outcome::AuthFailed);
+        self.parked = park.map(|park| Parked::new(park, now));
+        if self.cli == Cli::Unknown {
+            self.phase = Phase::Starting;
+            self.report(HarnessState::Starting, None);
+            self.probe();
+        } else {
+            self.rest(now);
+        }
+    }
+
+    pub(crate) fn probe(&mut self) {
+        if !self.probing {
+            self.probing = true;
+            self.put(Output::Probe);
+        }
+    }
+
+    pub(crate) fn agent_changed(&mut self, agent: Agent) {
+        if !agent.model.is_empty() {
+            self.model = None;
+        }
+        self.facts.agent = agent;
+    }
+
+    /// The session is lost: its claude dies before anything else happens.
+    pub(crate) fn fenced(&mut self, why: &str, _now: Now) {
+        self.note(format!("the session is lost: {why}"));
+        self.cancels.clear();
+        match self.phase {
+            Phase::Running(_) => {
+                self.put(Output::Signal(Signal::Kill));
+                self.phase = Phase::Discarding(After::Attach);
+            }
+            Phase::Discarding(_) => self.phase = Phase::Discarding(After::Attach),
+            Phase::Gone => {}
+            Phase::Detached
+            | Phase::Starting
+            | Phase::Beginning
+            | Phase::Opening
+            | Phase::Probing(_)
+            | Phase::Ending { .. }
+            | Phase::Recovering(_)
+            | Phase::Leaving => self.attach_anew(),
+        }
+    }
+
+    pub(crate) fn attach_anew(&mut self) {
+        if self.is_leaving() {
+            self.go();
+        } else {
+            self.phase = Phase::Detached;
+            self.put(Output::Attach);
+        }
+    }
+
+    /// The turn is no longer ours, but the session is.
+    fn lose_turn(&mut self, now: Now) {
+        self.note("the turn is no longer ours");
+        if matches!(self.phase, Phase::Running(_)) {
+            self.put(Output::Signal(Signal::Kill));
+            self.phase = Phase::Discarding(After::Rest);
+        } else {
+            self.rest(now);
+        }
+    }
+
+    pub(crate) fn turn_gone(&mut self, turn_id: u64, now: Now) {
+        if self.running_turn_id() == Some(turn_id) {
+            self.lose_turn(now);
+        }
+    }
+
+    pub(crate) fn begun(&mut self, begun: Arc<BeginTurnResponse>, now: Now) {
+        let turn_id = begun.turn.as_ref().map_or(0, |turn| turn.id);
+        if matches!(self.phase, Phase::Beginning | Phase::Leaving) {
+            self.take(Job { turn_id, occasion: Occasion::Mail(begun) }, now);
+        }
+    }
+
+    pub(crate) fn opened(&mut self, turn_id: u64, now: Now) {
+        if matches!(self.phase, Phase::Opening) {
+            self.take(Job { turn_id, occasion: Occasion::Continue }, now);
+        }
+    }
+
+    pub(crate) fn not_opened(&mut self, now: Now) {
+        if matches!(self.phase, Phase::Opening) {
+            self.rest(now);
+        }
+    }
+
+    /// A turn is open: end it at once where it must not run, look at the CLI where that is in doubt, else start claude.
+    fn take(&mut self, job: Job, now: Now) {
+        self.highest_turn_id = self.highest_turn_id.max(job.turn_id);
+        self.parked = None;
+        if self.is_leaving() {
+            self.end_unrun(&job, Outcome::Drained, "the harness was shut down".to_owned(), now);
+        } else if self.cancels.iter().any(|(_, turn_id)| *turn_id == job.turn_id) {
+            self.end_unrun(&job, Outcome::Cancelled, "cancelled by the operator".to_owned(), now);
+        } else if self.cli == Cli::Ready {
+            self.launch(job, false, now);
+        } else {
+            self.phase = Phase::Probing(job);
+            self.probe();
+        }
+    }
+
+    /// Ends a turn for which no claude was started.
+    pub(crate) fn end_unrun(&mut self, job: &Job, outcome: Outcome, error: String, now: Now) {
+        let ending = Ending { turn_id: job.turn_id, error, model: self.next_model(), ..Ending::default() };
+        self.end(ending, outcome, now);
+    }
+
+    pub(crate) fn end(&mut self, ending: Ending, outcome: Outcome, now: Now) {
+        self.logged_in = false;
+        if outcome == Outcome::AuthFailed {
+            // Now, with the failed claude dead, nobody but a login changes the files.
+            self.put(Output::WatchLogin);
+        }
+        self.phase = Phase::Ending { turn_id: ending.turn_id, outcome };
+        if self.is_leaving() {
+            self.leave_by = Some(now.boot.after(LEAVE_PATIENCE));
+        }
+        self.put(Output::End(Box::new(Ending { outcome: Some(outcome), ..ending })));
+    }
+
+    pub(crate) fn ended(&mut self, answer: Answer, now: Now) {
+        let Phase::Ending { turn_id, outcome } = self.phase else { return };
+        self.recoveries = 0;
+        self.leave_by = None;
+        self.close_cancels(turn_id, outcome);
+        let continues = should_continue(outcome, &answer) && !self.is_leaving();
+        self.parked = answer
+            .park
+            .filter(|park| park.cause != Outcome::AuthFailed || !self.logged_in)
+            .map(|park| Parked::new(park, now));
+        if continues {
+            self.phase = Phase::Opening;
+            self.put(Output::Open(Kind::Continue));
+        } else {
+            self.rest(now);
+        }
+    }
+
+    pub(crate) fn logged_in(&mut self, now: Now) {
+        self.logged_in = true;
+        if self.parked.as_ref().is_some_and(|parked| parked.park.cause == Outcome::AuthFailed) {
+            self.parked = None;
+            if matches!(self.phase, Phase::Beginning) {
+                self.report_resting(now);
+            }
+        }
+    }
+
+    /// A refusal that should not happen: begin a new session, later each time.
+    pub(crate) fn refused(&mut self, why: &str, now: Now) {
+        self.note(format!("the broker refused: {why}"));
+        if self.is_leaving() {
+            self.go();
+            return;
+        }
+        let rest = RECOVERY_BASE.saturating_mul(1 << self.recoveries.min(6)).min(Duration::from_secs(60));
+        self.recoveries = self.recoveries.saturating_add(1);
+        self.phase = Phase::Recovering(now.boot.after(rest));
+    }
+
+    pub(crate) fn left(&mut self, open_turn: Option<u64>, now: Now) {
+        if !matches!(self.phase, Phase::Leaving) {
+            return;
+        }
+        match open_turn {
+            Some(turn_id) => {
+                let ending = Ending { turn_id, error: "the harness was shut down".to_owned(), ..Ending::default() };
+                self.end(ending, Outcome::Drained, now);
+            }
+            None => self.go(),
+        }
+    }
+}
+
+/// Whether the next turn is one that the agent asked for: it went well, it was asked for, and no mail is there to wake the agent anyway.
+pub(crate) fn should_continue(outcome: Outcome, answer: &Answer) -> bool {
+    outcome == Outcome::Ok && answer.next_turn_requested && answer.pending_count == 0 && answer.park.is_none()
+}

@@ -1,0 +1,121 @@
+//! What the machine is told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_core::time::WallTime;
+use hive_core::turn::Outcome;
+use hive_proto::v1;
+
+use crate::claude::event::Event;
+use crate::claude::outcome::Exit;
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// The broker took us in; a session began or goes on.
+    Attached(Box<Attachment>),
+    /// The broker says that the agent's policy, parent or model changed.
+    AgentChanged(Box<v1::Agent>),
+    /// The operator wants something.
+    Command(v1::Command),
+    /// The session is no longer ours.
+    Fenced(String),
+    /// There is a turn to run.
+    Begun(Arc<v1::BeginTurnResponse>),
+    /// The turn that we asked for is open.
+    Opened(u64),
+    /// The turn that we asked for may not start now.
+    NotOpened,
+    /// A call was refused in a way that should not happen.
+    Refused(String),
+    /// The broker settled the turn.
+    Ended(Answer),
+    /// The broker says that this turn is not open any more.
+    TurnGone(u64),
+    /// The CLI was looked at: it can be used, or not, and why.
+    Probed(Result<(), String>),
+    /// claude could not be started.
+    NotStarted(String),
+    /// claude printed a line of its stream.
+    Event(Box<Event>),
+    /// claude printed a line on stderr.
+    Stderr(String),
+    /// claude and everything that it started are gone.
+    Exited(Exit),
+    /// Somebody logged claude in.
+    LoggedIn,
+    /// We are to shut down. The second time: at once.
+    Drain,
+    /// No turn will begin any more; this one was open.
+    Left(Option<u64>),
+    /// A deadline passed.
+    Tick,
+}
+
+/// How the broker took us in.
+#[derive(Clone, Debug, Default)]
+pub struct Attachment {
+    /// Whether an earlier session goes on.
+    pub resumed: bool,
+    /// The agent.
+    pub agent: v1::Agent,
+    /// The turn that the session has open.
+    pub open_turn: Option<u64>,
+    /// The operator's pronouns; empty if the broker knows none.
+    pub operator_pronouns: String,
+    /// The hive's domain; empty if it has none.
+    pub hive_domain: String,
+}
+
+/// What became of a turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Deliveries that are ready now.
+    pub pending_count: u32,
+    /// Whether the agent asked for another turn.
+    pub next_turn_requested: bool,
+    /// Why no turn may start for now.
+    pub park: Option<Park>,
+}
+
+/// Why no turn may start for now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Park {
+    /// The outcome that caused it.
+    pub cause: Outcome,
+    /// Until when; `None` where it waits for a login.
+    pub until: Option<WallTime>,
+    /// How long that is from now.
+    pub remaining: Option<Duration>,
+}
+
+impl Park {
+    /// The park that the broker tells of.
+    #[must_use]
+    pub fn of(park: &v1::Park) -> Self {
+        Self {
+            cause: outcome(park.cause()),
+            until: park.until_time.as_ref().map(wall_time),
+            remaining: park.remaining.and_then(|remaining| Duration::try_from(remaining).ok()),
+        }
+    }
+}
+
+fn outcome(outcome: v1::TurnOutcome) -> Outcome {
+    match outcome {
+        v1::TurnOutcome::Ok => Outcome::Ok,
+        v1::TurnOutcome::Failed => Outcome::Failed,
+        v1::TurnOutcome::RateLimited => Outcome::RateLimited,
+        v1::TurnOutcome::AuthFailed => Outcome::AuthFailed,
+        v1::TurnOutcome::Unavailable | v1::TurnOutcome::Unspecified => Outcome::Unavailable,
+        v1::TurnOutcome::Cancelled => Outcome::Cancelled,
+        v1::TurnOutcome::Drained => Outcome::Drained,
+        v1::TurnOutcome::Vanished => Outcome::Vanished,
+        v1::TurnOutcome::Fenced => Outcome::Fenced,
+    }
+}
+
+fn wall_time(time: &prost_types::Timestamp) -> WallTime {
+    WallTime(time.seconds.saturating_mul(1000).saturating_add(i64::from(time.nanos) / 1_000_000))
+}

@@ -1,0 +1,246 @@
+//! The machine itself: its state, its door for inputs and its door for outputs.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use hive_core::time::{BootTime, Now, WallTime};
+use hive_core::turn::Outcome;
+use hive_proto::v1::HarnessState;
+
+use crate::config::Spans;
+use crate::prompt::system::Identity;
+use crate::turn::input::{Attachment, Input};
+use crate::turn::output::{Leaving, Output};
+use crate::turn::phase::{Cli, Drain, Parked, Phase};
+
+/// How long a broker that does not answer may hold up the end of the program.
+pub(crate) const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What holds where the broker says nothing else.
+#[derive(Clone, Debug)]
+pub struct Defaults {
+    /// The agent's name.
+    pub label: String,
+    /// The model.
+    pub model: String,
+    /// The operator's pronouns.
+    pub operator_pronouns: String,
+    /// The name of our MCP server.
+    pub mcp_server_name: String,
+}
+
+/// Decides what the harness does.
+#[derive(Debug)]
+pub struct Machine {
+    pub(crate) spans: Spans,
+    pub(crate) defaults: Defaults,
+    pub(crate) facts: Attachment,
+    pub(crate) phase: Phase,
+    pub(crate) cli: Cli,
+    pub(crate) probing: bool,
+    pub(crate) drain: Option<Drain>,
+    /// When a program that is to end stops waiting for the broker.
+    pub(crate) leave_by: Option<BootTime>,
+    /// The command to begin anew.
+    pub(crate) restart: Option<u64>,
+    /// Commands that want a new conversation.
+    pub(crate) new_session: Vec<u64>,
+    /// Cancels that wait for their turn: command and turn.
+    pub(crate) cancels: Vec<(u64, u64)>,
+    /// Commands that were closed lately, and how; a lost stream shows them again.
+    pub(crate) closed: VecDeque<(u64, String)>,
+    pub(crate) model: Option<String>,
+    pub(crate) parked: Option<Parked>,
+    pub(crate) logged_in: bool,
+    pub(crate) highest_turn_id: u64,
+    pub(crate) cost_before: Option<f64>,
+    pub(crate) recoveries: u32,
+    status: Option<(HarnessState, Option<WallTime>)>,
+    outbox: VecDeque<Output>,
+}
+
+impl Machine {
+    /// A machine that wants to attach.
+    #[must_use]
+    pub fn new(spans: Spans, defaults: Defaults) -> Self {
+        Self {
+            spans,
+            defaults,
+            facts: Attachment::default(),
+            phase: Phase::Detached,
+            cli: Cli::Unknown,
+            probing: false,
+            drain: None,
+            leave_by: None,
+            restart: None,
+            new_session: Vec::new(),
+            cancels: Vec::new(),
+            closed: VecDeque::new(),
+            model: None,
+            parked: None,
+            logged_in: false,
+            highest_turn_id: 0,
+            cost_before: None,
+            recoveries: 0,
+            status: None,
+            outbox: VecDeque::from([Output::Attach]),
+        }
+    }
+
+    /// Takes in what happened.
+    pub fn handle(&mut self, input: Input, now: Now) {
+        if matches!(self.phase, Phase::Gone) {
+            return;
+        }
+        match input {
+            Input::Attached(facts) => self.attached(*facts, now),
+            Input::AgentChanged(agent) => self.agent_changed(*agent),
+            Input::Command(command) => self.command(&command, now),
+            Input::Fenced(why) => self.fenced(&why, now),
+            Input::Begun(begun) => self.begun(begun, now),
+            Input::Opened(turn_id) => self.opened(turn_id, now),
+            Input::NotOpened => self.not_opened(now),
+            Input::Refused(why) => self.refused(&why, now),
+            Input::Ended(answer) => self.ended(answer, now),
+            Input::TurnGone(turn_id) => self.turn_gone(turn_id, now),
+            Input::Probed(found) => self.probed(found, now),
+            Input::NotStarted(why) => self.not_started(why, now),
+            Input::Event(event) => self.event(&event, now),
+            Input::Stderr(text) => self.stderr(&text),
+            Input::Exited(exit) => self.exited(exit, now),
+            Input::LoggedIn => self.logged_in(now),
+            Input::Drain => self.drain(now),
+            Input::Left(open_turn) => self.left(open_turn, now),
+            Input::Tick => {}
+        }
+        self.tick(now);
+    }
+
+    /// The next thing to do; `None`: wait for the next input or for the deadline.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outbox.pop_front()
+    }
+
+    /// The turn whose claude runs, or is about to.
+    #[must_use]
+    pub fn running_turn_id(&self) -> Option<u64> {
+        match &self.phase {
+            Phase::Running(run) => Some(run.job.turn_id),
+            Phase::Probing(job) => Some(job.turn_id),
+            Phase::Detached
+            | Phase::Starting
+            | Phase::Beginning
+            | Phase::Opening
+            | Phase::Discarding(_)
+            | Phase::Ending { .. }
+            | Phase::Recovering(_)
+            | Phase::Leaving
+            | Phase::Gone => None,
+        }
+    }
+
+    pub(crate) fn put(&mut self, output: Output) {
+        self.outbox.push_back(output);
+    }
+
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        self.put(Output::Note(text.into()));
+    }
+
+    /// Tells the broker what the harness is doing, where it is not what it was told last.
+    pub(crate) fn report(&mut self, state: HarnessState, until: Option<WallTime>) {
+        if self.status != Some((state, until)) {
+            self.status = Some((state, until));
+            self.put(Output::Report(state, until));
+        }
+    }
+
+    /// Whether no further turn may be run.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.drain.is_some() || self.restart.is_some()
+    }
+
+    /// Nothing is open: end the program, or wait for the next turn.
+    pub(crate) fn rest(&mut self, now: Now) {
+        if self.is_leaving() {
+            self.go();
+            return;
+        }
+        self.phase = Phase::Beginning;
+        self.report_resting(now);
+        self.put(Output::Begin);
+    }
+
+    /// Ends the program. Nothing may be open.
+    pub(crate) fn go(&mut self) {
+        let leaving = match self.restart {
+            // A shutdown that was asked for wins over a new beginning.
+            Some(command_id) => {
+                self.close(command_id, String::new());
+                if self.drain.is_some() { Leaving::Drained } else { Leaving::Restart }
+            }
+            None => Leaving::Drained,
+        };
+        self.leave(leaving);
+    }
+
+    pub(crate) fn leave(&mut self, leaving: Leaving) {
+        self.phase = Phase::Gone;
+        self.put(Output::Exit(leaving));
+    }
+
+    /// What an agent without a turn is doing.
+    pub(crate) fn report_resting(&mut self, now: Now) {
+        let broken_until = match &self.cli {
+            Cli::Broken { next_at, .. } => Some(now.wall_at(*next_at)),
+            Cli::Unknown | Cli::Ready => None,
+        };
+        let (state, until) = match (&self.parked, broken_until) {
+            (Some(parked), _) => (resting_state(parked.park.cause), parked.park.until),
+            (None, Some(until)) => (HarnessState::Unavailable, Some(until)),
+            (None, None) => (HarnessState::Idle, None),
+        };
+        self.report(state, until);
+    }
+
+    /// Who the system prompt is for.
+    pub(crate) fn identity(&self) -> Identity {
+        let agent = &self.facts.agent;
+        let or = |told: &str, default: &str| if told.is_empty() { default.to_owned() } else { told.to_owned() };
+        Identity {
+            label: or(&agent.name, &self.defaults.label),
+            domain: self.facts.hive_domain.clone(),
+            operator_pronouns: or(&self.facts.operator_pronouns, &self.defaults.operator_pronouns),
+            hive_name: agent.hive_name.clone(),
+            swarm_name: agent.swarm_name.clone(),
+            mcp_server_name: self.defaults.mcp_server_name.clone(),
+            parent: agent.parent.clone(),
+            role: agent.role.clone(),
+        }
+    }
+
+    /// The model of the next turn.
+    pub(crate) fn next_model(&self) -> String {
+        let told = self.model.as_deref().unwrap_or(&self.facts.agent.model);
+        if told.is_empty() { self.defaults.model.clone() } else { told.to_owned() }
+    }
+
+    /// The agent's tool groups.
+    pub(crate) fn tool_groups(&self) -> Vec<String> {
+        self.facts.agent.policy.as_ref().map(|policy| policy.tool_groups.clone()).unwrap_or_default()
+    }
+}
+
+fn resting_state(cause: Outcome) -> HarnessState {
+    match cause {
+        Outcome::RateLimited => HarnessState::RateLimited,
+        Outcome::AuthFailed => HarnessState::NeedsLogin,
+        Outcome::Ok
+        | Outcome::Failed
+        | Outcome::Unavailable
+        | Outcome::Cancelled
+        | Outcome::Drained
+        | Outcome::Vanished
+        | Outcome::Fenced => HarnessState::Unavailable,
+    }
+}

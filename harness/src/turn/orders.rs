@@ -1,0 +1,144 @@
+//! What the operator wants: commands, and shutting down.
+//!
+//! Invariant: a command is closed once its effect cannot be lost any more, so a harness that dies before finds it open again.
+
+use hive_core::time::Now;
+use hive_core::turn::Outcome;
+use hive_proto::v1;
+use hive_proto::v1::command::Command as Order;
+
+use crate::claude::outcome::StopCause;
+use crate::turn::machine::{LEAVE_PATIENCE, Machine};
+use crate::turn::output::{Leaving, Output, Signal};
+use crate::turn::phase::{Drain, Phase};
+
+/// How many closed commands are remembered.
+const CLOSED_MAX: usize = 64;
+
+impl Machine {
+    pub(crate) fn command(&mut self, command: &v1::Command, now: Now) {
+        if let Some((_, error)) = self.closed.iter().find(|(id, _)| *id == command.id).cloned() {
+            self.put(Output::Ack(command.id, error));
+            return;
+        }
+        match &command.command {
+            Some(Order::CancelTurn(cancel)) => self.cancel(command.id, cancel.turn_id, now),
+            Some(Order::StartNewSession(_)) => {
+                if !self.new_session.contains(&command.id) {
+                    self.new_session.push(command.id);
+                }
+            }
+            Some(Order::SetModel(set)) => {
+                self.model = Some(set.model.clone());
+                self.close(command.id, String::new());
+            }
+            Some(Order::RestartHarness(_)) => self.restart(command.id, now),
+            None => self.close(command.id, "this harness does not know the command; update hive".to_owned()),
+        }
+    }
+
+    pub(crate) fn close(&mut self, command_id: u64, error: String) {
+        self.closed.push_back((command_id, error.clone()));
+        if self.closed.len() > CLOSED_MAX {
+            self.closed.pop_front();
+        }
+        self.put(Output::Ack(command_id, error));
+    }
+
+    fn cancel(&mut self, command_id: u64, turn_id: u64, now: Now) {
+        if self.cancels.iter().any(|(known, _)| *known == command_id) {
+            return;
+        }
+        let not_running = || format!("turn {turn_id} is not running");
+        match &self.phase {
+            Phase::Running(run) if run.job.turn_id == turn_id => {
+                self.cancels.push((command_id, turn_id));
+                self.stop(StopCause::Cancelled, Signal::Interrupt, now);
+            }
+            Phase::Probing(job) if job.turn_id == turn_id => {
+                let job = job.clone();
+                self.cancels.push((command_id, turn_id));
+                self.end_unrun(&job, Outcome::Cancelled, "cancelled by the operator".to_owned(), now);
+            }
+            Phase::Ending { turn_id: ending, .. } if *ending == turn_id => self.cancels.push((command_id, turn_id)),
+            // It may overtake the answer that tells us of its turn.
+            Phase::Beginning | Phase::Opening if turn_id > self.highest_turn_id => self.cancels.push((command_id, turn_id)),
+            Phase::Detached
+            | Phase::Starting
+            | Phase::Beginning
+            | Phase::Opening
+            | Phase::Probing(_)
+            | Phase::Running(_)
+            | Phase::Discarding(_)
+            | Phase::Ending { .. }
+            | Phase::Recovering(_)
+            | Phase::Leaving
+            | Phase::Gone => self.close(command_id, not_running()),
+        }
+    }
+
+    /// The turn is settled: its cancels came in time, or not; and those of older turns never will.
+    pub(crate) fn close_cancels(&mut self, turn_id: u64, outcome: Outcome) {
+        let (due, later): (Vec<_>, Vec<_>) = self.cancels.drain(..).partition(|(_, cancelled)| *cancelled <= turn_id);
+        self.cancels = later;
+        for (command_id, cancelled) in due {
+            let error = match outcome {
+                Outcome::Cancelled if cancelled == turn_id => String::new(),
+                _ => format!("turn {cancelled} had ended already"),
+            };
+            self.close(command_id, error);
+        }
+    }
+
+    fn restart(&mut self, command_id: u64, now: Now) {
+        if self.restart.is_none() {
+            self.restart = Some(command_id);
+            self.hand_back(now);
+            self.stop(StopCause::Drained, Signal::Interrupt, now);
+        }
+    }
+
+    pub(crate) fn drain(&mut self, now: Now) {
+        if self.drain.is_some() {
+            self.drain_at_once(now);
+            return;
+        }
+        self.drain = Some(Drain { grace_at: now.boot.after(self.spans.drain_grace) });
+        self.hand_back(now);
+    }
+
+    /// Does what leads to the end where no claude runs; a running one is left to its grace.
+    fn hand_back(&mut self, now: Now) {
+        let patience = Some(now.boot.after(LEAVE_PATIENCE));
+        match &self.phase {
+            Phase::Detached | Phase::Starting | Phase::Recovering(_) => self.go(),
+            Phase::Beginning => {
+                self.phase = Phase::Leaving;
+                self.leave_by = patience;
+                self.put(Output::Leave);
+            }
+            Phase::Opening | Phase::Ending { .. } => self.leave_by = patience,
+            Phase::Probing(job) => {
+                let job = job.clone();
+                self.end_unrun(&job, Outcome::Drained, "the harness was shut down".to_owned(), now);
+            }
+            Phase::Running(_) | Phase::Discarding(_) | Phase::Leaving | Phase::Gone => {}
+        }
+    }
+
+    fn drain_at_once(&mut self, now: Now) {
+        match &self.phase {
+            Phase::Running(_) => self.stop(StopCause::Drained, Signal::Kill, now),
+            Phase::Discarding(_) => {}
+            Phase::Detached
+            | Phase::Starting
+            | Phase::Beginning
+            | Phase::Opening
+            | Phase::Probing(_)
+            | Phase::Ending { .. }
+            | Phase::Recovering(_)
+            | Phase::Leaving
+            | Phase::Gone => self.leave(Leaving::Unanswered),
+        }
+    }
+}

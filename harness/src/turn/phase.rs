@@ -1,0 +1,114 @@
+//! Where the machine stands.
+
+use hive_core::time::{BootTime, Now};
+use hive_core::turn::Outcome;
+
+use crate::claude::fences::Expected;
+use crate::claude::outcome::StopCause;
+use crate::claude::transcript::Transcript;
+use crate::turn::input::Park;
+use crate::turn::job::Job;
+use crate::turn::output::Signal;
+
+/// Where the machine stands.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// No session.
+    Detached,
+    /// A session; the CLI is looked at for the first time.
+    Starting,
+    /// Waiting for a turn.
+    Beginning,
+    /// Waiting for a turn that we asked for.
+    Opening,
+    /// A turn is open, and the CLI is looked at before it.
+    Probing(Job),
+    /// A turn is open, and claude runs.
+    Running(Box<Run>),
+    /// The turn is no longer ours, and its claude dies.
+    Discarding(After),
+    /// claude is gone, and the broker is told.
+    Ending {
+        /// The turn.
+        turn_id: u64,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// Something is wrong between us and the broker; a new session is tried then.
+    Recovering(BootTime),
+    /// Waiting for the broker to say that no turn is open.
+    Leaving,
+    /// The program ends.
+    Gone,
+}
+
+/// What comes after a claude that is thrown away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// A new session.
+    Attach,
+    /// The next turn.
+    Rest,
+}
+
+/// A claude at work.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) job: Job,
+    pub(crate) retry: bool,
+    pub(crate) model: String,
+    /// Whether it begins a new conversation.
+    pub(crate) fresh: bool,
+    pub(crate) expected: Expected,
+    pub(crate) transcript: Transcript,
+    pub(crate) stop: Option<Stop>,
+    pub(crate) idle_at: Option<BootTime>,
+    pub(crate) overlong_at: Option<BootTime>,
+}
+
+/// A claude that is being ended.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    pub(crate) cause: StopCause,
+    pub(crate) sent: Signal,
+    /// When the next stronger signal follows.
+    pub(crate) next_at: Option<BootTime>,
+}
+
+/// What is known of the CLI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cli {
+    /// Nothing yet.
+    Unknown,
+    /// It can be used.
+    Ready,
+    /// It cannot.
+    Broken {
+        /// Why.
+        error: String,
+        /// When to look again.
+        next_at: BootTime,
+        /// How often it could not.
+        failures: u32,
+    },
+}
+
+/// We are to shut down.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drain {
+    /// When a running turn is ended.
+    pub(crate) grace_at: BootTime,
+}
+
+/// Why no turn may start for now.
+#[derive(Clone, Debug)]
+pub(crate) struct Parked {
+    pub(crate) park: Park,
+    pub(crate) ends_at: Option<BootTime>,
+}
+
+impl Parked {
+    pub(crate) fn new(park: Park, now: Now) -> Self {
+        Self { ends_at: park.remaining.map(|remaining| now.boot.after(remaining)), park }
+    }
+}

@@ -1,0 +1,152 @@
+//! Scenarios: every way of a turn, without a process, a socket or a clock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_core::time::{BootTime, Now, WallTime};
+use hive_core::turn::{Kind, Outcome};
+use hive_proto::v1;
+use hive_proto::v1::HarnessState as State;
+use hive_proto::v1::command::Command as Order;
+
+use crate::claude::event;
+use crate::claude::outcome::Exit;
+use crate::config::Spans;
+use crate::turn::input::{Answer, Attachment, Input, Park};
+use crate::turn::machine::{Defaults, Machine};
+use crate::turn::output::{Ending, Launch, Leaving, Output, Signal};
+
+mod broker;
+mod commands;
+mod ends;
+
+const GOOD_INIT: &str = r#"{"type":"system","subtype":"init","model":"claude-x","tools":["Read","mcp__hive__send","mcp__hive__recv"],"mcp_servers":[{"name":"hive","status":"connected"}]}"#;
+const DONE: &str = r#"{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed"}"#;
+
+/// A machine with a clock in hand.
+struct Rig {
+    machine: Machine,
+    now: Now,
+}
+
+impl Rig {
+    /// Attached and waiting for a turn, with the CLI found.
+    fn waiting() -> Self {
+        let mut rig = Self::new();
+        assert_eq!(rig.drain(), [Output::Attach]);
+        rig.give(Input::Attached(Box::new(facts())));
+        assert_eq!(rig.drain(), [Output::Report(State::Starting, None), Output::Probe]);
+        rig.give(Input::Probed(Ok(())));
+        assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
+        rig
+    }
+
+    /// Claude runs turn 7.
+    fn running() -> Self {
+        let mut rig = Self::waiting();
+        rig.give(begun(7));
+        let launch = rig.launch();
+        assert!(launch.continues && !launch.retry);
+        rig.line(GOOD_INIT);
+        assert_eq!(rig.drain(), []);
+        rig
+    }
+
+    fn new() -> Self {
+        let spans = Spans {
+            turn_idle: Some(Duration::from_secs(100)),
+            turn_max: Some(Duration::from_secs(1000)),
+            rate_limit_sleep: None,
+            drain_grace: Duration::from_secs(20),
+            kill_grace: Duration::from_secs(5),
+        };
+        let defaults = Defaults {
+            label: "hive".into(),
+            model: "haiku".into(),
+            operator_pronouns: "she/her".into(),
+            mcp_server_name: "hive".into(),
+        };
+        let now = Now { wall: WallTime(1_000_000), boot: BootTime(5_000) };
+        Self { machine: Machine::new(spans, defaults), now }
+    }
+
+    fn give(&mut self, input: Input) {
+        self.machine.handle(input, self.now);
+    }
+
+    fn line(&mut self, line: &str) {
+        self.give(Input::Event(Box::new(event::parse(line).expect("a JSON object"))));
+    }
+
+    /// What the machine wants, remarks left out.
+    fn drain(&mut self) -> Vec<Output> {
+        std::iter::from_fn(|| self.machine.poll()).filter(|output| !matches!(output, Output::Note(_))).collect()
+    }
+
+    #[track_caller]
+    fn launch(&mut self) -> Launch {
+        let outputs = self.drain();
+        let launch = outputs.iter().find_map(|output| if let Output::Start(launch) = output { Some(launch) } else { None });
+        (**launch.unwrap_or_else(|| panic!("a launch in {outputs:?}"))).clone()
+    }
+
+    #[track_caller]
+    fn ending(&mut self) -> Ending {
+        let outputs = self.drain();
+        let ending = outputs.iter().find_map(|output| if let Output::End(ending) = output { Some(ending) } else { None });
+        (**ending.unwrap_or_else(|| panic!("an ending in {outputs:?}"))).clone()
+    }
+
+    /// Lets the time pass to the machine's own deadline.
+    #[track_caller]
+    fn sleep(&mut self) {
+        let due = self.machine.deadline().expect("a deadline");
+        self.pass(due.since(self.now.boot));
+    }
+
+    fn pass(&mut self, span: Duration) {
+        self.now = Now { wall: self.now.wall.after(span), boot: self.now.boot.after(span) };
+        self.give(Input::Tick);
+    }
+
+    /// claude fails the API call in this way and exits.
+    fn fail(&mut self, kind: &str, status: u16) {
+        self.line(&format!(
+            r#"{{"type":"assistant","error":"{kind}","api_error_status":{status},"message":{{"id":"x","content":[]}}}}"#
+        ));
+        self.line(&format!(
+            r#"{{"type":"result","subtype":"success","is_error":true,"result":"words","terminal_reason":"api_error","api_error_status":{status}}}"#
+        ));
+        self.give(Input::Exited(Exit::Code(1)));
+    }
+}
+
+fn facts() -> Attachment {
+    Attachment {
+        agent: v1::Agent {
+            name: "bob".into(),
+            policy: Some(v1::Policy { tool_groups: vec!["messaging".into()], ..v1::Policy::default() }),
+            ..v1::Agent::default()
+        },
+        ..Attachment::default()
+    }
+}
+
+fn resumed(open_turn: Option<u64>) -> Input {
+    Input::Attached(Box::new(Attachment { resumed: true, open_turn, ..facts() }))
+}
+
+fn begun(turn_id: u64) -> Input {
+    let turn = Some(v1::Turn { id: turn_id, ..v1::Turn::default() });
+    Input::Begun(Arc::new(v1::BeginTurnResponse { turn, ..v1::BeginTurnResponse::default() }))
+}
+
+fn command(id: u64, order: Order) -> Input {
+    Input::Command(v1::Command { id, command: Some(order), create_time: None })
+}
+
+fn parked(cause: Outcome, secs: Option<u64>, now: Now) -> Input {
+    let remaining = secs.map(Duration::from_secs);
+    let until = remaining.map(|span| now.wall.after(span));
+    Input::Ended(Answer { park: Some(Park { cause, until, remaining }), ..Answer::default() })
+}

@@ -1,0 +1,166 @@
+//! Commands of the operator, and shutting down.
+
+use super::*;
+
+fn cancel(id: u64, turn_id: u64) -> Input {
+    command(id, Order::CancelTurn(v1::CancelTurn { turn_id }))
+}
+
+#[test]
+fn a_cancel_ends_exactly_its_turn_and_is_closed_after_the_end() {
+    let mut rig = Rig::running();
+    rig.give(cancel(30, 6));
+    assert_eq!(rig.drain(), [Output::Ack(30, "turn 6 is not running".into())]);
+    rig.give(cancel(31, 7));
+    rig.give(cancel(31, 7));
+    assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
+    rig.give(Input::Exited(Exit::Code(0)));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled));
+    rig.give(Input::Ended(Answer::default()));
+    assert_eq!(rig.drain(), [Output::Ack(31, String::new()), Output::Report(State::Idle, None), Output::Begin]);
+    // A lost stream shows it again.
+    rig.give(cancel(31, 7));
+    assert_eq!(rig.drain(), [Output::Ack(31, String::new())]);
+}
+
+#[test]
+fn a_cancel_that_comes_too_late_says_so() {
+    let mut rig = Rig::running();
+    rig.give(cancel(31, 7));
+    rig.line(DONE);
+    rig.give(Input::Exited(Exit::Code(0)));
+    rig.drain();
+    rig.give(Input::Ended(Answer::default()));
+    assert_eq!(rig.drain()[0], Output::Ack(31, "turn 7 had ended already".into()));
+}
+
+#[test]
+fn a_cancel_may_overtake_its_turn() {
+    let mut rig = Rig::waiting();
+    rig.give(cancel(31, 7));
+    assert_eq!(rig.drain(), []);
+    rig.give(begun(7));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled));
+    rig.give(Input::Ended(Answer::default()));
+    assert!(rig.drain().contains(&Output::Ack(31, String::new())));
+}
+
+#[test]
+fn a_new_session_drops_continue_for_one_turn_and_is_closed_when_it_has_begun() {
+    let mut rig = Rig::running();
+    rig.give(command(30, Order::StartNewSession(v1::StartNewSession {})));
+    rig.line(DONE);
+    rig.give(Input::Exited(Exit::Code(0)));
+    rig.drain();
+    rig.give(Input::Ended(Answer::default()));
+    assert!(!rig.drain().iter().any(|output| matches!(output, Output::Ack(..))));
+    rig.give(begun(8));
+    assert!(!rig.launch().continues);
+    // It did not get as far as a new conversation: the next one tries again.
+    rig.give(Input::Exited(Exit::Code(1)));
+    rig.drain();
+    rig.give(Input::Ended(Answer::default()));
+    rig.drain();
+    rig.give(begun(9));
+    assert!(!rig.launch().continues);
+    rig.line(GOOD_INIT);
+    assert_eq!(rig.drain(), [Output::Ack(30, String::new())]);
+    // The retry after a failed login goes on with it.
+    rig.fail("authentication_failed", 401);
+    assert!(rig.launch().continues);
+}
+
+#[test]
+fn another_model_is_used_from_the_next_turn_on() {
+    let mut rig = Rig::waiting();
+    rig.give(command(30, Order::SetModel(v1::SetModel { model: "opus".into() })));
+    assert_eq!(rig.drain(), [Output::Ack(30, String::new())]);
+    rig.give(begun(7));
+    assert_eq!(rig.launch().model, "opus");
+}
+
+#[test]
+fn a_restart_hands_the_turn_back_and_begins_anew() {
+    let mut rig = Rig::running();
+    rig.give(command(30, Order::RestartHarness(v1::RestartHarness {})));
+    assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
+    rig.give(Input::Exited(Exit::Code(0)));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
+    rig.give(Input::Ended(Answer::default()));
+    assert_eq!(rig.drain(), [Output::Ack(30, String::new()), Output::Exit(Leaving::Restart)]);
+}
+
+#[test]
+fn a_restart_of_an_idle_harness_leaves_first() {
+    let mut rig = Rig::waiting();
+    rig.give(command(30, Order::RestartHarness(v1::RestartHarness {})));
+    assert_eq!(rig.drain(), [Output::Leave]);
+    rig.give(Input::Left(None));
+    assert_eq!(rig.drain(), [Output::Ack(30, String::new()), Output::Exit(Leaving::Restart)]);
+}
+
+#[test]
+fn a_drain_lets_a_turn_end_within_its_grace() {
+    let mut rig = Rig::running();
+    rig.give(Input::Drain);
+    assert_eq!(rig.drain(), []);
+    rig.line(DONE);
+    rig.give(Input::Exited(Exit::Code(0)));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Ok));
+    rig.give(Input::Ended(Answer { next_turn_requested: true, ..Answer::default() }));
+    assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
+}
+
+#[test]
+fn a_drain_ends_a_turn_after_its_grace() {
+    let mut rig = Rig::running();
+    rig.give(Input::Drain);
+    rig.pass(Duration::from_secs(19));
+    assert_eq!(rig.drain(), []);
+    rig.sleep();
+    assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
+    rig.give(Input::Exited(Exit::Code(0)));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
+    rig.give(Input::Ended(Answer::default()));
+    assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let mut rig = Rig::running();
+    rig.give(Input::Drain);
+    rig.give(Input::Drain);
+    assert_eq!(rig.drain(), [Output::Signal(Signal::Kill)]);
+    rig.give(Input::Exited(Exit::Signal(9)));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
+}
+
+#[test]
+fn an_idle_harness_leaves_without_a_turn_behind_it() {
+    let mut rig = Rig::waiting();
+    rig.give(Input::Drain);
+    assert_eq!(rig.drain(), [Output::Leave]);
+    rig.give(Input::Left(Some(9)));
+    let ending = rig.ending();
+    assert_eq!((ending.turn_id, ending.outcome), (9, Some(Outcome::Drained)));
+    rig.give(Input::Ended(Answer::default()));
+    assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
+}
+
+#[test]
+fn a_turn_that_begins_while_leaving_is_handed_back_unrun() {
+    let mut rig = Rig::waiting();
+    rig.give(Input::Drain);
+    rig.give(begun(7));
+    let ending = rig.ending();
+    assert_eq!((ending.turn_id, ending.outcome), (7, Some(Outcome::Drained)));
+}
+
+#[test]
+fn a_broker_that_does_not_answer_holds_nobody_up() {
+    let mut rig = Rig::waiting();
+    rig.give(Input::Drain);
+    rig.drain();
+    rig.sleep();
+    assert_eq!(rig.drain(), [Output::Exit(Leaving::Unanswered)]);
+}

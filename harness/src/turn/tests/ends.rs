@@ -1,0 +1,214 @@
+//! How turns end.
+
+use super::*;
+
+#[test]
+fn a_turn_that_goes_well_is_ended_ok_and_the_next_is_waited_for() {
+    let mut rig = Rig::running();
+    rig.line(r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"t1","name":"mcp__hive__recv"}],"usage":{"input_tokens":5}}}"#);
+    rig.line(r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#);
+    rig.line(DONE);
+    rig.give(Input::Exited(Exit::Code(0)));
+    let ending = rig.ending();
+    assert_eq!((ending.turn_id, ending.outcome, ending.error.as_str()), (7, Some(Outcome::Ok), ""));
+    assert_eq!((ending.returned_tool_use_ids, ending.model.as_str(), ending.context_tokens), (vec!["t1".to_owned()], "claude-x", 5));
+    rig.give(Input::Ended(Answer::default()));
+    assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
+}
+
+#[test]
+fn a_crash_in_mid_turn_is_failed_with_the_tail_of_the_output() {
+    let mut rig = Rig::running();
+    rig.give(Input::Stderr("boom".into()));
+    rig.give(Input::Exited(Exit::Signal(9)));
+    let ending = rig.ending();
+    assert_eq!(ending.outcome, Some(Outcome::Failed));
+    assert!(ending.output_tail.contains("boom") && ending.error.contains("signal 9"), "{ending:?}");
+}
+
+#[test]
+fn a_rate_limit_parks_until_it_ends() {
+    let mut rig = Rig::running();
+    rig.line(r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":2000}}"#);
+    rig.fail("rate_limit", 429);
+    let ending = rig.ending();
+    assert_eq!(ending.outcome, Some(Outcome::RateLimited));
+    let retry = ending.retry_time.expect("it was told").0;
+    assert!((2_000_000..2_010_000).contains(&retry), "{retry}");
+    rig.give(parked(Outcome::RateLimited, Some(60), rig.now));
+    assert_eq!(rig.drain(), [Output::Report(State::RateLimited, Some(rig.now.wall.after(Duration::from_secs(60)))), Output::Begin]);
+    rig.sleep();
+    assert_eq!(rig.drain(), [Output::Report(State::Idle, None)]);
+}
+
+#[test]
+fn a_rate_limit_without_an_end_leaves_the_rest_to_the_broker_or_the_setting() {
+    let mut rig = Rig::running();
+    rig.fail("rate_limit", 429);
+    assert_eq!(rig.ending().retry_time, None);
+    let mut rig = Rig::running();
+    rig.machine.spans.rate_limit_sleep = Some(Duration::from_secs(30));
+    rig.fail("rate_limit", 429);
+    let retry = rig.ending().retry_time.expect("set").since(rig.now.wall);
+    assert!((30..41).contains(&retry.as_secs()), "{retry:?}");
+}
+
+#[test]
+fn a_failed_login_is_tried_once_more_and_may_work() {
+    let mut rig = Rig::running();
+    rig.fail("authentication_failed", 401);
+    let launch = rig.launch();
+    assert!(launch.retry && launch.continues && launch.turn_id == 7);
+    rig.line(GOOD_INIT);
+    rig.line(DONE);
+    rig.give(Input::Exited(Exit::Code(0)));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Ok));
+}
+
+#[test]
+fn a_login_that_fails_twice_is_waited_for() {
+    let mut rig = Rig::running();
+    rig.fail("authentication_failed", 401);
+    rig.launch();
+    rig.fail("authentication_failed", 401);
+    let outputs = rig.drain();
+    assert!(matches!(&outputs[..], [Output::WatchLogin, Output::End(ending)] if ending.outcome == Some(Outcome::AuthFailed)), "{outputs:?}");
+    rig.give(parked(Outcome::AuthFailed, None, rig.now));
+    assert_eq!(rig.drain(), [Output::Report(State::NeedsLogin, None), Output::Begin]);
+    rig.give(Input::LoggedIn);
+    // The report is what ends the park.
+    assert_eq!(rig.drain(), [Output::Report(State::Idle, None)]);
+    rig.give(begun(8));
+    assert_eq!(rig.launch().turn_id, 8);
+}
+
+#[test]
+fn a_login_that_comes_before_the_answer_is_not_missed() {
+    let mut rig = Rig::running();
+    rig.fail("authentication_failed", 401);
+    rig.launch();
+    rig.fail("authentication_failed", 401);
+    rig.drain();
+    rig.give(Input::LoggedIn);
+    rig.give(parked(Outcome::AuthFailed, None, rig.now));
+    assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
+}
+
+#[test]
+fn an_unavailable_api_parks() {
+    let mut rig = Rig::running();
+    rig.fail("server_error", 529);
+    assert_eq!(rig.ending().outcome, Some(Outcome::Unavailable));
+    rig.give(parked(Outcome::Unavailable, Some(10), rig.now));
+    assert!(matches!(rig.drain()[..], [Output::Report(State::Unavailable, Some(_)), Output::Begin]));
+}
+
+#[test]
+fn a_conversation_that_is_too_long_says_what_helps() {
+    let mut rig = Rig::running();
+    rig.line(r#"{"type":"result","subtype":"success","is_error":true,"result":"Prompt is too long","terminal_reason":"blocking_limit"}"#);
+    rig.give(Input::Exited(Exit::Code(1)));
+    let ending = rig.ending();
+    assert_eq!(ending.outcome, Some(Outcome::Unavailable));
+    assert!(ending.error.contains("new session"), "{ending:?}");
+}
+
+#[test]
+fn a_silent_turn_is_interrupted_then_terminated_then_killed() {
+    let mut rig = Rig::running();
+    // A tool's heartbeats are no progress.
+    rig.pass(Duration::from_secs(60));
+    rig.line(r#"{"type":"tool_progress","heartbeat":true}"#);
+    rig.pass(Duration::from_secs(39));
+    assert_eq!(rig.drain(), []);
+    for signal in [Signal::Interrupt, Signal::Terminate, Signal::Kill] {
+        rig.sleep();
+        assert_eq!(rig.drain(), [Output::Signal(signal)]);
+    }
+    assert_eq!(rig.machine.deadline(), None);
+    rig.give(Input::Exited(Exit::Signal(9)));
+    let ending = rig.ending();
+    assert_eq!(ending.outcome, Some(Outcome::Unavailable));
+    assert!(ending.error.contains("HIVE_TURN_IDLE_TIMEOUT_SECS"), "{ending:?}");
+}
+
+#[test]
+fn a_turn_that_is_busy_for_too_long_is_ended() {
+    let mut rig = Rig::running();
+    for _ in 0..19 {
+        rig.pass(Duration::from_secs(50));
+        rig.line(r#"{"type":"other"}"#);
+    }
+    assert_eq!(rig.drain(), []);
+    rig.pass(Duration::from_secs(50));
+    assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
+    rig.give(Input::Exited(Exit::Code(0)));
+    let ending = rig.ending();
+    assert_eq!(ending.outcome, Some(Outcome::Failed));
+    assert!(ending.error.contains("1000 s"), "{ending:?}");
+}
+
+#[test]
+fn a_turn_without_its_fences_is_killed_before_it_does_harm() {
+    let inits = [
+        r#"{"type":"system","subtype":"init","tools":["Bash"],"mcp_servers":[{"name":"hive","status":"connected"}]}"#,
+        r#"{"type":"system","subtype":"init","tools":[],"mcp_servers":[{"name":"hive","status":"failed"}]}"#,
+        r#"{"type":"assistant","message":{"id":"m","content":[]}}"#,
+    ];
+    for line in inits {
+        let mut rig = Rig::waiting();
+        rig.give(begun(7));
+        rig.launch();
+        rig.line(line);
+        assert_eq!(rig.drain(), [Output::Signal(Signal::Kill)], "{line}");
+        rig.line(DONE);
+        rig.give(Input::Exited(Exit::Signal(9)));
+        assert_eq!(rig.ending().outcome, Some(Outcome::Unavailable), "{line}");
+    }
+}
+
+#[test]
+fn a_claude_that_does_not_start_is_unavailable_and_looked_at_again() {
+    let mut rig = Rig::waiting();
+    rig.give(begun(7));
+    rig.launch();
+    rig.give(Input::NotStarted("no such file".into()));
+    let ending = rig.ending();
+    assert_eq!((ending.outcome, ending.error.as_str()), (Some(Outcome::Unavailable), "no such file"));
+    rig.give(Input::Ended(Answer::default()));
+    rig.drain();
+    rig.give(begun(8));
+    assert_eq!(rig.drain(), [Output::Probe]);
+}
+
+#[test]
+fn an_agent_without_a_cli_tells_it_and_does_not_spin() {
+    let mut rig = Rig::new();
+    rig.give(Input::Attached(Box::new(facts())));
+    rig.drain();
+    rig.give(Input::Probed(Err("claude is not installed".into())));
+    assert!(matches!(rig.drain()[..], [Output::Report(State::Unavailable, Some(_)), Output::Begin]));
+    // A turn is begun all the same, so that the broker hears why and parks.
+    rig.give(begun(7));
+    assert_eq!(rig.drain(), [Output::Probe]);
+    rig.give(Input::Probed(Err("claude is not installed".into())));
+    let ending = rig.ending();
+    assert_eq!((ending.outcome, ending.error.as_str()), (Some(Outcome::Unavailable), "claude is not installed"));
+    rig.give(parked(Outcome::Unavailable, Some(3600), rig.now));
+    rig.drain();
+    // In the background it is looked at again, later each time, until it is there.
+    let mut rests = Vec::new();
+    for _ in 0..3 {
+        let before = rig.now.boot;
+        rig.sleep();
+        rests.push(rig.now.boot.since(before).as_secs());
+        assert_eq!(rig.drain(), [Output::Probe]);
+        rig.give(Input::Probed(Err("claude is not installed".into())));
+    }
+    assert_eq!(rests, [20, 40, 80]);
+    rig.sleep();
+    rig.drain();
+    rig.give(Input::Probed(Ok(())));
+    rig.give(begun(8));
+    assert_eq!(rig.launch().turn_id, 8);
+}

@@ -1,0 +1,97 @@
+//! What the clock says: watchdogs, graces, backoffs.
+
+use hive_core::time::{BootTime, Now};
+
+use crate::claude::outcome::StopCause;
+use crate::turn::machine::Machine;
+use crate::turn::output::{Leaving, Output, Signal};
+use crate::turn::phase::{Cli, Phase};
+
+impl Machine {
+    /// When [`crate::turn::input::Input::Tick`] is due, if ever.
+    #[must_use]
+    pub fn deadline(&self) -> Option<BootTime> {
+        let cli = match &self.cli {
+            Cli::Broken { next_at, .. } if self.may_probe() => Some(*next_at),
+            Cli::Broken { .. } | Cli::Unknown | Cli::Ready => None,
+        };
+        let phase = match &self.phase {
+            Phase::Running(run) => match &run.stop {
+                Some(stop) => stop.next_at,
+                None => [run.idle_at, run.overlong_at, self.drain.map(|drain| drain.grace_at)].into_iter().flatten().min(),
+            },
+            Phase::Recovering(at) => Some(*at),
+            Phase::Beginning => self.parked.as_ref().and_then(|parked| parked.ends_at),
+            Phase::Detached
+            | Phase::Starting
+            | Phase::Opening
+            | Phase::Probing(_)
+            | Phase::Discarding(_)
+            | Phase::Ending { .. }
+            | Phase::Leaving => None,
+            Phase::Gone => return None,
+        };
+        [cli, phase, self.leave_by].into_iter().flatten().min()
+    }
+
+    /// In the background the CLI is looked at only while nothing else is going on.
+    fn may_probe(&self) -> bool {
+        !self.probing && matches!(self.phase, Phase::Beginning)
+    }
+
+    pub(crate) fn tick(&mut self, now: Now) {
+        let is_due = |at: Option<BootTime>| at.is_some_and(|at| at <= now.boot);
+        if is_due(self.leave_by) {
+            self.leave(Leaving::Unanswered);
+            return;
+        }
+        match &self.phase {
+            Phase::Running(_) => self.watch(now),
+            Phase::Recovering(at) if is_due(Some(*at)) => self.attach_anew(),
+            Phase::Beginning => {
+                if is_due(self.parked.as_ref().and_then(|parked| parked.ends_at)) {
+                    self.parked = None;
+                    self.report_resting(now);
+                }
+                if self.may_probe() && matches!(&self.cli, Cli::Broken { next_at, .. } if *next_at <= now.boot) {
+                    self.probe();
+                }
+            }
+            Phase::Detached
+            | Phase::Starting
+            | Phase::Opening
+            | Phase::Probing(_)
+            | Phase::Discarding(_)
+            | Phase::Ending { .. }
+            | Phase::Recovering(_)
+            | Phase::Leaving
+            | Phase::Gone => {}
+        }
+    }
+
+    /// The watchdogs over a running claude.
+    fn watch(&mut self, now: Now) {
+        let is_due = |at: Option<BootTime>| at.is_some_and(|at| at <= now.boot);
+        let Phase::Running(run) = &mut self.phase else { return };
+        if let Some(stop) = &mut run.stop {
+            if is_due(stop.next_at) {
+                stop.sent = if stop.sent == Signal::Interrupt { Signal::Terminate } else { Signal::Kill };
+                stop.next_at = (stop.sent < Signal::Kill).then(|| now.boot.after(self.spans.kill_grace));
+                let signal = stop.sent;
+                self.put(Output::Signal(signal));
+            }
+            return;
+        }
+        let seconds = |span: Option<std::time::Duration>| span.map_or(0, |span| span.as_secs());
+        let cause = if is_due(run.idle_at) {
+            StopCause::Idle(seconds(self.spans.turn_idle))
+        } else if is_due(run.overlong_at) {
+            StopCause::Overlong(seconds(self.spans.turn_max))
+        } else if is_due(self.drain.map(|drain| drain.grace_at)) {
+            StopCause::Drained
+        } else {
+            return;
+        };
+        self.stop(cause, Signal::Interrupt, now);
+    }
+}

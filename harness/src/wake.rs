@@ -1,0 +1,68 @@
+//! `hive wake`: one message into the own agent's inbox.
+//!
+//! Invariant: an id is printed only after the broker said that the message is on disk.
+
+use std::io::{Read, Write as _};
+
+use hive_proto::v1;
+use hive_proto::v1::wake_service_client::WakeServiceClient;
+
+use crate::cli::WakeArgs;
+use crate::exit::{self, Failure};
+use crate::token;
+
+/// Most bytes read from stdin; the broker's own bound is far below it.
+const STDIN_BYTES_MAX: u64 = 3 * 1024 * 1024;
+
+/// Sends the wake-up and prints its receipt.
+pub async fn run(args: WakeArgs) -> Result<(), Failure> {
+    let WakeArgs { socket, from, body, key } = args;
+    let body = if body == "-" { read_body(&mut std::io::stdin().lock())? } else { body };
+    if body.is_empty() {
+        return Err(Failure::new(exit::USAGE, "the body is empty", "", "say something with --body TEXT"));
+    }
+    let channel = hive_proto::connect::connect(&socket).await.map_err(|error| Failure::unreachable(&error))?;
+    let request = v1::WakeRequest {
+        request_id: token::random(),
+        label: from.as_str().to_owned(),
+        body,
+        coalescing_key: key.unwrap_or_default(),
+    };
+    let receipt = WakeServiceClient::new(channel)
+        .wake(request)
+        .await
+        .map_err(|status| Failure::refused("the wake-up was not accepted", &status))?
+        .into_inner();
+    // A closed stdout does not undo the receipt.
+    let _ = writeln!(std::io::stdout(), "{}", receipt.message_id);
+    Ok(())
+}
+
+fn read_body(stdin: &mut impl Read) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let failed = |why: String, next: &str| Failure::new(exit::USAGE, "the body on stdin cannot be used", why, next);
+    stdin
+        .take(STDIN_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| failed(error.to_string(), "pass the text with --body TEXT"))?;
+    if bytes.len() as u64 > STDIN_BYTES_MAX {
+        return Err(failed(format!("it is longer than {STDIN_BYTES_MAX} bytes"), "put it into a file and send its path"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        failed(format!("byte {at} is not valid UTF-8"), "convert it first, for example with iconv -t UTF-8")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invalid_utf8_is_refused_with_its_place() {
+        let failure = read_body(&mut &b"ab\xff"[..]).expect_err("refused");
+        assert_eq!(failure.code(), exit::USAGE);
+        assert!(failure.to_string().contains("byte 2"), "{failure}");
+        assert_eq!(read_body(&mut "grüße\n".as_bytes()).expect("fine"), "grüße\n");
+    }
+}

@@ -1,0 +1,88 @@
+//! The command line: what there is, and where to reach the broker.
+//!
+//! Invariant: every command's arguments live beside its code; here is only the table of contents.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::command::{agent, agents, config, dead_letters, drain, events, inbox, send, status, topology, trace, turn, up};
+
+const AFTER_HELP: &str = "\
+Data goes to stdout, everything else to stderr. Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 denied, 5 conflict, \
+6 timed out, 7 broker not reachable, 8 finished with findings.";
+
+/// The operator's hands: mail, agents, turns and the broker of a hive.
+#[derive(Debug, Parser)]
+#[command(name = "hivectl", version, after_help = AFTER_HELP, max_term_width = 120)]
+pub struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Args, Debug)]
+pub(crate) struct Global {
+    /// The broker's operator socket [default: hived.sock of $HIVE_RUNTIME_DIR, else .hive/run/hived.sock, else /run/hive/hived.sock]
+    #[arg(long, global = true, env = "HIVE_SOCKET", hide_env_values = true, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Print JSON: an object names its schema, a list is an array of such objects, a stream is one object per line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// How long to wait for one answer of the broker
+    #[arg(long, global = true, default_value = "30", value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: f64,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
+        Ok(_) | Err(_) => Err("give seconds, more than 0 and at most 86400".to_owned()),
+    }
+}
+
+/// The nouns.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a hive in the foreground: the broker and one harness per agent
+    Up(up::Up),
+    /// The operator's mail, or an agent's deliveries
+    Inbox(inbox::Inbox),
+    /// Send mail as the operator
+    Send(send::Send),
+    /// List the agents
+    Agents(agents::Agents),
+    /// Show, create, remove or move an agent
+    #[command(subcommand)]
+    Agent(agent::Agent),
+    /// The tree of agents, with what they do
+    Topology(topology::Topology),
+    /// Turns: what ran, what runs, and commands to a harness
+    #[command(subcommand)]
+    Turn(turn::Turn),
+    /// What happened, by the event log
+    Events(events::Events),
+    /// Mail that used up its attempts
+    DeadLetters(dead_letters::DeadLetters),
+    /// The journey of a message, hop by hop
+    Trace(trace::Trace),
+    /// How the broker is; exit code 8 if something needs attention
+    Status(status::StatusCommand),
+    /// Check a configuration file
+    #[command(subcommand)]
+    Config(config::Config),
+    /// Shut the broker down in good order
+    Drain(drain::Drain),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+}

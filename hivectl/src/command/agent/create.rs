@@ -1,0 +1,74 @@
+//! `hivectl agent create`: a new agent at run time.
+
+use clap::Args;
+use hive_core::agent::DEFAULT_TOOL_GROUPS;
+use hive_proto::v1::{CreateAgentRequest, Policy};
+
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::output::note;
+use crate::view::agent::Agent;
+
+/// Create an agent at run time. Its harness is started by you: `HIVE_SOCKET=<its socket> hive serve`.
+#[derive(Args, Debug)]
+pub(crate) struct Create {
+    /// Its name
+    name: String,
+    /// Its parent [default: none, so that it answers to the operator]
+    #[arg(long, value_name = "NAME")]
+    parent: Option<String>,
+    /// What it is for
+    #[arg(long)]
+    role: Option<String>,
+    /// The model it runs on
+    #[arg(long)]
+    model: Option<String>,
+    /// A tool group that it gets; may be repeated [default: messaging, inbox, meta, execution]
+    #[arg(long = "tool-group", value_name = "GROUP")]
+    tool_groups: Vec<String>,
+    /// Whom it may send to, besides its parent; may be repeated [default: everyone]
+    #[arg(long = "allow", value_name = "NAME")]
+    allowed_recipients: Vec<String>,
+    /// A further right; may be repeated
+    #[arg(long = "capability", value_name = "WORD")]
+    capabilities: Vec<String>,
+    /// Take over the name and the kept mail of a retired agent
+    #[arg(long)]
+    adopt: bool,
+}
+
+impl Create {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        let policy = self.policy();
+        let response = broker
+            .change(|request_id| {
+                let request = CreateAgentRequest {
+                    request_id,
+                    name: self.name.clone(),
+                    parent: self.parent.clone().unwrap_or_default(),
+                    role: self.role.clone().unwrap_or_default(),
+                    model: self.model.clone().unwrap_or_default(),
+                    policy: policy.clone(),
+                    adopt: self.adopt,
+                };
+                let mut admin = broker.admin();
+                async move { admin.create_agent(request).await }
+            })
+            .await?;
+        context.out.one(&Agent::from(response.agent.ok_or(Failure::Incomplete { field: "agent" })?))?;
+        note(&format!("its socket is {}", response.socket_path));
+        Ok(Exit::Ok)
+    }
+
+    /// The policy, if anything was said about it; what was not said is the default.
+    fn policy(&self) -> Option<Policy> {
+        if self.tool_groups.is_empty() && self.allowed_recipients.is_empty() && self.capabilities.is_empty() {
+            return None;
+        }
+        let tool_groups =
+            if self.tool_groups.is_empty() { DEFAULT_TOOL_GROUPS.map(str::to_owned).to_vec() } else { self.tool_groups.clone() };
+        Some(Policy { tool_groups, allowed_recipients: self.allowed_recipients.clone(), capabilities: self.capabilities.clone() })
+    }
+}

@@ -1,0 +1,35 @@
+//! `hivectl agent set-parent`: move an agent in the tree.
+
+use clap::Args;
+use hive_core::message::OPERATOR;
+use hive_proto::v1::SetParentRequest;
+
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::view::agent::Agent;
+
+/// Move an agent in the tree.
+#[derive(Args, Debug)]
+pub(crate) struct SetParent {
+    /// Which agent
+    name: String,
+    /// Its new parent; `operator` makes it a root
+    parent: String,
+}
+
+impl SetParent {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        let parent = if self.parent == OPERATOR { String::new() } else { self.parent };
+        let response = broker
+            .change(|request_id| {
+                let request = SetParentRequest { request_id, name: self.name.clone(), parent: parent.clone() };
+                let mut admin = broker.admin();
+                async move { admin.set_parent(request).await }
+            })
+            .await?;
+        context.out.one(&Agent::from(response.agent.ok_or(Failure::Incomplete { field: "agent" })?))?;
+        Ok(Exit::Ok)
+    }
+}

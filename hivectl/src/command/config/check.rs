@@ -1,0 +1,36 @@
+//! `hivectl config check`: what is wrong with a configuration file, line by line. Needs no broker.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::output::note;
+use crate::view::finding::Finding;
+
+/// Read a configuration file with the daemon's own code; exit code 8 if something is wrong with it.
+#[derive(Args, Debug)]
+pub(crate) struct Check {
+    /// The file
+    #[arg(default_value = "hive.toml")]
+    file: PathBuf,
+}
+
+impl Check {
+    pub(crate) fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let text =
+            std::fs::read_to_string(&self.file).map_err(|source| Failure::FileUnreadable { path: self.file.clone(), source })?;
+        let findings = match hive_core::config::parse(&text) {
+            Ok(config) => {
+                let agents = config.agents.len();
+                note(&format!("{}: ok, {agents} {}", self.file.display(), if agents == 1 { "agent" } else { "agents" }));
+                Vec::new()
+            }
+            Err(error) => error.findings.iter().map(|finding| Finding::new(&self.file, finding)).collect(),
+        };
+        context.out.each(&findings)?;
+        Ok(if findings.is_empty() { Exit::Ok } else { Exit::Findings })
+    }
+}

@@ -1,0 +1,79 @@
+//! `hivectl dead-letters redrive|drop`: what becomes of a dead letter.
+
+use clap::Args;
+use hive_proto::v1::{DeliveryKey, RedriveDeliveryRequest};
+
+use crate::command::turn::held::{drop_delivery, settle};
+use crate::connect::Broker;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+
+/// Which dead letters.
+#[derive(Args, Debug)]
+struct Which {
+    /// The messages
+    #[arg(value_name = "ID", required_unless_present = "all")]
+    ids: Vec<u64>,
+    /// Whose inbox, where a message died in several
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// All of them; with --agent all of that inbox
+    #[arg(long, conflicts_with = "ids")]
+    all: bool,
+}
+
+/// Put dead letters back into their inboxes, with all attempts anew.
+#[derive(Args, Debug)]
+pub(crate) struct Redrive {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Drop dead letters; they are settled and never delivered.
+#[derive(Args, Debug)]
+pub(crate) struct Drop {
+    #[command(flatten)]
+    which: Which,
+}
+
+impl Redrive {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        let keys = self.which.keys(&broker).await?;
+        settle(context, keys, "redriven", |key| redrive_delivery(&broker, key)).await
+    }
+}
+
+impl Drop {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        let keys = self.which.keys(&broker).await?;
+        settle(context, keys, "dropped", |key| drop_delivery(&broker, key)).await
+    }
+}
+
+async fn redrive_delivery(broker: &Broker, key: DeliveryKey) -> Result<(), Failure> {
+    broker
+        .change(|request_id| {
+            let request = RedriveDeliveryRequest { request_id, key: Some(key.clone()) };
+            let mut admin = broker.admin();
+            async move { admin.redrive_delivery(request).await }
+        })
+        .await?;
+    Ok(())
+}
+
+impl Which {
+    async fn keys(self, broker: &Broker) -> Result<Vec<DeliveryKey>, Failure> {
+        let agent = self.agent.as_deref();
+        let letters = super::dead_letters(broker, agent).await?;
+        if self.all {
+            return Ok(letters
+                .into_iter()
+                .map(|letter| DeliveryKey { agent: letter.agent, message_id: letter.message.id })
+                .collect());
+        }
+        self.ids.into_iter().map(|id| super::the_one(&letters, id, agent)).collect()
+    }
+}

@@ -1,0 +1,29 @@
+//! `hivectl dead-letters show`: one dead letter in full.
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+
+/// Show a dead letter, with the last error and the end of the turn's output.
+#[derive(Args, Debug)]
+pub(crate) struct Show {
+    /// The message
+    id: u64,
+    /// Whose inbox, where it died in several
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+}
+
+impl Show {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let agent = self.agent.as_deref();
+        let letters = super::dead_letters(&context.broker().await?, agent).await?;
+        let key = super::the_one(&letters, self.id, agent)?;
+        for letter in letters.iter().filter(|letter| letter.message.id == key.message_id && letter.agent == key.agent) {
+            context.out.one(letter)?;
+        }
+        Ok(Exit::Ok)
+    }
+}

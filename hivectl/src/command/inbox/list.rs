@@ -1,0 +1,68 @@
+//! `hivectl inbox [AGENT]`: what waits there.
+
+use clap::{Args, ValueEnum};
+use hive_proto::v1::DeliveryState;
+
+use super::follow;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+
+/// List an inbox.
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    /// Whose [default: the operator's]
+    agent: Option<String>,
+    /// Only deliveries in this state; may be repeated [default: all that are not settled]
+    #[arg(long, value_enum, value_name = "STATE")]
+    state: Vec<State>,
+    /// Settled ones too, as long as they are kept
+    #[arg(long, conflicts_with = "state")]
+    all: bool,
+    /// Show the mail in full, and go on with what arrives, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["state", "all"])]
+    follow: bool,
+}
+
+/// Where a delivery stands.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum State {
+    Ready,
+    Leased,
+    Held,
+    Dead,
+    Acked,
+    Dropped,
+    Superseded,
+}
+
+impl From<State> for DeliveryState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Ready => Self::Ready,
+            State::Leased => Self::Leased,
+            State::Held => Self::Held,
+            State::Dead => Self::Dead,
+            State::Acked => Self::Acked,
+            State::Dropped => Self::Dropped,
+            State::Superseded => Self::Superseded,
+        }
+    }
+}
+
+impl List {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        if self.follow {
+            return follow::run(context, &broker, self.agent.as_deref()).await;
+        }
+        let states: Vec<DeliveryState> = if self.all {
+            State::value_variants().iter().copied().map(DeliveryState::from).collect()
+        } else {
+            self.state.into_iter().map(DeliveryState::from).collect()
+        };
+        let deliveries = super::deliveries(&broker, self.agent.as_deref(), &states).await?;
+        context.out.list(&deliveries)?;
+        Ok(Exit::Ok)
+    }
+}

@@ -1,0 +1,83 @@
+//! `hivectl send`: mail as the operator.
+
+use std::io::{IsTerminal as _, Read as _};
+
+use clap::Args;
+use hive_core::message::OPERATOR;
+use hive_core::name::AgentName;
+use hive_proto::v1::recipient::To;
+use hive_proto::v1::{EveryoneRecipient, Recipient, SendMessageRequest};
+
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::output::note;
+use crate::view::receipt::Receipt;
+
+/// Send mail as the operator.
+///
+/// The message is on the broker's disk when this command ends well.
+#[derive(Args, Debug)]
+pub(crate) struct Send {
+    /// An agent, or `*` for everyone
+    to: String,
+    /// The text; `-` reads it from stdin, without one final line break
+    #[arg(allow_hyphen_values = true)]
+    body: String,
+    /// The message this one answers; that marks it as read, too
+    #[arg(long, value_name = "ID")]
+    reply_to: Option<u64>,
+}
+
+impl Send {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let to = Some(recipient(&self.to)?);
+        let body = if self.body == "-" { from_stdin()? } else { self.body };
+        if body.is_empty() {
+            return Err(Failure::BodyEmpty);
+        }
+        let in_reply_to = self.reply_to.unwrap_or(0);
+        let broker = context.broker().await?;
+        let response = broker
+            .change(|request_id| {
+                let request = SendMessageRequest { request_id, to: to.clone(), body: body.clone(), in_reply_to };
+                let mut messages = broker.messages();
+                async move { messages.send_message(request).await }
+            })
+            .await?;
+        let receipt = Receipt::from(response);
+        context.out.one(&receipt)?;
+        if !receipt.skipped_agents.is_empty() {
+            note(&format!("left out, because their inboxes are full: {}", receipt.skipped_agents.join(", ")));
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+fn recipient(text: &str) -> Result<Recipient, Failure> {
+    let to = match text {
+        OPERATOR => return Err(Failure::ToOneself),
+        "*" => To::Everyone(EveryoneRecipient {}),
+        name => {
+            let checked = AgentName::parse(name);
+            checked.map_err(|error| Failure::BadRecipient { text: name.to_owned(), why: error.to_string() })?;
+            To::Agent(name.to_owned())
+        }
+    };
+    Ok(Recipient { to: Some(to) })
+}
+
+fn from_stdin() -> Result<String, Failure> {
+    let mut stdin = std::io::stdin().lock();
+    if stdin.is_terminal() {
+        note("type the message; Ctrl-D ends it");
+    }
+    let mut bytes = Vec::new();
+    stdin.read_to_end(&mut bytes).map_err(Failure::Input)?;
+    let mut body =
+        String::from_utf8(bytes).map_err(|error| Failure::BodyNotText { valid_up_to: error.utf8_error().valid_up_to() })?;
+    if body.ends_with('\n') {
+        body.pop();
+    }
+    Ok(body)
+}

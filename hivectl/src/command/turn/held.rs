@@ -1,0 +1,124 @@
+//! `hivectl turn release|drop`: what becomes of mail that a cancelled turn held.
+
+use std::future::Future;
+
+use clap::Args;
+use hive_proto::v1::{DeliveryKey, DeliveryState, DropDeliveryRequest, ReleaseDeliveryRequest};
+
+use crate::command::inbox::deliveries;
+use crate::connect::Broker;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::view::done::Done;
+
+/// Which held mail.
+#[derive(Args, Debug)]
+struct Held {
+    /// Whose inbox
+    agent: String,
+    /// The messages
+    #[arg(value_name = "ID", required_unless_present = "all")]
+    ids: Vec<u64>,
+    /// All that is held there
+    #[arg(long, conflicts_with = "ids")]
+    all: bool,
+}
+
+/// Put mail that a cancelled turn held back into its inbox.
+#[derive(Args, Debug)]
+pub(crate) struct Release {
+    #[command(flatten)]
+    held: Held,
+}
+
+/// Drop mail that a cancelled turn held; it is settled and never delivered.
+#[derive(Args, Debug)]
+pub(crate) struct Drop {
+    #[command(flatten)]
+    held: Held,
+}
+
+impl Release {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        let keys = self.held.keys(&broker).await?;
+        settle(context, keys, "released", |key| release_delivery(&broker, key)).await
+    }
+}
+
+impl Drop {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        let keys = self.held.keys(&broker).await?;
+        settle(context, keys, "dropped", |key| drop_delivery(&broker, key)).await
+    }
+}
+
+/// Does the same to each delivery, up to the first failure, and tells what was done.
+pub(crate) async fn settle<F>(
+    context: &mut Context,
+    keys: Vec<DeliveryKey>,
+    word: &'static str,
+    call: impl Fn(DeliveryKey) -> F,
+) -> Result<Exit, Failure>
+where
+    F: Future<Output = Result<(), Failure>>,
+{
+    let mut done = Vec::with_capacity(keys.len());
+    let mut ended = Ok(());
+    for key in keys {
+        ended = call(key.clone()).await;
+        if ended.is_err() {
+            break;
+        }
+        done.push(told(word, key));
+    }
+    context.out.outcome(&done, ended)?;
+    Ok(Exit::Ok)
+}
+
+async fn release_delivery(broker: &Broker, key: DeliveryKey) -> Result<(), Failure> {
+    broker
+        .change(|request_id| {
+            let request = ReleaseDeliveryRequest { request_id, key: Some(key.clone()) };
+            let mut admin = broker.admin();
+            async move { admin.release_delivery(request).await }
+        })
+        .await?;
+    Ok(())
+}
+
+/// Drops one delivery.
+pub(crate) async fn drop_delivery(broker: &Broker, key: DeliveryKey) -> Result<(), Failure> {
+    broker
+        .change(|request_id| {
+            let request = DropDeliveryRequest { request_id, key: Some(key.clone()) };
+            let mut admin = broker.admin();
+            async move { admin.drop_delivery(request).await }
+        })
+        .await?;
+    Ok(())
+}
+
+/// What was done to one delivery.
+fn told(done: &'static str, key: DeliveryKey) -> Done {
+    let DeliveryKey { agent, message_id } = key;
+    let sentence = format!("message {message_id} of {agent} {done}");
+    Done { done, agent: Some(agent), message_id: Some(message_id), sentence, ..Done::default() }
+}
+
+impl Held {
+    async fn keys(self, broker: &Broker) -> Result<Vec<DeliveryKey>, Failure> {
+        let ids = if self.all {
+            let held = deliveries(broker, Some(&self.agent), &[DeliveryState::Held]).await?;
+            held.into_iter().map(|delivery| delivery.message.id).collect()
+        } else {
+            self.ids
+        };
+        if ids.is_empty() {
+            return Err(Failure::NothingHeld { agent: self.agent });
+        }
+        Ok(ids.into_iter().map(|message_id| DeliveryKey { agent: self.agent.clone(), message_id }).collect())
+    }
+}

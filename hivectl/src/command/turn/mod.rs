@@ -1,0 +1,48 @@
+//! `hivectl turn`: turns, commands to a harness, and what a cancelled turn left behind.
+
+pub(crate) mod held;
+mod list;
+mod order;
+mod show;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+
+/// Turns: what ran, what runs, and commands to a harness.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Turn {
+    /// List turns, newest first
+    List(list::List),
+    /// Show a turn; --follow streams its output
+    Show(show::Show),
+    /// Cancel an agent's open turn; its mail is held until you release or drop it
+    Cancel(order::Cancel),
+    /// Begin the agent's next turn with a fresh conversation
+    NewSession(order::NewSession),
+    /// Run the agent on another model from its next turn on
+    Model(order::Model),
+    /// Hand back the agent's running turn and start its harness anew
+    Restart(order::Restart),
+    /// Put mail that a cancelled turn held back into its inbox
+    Release(held::Release),
+    /// Drop mail that a cancelled turn held
+    Drop(held::Drop),
+}
+
+impl Turn {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        match self {
+            Self::List(list) => list.run(context).await,
+            Self::Show(show) => show.run(context).await,
+            Self::Cancel(cancel) => cancel.run(context).await,
+            Self::NewSession(new_session) => new_session.run(context).await,
+            Self::Model(model) => model.run(context).await,
+            Self::Restart(restart) => restart.run(context).await,
+            Self::Release(release) => release.run(context).await,
+            Self::Drop(drop) => drop.run(context).await,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Where the programs of a hive are: beside `hivectl`, else on PATH. One build belongs together, so beside comes first.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::UpError;
+
+/// The programs that `up` starts, or names to those it starts.
+#[derive(Clone, Debug)]
+pub(super) struct Binaries {
+    pub(super) hived: PathBuf,
+    pub(super) hive: PathBuf,
+    pub(super) hive_mcp: PathBuf,
+}
+
+impl Binaries {
+    pub(super) fn find() -> Result<Self, UpError> {
+        let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.to_path_buf()));
+        let find = |name: &'static str| {
+            let here = beside.as_ref().map(|dir| dir.join(name)).filter(|path| is_program(path));
+            here.or_else(|| on_path(name)).ok_or(UpError::NoProgram { name })
+        };
+        Ok(Self { hived: find("hived")?, hive: find("hive")?, hive_mcp: find("hive-mcp")? })
+    }
+}
+
+/// The program of this name on PATH.
+pub(super) fn on_path(name: &str) -> Option<PathBuf> {
+    on(&std::env::var_os("PATH")?, name)
+}
+
+fn on(path: &OsStr, name: &str) -> Option<PathBuf> {
+    std::env::split_paths(path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(name)).find(|path| is_program(path))
+}
+
+/// A program given as a name or a path, as an absolute path.
+pub(super) fn resolve(command: &str) -> Option<PathBuf> {
+    if command.contains('/') {
+        let path = std::path::absolute(command).ok()?;
+        is_program(&path).then_some(path)
+    } else {
+        on_path(command)
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_that_can_run_are_programs() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().as_os_str();
+        assert_eq!(on(path, "tool"), None);
+        let tool = dir.path().join("tool");
+        std::fs::write(&tool, "").expect("a file");
+        assert_eq!(on(path, "tool"), None);
+        std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+        assert_eq!(on(path, "tool"), Some(tool));
+    }
+}

@@ -1,0 +1,162 @@
+//! The environment of the children: what they need, and nothing else of the caller's.
+//!
+//! Invariant: an agent's environment is made from an allow-list; a secret in the operator's shell that claude does not need never reaches it.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use super::binaries::Binaries;
+use super::plan::{AgentPlan, Plan};
+
+/// An environment.
+pub(super) type Env = BTreeMap<OsString, OsString>;
+
+/// What a program needs to run at all, to speak the user's language, and to reach the network.
+const PASSED: [&str; 22] = [
+    "PATH",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TERM",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TMPDIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "RUST_LOG",
+    "RUST_BACKTRACE",
+];
+/// What claude's API needs, what the harness is tuned by, the words of the locale.
+const PASSED_PREFIXES: [&str; 4] = ["ANTHROPIC_", "CLAUDE_", "HIVE_", "LC_"];
+/// What belongs to the caller's own claude or hive, and would mislead another.
+const DROPPED: [&str; 12] = [
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_CODE_SESSION_ID",
+    "HIVE_SOCKET",
+    "HIVE_RUNTIME_DIR",
+    "HIVE_PROCESS_TOKEN",
+    "HIVE_TOOL_GROUPS",
+    "HIVE_RUN_DIR",
+    "HIVE_CLAUDE",
+    "HIVE_CLAUDE_ENV",
+    "HIVE_LABEL",
+];
+
+/// The caller's environment.
+pub(super) fn of_caller() -> Env {
+    std::env::vars_os().collect()
+}
+
+fn scrubbed(caller: &Env) -> Env {
+    let passes = |name: &OsStr| {
+        let named = PASSED.iter().any(|passed| name == *passed);
+        let prefixed = PASSED_PREFIXES.iter().any(|prefix| name.as_bytes().starts_with(prefix.as_bytes()));
+        (named || prefixed) && !DROPPED.iter().any(|dropped| name == *dropped)
+    };
+    caller.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// The environment of the broker: claude's keys are none of its business.
+pub(super) fn for_broker(caller: &Env) -> Env {
+    let mut env = scrubbed(caller);
+    env.retain(|name, _| !name.as_bytes().starts_with(b"ANTHROPIC_") && !name.as_bytes().starts_with(b"CLAUDE_"));
+    env
+}
+
+/// The environment of an agent's harness.
+pub(super) fn for_agent(caller: &Env, plan: &Plan, agent: &AgentPlan, claude: &Path, binaries: &Binaries) -> Env {
+    let claude_env: BTreeMap<&String, &String> = plan.config.claude.env.iter().chain(&agent.config.env).collect();
+    let mut env = scrubbed(caller);
+    env.extend(claude_env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
+    let json = serde_json::to_string(&claude_env).expect("strings are JSON");
+    let mut set = |name: &str, value: &OsStr| {
+        env.insert(name.into(), value.to_owned());
+    };
+    set("HOME", agent.home_dir.as_os_str());
+    set("HIVE_LABEL", agent.name.as_str().as_ref());
+    set("HIVE_SOCKET", agent.socket().as_os_str());
+    set("HIVE_STATE_DIR", agent.state_dir.as_os_str());
+    set("HIVE_HOME_DIR", agent.home_dir.as_os_str());
+    set("HIVE_CLAUDE", claude.as_os_str());
+    set("HIVE_MCP", binaries.hive_mcp.as_os_str());
+    set("HIVE_MCP_SERVER_NAME", plan.config.claude.mcp_server_name.as_ref());
+    set("HIVE_CLAUDE_ENV", json.as_ref());
+    let mut set_if = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            env.insert(name.into(), value.into());
+        }
+    };
+    set_if("HIVE_DEFAULT_MODEL", agent.config.model.clone());
+    set_if("HIVE_CLAUDE_MAX_RETRIES", plan.config.claude.max_retries.map(|retries| retries.to_string()));
+    set_if("HIVE_OPERATOR_PRONOUNS", plan.config.operator.pronouns.clone());
+    set_if("HIVE_CONTEXT_WINDOW_TOKENS", agent.config.context_window_tokens.map(|tokens| tokens.to_string()));
+    env
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> Env {
+        pairs.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
+    }
+
+    #[test]
+    fn of_the_callers_environment_only_what_is_needed_passes() {
+        let caller = env(&[
+            ("PATH", "/bin"),
+            ("HOME", "/root"),
+            ("LC_ALL", "C"),
+            ("AWS_SECRET_ACCESS_KEY", "s"),
+            ("SSH_AUTH_SOCK", "s"),
+            ("GITHUB_TOKEN", "s"),
+            ("ANTHROPIC_API_KEY", "k"),
+            ("CLAUDE_CONFIG_DIR", "/root/.claude"),
+            ("CLAUDECODE", "1"),
+            ("HIVE_SOCKET", "/other"),
+            ("HIVE_TURN_MAX_SECS", "9"),
+        ]);
+        let names: Vec<String> = scrubbed(&caller).into_keys().map(|name| name.to_string_lossy().into_owned()).collect();
+        assert_eq!(names, ["ANTHROPIC_API_KEY", "HIVE_TURN_MAX_SECS", "LC_ALL", "PATH"]);
+        assert!(!for_broker(&caller).contains_key(OsStr::new("ANTHROPIC_API_KEY")));
+    }
+
+    #[test]
+    fn an_agent_gets_its_own_directories_and_the_configured_environment() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("hive.toml");
+        let text = "[operator]\npronouns = \"they/them\"\n[claude]\nenv = { A = \"1\", B = \"1\" }\nmax_retries = 4\n\
+                    [agents.ada]\nmodel = \"opus\"\nenv = { B = \"2\" }\ncontext_window_tokens = 5000\n";
+        std::fs::write(&file, text).expect("a file");
+        let plan = Plan::make(&file, &dir.path().join("h")).expect("a plan");
+        let ada = &plan.agents[0];
+        let binaries = Binaries { hived: "/b/hived".into(), hive: "/b/hive".into(), hive_mcp: "/b/hive-mcp".into() };
+        let env = for_agent(&env(&[("HOME", "/root"), ("HIVE_SOCKET", "/other")]), &plan, ada, Path::new("/c/claude"), &binaries);
+        let get = |name: &str| env.get(OsStr::new(name)).map(|value| value.to_string_lossy().into_owned());
+        assert_eq!(get("HOME").as_deref(), ada.home_dir.to_str());
+        assert_eq!(get("HIVE_SOCKET").as_deref(), ada.socket().to_str());
+        assert_eq!(get("HIVE_CLAUDE").as_deref(), Some("/c/claude"));
+        assert_eq!(get("HIVE_MCP").as_deref(), Some("/b/hive-mcp"));
+        assert_eq!(get("HIVE_MCP_SERVER_NAME").as_deref(), Some("hive"));
+        assert_eq!(get("HIVE_CLAUDE_ENV").as_deref(), Some(r#"{"A":"1","B":"2"}"#));
+        assert_eq!((get("A").as_deref(), get("B").as_deref()), (Some("1"), Some("2")));
+        assert_eq!(get("HIVE_DEFAULT_MODEL").as_deref(), Some("opus"));
+        assert_eq!(get("HIVE_CLAUDE_MAX_RETRIES").as_deref(), Some("4"));
+        assert_eq!(get("HIVE_OPERATOR_PRONOUNS").as_deref(), Some("they/them"));
+        assert_eq!(get("HIVE_CONTEXT_WINDOW_TOKENS").as_deref(), Some("5000"));
+    }
+}

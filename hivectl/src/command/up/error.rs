@@ -1,0 +1,77 @@
+//! Why a hive could not be brought up.
+
+use std::io;
+use std::path::PathBuf;
+
+use hive_core::config::ConfigError;
+use hive_core::limits::SOCKET_PATH_BYTES_MAX;
+
+use crate::exit::Exit;
+
+/// Why a hive could not be brought up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UpError {
+    #[error("{} cannot be read", .path.display())]
+    ConfigUnreadable { path: PathBuf, source: io::Error },
+    #[error("{} is not valid:\n{source}", .path.display())]
+    ConfigInvalid { path: PathBuf, source: ConfigError },
+    #[error("{} cannot be created", .path.display())]
+    Directory { path: PathBuf, source: io::Error },
+    #[error("the socket path {} has {} bytes, more than the {SOCKET_PATH_BYTES_MAX} that Linux allows", .path.display(), .path.as_os_str().len())]
+    SocketTooLong { path: PathBuf },
+    #[error("{first} and {second} share {}; each needs directories of its own", .path.display())]
+    Shared { first: String, second: String, path: PathBuf },
+    #[error("`{name}` is neither beside hivectl nor on PATH")]
+    NoProgram { name: &'static str },
+    #[error("claude is not there: `{command}` was not found")]
+    NoClaude { command: String },
+    #[error("a hive runs here already: its broker answers on {}", .socket.display())]
+    AlreadyUp { socket: PathBuf },
+    #[error("the broker ended at once: {ending}{last_words}")]
+    BrokerEnded { ending: String, last_words: String },
+    #[error("the broker does not answer after {seconds} s{last_words}")]
+    BrokerSilent { seconds: u64, last_words: String },
+    #[error("interrupted")]
+    Interrupted,
+    #[error("signals cannot be handled")]
+    Signals(#[source] io::Error),
+}
+
+impl UpError {
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::ConfigUnreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
+            Self::ConfigUnreadable { source, .. } | Self::Directory { source, .. }
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                Exit::Denied
+            }
+            Self::ConfigInvalid { .. } => Exit::Findings,
+            Self::SocketTooLong { .. } | Self::Shared { .. } => Exit::Usage,
+            Self::NoProgram { .. } | Self::NoClaude { .. } => Exit::NotFound,
+            Self::AlreadyUp { .. } => Exit::Conflict,
+            Self::BrokerSilent { .. } => Exit::TimedOut,
+            Self::Interrupted => Exit::Ok,
+            Self::ConfigUnreadable { .. } | Self::Directory { .. } | Self::BrokerEnded { .. } | Self::Signals(_) => Exit::Failure,
+        }
+    }
+
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::ConfigUnreadable { .. } => Some("name the configuration with --config FILE".to_owned()),
+            Self::ConfigInvalid { path, .. } => Some(format!("`hivectl config check {}` checks it again", path.display())),
+            Self::SocketTooLong { .. } => {
+                Some("choose a shorter directory with --state DIR, or `runtime_dir` in the configuration".to_owned())
+            }
+            Self::Shared { .. } => Some("change `state_dir` and `home_dir` in the configuration".to_owned()),
+            Self::NoProgram { .. } => Some("build or install all of hived, hive, hive-mcp and hivectl".to_owned()),
+            Self::NoClaude { .. } => Some("install Claude Code, or name it with --claude PATH".to_owned()),
+            Self::AlreadyUp { .. } => Some("look at it with `hivectl status`, or end it with Ctrl-C in its terminal".to_owned()),
+            Self::Directory { .. }
+            | Self::BrokerEnded { .. }
+            | Self::BrokerSilent { .. }
+            | Self::Interrupted
+            | Self::Signals(_) => None,
+        }
+    }
+}

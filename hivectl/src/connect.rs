@@ -1,0 +1,155 @@
+//! Reaching the broker: which socket, how long to wait, and the one retry that a request id makes safe.
+//!
+//! Invariant: a mutation is repeated only under the request id of the first try, and only when the transport was lost; an answer is final.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hive_proto::connect::connect;
+use hive_proto::v1::admin_service_client::AdminServiceClient;
+use hive_proto::v1::event_service_client::EventServiceClient;
+use hive_proto::v1::inbox_service_client::InboxServiceClient;
+use hive_proto::v1::message_service_client::MessageServiceClient;
+use hive_proto::v1::topology_service_client::TopologyServiceClient;
+use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
+use tonic::transport::Channel;
+use tonic::{Code, Response, Status};
+
+use crate::error::Failure;
+
+/// Where a hive of the current directory has its operator socket.
+const LOCAL_SOCKET: &str = ".hive/run/hived.sock";
+/// Where the host's hive has it.
+const HOST_SOCKET: &str = "/run/hive/hived.sock";
+
+/// The operator socket: as given, else of `HIVE_RUNTIME_DIR`, else of the current directory, else the host's.
+pub(crate) fn socket(given: Option<&Path>, runtime_dir: Option<PathBuf>, here: &Path) -> PathBuf {
+    if let Some(given) = given {
+        return given.to_path_buf();
+    }
+    if let Some(runtime_dir) = runtime_dir {
+        return runtime_dir.join("hived.sock");
+    }
+    // A relative path stays short, however deep the directory is.
+    if here.join(LOCAL_SOCKET).exists() { PathBuf::from(LOCAL_SOCKET) } else { PathBuf::from(HOST_SOCKET) }
+}
+
+/// A broker that answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Broker {
+    channel: Channel,
+    timeout: Duration,
+}
+
+impl Broker {
+    pub(crate) async fn connect(path: &Path, timeout: Duration) -> Result<Self, Failure> {
+        let channel = tokio::time::timeout(timeout, connect(path)).await.map_err(|_| timed_out(timeout, false))??;
+        Ok(Self { channel, timeout })
+    }
+
+    pub(crate) fn admin(&self) -> AdminServiceClient<Channel> {
+        AdminServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn events(&self) -> EventServiceClient<Channel> {
+        EventServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn inbox(&self) -> InboxServiceClient<Channel> {
+        InboxServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn messages(&self) -> MessageServiceClient<Channel> {
+        MessageServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn topology(&self) -> TopologyServiceClient<Channel> {
+        TopologyServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn turns(&self) -> TurnHistoryServiceClient<Channel> {
+        TurnHistoryServiceClient::new(self.channel.clone())
+    }
+
+    /// Waits for an answer that changes nothing.
+    pub(crate) async fn read<T>(&self, call: impl Future<Output = Result<Response<T>, Status>>) -> Result<T, Failure> {
+        let answer = tokio::time::timeout(self.timeout, call).await.map_err(|_| timed_out(self.timeout, false))?;
+        Ok(answer?.into_inner())
+    }
+
+    /// Makes a change, once: `call` gets the request id, and is called again with the same one if the transport was lost.
+    pub(crate) async fn change<T, C, F>(&self, call: C) -> Result<T, Failure>
+    where
+        C: Fn(String) -> F,
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let request_id = request_id();
+        let once = || async {
+            tokio::time::timeout(self.timeout, call(request_id.clone())).await.map_err(|_| timed_out(self.timeout, true))
+        };
+        let answer = match once().await? {
+            Err(status) if transport_was_lost(&status) => once().await?,
+            answer => answer,
+        };
+        Ok(answer?.into_inner())
+    }
+}
+
+/// All pages of a list.
+pub(crate) async fn all_pages<T, C, F>(mut page: C) -> Result<Vec<T>, Failure>
+where
+    C: FnMut(String) -> F,
+    F: Future<Output = Result<(Vec<T>, String), Failure>>,
+{
+    let mut rows = Vec::new();
+    let mut token = String::new();
+    loop {
+        let (more, next) = page(token).await?;
+        rows.extend(more);
+        if next.is_empty() {
+            return Ok(rows);
+        }
+        token = next;
+    }
+}
+
+/// Whether the connection broke, so that nobody knows whether the request arrived.
+pub(crate) fn transport_was_lost(status: &Status) -> bool {
+    hive_proto::status::reason(status).is_none() && matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled)
+}
+
+fn timed_out(timeout: Duration, mutation: bool) -> Failure {
+    Failure::TimedOut { seconds: timeout.as_secs_f64(), mutation }
+}
+
+/// A fresh request id.
+fn request_id() -> String {
+    let mut random = [0_u8; 16];
+    getrandom::fill(&mut random).expect("the kernel gives random numbers");
+    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("hivectl-{hex}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_socket_is_looked_for_in_the_documented_order() {
+        let here = tempfile::tempdir().expect("a directory");
+        let run = Some(PathBuf::from("/r"));
+        assert_eq!(socket(Some(Path::new("/s")), run.clone(), here.path()), Path::new("/s"));
+        assert_eq!(socket(None, run, here.path()), Path::new("/r/hived.sock"));
+        assert_eq!(socket(None, None, here.path()), Path::new("/run/hive/hived.sock"));
+        std::fs::create_dir_all(here.path().join(".hive/run")).expect("a directory");
+        std::fs::write(here.path().join(LOCAL_SOCKET), "").expect("a file");
+        assert_eq!(socket(None, None, here.path()), Path::new(".hive/run/hived.sock"));
+    }
+
+    #[test]
+    fn request_ids_do_not_repeat() {
+        assert_ne!(request_id(), request_id());
+        assert!(request_id().len() <= hive_core::limits::REQUEST_ID_CHARS_MAX);
+    }
+}

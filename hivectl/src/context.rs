@@ -1,0 +1,33 @@
+//! What every command gets: how to reach the broker, and where its output goes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::cli::Global;
+use crate::connect::{self, Broker};
+use crate::error::Failure;
+use crate::output::Output;
+
+/// The surroundings of a command.
+#[derive(Debug)]
+pub(crate) struct Context {
+    /// The operator socket.
+    pub(crate) socket: PathBuf,
+    /// How long to wait for one answer.
+    pub(crate) timeout: Duration,
+    /// Where data goes.
+    pub(crate) out: Output,
+}
+
+impl Context {
+    pub(crate) fn new(global: &Global) -> Self {
+        let runtime_dir = std::env::var_os("HIVE_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let socket = connect::socket(global.socket.as_deref(), runtime_dir, std::path::Path::new("."));
+        Self { socket, timeout: Duration::from_secs_f64(global.timeout), out: Output::stdout(global.json) }
+    }
+
+    /// Connects to the broker.
+    pub(crate) async fn broker(&self) -> Result<Broker, Failure> {
+        Broker::connect(&self.socket, self.timeout).await
+    }
+}

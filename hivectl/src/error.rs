@@ -1,0 +1,248 @@
+//! What can go wrong, and how it is told: the sentence, the reason, and the command that helps next.
+//!
+//! Invariant: each failure has an exit code, and a reader of stdout never sees any of this.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use hive_core::reason::Reason;
+use hive_proto::connect::ConnectError;
+use tonic::{Code, Status};
+
+use crate::exit::{self, Exit};
+use crate::output::text::visible_block;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("this process cannot start its runtime")]
+    Runtime(#[source] io::Error),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error("{}", sentence(.0))]
+    Refused(Box<Status>),
+    #[error("the broker did not answer within {seconds} s")]
+    TimedOut { seconds: f64, mutation: bool },
+    #[error("the output cannot be written")]
+    Output(#[source] io::Error),
+    #[error("stdin cannot be read")]
+    Input(#[source] io::Error),
+    #[error("the body is not valid UTF-8 from byte {valid_up_to} on")]
+    BodyNotText { valid_up_to: usize },
+    #[error("the body is empty")]
+    BodyEmpty,
+    #[error("the operator does not send mail to the operator")]
+    ToOneself,
+    #[error("`{text}` is no recipient: {why}")]
+    BadRecipient { text: String, why: String },
+    #[error("message {id} is not in the inbox of {agent}")]
+    NotInInbox { id: u64, agent: String },
+    #[error("message {id} is no dead letter{}", .agent.as_ref().map(|agent| format!(" of {agent}")).unwrap_or_default())]
+    NoDeadLetter { id: u64, agent: Option<String> },
+    #[error("message {id} is a dead letter of several agents: {}", .agents.join(", "))]
+    SeveralDeadLetters { id: u64, agents: Vec<String> },
+    #[error("nothing is held for {agent}")]
+    NothingHeld { agent: String },
+    #[error("the broker's answer lacks `{field}`")]
+    Incomplete { field: &'static str },
+    #[error("{} cannot be read", .path.display())]
+    FileUnreadable { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Up(#[from] crate::command::up::UpError),
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        Self::Refused(Box::new(status))
+    }
+}
+
+impl Failure {
+    /// The exit code.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Connect(ConnectError::Unreachable { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+                Exit::Denied
+            }
+            Self::Connect(ConnectError::PathTooLong(_)) => Exit::Usage,
+            Self::Connect(_) => Exit::Unreachable,
+            Self::Refused(status) => exit::of_status(status),
+            Self::TimedOut { .. } => Exit::TimedOut,
+            // Who reads our output may stop reading it; that is no error.
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
+            Self::FileUnreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
+            Self::FileUnreadable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Exit::Denied,
+            Self::BodyNotText { .. } | Self::BodyEmpty | Self::ToOneself | Self::BadRecipient { .. } => Exit::Usage,
+            Self::SeveralDeadLetters { .. } => Exit::Usage,
+            Self::NotInInbox { .. } | Self::NoDeadLetter { .. } | Self::NothingHeld { .. } => Exit::NotFound,
+            Self::Up(error) => error.exit(),
+            Self::Runtime(_) | Self::Output(_) | Self::Input(_) | Self::Incomplete { .. } | Self::FileUnreadable { .. } => {
+                Exit::Failure
+            }
+        }
+    }
+
+    /// The broker's reason, where it gave one.
+    fn reason(&self) -> Option<Reason> {
+        let Self::Refused(status) = self else { return None };
+        hive_proto::status::reason(status)
+    }
+
+    /// What helps next.
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Refused(status) => match hive_proto::status::reason(status) {
+                Some(reason) => hint_of_reason(reason, status),
+                None => hint_of_code(status.code()),
+            },
+            Self::Connect(ConnectError::Unreachable { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some("join the group that owns the socket (`socket_group` in hive.toml), or run it as that user".to_owned())
+            }
+            Self::Connect(ConnectError::Unreachable { .. }) => {
+                Some("start a hive with `hivectl up`, or name its socket with --socket or HIVE_SOCKET".to_owned())
+            }
+            Self::Connect(ConnectError::PathTooLong(_) | ConnectError::NotABroker { .. }) => {
+                Some("name the broker's socket with --socket or HIVE_SOCKET".to_owned())
+            }
+            Self::TimedOut { mutation: true, .. } => {
+                Some("it may still carry this out: look before you repeat it; --timeout waits longer".to_owned())
+            }
+            Self::TimedOut { mutation: false, .. } => Some("`hivectl status` tells how it is; --timeout waits longer".to_owned()),
+            Self::ToOneself | Self::BadRecipient { .. } => {
+                Some("`hivectl agents` lists who there is; `*` is everyone".to_owned())
+            }
+            Self::BodyEmpty => Some("give the text as an argument, or `-` to read it from stdin".to_owned()),
+            Self::NotInInbox { .. } => Some("`hivectl inbox --all` lists what was there".to_owned()),
+            Self::NoDeadLetter { .. } => Some("`hivectl dead-letters` lists them".to_owned()),
+            Self::SeveralDeadLetters { .. } => Some("say whose with --agent NAME".to_owned()),
+            Self::NothingHeld { agent } => Some(format!("`hivectl inbox {agent}` lists its deliveries")),
+            Self::Up(error) => error.hint(),
+            Self::Runtime(_)
+            | Self::Output(_)
+            | Self::Input(_)
+            | Self::BodyNotText { .. }
+            | Self::Incomplete { .. }
+            | Self::FileUnreadable { .. } => None,
+        }
+    }
+}
+
+/// Prints the failure to stderr and answers with its exit code.
+pub(crate) fn report(failure: &Failure) -> ExitCode {
+    let exit = failure.exit();
+    if exit != Exit::Ok {
+        // Where stderr is gone too, the exit code is all that is left to say.
+        let _ = write_report(&mut io::stderr().lock(), failure);
+    }
+    exit.into()
+}
+
+fn write_report(stderr: &mut impl io::Write, failure: &Failure) -> io::Result<()> {
+    let mut sentence = failure.to_string();
+    let mut cause = std::error::Error::source(failure);
+    while let Some(next) = cause {
+        // Some causes are already part of the sentence.
+        let words = next.to_string();
+        if !sentence.contains(&words) {
+            sentence = format!("{sentence}: {words}");
+        }
+        cause = next.source();
+    }
+    writeln!(stderr, "error: {}", visible_block(&sentence))?;
+    if let Some(reason) = failure.reason() {
+        writeln!(stderr, "reason: {reason}")?;
+    }
+    if let Some(hint) = failure.hint() {
+        writeln!(stderr, "hint: {}", visible_block(&hint))?;
+    }
+    Ok(())
+}
+
+fn sentence(status: &Status) -> String {
+    match (status.message(), status.code()) {
+        (_, Code::Unimplemented) => "what answers on this socket does not know this call".to_owned(),
+        ("", code) => format!("the broker answered {code:?}"),
+        (message, _) => message.to_owned(),
+    }
+}
+
+fn hint_of_code(code: Code) -> Option<String> {
+    if code == Code::Unimplemented {
+        return Some("is it an agent's socket, or an older broker? `hivectl --socket PATH status` must work".to_owned());
+    }
+    let lost = matches!(code, Code::Unavailable | Code::Unknown | Code::Cancelled);
+    lost.then(|| "`hivectl status` tells whether the broker is back".to_owned())
+}
+
+fn hint_of_reason(reason: Reason, status: &Status) -> Option<String> {
+    let hint = match reason {
+        Reason::AgentNotFound => "`hivectl agents` lists them",
+        Reason::AgentRetired => "`hivectl agents --all` lists retired ones; `hivectl agent create NAME --adopt` takes one back",
+        Reason::MessageNotFound | Reason::DeliveryNotFound => "`hivectl inbox [AGENT] --all` lists what is there",
+        Reason::TurnNotFound => "`hivectl turn list` lists them",
+        Reason::CommandNotFound => "`hivectl events` tells what became of it",
+        Reason::RequestIdReused => "run the command again; it makes a new request id",
+        Reason::AgentExists => "`hivectl agent show NAME` shows it",
+        Reason::RecipientNotAllowed => "`hivectl agent show NAME` shows whom it may send to",
+        Reason::NotYours | Reason::NotAnAgent | Reason::CapabilityMissing => {
+            "is this the operator's socket? --socket names another"
+        }
+        Reason::PeerNotTrusted => "run it as a user whom the configuration trusts",
+        Reason::LeaseLost | Reason::TurnEnded | Reason::TurnOpen => "`hivectl turn list AGENT` shows its turns",
+        Reason::AlreadyAttached | Reason::AgentParked => "`hivectl agent show NAME` shows what its harness does",
+        Reason::WrongState => "`hivectl inbox AGENT --all` shows where the delivery stands",
+        Reason::TopologyCycle => "`hivectl topology` shows the tree",
+        Reason::InboxFull => "`hivectl topology` shows who does not keep up",
+        Reason::RateLimited | Reason::Draining => {
+            let when = hive_proto::status::retry_after(status);
+            return Some(when.map_or_else(
+                || "try again in a while".to_owned(),
+                |delay| format!("try again in {:.1} s", delay.as_secs_f64()),
+            ));
+        }
+        Reason::StorageFull | Reason::StorageUnavailable => "`hivectl status` tells what is wrong with the database",
+        Reason::Internal => "the broker's log has the details",
+        Reason::FieldInvalid | Reason::StatusTooLong | Reason::BodyTooLarge => return None,
+    };
+    Some(hint.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(failure: &Failure) -> String {
+        let mut text = Vec::new();
+        write_report(&mut text, failure).expect("a vector takes everything");
+        String::from_utf8(text).expect("text")
+    }
+
+    #[test]
+    fn a_refusal_tells_sentence_reason_and_what_helps() {
+        let status = hive_proto::status::refusal(Reason::AgentNotFound, "there is no agent `bbo`; did you mean `bob`?", None);
+        insta::assert_snapshot!(told(&status.into()), @r"
+        error: there is no agent `bbo`; did you mean `bob`?
+        reason: AGENT_NOT_FOUND
+        hint: `hivectl agents` lists them
+        ");
+    }
+
+    #[test]
+    fn waiting_is_told_where_it_helps() {
+        let wait = Some(std::time::Duration::from_millis(1500));
+        let status = hive_proto::status::refusal(Reason::RateLimited, "600 a minute are allowed", wait);
+        assert!(told(&status.into()).ends_with("hint: try again in 1.5 s\n"));
+    }
+
+    #[test]
+    fn what_the_broker_says_cannot_steer_the_terminal() {
+        let status = hive_proto::status::refusal(Reason::Internal, "\u{1b}[2J", None);
+        assert!(!told(&status.into()).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_error() {
+        assert_eq!(Failure::Output(io::ErrorKind::BrokenPipe.into()).exit(), Exit::Ok);
+    }
+}

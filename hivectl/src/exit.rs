@@ -1,0 +1,124 @@
+//! Exit codes: how a script learns what happened.
+//!
+//! Invariant: the map from the broker's reasons is total; a new reason breaks this build until it has a code.
+
+use std::process::ExitCode;
+
+use hive_core::reason::Reason;
+use tonic::{Code, Status};
+
+/// How `hivectl` ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done.
+    Ok = 0,
+    /// It did not work, for a reason that has no code of its own.
+    Failure = 1,
+    /// The command line, or a value on it, is not valid.
+    Usage = 2,
+    /// What was named does not exist.
+    NotFound = 3,
+    /// It is not allowed.
+    Denied = 4,
+    /// It does not fit the present state.
+    Conflict = 5,
+    /// The broker did not answer in time.
+    TimedOut = 6,
+    /// No broker answers, or it is shutting down.
+    Unreachable = 7,
+    /// The command worked, and found something wrong.
+    Findings = 8,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// The exit code for a refusal of the broker.
+#[must_use]
+pub fn of_reason(reason: Reason) -> Exit {
+    match reason {
+        Reason::FieldInvalid | Reason::StatusTooLong | Reason::BodyTooLarge => Exit::Usage,
+        Reason::AgentNotFound
+        | Reason::AgentRetired
+        | Reason::MessageNotFound
+        | Reason::DeliveryNotFound
+        | Reason::TurnNotFound
+        | Reason::CommandNotFound => Exit::NotFound,
+        Reason::RecipientNotAllowed
+        | Reason::NotYours
+        | Reason::NotAnAgent
+        | Reason::CapabilityMissing
+        | Reason::PeerNotTrusted => Exit::Denied,
+        Reason::RequestIdReused
+        | Reason::AgentExists
+        | Reason::LeaseLost
+        | Reason::TurnEnded
+        | Reason::TurnOpen
+        | Reason::AlreadyAttached
+        | Reason::AgentParked
+        | Reason::WrongState
+        | Reason::TopologyCycle => Exit::Conflict,
+        Reason::Draining => Exit::Unreachable,
+        Reason::InboxFull | Reason::RateLimited | Reason::StorageFull | Reason::StorageUnavailable | Reason::Internal => {
+            Exit::Failure
+        }
+    }
+}
+
+/// The exit code for any answer that is an error.
+#[must_use]
+pub fn of_status(status: &Status) -> Exit {
+    if let Some(reason) = hive_proto::status::reason(status) {
+        return of_reason(reason);
+    }
+    match status.code() {
+        Code::Unavailable => Exit::Unreachable,
+        Code::DeadlineExceeded => Exit::TimedOut,
+        Code::NotFound => Exit::NotFound,
+        Code::PermissionDenied | Code::Unauthenticated => Exit::Denied,
+        Code::InvalidArgument => Exit::Usage,
+        Code::AlreadyExists | Code::FailedPrecondition | Code::Aborted => Exit::Conflict,
+        Code::Ok
+        | Code::Cancelled
+        | Code::Unknown
+        | Code::ResourceExhausted
+        | Code::OutOfRange
+        | Code::Unimplemented
+        | Code::Internal
+        | Code::DataLoss => Exit::Failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_the_documented_numbers() {
+        let codes = [
+            Exit::Ok,
+            Exit::Failure,
+            Exit::Usage,
+            Exit::NotFound,
+            Exit::Denied,
+            Exit::Conflict,
+            Exit::TimedOut,
+            Exit::Unreachable,
+        ];
+        for (number, exit) in codes.into_iter().chain([Exit::Findings]).enumerate() {
+            assert_eq!(exit as usize, number);
+        }
+    }
+
+    #[test]
+    fn a_refusal_never_ends_well() {
+        for reason in Reason::ALL {
+            assert_ne!(of_reason(*reason), Exit::Ok, "{reason}");
+            assert_eq!(of_status(&hive_proto::status::refusal(*reason, "no", None)), of_reason(*reason));
+        }
+    }
+}

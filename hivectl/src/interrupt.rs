@@ -1,0 +1,25 @@
+//! Ending what would go on for ever: Ctrl-C and SIGTERM.
+
+use std::future::Future;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Runs `work` until it ends, or until the process is asked to; `None` then.
+pub(crate) async fn until_interrupted<T>(work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        done = work => Some(done),
+        () = interrupted() => None,
+    }
+}
+
+/// Ends when the process is asked to end.
+pub(crate) async fn interrupted() {
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+        // Without handlers the signals keep their default, which ends the process too.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}

@@ -1,0 +1,7 @@
+//! The binary `hivectl`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    hivectl::main()
+}

@@ -1,0 +1,131 @@
+//! Where data goes: stdout, as a table or text for people, or as JSON for programs.
+//!
+//! The JSON shape is one for all commands. An object carries its schema: `{"schema":"hive.turn.v1","id":12,...}`. A list is an array of
+//! such objects, and an empty one is `[]`. A stream (`--follow`) is one object per line. Within a schema version fields are only added; every
+//! field is always there, `null` where there is nothing to say; times are ISO 8601 in UTC; choices are lower-case words.
+//!
+//! Invariant: this module alone writes to stdout.
+
+pub(crate) mod style;
+pub(crate) mod table;
+pub(crate) mod text;
+pub(crate) mod time;
+
+use std::io::{self, IsTerminal as _, Write};
+
+use serde::Serialize;
+
+use self::style::Style;
+use crate::error::Failure;
+
+/// Something that can be printed.
+pub(crate) trait View: Serialize {
+    /// The name and version of its JSON.
+    const SCHEMA: &'static str;
+}
+
+/// Something that is a row of a table.
+pub(crate) trait Row: View {
+    /// The names of its columns.
+    const HEADER: &'static [&'static str];
+    /// Said to a person where there is no row.
+    const NONE: &'static str;
+    /// One cell for each column; the last one may be cut to the terminal's width.
+    fn cells(&self, style: &Style) -> Vec<String>;
+}
+
+/// Something that is told in lines.
+pub(crate) trait Text: View {
+    /// The lines, without the final line break.
+    fn text(&self, style: &Style) -> String;
+}
+
+#[derive(Serialize)]
+struct Tagged<'v, V> {
+    schema: &'static str,
+    #[serde(flatten)]
+    view: &'v V,
+}
+
+fn tagged<V: View>(view: &V) -> Tagged<'_, V> {
+    Tagged { schema: V::SCHEMA, view }
+}
+
+/// The output of a command.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// Whether programs read it.
+    pub(crate) json: bool,
+    /// How it looks for people.
+    pub(crate) style: Style,
+    writer: io::Stdout,
+}
+
+impl Output {
+    /// Output to this process' stdout.
+    pub(crate) fn stdout(json: bool) -> Self {
+        let stdout = io::stdout();
+        let style = if stdout.is_terminal() { Style::terminal() } else { Style::plain() };
+        Self { json, style, writer: stdout }
+    }
+
+    /// Prints a list.
+    pub(crate) fn list<V: Row>(&mut self, rows: &[V]) -> Result<(), Failure> {
+        if self.json {
+            let rows: Vec<_> = rows.iter().map(tagged).collect();
+            return self.json_line(&rows);
+        }
+        if rows.is_empty() {
+            note(V::NONE);
+            return Ok(());
+        }
+        let text = table::render(V::HEADER, rows.iter().map(|row| row.cells(&self.style)).collect(), &self.style);
+        self.write(&text)
+    }
+
+    /// Prints one thing.
+    pub(crate) fn one<V: Text>(&mut self, view: &V) -> Result<(), Failure> {
+        if self.json {
+            return self.json_line(&tagged(view));
+        }
+        let text = view.text(&self.style);
+        self.write(&format!("{text}\n"))
+    }
+
+    /// Prints several things one below the other; as JSON they are a list.
+    pub(crate) fn each<V: Text>(&mut self, views: &[V]) -> Result<(), Failure> {
+        if self.json {
+            let views: Vec<_> = views.iter().map(tagged).collect();
+            return self.json_line(&views);
+        }
+        views.iter().try_for_each(|view| self.one(view))
+    }
+
+    /// Prints what was done, also where not all of it could be; then the first failure is the result.
+    pub(crate) fn outcome<V: Text>(&mut self, done: &[V], ended: Result<(), Failure>) -> Result<(), Failure> {
+        if ended.is_ok() || !done.is_empty() {
+            self.each(done)?;
+        }
+        ended
+    }
+
+    /// Prints a line of text as it is; only for what has no JSON.
+    pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
+        self.write(&format!("{text}\n"))
+    }
+
+    fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string(value).expect("views have string keys and finite numbers");
+        self.write(&format!("{text}\n"))
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        self.writer.write_all(text.as_bytes()).and_then(|()| self.writer.flush()).map_err(Failure::Output)
+    }
+}
+
+/// Tells a person something that is no data: to stderr.
+pub(crate) fn note(text: &str) {
+    // Where nobody listens, nothing is lost.
+    let _ = writeln!(io::stderr(), "{text}");
+}

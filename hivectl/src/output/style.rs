@@ -1,0 +1,91 @@
+//! How output looks: colour, width, time zone.
+//!
+//! Invariant: without a terminal, or with NO_COLOR, no escape sequence is written.
+
+use std::io;
+
+use anstyle::{AnsiColor, Style as Ansi};
+use hive_core::time::WallTime;
+
+use super::{text, time};
+
+/// The width that texts in a table are cut to, where there is no terminal to ask.
+const PLAIN_WIDTH: usize = 160;
+
+/// How output looks.
+#[derive(Clone, Debug)]
+pub(crate) struct Style {
+    color: bool,
+    /// Whether a person's terminal shows it; only then are control characters of bodies replaced.
+    pub(crate) terminal: bool,
+    /// Columns to fill.
+    pub(crate) width: usize,
+    zone: jiff::tz::TimeZone,
+    now: jiff::Timestamp,
+}
+
+impl Style {
+    /// For a terminal.
+    pub(crate) fn terminal() -> Self {
+        let width = rustix::termios::tcgetwinsize(io::stdout()).map_or(80, |size| usize::from(size.ws_col));
+        let color = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
+            && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        // A terminal that does not know its width says 0.
+        Self { color, terminal: true, width: if width == 0 { 80 } else { width }, ..Self::plain() }
+    }
+
+    /// For a file or a pipe.
+    pub(crate) fn plain() -> Self {
+        Self {
+            color: false,
+            terminal: false,
+            width: PLAIN_WIDTH,
+            zone: jiff::tz::TimeZone::system(),
+            now: jiff::Timestamp::now(),
+        }
+    }
+
+    /// A heading.
+    pub(crate) fn head(&self, text: &str) -> String {
+        self.paint(text, Ansi::new().bold())
+    }
+
+    /// What is all right.
+    pub(crate) fn good(&self, text: &str) -> String {
+        self.paint(text, Ansi::new().fg_color(Some(AnsiColor::Green.into())))
+    }
+
+    /// What somebody should look at.
+    pub(crate) fn bad(&self, text: &str) -> String {
+        self.paint(text, Ansi::new().fg_color(Some(AnsiColor::Red.into())))
+    }
+
+    /// What goes on just now.
+    pub(crate) fn busy(&self, text: &str) -> String {
+        self.paint(text, Ansi::new().fg_color(Some(AnsiColor::Yellow.into())))
+    }
+
+    /// What matters less.
+    pub(crate) fn faint(&self, text: &str) -> String {
+        self.paint(text, Ansi::new().dimmed())
+    }
+
+    /// A time, short and local; `-` for none.
+    pub(crate) fn time(&self, time: Option<WallTime>) -> String {
+        time.map_or_else(|| "-".to_owned(), |time| time::short(time, self.now, &self.zone))
+    }
+
+    /// The clock time of this moment.
+    pub(crate) fn clock(&self) -> String {
+        jiff::Timestamp::now().to_zoned(self.zone.clone()).strftime("%H:%M:%S").to_string()
+    }
+
+    /// A body or another longer text of a peer: as it is into a file, made visible on a terminal.
+    pub(crate) fn body(&self, body: &str) -> String {
+        if self.terminal { text::visible_block(body) } else { body.to_owned() }
+    }
+
+    fn paint(&self, text: &str, ansi: Ansi) -> String {
+        if self.color && !text.is_empty() { format!("{ansi}{text}{ansi:#}") } else { text.to_owned() }
+    }
+}

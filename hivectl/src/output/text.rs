@@ -1,0 +1,55 @@
+//! What peers wrote, made harmless for a terminal: control characters and those that reorder text are shown, not obeyed.
+//!
+//! Invariant: what these functions return has no control character but, in a block, line breaks and tabs.
+
+/// A text on one line: line breaks are shown too.
+pub(crate) fn visible_line(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
+        match c {
+            '\n' => line.push('⏎'),
+            '\t' => line.push(' '),
+            c => push(&mut line, c),
+        }
+        line
+    })
+}
+
+/// A text on as many lines as it has.
+pub(crate) fn visible_block(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut block, c| {
+        match c {
+            '\n' | '\t' => block.push(c),
+            c => push(&mut block, c),
+        }
+        block
+    })
+}
+
+/// A block with each line indented.
+pub(crate) fn indented(block: &str, by: &str) -> String {
+    block.lines().map(|line| format!("{by}{line}")).collect::<Vec<_>>().join("\n")
+}
+
+fn push(text: &mut String, c: char) {
+    if c.is_control() || reorders(c) {
+        text.extend(c.escape_unicode());
+    } else {
+        text.push(c);
+    }
+}
+
+/// Invisible characters that break lines, join, hide or reorder what stands around them.
+fn reorders(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_peer_steers_the_terminal() {
+        assert_eq!(visible_line("a\u{1b}[2Jb\r\nc\td\u{9b}"), "a\\u{1b}[2Jb\\u{d}⏎c d\\u{9b}");
+        assert_eq!(visible_block("a\n\tb\u{7}\u{202e}ä"), "a\n\tb\\u{7}\\u{202e}ä");
+    }
+}

@@ -1,0 +1,74 @@
+//! Times for people: local, short, and only as exact as helps. Programs get ISO 8601 in UTC.
+
+use hive_core::time::WallTime;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use prost_types::Timestamp as Wire;
+
+/// A time from the wire.
+pub(crate) fn of_wire(time: Option<Wire>) -> Option<WallTime> {
+    let Wire { seconds, nanos } = time?;
+    Some(WallTime(seconds.saturating_mul(1000).saturating_add(i64::from(nanos) / 1_000_000)))
+}
+
+/// The clock time of today, day and clock time of this year, the date of other years.
+pub(crate) fn short(time: WallTime, now: Timestamp, zone: &TimeZone) -> String {
+    let Ok(time) = Timestamp::from_millisecond(time.0) else { return "-".to_owned() };
+    let (time, now) = (time.to_zoned(zone.clone()), now.to_zoned(zone.clone()));
+    let format = if time.date() == now.date() {
+        "%H:%M:%S"
+    } else if time.year() == now.year() {
+        "%b %d %H:%M"
+    } else {
+        "%Y-%m-%d %H:%M"
+    };
+    time.strftime(format).to_string()
+}
+
+/// ISO 8601 in UTC, to the millisecond.
+pub(crate) fn iso(time: WallTime) -> String {
+    Timestamp::from_millisecond(time.0)
+        .map_or_else(|_| "-".to_owned(), |time| time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
+}
+
+/// A span between two times, in the unit that suits it.
+pub(crate) fn span(from: WallTime, to: WallTime) -> String {
+    let millis = to.since(from).as_millis();
+    match millis {
+        0..1_000 => format!("{millis} ms"),
+        1_000..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        60_000..3_600_000 => format!("{} min {} s", millis / 60_000, millis % 60_000 / 1_000),
+        _ => format!("{} h {} min", millis / 3_600_000, millis % 3_600_000 / 60_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: i64 = 1_583_064_000_000; // 2020-03-01 12:00 UTC
+
+    #[test]
+    fn times_are_as_exact_as_helps() {
+        let now = Timestamp::from_millisecond(NOON).expect("a time");
+        let shown = |millis| short(WallTime(millis), now, &TimeZone::UTC);
+        assert_eq!(shown(NOON - 61_000), "11:58:59");
+        assert_eq!(shown(NOON - 86_400_000), "Feb 29 12:00");
+        assert_eq!(shown(NOON - 366 * 86_400_000), "2019-03-01 12:00");
+        assert_eq!(shown(i64::MAX), "-");
+    }
+
+    #[test]
+    fn programs_get_iso_to_the_millisecond() {
+        assert_eq!(iso(WallTime(NOON + 7)), "2020-03-01T12:00:00.007Z");
+    }
+
+    #[test]
+    fn spans_have_the_unit_that_suits_them() {
+        let shown = |millis| span(WallTime(0), WallTime(millis));
+        assert_eq!(
+            [shown(-5), shown(999), shown(1_050), shown(61_000), shown(3_660_000)],
+            ["0 ms", "999 ms", "1.0 s", "1 min 1 s", "1 h 1 min"]
+        );
+    }
+}

@@ -1,0 +1,222 @@
+//! An agent and what its harness is doing.
+
+use hive_core::time::WallTime;
+use hive_proto::v1;
+use serde::Serialize;
+
+use super::{cell, fields, id, iso, text, word};
+use crate::output::style::Style;
+use crate::output::text::visible_line;
+use crate::output::{Row, Text, View, time};
+
+/// One agent.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Agent {
+    pub(crate) name: String,
+    role: Option<String>,
+    pub(crate) parent: Option<String>,
+    source: Option<String>,
+    pub(crate) state: Option<String>,
+    #[serde(serialize_with = "iso")]
+    state_time: Option<WallTime>,
+    running: bool,
+    pub(crate) status_text: Option<String>,
+    #[serde(serialize_with = "iso")]
+    status_time: Option<WallTime>,
+    model: Option<String>,
+    context_tokens: Option<u64>,
+    context_window_tokens: Option<u64>,
+    hive_name: Option<String>,
+    swarm_name: Option<String>,
+    revision: Option<String>,
+    policy: Policy,
+    pub(crate) park: Option<Park>,
+    pub(crate) retired: bool,
+    pub(crate) ready_count: u32,
+    pub(crate) dead_count: u32,
+    isolation: Option<String>,
+    open_turn_id: Option<u64>,
+}
+
+/// What an agent may do; no recipients: everyone.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Policy {
+    tool_groups: Vec<String>,
+    allowed_recipients: Vec<String>,
+    capabilities: Vec<String>,
+}
+
+/// Why an agent starts no turns.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Park {
+    cause: Option<String>,
+    #[serde(serialize_with = "iso")]
+    until_time: Option<WallTime>,
+    error: Option<String>,
+}
+
+impl From<v1::Agent> for Agent {
+    fn from(agent: v1::Agent) -> Self {
+        let v1::Agent {
+            name,
+            role,
+            parent,
+            source,
+            state,
+            state_time,
+            running,
+            status_text,
+            status_time,
+            model,
+            context_tokens,
+            context_window_tokens,
+            hive_name,
+            swarm_name,
+            revision,
+            policy,
+            park,
+            retired,
+            ready_count,
+            dead_count,
+            isolation,
+            open_turn_id,
+        } = agent;
+        let v1::Policy { tool_groups, allowed_recipients, capabilities } = policy.unwrap_or_default();
+        Self {
+            name,
+            role: text(role),
+            parent: text(parent),
+            source: word::<v1::AgentSource>(source, v1::AgentSource::as_str_name, "AGENT_SOURCE_"),
+            state: word::<v1::HarnessState>(state, v1::HarnessState::as_str_name, "HARNESS_STATE_"),
+            state_time: time::of_wire(state_time),
+            running,
+            status_text: text(status_text),
+            status_time: time::of_wire(status_time),
+            model: text(model),
+            context_tokens: id(context_tokens),
+            context_window_tokens: id(context_window_tokens),
+            hive_name: text(hive_name),
+            swarm_name: text(swarm_name),
+            revision: text(revision),
+            policy: Policy { tool_groups, allowed_recipients, capabilities },
+            park: park.map(Park::from),
+            retired,
+            ready_count,
+            dead_count,
+            isolation: word::<v1::Isolation>(isolation, v1::Isolation::as_str_name, "ISOLATION_"),
+            open_turn_id: id(open_turn_id),
+        }
+    }
+}
+
+impl From<v1::Park> for Park {
+    fn from(park: v1::Park) -> Self {
+        // What remains is told by `until_time`.
+        let v1::Park { cause, until_time, error, remaining: _ } = park;
+        Self {
+            cause: word::<v1::TurnOutcome>(cause, v1::TurnOutcome::as_str_name, "TURN_OUTCOME_"),
+            until_time: time::of_wire(until_time),
+            error: text(error),
+        }
+    }
+}
+
+impl Park {
+    /// Why and until when, in one line.
+    pub(crate) fn line(&self, style: &Style) -> String {
+        let cause = self.cause.as_deref().unwrap_or("parked");
+        let until = self.until_time.map(|time| format!(" until {}", style.time(Some(time)))).unwrap_or_default();
+        let error = self.error.as_deref().map(|error| format!(": {}", visible_line(error))).unwrap_or_default();
+        format!("{cause}{until}{error}")
+    }
+}
+
+impl Agent {
+    /// Its state in one coloured word.
+    pub(crate) fn state_cell(&self, style: &Style) -> String {
+        let state = self.state.as_deref().unwrap_or("-");
+        if self.retired {
+            return style.faint("retired");
+        }
+        match state {
+            "idle" => style.good(state),
+            "thinking" | "compacting" | "starting" => style.busy(state),
+            "offline" => style.faint(state),
+            "rate_limited" | "needs_login" | "unavailable" => style.bad(state),
+            _ => state.to_owned(),
+        }
+    }
+}
+
+impl View for Agent {
+    const SCHEMA: &'static str = "hive.agent.v1";
+}
+
+impl Row for Agent {
+    const HEADER: &'static [&'static str] = &["NAME", "PARENT", "STATE", "SINCE", "MODEL", "UNREAD", "DEAD", "TURN", "STATUS"];
+    const NONE: &'static str = "no agents";
+
+    fn cells(&self, style: &Style) -> Vec<String> {
+        vec![
+            visible_line(&self.name),
+            cell(self.parent.as_ref()),
+            self.state_cell(style),
+            style.time(self.state_time),
+            self.model.as_deref().map_or_else(|| "-".to_owned(), visible_line),
+            self.ready_count.to_string(),
+            self.dead_count.to_string(),
+            cell(self.open_turn_id.as_ref()),
+            self.status_text.as_deref().map_or_else(String::new, visible_line),
+        ]
+    }
+}
+
+impl Text for Agent {
+    fn text(&self, style: &Style) -> String {
+        let everyone = |names: &[String]| if names.is_empty() { "everyone".to_owned() } else { visible_line(&names.join(", ")) };
+        let optional = |value: &Option<String>| value.as_deref().map_or_else(|| "-".to_owned(), visible_line);
+        let context = match (self.context_tokens, self.context_window_tokens) {
+            (Some(used), Some(window)) => format!("{used} of {window} tokens"),
+            (Some(used), None) => format!("{used} tokens"),
+            (None, _) => "-".to_owned(),
+        };
+        let hive = [self.hive_name.as_deref(), self.swarm_name.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let rows = [
+            ("name", visible_line(&self.name)),
+            ("role", optional(&self.role)),
+            ("parent", self.parent.as_deref().map_or_else(|| "operator".to_owned(), visible_line)),
+            ("declared in", optional(&self.source)),
+            ("hive", if hive.is_empty() { "-".to_owned() } else { visible_line(&hive) }),
+            ("state", format!("{} since {}", self.state_cell(style), style.time(self.state_time))),
+            ("harness", if self.running { format!("attached, version {}", optional(&self.revision)) } else { "none".to_owned() }),
+            ("parked", self.park.as_ref().map_or_else(|| "no".to_owned(), |park| park.line(style))),
+            ("turn", cell(self.open_turn_id.as_ref())),
+            (
+                "status",
+                self.status_text.as_ref().map_or_else(
+                    || "-".to_owned(),
+                    |status| format!("{} ({})", visible_line(status), style.time(self.status_time)),
+                ),
+            ),
+            ("model", optional(&self.model)),
+            ("context", context),
+            ("unread", self.ready_count.to_string()),
+            ("dead letters", self.dead_count.to_string()),
+            ("tools", visible_line(&self.policy.tool_groups.join(", "))),
+            ("may send to", everyone(&self.policy.allowed_recipients)),
+            (
+                "capabilities",
+                if self.policy.capabilities.is_empty() {
+                    "-".to_owned()
+                } else {
+                    visible_line(&self.policy.capabilities.join(", "))
+                },
+            ),
+            (
+                "isolation",
+                if self.isolation.as_deref() == Some("none") { style.bad("NOT ISOLATED") } else { optional(&self.isolation) },
+            ),
+        ];
+        fields(&rows)
+    }
+}

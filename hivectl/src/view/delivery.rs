@@ -1,0 +1,154 @@
+//! A delivery: one message on its way to one recipient.
+
+use hive_core::time::WallTime;
+use hive_proto::v1;
+use serde::Serialize;
+
+use super::message::Message;
+use super::{fields, id, iso, text, word};
+use crate::output::style::Style;
+use crate::output::text::{indented, visible_line};
+use crate::output::{Row, Text, View, time};
+
+/// One delivery.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Delivery {
+    pub(crate) agent: String,
+    pub(crate) message: Message,
+    pub(crate) state: Option<String>,
+    lane: Option<String>,
+    attempt: u32,
+    redelivery_cause: Option<String>,
+    last_error: Option<String>,
+    output_tail: Option<String>,
+    turn_id: Option<u64>,
+    #[serde(serialize_with = "iso")]
+    not_before_time: Option<WallTime>,
+    #[serde(serialize_with = "iso")]
+    state_time: Option<WallTime>,
+    settled_by: Option<String>,
+}
+
+impl From<v1::Delivery> for Delivery {
+    fn from(delivery: v1::Delivery) -> Self {
+        let v1::Delivery {
+            message,
+            agent,
+            state,
+            lane,
+            attempt,
+            redelivery_cause,
+            last_error,
+            output_tail,
+            turn_id,
+            not_before_time,
+            state_time,
+            settled_by,
+        } = delivery;
+        Self {
+            agent,
+            message: message.unwrap_or_default().into(),
+            state: word::<v1::DeliveryState>(state, v1::DeliveryState::as_str_name, "DELIVERY_STATE_"),
+            lane: word::<v1::Lane>(lane, v1::Lane::as_str_name, "LANE_"),
+            attempt,
+            redelivery_cause: word::<v1::RedeliveryCause>(
+                redelivery_cause,
+                v1::RedeliveryCause::as_str_name,
+                "REDELIVERY_CAUSE_",
+            ),
+            last_error: text(last_error),
+            output_tail: text(output_tail),
+            turn_id: id(turn_id),
+            not_before_time: time::of_wire(not_before_time),
+            state_time: time::of_wire(state_time),
+            settled_by: text(settled_by),
+        }
+    }
+}
+
+impl Delivery {
+    fn state_cell(&self, style: &Style) -> String {
+        let state = self.state.as_deref().unwrap_or("-");
+        match state {
+            "dead" | "held" => style.bad(state),
+            "leased" => style.busy(state),
+            _ => state.to_owned(),
+        }
+    }
+}
+
+impl View for Delivery {
+    const SCHEMA: &'static str = "hive.delivery.v1";
+}
+
+impl Row for Delivery {
+    const HEADER: &'static [&'static str] = &["ID", "TIME", "FROM", "RE", "STATE", "TRY", "BODY"];
+    const NONE: &'static str = "no mail";
+
+    fn cells(&self, style: &Style) -> Vec<String> {
+        vec![
+            self.message.id.to_string(),
+            style.time(self.message.accept_time),
+            visible_line(&self.message.from),
+            self.message.answers(),
+            self.state_cell(style),
+            self.attempt.to_string(),
+            self.message.preview(),
+        ]
+    }
+}
+
+impl Text for Delivery {
+    fn text(&self, style: &Style) -> String {
+        let mut rows = vec![
+            ("message", self.message.id.to_string()),
+            ("from", visible_line(&self.message.from)),
+            ("to", visible_line(&self.message.recipients.join(", "))),
+            ("answers", self.message.answers()),
+            ("accepted", style.time(self.message.accept_time)),
+            ("inbox", visible_line(&self.agent)),
+            ("state", format!("{} since {}", self.state_cell(style), style.time(self.state_time))),
+            ("attempt", self.attempt.to_string()),
+        ];
+        let optional = [
+            ("came back", self.redelivery_cause.clone()),
+            ("last error", self.last_error.as_deref().map(visible_line)),
+            ("turn", self.turn_id.map(|turn| turn.to_string())),
+            ("not before", self.not_before_time.map(|time| style.time(Some(time)))),
+            ("settled by", self.settled_by.as_deref().map(visible_line)),
+        ];
+        rows.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        let mut text = format!("{}\n\n{}", fields(&rows), style.body(&self.message.body));
+        if let Some(tail) = &self.output_tail {
+            text = format!("{}\n\nend of the turn's output:\n{}", text.trim_end(), indented(&style.body(tail), "    "));
+        }
+        text
+    }
+}
+
+/// A dead letter: a delivery, listed over all inboxes.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct DeadLetter(pub(crate) Delivery);
+
+impl View for DeadLetter {
+    const SCHEMA: &'static str = Delivery::SCHEMA;
+}
+
+impl Row for DeadLetter {
+    const HEADER: &'static [&'static str] = &["ID", "DIED", "AGENT", "FROM", "TRIES", "TURN", "ERROR"];
+    const NONE: &'static str = "no dead letters";
+
+    fn cells(&self, style: &Style) -> Vec<String> {
+        let delivery = &self.0;
+        vec![
+            delivery.message.id.to_string(),
+            style.time(delivery.state_time),
+            visible_line(&delivery.agent),
+            visible_line(&delivery.message.from),
+            delivery.attempt.to_string(),
+            super::cell(delivery.turn_id.as_ref()),
+            delivery.last_error.as_deref().map_or_else(|| "-".to_owned(), visible_line),
+        ]
+    }
+}

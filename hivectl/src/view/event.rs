@@ -1,0 +1,70 @@
+//! An event: a committed fact.
+
+use hive_core::time::WallTime;
+use hive_proto::v1;
+use serde::Serialize;
+
+use super::{cell, id, iso, text, word};
+use crate::output::style::Style;
+use crate::output::text::visible_line;
+use crate::output::{Row, Text, View, time};
+
+/// One event.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Event {
+    pub(crate) sequence: u64,
+    pub(crate) kind: Option<String>,
+    #[serde(serialize_with = "iso")]
+    pub(crate) time: Option<WallTime>,
+    pub(crate) agent: Option<String>,
+    pub(crate) message_id: Option<u64>,
+    pub(crate) turn_id: Option<u64>,
+    pub(crate) detail: Option<String>,
+}
+
+impl From<v1::Event> for Event {
+    fn from(event: v1::Event) -> Self {
+        let v1::Event { sequence, kind, time, agent, message_id, turn_id, detail } = event;
+        Self {
+            sequence,
+            kind: word::<v1::EventKind>(kind, v1::EventKind::as_str_name, "EVENT_KIND_"),
+            time: time::of_wire(time),
+            agent: text(agent),
+            message_id: id(message_id),
+            turn_id: id(turn_id),
+            detail: text(detail),
+        }
+    }
+}
+
+impl View for Event {
+    const SCHEMA: &'static str = "hive.event.v1";
+}
+
+impl Row for Event {
+    const HEADER: &'static [&'static str] = &["SEQ", "TIME", "EVENT", "AGENT", "MESSAGE", "TURN", "DETAIL"];
+    const NONE: &'static str = "no events";
+
+    fn cells(&self, style: &Style) -> Vec<String> {
+        vec![
+            self.sequence.to_string(),
+            style.time(self.time),
+            cell(self.kind.as_ref()),
+            self.agent.as_deref().map_or_else(|| "-".to_owned(), visible_line),
+            cell(self.message_id.as_ref()),
+            cell(self.turn_id.as_ref()),
+            self.detail.as_deref().map_or_else(String::new, visible_line),
+        ]
+    }
+}
+
+impl Text for Event {
+    fn text(&self, style: &Style) -> String {
+        let agent = self.agent.as_deref().map(|agent| format!("  {}", visible_line(agent))).unwrap_or_default();
+        let message = self.message_id.map(|id| format!("  message {id}")).unwrap_or_default();
+        let turn = self.turn_id.map(|id| format!("  turn {id}")).unwrap_or_default();
+        let detail = self.detail.as_deref().map(|detail| format!("  {}", visible_line(detail))).unwrap_or_default();
+        let kind = style.head(self.kind.as_deref().unwrap_or("-"));
+        format!("{}  {}  {kind}{agent}{message}{turn}{detail}", self.sequence, style.time(self.time))
+    }
+}

@@ -1,0 +1,40 @@
+//! One hop of a message's journey.
+
+use hive_core::time::WallTime;
+use serde::Serialize;
+
+use super::iso;
+use crate::output::style::Style;
+use crate::output::{Row, View};
+
+/// One hop.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Hop {
+    #[serde(serialize_with = "iso")]
+    pub(crate) time: Option<WallTime>,
+    /// The event's sequence number.
+    pub(crate) sequence: u64,
+    /// The event's kind.
+    pub(crate) kind: Option<String>,
+    pub(crate) agent: Option<String>,
+    pub(crate) message_id: Option<u64>,
+    pub(crate) turn_id: Option<u64>,
+    /// What happened, for a person.
+    pub(crate) what: String,
+    /// Milliseconds since the first hop.
+    pub(crate) after_ms: u64,
+}
+
+impl View for Hop {
+    const SCHEMA: &'static str = "hive.hop.v1";
+}
+
+impl Row for Hop {
+    const HEADER: &'static [&'static str] = &["TIME", "AFTER", "WHAT"];
+    const NONE: &'static str = "nothing is known of its journey any more";
+
+    fn cells(&self, style: &Style) -> Vec<String> {
+        let after = crate::output::time::span(WallTime(0), WallTime(i64::try_from(self.after_ms).unwrap_or(i64::MAX)));
+        vec![style.time(self.time), format!("+{after}"), self.what.clone()]
+    }
+}

@@ -1,0 +1,93 @@
+//! A message: who said what to whom.
+
+use hive_core::message::OPERATOR;
+use hive_core::time::WallTime;
+use hive_proto::v1;
+use serde::Serialize;
+
+use super::{cell, id, iso, text, word};
+use crate::output::style::Style;
+use crate::output::text::{indented, visible_line};
+use crate::output::{Text, View, time};
+
+/// One message.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Message {
+    pub(crate) id: u64,
+    /// Who sent it, in one word: an agent's name, `operator`, `system` or `external:<label>`.
+    pub(crate) from: String,
+    from_kind: Option<String>,
+    from_name: Option<String>,
+    pub(crate) recipients: Vec<String>,
+    pub(crate) body: String,
+    in_reply_to: Option<u64>,
+    #[serde(serialize_with = "iso")]
+    pub(crate) accept_time: Option<WallTime>,
+    system_kind: Option<String>,
+    broadcast: bool,
+    pub(crate) turn_id: Option<u64>,
+    coalescing_key: Option<String>,
+}
+
+impl From<v1::Message> for Message {
+    fn from(message: v1::Message) -> Self {
+        let v1::Message {
+            id: message_id,
+            origin,
+            recipients,
+            body,
+            in_reply_to,
+            accept_time,
+            system_kind,
+            broadcast,
+            turn_id,
+            coalescing_key,
+        } = message;
+        let v1::Origin { kind, name } = origin.unwrap_or_default();
+        let from_kind = word::<v1::OriginKind>(kind, v1::OriginKind::as_str_name, "ORIGIN_KIND_");
+        Self {
+            id: message_id,
+            from: match from_kind.as_deref() {
+                Some("operator") => OPERATOR.to_owned(),
+                Some("system") => "system".to_owned(),
+                Some("external") => format!("external:{name}"),
+                Some(_) | None => name.clone(),
+            },
+            from_kind,
+            from_name: text(name),
+            recipients,
+            body,
+            in_reply_to: id(in_reply_to),
+            accept_time: time::of_wire(accept_time),
+            system_kind: word::<v1::SystemKind>(system_kind, v1::SystemKind::as_str_name, "SYSTEM_KIND_"),
+            broadcast,
+            turn_id: id(turn_id),
+            coalescing_key: text(coalescing_key),
+        }
+    }
+}
+
+impl Message {
+    /// The body on one line.
+    pub(crate) fn preview(&self) -> String {
+        visible_line(self.body.trim_end())
+    }
+
+    /// Which message it answers, as a cell.
+    pub(crate) fn answers(&self) -> String {
+        cell(self.in_reply_to.as_ref())
+    }
+}
+
+impl View for Message {
+    const SCHEMA: &'static str = "hive.message.v1";
+}
+
+impl Text for Message {
+    fn text(&self, style: &Style) -> String {
+        let to = if self.broadcast { "everyone".to_owned() } else { self.recipients.join(", ") };
+        let answers = self.in_reply_to.map(|id| format!(", answers {id}")).unwrap_or_default();
+        let head = format!("{}  {}  {} to {}{answers}", self.id, style.time(self.accept_time), self.from, to);
+        format!("{}\n{}", style.head(&visible_line(&head)), indented(&style.body(&self.body), "    "))
+    }
+}

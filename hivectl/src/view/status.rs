@@ -1,0 +1,165 @@
+//! How the broker is, and what somebody should look at.
+//!
+//! Invariant: `findings` is empty if and only if `hivectl status` ends with 0.
+
+use hive_core::time::WallTime;
+use hive_proto::v1;
+use serde::Serialize;
+
+use super::agent::Agent;
+use super::{counted, fields, iso, text};
+use crate::output::style::Style;
+use crate::output::text::visible_line;
+use crate::output::{Text, View, time};
+
+/// The state of a hive.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Status {
+    version: String,
+    pid: u32,
+    #[serde(serialize_with = "iso")]
+    start_time: Option<WallTime>,
+    storage_ok: bool,
+    storage_error: Option<String>,
+    database_path: String,
+    database_bytes: u64,
+    agent_count: u32,
+    attached_count: u32,
+    ready_count: u64,
+    leased_count: u64,
+    held_count: u64,
+    dead_count: u64,
+    operator_unread_count: u64,
+    not_isolated_agents: Vec<String>,
+    last_event_sequence: u64,
+    draining: bool,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Finding {
+    /// What kind: `storage`, `draining`, `parked`, `unattended`, `held`, `dead_letters`, `not_isolated`.
+    kind: &'static str,
+    agent: Option<String>,
+    sentence: String,
+    /// The command that helps next.
+    command: Option<String>,
+}
+
+impl Status {
+    pub(crate) fn new(response: v1::GetBrokerStatusResponse, agents: &[Agent], style: &Style) -> Self {
+        let v1::GetBrokerStatusResponse {
+            version,
+            pid,
+            start_time,
+            storage_ok,
+            storage_error,
+            database_path,
+            database_bytes,
+            agent_count,
+            attached_count,
+            ready_count,
+            leased_count,
+            held_count,
+            dead_count,
+            operator_unread_count,
+            not_isolated_agents,
+            last_event_sequence,
+            draining,
+        } = response;
+        let mut status = Self {
+            version,
+            pid,
+            start_time: time::of_wire(start_time),
+            storage_ok,
+            storage_error: text(storage_error),
+            database_path,
+            database_bytes,
+            agent_count,
+            attached_count,
+            ready_count,
+            leased_count,
+            held_count,
+            dead_count,
+            operator_unread_count,
+            not_isolated_agents,
+            last_event_sequence,
+            draining,
+            findings: Vec::new(),
+        };
+        status.findings = findings(&status, agents, style);
+        status
+    }
+}
+
+fn findings(status: &Status, agents: &[Agent], style: &Style) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut add = |kind, agent: Option<&str>, sentence: String, command: Option<String>| {
+        findings.push(Finding { kind, agent: agent.map(str::to_owned), sentence, command });
+    };
+    if !status.storage_ok {
+        let error = status.storage_error.as_deref().unwrap_or("no details");
+        add("storage", None, format!("the database cannot be written: {}", visible_line(error)), None);
+    }
+    if status.draining {
+        add("draining", None, "the broker is shutting down".to_owned(), None);
+    }
+    for agent in agents.iter().filter(|agent| !agent.retired) {
+        let name = visible_line(&agent.name);
+        if let Some(park) = &agent.park {
+            let sentence = format!("{name} starts no turns: {}", park.line(style));
+            add("parked", Some(&agent.name), sentence, Some(format!("hivectl agent show {name}")));
+        } else if agent.state.as_deref() == Some("offline") && agent.ready_count > 0 {
+            let sentence = format!("{name} has {} unread and no harness", agent.ready_count);
+            add("unattended", Some(&agent.name), sentence, Some(format!("hivectl inbox {name}")));
+        }
+    }
+    if status.held_count > 0 {
+        let sentence = format!("{} held after a cancelled turn", counted(status.held_count, "delivery", "deliveries"));
+        add("held", None, sentence, Some("hivectl turn release AGENT --all".to_owned()));
+    }
+    if status.dead_count > 0 {
+        let sentence = counted(status.dead_count, "dead letter", "dead letters");
+        add("dead_letters", None, sentence, Some("hivectl dead-letters".to_owned()));
+    }
+    for agent in &status.not_isolated_agents {
+        let name = visible_line(agent);
+        let sentence = format!("{name} is NOT ISOLATED: under one uid its shell tool could open its peers' sockets");
+        add("not_isolated", Some(agent), sentence, None);
+    }
+    findings
+}
+
+impl View for Status {
+    const SCHEMA: &'static str = "hive.status.v1";
+}
+
+impl Text for Status {
+    fn text(&self, style: &Style) -> String {
+        let rows = [
+            ("broker", format!("{}, pid {}, since {}", visible_line(&self.version), self.pid, style.time(self.start_time))),
+            ("database", format!("{}, {} KiB", visible_line(&self.database_path), self.database_bytes.div_ceil(1024))),
+            ("agents", format!("{}, {} with a harness", self.agent_count, self.attached_count)),
+            (
+                "deliveries",
+                format!(
+                    "{} ready, {} leased, {} held, {} dead",
+                    self.ready_count, self.leased_count, self.held_count, self.dead_count
+                ),
+            ),
+            ("operator", format!("{} unread", self.operator_unread_count)),
+            ("last event", self.last_event_sequence.to_string()),
+        ];
+        let mut text = fields(&rows);
+        if self.findings.is_empty() {
+            return format!("{text}\n\n{}", style.good("nothing needs attention"));
+        }
+        text.push('\n');
+        for finding in &self.findings {
+            let command = finding.command.as_deref().map(|command| format!("  ({command})")).unwrap_or_default();
+            text.push_str(&format!("\n{} {}{command}", style.bad("!"), finding.sentence));
+        }
+        text
+    }
+}

@@ -1,0 +1,90 @@
+//! The tree of agents.
+//!
+//! Invariant: every agent is shown once; one whose parent is not among them is shown as a root.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::agent::Agent;
+use crate::output::style::Style;
+use crate::output::text::visible_line;
+use crate::output::{Text, View};
+
+/// An agent and its children; the list of roots is the whole tree.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Node {
+    name: String,
+    state: Option<String>,
+    status_text: Option<String>,
+    ready_count: u32,
+    dead_count: u32,
+    children: Vec<Node>,
+    #[serde(skip)]
+    line: String,
+}
+
+/// The roots of the tree of these agents, with all below them.
+pub(crate) fn roots(agents: Vec<Agent>, style: &Style) -> Vec<Node> {
+    let names: Vec<String> = agents.iter().map(|agent| agent.name.clone()).collect();
+    let mut below: BTreeMap<Option<String>, Vec<Agent>> = BTreeMap::new();
+    for agent in agents {
+        let parent = agent.parent.clone().filter(|parent| names.contains(parent));
+        below.entry(parent).or_default().push(agent);
+    }
+    nodes(None, &mut below, style)
+}
+
+fn nodes(parent: Option<String>, below: &mut BTreeMap<Option<String>, Vec<Agent>>, style: &Style) -> Vec<Node> {
+    let agents = below.remove(&parent).unwrap_or_default();
+    agents
+        .into_iter()
+        .map(|agent| {
+            let children = nodes(Some(agent.name.clone()), below, style);
+            let line = line(&agent, style);
+            let Agent { name, state, status_text, ready_count, dead_count, .. } = agent;
+            Node { name, state, status_text, ready_count, dead_count, children, line }
+        })
+        .collect()
+}
+
+fn line(agent: &Agent, style: &Style) -> String {
+    let mut line = format!("{}  {}", style.head(&visible_line(&agent.name)), agent.state_cell(style));
+    if agent.ready_count > 0 {
+        line.push_str(&format!("  {} unread", agent.ready_count));
+    }
+    if agent.dead_count > 0 {
+        line.push_str(&format!("  {}", style.bad(&format!("{} dead", agent.dead_count))));
+    }
+    if let Some(status) = &agent.status_text {
+        line.push_str(&format!("  \"{}\"", visible_line(status)));
+    }
+    line
+}
+
+/// The tree as it is drawn, below the operator.
+pub(crate) fn drawn(roots: &[Node], style: &Style) -> String {
+    let mut lines = vec![style.head("operator")];
+    draw(roots, "", &mut lines);
+    lines.join("\n")
+}
+
+fn draw(nodes: &[Node], indent: &str, lines: &mut Vec<String>) {
+    for (index, node) in nodes.iter().enumerate() {
+        let last = index + 1 == nodes.len();
+        lines.push(format!("{indent}{} {}", if last { "└──" } else { "├──" }, node.line));
+        draw(&node.children, &format!("{indent}{}   ", if last { " " } else { "│" }), lines);
+    }
+}
+
+impl View for Node {
+    const SCHEMA: &'static str = "hive.topology.v1";
+}
+
+impl Text for Node {
+    fn text(&self, _: &Style) -> String {
+        let mut lines = vec![self.line.clone()];
+        draw(&self.children, "", &mut lines);
+        lines.join("\n")
+    }
+}

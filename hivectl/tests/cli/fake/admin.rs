@@ -1,0 +1,125 @@
+//! The operator's tools, as the script has them.
+
+use hive_core::reason::Reason;
+use hive_proto::status::{bad_field, refusal};
+use hive_proto::v1::admin_service_server::AdminService;
+use hive_proto::v1::command::Command as Order;
+use hive_proto::v1::*;
+use tonic::{Request, Response, Status};
+
+use super::{Script, data};
+
+fn key(key: Option<DeliveryKey>) -> String {
+    let key = key.expect("a key");
+    format!("{} of {}", key.message_id, key.agent)
+}
+
+#[tonic::async_trait]
+impl AdminService for Script {
+    async fn create_agent(&self, request: Request<CreateAgentRequest>) -> Result<Response<CreateAgentResponse>, Status> {
+        let CreateAgentRequest { request_id, name, parent, role, model, policy, adopt } = request.into_inner();
+        self.change(&request_id, format!("create {name} below {parent:?}, {role:?}, {model:?}, {policy:?}, adopt {adopt}"));
+        match name.as_str() {
+            "ada" => Err(refusal(Reason::AgentExists, "there is an agent `ada` already", None)),
+            "Bad" => Err(bad_field("name", "`Bad` is no name")),
+            _ => {
+                let agent = Agent { name, parent, state: HarnessState::Offline.into(), ..Agent::default() };
+                Ok(Response::new(CreateAgentResponse { agent: Some(agent), socket_path: "/run/x/hive.sock".to_owned() }))
+            }
+        }
+    }
+
+    async fn remove_agent(&self, request: Request<RemoveAgentRequest>) -> Result<Response<RemoveAgentResponse>, Status> {
+        let RemoveAgentRequest { request_id, name } = request.into_inner();
+        self.change(&request_id, format!("remove {name}"));
+        Ok(Response::new(RemoveAgentResponse { kept_count: 3 }))
+    }
+
+    async fn set_parent(&self, request: Request<SetParentRequest>) -> Result<Response<SetParentResponse>, Status> {
+        let SetParentRequest { request_id, name, parent } = request.into_inner();
+        self.change(&request_id, format!("parent of {name} is {parent:?}"));
+        if parent == "bob" {
+            return Err(refusal(Reason::TopologyCycle, "`ada` would be its own ancestor", None));
+        }
+        let agent = data::agents().into_iter().find(|agent| agent.name == name).map(|agent| Agent { parent, ..agent });
+        Ok(Response::new(SetParentResponse { agent }))
+    }
+
+    async fn list_dead_letters(
+        &self,
+        request: Request<ListDeadLettersRequest>,
+    ) -> Result<Response<ListDeadLettersResponse>, Status> {
+        let agent = request.into_inner().agent;
+        let mut deliveries = if self.empty { Vec::new() } else { data::dead_letters() };
+        deliveries.retain(|delivery| agent.is_empty() || delivery.agent == agent);
+        Ok(Response::new(ListDeadLettersResponse { deliveries, next_page_token: String::new() }))
+    }
+
+    async fn redrive_delivery(
+        &self,
+        request: Request<RedriveDeliveryRequest>,
+    ) -> Result<Response<RedriveDeliveryResponse>, Status> {
+        let request = request.into_inner();
+        self.change(&request.request_id, format!("redrive {}", key(request.key)));
+        Ok(Response::new(RedriveDeliveryResponse {}))
+    }
+
+    async fn drop_delivery(&self, request: Request<DropDeliveryRequest>) -> Result<Response<DropDeliveryResponse>, Status> {
+        let request = request.into_inner();
+        self.change(&request.request_id, format!("drop {}", key(request.key)));
+        Ok(Response::new(DropDeliveryResponse {}))
+    }
+
+    async fn release_delivery(
+        &self,
+        request: Request<ReleaseDeliveryRequest>,
+    ) -> Result<Response<ReleaseDeliveryResponse>, Status> {
+        let request = request.into_inner();
+        self.change(&request.request_id, format!("release {}", key(request.key)));
+        Ok(Response::new(ReleaseDeliveryResponse {}))
+    }
+
+    async fn send_command(&self, request: Request<SendCommandRequest>) -> Result<Response<SendCommandResponse>, Status> {
+        let SendCommandRequest { request_id, agent, command } = request.into_inner();
+        let order = match command.and_then(|command| command.command).expect("an order") {
+            Order::CancelTurn(cancel) => format!("cancel turn {}", cancel.turn_id),
+            Order::StartNewSession(StartNewSession {}) => "new session".to_owned(),
+            Order::SetModel(model) => format!("model {}", model.model),
+            Order::RestartHarness(RestartHarness {}) => "restart".to_owned(),
+        };
+        self.change(&request_id, format!("{agent}: {order}"));
+        Ok(Response::new(SendCommandResponse { command_id: 30 }))
+    }
+
+    async fn get_broker_status(&self, _: Request<GetBrokerStatusRequest>) -> Result<Response<GetBrokerStatusResponse>, Status> {
+        let quiet = GetBrokerStatusResponse {
+            version: "0.1.0".to_owned(),
+            pid: 77,
+            start_time: data::at(0),
+            storage_ok: true,
+            database_path: "/var/lib/hive/hive.db".to_owned(),
+            database_bytes: 40_960,
+            ..GetBrokerStatusResponse::default()
+        };
+        if self.empty {
+            return Ok(Response::new(quiet));
+        }
+        Ok(Response::new(GetBrokerStatusResponse {
+            agent_count: 2,
+            attached_count: 2,
+            ready_count: 2,
+            leased_count: 1,
+            held_count: 1,
+            dead_count: 1,
+            operator_unread_count: 2,
+            not_isolated_agents: vec!["ada".to_owned()],
+            last_event_sequence: 9,
+            ..quiet
+        }))
+    }
+
+    async fn drain(&self, _: Request<DrainRequest>) -> Result<Response<DrainResponse>, Status> {
+        self.change("", "drain".to_owned());
+        Ok(Response::new(DrainResponse {}))
+    }
+}

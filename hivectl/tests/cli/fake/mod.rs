@@ -1,0 +1,130 @@
+//! A broker that answers from a script.
+//!
+//! What it is not: it keeps no mail and checks no rule. Every answer is fixed data, and a few names stand for a refusal. It writes down the changes
+//! that it was asked for.
+
+mod admin;
+mod data;
+mod mail;
+mod people;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use hive_proto::v1::Event;
+use hive_proto::v1::admin_service_server::AdminServiceServer;
+use hive_proto::v1::event_service_server::EventServiceServer;
+use hive_proto::v1::inbox_service_server::InboxServiceServer;
+use hive_proto::v1::message_service_server::MessageServiceServer;
+use hive_proto::v1::topology_service_server::TopologyServiceServer;
+use hive_proto::v1::turn_history_service_server::TurnHistoryServiceServer;
+use tokio::net::UnixListener;
+use tokio::sync::{broadcast, mpsc};
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::Status;
+use tonic::transport::Server;
+
+/// A running broker; it ends with this value.
+pub(crate) struct Broker {
+    dir: tempfile::TempDir,
+    socket: PathBuf,
+    script: Arc<Script>,
+    watching: mpsc::UnboundedReceiver<()>,
+    server: tokio::task::JoinHandle<()>,
+}
+
+/// What the services share.
+pub(crate) struct Script {
+    changes: Mutex<Vec<(String, String)>>,
+    events: broadcast::Sender<Event>,
+    watched: mpsc::UnboundedSender<()>,
+    empty: bool,
+}
+
+impl Broker {
+    /// A hive of two agents with some history.
+    pub(crate) fn start() -> Self {
+        Self::with(false)
+    }
+
+    /// A hive of nobody and nothing.
+    pub(crate) fn empty() -> Self {
+        Self::with(true)
+    }
+
+    fn with(empty: bool) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let socket = dir.path().join("hived.sock");
+        Self::at(dir, socket, empty)
+    }
+
+    /// A hive of two agents, on this socket.
+    pub(crate) fn on(socket: PathBuf) -> Self {
+        Self::at(tempfile::tempdir().expect("a directory"), socket, false)
+    }
+
+    fn at(dir: tempfile::TempDir, socket: PathBuf, empty: bool) -> Self {
+        let listener = UnixListener::bind(&socket).expect("a socket");
+        let (watched, watching) = mpsc::unbounded_channel();
+        let script = Arc::new(Script { changes: Mutex::default(), events: broadcast::Sender::new(16), watched, empty });
+        let share = || Arc::clone(&script);
+        let server = Server::builder()
+            .add_service(AdminServiceServer::from_arc(share()))
+            .add_service(EventServiceServer::from_arc(share()))
+            .add_service(InboxServiceServer::from_arc(share()))
+            .add_service(MessageServiceServer::from_arc(share()))
+            .add_service(TopologyServiceServer::from_arc(share()))
+            .add_service(TurnHistoryServiceServer::from_arc(share()))
+            .serve_with_incoming(UnixListenerStream::new(listener));
+        let server = tokio::spawn(async move { server.await.expect("the server serves") });
+        Self { dir, socket, script, watching, server }
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.socket.clone()
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The changes asked for so far, without their request ids.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        self.script.changes.lock().expect("no panic").iter().map(|(_, change)| change.clone()).collect()
+    }
+
+    /// The request ids of the changes.
+    pub(crate) fn request_ids(&self) -> Vec<String> {
+        self.script.changes.lock().expect("no panic").iter().map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Waits until somebody watches the event log.
+    pub(crate) async fn watched(&mut self) {
+        self.watching.recv().await.expect("the script lives");
+    }
+
+    /// Something happens.
+    pub(crate) fn happens(&self, event: Event) {
+        self.script.events.send(event).expect("somebody watches");
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl Script {
+    /// Writes a change down, and answers how often it was asked for.
+    fn change(&self, request_id: &str, change: String) -> usize {
+        let mut changes = self.changes.lock().expect("no panic");
+        changes.push((request_id.to_owned(), change.clone()));
+        changes.iter().filter(|(_, other)| *other == change).count()
+    }
+}
+
+/// A call that the program under test does not make.
+fn unused<T>() -> Result<T, Status> {
+    Err(Status::unimplemented("not in the script"))
+}

@@ -1,0 +1,103 @@
+//! Agents, turns and events, as the script has them.
+
+use std::pin::Pin;
+
+use hive_core::reason::Reason;
+use hive_proto::status::refusal;
+use hive_proto::v1::event_service_server::EventService;
+use hive_proto::v1::topology_service_server::TopologyService;
+use hive_proto::v1::turn_history_service_server::TurnHistoryService;
+use hive_proto::v1::watch_events_response::Step;
+use hive_proto::v1::*;
+use tokio_stream::wrappers::BroadcastStream;
+use tokio_stream::{Stream, StreamExt as _, once};
+use tonic::{Request, Response, Status};
+
+use super::{Script, data, unused};
+
+type Streaming<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl TopologyService for Script {
+    async fn get_self(&self, _: Request<GetSelfRequest>) -> Result<Response<GetSelfResponse>, Status> {
+        unused()
+    }
+
+    async fn get_agent(&self, request: Request<GetAgentRequest>) -> Result<Response<GetAgentResponse>, Status> {
+        let name = request.into_inner().name;
+        let agent = data::agents().into_iter().find(|agent| agent.name == name);
+        let agent = agent.ok_or_else(|| refusal(Reason::AgentNotFound, format!("there is no agent `{name}`"), None))?;
+        Ok(Response::new(GetAgentResponse { agent: Some(agent) }))
+    }
+
+    async fn list_agents(&self, request: Request<ListAgentsRequest>) -> Result<Response<ListAgentsResponse>, Status> {
+        let mut agents = if self.empty { Vec::new() } else { data::agents() };
+        if request.into_inner().include_retired {
+            agents.push(Agent { name: "old".to_owned(), retired: true, ..Agent::default() });
+        }
+        Ok(Response::new(ListAgentsResponse { agents, next_page_token: String::new() }))
+    }
+
+    async fn list_children(&self, _: Request<ListChildrenRequest>) -> Result<Response<ListChildrenResponse>, Status> {
+        unused()
+    }
+}
+
+#[tonic::async_trait]
+impl TurnHistoryService for Script {
+    async fn list_turns(&self, request: Request<ListTurnsRequest>) -> Result<Response<ListTurnsResponse>, Status> {
+        let agent = request.into_inner().agent;
+        let mut turns = if self.empty { Vec::new() } else { data::turns() };
+        turns.retain(|turn| agent.is_empty() || turn.agent == agent);
+        Ok(Response::new(ListTurnsResponse { turns, next_page_token: String::new() }))
+    }
+
+    async fn get_turn(&self, request: Request<GetTurnRequest>) -> Result<Response<GetTurnResponse>, Status> {
+        let id = request.into_inner().turn_id;
+        let turn = data::turns().into_iter().find(|turn| turn.id == id);
+        let turn = turn.ok_or_else(|| refusal(Reason::TurnNotFound, format!("there is no turn {id}"), None))?;
+        Ok(Response::new(GetTurnResponse { turn: Some(turn) }))
+    }
+
+    type WatchTurnStream = Streaming<WatchTurnResponse>;
+
+    async fn watch_turn(&self, _: Request<WatchTurnRequest>) -> Result<Response<Self::WatchTurnStream>, Status> {
+        let lines = [
+            (TurnEventStream::Note, "claude starts"),
+            (TurnEventStream::Stdout, r#"{"type":"assistant","message":{"content":[{"type":"text","text":"It is 42."}]}}"#),
+            (TurnEventStream::Stderr, "a \u{1b}[1mwarning"),
+        ];
+        let events = (1..).zip(lines).map(|(sequence, (stream, line))| TurnEvent {
+            sequence,
+            stream: stream.into(),
+            line: line.to_owned(),
+            time: data::at(200),
+        });
+        let response = WatchTurnResponse { events: events.collect() };
+        Ok(Response::new(Box::pin(once(Ok(response)))))
+    }
+}
+
+#[tonic::async_trait]
+impl EventService for Script {
+    async fn list_events(&self, request: Request<ListEventsRequest>) -> Result<Response<ListEventsResponse>, Status> {
+        let ListEventsRequest { after_sequence, page_size: _, agent } = request.into_inner();
+        let mut events = if self.empty { Vec::new() } else { data::events() };
+        let last_sequence = events.last().map_or(0, |event| event.sequence);
+        events.retain(|event| event.sequence > after_sequence && (agent.is_empty() || event.agent == agent));
+        // Short pages, so that paging is used.
+        events.truncate(4);
+        Ok(Response::new(ListEventsResponse { events, last_sequence }))
+    }
+
+    type WatchEventsStream = Streaming<WatchEventsResponse>;
+
+    async fn watch_events(&self, _: Request<WatchEventsRequest>) -> Result<Response<Self::WatchEventsStream>, Status> {
+        let live = BroadcastStream::new(self.events.subscribe());
+        let snapshot = EventSnapshot { first_sequence: 1, last_sequence: 9, gap: false };
+        let events = live.map(|event| Step::Event(event.expect("the test sends few")));
+        let steps = once(Step::Snapshot(snapshot)).chain(events).map(|step| Ok(WatchEventsResponse { step: Some(step) }));
+        let _ = self.watched.send(());
+        Ok(Response::new(Box::pin(steps)))
+    }
+}

@@ -1,0 +1,49 @@
+//! What `--help` says.
+
+use std::path::Path;
+
+use super::run::run;
+
+#[tokio::test]
+async fn help_is_as_it_was() {
+    let nowhere = Path::new("/nonexistent/hived.sock");
+    for command in [
+        "",
+        "up",
+        "inbox",
+        "inbox read",
+        "inbox ack",
+        "send",
+        "agents",
+        "agent",
+        "agent create",
+        "agent set-parent",
+        "topology",
+        "turn",
+        "turn list",
+        "turn show",
+        "turn cancel",
+        "turn release",
+        "events",
+        "dead-letters",
+        "dead-letters redrive",
+        "trace",
+        "status",
+        "config check",
+        "drain",
+    ] {
+        let args: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).chain(["--help"]).collect();
+        let ran = run(nowhere, &args).await;
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{command}");
+        insta::assert_snapshot!(format!("help {command}").trim().replace(' ', "_"), ran.out);
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_command_line_ends_with_2_and_says_so_on_stderr() {
+    for args in [&["sned"][..], &["send", "ada"], &["--timeout", "0", "status"], &["inbox", "ack"], &["turn", "release", "ada"]] {
+        let ran = run(Path::new("/nonexistent/hived.sock"), args).await;
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}");
+        assert!(ran.err.starts_with("error: "), "{args:?}: {}", ran.err);
+    }
+}

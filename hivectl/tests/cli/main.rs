@@ -1,0 +1,9 @@
+//! `hivectl` as its users have it: the real binary against a broker that answers from a script, over a real socket.
+
+mod errors;
+mod fake;
+mod follow;
+mod help;
+mod output;
+mod run;
+mod up;

@@ -1,0 +1,175 @@
+//! Every command's table and JSON.
+
+use super::fake::Broker;
+use super::run::{Ran, hivectl, run, run_with};
+
+/// Commands that only look, and the name of their snapshots.
+const LOOKS: [&[&str]; 20] = [
+    &["inbox"],
+    &["inbox", "ada"],
+    &["inbox", "read", "14"],
+    &["inbox", "read", "14", "--message"],
+    &["agents"],
+    &["agents", "--all"],
+    &["agent", "show", "ada"],
+    &["agent", "show", "bob"],
+    &["topology"],
+    &["turn", "list"],
+    &["turn", "list", "bob"],
+    &["turn", "show", "11"],
+    &["turn", "show", "11", "--output"],
+    &["turn", "show", "13"],
+    &["events"],
+    &["events", "--agent", "ada", "--last", "2"],
+    &["dead-letters"],
+    &["dead-letters", "show", "12"],
+    &["trace", "10"],
+    &["status"],
+];
+
+fn name(args: &[&str]) -> String {
+    args.join("_").replace("--", "")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_are_as_they_were() {
+    let broker = Broker::start();
+    for args in LOOKS {
+        let ran = run(&broker.socket(), args).await;
+        assert_eq!(ran.err, "", "{args:?}");
+        insta::assert_snapshot!(format!("table_{}", name(args)), ran.all());
+    }
+    assert!(broker.changes().is_empty(), "who looks changes nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_is_as_documented() {
+    let broker = Broker::start();
+    for args in LOOKS {
+        let mut all = args.to_vec();
+        all.push("--json");
+        let ran = run(&broker.socket(), &all).await;
+        for line in ran.out.lines() {
+            let value: serde_json::Value = serde_json::from_str(line).expect("each line is JSON");
+            let first = value.get(0).unwrap_or(&value);
+            let schema = first["schema"].as_str().expect("an object names its schema");
+            assert!(schema.starts_with("hive.") && schema.ends_with(".v1"), "{schema}");
+        }
+        insta::assert_snapshot!(format!("json_{}", name(args)), ran.all());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_list_is_an_empty_array_for_programs_and_a_note_for_people() {
+    let broker = Broker::empty();
+    for (args, note) in [
+        (&["inbox"][..], "no mail\n"),
+        (&["agents"], "no agents\n"),
+        (&["turn", "list"], "no turns\n"),
+        (&["events"], "no events\n"),
+        (&["dead-letters"], "no dead letters\n"),
+    ] {
+        let ran = run(&broker.socket(), args).await;
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", note), "{args:?}");
+        let mut json = args.to_vec();
+        json.push("--json");
+        let ran = run(&broker.socket(), &json).await;
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "[]\n", ""), "{args:?}");
+    }
+    assert_eq!(run(&broker.socket(), &["topology"]).await.out, "operator\n");
+    assert_eq!(run(&broker.socket(), &["topology", "--json"]).await.out, "[]\n");
+    assert_eq!(run(&broker.socket(), &["status"]).await.code, 0, "nothing is wrong with it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_are_asked_for_as_they_were_meant() {
+    let broker = Broker::start();
+    let mut told = String::new();
+    for args in [
+        &["send", "ada", "hello"][..],
+        &["send", "ada", "-x\n", "--reply-to", "14"],
+        &["send", "*", "all hands"],
+        &["inbox", "ack", "14", "16"],
+        &["inbox", "ack", "10", "--agent", "ada"],
+        &["agent", "create", "cy"],
+        &["agent", "create", "cy", "--parent", "bob", "--role", "r", "--model", "m", "--allow", "bob", "--adopt"],
+        &["agent", "remove", "bob"],
+        &["agent", "set-parent", "bob", "operator"],
+        &["turn", "cancel", "ada"],
+        &["turn", "cancel", "ada", "--turn", "21"],
+        &["turn", "new-session", "ada"],
+        &["turn", "model", "ada", "opus"],
+        &["turn", "restart", "ada"],
+        &["turn", "release", "ada", "10"],
+        &["turn", "release", "ada", "--all"],
+        &["turn", "drop", "ada", "--all"],
+        &["dead-letters", "redrive", "12"],
+        &["dead-letters", "redrive", "--all", "--agent", "bob"],
+        &["dead-letters", "drop", "12"],
+        &["drain"],
+    ] {
+        for json in [false, true] {
+            let mut all = args.to_vec();
+            all.extend(json.then_some("--json"));
+            let Ran { code, out, err } = run(&broker.socket(), &all).await;
+            assert_eq!(code, 0, "{all:?}: {err}");
+            told.push_str(&format!("$ {}\n{out}{err}", all.join(" ").escape_debug()));
+        }
+    }
+    insta::assert_snapshot!("changes_told", told);
+    let mut changes = broker.changes();
+    changes.dedup();
+    insta::assert_snapshot!("changes_asked_for", changes.join("\n"));
+    let mut ids = broker.request_ids();
+    ids.retain(|id| !id.is_empty());
+    let count = ids.len();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "each change has a request id of its own");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_may_come_from_stdin() {
+    let broker = Broker::start();
+    let ran = run_with(&broker.socket(), &["send", "ada", "-"], "zwei\nZeilen ä\n\n".as_bytes()).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(broker.changes(), ["send ada: \"zwei\\nZeilen ä\\n\", answers 0"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_connection_is_tried_once_more_with_the_same_request_id() {
+    let broker = Broker::start();
+    assert_eq!(run(&broker.socket(), &["send", "flaky", "hello"]).await.code, 0);
+    let ids = broker.request_ids();
+    assert_eq!(ids.len(), 2);
+    assert_eq!(ids[0], ids[1]);
+    assert_eq!(run(&broker.socket(), &["send", "lost", "hello"]).await.code, 7);
+    assert_eq!(broker.request_ids().len(), 4, "not more than once more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_goes_away_is_no_error() {
+    let broker = Broker::start();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = hivectl(&broker.socket()).arg("events").stdout(writer).output().await.expect("the binary runs");
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn into_a_pipe_goes_no_colour_and_the_body_as_it_is() {
+    let broker = Broker::start();
+    let table = run(&broker.socket(), &["agents"]).await.out;
+    assert!(!table.contains('\u{1b}'), "{table:?}");
+    let read = run(&broker.socket(), &["inbox", "read", "14"]).await.out;
+    assert!(read.ends_with("It is 42.\nI asked bob.\u{1b}]0;owned\u{7}\n"), "{read:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_socket_of_the_runtime_directory_is_found() {
+    let broker = Broker::start();
+    let mut command = hivectl(&broker.socket());
+    command.env_remove("HIVE_SOCKET").env("HIVE_RUNTIME_DIR", broker.dir());
+    let output = command.args(["agents", "--json"]).output().await.expect("the binary runs");
+    assert!(output.status.success());
+}

@@ -1,0 +1,51 @@
+//! Running the binary.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+/// What a run of `hivectl` gave.
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ran {
+    /// All of it, for a snapshot.
+    pub(crate) fn all(&self) -> String {
+        format!("exit {}\n--- stdout\n{}--- stderr\n{}", self.code, self.out, self.err)
+    }
+}
+
+/// The binary with an environment of its own.
+pub(crate) fn hivectl(socket: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hivectl"));
+    command.env_clear().env("TZ", "UTC").env("HIVE_SOCKET", socket);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+}
+
+/// Runs it to its end.
+pub(crate) async fn run(socket: &Path, args: &[&str]) -> Ran {
+    ran(hivectl(socket).args(args).output().await.expect("the binary runs"))
+}
+
+/// Runs it with something on stdin.
+pub(crate) async fn run_with(socket: &Path, args: &[&str], stdin: &[u8]) -> Ran {
+    let mut child = hivectl(socket).args(args).stdin(Stdio::piped()).spawn().expect("the binary runs");
+    let mut pipe = child.stdin.take().expect("stdin is a pipe");
+    pipe.write_all(stdin).await.expect("it reads");
+    drop(pipe);
+    ran(child.wait_with_output().await.expect("it ends"))
+}
+
+fn ran(output: Output) -> Ran {
+    Ran {
+        code: output.status.code().expect("it ends by itself"),
+        out: String::from_utf8(output.stdout).expect("text"),
+        err: String::from_utf8(output.stderr).expect("text"),
+    }
+}

@@ -1,0 +1,203 @@
+//! `hivectl up` with programs that only say what happens to them: it starts, restarts, drains and leaves nothing behind.
+//!
+//! The programs are shell scripts that write to one pipe, on which the tests wait. When the one in the broker's place has been started, the test
+//! itself answers on the broker's socket.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::net::unix::pipe;
+use tokio::process::{Child, ChildStderr, Command};
+
+use super::fake::Broker;
+
+/// Says that it runs, ends well when asked to, and has a child of its own.
+const OBEDIENT: &str = r#"echo "$NAME $$" > "$PIPE"; trap 'echo "$NAME ends" > "$PIPE"; exit 0' TERM; sleep 1000 & wait"#;
+/// The same, but deaf.
+const DEAF: &str = r#"echo "$NAME $$" > "$PIPE"; trap '' TERM; sleep 1000 & wait; wait"#;
+
+/// A directory with a build of the programs, and a hive of one agent.
+struct Stage {
+    dir: tempfile::TempDir,
+    told: Lines<BufReader<pipe::Receiver>>,
+}
+
+impl Stage {
+    fn set(hived: &str, hive: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let pipe = dir.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+        let stage = Self {
+            told: BufReader::new(pipe::OpenOptions::new().read_write(true).open_receiver(&pipe).expect("it opens")).lines(),
+            dir,
+        };
+        std::fs::copy(env!("CARGO_BIN_EXE_hivectl"), stage.path("hivectl")).expect("a copy");
+        for (name, body) in [("hived", hived), ("hive", hive), ("hive-mcp", ""), ("claude", "")] {
+            let script = format!("#!/bin/sh\nNAME={name}\nPIPE={}\n{body}\n", pipe.display());
+            std::fs::write(stage.path(name), script).expect("a file");
+            std::fs::set_permissions(stage.path(name), Permissions::from_mode(0o755)).expect("a mode");
+        }
+        std::fs::write(stage.path("hive.toml"), "[claude]\ncommand = \"./claude\"\n[agents.ada]\n").expect("a file");
+        stage
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn up(&self) -> Up {
+        let mut command = Command::new(self.path("hivectl"));
+        command
+            .args(["up", "--no-isolation"])
+            .current_dir(self.dir.path())
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("TZ", "UTC");
+        command
+            .env("SECRET", "of the operator")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        let mut child = command.spawn().expect("the binary runs");
+        let lines = BufReader::new(child.stderr.take().expect("stderr is a pipe")).lines();
+        Up { child, lines }
+    }
+
+    /// The next thing that a program says.
+    async fn told(&mut self) -> String {
+        self.told.next_line().await.expect("text").expect("the pipe stays open")
+    }
+
+    /// Waits until this program has started, and answers with its process id.
+    async fn started(&mut self, name: &str) -> Pid {
+        let told = self.told().await;
+        let pid = told.strip_prefix(name).unwrap_or_else(|| panic!("{told}")).trim();
+        Pid::from_raw(pid.parse().expect("a number")).expect("not 0")
+    }
+}
+
+struct Up {
+    child: Child,
+    lines: Lines<BufReader<ChildStderr>>,
+}
+
+impl Up {
+    fn interrupt(&self) {
+        let pid = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).expect("it runs");
+        kill_process(pid, Signal::INT).expect("it runs");
+    }
+
+    /// Reads on to the line that begins so; answers with all lines up to it.
+    async fn says(&mut self, beginning: &str) -> String {
+        let mut all = String::new();
+        while let Some(line) = self.lines.next_line().await.expect("text") {
+            all.push_str(&line);
+            all.push('\n');
+            if line.starts_with(beginning) {
+                return all;
+            }
+        }
+        panic!("it ended without saying `{beginning}`:\n{all}");
+    }
+
+    async fn ends(mut self) -> (i32, String) {
+        let mut all = String::new();
+        while let Some(line) = self.lines.next_line().await.expect("text") {
+            all.push_str(&line);
+            all.push('\n');
+        }
+        (self.child.wait().await.expect("it ends").code().expect("by itself"), all)
+    }
+}
+
+fn is_gone(pid: Pid) -> bool {
+    test_kill_process(pid) == Err(Errno::SRCH)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hive_comes_up_and_is_drained_harness_first() {
+    let mut stage = Stage::set(OBEDIENT, OBEDIENT);
+    let mut up = stage.up();
+    let hived = stage.started("hived").await;
+    let mut broker = Broker::on(stage.path(".hive/run/hived.sock"));
+    let hive = stage.started("hive").await;
+    let said = up.says("Ctrl-C ends it").await;
+    for line in [
+        "NOT ISOLATED: --no-isolation was given.",
+        "in a second terminal, in this directory:",
+        "    ./hivectl send ada \"hello\"",
+        "    ./hivectl inbox --follow",
+    ] {
+        assert!(said.lines().any(|said| said == line), "{line}\n{said}");
+    }
+    let env = std::fs::read_to_string(format!("/proc/{}/environ", hive.as_raw_nonzero())).expect("it runs");
+    assert!(env.contains("HIVE_LABEL=ada\0") && !env.contains("SECRET"), "{env}");
+    broker.watched().await;
+    up.interrupt();
+    assert_eq!(stage.told().await, "hive ends");
+    assert_eq!(stage.told().await, "hived ends");
+    let (code, said) = up.ends().await;
+    assert_eq!(code, 0, "{said}");
+    assert!(is_gone(hived) && is_gone(hive));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_dies_is_started_again() {
+    let mut stage = Stage::set(OBEDIENT, OBEDIENT);
+    let mut up = stage.up();
+    let hived = stage.started("hived").await;
+    let _broker = Broker::on(stage.path(".hive/run/hived.sock"));
+    let hive = stage.started("hive").await;
+    up.says("Ctrl-C ends it").await;
+    kill_process(hive, Signal::KILL).expect("it runs");
+    assert!(up.says("ada ended").await.contains("ada ended (signal: 9 (SIGKILL)); again in 0.5 s"));
+    let again = stage.started("hive").await;
+    assert_ne!(again, hive);
+    kill_process(hived, Signal::KILL).expect("it runs");
+    let hived = stage.started("hived").await;
+    up.interrupt();
+    assert_eq!(stage.told().await, "hive ends");
+    assert_eq!(stage.told().await, "hived ends");
+    assert_eq!(up.ends().await.0, 0);
+    assert!([hived, hive, again].into_iter().all(is_gone));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_interrupt_ends_everything_at_once() {
+    let mut stage = Stage::set(DEAF, DEAF);
+    let mut up = stage.up();
+    let hived = stage.started("hived").await;
+    let _broker = Broker::on(stage.path(".hive/run/hived.sock"));
+    let hive = stage.started("hive").await;
+    up.says("Ctrl-C ends it").await;
+    up.interrupt();
+    up.says("draining").await;
+    up.interrupt();
+    assert_eq!(up.ends().await.0, 0);
+    assert!(is_gone(hived) && is_gone(hive));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_ends_at_once_is_told_with_its_last_words() {
+    let stage = Stage::set("echo 'the database is from the future' >&2; exit 3", OBEDIENT);
+    let (code, said) = stage.up().ends().await;
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("error: the broker ended at once: exit status: 3\n    the database is from the future"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_hive_in_the_same_place_is_refused() {
+    let stage = Stage::set(OBEDIENT, OBEDIENT);
+    std::fs::create_dir_all(stage.path(".hive/run")).expect("a directory");
+    let _broker = Broker::on(stage.path(".hive/run/hived.sock"));
+    let (code, said) = stage.up().ends().await;
+    assert_eq!(code, 5, "{said}");
+    assert!(said.contains("error: a hive runs here already"), "{said}");
+}

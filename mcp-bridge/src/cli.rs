@@ -1,0 +1,41 @@
+//! The command line, which is nearly all environment: claude starts the bridge from its MCP configuration.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// The environment variable with the process token; it has no flag, because flags show in the process list.
+pub const PROCESS_TOKEN_ENV: &str = "HIVE_PROCESS_TOKEN";
+
+/// Gives a Claude Code agent its Hive tools: MCP over stdin and stdout, gRPC to the broker over a unix socket.
+///
+/// Claude starts this; the harness writes the configuration. Logs go to stderr.
+#[derive(Debug, Parser)]
+#[command(name = "hive-mcp", version, after_help = AFTER_HELP)]
+pub struct Args {
+    /// The agent's socket.
+    #[arg(long, env = hive_proto::SOCKET_ENV, default_value = hive_proto::DEFAULT_AGENT_SOCKET)]
+    pub socket: PathBuf,
+    /// Tool groups to offer, comma-separated: messaging, inbox, meta, execution.
+    #[arg(long, env = "HIVE_TOOL_GROUPS", default_value = "messaging,inbox,meta,execution")]
+    pub tool_groups: String,
+    /// The agent's name, for the log.
+    #[arg(long, env = "HIVE_LABEL", default_value = "hive")]
+    pub label: String,
+}
+
+const AFTER_HELP: &str = "Environment:
+  HIVE_PROCESS_TOKEN  the secret that ties this process to its turn; without it the broker answers TURN_ENDED
+  HIVE_LOG, RUST_LOG  what to log, for example `debug` (message bodies show from debug on)";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
+    }
+}

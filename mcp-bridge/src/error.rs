@@ -1,0 +1,145 @@
+//! Errors as a model can act on them: one sentence with what was wrong and what to do next, behind its reason.
+//!
+//! Invariant: the match over the reasons is exhaustive, so a new reason does not compile without advice.
+
+use std::fmt;
+
+use hive_core::reason::Reason;
+use hive_proto::status;
+use tonic::Status;
+
+use crate::broker::{AWAY_MAX, Failure};
+use crate::words::one_line;
+
+const SENTENCE_CHARS_MAX: usize = 600;
+
+/// Why a tool call failed, in words for the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reason: one of the contract's, or one of the bridge's own (`BROKER_AWAY`, `FAULT`, `CLOSING`).
+    pub code: &'static str,
+    /// What was wrong; what to do next.
+    pub sentence: String,
+}
+
+impl Refusal {
+    /// The arguments of a call are not what its schema says.
+    #[must_use]
+    pub fn arguments(problem: impl fmt::Display) -> Self {
+        Self::of(Reason::FieldInvalid, &problem.to_string())
+    }
+
+    /// A refusal that the bridge itself makes in the words of the contract.
+    #[must_use]
+    pub fn of(reason: Reason, problem: &str) -> Self {
+        Self { code: reason.as_str(), sentence: joined(problem, advice(reason)) }
+    }
+
+    fn from_status(refused: &Status) -> Self {
+        let Some(reason) = status::reason(refused) else {
+            // No reason of ours: something that is no broker of this version answered.
+            let problem = format!("the broker answered {:?}: {}", refused.code(), refused.message());
+            return Self { code: "FAULT", sentence: joined(&problem, "tell the operator, and go on without this tool") };
+        };
+        let mut refusal = Self::of(reason, refused.message());
+        if let Some(delay) = status::retry_after(refused) {
+            refusal.sentence.push_str(&format!(" (in {} s)", delay.as_secs_f64().ceil()));
+        }
+        refusal
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.sentence)
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(refused) => Self::from_status(&refused),
+            Failure::Away(last) => {
+                let problem = format!("the broker did not answer for {} s ({})", AWAY_MAX.as_secs(), last.message());
+                let advice = "whether this call took effect is unknown, so do not repeat a send blindly; end the turn if it stays so, mail is kept";
+                Self { code: "BROKER_AWAY", sentence: joined(&problem, advice) }
+            }
+            Failure::NoWay(error) => Self {
+                code: "BROKER_AWAY",
+                sentence: joined(&error.to_string(), "tell the operator, and go on without this tool"),
+            },
+            Failure::WaitOver | Failure::Closing => {
+                Self { code: "CLOSING", sentence: "the call was ended before its answer came".to_owned() }
+            }
+        }
+    }
+}
+
+/// What to do next, as the second half of a sentence.
+fn advice(reason: Reason) -> &'static str {
+    match reason {
+        Reason::FieldInvalid => "correct it and call again",
+        Reason::AgentNotFound => "check the name and call again; nothing was sent",
+        Reason::AgentRetired => "it takes no mail any more: write to another agent or to <parent>",
+        Reason::MessageNotFound => "use the id of a message that you sent or received, or leave in_reply_to out",
+        Reason::DeliveryNotFound | Reason::TurnNotFound | Reason::CommandNotFound => "nothing was changed; go on without it",
+        Reason::RequestIdReused => "that is no fault of yours: make the call once more",
+        Reason::AgentExists => "choose another name",
+        Reason::RecipientNotAllowed => "your policy does not let you write there: ask <parent> to pass it on",
+        Reason::NotYours => "it belongs to somebody else: leave it to them",
+        Reason::NotAnAgent => "this works on an agent's socket only: tell the operator that the bridge is set up wrongly",
+        Reason::CapabilityMissing => "you have no right to it: ask the operator if you need it",
+        Reason::PeerNotTrusted => "this user may not use the socket: tell the operator that the agent is set up wrongly",
+        Reason::LeaseLost => "another session of this agent has taken over: stop here, unsettled mail comes back to it",
+        Reason::TurnEnded => "this turn is over and nothing was done: stop here, unsettled mail comes back in the next turn",
+        Reason::TurnOpen | Reason::AlreadyAttached => "a harness has this agent: leave it to the running turn",
+        Reason::AgentParked => "no turn starts for now: end this one and wait",
+        Reason::WrongState => "it has changed in the meantime: look again before you repeat it",
+        Reason::TopologyCycle => "choose another parent",
+        Reason::StatusTooLong => "shorten it and call again",
+        Reason::InboxFull => "nothing was sent: try again later, and write to <parent> if it stays so",
+        Reason::BodyTooLarge => "nothing was sent: shorten it, or write it to a file and send where that is",
+        Reason::RateLimited => "nothing was sent: wait, send less often, and put several things into one message",
+        Reason::StorageFull => "nothing was sent: too much of your mail waits unread; wait until it is read",
+        Reason::Draining | Reason::StorageUnavailable => "the broker cannot take it now: try again in a minute",
+        Reason::Internal => "that is a fault of the broker: try once more, then tell the operator the error id",
+    }
+}
+
+fn joined(problem: &str, advice: &str) -> String {
+    let problem = one_line(problem.trim_end_matches(['.', '\n', ' ']), SENTENCE_CHARS_MAX);
+    format!("{problem}; {advice}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn refusal(status: Status) -> String {
+        Refusal::from(Failure::Refused(status)).to_string()
+    }
+
+    #[test]
+    fn every_reason_is_one_line_that_begins_with_its_word() {
+        for reason in Reason::ALL {
+            let text = refusal(status::refusal(*reason, "it went wrong.\nbadly.", None));
+            assert!(text.starts_with(&format!("{reason}: it went wrong.⏎badly; ")), "{text}");
+            assert_eq!(text.lines().count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_delay_is_said_in_seconds() {
+        let text =
+            refusal(status::refusal(Reason::RateLimited, "600 messages a minute are allowed", Some(Duration::from_millis(1500))));
+        assert!(text.ends_with("(in 2 s)"), "{text}");
+    }
+
+    #[test]
+    fn a_status_without_a_reason_is_named_as_it_is() {
+        let text = refusal(Status::unimplemented("no such method"));
+        assert!(text.starts_with("FAULT: the broker answered Unimplemented: no such method; "), "{text}");
+    }
+}

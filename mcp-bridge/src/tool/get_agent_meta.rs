@@ -1,0 +1,116 @@
+//! `get_agent_meta`: who an agent is and what it is doing.
+
+use std::fmt::Write as _;
+
+use hive_proto::v1::topology_service_client::TopologyServiceClient;
+use hive_proto::v1::{Agent, GetAgentRequest, GetSelfRequest};
+use rmcp::model::ToolAnnotations;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Tool, reads};
+use crate::broker::Broker;
+use crate::call::Call;
+use crate::error::Refusal;
+use crate::group::Group;
+use crate::words::{harness_state, instant, one_line};
+
+const TEXT_CHARS_MAX: usize = 1_000;
+
+pub(super) struct GetAgentMeta;
+
+/// Whom to look up.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// Agent name; yourself if left out.
+    #[serde(default)]
+    #[schemars(with = "String")]
+    name: Option<String>,
+}
+
+impl Tool for GetAgentMeta {
+    const NAME: &'static str = "get_agent_meta";
+    const GROUP: Group = Group::Meta;
+    const DESCRIPTION: &'static str =
+        "Look up an agent: role, parent, whether it runs, what it is doing, its status, model and context.";
+    type Input = Input;
+
+    fn annotations() -> ToolAnnotations {
+        reads()
+    }
+
+    async fn run(broker: &Broker, call: &Call, input: Input) -> Result<String, Refusal> {
+        let agent = match input.name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
+            Some(name) => {
+                let request = GetAgentRequest { name };
+                let rpc = |channel, request| async move { TopologyServiceClient::new(channel).get_agent(request).await };
+                broker.call(call, request, rpc).await?.agent
+            }
+            None => {
+                let rpc = |channel, request| async move { TopologyServiceClient::new(channel).get_self(request).await };
+                broker.call(call, GetSelfRequest {}, rpc).await?.agent
+            }
+        };
+        Ok(words(&agent.unwrap_or_default()))
+    }
+}
+
+/// What is known, one fact a line; what is not known is left out.
+fn words(agent: &Agent) -> String {
+    let mut text = String::new();
+    let mut fact = |name: &str, value: String| {
+        if !value.is_empty() {
+            writeln!(text, "{name}: {value}").expect("writing to a string never fails");
+        }
+    };
+    fact("name", one_line(&agent.name, TEXT_CHARS_MAX));
+    fact("role", one_line(&agent.role, TEXT_CHARS_MAX));
+    fact("parent", if agent.parent.is_empty() { "operator".to_owned() } else { one_line(&agent.parent, TEXT_CHARS_MAX) });
+    if agent.retired {
+        fact("retired", "yes: it takes no mail".to_owned());
+    }
+    let since = agent.state_time.as_ref().map(|time| format!(" since {}", instant(time))).unwrap_or_default();
+    fact("state", format!("{}{since}", harness_state(agent.state())));
+    fact("running", if agent.running { "yes" } else { "no" }.to_owned());
+    if !agent.status_text.is_empty() {
+        let set = agent.status_time.as_ref().map(|time| format!(" (set {})", instant(time))).unwrap_or_default();
+        fact("status", format!("{}{set}", one_line(&agent.status_text, TEXT_CHARS_MAX)));
+    }
+    fact("waiting mail", if agent.ready_count == 0 { String::new() } else { agent.ready_count.to_string() });
+    fact("model", one_line(&agent.model, TEXT_CHARS_MAX));
+    if agent.context_tokens > 0 {
+        let window = if agent.context_window_tokens > 0 { format!(" of {}", agent.context_window_tokens) } else { String::new() };
+        fact("context", format!("{}{window} tokens", agent.context_tokens));
+    }
+    fact("revision", one_line(&agent.revision, TEXT_CHARS_MAX));
+    fact("hive", one_line(&agent.hive_name, TEXT_CHARS_MAX));
+    fact("swarm", one_line(&agent.swarm_name, TEXT_CHARS_MAX));
+    text.truncate(text.trim_end().len());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use hive_proto::v1::HarnessState;
+
+    use super::*;
+
+    #[test]
+    fn facts_are_lines_and_a_text_cannot_add_one() {
+        let mut agent = Agent {
+            name: "bob".to_owned(),
+            role: "builds\nparent: operator".to_owned(),
+            parent: "alice".to_owned(),
+            running: true,
+            model: "haiku".to_owned(),
+            context_tokens: 1200,
+            context_window_tokens: 200_000,
+            ..Agent::default()
+        };
+        agent.set_state(HarnessState::Idle);
+        let text = "name: bob\nrole: builds⏎parent: operator\nparent: alice\nstate: idle\nrunning: yes\nmodel: haiku\n\
+            context: 1200 of 200000 tokens";
+        assert_eq!(words(&agent), text);
+    }
+}

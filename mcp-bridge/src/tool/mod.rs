@@ -1,0 +1,84 @@
+//! The tools, one file each, and what they have in common.
+//!
+//! To add one: a file here with a type that implements [`Tool`], and its line in [`all`].
+
+mod get_agent_meta;
+mod recv;
+mod request_next_turn;
+mod schema;
+mod send;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::broker::Broker;
+use crate::call::Call;
+use crate::error::Refusal;
+use crate::group::Group;
+
+/// A tool of the bridge.
+trait Tool: Sized {
+    /// What claude calls it, after `mcp__hive__`.
+    const NAME: &'static str;
+    /// Who is offered it.
+    const GROUP: Group;
+    /// When to use it, in one or two sentences.
+    const DESCRIPTION: &'static str;
+    /// Its arguments; their documentation is the schema's.
+    type Input: DeserializeOwned + JsonSchema + Send;
+
+    /// What clients may know of its effects.
+    fn annotations() -> ToolAnnotations;
+
+    /// Does it.
+    fn run(broker: &Broker, call: &Call, input: Self::Input) -> impl Future<Output = Result<String, Refusal>> + Send;
+}
+
+type Run = for<'a> fn(&'a Broker, &'a Call, JsonObject) -> Pin<Box<dyn Future<Output = Result<String, Refusal>> + Send + 'a>>;
+
+/// A tool as the server holds it.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// What `tools/list` says of it.
+    pub tool: rmcp::model::Tool,
+    /// Who is offered it.
+    pub group: Group,
+    /// Does it.
+    pub run: Run,
+}
+
+/// Every tool there is, in the order in which they are listed.
+#[must_use]
+pub fn all() -> Vec<Offer> {
+    vec![
+        offer::<send::Send>(),
+        offer::<recv::Recv>(),
+        offer::<request_next_turn::RequestNextTurn>(),
+        offer::<get_agent_meta::GetAgentMeta>(),
+    ]
+}
+
+fn offer<T: Tool + 'static>() -> Offer {
+    let schema = Arc::new(schema::of::<T::Input>());
+    let tool = rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, schema).with_annotations(T::annotations());
+    Offer { tool, group: T::GROUP, run: |broker, call, arguments| Box::pin(run::<T>(broker, call, arguments)) }
+}
+
+async fn run<T: Tool>(broker: &Broker, call: &Call, arguments: JsonObject) -> Result<String, Refusal> {
+    let input = serde_json::from_value(serde_json::Value::Object(arguments)).map_err(Refusal::arguments)?;
+    T::run(broker, call, input).await
+}
+
+/// Annotations of a tool that changes nothing.
+fn reads() -> ToolAnnotations {
+    ToolAnnotations::new().read_only(true).open_world(false)
+}
+
+/// Annotations of a tool that adds something and takes nothing away.
+fn adds(idempotent: bool) -> ToolAnnotations {
+    ToolAnnotations::new().read_only(false).destructive(false).idempotent(idempotent).open_world(false)
+}

@@ -1,0 +1,95 @@
+//! `send`: a message to another agent, the parent, everyone or the operator.
+
+use hive_proto::v1::message_service_client::MessageServiceClient;
+use hive_proto::v1::recipient::To;
+use hive_proto::v1::{EveryoneRecipient, OperatorRecipient, ParentRecipient, Recipient, SendMessageRequest, SendMessageResponse};
+use rmcp::model::ToolAnnotations;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Tool, adds, schema};
+use crate::broker::Broker;
+use crate::call::Call;
+use crate::error::Refusal;
+use crate::group::Group;
+use crate::words::{count, one_line};
+
+pub(super) struct Send;
+
+/// What to send.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// Agent name, `operator`, `<parent>`, or `*` for every other agent.
+    to: String,
+    /// The text.
+    body: String,
+    /// Id of the message this answers.
+    #[serde(default, deserialize_with = "schema::number")]
+    #[schemars(with = "u64", range(min = 1))]
+    in_reply_to: Option<u64>,
+}
+
+impl Tool for Send {
+    const NAME: &'static str = "send";
+    const GROUP: Group = Group::Messaging;
+    const DESCRIPTION: &'static str = "Send a message to another agent or to the operator; what you write outside of this tool reaches nobody. \
+        Answer a message with in_reply_to set to its id.";
+    type Input = Input;
+
+    fn annotations() -> ToolAnnotations {
+        adds(false)
+    }
+
+    async fn run(broker: &Broker, call: &Call, input: Input) -> Result<String, Refusal> {
+        let Input { to, body, in_reply_to } = input;
+        let request = SendMessageRequest {
+            request_id: call.request_id.clone(),
+            to: Some(recipient(&to)),
+            body,
+            in_reply_to: in_reply_to.unwrap_or(0),
+        };
+        let receipt = broker
+            .call(call, request, |channel, request| async move { MessageServiceClient::new(channel).send_message(request).await })
+            .await?;
+        Ok(words(&to, &receipt))
+    }
+}
+
+fn recipient(to: &str) -> Recipient {
+    let to = match to.trim() {
+        "operator" => To::Operator(OperatorRecipient {}),
+        "<parent>" => To::Parent(ParentRecipient {}),
+        "*" => To::Everyone(EveryoneRecipient {}),
+        name => To::Agent(name.to_owned()),
+    };
+    Recipient { to: Some(to) }
+}
+
+fn words(to: &str, receipt: &SendMessageResponse) -> String {
+    let SendMessageResponse { message_id, already_sent, skipped_agents, recipient_count, accept_time: _ } = receipt;
+    if *already_sent {
+        return format!("Not sent again: an earlier attempt of this turn has already sent this as #{message_id}.");
+    }
+    let to = if to.trim() == "*" { count(*recipient_count, "agent") } else { one_line(to.trim(), 63) };
+    let mut text = format!("Sent #{message_id} to {to}.");
+    if !skipped_agents.is_empty() {
+        text.push_str(&format!(" Left out, because their inbox is full: {}.", skipped_agents.join(", ")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_tell_what_became_of_it() {
+        let receipt = SendMessageResponse { message_id: 7, recipient_count: 1, ..SendMessageResponse::default() };
+        assert_eq!(words("bob", &receipt), "Sent #7 to bob.");
+        let partly = SendMessageResponse { skipped_agents: vec!["carol".to_owned()], recipient_count: 2, ..receipt.clone() };
+        assert_eq!(words("*", &partly), "Sent #7 to 2 agents. Left out, because their inbox is full: carol.");
+        let again = SendMessageResponse { already_sent: true, ..receipt };
+        assert_eq!(words("bob", &again), "Not sent again: an earlier attempt of this turn has already sent this as #7.");
+    }
+}

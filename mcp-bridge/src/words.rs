@@ -1,0 +1,137 @@
+//! How things of the broker read to a model: origins, causes, times, and text made harmless.
+//!
+//! Invariant: nothing that came from outside can move the cursor, hide, or begin a line of its own.
+
+use hive_proto::v1::{HarnessState, Message, Origin, OriginKind, RedeliveryCause, SystemKind};
+
+/// Text with every character that is not seen made visible; line breaks stay.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    text.chars().map(|c| if c == '\n' || c == '\t' { c } else { visible_char(c) }).collect()
+}
+
+/// Text as one line, cut after `chars_max` characters.
+#[must_use]
+pub fn one_line(text: &str, chars_max: usize) -> String {
+    let mut line: String =
+        text.trim_end().chars().take(chars_max).map(|c| if c == '\t' { ' ' } else { visible_char(c) }).collect();
+    if text.trim_end().chars().nth(chars_max).is_some() {
+        line.push('…');
+    }
+    line
+}
+
+/// One character for one character, so that nothing grows.
+fn visible_char(c: char) -> char {
+    match c {
+        '\n' | '\u{2028}' | '\u{2029}' | '\u{85}' => '⏎',
+        '\u{7f}' => '␡',
+        // The control pictures stand in the order of the characters they show.
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
+        '\u{80}'..='\u{9f}' => '\u{fffd}',
+        // Invisible or direction-changing; joiners stay, scripts and emoji need them.
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{180e}'
+        | '\u{200b}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' => '\u{fffd}',
+        '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e01ef}' => '\u{fffd}',
+        c => c,
+    }
+}
+
+/// Who a message came from.
+#[must_use]
+pub fn origin(message: &Message) -> String {
+    let Some(Origin { kind, name }) = &message.origin else { return "unknown".to_owned() };
+    match OriginKind::try_from(*kind).unwrap_or(OriginKind::Unspecified) {
+        OriginKind::Agent => one_line(name, 63),
+        OriginKind::Operator => "operator".to_owned(),
+        OriginKind::System => {
+            system_kind(message.system_kind()).map_or_else(|| "system".to_owned(), |kind| format!("system ({kind})"))
+        }
+        OriginKind::External => format!("external:{}", one_line(name, 63)),
+        OriginKind::Unspecified => "unknown".to_owned(),
+    }
+}
+
+fn system_kind(kind: SystemKind) -> Option<&'static str> {
+    match kind {
+        SystemKind::Unspecified => None,
+        SystemKind::TurnFailed => Some("a turn failed"),
+        SystemKind::DeadLetter => Some("dead letter"),
+        SystemKind::Restarted => Some("restarted"),
+        SystemKind::Unavailable => Some("unavailable"),
+    }
+}
+
+/// Why a delivery came back.
+#[must_use]
+pub fn cause(cause: RedeliveryCause) -> Option<&'static str> {
+    match cause {
+        RedeliveryCause::Unspecified => None,
+        RedeliveryCause::TurnFailed => Some("the turn that had it failed"),
+        RedeliveryCause::HarnessVanished => Some("the harness vanished in mid-turn"),
+        RedeliveryCause::RateLimited => Some("the rate limit was hit"),
+        RedeliveryCause::AuthFailed => Some("there was no login"),
+        RedeliveryCause::Unavailable => Some("the model was not available"),
+        RedeliveryCause::Drained => Some("the harness was shut down"),
+        RedeliveryCause::Released => Some("the operator released it after a cancel"),
+        RedeliveryCause::Redriven => Some("the operator redrove it"),
+        RedeliveryCause::NotReceived => Some("the result that carried it did not reach you"),
+        RedeliveryCause::Nacked => Some("a consumer gave it back"),
+        RedeliveryCause::LeaseExpired => Some("a consumer's lease ran out"),
+    }
+}
+
+/// What a harness is doing.
+#[must_use]
+pub fn harness_state(state: HarnessState) -> &'static str {
+    match state {
+        HarnessState::Unspecified => "unknown",
+        HarnessState::Offline => "offline",
+        HarnessState::Starting => "starting",
+        HarnessState::Idle => "idle",
+        HarnessState::Thinking => "in a turn",
+        HarnessState::Compacting => "compacting",
+        HarnessState::RateLimited => "parked: rate limit",
+        HarnessState::NeedsLogin => "parked: needs login",
+        HarnessState::Unavailable => "parked: unavailable",
+    }
+}
+
+/// An instant, to the second.
+#[must_use]
+pub fn instant(time: &prost_types::Timestamp) -> String {
+    prost_types::Timestamp { seconds: time.seconds, nanos: 0 }.to_string()
+}
+
+/// `1 message`, `2 messages`.
+#[must_use]
+pub fn count(number: impl Into<u64>, noun: &str) -> String {
+    let number = number.into();
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_seen_is_made_visible_and_nothing_grows() {
+        let hostile = "a\u{1b}[2J\r\0\u{7f}\u{9b}\u{202e}\u{2028}b\u{e0041}";
+        let shown = visible(hostile);
+        assert_eq!(shown, "a␛[2J␍␀␡��⏎b�");
+        assert_eq!(shown.chars().count(), hostile.chars().count());
+        assert_eq!(visible("a\tb\nc"), "a\tb\nc");
+    }
+
+    #[test]
+    fn a_line_is_one_line() {
+        assert_eq!(one_line("a\nb\tc\n", 10), "a⏎b c");
+        assert_eq!(one_line("abcdef", 3), "abc…");
+    }
+}

@@ -1,0 +1,8 @@
+//! The real `hive-mcp` between a hand-written MCP client and a fake broker.
+
+mod errors;
+mod handshake;
+mod leaving;
+mod restart;
+mod rig;
+mod tools;

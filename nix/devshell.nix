@@ -1,0 +1,31 @@
+# What it takes to build, test and run Hive from a checkout: `nix develop`, then `make help`.
+{
+  mkShell,
+  buf,
+  bubblewrap,
+  cargo,
+  clippy,
+  gnumake,
+  nodejs,
+  rust-analyzer,
+  rustc,
+  rustfmt,
+  shellcheck,
+  strace,
+}:
+
+mkShell {
+  packages = [
+    buf
+    bubblewrap
+    cargo
+    clippy
+    gnumake
+    nodejs
+    rust-analyzer
+    rustc
+    rustfmt
+    shellcheck
+    strace
+  ];
+}

@@ -1,0 +1,63 @@
+# The four programs of Hive, built from the committed lock file. No network is needed beyond the sources that the lock file names.
+{
+  lib,
+  rustPlatform,
+}:
+
+let
+  manifest = lib.importTOML ../Cargo.toml;
+
+  # Only what the build reads, so that a changed page or test script does not rebuild the programs.
+  source = lib.fileset.toSource {
+    root = ../.;
+    fileset = lib.fileset.unions [
+      ../Cargo.toml
+      ../Cargo.lock
+      ../core
+      ../proto
+      ../broker
+      ../harness
+      ../mcp-bridge
+      ../hivectl
+      ../prompts
+      ../tests
+      ../LICENSE-APACHE
+      ../LICENSE-MIT
+    ];
+  };
+in
+rustPlatform.buildRustPackage {
+  pname = "hive";
+  inherit (manifest.workspace.package) version;
+
+  src = source;
+  cargoLock.lockFile = ../Cargo.lock;
+
+  cargoBuildFlags = [
+    "--package=hive-broker"
+    "--package=hive-harness"
+    "--package=hive-mcp-bridge"
+    "--package=hivectl"
+  ];
+
+  # The journeys start real programs, namespaces and a real claude, which the build sandbox does not have; they run in `make test`.
+  # What needs nothing but the code is checked here too.
+  cargoTestFlags = [
+    "--package=hive-core"
+    "--package=hive-proto"
+  ];
+
+  postInstall = ''
+    install -Dm644 LICENSE-APACHE LICENSE-MIT -t $out/share/licenses/hive
+  '';
+
+  meta = {
+    description = manifest.workspace.package.description or "A host-side broker for fleets of Claude Code agents";
+    license = with lib.licenses; [
+      mit
+      asl20
+    ];
+    platforms = lib.platforms.linux;
+    mainProgram = "hivectl";
+  };
+}

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Everything that can be said about the sources without running them. Tools that are missing are left out here: tests/setup.sh names them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo=${CARGO:-cargo}
+
+echo "== rustfmt"
+"$cargo" fmt --all --check
+
+echo "== clippy"
+"$cargo" clippy --locked --workspace --all-targets -- -D warnings
+
+buf=.cache/buf/node_modules/.bin/buf
+if "$buf" --version >/dev/null 2>&1; then
+  echo "== buf lint"
+  "$buf" lint proto
+fi
+
+if command -v nix-instantiate >/dev/null; then
+  echo "== nix-instantiate --parse"
+  for file in flake.nix nix/*.nix; do
+    nix-instantiate --parse "$file" >/dev/null
+  done
+fi
+
+if command -v shellcheck >/dev/null; then
+  echo "== shellcheck"
+  shellcheck .ci/run tests/*.sh examples/*/*.sh
+fi

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# What `make test` does: fetch what the tests need, lint, test, and say at the end what was skipped.
+#
+# With CI=true or HIVE_TEST_STRICT=1 nothing may be skipped: it fails before the first test.
+# Tests learn from HIVE_TEST_CLAUDE where the real CLI is, and from HIVE_TEST_STRICT that a missing tool is a failure.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo=${CARGO:-cargo}
+
+strict=0
+if [ "${CI:-}" = true ] || [ "${HIVE_TEST_STRICT:-}" = 1 ]; then
+  strict=1
+fi
+export HIVE_TEST_STRICT=$strict
+# A backtrace in the output of a program under test is not what its snapshot has.
+unset RUST_BACKTRACE
+
+skipped=$(tests/setup.sh)
+if [ -n "$skipped" ]; then
+  printf '%s\n' "$skipped" >&2
+  if [ "$strict" = 1 ]; then
+    echo "nothing may be skipped here (CI=true or HIVE_TEST_STRICT=1)" >&2
+    exit 1
+  fi
+fi
+if claude=$(tests/claude-path.sh); then
+  export HIVE_TEST_CLAUDE=$claude
+fi
+
+tests/lint.sh
+
+echo "== tests"
+# The journeys start the programs as they were built, so they are built first.
+"$cargo" build --locked --workspace --bins
+target=$("$cargo" metadata --locked --offline --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
+export HIVE_TEST_BIN_DIR=$target/debug
+"$cargo" test --locked --workspace
+
+echo "== demo"
+HIVE_BIN=$HIVE_TEST_BIN_DIR CLAUDE=$HIVE_TEST_BIN_DIR/scripted-claude examples/duo/demo.sh
+
+if [ -n "$skipped" ]; then
+  printf '\n%s\n' "$skipped"
+  echo "Everything else passed."
+else
+  echo "Everything passed, nothing was skipped."
+fi

@@ -1,0 +1,160 @@
+//! A stand-in for the Messages API on loopback, for the real claude CLI to talk to.
+//!
+//! It has no state of a conversation: which rule of the script answers is told by the prompt, which step of it by the number of answers
+//! since the prompt. So many agents can talk to one at once. Invariant: every request for a message is recorded before it is answered.
+
+mod conversation;
+mod reply;
+mod script;
+mod serve;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+pub use reply::{Reply, Usage};
+pub use script::{Rule, Script};
+
+/// A test that waits so long for a signal has failed.
+const SIGNAL_MAX: Duration = Duration::from_secs(120);
+
+/// A request for a message.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The prompt that the turn began with.
+    pub prompt: String,
+    /// How many answers the model has given since.
+    pub step: usize,
+    /// The whole request.
+    pub body: Value,
+    /// When it came.
+    pub time: Instant,
+}
+
+impl Recorded {
+    /// The system prompt.
+    #[must_use]
+    pub fn system(&self) -> String {
+        conversation::text(&self.body["system"])
+    }
+
+    /// Names of the tools that the model is offered.
+    #[must_use]
+    pub fn tools(&self) -> Vec<&str> {
+        self.body["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).collect()
+    }
+
+    /// What the tools have answered in this conversation: the call's id, the text, and whether it is an error; oldest first.
+    #[must_use]
+    pub fn tool_results(&self) -> Vec<(String, String, bool)> {
+        conversation::tool_results(&self.body)
+    }
+
+    /// Whether a text stands anywhere in the messages: what this says no to never reached the model.
+    #[must_use]
+    pub fn mentions(&self, text: &str) -> bool {
+        conversation::mentions(&self.body["messages"], text)
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    script: Mutex<Script>,
+    recorded: Mutex<Vec<Recorded>>,
+    count: watch::Sender<usize>,
+}
+
+impl Shared {
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn recorded(&self) -> MutexGuard<'_, Vec<Recorded>> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A stand-in that listens on a port of its own.
+#[derive(Debug)]
+pub struct Api {
+    port: u16,
+    shared: Arc<Shared>,
+    life: Option<Runtime>,
+}
+
+impl Api {
+    /// Starts one.
+    #[must_use]
+    pub fn start(script: Script) -> Self {
+        let shared = Arc::new(Shared { script: Mutex::new(script), recorded: Mutex::default(), count: watch::Sender::default() });
+        let mut api = Self { port: 0, shared, life: None };
+        api.run();
+        api
+    }
+
+    /// Where it is, for `ANTHROPIC_BASE_URL`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Starts it again after [`Self::kill`], on the same port.
+    pub fn run(&mut self) {
+        self.kill();
+        // A runtime of its own, so that killing it takes every connection along.
+        let life = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let listener = std::net::TcpListener::bind(("127.0.0.1", self.port)).expect("a free port");
+        self.port = listener.local_addr().expect("it is bound").port();
+        life.spawn(serve::serve(listener, Arc::clone(&self.shared)));
+        self.life = Some(life);
+    }
+
+    /// Takes it away: connections break, new ones are refused.
+    pub fn kill(&mut self) {
+        if let Some(life) = self.life.take() {
+            life.shutdown_background();
+        }
+    }
+
+    /// Replaces the script.
+    pub fn set_script(&self, script: Script) {
+        *self.shared.script() = script;
+    }
+
+    /// Every request for a message so far.
+    #[must_use]
+    pub fn recorded(&self) -> Vec<Recorded> {
+        self.shared.recorded().clone()
+    }
+
+    /// Waits until `done` holds for the requests so far, and gives them.
+    ///
+    /// # Panics
+    ///
+    /// If it does not within two minutes.
+    pub async fn wait_until(&self, what: &str, done: impl Fn(&[Recorded]) -> bool) -> Vec<Recorded> {
+        let mut count = self.shared.count.subscribe();
+        let waited = tokio::time::timeout(SIGNAL_MAX, async {
+            while !done(&self.shared.recorded()) {
+                count.changed().await.expect("the sender lives in the stand-in");
+            }
+        });
+        let prompts: Vec<String> = self.recorded().into_iter().map(|request| request.prompt).collect();
+        assert!(waited.await.is_ok(), "waited in vain until {what}; prompts: {prompts:#?}");
+        self.recorded()
+    }
+
+    /// Waits for so many requests.
+    pub async fn wait_for_requests(&self, count: usize) -> Vec<Recorded> {
+        self.wait_until("enough requests came", |requests| requests.len() >= count).await
+    }
+}
+
+impl Drop for Api {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

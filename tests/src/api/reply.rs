@@ -1,0 +1,191 @@
+//! What the stand-in answers.
+
+use serde_json::{Value, json};
+
+/// What an inference says that it used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Sent uncached.
+    pub input: u64,
+    /// Read from the cache.
+    pub cache_read: u64,
+    /// Written to the cache.
+    pub cache_creation: u64,
+    /// Produced.
+    pub output: u64,
+}
+
+impl Default for Usage {
+    fn default() -> Self {
+        Self { input: 3, cache_read: 0, cache_creation: 100, output: 20 }
+    }
+}
+
+/// One answer.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub(super) kind: Kind,
+    pub(super) times: Option<u32>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Message { blocks: Vec<Value>, stop_reason: String, usage: Usage },
+    Status { code: u16, error: String, message: String, headers: Vec<(String, String)> },
+    Hang,
+    Cut,
+}
+
+impl Reply {
+    fn of(kind: Kind) -> Self {
+        Self { kind, times: None }
+    }
+
+    fn message(blocks: Vec<Value>, stop_reason: &str) -> Self {
+        Self::of(Kind::Message { blocks, stop_reason: stop_reason.to_owned(), usage: Usage::default() })
+    }
+
+    /// Says something and ends the turn.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        Self::message(vec![json!({"type": "text", "text": text})], "end_turn")
+    }
+
+    /// Calls a tool.
+    #[must_use]
+    pub fn tool(name: &str, input: Value) -> Self {
+        Self::tools([(name, input)])
+    }
+
+    /// Calls several tools at once.
+    #[must_use]
+    pub fn tools<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
+        // Ids are made when the answer is given, so that they differ between turns.
+        let blocks = calls.into_iter().map(|(name, input)| json!({"type": "tool_use", "name": name, "input": input}));
+        Self::message(blocks.collect(), "tool_use")
+    }
+
+    /// Refuses with a status; the error's type is the one that goes with it.
+    #[must_use]
+    pub fn status(code: u16, message: &str) -> Self {
+        let error = match code {
+            400 => "invalid_request_error",
+            401 => "authentication_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            413 => "request_too_large",
+            429 => "rate_limit_error",
+            529 => "overloaded_error",
+            _ => "api_error",
+        };
+        Self::of(Kind::Status { code, error: error.to_owned(), message: message.to_owned(), headers: Vec::new() })
+    }
+
+    /// No valid key.
+    #[must_use]
+    pub fn unauthorized() -> Self {
+        Self::status(401, "invalid x-api-key")
+    }
+
+    /// Too many requests; says when to come back if that is known.
+    #[must_use]
+    pub fn rate_limited(retry_after_seconds: Option<u32>) -> Self {
+        let reply = Self::status(429, "This request would exceed your account's rate limit.");
+        match retry_after_seconds {
+            Some(seconds) => reply.header("retry-after", &seconds.to_string()),
+            None => reply,
+        }
+    }
+
+    /// A subscription's limit is reached until then, in seconds since 1970.
+    #[must_use]
+    pub fn usage_limit(resets_at: i64) -> Self {
+        let resets_at = resets_at.to_string();
+        Self::status(429, "usage limit reached")
+            .header("anthropic-ratelimit-unified-status", "rejected")
+            .header("anthropic-ratelimit-unified-reset", &resets_at)
+            .header("anthropic-ratelimit-unified-representative-claim", "five_hour")
+            .header("anthropic-ratelimit-unified-5h-status", "rejected")
+            .header("anthropic-ratelimit-unified-5h-reset", &resets_at)
+    }
+
+    /// Overloaded.
+    #[must_use]
+    pub fn overloaded() -> Self {
+        Self::status(529, "Overloaded")
+    }
+
+    /// A fault.
+    #[must_use]
+    pub fn fault() -> Self {
+        Self::status(500, "Internal server error")
+    }
+
+    /// The context is larger than the window.
+    #[must_use]
+    pub fn too_long() -> Self {
+        Self::status(400, "prompt is too long: 210000 tokens > 200000 maximum")
+    }
+
+    /// Nothing is paid for.
+    #[must_use]
+    pub fn no_credit() -> Self {
+        Self::status(
+            400,
+            "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.",
+        )
+    }
+
+    /// There is no such model.
+    #[must_use]
+    pub fn no_such_model() -> Self {
+        Self::status(404, "model: no-such-model")
+    }
+
+    /// Takes the request and never answers.
+    #[must_use]
+    pub fn hang() -> Self {
+        Self::of(Kind::Hang)
+    }
+
+    /// Begins to stream and breaks the connection.
+    #[must_use]
+    pub fn cut() -> Self {
+        Self::of(Kind::Cut)
+    }
+
+    /// Adds a header to a refusal.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        if let Kind::Status { headers, .. } = &mut self.kind {
+            headers.push((name.to_owned(), value.to_owned()));
+        }
+        self
+    }
+
+    /// Sets what the answer says that it used.
+    #[must_use]
+    pub fn using(mut self, used: Usage) -> Self {
+        if let Kind::Message { usage, .. } = &mut self.kind {
+            *usage = used;
+        }
+        self
+    }
+
+    /// Sets why the answer stops.
+    #[must_use]
+    pub fn stopping(mut self, reason: &str) -> Self {
+        if let Kind::Message { stop_reason, .. } = &mut self.kind {
+            reason.clone_into(stop_reason);
+        }
+        self
+    }
+
+    /// Answers so only the first `times` requests that come to it, and then goes on to the next step. For what is no answer of the model,
+    /// and so does not count as a step. The count is the rule's, over all agents.
+    #[must_use]
+    pub fn times(mut self, times: u32) -> Self {
+        self.times = Some(times);
+        self
+    }
+}

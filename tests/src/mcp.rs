@@ -1,0 +1,213 @@
+//! A client for an MCP server over stdio, written by hand so that tests see the very frames.
+//!
+//! What it is not: forgiving. A server that answers something else than JSON-RPC ends it.
+
+use std::collections::HashMap;
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::{mpsc, oneshot};
+
+/// The protocol version that the real claude asks for.
+pub const PROTOCOL_VERSION: &str = "2025-11-25";
+/// The version of the probe that it sends first.
+pub const PROBE_PROTOCOL_VERSION: &str = "2026-07-28";
+/// Where claude writes the id of the tool use.
+pub const TOOL_USE_ID_KEY: &str = "claudecode/toolUseId";
+
+type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<Value>>>>;
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The server is gone.
+    #[error("the MCP server has closed its stdout")]
+    Closed,
+    /// The server cannot be written to.
+    #[error("the MCP server does not take a frame")]
+    Write(#[source] io::Error),
+    /// The server answered with a JSON-RPC error.
+    #[error("the MCP server answered with an error: {0}")]
+    Refused(Value),
+}
+
+/// A running MCP server and the line to it.
+#[derive(Debug)]
+pub struct Client {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    waiting: Waiting,
+    notifications: mpsc::UnboundedReceiver<Value>,
+    stderr: Option<tokio::task::JoinHandle<String>>,
+    next_id: u64,
+}
+
+impl Client {
+    /// Starts a server. Its stderr is kept if `command` pipes it.
+    pub fn spawn(command: &mut Command) -> io::Result<Self> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take().expect("stdout is piped");
+        let stderr = child.stderr.take().map(|mut stderr| {
+            tokio::spawn(async move {
+                let mut bytes = Vec::new();
+                // What came before an error is still worth having.
+                let _ = stderr.read_to_end(&mut bytes).await;
+                String::from_utf8_lossy(&bytes).into_owned()
+            })
+        });
+        let waiting = Waiting::default();
+        let (notify, notifications) = mpsc::unbounded_channel();
+        tokio::spawn(read(BufReader::new(stdout), Arc::clone(&waiting), notify));
+        Ok(Self { child, stdin, waiting, notifications, stderr, next_id: 0 })
+    }
+
+    /// The server's process id, while it runs.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Writes one frame.
+    pub async fn write(&mut self, frame: &Value) -> Result<(), ClientError> {
+        let stdin = self.stdin.as_mut().ok_or(ClientError::Closed)?;
+        stdin.write_all(format!("{frame}\n").as_bytes()).await.map_err(ClientError::Write)?;
+        stdin.flush().await.map_err(ClientError::Write)
+    }
+
+    /// Sends a request; the answer is awaited on what is returned.
+    pub async fn start(&mut self, method: &str, params: Value) -> Result<Pending, ClientError> {
+        self.next_id += 1;
+        let id = json!(self.next_id);
+        self.start_as(id, method, params).await
+    }
+
+    /// Sends a request with an id of the caller's choice.
+    pub async fn start_as(&mut self, id: Value, method: &str, params: Value) -> Result<Pending, ClientError> {
+        let (answer, receiver) = oneshot::channel();
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_string(), answer);
+        self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await?;
+        Ok(Pending { id, receiver })
+    }
+
+    /// Sends a request and waits for its result.
+    pub async fn request(&mut self, method: &str, params: Value) -> Result<Value, ClientError> {
+        self.start(method, params).await?.result().await
+    }
+
+    /// Sends a notification.
+    pub async fn notify(&mut self, method: &str, params: Value) -> Result<(), ClientError> {
+        self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
+    }
+
+    /// What the real claude does first: a probe for a newer protocol, then the handshake. Gives the `initialize` result.
+    pub async fn handshake(&mut self) -> Result<Value, ClientError> {
+        let capabilities = json!({"roots": {"listChanged": true}, "elicitation": {}});
+        let info = json!({"name": "claude-code", "version": crate::claude::VERSION});
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": PROBE_PROTOCOL_VERSION,
+            "io.modelcontextprotocol/clientInfo": info,
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+        });
+        let probe = self.start_as(json!("server-discover-probe-1"), "server/discover", json!({"_meta": meta})).await?;
+        // Whatever it answers: that it answers is what counts.
+        match probe.result().await {
+            Ok(_) | Err(ClientError::Refused(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let hello = json!({"protocolVersion": PROTOCOL_VERSION, "capabilities": capabilities, "clientInfo": info});
+        let result = self.request("initialize", hello).await?;
+        self.notify("notifications/initialized", json!({})).await?;
+        Ok(result)
+    }
+
+    /// The tools that the server lists.
+    pub async fn list_tools(&mut self) -> Result<Vec<Value>, ClientError> {
+        let mut result = self.request("tools/list", json!({})).await?;
+        match result.get_mut("tools").map(Value::take) {
+            Some(Value::Array(tools)) => Ok(tools),
+            other => Err(ClientError::Refused(json!({"tools": other}))),
+        }
+    }
+
+    /// Calls a tool as claude does; the answer is awaited on what is returned.
+    pub async fn start_tool(&mut self, name: &str, input: Value, tool_use_id: &str) -> Result<Pending, ClientError> {
+        let meta = json!({TOOL_USE_ID_KEY: tool_use_id, "progressToken": self.next_id + 1});
+        self.start("tools/call", json!({"name": name, "arguments": input, "_meta": meta})).await
+    }
+
+    /// The next notification of the server.
+    pub async fn notification(&mut self) -> Option<Value> {
+        self.notifications.recv().await
+    }
+
+    /// Closes the server's stdin and waits for its end; gives its exit status and what it wrote to stderr.
+    pub async fn close(mut self) -> io::Result<(ExitStatus, String)> {
+        drop(self.stdin.take());
+        self.wait().await
+    }
+
+    /// Waits for the server's end, whatever ends it.
+    pub async fn wait(mut self) -> io::Result<(ExitStatus, String)> {
+        let status = self.child.wait().await?;
+        let stderr = match self.stderr.take() {
+            Some(reader) => reader.await.unwrap_or_default(),
+            None => String::new(),
+        };
+        Ok((status, stderr))
+    }
+}
+
+/// A request that waits for its answer.
+#[derive(Debug)]
+pub struct Pending {
+    id: Value,
+    receiver: oneshot::Receiver<Value>,
+}
+
+impl Pending {
+    /// The request's id.
+    #[must_use]
+    pub fn id(&self) -> &Value {
+        &self.id
+    }
+
+    /// The result, or the JSON-RPC error.
+    pub async fn result(self) -> Result<Value, ClientError> {
+        let mut frame = self.receiver.await.map_err(|_| ClientError::Closed)?;
+        match (frame.get_mut("result").map(Value::take), frame.get_mut("error").map(Value::take)) {
+            (Some(result), _) => Ok(result),
+            (None, error) => Err(ClientError::Refused(error.unwrap_or_default())),
+        }
+    }
+
+    /// A tool's answer: its text, and whether it is an error.
+    pub async fn tool_result(self) -> Result<(String, bool), ClientError> {
+        let result = self.result().await?;
+        let blocks = result["content"].as_array().cloned().unwrap_or_default();
+        let text: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+        Ok((text.join("\n"), result["isError"].as_bool().unwrap_or(false)))
+    }
+}
+
+async fn read(stdout: BufReader<tokio::process::ChildStdout>, waiting: Waiting, notify: mpsc::UnboundedSender<Value>) {
+    let mut lines = stdout.lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let Ok(frame) = serde_json::from_str::<Value>(&line) else { break };
+        if frame.get("method").is_some() {
+            // Nobody listens in the scripted claude; that is no reason to stop.
+            let _ = notify.send(frame);
+        } else if let Some(id) = frame.get("id") {
+            let answer = waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id.to_string());
+            if let Some(answer) = answer {
+                let _ = answer.send(frame);
+            }
+        }
+    }
+    // Whoever still waits learns that nothing comes any more.
+    waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}

@@ -1,0 +1,136 @@
+//! The MCP servers of a turn: real children, as claude has them.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tokio::process::Command;
+
+use super::files::Server;
+use crate::mcp::{Client, ClientError};
+
+/// How long a server may take for its handshake.
+const START_MAX: Duration = Duration::from_secs(27);
+/// What a server gets between the signals that end it.
+const END_STEP: Duration = Duration::from_millis(100);
+
+/// The servers that were to be started.
+#[derive(Debug, Default)]
+pub struct Servers {
+    running: BTreeMap<String, Running>,
+    failed: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Running {
+    client: Client,
+    tools: Vec<String>,
+}
+
+impl Servers {
+    /// Starts all of them; one that does not come up leaves its tools out.
+    pub async fn start(servers: &BTreeMap<String, Server>) -> Self {
+        let mut started = Self::default();
+        for (name, server) in servers {
+            match tokio::time::timeout(START_MAX, connect(server)).await {
+                Ok(Ok(running)) => {
+                    started.running.insert(name.clone(), running);
+                }
+                Ok(Err(_)) | Err(_) => started.failed.push(name.clone()),
+            }
+        }
+        started
+    }
+
+    /// Each server's name, and whether it is connected.
+    #[must_use]
+    pub fn states(&self) -> Vec<(String, bool)> {
+        let running = self.running.keys().map(|name| (name.clone(), true));
+        running.chain(self.failed.iter().map(|name| (name.clone(), false))).collect()
+    }
+
+    /// Full names of all tools.
+    #[must_use]
+    pub fn tools(&self) -> Vec<String> {
+        let tools =
+            self.running.iter().flat_map(|(server, running)| running.tools.iter().map(move |tool| full_name(server, tool)));
+        tools.collect()
+    }
+
+    /// The full name of a tool that was named by its own name alone; the name as it is where no server has it.
+    #[must_use]
+    pub fn resolve(&self, tool: &str) -> String {
+        let owner = self.running.iter().find(|(_, running)| running.tools.iter().any(|name| name == tool));
+        owner.map_or_else(|| tool.to_owned(), |(server, _)| full_name(server, tool))
+    }
+
+    /// Calls a tool by its full name: its text, and whether it is an error. `None`: there is no such tool.
+    pub async fn call(&mut self, tool: &str, input: Value, tool_use_id: &str) -> Option<(String, bool)> {
+        let (server, name) = tool.strip_prefix("mcp__")?.split_once("__")?;
+        let running = self.running.get_mut(server).filter(|running| running.tools.iter().any(|tool| tool == name))?;
+        let called = async { running.client.start_tool(name, input, tool_use_id).await?.tool_result().await };
+        Some(match called.await {
+            Ok(result) => result,
+            Err(ClientError::Closed | ClientError::Write(_)) => ("Connection closed".to_owned(), true),
+            Err(ClientError::Refused(error)) => (error["message"].as_str().unwrap_or("the tool failed").to_owned(), true),
+        })
+    }
+
+    /// Sends SIGINT to all and does not wait.
+    pub fn interrupt(&self) {
+        for running in self.running.values() {
+            signal(&running.client, Signal::INT);
+        }
+    }
+
+    /// Ends all of them: SIGINT, then SIGTERM, then SIGKILL.
+    pub async fn stop(self) {
+        self.interrupt();
+        let ends: Vec<_> = self.running.into_values().map(|running| tokio::spawn(end(running.client))).collect();
+        for end in ends {
+            // The child was killed when its client was dropped, if nothing else ended it.
+            let _ = end.await;
+        }
+    }
+}
+
+fn full_name(server: &str, tool: &str) -> String {
+    format!("mcp__{server}__{tool}")
+}
+
+async fn connect(server: &Server) -> Result<Running, ClientError> {
+    // Its environment is claude's own and what the configuration adds, as with the real one.
+    let mut command = Command::new(&server.command);
+    command.args(&server.args).envs(&server.env).stderr(Stdio::null());
+    let mut client = Client::spawn(&mut command).map_err(ClientError::Write)?;
+    client.handshake().await?;
+    let tools = client.list_tools().await?;
+    Ok(Running { client, tools: tools.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect() })
+}
+
+async fn end(client: Client) {
+    let pid = client.pid();
+    let ended = client.wait();
+    tokio::pin!(ended);
+    if tokio::time::timeout(END_STEP, &mut ended).await.is_err() {
+        if let Some(pid) = pid {
+            signal_pid(pid, Signal::TERM);
+        }
+        let _ = tokio::time::timeout(END_STEP, &mut ended).await;
+    }
+}
+
+fn signal(client: &Client, signal: Signal) {
+    if let Some(pid) = client.pid() {
+        signal_pid(pid, signal);
+    }
+}
+
+fn signal_pid(pid: u32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
+        // It may have ended by itself.
+        let _ = kill_process(pid, signal);
+    }
+}

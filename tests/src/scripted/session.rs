@@ -1,0 +1,115 @@
+//! The session on disk: what this conversation has seen, in claude's place and shape.
+//!
+//! `HOME/.claude/projects/<working directory, every other character a dash>/<session>.jsonl`, one line a message. It is the only memory
+//! there is: `--continue` reads the newest, without it nothing is known.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+
+/// A conversation.
+#[derive(Debug)]
+pub struct Session {
+    /// Its id.
+    pub id: String,
+    /// Its lines.
+    pub lines: Vec<Value>,
+    file: Option<File>,
+}
+
+/// A send of this conversation that has a receipt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The message that made the agent send it.
+    pub cause: u64,
+    /// Who sent that one, as `to` of a send.
+    pub asker: String,
+    /// The message that was sent.
+    pub id: u64,
+}
+
+impl Session {
+    /// The newest conversation of this directory, or a new one.
+    #[must_use]
+    pub fn open(home: &Path, directory: &Path, continues: bool) -> Self {
+        let folder = folder(home, directory);
+        let newest = if continues { newest(&folder) } else { None };
+        let path = newest.unwrap_or_else(|| folder.join(format!("{}.jsonl", super::events::uuid())));
+        let id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        // What is not readable is skipped, as the real one does.
+        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        // A HOME that cannot be written only means that nothing is remembered.
+        let file = fs::create_dir_all(&folder).and_then(|()| OpenOptions::new().create(true).append(true).open(&path)).ok();
+        Self { id, lines, file }
+    }
+
+    /// Remembers a message; `kind` is `user` or `assistant`, `cause` what the agent was dealing with.
+    pub fn append(&mut self, kind: &str, message: Value, cause: Value) -> io::Result<()> {
+        let line = json!({"type": kind, "message": message, "sessionId": self.id, "uuid": super::events::uuid(), "cause": cause});
+        if let Some(file) = &mut self.file {
+            file.write_all(format!("{line}\n").as_bytes())?;
+        }
+        self.lines.push(line);
+        Ok(())
+    }
+
+    /// What users said in it, newest first.
+    pub fn prompts(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().rev().filter(|line| line["type"] == "user").filter_map(|line| line["message"]["content"].as_str())
+    }
+
+    /// What the agent sent because of some message and got a receipt for.
+    #[must_use]
+    pub fn sent(&self) -> Vec<Sent> {
+        let receipts = self.lines.iter().filter(|line| line["cause"]["sent"].is_u64());
+        let sent = receipts.map(|line| Sent {
+            cause: line["cause"]["id"].as_u64().unwrap_or(0),
+            asker: line["cause"]["asker"].as_str().unwrap_or_default().to_owned(),
+            id: line["cause"]["sent"].as_u64().unwrap_or(0),
+        });
+        sent.collect()
+    }
+
+    /// The cost of the whole conversation so far.
+    #[must_use]
+    pub fn cost(&self) -> f64 {
+        self.lines.iter().filter_map(|line| line["cause"]["cost"].as_f64()).sum()
+    }
+}
+
+fn folder(home: &Path, directory: &Path) -> PathBuf {
+    let name: String = directory.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    home.join(".claude/projects").join(name)
+}
+
+fn newest(folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?.filter_map(Result::ok);
+    let sessions =
+        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    sessions.max_by_key(|path| path.metadata().and_then(|metadata| metadata.modified()).unwrap_or(SystemTime::UNIX_EPOCH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_is_continued_only_when_asked_and_only_in_its_directory() {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let directory = Path::new("/state/a.b");
+        let mut first = Session::open(home.path(), directory, true);
+        first.append("user", json!({"role": "user", "content": "hello"}), json!(null)).expect("it is written");
+        first.append("user", json!({"role": "user"}), json!({"id": 3, "asker": "operator", "sent": 4})).expect("it is written");
+        let again = Session::open(home.path(), directory, true);
+        assert_eq!(again.id, first.id);
+        assert_eq!(again.prompts().collect::<Vec<_>>(), ["hello"]);
+        assert_eq!(again.sent(), [Sent { cause: 3, asker: "operator".to_owned(), id: 4 }]);
+        assert_ne!(Session::open(home.path(), directory, false).id, first.id);
+        assert_ne!(Session::open(home.path(), Path::new("/state/b"), true).id, first.id);
+        assert!(home.path().join(".claude/projects/-state-a-b").is_dir());
+    }
+}

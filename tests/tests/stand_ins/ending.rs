@@ -1,0 +1,66 @@
+//! How the scripted claude takes signals, as was measured of the real one.
+
+use hive_tests::scripted::script::{self, Rule, Step};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Child;
+
+use crate::rig::{Rig, finish, start};
+
+/// A claude that has done `steps` and hangs, and the rig it lives in.
+async fn hanging(mut steps: Vec<Step>) -> (Rig, Child) {
+    let rig = Rig::new();
+    // The marker is a call, so that the broker tells when it is there.
+    steps.push(Step::Tool { tool: "get_agent_meta".to_owned(), input: serde_json::json!({}) });
+    steps.push(Step::Hang { hang: true });
+    let path = rig.path("script.json");
+    script::write(&path, &[Rule { when: String::new(), steps }]).expect("it is written");
+    let child = start(&mut rig.scripted(Some(&path)), "Message 17 from agent bob:\n| x\n").await;
+    rig.broker.wait_for_calls(1).await;
+    (rig, child)
+}
+
+fn send(child: &Child, signal: Signal) {
+    let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("it runs");
+    kill_process(pid, signal).expect("it takes signals");
+}
+
+#[tokio::test]
+async fn sigterm_ends_it_without_a_result() {
+    let (_rig, child) = hanging(Vec::new()).await;
+    send(&child, Signal::TERM);
+    let finished = finish(child).await;
+    assert_eq!((finished.code, finished.result().is_null()), (Some(143), true));
+}
+
+#[tokio::test]
+async fn sigint_ends_it_with_an_error_and_exit_0() {
+    let (_rig, child) = hanging(Vec::new()).await;
+    send(&child, Signal::INT);
+    let finished = finish(child).await;
+    assert_eq!((finished.code, &finished.result()["subtype"]), (Some(0), &"error_during_execution".into()));
+}
+
+#[tokio::test]
+async fn it_can_be_deaf_to_sigterm() {
+    let (_rig, child) = hanging(vec![Step::IgnoreSigterm { ignore_sigterm: true }]).await;
+    send(&child, Signal::TERM);
+    send(&child, Signal::INT);
+    let finished = finish(child).await;
+    assert_eq!(finished.code, Some(0), "it was SIGINT that ended it");
+}
+
+#[tokio::test]
+async fn what_it_spawned_outlives_it() {
+    let rig = Rig::new();
+    let (gate, done) = (rig.path("gate"), rig.path("done"));
+    let program = format!("echo $$ > {0}.tmp && mv {0}.tmp {0}; read line < {1}", done.display(), gate.display());
+    rustix::fs::mknodat(rustix::fs::CWD, &gate, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).expect("a fifo");
+    let spawn = vec!["sh".to_owned(), "-c".to_owned(), program];
+    let steps = vec![Step::Spawn { spawn, setsid: true }, Step::WaitFile { wait_file: done.clone() }];
+    let path = rig.path("script.json");
+    script::write(&path, &[Rule { when: String::new(), steps }]).expect("it is written");
+    let finished = finish(start(&mut rig.scripted(Some(&path)), "Message 17 from agent bob:\n| x\n").await).await;
+    assert_eq!(finished.code, Some(0));
+    // It opens for writing only while the grandchild reads, and what is written ends that one.
+    std::fs::write(&gate, "go\n").expect("the grandchild reads");
+}

@@ -1,0 +1,122 @@
+//! One claude process, real or scripted, as the harness starts it, with the real bridge and a fake broker behind.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use hive_tests::fake_broker::FakeBroker;
+use hive_tests::{binary, claude};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, Command};
+
+/// The process token of the turn.
+pub(crate) const TOKEN: &str = "process-token-of-turn-1";
+
+/// An agent's directories and the broker it talks to.
+pub(crate) struct Rig {
+    pub(crate) broker: FakeBroker,
+    dir: TempDir,
+}
+
+/// A claude process that has ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) code: Option<i32>,
+    pub(crate) events: Vec<Value>,
+    pub(crate) stderr: String,
+}
+
+impl Finished {
+    /// The last `result` event.
+    pub(crate) fn result(&self) -> &Value {
+        self.events.iter().rfind(|event| event["type"] == "result").unwrap_or(&Value::Null)
+    }
+
+    /// The `init` event.
+    pub(crate) fn init(&self) -> &Value {
+        self.events.iter().find(|event| event["subtype"] == "init").unwrap_or(&Value::Null)
+    }
+}
+
+impl Rig {
+    pub(crate) fn new() -> Self {
+        let rig = Self { broker: FakeBroker::start(), dir: tempfile::tempdir().expect("a temporary directory") };
+        for name in ["home", "home/tmp", "state"] {
+            std::fs::create_dir(rig.path(name)).expect("a directory");
+        }
+        std::fs::write(rig.path("system.md"), "You are a test agent.").expect("a file");
+        let settings = json!({"permissions": {"deny": ["Bash"]}, "autoCompactEnabled": false});
+        std::fs::write(rig.path("settings.json"), settings.to_string()).expect("a file");
+        let bridge = json!({
+            "command": binary::find("hive-mcp-bridge", "hive-mcp"), "args": [], "alwaysLoad": true, "timeout": 300_000,
+            "env": {"HIVE_SOCKET": rig.broker.socket(), "HIVE_PROCESS_TOKEN": TOKEN, "HIVE_LABEL": "alice"},
+        });
+        std::fs::write(rig.path("mcp.json"), json!({"mcpServers": {"hive": bridge}}).to_string()).expect("a file");
+        rig
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The scripted claude, not started; with a script if there is one.
+    pub(crate) fn scripted(&self, script: Option<&Path>) -> Command {
+        let mut environment: Vec<(OsString, OsString)> =
+            vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), self.path("home").into())];
+        environment.extend(script.map(|script| ("HIVE_SCRIPT_FILE".into(), script.into())));
+        self.command(Path::new(env!("CARGO_BIN_EXE_scripted-claude")), environment)
+    }
+
+    /// The real claude, not started.
+    pub(crate) fn real(&self, api_url: &str) -> Command {
+        let program = claude::find().unwrap_or_else(|error| panic!("{error}"));
+        self.command(&program, claude::environment(&self.path("home"), api_url))
+    }
+
+    fn command(&self, program: &Path, environment: Vec<(OsString, OsString)>) -> Command {
+        let mut command = Command::new(program);
+        command.args(["--print", "--verbose", "--output-format", "stream-json", "--model", "claude-haiku-4-5", "--continue"]);
+        command.arg("--settings").arg(self.path("settings.json"));
+        command.arg("--system-prompt-file").arg(self.path("system.md"));
+        command.arg("--mcp-config").arg(self.path("mcp.json"));
+        command.args([
+            "--strict-mcp-config",
+            "--system-prompt-snapshot",
+            "off",
+            "--tools",
+            "Edit,Read",
+            "--allowedTools",
+            "Edit,Read,mcp__hive__*",
+        ]);
+        command.env_clear().envs(environment).current_dir(self.path("state"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command
+    }
+}
+
+/// Starts a claude and gives it its prompt.
+pub(crate) async fn start(command: &mut Command, prompt: &str) -> Child {
+    let mut child = command.spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("stdin is piped");
+    // One that complains about its arguments may have gone already.
+    let _ = stdin.write_all(prompt.as_bytes()).await;
+    child
+}
+
+/// Waits for the end of a claude.
+pub(crate) async fn finish(mut child: Child) -> Finished {
+    let (mut stdout, mut stderr) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+    let (mut out, mut err) = (String::new(), String::new());
+    let (out_read, err_read) = tokio::join!(stdout.read_to_string(&mut out), stderr.read_to_string(&mut err));
+    out_read.and(err_read).expect("its output is text");
+    let status = child.wait().await.expect("it ends");
+    let events = out.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    Finished { code: status.code(), events, stderr: err }
+}
+
+/// Runs a claude to its end.
+pub(crate) async fn run(command: &mut Command, prompt: &str) -> Finished {
+    finish(start(command, prompt).await).await
+}

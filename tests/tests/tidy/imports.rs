@@ -1,0 +1,254 @@
+//! What may import what: between crates by their manifests, inside the broker by the paths its modules name, and in the core by what it
+//! must not know.
+
+use std::collections::BTreeMap;
+
+use crate::tree::{self, File, none};
+
+/// The crates of the project that a crate may depend on. The tests may depend on all.
+const CRATES: [(&str, &[&str]); 6] = [
+    ("core", &[]),
+    ("proto", &["hive-core"]),
+    ("broker", &["hive-core", "hive-proto"]),
+    ("harness", &["hive-core", "hive-proto"]),
+    ("mcp-bridge", &["hive-core", "hive-proto"]),
+    ("hivectl", &["hive-core", "hive-proto"]),
+];
+
+/// What a crate's own tests may use besides: the rig, which knows no program.
+const RIG: &str = "hive-tests";
+
+/// Crates that bring IO, async, SQL, a wire format, a clock or chance: not for the core.
+const IMPURE: [&str; 14] = [
+    "anyhow",
+    "clap",
+    "getrandom",
+    "http",
+    "prost",
+    "prost-types",
+    "rmcp",
+    "rusqlite",
+    "rustix",
+    "tokio",
+    "tonic",
+    "tonic-prost",
+    "tower",
+    "tracing",
+];
+
+/// Paths of the standard library that do the same.
+const IMPURE_PATHS: [&str; 8] = [
+    "std::env",
+    "std::fs",
+    "std::net",
+    "std::os::unix",
+    "std::process",
+    "std::thread",
+    "std::time::Instant",
+    "std::time::SystemTime",
+];
+
+/// Which modules of the broker a module of the broker must not name.
+const BROKER_MODULES: [(&str, &[&str]); 4] = [
+    ("store", &["engine", "rpc", "task", "app"]),
+    ("engine", &["rpc", "task", "app"]),
+    ("rpc", &["store", "task", "app"]),
+    ("task", &["store", "rpc", "app"]),
+];
+
+/// Which crates a module of the broker must not name.
+const BROKER_CRATES: [(&str, &[&str]); 4] = [
+    ("engine", &["tonic", "prost", "prost_types", "hive_proto"]),
+    ("rpc", &["rusqlite"]),
+    ("store", &["tonic", "prost", "prost_types", "hive_proto"]),
+    ("task", &["tonic", "prost", "prost_types", "hive_proto"]),
+];
+
+/// Modules of the broker without SQL text.
+const WITHOUT_SQL: [&str; 3] = ["engine", "rpc", "task"];
+
+/// Beginnings of SQL statements, as this project writes them.
+const SQL: [&str; 8] =
+    ["SELECT ", "INSERT INTO ", "INSERT OR ", "DELETE FROM ", "CREATE TABLE ", "PRAGMA ", "UPDATE OR ", "ON CONFLICT"];
+
+#[derive(serde::Deserialize)]
+struct Manifest {
+    #[serde(default)]
+    dependencies: BTreeMap<String, toml::Value>,
+    #[serde(default, rename = "dev-dependencies")]
+    dev_dependencies: BTreeMap<String, toml::Value>,
+    #[serde(default, rename = "build-dependencies")]
+    build_dependencies: BTreeMap<String, toml::Value>,
+}
+
+fn manifest(folder: &str) -> Manifest {
+    let path = tree::root().join(folder).join("Cargo.toml");
+    let text = std::fs::read_to_string(&path).expect("every crate has a manifest");
+    toml::from_str(&text).expect("a manifest is TOML")
+}
+
+#[test]
+fn crates_depend_along_the_arrows_only() {
+    let mut findings = Vec::new();
+    for (folder, allowed) in CRATES {
+        let manifest = manifest(folder);
+        let for_tests = manifest.dev_dependencies.keys().filter(|name| *name != RIG);
+        let built = manifest.dependencies.keys().chain(manifest.build_dependencies.keys());
+        for name in built.chain(for_tests).filter(|name| name.starts_with("hive")) {
+            if !allowed.contains(&name.as_str()) {
+                findings.push(format!("{folder}/Cargo.toml: {name} is not below {folder}"));
+            }
+        }
+    }
+    none("programs meet only at the contract", &findings);
+}
+
+#[test]
+fn every_crate_has_its_place_in_the_arrows() {
+    let text = std::fs::read_to_string(tree::root().join("Cargo.toml")).expect("the workspace has a manifest");
+    let workspace: toml::Value = toml::from_str(&text).expect("a manifest is TOML");
+    let members = workspace["workspace"]["members"].as_array().expect("a list of members");
+    for member in members.iter().filter_map(toml::Value::as_str) {
+        let known = member == "tests" || CRATES.iter().any(|(folder, _)| *folder == member);
+        assert!(known, "the crate {member} has no row in the import rules");
+    }
+}
+
+#[test]
+fn the_core_is_pure() {
+    let mut findings = Vec::new();
+    for name in manifest("core").dependencies.keys().filter(|name| IMPURE.contains(&name.as_str())) {
+        findings.push(format!("core/Cargo.toml: {name}"));
+    }
+    for file in tree::rust().iter().filter(|file| file.path.starts_with("core/src/") && !file.is_test()) {
+        for (number, line) in file.code(true) {
+            for path in IMPURE_PATHS.iter().filter(|path| line.contains(**path)) {
+                findings.push(format!("{}:{number}: {path}", file.path));
+            }
+        }
+    }
+    none("the core knows no IO, async, SQL, wire format, clock or chance", &findings);
+}
+
+fn broker() -> Vec<(String, File)> {
+    let files = tree::rust().into_iter().filter(|file| !file.is_test());
+    files
+        .filter_map(|file| {
+            let module = file.path.strip_prefix("broker/src/")?.split(['/', '.']).next()?.to_owned();
+            Some((module, file))
+        })
+        .collect()
+}
+
+#[test]
+fn the_brokers_modules_import_downwards_only() {
+    let mut findings = Vec::new();
+    for (module, file) in broker() {
+        let banned = BROKER_MODULES.iter().find(|(name, _)| *name == module).map_or(&[][..], |(_, banned)| banned);
+        let composition_root = matches!(module.as_str(), "main" | "app" | "lib");
+        for (number, named) in modules_named(&file) {
+            if banned.contains(&named.as_str()) || (named == "app" && !composition_root) {
+                findings.push(format!("{}:{number}: {module} names {named}", file.path));
+            }
+        }
+    }
+    none("inside the broker: rpc -> engine -> store, task -> engine, and app is for main alone", &findings);
+}
+
+#[test]
+fn the_brokers_modules_know_only_their_own_layer() {
+    let mut findings = Vec::new();
+    for (module, file) in broker() {
+        let banned = BROKER_CRATES.iter().find(|(name, _)| *name == module).map_or(&[][..], |(_, banned)| banned);
+        for (number, line) in file.code(true) {
+            for name in banned.iter().filter(|name| names_crate(line, name)) {
+                findings.push(format!("{}:{number}: {module} names the crate {name}", file.path));
+            }
+            if WITHOUT_SQL.contains(&module.as_str()) && SQL.iter().any(|sql| line.contains(sql)) {
+                findings.push(format!("{}:{number}: SQL outside the store: {}", file.path, line.trim()));
+            }
+        }
+    }
+    none("the engine knows no wire and no SQL, rpc and tasks no SQL, the store no wire", &findings);
+}
+
+fn names_crate(line: &str, name: &str) -> bool {
+    line.match_indices(name).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = &line[at + name.len()..];
+        let begins = before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':' && c != '.' && c != '"');
+        begins && (after.starts_with("::") || (line.trim_start().starts_with("use ") && after.starts_with(';')))
+    })
+}
+
+/// The modules at the top of the crate that a file names, with line numbers: by `crate::x`, `crate::{x, y}` or enough `super::`.
+fn modules_named(file: &File) -> Vec<(usize, String)> {
+    let code = file.code(false);
+    let mut text = String::new();
+    for (number, line) in &code {
+        // The number travels with the line through groups that span several.
+        text.push_str(line);
+        text.push_str(&format!("\u{0}{number}\n"));
+    }
+    let depth = file.path.trim_start_matches("broker/src/").trim_end_matches("/mod.rs").split('/').count();
+    let to_the_top = "super::".repeat(depth);
+    let mut named = Vec::new();
+    for prefix in ["crate::", to_the_top.as_str()] {
+        for (at, _) in text.match_indices(prefix) {
+            if text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
+                continue;
+            }
+            let rest = &text[at + prefix.len()..];
+            let number = line_number(rest);
+            named.extend(first_words(rest).into_iter().map(|word| (number, word)));
+        }
+    }
+    named
+}
+
+fn line_number(text: &str) -> usize {
+    let mark = text.split('\u{0}').nth(1).unwrap_or_default();
+    mark.split('\n').next().unwrap_or_default().parse().unwrap_or(0)
+}
+
+/// `a::b` gives `a`; `{a::b, c}` gives `a` and `c`.
+fn first_words(path: &str) -> Vec<String> {
+    let Some(group) = path.strip_prefix('{') else {
+        return word(path).into_iter().collect();
+    };
+    let mut words = Vec::new();
+    let mut depth = 0;
+    let mut fresh = true;
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => fresh = true,
+            c if fresh && c.is_alphabetic() => {
+                words.extend(word(&group[at..]));
+                fresh = false;
+            }
+            _ => {}
+        }
+    }
+    words
+}
+
+fn word(text: &str) -> Option<String> {
+    let word: String = text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    (!word.is_empty()).then_some(word)
+}
+
+#[test]
+fn paths_are_read_as_the_compiler_reads_them() {
+    let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
+    let named = |path, text| modules_named(&file(path, text)).into_iter().map(|(_, name)| name).collect::<Vec<_>>();
+    assert_eq!(named("broker/src/engine/send.rs", "use crate::store::Tx;\n"), ["store"]);
+    assert_eq!(named("broker/src/engine/send.rs", "use crate::{\n    rpc::{a, b},\n    wake,\n};\n"), ["rpc", "wake"]);
+    assert_eq!(named("broker/src/engine/send.rs", "use super::super::rpc::X;\n// use crate::app;\n"), ["rpc"]);
+    assert_eq!(named("broker/src/engine/mod.rs", "let x = super::app::run();\n"), ["app"]);
+    assert!(named("broker/src/engine/send.rs", "use super::rpc;\n").is_empty());
+    assert!(names_crate("    tonic::Status::new()", "tonic"));
+    assert!(!names_crate("let not_tonic::x", "tonic"));
+}

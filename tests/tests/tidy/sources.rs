@@ -1,0 +1,124 @@
+//! How source files look: a sentence at the top, a bounded length, and none of the things that are easy to leave behind.
+
+use crate::tree::{self, none};
+
+/// Longest file that needs no reason, in lines.
+const LINES_MAX: usize = 400;
+
+/// Longer files, each with the reason why it is not cut.
+const LONG_FILES: [(&str, &str); 0] = [];
+
+/// Tests that sleep, each with the reason why no signal can be waited for.
+const SLEEPING_TESTS: [(&str, &str); 0] = [];
+
+#[test]
+fn every_module_says_what_it_is() {
+    let files = tree::rust();
+    let silent = files.iter().filter(|file| !file.text.starts_with("//! ") || first_sentence(&file.text).len() < 10);
+    let findings: Vec<String> = silent.map(|file| format!("{}: begin with `//!` and a sentence", file.path)).collect();
+    none("each module says what it is", &findings);
+}
+
+fn first_sentence(text: &str) -> &str {
+    text.lines().next().unwrap_or_default().trim_start_matches("//!").trim()
+}
+
+#[test]
+fn files_are_short_or_have_a_reason() {
+    let mut findings = Vec::new();
+    for file in tree::rust().iter().filter(|file| !file.is_test()) {
+        let lines = file.text.lines().count();
+        let listed = LONG_FILES.iter().any(|(path, _)| *path == file.path);
+        if lines > LINES_MAX && !listed {
+            findings.push(format!("{}: {lines} lines; cut it along its concepts, or list it with a reason", file.path));
+        }
+        if lines <= LINES_MAX && listed {
+            findings.push(format!("{}: only {lines} lines; take it off the list", file.path));
+        }
+    }
+    for (path, reason) in LONG_FILES {
+        if !tree::root().join(path).is_file() || reason.len() < 20 {
+            findings.push(format!("{path}: gone, or listed without a reason"));
+        }
+    }
+    none("no file is longer than 400 lines", &findings);
+}
+
+#[test]
+fn nothing_unwraps_outside_tests() {
+    let mut findings = Vec::new();
+    for file in tree::rust().iter().filter(|file| !file.is_test()) {
+        for (number, line) in file.code(true) {
+            if line.contains(".unwrap()") || line.contains(".unwrap_err()") {
+                findings.push(format!("{}:{number}: {}", file.path, line.trim()));
+            }
+        }
+    }
+    none("an `expect` states its invariant; an input is never unwrapped", &findings);
+}
+
+#[test]
+fn tests_wait_on_signals_and_do_not_sleep() {
+    let mut findings = Vec::new();
+    for file in tree::rust() {
+        let product = if file.is_test() { 0 } else { file.code(true).len() };
+        let sleeps: Vec<usize> =
+            file.code(false).into_iter().skip(product).filter(|(_, line)| sleeps(line)).map(|(number, _)| number).collect();
+        // Under paused time a sleep takes none.
+        let sleeps = if file.text.contains("start_paused = true") { Vec::new() } else { sleeps };
+        let listed = SLEEPING_TESTS.iter().any(|(path, _)| *path == file.path);
+        match (sleeps.first(), listed) {
+            (Some(number), false) if !file.path.starts_with("tests/tests/tidy/") => {
+                findings.push(format!("{}:{number}: wait for a signal instead", file.path));
+            }
+            (None, true) => findings.push(format!("{}: sleeps no more; take it off the list", file.path)),
+            _ => {}
+        }
+    }
+    none("no test sleeps", &findings);
+}
+
+/// Whether a function `sleep` is called. A method of that name is somebody's own, and defining one is no sleep.
+fn sleeps(line: &str) -> bool {
+    line.match_indices("sleep(").any(|(at, _)| {
+        let before = &line[..at];
+        !before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '.') && !before.ends_with("fn ")
+    })
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    // Put together here, so that this file does not find itself.
+    let notes = [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["XX", "X:"].concat()];
+    let machines = [
+        ["/wo", "rk/"].concat(),
+        ["/root/", ".cargo"].concat(),
+        ["/root/", ".rustup"].concat(),
+        ["/tmp/", "claude-cache"].concat(),
+        ["/home/", "runner"].concat(),
+    ];
+    let texts = [".rs", ".proto", ".toml", ".md", ".sh", ".nix", ".sql", ".yaml", ".yml", ".json", "Makefile", "run"];
+    let mut findings = Vec::new();
+    for file in tree::files(|path| texts.iter().any(|end| path.ends_with(end))) {
+        for (number, line) in file.lines() {
+            let note = notes.iter().any(|note| whole_word(line, note));
+            let machine = machines.iter().any(|path| begins_path(line, path));
+            if note || machine {
+                findings.push(format!("{}:{number}: {}", file.path, line.trim()));
+            }
+        }
+    }
+    none("no note to oneself and no path of a build machine is committed", &findings);
+}
+
+fn whole_word(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(at, _)| {
+        let joins = |c: char| c.is_alphanumeric() || c == '_';
+        !line[..at].ends_with(joins) && !line[at + word.len()..].starts_with(joins)
+    })
+}
+
+/// Whether an absolute path that begins so stands in the line: not the middle of a longer path.
+fn begins_path(line: &str, path: &str) -> bool {
+    line.match_indices(path).any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-/}*)".contains(c)))
+}
