@@ -7,4 +7,5 @@ pub mod binary;
 pub mod claude;
 pub mod fake_broker;
 pub mod mcp;
+pub mod rig;
 pub mod scripted;

@@ -1,0 +1,69 @@
+//! Following the log of committed facts: how journeys wait for what has to happen.
+
+use std::path::PathBuf;
+
+use hive_proto::v1::event_service_client::EventServiceClient;
+use hive_proto::v1::watch_events_response::Step;
+use hive_proto::v1::{Event, EventKind, WatchEventsRequest};
+
+use super::soon;
+
+/// A place in the log. It reconnects, so it outlives the broker.
+#[derive(Debug)]
+pub struct Watch {
+    socket: PathBuf,
+    after: u64,
+    stream: Option<tonic::Streaming<hive_proto::v1::WatchEventsResponse>>,
+}
+
+impl Watch {
+    pub(super) fn new(socket: PathBuf) -> Self {
+        Self { socket, after: 0, stream: None }
+    }
+
+    async fn next(&mut self) -> Event {
+        loop {
+            let Some(stream) = &mut self.stream else {
+                let channel = match hive_proto::connect::connect(&self.socket).await {
+                    Ok(channel) => channel,
+                    // The broker is away: a journey restarts it meanwhile.
+                    Err(_) => {
+                        tokio::task::yield_now().await;
+                        continue;
+                    }
+                };
+                let request = WatchEventsRequest { after_sequence: Some(self.after), agent: String::new() };
+                self.stream = EventServiceClient::new(channel).watch_events(request).await.ok().map(tonic::Response::into_inner);
+                continue;
+            };
+            match stream.message().await {
+                Ok(Some(response)) => {
+                    if let Some(Step::Event(event)) = response.step {
+                        assert!(event.sequence > self.after, "events come in order");
+                        self.after = event.sequence;
+                        return event;
+                    }
+                }
+                Ok(None) | Err(_) => self.stream = None,
+            }
+        }
+    }
+
+    /// The next event that fits; those before it are passed over.
+    pub async fn until(&mut self, what: &str, fits: impl Fn(&Event) -> bool) -> Event {
+        soon(what, async {
+            loop {
+                let event = self.next().await;
+                if fits(&event) {
+                    return event;
+                }
+            }
+        })
+        .await
+    }
+
+    /// The next event of a kind about an agent.
+    pub async fn kind(&mut self, agent: &str, kind: EventKind) -> Event {
+        self.until(&format!("{kind:?} of {agent}"), |event| event.agent == agent && event.kind() == kind).await
+    }
+}

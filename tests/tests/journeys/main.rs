@@ -1,0 +1,3 @@
+//! Journeys: the real binaries over real sockets, each a scenario.
+
+mod send;
