@@ -16,9 +16,8 @@ pub struct Cli {
     pub command: Command,
 }
 
-const EXIT_CODES: &str =
-    "Exit codes: 0 it went well, 1 it failed, 2 it was called in a wrong way, 7 no broker answers on the socket.\n\
-     Logs go to stderr; HIVE_LOG (or RUST_LOG) sets their level, for example HIVE_LOG=debug.";
+const EXIT_CODES: &str = "Exit codes: 0 it went well, 1 it failed, 2 it was called in a wrong way, 7 no broker answers on the socket.\n\
+     Logs go to stderr; HIVE_LOG (or RUST_LOG) sets their level, for example HIVE_LOG=hive_harness=debug.";
 
 /// What `hive` can do.
 #[derive(Debug, Subcommand)]

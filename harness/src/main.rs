@@ -1,6 +1,6 @@
 //! The program `hive`: reads the command line, runs what it says, and ends with the exit code that goes with it.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::ExitCode;
 
@@ -80,5 +80,6 @@ fn restart() -> Failure {
 fn log(default: &str) {
     let filter = std::env::var("HIVE_LOG").or_else(|_| std::env::var("RUST_LOG")).unwrap_or_else(|_| default.to_owned());
     let filter = EnvFilter::builder().parse_lossy(filter);
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    let colours = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).with_target(false).init();
 }

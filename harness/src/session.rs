@@ -28,7 +28,8 @@ fn project_dir(home: &Path, state_dir: &Path) -> PathBuf {
 }
 
 fn newest(dir: &Path) -> Option<PathBuf> {
-    let conversations = std::fs::read_dir(dir).ok()?.flatten().filter(|entry| entry.path().extension().is_some_and(|e| e == "jsonl"));
+    let conversations =
+        std::fs::read_dir(dir).ok()?.flatten().filter(|entry| entry.path().extension().is_some_and(|e| e == "jsonl"));
     conversations.max_by_key(|entry| entry.metadata().and_then(|metadata| metadata.modified()).ok()).map(|entry| entry.path())
 }
 
@@ -48,7 +49,8 @@ fn is_whole_prompt(line: &str, opening: &str) -> bool {
         return false;
     }
     let content = &value["message"]["content"];
-    let texts = content.as_str().into_iter().chain(content.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()));
+    let texts =
+        content.as_str().into_iter().chain(content.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()));
     // The prompts that point back to the text do not end their first line with the colon that precedes it.
     texts.into_iter().any(|text| text.starts_with(opening) && text.lines().next().is_some_and(|first| first.ends_with(':')))
 }

@@ -30,6 +30,9 @@ pub fn find(package: &str, name: &str) -> PathBuf {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.current_dir(workspace()).args(["build", "--quiet", "--package", package, "--bin", name]);
+        if cfg!(not(debug_assertions)) {
+            command.arg("--release");
+        }
         let status = command.status().expect("cargo can be started");
         assert!(status.success(), "{name} of {package} cannot be built");
     }

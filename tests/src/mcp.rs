@@ -211,3 +211,17 @@ async fn read(stdout: BufReader<tokio::process::ChildStdout>, waiting: Waiting, 
     // Whoever still waits learns that nothing comes any more.
     waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
+
+/// A bridge's life in a turn that asks for nothing: started, greeted, asked for its tools, ended. What it costs is what is measured.
+pub async fn one_turn(program: &std::path::Path, socket: &std::path::Path) -> Result<(), ClientError> {
+    let mut command = Command::new(program);
+    command.env_clear().env("HIVE_SOCKET", socket).env("HIVE_PROCESS_TOKEN", "no-process-of-any-turn").stderr(Stdio::null());
+    let mut client = Client::spawn(&mut command).map_err(ClientError::Write)?;
+    client.handshake().await?;
+    client.request("tools/list", json!({})).await?;
+    // Refused, for the token belongs to no turn; but asked and answered over the socket as a good one is.
+    client.request("tools/call", json!({"name": "send", "arguments": {"to": "operator", "body": "done"}})).await?;
+    drop(client.stdin.take());
+    client.child.wait().await.map_err(ClientError::Write)?;
+    Ok(())
+}

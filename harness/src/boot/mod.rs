@@ -46,7 +46,8 @@ pub fn write(run_dir: &Path, system_prompt: &str, bridge: &Bridge<'_>) -> Result
         system_prompt: run_dir.join("claude-system-prompt.md"),
         mcp_config: run_dir.join("claude-mcp-config.json"),
     };
-    let put = |path: &PathBuf, text: &str| file::write(path, text).map_err(|source| WriteError::Io { path: path.clone(), source });
+    let put =
+        |path: &PathBuf, text: &str| file::write(path, text).map_err(|source| WriteError::Io { path: path.clone(), source });
     file::private_dir(run_dir).map_err(|source| WriteError::Io { path: run_dir.to_path_buf(), source })?;
     put(&files.settings, &settings::text())?;
     let written = std::fs::read_to_string(&files.settings);

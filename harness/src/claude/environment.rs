@@ -9,8 +9,25 @@ use std::path::Path;
 
 /// Variables that pass.
 const PASSED: [&str; 19] = [
-    "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY",
-    "http_proxy", "https_proxy", "no_proxy", "all_proxy", "NODE_EXTRA_CA_CERTS", "DISABLE_TELEMETRY",
+    "PATH",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TERM",
+    "TMPDIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+    "NODE_EXTRA_CA_CERTS",
+    "DISABLE_TELEMETRY",
 ];
 /// Beginnings of variables that pass.
 const PASSED_BEGINNINGS: [&str; 5] = ["LC_", "SSL_CERT_", "ANTHROPIC_", "CLAUDE_", "AWS_"];
@@ -49,15 +66,23 @@ mod tests {
 
     #[test]
     fn only_what_is_on_the_list_passes() {
-        let inherited = ["PATH", "HIVE_SOCKET", "LC_ALL", "SECRET", "ANTHROPIC_API_KEY", "HOME", "LD_PRELOAD"].map(|n| (n.into(), "x".into()));
+        let inherited = ["PATH", "HIVE_SOCKET", "LC_ALL", "SECRET", "ANTHROPIC_API_KEY", "HOME", "LD_PRELOAD"]
+            .map(|n| (n.into(), "x".into()));
         let further = BTreeMap::from([("EXTRA".to_owned(), "1".to_owned())]);
         let environment = build(inherited, &further, Path::new("/h"), Path::new("/h/t"), 2);
         let names: Vec<_> = environment.keys().filter_map(|name| name.to_str()).collect();
         assert_eq!(
             names,
             [
-                "ANTHROPIC_API_KEY", "CLAUDE_CODE_DISABLE_ATTACHMENTS", "CLAUDE_CODE_MAX_RETRIES", "CLAUDE_CODE_TMPDIR",
-                "DISABLE_AUTOUPDATER", "EXTRA", "HOME", "LC_ALL", "PATH"
+                "ANTHROPIC_API_KEY",
+                "CLAUDE_CODE_DISABLE_ATTACHMENTS",
+                "CLAUDE_CODE_MAX_RETRIES",
+                "CLAUDE_CODE_TMPDIR",
+                "DISABLE_AUTOUPDATER",
+                "EXTRA",
+                "HOME",
+                "LC_ALL",
+                "PATH"
             ]
         );
         assert_eq!(environment[&OsString::from("HOME")], "/h");

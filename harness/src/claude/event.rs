@@ -157,7 +157,11 @@ fn assistant(value: &Value) -> Assistant {
     Assistant {
         message_id: text(message, "id").to_owned(),
         usage: usage(&message["usage"]),
-        text: blocks().filter(|block| text(block, "type") == "text").map(|block| text(block, "text")).collect::<Vec<_>>().join("\n"),
+        text: blocks()
+            .filter(|block| text(block, "type") == "text")
+            .map(|block| text(block, "text"))
+            .collect::<Vec<_>>()
+            .join("\n"),
         tool_uses: blocks()
             .filter(|block| text(block, "type") == "tool_use")
             .map(|block| (text(block, "id").to_owned(), text(block, "name").to_owned()))

@@ -6,18 +6,24 @@ use super::*;
 
 #[test]
 fn recorded_lines_are_read() {
-    let init = parse(r#"{"type":"system","subtype":"init","tools":["Edit","mcp__hive__send"],"mcp_servers":[{"name":"hive","status":"connected","source":"dynamic"}],"model":"m","session_id":"s"}"#);
+    let init = parse(
+        r#"{"type":"system","subtype":"init","tools":["Edit","mcp__hive__send"],"mcp_servers":[{"name":"hive","status":"connected","source":"dynamic"}],"model":"m","session_id":"s"}"#,
+    );
     let Some(Event::Init(init)) = init else { unreachable!("an init: {init:?}") };
     assert_eq!(init.tools, ["Edit", "mcp__hive__send"]);
     assert_eq!(init.mcp_servers, [("hive".to_owned(), "connected".to_owned())]);
 
-    let answer = parse(r#"{"type":"assistant","message":{"id":"msg_1","content":[{"type":"text","text":"I will."},{"type":"tool_use","id":"toolu_1","name":"mcp__hive__send","input":{}}],"usage":{"input_tokens":3,"cache_creation_input_tokens":3568,"cache_read_input_tokens":7,"output_tokens":1}},"parent_tool_use_id":null}"#);
+    let answer = parse(
+        r#"{"type":"assistant","message":{"id":"msg_1","content":[{"type":"text","text":"I will."},{"type":"tool_use","id":"toolu_1","name":"mcp__hive__send","input":{}}],"usage":{"input_tokens":3,"cache_creation_input_tokens":3568,"cache_read_input_tokens":7,"output_tokens":1}},"parent_tool_use_id":null}"#,
+    );
     let Some(Event::Assistant(answer)) = answer else { unreachable!("an answer: {answer:?}") };
     assert_eq!(answer.usage.context_tokens(), 3578);
     assert_eq!(answer.tool_uses, [("toolu_1".to_owned(), "mcp__hive__send".to_owned())]);
     assert!(!answer.nested && answer.error.is_none());
 
-    let results = parse(r#"{"type":"user","message":{"role":"user","content":[{"tool_use_id":"a","type":"tool_result","content":[]},{"tool_use_id":"b","type":"tool_result","is_error":true}]}}"#);
+    let results = parse(
+        r#"{"type":"user","message":{"role":"user","content":[{"tool_use_id":"a","type":"tool_result","content":[]},{"tool_use_id":"b","type":"tool_result","is_error":true}]}}"#,
+    );
     assert_eq!(
         results,
         Some(Event::ToolResults(vec![
@@ -29,14 +35,17 @@ fn recorded_lines_are_read() {
     let limit = parse(r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795297229}}"#);
     assert_eq!(limit, Some(Event::RateLimit(RateLimit { rejected: true, resets_at: Some(1_795_297_229) })));
 
-    let result = parse(r#"{"type":"result","subtype":"success","is_error":true,"result":"x","terminal_reason":"api_error","api_error_status":429,"total_cost_usd":0.5,"usage":{"output_tokens":4},"modelUsage":{"m":{"contextWindow":200000}},"model_usage_since_last_result":{"m":{"costUSD":0.25}}}"#);
+    let result = parse(
+        r#"{"type":"result","subtype":"success","is_error":true,"result":"x","terminal_reason":"api_error","api_error_status":429,"total_cost_usd":0.5,"usage":{"output_tokens":4},"modelUsage":{"m":{"contextWindow":200000}},"model_usage_since_last_result":{"m":{"costUSD":0.25}}}"#,
+    );
     let Some(Event::Result(result)) = result else { unreachable!("a result: {result:?}") };
     assert_eq!((result.api_status, result.context_window, result.cost_of_turn), (Some(429), Some(200_000), Some(0.25)));
 }
 
 #[test]
 fn what_we_do_not_know_is_other() {
-    for line in [r#"{"type":"novelty"}"#, "{}", r#"{"type":7}"#, r#"{"type":"system","subtype":"api_retry","error_status":401}"#] {
+    for line in [r#"{"type":"novelty"}"#, "{}", r#"{"type":7}"#, r#"{"type":"system","subtype":"api_retry","error_status":401}"#]
+    {
         assert_eq!(parse(line), Some(Event::Other), "{line}");
     }
     assert_eq!(parse("Error: words"), None);

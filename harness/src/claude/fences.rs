@@ -53,11 +53,7 @@ impl Expected {
     /// What an agent with these tool groups has to have.
     #[must_use]
     pub fn of(server: &str, tool_groups: &[String]) -> Self {
-        let tools = tool_groups
-            .iter()
-            .flat_map(|group| tools_of(group))
-            .map(|tool| format!("mcp__{server}__{tool}"))
-            .collect();
+        let tools = tool_groups.iter().flat_map(|group| tools_of(group)).map(|tool| format!("mcp__{server}__{tool}")).collect();
         Self { server: server.to_owned(), tools }
     }
 

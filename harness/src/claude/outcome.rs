@@ -107,7 +107,8 @@ fn stopped(stop: &StopCause, transcript: &Transcript) -> Verdict {
         StopCause::Cancelled => verdict(Outcome::Cancelled, "cancelled by the operator"),
         StopCause::Drained => verdict(Outcome::Drained, "the harness was shut down"),
         StopCause::Idle(seconds) => {
-            let what = if transcript.waits_for_a_tool() { "a tool call did not return" } else { "the model's API did not answer" };
+            let what =
+                if transcript.waits_for_a_tool() { "a tool call did not return" } else { "the model's API did not answer" };
             verdict(hung, format!("{what}: nothing was heard from claude for {seconds} s (HIVE_TURN_IDLE_TIMEOUT_SECS)"))
         }
         StopCause::Overlong(seconds) => {
@@ -151,7 +152,7 @@ fn by_kind(kind: &str, status: Option<u16>) -> Option<Verdict> {
     Some(verdict(outcome, ""))
 }
 
-/// The seed's way, for versions of the CLI that give no fields.
+/// By texts, for versions of the CLI that give no fields.
 fn by_markers(markers: Markers, exit: Exit, transcript: &Transcript) -> Verdict {
     if markers.rate_limited {
         return verdict(Outcome::RateLimited, "");
@@ -174,7 +175,9 @@ fn too_long(words: &str) -> Verdict {
         too_long: true,
         ..verdict(
             Outcome::Unavailable,
-            format!("{words}: the conversation has outgrown the model's window; give the agent a new session, or a model with a larger window"),
+            format!(
+                "{words}: the conversation has outgrown the model's window; give the agent a new session, or a model with a larger window"
+            ),
         )
     }
 }

@@ -219,7 +219,9 @@ mod tests {
     #[test]
     fn blocks_of_one_inference_count_once_and_the_last_one_is_the_context() {
         let block = |id: &str, input: u64| {
-            format!(r#"{{"type":"assistant","message":{{"id":"{id}","content":[],"usage":{{"input_tokens":{input},"cache_read_input_tokens":10}}}}}}"#)
+            format!(
+                r#"{{"type":"assistant","message":{{"id":"{id}","content":[],"usage":{{"input_tokens":{input},"cache_read_input_tokens":10}}}}}}"#
+            )
         };
         let transcript = absorbed(&[&block("a", 1), &block("a", 1), &block("b", 5)]);
         let usage = transcript.usage(None);

@@ -76,8 +76,15 @@ pub async fn end(mut link: Link, ending: Ending) -> Input {
         .await;
     match answer {
         Ok(answer) => {
-            let v1::EndTurnResponse { acked_count, returned_count, dead_count, held_count, pending_count, next_turn_requested, park } =
-                answer.into_inner();
+            let v1::EndTurnResponse {
+                acked_count,
+                returned_count,
+                dead_count,
+                held_count,
+                pending_count,
+                next_turn_requested,
+                park,
+            } = answer.into_inner();
             tracing::info!(
                 turn,
                 acked = acked_count,
@@ -160,11 +167,8 @@ pub async fn ack(mut link: Link, command_id: u64, error: String) {
 
 /// Tells what the harness is doing.
 pub async fn report(link: &mut Link, state: HarnessState, until: Option<WallTime>) -> Result<(), Input> {
-    let request = v1::ReportHarnessStatusRequest {
-        session_token: String::new(),
-        state: state.into(),
-        until_time: until.map(timestamp),
-    };
+    let request =
+        v1::ReportHarnessStatusRequest { session_token: String::new(), state: state.into(), until_time: until.map(timestamp) };
     let answer = link
         .persist(request, |channel, session_token, request| async move {
             let request = v1::ReportHarnessStatusRequest { session_token, ..request };

@@ -1,6 +1,8 @@
 //! Starting claude for a turn: files, prompt, lock, process.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hive_proto::v1;
@@ -77,11 +79,13 @@ async fn run_to_end(
     signals: &mut mpsc::UnboundedReceiver<Signal>,
     to: &mpsc::Sender<Happened>,
 ) -> Result<Exit, LaunchError> {
-    let spec = prepare(config, launch, process_token)?;
+    private(&config.run_dir)?;
     let lock = tokio::select! {
         lock = StateLock::acquire(&config.state_dir, &config.run_dir, config.take_over) => lock?,
         _ = signals.recv() => return Err(LaunchError::Stopped),
     };
+    // With the lock in hand nobody uses the files that are written anew.
+    let spec = prepare(config, launch, process_token)?;
     let (printer, mut printed) = mpsc::channel(256);
     let forward = async {
         while let Some(line) = printed.recv().await {
@@ -99,10 +103,13 @@ async fn run_to_end(
 
 /// Writes the files and puts the process together.
 fn prepare(config: &Config, launch: &Launch, process_token: &str) -> Result<Spec, LaunchError> {
-    let temporary = private(&config.home_dir.join(".hive/tmp"))?;
+    let temporary = temporary(config);
+    // claude leaves files there at every turn.
+    let _ = std::fs::remove_dir_all(&temporary);
+    private(&temporary)?;
     let environment = environment(config, &temporary);
     let own = std::env::current_exe().ok();
-    let path = environment.get(std::ffi::OsStr::new("PATH")).cloned().unwrap_or_default();
+    let path = environment.get(OsStr::new("PATH")).cloned().unwrap_or_default();
     let program = mcp::find(config.mcp.as_deref(), own.as_deref(), &path).ok_or(LaunchError::NoBridge)?;
     let socket = std::path::absolute(&config.socket).unwrap_or_else(|_| config.socket.clone());
     let bridge = Bridge {
@@ -148,18 +155,21 @@ fn prompt(config: &Config, launch: &Launch) -> String {
     occasion::mail(begun, telling, &config.mcp_server_name)
 }
 
-fn private(path: &Path) -> Result<std::path::PathBuf, LaunchError> {
-    let failed = |source| LaunchError::Directory { path: path.display().to_string(), source };
-    file::private_dir(path).map_err(failed)?;
-    Ok(path.to_path_buf())
+/// claude's directory for temporary files: below its HOME, for nobody else may own it.
+fn temporary(config: &Config) -> PathBuf {
+    config.home_dir.join(".hive/tmp")
 }
 
-fn environment(config: &Config, temporary: &Path) -> std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString> {
+fn private(path: &Path) -> Result<(), LaunchError> {
+    file::private_dir(path).map_err(|source| LaunchError::Directory { path: path.display().to_string(), source })
+}
+
+fn environment(config: &Config, temporary: &Path) -> BTreeMap<OsString, OsString> {
     environment::build(std::env::vars_os(), &config.claude_env, &config.home_dir, temporary, config.claude_max_retries)
 }
 
 /// A program with a path is found from here, not from the state directory.
-fn program_path(program: &Path) -> std::path::PathBuf {
+fn program_path(program: &Path) -> PathBuf {
     if program.components().count() > 1 {
         return std::path::absolute(program).unwrap_or_else(|_| program.to_path_buf());
     }
@@ -172,7 +182,8 @@ pub async fn probe(config: Arc<Config>) -> Input {
 }
 
 async fn look(config: &Config) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let temporary = private(&config.home_dir.join(".hive/tmp"))?;
+    let temporary = temporary(config);
+    private(&temporary)?;
     private(&config.run_dir)?;
     drop(StateLock::acquire(&config.state_dir, &config.run_dir, config.take_over).await?);
     let version = probe::run(&program_path(&config.claude), &environment(config, &temporary), &config.state_dir).await?;

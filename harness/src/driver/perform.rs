@@ -82,7 +82,8 @@ impl Performer {
             family,
             to,
         };
-        let heartbeat = beat(performer.link.clone(), performer.config.heartbeat, performer.running.subscribe(), performer.to.clone());
+        let heartbeat =
+            beat(performer.link.clone(), performer.config.heartbeat, performer.running.subscribe(), performer.to.clone());
         performer.tasks.spawn(heartbeat);
         performer
     }

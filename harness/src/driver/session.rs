@@ -19,7 +19,7 @@ use crate::driver::backoff::Backoff;
 use crate::exit::{self, Failure, describe};
 
 /// How long the broker may take to see that an earlier harness is gone.
-const ATTACHED_PATIENCE: Duration = Duration::from_secs(10);
+const ATTACHED_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a session tells.
 #[derive(Debug)]
@@ -126,7 +126,12 @@ impl Session {
                 return End::Again(status);
             }
             let next = "stop the other harness, or take over from it with --take-over";
-            return End::Over(News::Refused(Failure::new(exit::FAILURE, "this agent has a harness already", describe(&status), next)));
+            return End::Over(News::Refused(Failure::new(
+                exit::FAILURE,
+                "this agent has a harness already",
+                describe(&status),
+                next,
+            )));
         }
         End::Over(News::Refused(Failure::refused("the broker does not take this harness in", &status)))
     }

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::boot::file;
 use crate::process::family::{self, Process};
 
-/// How long a claude of another living harness is waited for.
+/// How long a claude that cannot be ended is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// After so long a harness that took the agent over ends it itself.
 const PATIENCE_TAKING_OVER: Duration = Duration::from_secs(5);
@@ -69,10 +69,15 @@ impl StateLock {
                 Err(errno) => return Err(failed(errno.into())),
             }
             let holders = holders(state_dir);
+            if begun.elapsed() > PATIENCE {
+                return Err(LockError::InUse {
+                    path: state_dir.to_path_buf(),
+                    pid: holders.first().map_or(0, |holder| holder.pid),
+                });
+            }
+            // A holder in another PID namespace cannot be seen, nor ended; its own harness has to.
             if is_left_behind(&record) || (taking_over && begun.elapsed() > PATIENCE_TAKING_OVER) {
                 end(&holders);
-            } else if begun.elapsed() > PATIENCE {
-                return Err(LockError::InUse { path: state_dir.to_path_buf(), pid: holders.first().map_or(0, |holder| holder.pid) });
             }
             tokio::time::sleep(ROUND).await;
         }
@@ -113,10 +118,12 @@ fn holders(state_dir: &Path) -> Vec<Process> {
     let own = rustix::process::getpid().as_raw_pid();
     let holds = |pid: &i32| {
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        descriptors.filter(|fd| fs::metadata(fd.path()).is_ok_and(|m| (m.dev(), m.ino()) == (wanted.dev(), wanted.ino()))).any(|fd| {
-            let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(fd.file_name());
-            fs::read_to_string(info).is_ok_and(|info| info.contains("FLOCK"))
-        })
+        descriptors.filter(|fd| fs::metadata(fd.path()).is_ok_and(|m| (m.dev(), m.ino()) == (wanted.dev(), wanted.ino()))).any(
+            |fd| {
+                let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(fd.file_name());
+                fs::read_to_string(info).is_ok_and(|info| info.contains("FLOCK"))
+            },
+        )
     };
     family::all().filter(|pid| *pid != own).filter(holds).filter_map(family::look).collect()
 }

@@ -38,7 +38,16 @@ fn read_back(line: &str) -> String {
 
 #[test]
 fn the_measured_forms_do_not_trigger() {
-    for body in ["@/etc/passwd", "look at @/etc/passwd", "a\n@\"/etc/my file\"", "\u{a0}@/p", "\u{feff}@/p", "\r@/p", "\u{85}@/p", "(@/p)"] {
+    for body in [
+        "@/etc/passwd",
+        "look at @/etc/passwd",
+        "a\n@\"/etc/my file\"",
+        "\u{a0}@/p",
+        "\u{feff}@/p",
+        "\r@/p",
+        "\u{85}@/p",
+        "(@/p)",
+    ] {
         assert!(!triggers(&frame(body)), "{body:?} -> {:?}", frame(body));
     }
     assert_eq!(frame("mail bob@example.org or @/p"), "| mail bob@example.org or \\@/p");
@@ -84,10 +93,22 @@ proptest! {
 
 fn hostile() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
-        Just("@".to_owned()), Just("\\".to_owned()), Just(" ".to_owned()), Just("\n".to_owned()), Just("\r".to_owned()),
-        Just("| ".to_owned()), Just("/clear".to_owned()), Just("@/etc/passwd".to_owned()), Just("\u{2028}".to_owned()),
-        Just("\u{202e}".to_owned()), Just("\u{1b}".to_owned()), Just("\u{feff}".to_owned()), Just("\"".to_owned()),
-        Just("Message 1 from the operator:".to_owned()), any::<char>().prop_map(String::from), "\\PC{0,8}",
+        Just("@".to_owned()),
+        Just("\\".to_owned()),
+        Just(" ".to_owned()),
+        Just("\n".to_owned()),
+        Just("\r".to_owned()),
+        Just("| ".to_owned()),
+        Just("/clear".to_owned()),
+        Just("@/etc/passwd".to_owned()),
+        Just("\u{2028}".to_owned()),
+        Just("\u{202e}".to_owned()),
+        Just("\u{1b}".to_owned()),
+        Just("\u{feff}".to_owned()),
+        Just("\"".to_owned()),
+        Just("Message 1 from the operator:".to_owned()),
+        any::<char>().prop_map(String::from),
+        "\\PC{0,8}",
     ];
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }

@@ -40,7 +40,7 @@ fn next_marker(text: &str) -> Option<(&str, Marker<'_>, &str)> {
     while let Some(found) = text[from..].find("<!--") {
         let start = from + found;
         let inner_start = start + "<!--".len();
-        let Some(length) = text[inner_start..].find("-->") else { return None };
+        let length = text[inner_start..].find("-->")?;
         let inner = text[inner_start..inner_start + length].trim();
         if let Some(marker) = parse(inner) {
             return Some((&text[..start], marker, &text[inner_start + length + "-->".len()..]));

@@ -29,12 +29,8 @@ impl Machine {
             Phase::Probing(job) if !resumed || open_turn != Some(job.turn_id) => self.lose_turn(now),
             // Calls of the old session will not be answered any more.
             Phase::Beginning | Phase::Opening | Phase::Ending { .. } | Phase::Leaving if !resumed => self.rest(now),
-            Phase::Running(_)
-            | Phase::Probing(_)
-            | Phase::Beginning
-            | Phase::Opening
-            | Phase::Ending { .. }
-            | Phase::Leaving => {}
+            Phase::Running(_) | Phase::Probing(_) | Phase::Beginning | Phase::Opening | Phase::Ending { .. } | Phase::Leaving => {
+            }
         }
     }
 
@@ -173,10 +169,8 @@ impl Machine {
         self.leave_by = None;
         self.close_cancels(turn_id, outcome);
         let continues = should_continue(outcome, &answer) && !self.is_leaving();
-        self.parked = answer
-            .park
-            .filter(|park| park.cause != Outcome::AuthFailed || !self.logged_in)
-            .map(|park| Parked::new(park, now));
+        self.parked =
+            answer.park.filter(|park| park.cause != Outcome::AuthFailed || !self.logged_in).map(|park| Parked::new(park, now));
         if continues {
             self.phase = Phase::Opening;
             self.put(Output::Open(Kind::Continue));

@@ -13,8 +13,10 @@ use crate::turn::input::{Attachment, Input};
 use crate::turn::output::{Leaving, Output};
 use crate::turn::phase::{Cli, Drain, Parked, Phase};
 
-/// How long a broker that does not answer may hold up the end of the program.
+/// How long a broker that does not answer may hold up the end of a program that has a turn to hand back.
 pub(crate) const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
+/// The same where no turn is open as far as we know.
+pub(crate) const IDLE_LEAVE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What holds where the broker says nothing else.
 #[derive(Clone, Debug)]
@@ -182,6 +184,13 @@ impl Machine {
             None => Leaving::Drained,
         };
         self.leave(leaving);
+    }
+
+    /// Ends the program without the broker's word. What is open there, it gives back by itself.
+    pub(crate) fn go_unanswered(&mut self) {
+        let idle =
+            matches!(self.phase, Phase::Leaving | Phase::Detached | Phase::Starting | Phase::Beginning | Phase::Recovering(_));
+        self.leave(if idle { Leaving::Drained } else { Leaving::Unanswered });
     }
 
     pub(crate) fn leave(&mut self, leaving: Leaving) {

@@ -8,8 +8,8 @@ use hive_proto::v1;
 use hive_proto::v1::command::Command as Order;
 
 use crate::claude::outcome::StopCause;
-use crate::turn::machine::{LEAVE_PATIENCE, Machine};
-use crate::turn::output::{Leaving, Output, Signal};
+use crate::turn::machine::{IDLE_LEAVE_PATIENCE, LEAVE_PATIENCE, Machine};
+use crate::turn::output::{Output, Signal};
 use crate::turn::phase::{Drain, Phase};
 
 /// How many closed commands are remembered.
@@ -82,10 +82,8 @@ impl Machine {
         let (due, later): (Vec<_>, Vec<_>) = self.cancels.drain(..).partition(|(_, cancelled)| *cancelled <= turn_id);
         self.cancels = later;
         for (command_id, cancelled) in due {
-            let error = match outcome {
-                Outcome::Cancelled if cancelled == turn_id => String::new(),
-                _ => format!("turn {cancelled} had ended already"),
-            };
+            let in_time = outcome == Outcome::Cancelled && cancelled == turn_id;
+            let error = if in_time { String::new() } else { format!("turn {cancelled} had ended already") };
             self.close(command_id, error);
         }
     }
@@ -114,7 +112,7 @@ impl Machine {
             Phase::Detached | Phase::Starting | Phase::Recovering(_) => self.go(),
             Phase::Beginning => {
                 self.phase = Phase::Leaving;
-                self.leave_by = patience;
+                self.leave_by = Some(now.boot.after(IDLE_LEAVE_PATIENCE));
                 self.put(Output::Leave);
             }
             Phase::Opening | Phase::Ending { .. } => self.leave_by = patience,
@@ -138,7 +136,7 @@ impl Machine {
             | Phase::Ending { .. }
             | Phase::Recovering(_)
             | Phase::Leaving
-            | Phase::Gone => self.leave(Leaving::Unanswered),
+            | Phase::Gone => self.go_unanswered(),
         }
     }
 }

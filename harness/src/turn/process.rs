@@ -48,11 +48,8 @@ impl Machine {
         }
         let unannounced = matches!(event, Event::Assistant(answer) if answer.error.is_none()) && run.transcript.init.is_none();
         run.transcript.absorb(event);
-        let breach = match event {
-            Event::Init(init) => run.expected.check(init).err(),
-            _ if unannounced => Some(Breach::NoInit),
-            _ => None,
-        };
+        let breach =
+            if let Event::Init(init) = event { run.expected.check(init).err() } else { unannounced.then_some(Breach::NoInit) };
         let begun_anew = matches!(event, Event::Init(_)) && std::mem::take(&mut run.fresh);
         if begun_anew {
             // The conversation is new from here on, whatever becomes of the turn.
@@ -105,43 +102,47 @@ impl Machine {
                 Cli::Broken { error: error.clone(), next_at: now.boot.after(rest), failures: failures.saturating_add(1) }
             }
         };
-        match std::mem::replace(&mut self.phase, Phase::Detached) {
-            Phase::Starting => self.rest(now),
-            Phase::Probing(job) => match found {
+        if matches!(self.phase, Phase::Starting) {
+            self.rest(now);
+        } else if matches!(self.phase, Phase::Beginning) {
+            self.report_resting(now);
+        } else if let Phase::Probing(job) = &self.phase {
+            let job = job.clone();
+            match found {
                 Ok(()) => self.launch(job, false, now),
                 Err(error) => self.end_unrun(&job, Outcome::Unavailable, error, now),
-            },
-            Phase::Beginning => {
-                self.phase = Phase::Beginning;
-                self.report_resting(now);
             }
-            other => self.phase = other,
         }
     }
 
     pub(crate) fn not_started(&mut self, why: String, now: Now) {
-        match std::mem::replace(&mut self.phase, Phase::Detached) {
-            Phase::Running(run) => {
-                // Look again before the next turn.
-                self.cli = Cli::Unknown;
-                let outcome = match run.stop.map(|stop| stop.cause) {
-                    Some(StopCause::Cancelled) => Outcome::Cancelled,
-                    Some(StopCause::Drained) => Outcome::Drained,
-                    Some(StopCause::Idle(_) | StopCause::Overlong(_) | StopCause::Unfenced(_)) | None => Outcome::Unavailable,
-                };
-                self.end_unrun(&run.job, outcome, why, now);
-            }
-            Phase::Discarding(after) => self.discarded(after, now),
-            other => self.phase = other,
+        if let Some(run) = self.claude_is_gone(now) {
+            // Look again before the next turn.
+            self.cli = Cli::Unknown;
+            let outcome = match run.stop.map(|stop| stop.cause) {
+                Some(StopCause::Cancelled) => Outcome::Cancelled,
+                Some(StopCause::Drained) => Outcome::Drained,
+                Some(StopCause::Idle(_) | StopCause::Overlong(_) | StopCause::Unfenced(_)) | None => Outcome::Unavailable,
+            };
+            self.end_unrun(&run.job, outcome, why, now);
         }
     }
 
     pub(crate) fn exited(&mut self, exit: Exit, now: Now) {
+        if let Some(run) = self.claude_is_gone(now) {
+            self.judge(run, exit, now);
+        }
+    }
+
+    /// The run that is over, where its turn is still ours.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "in every other phase no claude runs")]
+    fn claude_is_gone(&mut self, now: Now) -> Option<Run> {
         match std::mem::replace(&mut self.phase, Phase::Detached) {
-            Phase::Running(run) => self.judge(*run, exit, now),
+            Phase::Running(run) => return Some(*run),
             Phase::Discarding(after) => self.discarded(after, now),
             other => self.phase = other,
         }
+        None
     }
 
     fn discarded(&mut self, after: After, now: Now) {

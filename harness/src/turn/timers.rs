@@ -4,7 +4,7 @@ use hive_core::time::{BootTime, Now};
 
 use crate::claude::outcome::StopCause;
 use crate::turn::machine::Machine;
-use crate::turn::output::{Leaving, Output, Signal};
+use crate::turn::output::{Output, Signal};
 use crate::turn::phase::{Cli, Phase};
 
 impl Machine {
@@ -42,7 +42,7 @@ impl Machine {
     pub(crate) fn tick(&mut self, now: Now) {
         let is_due = |at: Option<BootTime>| at.is_some_and(|at| at <= now.boot);
         if is_due(self.leave_by) {
-            self.leave(Leaving::Unanswered);
+            self.go_unanswered();
             return;
         }
         match &self.phase {

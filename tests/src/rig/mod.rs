@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::net::UnixDatagram;
 use tonic::transport::Channel;
 
-pub use client::{Client, process_token};
+pub use client::{Client, fresh_id, process_token, to};
 pub use process::{Process, strays};
 pub use watch::Watch;
 
@@ -84,8 +84,14 @@ impl Rig {
     /// A hive with this configuration; nothing runs yet.
     #[must_use]
     pub fn new(config: &str) -> Self {
+        Self::new_in(config, &std::env::temp_dir())
+    }
+
+    /// The same in a directory below `parent`, for where it matters on which disk it lies.
+    #[must_use]
+    pub fn new_in(config: &str, parent: &Path) -> Self {
         // Short, because the path of a socket has 107 bytes at most.
-        let dir = tempfile::Builder::new().prefix("hv").tempdir().expect("a temporary directory");
+        let dir = tempfile::Builder::new().prefix("hv").tempdir_in(parent).expect("a temporary directory");
         std::fs::write(dir.path().join("hive.toml"), config).expect("the configuration is written");
         Self { dir, broker: None, harnesses: BTreeMap::new() }
     }
@@ -226,6 +232,11 @@ impl Rig {
     /// Follows the log of committed facts, from its beginning.
     pub async fn watch(&self) -> Watch {
         Watch::new(self.operator_socket())
+    }
+
+    /// Follows the log from where it stands.
+    pub async fn watch_from_now(&self) -> Watch {
+        Watch::from_now(self.operator_socket()).await
     }
 
     /// Waits until a file of the hive's directory exists; the scripted claude makes one by a `touch` step.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hive_proto::v1::event_service_client::EventServiceClient;
 use hive_proto::v1::watch_events_response::Step;
-use hive_proto::v1::{Event, EventKind, WatchEventsRequest};
+use hive_proto::v1::{Event, EventKind, ListEventsRequest, WatchEventsRequest};
 
 use super::soon;
 
@@ -19,6 +19,14 @@ pub struct Watch {
 impl Watch {
     pub(super) fn new(socket: PathBuf) -> Self {
         Self { socket, after: 0, stream: None }
+    }
+
+    pub(super) async fn from_now(socket: PathBuf) -> Self {
+        let channel = hive_proto::connect::connect(&socket).await.expect("a broker answers");
+        let mut events = EventServiceClient::new(channel);
+        let listed = events.list_events(ListEventsRequest { page_size: 1, ..ListEventsRequest::default() }).await;
+        let after = listed.expect("events are listed").into_inner().last_sequence;
+        Self { after, ..Self::new(socket) }
     }
 
     async fn next(&mut self) -> Event {

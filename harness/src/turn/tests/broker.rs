@@ -136,5 +136,8 @@ fn a_changed_agent_takes_effect_at_the_next_turn() {
     rig.drain();
     rig.give(begun(8));
     let launch = rig.launch();
-    assert_eq!((launch.model.as_str(), launch.identity.parent.as_str(), launch.identity.label.as_str()), ("opus", "alice", "bob"));
+    assert_eq!(
+        (launch.model.as_str(), launch.identity.parent.as_str(), launch.identity.label.as_str()),
+        ("opus", "alice", "bob")
+    );
 }

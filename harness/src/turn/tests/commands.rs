@@ -162,5 +162,12 @@ fn a_broker_that_does_not_answer_holds_nobody_up() {
     rig.give(Input::Drain);
     rig.drain();
     rig.sleep();
+    assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
+
+    let mut rig = Rig::running();
+    rig.give(Input::Drain);
+    rig.give(Input::Exited(Exit::Code(0)));
+    rig.drain();
+    rig.sleep();
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Unanswered)]);
 }

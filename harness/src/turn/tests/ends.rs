@@ -11,7 +11,10 @@ fn a_turn_that_goes_well_is_ended_ok_and_the_next_is_waited_for() {
     rig.give(Input::Exited(Exit::Code(0)));
     let ending = rig.ending();
     assert_eq!((ending.turn_id, ending.outcome, ending.error.as_str()), (7, Some(Outcome::Ok), ""));
-    assert_eq!((ending.returned_tool_use_ids, ending.model.as_str(), ending.context_tokens), (vec!["t1".to_owned()], "claude-x", 5));
+    assert_eq!(
+        (ending.returned_tool_use_ids, ending.model.as_str(), ending.context_tokens),
+        (vec!["t1".to_owned()], "claude-x", 5)
+    );
     rig.give(Input::Ended(Answer::default()));
     assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
 }
@@ -36,7 +39,10 @@ fn a_rate_limit_parks_until_it_ends() {
     let retry = ending.retry_time.expect("it was told").0;
     assert!((2_000_000..2_010_000).contains(&retry), "{retry}");
     rig.give(parked(Outcome::RateLimited, Some(60), rig.now));
-    assert_eq!(rig.drain(), [Output::Report(State::RateLimited, Some(rig.now.wall.after(Duration::from_secs(60)))), Output::Begin]);
+    assert_eq!(
+        rig.drain(),
+        [Output::Report(State::RateLimited, Some(rig.now.wall.after(Duration::from_secs(60)))), Output::Begin]
+    );
     rig.sleep();
     assert_eq!(rig.drain(), [Output::Report(State::Idle, None)]);
 }
@@ -72,7 +78,10 @@ fn a_login_that_fails_twice_is_waited_for() {
     rig.launch();
     rig.fail("authentication_failed", 401);
     let outputs = rig.drain();
-    assert!(matches!(&outputs[..], [Output::WatchLogin, Output::End(ending)] if ending.outcome == Some(Outcome::AuthFailed)), "{outputs:?}");
+    assert!(
+        matches!(&outputs[..], [Output::WatchLogin, Output::End(ending)] if ending.outcome == Some(Outcome::AuthFailed)),
+        "{outputs:?}"
+    );
     rig.give(parked(Outcome::AuthFailed, None, rig.now));
     assert_eq!(rig.drain(), [Output::Report(State::NeedsLogin, None), Output::Begin]);
     rig.give(Input::LoggedIn);

@@ -1,0 +1,5 @@
+//! Journeys of the program `hive` over real sockets, with a played broker and a scripted claude.
+
+mod serve;
+mod support;
+mod wake;

@@ -1,0 +1,146 @@
+//! A harness under test: the real program, a broker that is played over a real socket, and a scripted claude.
+//!
+//! Invariant: nothing outlives a test: the harness is told to end, twice, and then killed.
+
+pub(crate) mod broker;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use broker::Broker;
+use rustix::process::{Pid, Signal};
+use tempfile::TempDir;
+
+/// How long anything may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A directory with a socket, a HOME and a state directory, and who plays in it.
+pub(crate) struct Stage {
+    pub(crate) dir: TempDir,
+    pub(crate) broker: Broker,
+}
+
+impl Stage {
+    pub(crate) async fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        for name in ["home", "state"] {
+            std::fs::create_dir(dir.path().join(name)).expect("created");
+        }
+        let broker = Broker::start(&dir.path().join("hive.sock")).await;
+        Self { dir, broker }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Starts the harness; its claude does what `script` says.
+    pub(crate) fn serve(&self, script: &str, more: &[(&str, &str)]) -> Harness {
+        let claude = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/journeys/support/claude.sh");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hive"));
+        command
+            .arg("serve")
+            .args(more.iter().filter(|(name, _)| name.starts_with("--")).map(|(name, _)| name))
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HIVE_SOCKET", self.path("hive.sock"))
+            .env("HIVE_STATE_DIR", self.path("state"))
+            .env("HIVE_HOME_DIR", self.path("home"))
+            .env("HIVE_CLAUDE", claude)
+            .env("HIVE_MCP", "/bin/true")
+            .env("HIVE_KILL_GRACE_MS", "200")
+            .env("HIVE_CLAUDE_ENV", format!("{{\"STAND_IN\":{}}}", serde_json::Value::from(script)))
+            .envs(more.iter().copied().filter(|(name, _)| !name.starts_with("--")))
+            .stdin(Stdio::null())
+            .stderr(self.log());
+        Harness { child: command.spawn().expect("hive starts") }
+    }
+
+    /// Where the harness logs to; kept as long as the stage.
+    fn log(&self) -> Stdio {
+        let log = std::fs::File::options().create(true).append(true).open(self.path("hive.log"));
+        Stdio::from(log.expect("the log can be written"))
+    }
+
+    /// Waits until a file is there, and reads it.
+    pub(crate) async fn appears(&self, name: &str) -> String {
+        let path = self.path(name);
+        wait_until(name, || path.exists()).await;
+        self.read(name)
+    }
+
+    pub(crate) fn mode(&self, name: &str) -> u32 {
+        std::fs::metadata(self.path(name)).expect("there").permissions().mode() & 0o777
+    }
+}
+
+impl Drop for Stage {
+    /// What a test that failed half way left running.
+    fn drop(&mut self) {
+        let pid = std::fs::read_to_string(self.path("home/running")).ok().and_then(|pid| pid.trim().parse().ok());
+        if let Some(pid) = pid.and_then(Pid::from_raw) {
+            let ours = std::fs::read_link(format!("/proc/{}/cwd", pid.as_raw_pid()));
+            if ours.is_ok_and(|dir| Some(dir) == self.path("state").canonicalize().ok()) {
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+}
+
+/// Waits for something that no signal tells of.
+pub(crate) async fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let looking = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("never: {what}"));
+}
+
+/// Whether a process runs.
+pub(crate) fn lives(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
+/// The program `hive serve`.
+pub(crate) struct Harness {
+    child: Child,
+}
+
+impl Harness {
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process id");
+        rustix::process::kill_process(pid, signal).expect("it lives");
+    }
+
+    pub(crate) async fn exit(&mut self) -> ExitStatus {
+        let mut status = None;
+        wait_until("the harness ends", || {
+            status = self.child.try_wait().expect("it can be waited for");
+            status.is_some()
+        })
+        .await;
+        status.expect("it ended")
+    }
+}
+
+impl Drop for Harness {
+    fn drop(&mut self) {
+        for _ in 0..400 {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            self.signal(Signal::TERM);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,51 @@
+//! A broker to be measured: with N agents, on a file system that really syncs.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use hive_tests::rig::Rig;
+use rustix::process::Pid;
+
+/// A directory on the disk of the workspace, because the usual temporary one may be memory.
+pub(crate) fn disk_dir() -> anyhow::Result<tempfile::TempDir> {
+    let target = hive_tests::binary::workspace().join("target");
+    std::fs::create_dir_all(&target)?;
+    Ok(tempfile::Builder::new().prefix("b").tempdir_in(target)?)
+}
+
+/// A running broker with agents `a0`, `a1`, ….
+pub(crate) async fn broker(agents: usize) -> anyhow::Result<Rig> {
+    let mut config = "[hive]\nname = \"bench\"\n".to_owned();
+    for agent in 0..agents {
+        writeln!(config, "[agents.a{agent}]")?;
+    }
+    let mut rig = Rig::new_in(&config, &hive_tests::binary::workspace().join("target"));
+    rig.start_broker().await;
+    Ok(rig)
+}
+
+/// CPU time that a process's living threads have used, in microseconds.
+pub(crate) fn cpu_micros(pid: Pid) -> f64 {
+    let tasks = PathBuf::from(format!("/proc/{}/task", pid.as_raw_nonzero()));
+    let used = |task: &Path| -> Option<f64> {
+        let schedstat = std::fs::read_to_string(task.join("schedstat")).ok()?;
+        Some(schedstat.split_whitespace().next()?.parse::<f64>().ok()? / 1000.0)
+    };
+    std::fs::read_dir(tasks).into_iter().flatten().flatten().filter_map(|task| used(&task.path())).sum()
+}
+
+/// CPU time of a process's ended and awaited children, in microseconds. Counted in ticks of 10 ms, so it wants many children.
+pub(crate) fn children_cpu_micros(pid: Pid) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    // Behind the name: state is field 3 of the manual, cutime 16 and cstime 17.
+    let ticks = |field: usize| fields.get(field - 3).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(16) + ticks(17)) * 10_000.0
+}
+
+/// Memory of a process that is its own part, in MiB.
+pub(crate) fn pss_mib(pid: Pid) -> f64 {
+    let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero())).unwrap_or_default();
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1024.0
+}
