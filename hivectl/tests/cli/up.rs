@@ -3,9 +3,7 @@
 //! The programs are shell scripts that write to one pipe, on which the tests wait. When the one in the broker's place has been started, the test
 //! itself answers on the broker's socket.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -18,9 +16,9 @@ use tokio::process::{Child, ChildStderr, Command};
 use super::fake::Broker;
 
 /// Says that it runs, ends well when asked to, and has a child of its own.
-const OBEDIENT: &str = r#"echo "$NAME $$" > "$PIPE"; trap 'echo "$NAME ends" > "$PIPE"; exit 0' TERM; sleep 1000 & wait"#;
+const OBEDIENT: &str = r#"trap 'echo "$NAME ends" > "$PIPE"; exit 0' TERM; echo "$NAME $$" > "$PIPE"; sleep 1000 & wait"#;
 /// The same, but deaf.
-const DEAF: &str = r#"echo "$NAME $$" > "$PIPE"; trap '' TERM; sleep 1000 & wait; wait"#;
+const DEAF: &str = r#"trap '' TERM; echo "$NAME $$" > "$PIPE"; sleep 1000 & wait; wait"#;
 
 /// A directory with a build of the programs, and a hive of one agent.
 struct Stage {
@@ -30,21 +28,33 @@ struct Stage {
 
 impl Stage {
     fn set(hived: &str, hive: &str) -> Self {
+        Self::of("[agents.ada]", hived, hive)
+    }
+
+    fn of(agents: &str, hived: &str, hive: &str) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let pipe = dir.path().join("pipe");
+        let dir_path = dir.path().canonicalize().expect("a path");
+        let pipe = dir_path.join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
         let stage = Self {
             told: BufReader::new(pipe::OpenOptions::new().read_write(true).open_receiver(&pipe).expect("it opens")).lines(),
             dir,
         };
-        std::fs::copy(env!("CARGO_BIN_EXE_hivectl"), stage.path("hivectl")).expect("a copy");
+        stage.install(env!("CARGO_BIN_EXE_hivectl").as_ref(), "hivectl");
         for (name, body) in [("hived", hived), ("hive", hive), ("hive-mcp", ""), ("claude", "")] {
-            let script = format!("#!/bin/sh\nNAME={name}\nPIPE={}\n{body}\n", pipe.display());
-            std::fs::write(stage.path(name), script).expect("a file");
-            std::fs::set_permissions(stage.path(name), Permissions::from_mode(0o755)).expect("a mode");
+            let script = format!("#!/bin/sh\nNAME={name}\nDIR={}\nPIPE=$DIR/pipe\n{body}\n", dir_path.display());
+            std::fs::write(stage.path("script"), script).expect("a file");
+            stage.install(&stage.path("script"), name);
         }
-        std::fs::write(stage.path("hive.toml"), "[claude]\ncommand = \"./claude\"\n[agents.ada]\n").expect("a file");
+        std::fs::write(stage.path("hive.toml"), format!("[claude]\ncommand = \"./claude\"\n{agents}\n")).expect("a file");
         stage
+    }
+
+    /// By another process: a program that this one has written cannot be run while a fork of another test still has it open for writing.
+    fn install(&self, from: &Path, name: &str) {
+        let mut install = std::process::Command::new("install");
+        let status = install.args(["-m", "755"]).arg(from).arg(self.path(name)).status().expect("install runs");
+        assert!(status.success());
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -52,13 +62,12 @@ impl Stage {
     }
 
     fn up(&self) -> Up {
+        self.up_with(&["--no-isolation"])
+    }
+
+    fn up_with(&self, args: &[&str]) -> Up {
         let mut command = Command::new(self.path("hivectl"));
-        command
-            .args(["up", "--no-isolation"])
-            .current_dir(self.dir.path())
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .env("TZ", "UTC");
+        command.arg("up").args(args).current_dir(self.dir.path()).env_clear().env("PATH", "/usr/bin:/bin").env("TZ", "UTC");
         command
             .env("SECRET", "of the operator")
             .stdin(Stdio::null())
@@ -200,4 +209,41 @@ async fn a_second_hive_in_the_same_place_is_refused() {
     let (code, said) = stage.up().ends().await;
     assert_eq!(code, 5, "{said}");
     assert!(said.contains("error: a hive runs here already"), "{said}");
+}
+
+/// Says what it sees of the hive, and which processes.
+const CURIOUS: &str = r#"
+trap 'echo "$NAME ends" > "$PIPE"; exit 0' TERM
+cd "$DIR/.hive"
+echo "$HIVE_LABEL sees" run/* run/agents/* agents/* state/* log/* and $(ls /proc | grep -c '^[0-9]*$') processes > "$PIPE"
+sleep 1000 & wait"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn under_bubblewrap_an_agent_sees_its_own_part_of_the_hive_only() {
+    let mut stage = Stage::of("[agents.ada]\n[agents.bob]", OBEDIENT, CURIOUS);
+    std::fs::create_dir_all(stage.path(".hive/state")).expect("a directory");
+    std::fs::write(stage.path(".hive/state/hive.db"), "").expect("a file");
+    let mut up = stage.up_with(&[]);
+    stage.started("hived").await;
+    let _broker = Broker::on(stage.path(".hive/run/hived.sock"));
+    let mut sees = [stage.told().await, stage.told().await];
+    sees.sort();
+    let said = up.says("Ctrl-C ends it").await;
+    if said.contains("isolation: each agent in its own namespaces") {
+        for (name, sees) in ["ada", "bob"].into_iter().zip(sees) {
+            // Nothing matches state/* and log/*. The processes are bubblewrap's, the script and what it starts to look.
+            let own = format!("{name} sees run/agents run/agents/{name} agents/{name} state/* log/* and ");
+            let processes = sees.strip_prefix(&own).unwrap_or_else(|| panic!("{sees}"));
+            let count: u32 = processes.strip_suffix(" processes").and_then(|count| count.parse().ok()).expect("a number");
+            assert!(count < 8, "{sees}");
+        }
+    } else {
+        // Not installed, or the kernel forbids it: then this is said, with the reason.
+        assert!(said.contains("NOT ISOLATED: bubblewrap "), "{said}");
+        assert!(sees.iter().all(|sees| sees.contains("run/hived.sock")), "{sees:?}");
+    }
+    up.interrupt();
+    assert_eq!([stage.told().await, stage.told().await], ["hive ends", "hive ends"]);
+    assert_eq!(stage.told().await, "hived ends");
+    assert_eq!(up.ends().await.0, 0);
 }

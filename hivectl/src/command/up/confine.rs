@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use super::binaries::{Binaries, on_path};
 use super::child::Spec;
 use super::environment::Env;
-use super::plan::{AgentPlan, Plan, directory};
+use super::plan::{AgentPlan, Plan};
 use super::shown;
 use crate::output::note;
 use crate::output::text::visible_line;
@@ -40,9 +40,6 @@ impl Confinement {
         };
         // Kernels and containers may forbid it; a trial with the real arguments tells.
         let Some(agent) = plan.agents.first() else { return Self::Bubblewrap(bwrap) };
-        if let Err(error) = directory(&agent.socket_dir) {
-            return Self::Absent(error.to_string());
-        }
         let trial = Command::new(&bwrap).args(arguments(plan, agent)).arg("true").stdin(Stdio::null()).output();
         match trial {
             Ok(output) if output.status.success() => Self::Bubblewrap(bwrap),
@@ -98,7 +95,10 @@ fn arguments(plan: &Plan, agent: &AgentPlan) -> Vec<OsString> {
         .to_vec();
     args.extend(["--dev-bind", "/", "/", "--proc", "/proc"].map(OsString::from));
     // What lies deeper is mounted later, so that nothing covers it again.
-    let mut mounts: Vec<(&Path, bool)> = plan.hidden_from(agent).into_iter().map(|path| (path, false)).collect();
+    let hidden = plan.hidden_from(agent);
+    // Below an empty directory there is nothing to hide, and a mount there would show its name.
+    let covered = |path: &Path| hidden.iter().any(|other| *other != path && path.starts_with(other));
+    let mut mounts: Vec<(&Path, bool)> = hidden.iter().filter(|path| !covered(path)).map(|path| (*path, false)).collect();
     mounts.extend(agent.own().into_iter().map(|path| (path, true)));
     mounts.sort_by_key(|(path, _)| path.components().count());
     for (path, own) in mounts {
@@ -146,7 +146,6 @@ mod tests {
         --tmpfs R/h/state
         --tmpfs R/h/log
         --tmpfs R/h/agents
-        --tmpfs R/h/agents/bob/state
         --bind R/h/run/agents/ada R/h/run/agents/ada
         --bind R/h/agents/ada/state R/h/agents/ada/state
         --bind R/h/agents/ada/home R/h/agents/ada/home

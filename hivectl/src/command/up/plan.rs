@@ -61,12 +61,14 @@ impl Plan {
         let runtime_dir = directory(&below(&config.broker.runtime_dir, "run"))?;
         let log_dir = directory(&base.join("log"))?;
         let agents_dir = directory(&base.join("agents"))?;
+        let sockets_dir = runtime_dir.join("agents");
         let mut agents = Vec::with_capacity(config.agents.len());
         for (name, agent) in &config.agents {
             agents.push(AgentPlan {
                 name: name.clone(),
                 config: agent.clone(),
-                socket_dir: runtime_dir.join("agents").join(name.as_str()),
+                // The broker would make it, too; but a harness that is confined has it mounted, and must find it there.
+                socket_dir: directory(&sockets_dir.join(name.as_str()))?,
                 state_dir: directory(&below(&agent.state_dir, &format!("agents/{name}/state")))?,
                 home_dir: directory(&below(&agent.home_dir, &format!("agents/{name}/home")))?,
             });
@@ -128,7 +130,7 @@ impl AgentPlan {
 }
 
 /// Creates a directory for its owner only, if it is not there; answers with its real path.
-pub(super) fn directory(path: &Path) -> Result<PathBuf, UpError> {
+fn directory(path: &Path) -> Result<PathBuf, UpError> {
     let failed = |source| UpError::Directory { path: path.to_path_buf(), source };
     if !path.is_dir() {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
