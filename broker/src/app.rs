@@ -75,7 +75,7 @@ async fn start(settings: &Settings) -> anyhow::Result<Running> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new().context("the clock of this boot cannot be read")?);
     let hints = Arc::new(Hints::default());
     let store = Store::open(&settings.state_dir, Arc::clone(&clock), Arc::clone(&hints) as _)?;
-    let turn_events = TurnEvents::open(&settings.state_dir).context("the database of live turn lines cannot be opened")?;
+    let turn_events = TurnEvents::open(&settings.state_dir)?;
     let parts = Parts { store, turn_events, hints, clock, limits: settings.limits.clone(), identity: settings.identity.clone() };
     let engine = Arc::new(Engine::start(parts).await.context("the database could not be prepared")?);
     if let Some(agents) = &settings.agents {
@@ -122,9 +122,9 @@ async fn reloaded(cli: &Cli, running: &Running) {
         tracing::warn!("there is no configuration file to read again");
         return;
     };
-    running.sockets.set_layout(settings.layout());
     let applied = async {
         running.engine.declare(agents).await?;
+        running.sockets.set_uids(settings.uids);
         running.rpc.reconcile_sockets().await
     };
     match applied.await {

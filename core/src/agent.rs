@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::TurnId;
+use crate::limits::MODEL_CHARS_MAX;
 use crate::name::AgentName;
 use crate::time::WallTime;
 use crate::turn::Outcome;
@@ -15,6 +16,13 @@ pub const DEFAULT_TOOL_GROUPS: [&str; 4] = ["messaging", "inbox", "meta", "execu
 
 /// Every tool group there is.
 pub const TOOL_GROUPS: [&str; 5] = ["messaging", "inbox", "meta", "execution", "web_tools"];
+
+/// Whether a text can be a model's name: short, on one line, and nothing that a command line would take for a flag.
+#[must_use]
+pub fn is_model_name(text: &str) -> bool {
+    let length = text.chars().count();
+    (1..=MODEL_CHARS_MAX).contains(&length) && !text.starts_with('-') && !text.contains(char::is_control)
+}
 
 /// Who declared an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,3 +16,5 @@ pub mod name;
 pub mod reason;
 pub mod time;
 pub mod turn;
+
+mod words;

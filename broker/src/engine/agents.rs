@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
-use hive_core::agent::{Agent, HarnessState, Isolation, Policy, Source};
+use hive_core::agent::{Agent, HarnessState, Isolation, Policy, Source, TOOL_GROUPS, is_model_name};
 use hive_core::caller::Caller;
 use hive_core::delivery::{RedeliveryCause, Settlement, State};
 use hive_core::event::Kind;
 use hive_core::limits::{MODEL_CHARS_MAX, ROLE_CHARS_MAX};
+use hive_core::message::OPERATOR;
 use hive_core::name::AgentName;
 use hive_core::time::Now;
 use hive_core::turn::Outcome;
@@ -128,6 +129,19 @@ impl Engine {
         self.shown_agent(move |conn| Ok(agents::by_key(conn, key)?)).await
     }
 
+    /// The key of a calling agent, which never changes; so it is looked up once.
+    pub(crate) async fn key_of(&self, caller: &Caller) -> Result<AgentKey, Refusal> {
+        let Some(name) = caller.agent() else { return Ok(AgentKey::OPERATOR) };
+        let lock = || self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(key) = lock().get(name.as_str()) {
+            return Ok(*key);
+        }
+        let wanted = name.clone();
+        let key = self.store.read(move |conn, _| Ok::<_, Refusal>(actor::known(conn, wanted.as_str())?.key)).await?;
+        lock().insert(name.to_string(), key);
+        Ok(key)
+    }
+
     /// The calling agent.
     pub async fn get_self(&self, caller: Caller) -> Result<Agent, Refusal> {
         if caller.agent().is_none() {
@@ -169,11 +183,7 @@ impl Engine {
     /// Creates an agent at run time.
     pub async fn create_agent(&self, caller: Caller, request: RequestKey, create: Create) -> Result<Agent, Refusal> {
         self.check_open()?;
-        for (field, text, max) in [("role", &create.role, ROLE_CHARS_MAX), ("model", &create.model, MODEL_CHARS_MAX)] {
-            if text.chars().count() > max {
-                return Err(Refusal::Field { field, problem: format!("it has more than {max} characters") });
-            }
-        }
+        check_create(&create)?;
         let name = create.name.clone();
         self.store
             .write(move |tx| {
@@ -194,7 +204,7 @@ impl Engine {
                 once(tx, me.key, &request, || {
                     let row = actor::active(tx, name.as_str())?;
                     retire(tx, &limits, &row)?;
-                    presences.end(row.key);
+                    tx.once_committed(move || presences.end(row.key, row.session_epoch));
                     Ok(crate::store::inbox::get(tx, row.key)?.open_count)
                 })
             })
@@ -228,6 +238,29 @@ impl Engine {
             .await?;
         self.get_agent(wanted).await
     }
+}
+
+/// Refuses what no agent can be run with.
+fn check_create(create: &Create) -> Result<(), Refusal> {
+    let refuse = |field, problem| Err(Refusal::Field { field, problem });
+    let Policy { tool_groups, allowed_recipients, capabilities: _ } = &create.policy;
+    if create.role.chars().count() > ROLE_CHARS_MAX {
+        return refuse("role", format!("it has more than {ROLE_CHARS_MAX} characters"));
+    }
+    if !create.model.is_empty() && !is_model_name(&create.model) {
+        return refuse("model", format!("it has at most {MODEL_CHARS_MAX} printable characters and does not begin with `-`"));
+    }
+    if let Some(group) = tool_groups.iter().find(|group| !TOOL_GROUPS.contains(&group.as_str())) {
+        return refuse(
+            "policy.tool_groups",
+            format!("there is no group `{}`; there are {}", group.escape_debug(), TOOL_GROUPS.join(", ")),
+        );
+    }
+    let is_recipient = |name: &&String| *name == OPERATOR || AgentName::parse(name).is_ok();
+    if let Some(name) = allowed_recipients.iter().find(|name| !is_recipient(name)) {
+        return refuse("policy.allowed_recipients", format!("`{}` is no agent's name and not `{OPERATOR}`", name.escape_debug()));
+    }
+    Ok(())
 }
 
 fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
@@ -288,16 +321,22 @@ pub(crate) fn retire(tx: &Tx<'_>, limits: &hive_core::limits::Limits, row: &Agen
     Ok(())
 }
 
-/// Refuses a parent that is the agent itself or below it.
+/// Refuses a parent that is the agent itself or below it, and an agent below a circle of others.
 pub(crate) fn check_tree(tx: &Tx<'_>, row: &AgentRow) -> Result<(), Refusal> {
-    let mut above = row.parent;
-    while let Some(key) = above {
-        let ancestor = agents::by_key(tx, key)?;
-        if key == row.key {
-            let parent = row.parent.map(|parent| agents::name_of(tx, parent)).transpose()?.unwrap_or_default();
-            return Err(Refusal::TopologyCycle { name: row.name.clone(), parent });
+    let (mut below, mut seen) = (row.clone(), vec![row.key]);
+    while let Some(key) = below.parent {
+        let above = agents::by_key(tx, key)?;
+        if seen.contains(&key) {
+            return Err(Refusal::TopologyCycle { name: above.name, parent: parent_of(tx, key, row)? });
         }
-        above = ancestor.parent;
+        seen.push(key);
+        below = above;
     }
     Ok(())
+}
+
+/// The parent that `key` has, or that is wanted for it.
+fn parent_of(tx: &Tx<'_>, key: AgentKey, wanted: &AgentRow) -> Result<String, Refusal> {
+    let parent = if key == wanted.key { wanted.parent } else { agents::by_key(tx, key)?.parent };
+    Ok(parent.map(|parent| agents::name_of(tx, parent)).transpose()?.unwrap_or_default())
 }

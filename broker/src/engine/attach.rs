@@ -48,8 +48,8 @@ impl Engine {
     pub async fn attach(&self, caller: Caller, attach: Attach) -> Result<Attached, Refusal> {
         self.check_open()?;
         let (limits, presences) = (Arc::clone(&self.limits), Arc::clone(&self.presences));
-        let boot_id = self.clock.boot_id().to_owned();
-        let (mut attachment, session_token, resumed, open_turn) = self
+        let (boot_id, hints) = (self.clock.boot_id().to_owned(), Arc::clone(&self.hints));
+        let (attachment, session_token, resumed, open_turn) = self
             .store
             .write(move |tx| {
                 let me = actor::row(tx, &caller)?;
@@ -85,12 +85,11 @@ impl Engine {
                     None => None,
                 };
                 // Within the command, so that attachments follow one another in the order of their sessions.
-                let attachment = presences.attach(me.key, epoch, &token, attach.isolation, tx.now.boot);
+                let attachment = presences.attach(me.key, epoch, &token, attach.isolation, tx.now.boot, hints);
                 presences.set_turn_open(me.key, open_turn.is_some(), tx.now.boot);
                 Ok((attachment, token, resumed, open_turn))
             })
             .await?;
-        attachment.hint_on_drop(Arc::clone(&self.hints));
         let agent = self.agent_by_key(attachment.agent()).await?;
         Ok(Attached { attachment, session_token, resumed, agent, open_turn })
     }
@@ -102,8 +101,13 @@ impl Engine {
         self.store
             .write(move |tx| {
                 let me = agent::by_key(tx, key)?;
-                if me.session_epoch != epoch || me.session_token.is_none() {
-                    presences.end(key);
+                let Some(token) = &me.session_token else {
+                    presences.end(key, epoch);
+                    return Ok(());
+                };
+                if me.session_epoch != epoch {
+                    // Memory tells of a session whose beginning never reached the disk; the one that did may still come back.
+                    presences.expect_back(key, me.session_epoch, token, tx.now.boot);
                     return Ok(());
                 }
                 let open = turn::open_all(tx, key)?;
@@ -120,7 +124,7 @@ impl Engine {
                 end_open_turns(tx, &limits, &me, outcome, "the harness vanished in mid-turn")?;
                 agent::clear_session(tx, key)?;
                 log(tx, Fact { detail: "stayed away", ..Fact::about(Kind::HarnessLost, key) })?;
-                presences.end(key);
+                tx.once_committed(move || presences.end(key, epoch));
                 Ok(())
             })
             .await

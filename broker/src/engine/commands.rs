@@ -1,5 +1,6 @@
 //! Commands: the operator tells a harness what to do. A command outlives streams and restarts until a harness has closed it.
 
+use hive_core::agent::is_model_name;
 use hive_core::caller::Caller;
 use hive_core::command::{Command, Order};
 use hive_core::event::Kind;
@@ -29,10 +30,7 @@ impl Engine {
     pub async fn tell(&self, caller: Caller, request: RequestKey, name: AgentName, tell: Tell) -> Result<CommandId, Refusal> {
         self.check_open()?;
         if let Tell::Order(Order::SetModel(model)) = &tell
-            && (model.is_empty()
-                || model.chars().count() > MODEL_CHARS_MAX
-                || model.starts_with('-')
-                || model.contains(char::is_control))
+            && !is_model_name(model)
         {
             let problem = format!("a model's name has 1 to {MODEL_CHARS_MAX} printable characters and does not begin with `-`");
             return Err(Refusal::Field { field: "command.set_model.model", problem });
@@ -61,7 +59,7 @@ impl Engine {
                         Caller::Agent(name) => name.as_str(),
                     };
                     command::insert(tx, id, row.key, &order, who)?;
-                    let detail = format!("command {id}: {order:?}, by {who}");
+                    let detail = format!("command {id}: {order}, by {who}");
                     log(tx, Fact { detail: &detail, ..Fact::about(Kind::CommandGiven, row.key) })?;
                     Ok(id)
                 })

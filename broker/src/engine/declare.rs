@@ -49,8 +49,10 @@ impl Engine {
                 for row in agents::active(tx)? {
                     let named = AgentName::parse(&row.name).is_ok_and(|name| declared.contains_key(&name));
                     if row.source == Some(Source::File) && !named {
-                        retire(tx, &limits, &row)?;
-                        presences.end(row.key);
+                        // Read again: its parent may just have been retired, and it moved up.
+                        retire(tx, &limits, &agents::by_key(tx, row.key)?)?;
+                        let presences = std::sync::Arc::clone(&presences);
+                        tx.once_committed(move || presences.end(row.key, row.session_epoch));
                     }
                 }
                 Ok(())

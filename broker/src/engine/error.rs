@@ -50,7 +50,7 @@ pub enum Refusal {
     AlreadyAttached { agent: String },
     #[error("agent `{agent}` starts no turns for now: {error}")]
     AgentParked { agent: String, error: String, retry_after: Option<Duration> },
-    #[error("the delivery of message {message} to `{agent}` is {state:?}, which does not allow that")]
+    #[error("the delivery of message {message} to `{agent}` is {state}, which does not allow that")]
     WrongState { agent: String, message: MessageId, state: State },
     #[error("`{parent}` is `{name}` itself or one of its descendants; that would close a circle")]
     TopologyCycle { name: String, parent: String },

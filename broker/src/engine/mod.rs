@@ -87,6 +87,10 @@ pub struct Engine {
     buckets: Arc<Buckets>,
     draining: CancellationToken,
     lines: tokio::sync::watch::Sender<u64>,
+    /// Where retention goes on.
+    retention: std::sync::Mutex<Option<crate::store::retention::Cursor>>,
+    /// Keys of agents by name; an agent never changes its key.
+    keys: std::sync::Mutex<std::collections::HashMap<String, crate::store::AgentKey>>,
     start_time: WallTime,
 }
 
@@ -102,6 +106,8 @@ impl Engine {
             limits: Arc::new(limits),
             draining: CancellationToken::new(),
             lines: tokio::sync::watch::Sender::new(0),
+            retention: std::sync::Mutex::default(),
+            keys: std::sync::Mutex::default(),
             start_time: clock.now().wall,
             store,
             hints,

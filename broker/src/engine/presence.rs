@@ -11,6 +11,7 @@ use hive_core::time::BootTime;
 use tokio_util::sync::CancellationToken;
 
 use crate::store::AgentKey;
+use crate::wake::Hints;
 
 #[derive(Debug)]
 struct Presence {
@@ -59,7 +60,7 @@ impl Presences {
         self.lock().get(&agent).and_then(|presence| presence.isolation)
     }
 
-    /// A harness has attached; an older attachment ends at this moment.
+    /// A harness has attached; an older attachment ends at this moment. The end of the attachment is hinted.
     pub(crate) fn attach(
         self: &Arc<Self>,
         agent: AgentKey,
@@ -67,6 +68,7 @@ impl Presences {
         token: &str,
         isolation: Option<Isolation>,
         now: BootTime,
+        hints: Arc<Hints>,
     ) -> Attachment {
         let ended = CancellationToken::new();
         let mut agents = self.lock();
@@ -78,7 +80,7 @@ impl Presences {
             older.cancel();
         }
         drop(agents);
-        Attachment { presences: Arc::clone(self), agent, epoch, ended, on_drop: None }
+        Attachment { presences: Arc::clone(self), agent, epoch, ended, hints }
     }
 
     /// A call came with this session token: a sign of life, if the session is the present one.
@@ -100,9 +102,13 @@ impl Presences {
         }
     }
 
-    /// The session is over; whoever is attached to it is cut off.
-    pub(crate) fn end(&self, agent: AgentKey) {
-        if let Some(Presence { live: Some(live), .. }) = self.lock().remove(&agent) {
+    /// The sessions of an agent up to this one are over; whoever is attached to one is cut off.
+    pub(crate) fn end(&self, agent: AgentKey, epoch: u64) {
+        let mut agents = self.lock();
+        if agents.get(&agent).is_some_and(|presence| presence.epoch <= epoch)
+            && let Some(Presence { live: Some(live), .. }) = agents.remove(&agent)
+        {
+            drop(agents);
             live.cancel();
         }
     }
@@ -134,7 +140,7 @@ pub struct Attachment {
     agent: AgentKey,
     epoch: u64,
     ended: CancellationToken,
-    on_drop: Option<Arc<crate::wake::Hints>>,
+    hints: Arc<Hints>,
 }
 
 impl Attachment {
@@ -155,10 +161,6 @@ impl Attachment {
     pub fn ended(&self) -> &CancellationToken {
         &self.ended
     }
-
-    pub(crate) fn hint_on_drop(&mut self, hints: Arc<crate::wake::Hints>) {
-        self.on_drop = Some(hints);
-    }
 }
 
 impl Drop for Attachment {
@@ -175,8 +177,6 @@ impl Drop for Attachment {
             }
         }
         drop(agents);
-        if let Some(hints) = &self.on_drop {
-            hints.due.notify_one();
-        }
+        self.hints.due.notify_one();
     }
 }

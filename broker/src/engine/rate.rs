@@ -8,10 +8,13 @@ use hive_core::time::BootTime;
 
 use crate::store::AgentKey;
 
-/// Tokens left, in thousandths, and when that was counted.
+/// A token in parts: each millisecond brings as many parts as a minute brings tokens, so that nothing is lost by rounding.
+const TOKEN_PARTS: u64 = 60_000;
+
+/// What is left, in parts of a token, and when that was counted.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    millis: u64,
+    parts: u64,
     counted: BootTime,
 }
 
@@ -31,21 +34,18 @@ impl Buckets {
 
     /// Takes one token, or says how long until there is one.
     pub fn take(&self, origin: AgentKey, now: BootTime) -> Result<(), Duration> {
-        let full = u64::from(self.per_minute) * 1000;
+        let per_minute = u64::from(self.per_minute);
+        let full = per_minute * TOKEN_PARTS;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let bucket = buckets.entry(origin).or_insert(Bucket { millis: full, counted: now });
+        let bucket = buckets.entry(origin).or_insert(Bucket { parts: full, counted: now });
         let passed = u64::try_from(now.since(bucket.counted).as_millis()).unwrap_or(u64::MAX);
-        // A token a minute is 1000 thousandths in 60,000 ms.
-        let filled = passed.saturating_mul(u64::from(self.per_minute)) / 60;
-        if filled > 0 {
-            *bucket = Bucket { millis: bucket.millis.saturating_add(filled).min(full), counted: now };
-        }
-        if bucket.millis >= 1000 {
-            bucket.millis -= 1000;
+        let filled = passed.saturating_mul(per_minute);
+        *bucket = Bucket { parts: bucket.parts.saturating_add(filled).min(full), counted: now };
+        if bucket.parts >= TOKEN_PARTS {
+            bucket.parts -= TOKEN_PARTS;
             return Ok(());
         }
-        let missing = 1000 - bucket.millis;
-        Err(Duration::from_millis((missing * 60).div_ceil(u64::from(self.per_minute.max(1)))))
+        Err(Duration::from_millis((TOKEN_PARTS - bucket.parts).div_ceil(per_minute.max(1))))
     }
 }
 

@@ -101,8 +101,7 @@ impl Engine {
         if actor.caller.agent().is_none() {
             return Err(Refusal::NotAnAgent);
         }
-        let caller = actor.clone();
-        let key = self.store.read(move |conn, _| caller.row(conn).map(|row| row.key)).await?;
+        let key = self.key_of(&actor.caller).await?;
         let hints = self.hints.of(key);
         let deadline = tokio::time::Instant::now() + receive.wait;
         loop {
@@ -178,6 +177,8 @@ impl Engine {
                     } else {
                         row.progress.cause == Some(RedeliveryCause::Nacked) && row.progress.state != State::Leased
                     };
+                    // What the operator settled was not settled by this lease.
+                    let repeated = repeated && row.settled_by.is_empty();
                     if repeated {
                         // The token stays with the row, so a settlement that is said twice is known as done.
                         return Ok(row.progress.state);
@@ -244,7 +245,7 @@ fn look(tx: &Tx<'_>, actor: &Actor, request: &RequestKey, receive: &Receive) -> 
     let pending = delivery::count(tx, me.key, State::Ready)?;
     if taken.is_empty() {
         let received = Received { deliveries: Vec::new(), pending, alone: false };
-        return Ok(Looked::Nothing { next_due: delivery::next_due(tx, me.key)?, received });
+        return Ok(Looked::Nothing { next_due: delivery::next_due(tx, me.key, tx.now)?, received });
     }
     let leases = taken.iter().filter_map(|row| row.lease.as_ref().map(|lease| (row.message, lease.token.clone()))).collect();
     keep(tx, me.key, request, &Answer { leases })?;
@@ -269,7 +270,8 @@ fn take(tx: &Tx<'_>, me: &AgentRow, turn: Option<TurnId>, receive: &Receive) -> 
         let Some(mut row) = pick(tx, me.key, failures_below)? else { break };
         let until = turn.is_none().then(|| tx.now.boot.after(receive.lease));
         let length_ms = turn.is_none().then(|| u64::try_from(receive.lease.as_millis()).unwrap_or(u64::MAX));
-        claim(tx, me, &mut row, Lease { token: token::new(), turn, until, length_ms })?;
+        let token = delivery::lease_token(me.key, row.message, &token::new());
+        claim(tx, me, &mut row, Lease { token, turn, until, length_ms })?;
         if let Some(turn) = turn {
             turn::carry(tx, turn, me.key, row.message, Some(receive.tool_use.as_deref().unwrap_or("")))?;
         }

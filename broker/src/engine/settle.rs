@@ -79,7 +79,7 @@ pub(crate) fn end_turn(
     let json = serde_json::to_string(&settled).expect("four numbers");
     turn::end(tx, open.id, ending.outcome, &ending.end, &json)?;
     let detail = format!(
-        "{:?}: {} acked, {} returned, {} dead, {} held",
+        "{}: {} acked, {} returned, {} dead, {} held",
         ending.outcome, settled.acked, settled.returned, settled.dead, settled.held
     );
     log(tx, Fact { message: open.message, turn: Some(open.id), detail: &detail, ..Fact::about(Kind::TurnEnded, me.key) })?;
@@ -110,7 +110,7 @@ pub(crate) fn settle(
         State::Dead => (Kind::DeliveryDead, format!("after {} failed attempts: {}", progress.failures, row.last_error)),
         State::Held => (Kind::DeliveryHeld, String::new()),
         State::Ready | State::Leased | State::Dropped | State::Superseded => {
-            (Kind::DeliveryReturned, progress.cause.map(|cause| format!("{cause:?}")).unwrap_or_default())
+            (Kind::DeliveryReturned, progress.cause.map(|cause| cause.to_string()).unwrap_or_default())
         }
     };
     let turn = row.lease.as_ref().and_then(|lease| lease.turn);
@@ -206,11 +206,11 @@ fn park(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, ending: &Ending<'_>, settle
     let tell = parked && matches!(ending.outcome, Outcome::Unavailable | Outcome::AuthFailed) && !me.operator_told;
     agent::set_park(tx, me.key, parked.then_some(&row), failures, me.operator_told || tell)?;
     if parked {
-        let detail = format!("{:?}: {}", ending.outcome, ending.end.error);
+        let detail = format!("{}: {}", ending.outcome, ending.end.error);
         log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentParked, me.key) })?;
     }
     if tell {
-        let body = format!("{} cannot run turns now ({:?}): {}", me.name, ending.outcome, ending.end.error);
+        let body = format!("{} cannot run turns now ({}): {}", me.name, ending.outcome, ending.end.error);
         let notice = Notice {
             to: AgentKey::OPERATOR,
             about: &me.name,

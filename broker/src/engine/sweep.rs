@@ -6,7 +6,7 @@ use hive_core::delivery::{RedeliveryCause, Settlement};
 use hive_core::time::BootTime;
 
 use super::{Engine, Refusal, settle};
-use crate::store::retention::{Cutoffs, prune};
+use crate::store::retention::{Cutoffs, old_requests, prune};
 use crate::store::{agent, delivery};
 
 /// Most rows of one step, so that a step never stalls a send.
@@ -46,11 +46,17 @@ impl Engine {
         let now = self.clock.now().wall;
         let requests = Duration::from_secs(u64::from(self.limits.request_id_hours) * 3600);
         let cutoffs = Cutoffs { history: now.before(keep), requests: now.before(requests) };
-        let gone = self.store.write(move |tx| prune(tx, cutoffs, STEP_ROWS).map_err(Refusal::from)).await?;
+        let cursor = *self.retention.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let old = self.store.read(move |conn, _| Ok::<_, Refusal>(old_requests(conn, cutoffs.requests, STEP_ROWS)?)).await?;
+        let next = self
+            .store
+            .write(move |tx| prune(tx, cutoffs, cursor.unwrap_or_default(), &old, STEP_ROWS).map_err(Refusal::from))
+            .await?;
+        *self.retention.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = next;
         let before = now.before(Duration::from_secs(u64::from(self.limits.turn_events_hours) * 3600));
         let (lines, bytes_max) = (std::sync::Arc::clone(&self.turn_events), self.limits.turn_events_bytes_max);
         let pruned = tokio::task::spawn_blocking(move || lines.prune(before, bytes_max, STEP_ROWS)).await;
         let lines_gone = pruned.map_err(|_| crate::store::StoreError::Panicked)??;
-        Ok(gone > 0 || lines_gone > 0)
+        Ok(next.is_some() || lines_gone > 0)
     }
 }

@@ -11,7 +11,7 @@ use hive_core::caller::Caller;
 use hive_core::delivery::{Delivery, State};
 use hive_core::event::Kind as EventKind;
 use hive_core::id::TurnId;
-use hive_core::limits::{ERROR_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
+use hive_core::limits::{ERROR_BYTES_MAX, MODEL_CHARS_MAX, OUTPUT_TAIL_BYTES_MAX};
 use hive_core::message::Message;
 use hive_core::time::{BootTime, WallTime};
 use hive_core::turn::{Kind, MAIN_CONVERSATION, Outcome, Turn, Usage};
@@ -26,7 +26,7 @@ use crate::store::delivery::Lease;
 use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
 use crate::store::turn::{self, End, NewTurn, TurnRow};
-use crate::store::{Tx, delivery, message};
+use crate::store::{Effect, Tx, delivery, message};
 
 /// Who wants a turn, and for which process.
 #[derive(Clone, Debug)]
@@ -116,17 +116,14 @@ pub(crate) fn shown(row: &ParkRow, now: hive_core::time::Now) -> Park {
 impl Engine {
     /// Waits for mail and opens a turn for it.
     pub async fn begin_turn(&self, caller: Caller, request: RequestKey, begin: Begin) -> Result<Begun, Refusal> {
-        let me = {
-            let (caller, session_token) = (caller.clone(), begin.session_token.clone());
-            self.store.read(move |conn, _| session(conn, &caller, &session_token)).await?
-        };
-        let hints = self.hints.of(me.key);
+        let key = self.key_of(&caller).await?;
+        let hints = self.hints.of(key);
         loop {
             self.check_open()?;
             let hint = hints.inbox.notified();
             tokio::pin!(hint);
             hint.as_mut().enable();
-            self.presences.touch(me.key, &begin.session_token, self.clock.now().boot);
+            self.presences.touch(key, &begin.session_token, self.clock.now().boot);
             let (caller, request, begin) = (caller.clone(), request.clone(), begin.clone());
             let (boot_id, presences) = (self.clock.boot_id().to_owned(), Arc::clone(&self.presences));
             let looked = self
@@ -182,10 +179,11 @@ impl Engine {
     pub async fn end_turn(&self, caller: Caller, request: RequestKey, mut ended: Ended) -> Result<EndedAnswer, Refusal> {
         self.check_open()?;
         if !ended.outcome.is_reportable() {
-            let problem = format!("{:?} is the broker's to say", ended.outcome);
+            let problem = format!("{} is the broker's to say", ended.outcome);
             return Err(Refusal::Field { field: "outcome", problem });
         }
         cut_end(&mut ended.error, ERROR_BYTES_MAX);
+        cut_end(&mut ended.model, MODEL_CHARS_MAX);
         cut_start(&mut ended.output_tail, OUTPUT_TAIL_BYTES_MAX);
         let (limits, presences) = (Arc::clone(&self.limits), Arc::clone(&self.presences));
         self.store
@@ -204,7 +202,9 @@ impl Engine {
                         settled
                     }
                 };
-                presences.set_turn_open(me.key, !turn::open_all(tx, me.key)?.is_empty(), tx.now.boot);
+                let (key, turn_open, now) = (me.key, !turn::open_all(tx, me.key)?.is_empty(), tx.now.boot);
+                // Not before the commit: a turn that is open after all, and is taken for ended, would be given back without a grace time.
+                tx.once_committed(move || presences.set_turn_open(key, turn_open, now));
                 let me = agent::by_key(tx, me.key)?;
                 Ok(EndedAnswer {
                     settled,
@@ -262,7 +262,7 @@ fn look(tx: &Tx<'_>, me: &AgentRow, request: &RequestKey, begin: &Begin, boot_id
         return Ok(Looked::Nothing { next_due: park_due(park, tx) });
     }
     let Some(mut row) = pick(tx, me.key, u32::MAX)? else {
-        return Ok(Looked::Nothing { next_due: delivery::next_due(tx, me.key)? });
+        return Ok(Looked::Nothing { next_due: delivery::next_due(tx, me.key, tx.now)? });
     };
     let id = open(tx, me, begin, boot_id, Kind::Mail, Some((row.message, row.progress.attempt())))?;
     claim(tx, me, &mut row, Lease { token: token::new(), turn: Some(id), until: None, length_ms: None })?;
@@ -301,7 +301,7 @@ fn open(
         model: &me.model,
     };
     turn::insert(tx, &new)?;
-    let detail = format!("{kind:?}");
+    let detail = kind.to_string();
     let fact = Fact {
         message: delivery.map(|(message, _)| message),
         turn: Some(id),
@@ -310,6 +310,8 @@ fn open(
     };
     log(tx, fact)?;
     agent::set_harness_state(tx, me.key, HarnessState::Thinking)?;
+    // From now on silence is a sign of death, so there is a time to look out for.
+    tx.after_commit(Effect::Due);
     Ok(id)
 }
 

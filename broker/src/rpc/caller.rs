@@ -2,6 +2,8 @@
 //!
 //! Invariant: a peer whose user may not use the socket reaches no handler.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use hive_core::agent::Isolation;
@@ -72,8 +74,14 @@ fn caller(info: &ConnInfo) -> Result<Caller, Status> {
     })
 }
 
-/// The name of a user on this host.
+/// The name of a user on this host; looked up once for each, and a user who gets a name later has it after a restart.
 fn user_name(uid: u32) -> Option<String> {
+    static KNOWN: Mutex<BTreeMap<u32, Option<String>>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.entry(uid).or_insert_with(|| look_up(uid)).clone()
+}
+
+fn look_up(uid: u32) -> Option<String> {
     let passwd = std::fs::read_to_string("/etc/passwd").ok()?;
     passwd.lines().find_map(|line| {
         let mut fields = line.split(':');

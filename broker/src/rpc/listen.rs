@@ -72,6 +72,16 @@ impl Layout {
     pub fn agent_socket(&self, name: &AgentName) -> PathBuf {
         self.runtime_dir.join("agents").join(name.as_str()).join("hive.sock")
     }
+
+    /// The users that the configuration names for an agent.
+    fn named_uids(&self, name: &AgentName) -> Option<&Vec<u32>> {
+        self.uids.get(name).filter(|uids| !uids.is_empty())
+    }
+
+    /// Who may use an agent's socket.
+    fn trust(&self, name: &AgentName) -> Trust {
+        Trust::Uids(self.named_uids(name).cloned().unwrap_or_else(own_uids))
+    }
 }
 
 /// The listening sockets.
@@ -79,10 +89,18 @@ impl Layout {
 pub struct Sockets {
     layout: Mutex<Layout>,
     agents: mpsc::Sender<io::Result<Conn>>,
-    open: Mutex<HashMap<AgentName, (PathBuf, CancellationToken)>>,
+    open: Mutex<HashMap<AgentName, OpenSocket>>,
     handed_over: Mutex<Vec<StdListener>>,
     tasks: TaskTracker,
     closing: CancellationToken,
+}
+
+/// An agent's listening socket.
+#[derive(Debug)]
+struct OpenSocket {
+    path: PathBuf,
+    trust: Arc<Trust>,
+    close: CancellationToken,
 }
 
 /// Where accepted connections come out: agents' and the operator's.
@@ -130,9 +148,9 @@ impl Sockets {
         Ok((sockets, agent_conns, operator_conns))
     }
 
-    /// Who may use which socket, and where they lie, from now on.
-    pub fn set_layout(&self, layout: Layout) {
-        *self.lock_layout() = layout;
+    /// Who may use which agent's socket, from the next [`Self::reconcile`] on. Where sockets lie changes with a restart only.
+    pub fn set_uids(&self, uids: BTreeMap<AgentName, Vec<u32>>) {
+        self.lock_layout().uids = uids;
     }
 
     /// Where an agent's socket is.
@@ -141,13 +159,14 @@ impl Sockets {
         self.lock_layout().agent_socket(name)
     }
 
-    /// Opens sockets for those who have none yet, and closes those of the ones who are gone, connections included. An agent whose socket
-    /// cannot be made is reported, and the others are served.
+    /// Opens sockets for those who have none yet, and closes those of the ones who are gone, connections included. A socket that is for
+    /// other users now is closed too and opened anew, so that a right that was taken away ends at once. An agent whose socket cannot be
+    /// made is reported, and the others are served.
     pub fn reconcile(&self, names: &[AgentName]) -> Vec<ListenError> {
         let layout = self.lock_layout().clone();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|name, (path, close)| {
-            let stays = names.contains(name);
+        open.retain(|name, OpenSocket { path, trust, close }| {
+            let stays = names.contains(name) && **trust == layout.trust(name);
             if !stays {
                 close.cancel();
                 remove(path);
@@ -170,26 +189,26 @@ impl Sockets {
     /// Removes the socket files; the connections end with the process.
     pub fn remove_files(&self) {
         remove(&self.lock_layout().operator_socket());
-        for (path, _) in self.open.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        for OpenSocket { path, .. } in self.open.lock().unwrap_or_else(PoisonError::into_inner).values() {
             remove(path);
         }
     }
 
-    fn open_agent(&self, layout: &Layout, name: &AgentName) -> Result<(PathBuf, CancellationToken), ListenError> {
+    fn open_agent(&self, layout: &Layout, name: &AgentName) -> Result<OpenSocket, ListenError> {
         let path = layout.agent_socket(name);
-        let uids = layout.uids.get(name).filter(|uids| !uids.is_empty());
         // Other users have to get through the directory and open the socket; whom they are is then checked by the kernel's word.
-        let (dir_mode, mode) = if uids.is_some() { (0o755, 0o666) } else { (0o700, 0o600) };
+        let (dir_mode, mode) = if layout.named_uids(name).is_some() { (0o755, 0o666) } else { (0o700, 0o600) };
         if let Some(dir) = path.parent() {
             make_dir(dir, dir_mode)?;
+            // It may be there from when the socket was for others.
+            set_mode(dir, dir_mode)?;
         }
         let listener = self.listener(&path)?;
         set_mode(&path, mode)?;
-        let trust = Trust::Uids(uids.cloned().unwrap_or_else(own_uids));
-        let close = self.closing.child_token();
-        let accepting = accept(listener, Owner::Agent(name.clone()), Arc::new(trust), self.agents.clone(), close.clone());
-        self.tasks.spawn(accepting);
-        Ok((path, close))
+        let (trust, close) = (Arc::new(layout.trust(name)), self.closing.child_token());
+        let owner = Owner::Agent(name.clone());
+        self.tasks.spawn(accept(listener, owner, Arc::clone(&trust), self.agents.clone(), close.clone()));
+        Ok(OpenSocket { path, trust, close })
     }
 
     /// A listener on this path: handed over, or bound now.

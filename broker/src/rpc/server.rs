@@ -79,7 +79,11 @@ fn shared(
         server_info_service_server as server_info, topology_service_server as topology, turn_history_service_server as history,
     };
     let bytes = descriptors(leave_out).map_err(io::Error::other)?;
-    let reflection = || tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(&bytes);
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(&bytes)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
     let health = tonic_health::server::HealthService::from_health_reporter(health.clone());
     Ok(server
         .add_service(tonic_health::pb::health_server::HealthServer::new(health))

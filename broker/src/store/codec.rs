@@ -112,9 +112,10 @@ pub(crate) fn parsed<T, E>(row: &Row<'_>, column: usize, parse: impl FnOnce(&str
     parse(&text).map_err(|_| corrupt(column, &text, std::any::type_name::<T>(), Type::Text))
 }
 
-/// A number as SQLite keeps it.
+/// A number as SQLite keeps it. No count, size or id reaches 2^63; one that a client sends all the same becomes the largest there is, which
+/// nothing has.
 pub(crate) fn integer(number: u64) -> i64 {
-    i64::try_from(number).expect("no count, size or id reaches 2^63")
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

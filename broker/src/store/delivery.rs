@@ -109,10 +109,20 @@ pub fn get(conn: &Connection, agent: AgentKey, message: MessageId) -> Result<Opt
     conn.prepare_cached(&sql)?.query_row((agent.0, integer(message.get())), from_row).optional()
 }
 
+/// A consumer's token: it names its delivery, so that finding it takes no index, and has a secret.
+#[must_use]
+pub fn lease_token(agent: AgentKey, message: MessageId, secret: &str) -> String {
+    format!("{}.{message}.{secret}", agent.0)
+}
+
 /// The delivery whose present or last claim has this token.
 pub fn by_lease_token(conn: &Connection, token: &str) -> Result<Option<DeliveryRow>> {
-    let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE d.lease_token = ?1");
-    conn.prepare_cached(&sql)?.query_row([token], from_row).optional()
+    let mut parts = token.splitn(3, '.');
+    let agent = parts.next().and_then(|agent| agent.parse().ok()).map(AgentKey);
+    let message = parts.next().and_then(|message| message.parse().ok()).and_then(MessageId::new);
+    let (Some(agent), Some(message)) = (agent, message) else { return Ok(None) };
+    let row = get(conn, agent, message)?;
+    Ok(row.filter(|row| row.lease.as_ref().is_some_and(|lease| lease.token == token)))
 }
 
 /// The deliveries leased under a turn, in order.
@@ -136,10 +146,12 @@ pub fn due(conn: &Connection, agent: AgentKey, lane: Lane, now: Now, failures_be
     conn.prepare_cached(&sql)?.query_map((agent.0, lane.code(), now.boot.0, failures_below, rows), from_row)?.collect()
 }
 
-/// When the next delivery that waits out a backoff becomes due.
-pub fn next_due(conn: &Connection, agent: AgentKey) -> Result<Option<BootTime>> {
-    let mut select = conn.prepare_cached("SELECT min(not_before_boot) FROM delivery WHERE agent_id = ?1 AND state = 1")?;
-    select.query_row([agent.0], |row| row.get::<_, Option<i64>>(0)).map(|due| due.map(BootTime))
+/// When the next delivery that still waits out a backoff becomes due. Those that are due already are not looked for: whoever did not get
+/// them may not have them, and would look again and again.
+pub fn next_due(conn: &Connection, agent: AgentKey, now: Now) -> Result<Option<BootTime>> {
+    let mut select = conn
+        .prepare_cached("SELECT min(not_before_boot) FROM delivery WHERE agent_id = ?1 AND state = 1 AND not_before_boot > ?2")?;
+    select.query_row((agent.0, now.boot.0), |row| row.get::<_, Option<i64>>(0)).map(|due| due.map(BootTime))
 }
 
 /// Consumers' leases that have run out.

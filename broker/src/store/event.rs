@@ -72,8 +72,11 @@ pub fn after(conn: &Connection, sequence: u64, agent: Option<AgentKey>, rows: u3
     found.collect()
 }
 
-/// The oldest and the newest number in the log; zeros when it is empty.
+/// The oldest number in the log, 0 when it is empty, and the newest that was ever given out: pruning does not turn it back.
 pub fn span(conn: &Connection) -> Result<(u64, u64)> {
-    conn.prepare_cached("SELECT coalesce(min(sequence), 0), coalesce(max(sequence), 0) FROM event")?
-        .query_row([], |row| Ok((unsigned(row, 0)?, unsigned(row, 1)?)))
+    conn.prepare_cached(
+        "SELECT coalesce((SELECT min(sequence) FROM event), 0), max(coalesce((SELECT max(sequence) FROM event), 0), \
+         coalesce((SELECT value FROM meta WHERE key = 'last_event'), 0))",
+    )?
+    .query_row([], |row| Ok((unsigned(row, 0)?, unsigned(row, 1)?)))
 }

@@ -117,7 +117,8 @@ pub(super) fn from_row(row: &Row<'_>, first: usize) -> Result<Message> {
 pub fn recipients(conn: &Connection, message: &mut Message) -> Result<()> {
     if message.broadcast {
         let mut select = conn.prepare_cached(
-            "SELECT a.name FROM delivery d JOIN agent a ON a.id = d.agent_id WHERE d.message_id = ?1 ORDER BY a.name",
+            "SELECT a.name FROM agent a WHERE EXISTS (SELECT 1 FROM delivery d WHERE d.agent_id = a.id AND d.message_id = ?1) \
+             ORDER BY a.name",
         )?;
         message.recipients = select.query_map([integer(message.id.get())], |row| row.get(0))?.collect::<Result<_>>()?;
     }
@@ -197,7 +198,8 @@ pub fn sent_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Messa
     conn.prepare_cached(&sql)?.query_map([integer(turn.get())], |row| from_row(row, 0))?.collect()
 }
 
-/// A message of an earlier run that equals one about to be sent, and has not stood in for another in this turn.
+/// A message of an earlier run that equals one about to be sent, and has not stood in for another: in this turn, or in one that ended well
+/// and so has used it up.
 pub fn equal_in_earlier_runs(
     conn: &Connection,
     turn: TurnId,
@@ -207,7 +209,8 @@ pub fn equal_in_earlier_runs(
 ) -> Result<Option<(MessageId, WallTime)>> {
     let sql = format!(
         "SELECT m.id, m.accept_time FROM message m WHERE m.turn_id IN ({EARLIER_RUNS}) AND m.to_id = ?2 AND m.in_reply_to IS ?3 \
-         AND m.body = ?4 AND NOT EXISTS (SELECT 1 FROM absorbed a WHERE a.turn_id = ?1 AND a.message_id = m.id) ORDER BY m.id LIMIT 1"
+         AND m.body = ?4 AND NOT EXISTS (SELECT 1 FROM absorbed a LEFT JOIN turn u ON u.id = a.turn_id WHERE a.message_id = m.id \
+         AND (a.turn_id = ?1 OR u.outcome = 1)) ORDER BY m.id LIMIT 1"
     );
     let reply = in_reply_to.map(|id| integer(id.get()));
     conn.prepare_cached(&sql)?

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::{MigrateError, migrate};
@@ -91,6 +92,8 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
     conn.set_prepared_statement_cache_capacity(256);
+    // A plan must not depend on the values bound to it: SQLite would prepare the statement anew for each message.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.pragma_update(None, "journal_mode", "wal")?;
     // FULL syncs the log before a commit returns: this setting is what makes "accepted" mean "on disk".
     conn.pragma_update(None, "synchronous", "full")?;
@@ -122,13 +125,15 @@ fn forget_other_boots(conn: &Connection, clock: &dyn Clock) -> rusqlite::Result<
     conn.execute_batch("COMMIT")
 }
 
-fn hint(error: &rusqlite::Error) -> &'static str {
+/// What an error of SQLite usually means, in words for whoever has to put it right.
+pub(super) fn hint(error: &rusqlite::Error) -> &'static str {
     use rusqlite::ErrorCode;
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => "the file is not a database of Hive; move it away or restore a backup",
         Some(ErrorCode::DatabaseCorrupt) => "the file is damaged; restore a backup",
         Some(ErrorCode::ReadOnly) => "it is read-only; hived needs to write it",
         Some(ErrorCode::DiskFull) => "the disk is full; free some space and start hived again",
+        Some(ErrorCode::SystemIoFailure) => "the disk fails, or it is full; see to it and start hived again",
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => "its directory does not allow it",
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "another program holds it open",
         _ => "SQLite refused",

@@ -5,13 +5,14 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::watch;
 
 use super::{Health, StoreError};
 
-/// More idle connections than this are closed again.
-const IDLE_MAX: usize = 2;
+/// More idle connections than this are closed again: as many as there are threads that read.
+const IDLE_MAX: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct Readers {
@@ -57,6 +58,7 @@ impl Readers {
     fn connect(&self) -> rusqlite::Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = Connection::open_with_flags(&self.path, flags)?;
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         conn.pragma_update(None, "query_only", "on")?;
         conn.pragma_update(None, "cache_size", -1024)?;
         Ok(conn)

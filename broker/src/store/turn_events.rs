@@ -11,6 +11,7 @@ use hive_core::time::WallTime;
 use rusqlite::{Connection, Result};
 
 use super::codec::{integer, unsigned};
+use super::open::{OpenError, hint};
 
 /// One line of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,20 +33,25 @@ pub struct TurnEvents {
 }
 
 impl TurnEvents {
-    /// Opens it; a damaged file is started afresh, because nothing depends on it.
-    pub fn open(dir: &Path) -> Result<Self> {
+    /// Opens it; a damaged file is started afresh, because nothing depends on it. One that the disk keeps from being opened is not damaged.
+    pub fn open(dir: &Path) -> std::result::Result<Self, OpenError> {
         let path = dir.join("turn-events.db");
-        let conn = match prepare(&path) {
+        Self::open_file(&path).map_err(|source| OpenError::Sqlite { hint: hint(&source), path, source })
+    }
+
+    fn open_file(path: &Path) -> Result<Self> {
+        let conn = match prepare(path) {
             Ok(conn) => conn,
+            Err(error) if !is_damage(&error) => return Err(error),
             Err(error) => {
                 tracing::warn!(%error, "the live turn lines cannot be read and are started afresh");
                 for suffix in ["", "-wal", "-shm"] {
-                    let mut name = path.clone().into_os_string();
+                    let mut name = path.as_os_str().to_owned();
                     name.push(suffix);
                     // A file that is not there is as good as removed; prepare says what is really wrong.
                     drop(std::fs::remove_file(name));
                 }
-                prepare(&path)?
+                prepare(path)?
             }
         };
         Ok(Self { conn: Mutex::new(conn) })
@@ -111,6 +117,13 @@ impl TurnEvents {
     fn lock(&self) -> std::sync::MutexGuard<'_, Connection> {
         self.conn.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether the file itself is what is wrong.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
+    // `Unknown` is a statement that does not fit: tables of another program.
+    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase | Unknown))
 }
 
 fn prepare(path: &Path) -> Result<Connection> {

@@ -24,13 +24,40 @@ pub(super) struct Mark {
     last_id: u64,
     last_event: u64,
     effects: usize,
+    acts: usize,
+}
+
+/// Changes of memory that follow a commit.
+#[derive(Default)]
+pub(super) struct Acts(Vec<Box<dyn FnOnce() + Send>>);
+
+impl std::fmt::Debug for Acts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} acts", self.0.len())
+    }
+}
+
+impl Acts {
+    /// Does them, in the order of their commands.
+    pub(super) fn run(self) {
+        self.0.into_iter().for_each(|act| act());
+    }
 }
 
 impl Counters {
-    /// Reads the counters, never going back behind what this process already gave out.
+    /// Reads the counters, never going back behind what this process already gave out. Every number that was given out stands in a row of its
+    /// own, so the newest rows tell, without a page to write at each commit; pruning keeps what it may take away in `meta`.
     pub(super) fn load(&self, conn: &Connection) -> rusqlite::Result<()> {
-        self.last_id.set(self.last_id.get().max(read(conn, "last_id")?));
-        self.last_event.set(self.last_event.get().max(read(conn, "last_event")?));
+        let ids = [
+            read(conn, "SELECT value FROM meta WHERE key = 'last_id'")?,
+            read(conn, "SELECT max(id) FROM message")?,
+            read(conn, "SELECT max(id) FROM turn")?,
+            read(conn, "SELECT max(id) FROM command")?,
+        ];
+        let events =
+            [read(conn, "SELECT value FROM meta WHERE key = 'last_event'")?, read(conn, "SELECT max(sequence) FROM event")?];
+        self.last_id.set(ids.into_iter().fold(self.last_id.get(), u64::max));
+        self.last_event.set(events.into_iter().fold(self.last_event.get(), u64::max));
         Ok(())
     }
 
@@ -39,10 +66,9 @@ impl Counters {
     }
 }
 
-fn read(conn: &Connection, key: &str) -> rusqlite::Result<u64> {
-    let mut select = conn.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
-    let value: Option<i64> = select.query_row([key], |row| row.get(0)).optional()?;
-    Ok(value.and_then(|value| u64::try_from(value).ok()).unwrap_or(0))
+fn read(conn: &Connection, sql: &str) -> rusqlite::Result<u64> {
+    let value: Option<Option<i64>> = conn.query_row(sql, [], |row| row.get(0)).optional()?;
+    Ok(value.flatten().and_then(|value| u64::try_from(value).ok()).unwrap_or(0))
 }
 
 /// A running transaction.
@@ -51,13 +77,14 @@ pub struct Tx<'c> {
     conn: &'c Connection,
     counters: &'c Counters,
     effects: RefCell<Vec<Effect>>,
+    acts: RefCell<Acts>,
     /// The time of the transaction.
     pub now: Now,
 }
 
 impl<'c> Tx<'c> {
     pub(super) fn new(conn: &'c Connection, counters: &'c Counters, now: Now) -> Self {
-        Self { conn, counters, effects: RefCell::new(Vec::new()), now }
+        Self { conn, counters, effects: RefCell::default(), acts: RefCell::default(), now }
     }
 
     /// The next number of the hive's one sequence.
@@ -84,31 +111,36 @@ impl<'c> Tx<'c> {
         }
     }
 
+    /// Changes memory once the transaction is on disk, and not at all if it never is: on the writer's thread, before the reply leaves and
+    /// whether or not anybody still waits for it. Must not block.
+    pub fn once_committed(&self, act: impl FnOnce() + Send + 'static) {
+        self.acts.borrow_mut().0.push(Box::new(act));
+    }
+
     pub(super) fn mark(&self) -> Mark {
         let Counters { last_id, last_event } = self.counters;
-        Mark { last_id: last_id.get(), last_event: last_event.get(), effects: self.effects.borrow().len() }
+        let (effects, acts) = (self.effects.borrow().len(), self.acts.borrow().0.len());
+        Mark { last_id: last_id.get(), last_event: last_event.get(), effects, acts }
     }
 
     pub(super) fn reset(&self, mark: Mark) {
         self.counters.last_id.set(mark.last_id);
         self.counters.last_event.set(mark.last_event);
         self.effects.borrow_mut().truncate(mark.effects);
+        self.acts.borrow_mut().0.truncate(mark.acts);
     }
 
-    /// Writes the counters, if they moved since `mark`.
-    pub(super) fn save_counters(&self, mark: Mark) -> rusqlite::Result<()> {
-        let now = self.mark();
-        for (key, before, after) in [("last_id", mark.last_id, now.last_id), ("last_event", mark.last_event, now.last_event)] {
-            if before != after {
-                let mut put = self.conn.prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?;
-                put.execute((key, integer(after)))?;
-            }
+    /// Keeps the counters apart from the rows; to be called before rows that carry their newest numbers may go.
+    pub(super) fn keep_counters(&self) -> rusqlite::Result<()> {
+        for (key, counter) in [("last_id", &self.counters.last_id), ("last_event", &self.counters.last_event)] {
+            let mut put = self.conn.prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?;
+            put.execute((key, integer(counter.get())))?;
         }
         Ok(())
     }
 
-    pub(super) fn into_effects(self) -> Vec<Effect> {
-        self.effects.into_inner()
+    pub(super) fn into_effects(self) -> (Vec<Effect>, Acts) {
+        (self.effects.into_inner(), self.acts.into_inner())
     }
 }
 

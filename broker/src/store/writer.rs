@@ -228,12 +228,13 @@ fn batch(
     }
     done.extend(next);
     if trouble.is_none() {
-        let ended = tx.save_counters(start).and_then(|()| statement(conn, "COMMIT"));
-        trouble = ended.err().map(|error| error.to_string().into());
+        trouble = statement(conn, "COMMIT").err().map(|error| error.to_string().into());
     }
     match trouble {
         None => {
-            committed.committed(&tx.into_effects(), open.counters.last_event());
+            let (effects, acts) = tx.into_effects();
+            acts.run();
+            committed.committed(&effects, open.counters.last_event());
             done.into_iter().for_each(Job::commit);
             Ok(())
         }

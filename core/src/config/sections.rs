@@ -11,7 +11,7 @@ use toml::de::DeTable;
 use super::error::Findings;
 use super::section::{Section, list};
 use super::values::{AgentConfig, Broker, Claude, Config, Hive, Operator, RETENTION_DAYS_DEFAULT};
-use crate::agent::TOOL_GROUPS;
+use crate::agent::{TOOL_GROUPS, is_model_name};
 use crate::limits::{MODEL_CHARS_MAX, ROLE_CHARS_MAX};
 use crate::message::OPERATOR;
 use crate::name::{AgentName, nearest};
@@ -162,7 +162,7 @@ fn agent(name: &AgentName, table: &DeTable<'_>, findings: &mut Findings<'_>, pla
             }
         }),
         role: bounded(&mut section, "role", ROLE_CHARS_MAX),
-        model: bounded(&mut section, "model", MODEL_CHARS_MAX),
+        model: model(&mut section),
         tool_groups: tool_groups(&mut section),
         allowed_recipients: allowed_recipients(&mut section),
         capabilities: section.texts("capabilities").map(|texts| texts.into_iter().map(|(text, _)| text).collect()),
@@ -190,6 +190,16 @@ fn agent(name: &AgentName, table: &DeTable<'_>, findings: &mut Findings<'_>, pla
     }
     section.finish();
     agent
+}
+
+fn model(section: &mut Section<'_, '_, '_>) -> Option<String> {
+    let (text, span) = section.text("model")?;
+    if !is_model_name(&text) {
+        let sentence = format!("`model` has at most {MODEL_CHARS_MAX} printable characters and does not begin with `-`");
+        section.object(span, "model", sentence, None);
+        return None;
+    }
+    Some(text)
 }
 
 fn tool_groups(section: &mut Section<'_, '_, '_>) -> Option<Vec<String>> {

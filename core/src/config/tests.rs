@@ -115,6 +115,10 @@ fn broken_files_say_what_is_wrong_and_where() {
     let cases = [
         ("[agent.bob]", "line 1, column 2: unknown key `agent` in the file; did you mean `agents`?"),
         (
+            "[agents.bob]\nmodel = \"--continue\"",
+            "line 2, column 9: `model` has at most 200 printable characters and does not begin with `-`",
+        ),
+        (
             "[broker]\nlimits.atempts_max = 3",
             "line 2, column 8: unknown key `atempts_max` in [broker.limits]; did you mean `attempts_max`?",
         ),

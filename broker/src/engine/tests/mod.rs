@@ -1,1 +1,30 @@
-//! t
+//! Tests of the engine: the delivery contract, line by line, on a real database and with a clock that is moved by hand.
+//!
+//! Each file is a chapter of the contract and each test one promise of it, told as a scenario. [`hive`] is the rig; when it is dropped, the
+//! database is audited, so that every scenario also checks the books.
+
+mod audit;
+mod hive;
+
+mod agents;
+mod bounds;
+mod clocks;
+mod commands;
+mod consumers;
+mod declare;
+mod events;
+mod lanes;
+mod model;
+mod operate;
+mod outcomes;
+mod parks;
+mod poison;
+mod rerun;
+mod retention;
+mod send;
+mod sessions;
+mod status;
+mod timers;
+mod tokens;
+mod turns;
+mod wakes;

@@ -1,4 +1,7 @@
--- The first schema of a hive. Codes of enums are those of store/codec.rs. Times named `*_time` are wall milliseconds since 1970;
+-- The first schema of a hive. A commit writes and syncs each page that it touches, so the tables on the path of a message have no index that
+-- something else can stand in for.
+--
+--  Codes of enums are those of store/codec.rs. Times named `*_time` are wall milliseconds since 1970;
 -- `*_boot` are milliseconds of the boot clock and void after a reboot.
 
 CREATE TABLE meta (
@@ -56,7 +59,6 @@ CREATE TABLE message (
     turn_id        INTEGER,
     coalescing_key TEXT
 ) STRICT;
-CREATE INDEX message_by_origin ON message (origin_id, id) WHERE origin_id IS NOT NULL;
 CREATE INDEX message_by_turn ON message (turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX message_by_reply ON message (in_reply_to) WHERE in_reply_to IS NOT NULL;
 CREATE INDEX message_by_coalescing_key ON message (coalescing_key) WHERE coalescing_key IS NOT NULL;
@@ -85,11 +87,9 @@ CREATE TABLE delivery (
     CHECK (lease_turn_id IS NULL OR lease_until_boot IS NULL)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX delivery_ready ON delivery (agent_id, lane, message_id) WHERE state = 1;
-CREATE INDEX delivery_leased ON delivery (lease_turn_id) WHERE state = 2;
+CREATE INDEX delivery_leased ON delivery (lease_turn_id) WHERE state = 2 AND lease_turn_id IS NOT NULL;
 CREATE INDEX delivery_lease_until ON delivery (lease_until_boot) WHERE state = 2 AND lease_until_boot IS NOT NULL;
-CREATE INDEX delivery_by_lease_token ON delivery (lease_token) WHERE lease_token IS NOT NULL;
 CREATE INDEX delivery_apart ON delivery (state, message_id) WHERE state IN (3, 4);
-CREATE INDEX delivery_by_message ON delivery (message_id);
 
 CREATE TABLE turn (
     id                    INTEGER PRIMARY KEY,
@@ -161,7 +161,6 @@ CREATE TABLE request (
     time        INTEGER NOT NULL,
     PRIMARY KEY (caller_id, rpc, request_id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX request_by_time ON request (time);
 
 CREATE TABLE event (
     sequence   INTEGER PRIMARY KEY,
@@ -172,4 +171,3 @@ CREATE TABLE event (
     turn_id    INTEGER,
     detail     TEXT NOT NULL DEFAULT ''
 ) STRICT;
-CREATE INDEX event_by_agent ON event (agent_id, sequence);

@@ -1,0 +1,100 @@
+//! The audit: what has to be true of a hive's database at any moment, whatever happened before.
+//!
+//! It reads the file with statements of its own, so that it shares no mistake with the store.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+/// Questions whose answer is the number of rows that break a rule.
+const RULES: &[(&str, &str)] = &[
+    (
+        "an inbox counts its unsettled deliveries",
+        "SELECT count(*) FROM inbox i WHERE open_count <> \
+         (SELECT count(*) FROM delivery d WHERE d.agent_id = i.agent_id AND d.state NOT IN (5, 6, 7))",
+    ),
+    (
+        "a sender's stored bytes are those of its unsettled bodies",
+        "SELECT count(*) FROM inbox i WHERE stored_bytes <> coalesce((SELECT sum(length(CAST(m.body AS BLOB))) FROM delivery d \
+         JOIN message m ON m.id = d.message_id WHERE m.origin_id = i.agent_id AND m.origin_id <> 1 AND d.state NOT IN (5, 6, 7)), 0)",
+    ),
+    ("every agent has an inbox", "SELECT count(*) FROM agent a WHERE NOT EXISTS (SELECT 1 FROM inbox i WHERE i.agent_id = a.id)"),
+    (
+        "no delivery without its message and its recipient",
+        "SELECT count(*) FROM delivery d WHERE NOT EXISTS (SELECT 1 FROM message m WHERE m.id = d.message_id) \
+         OR NOT EXISTS (SELECT 1 FROM agent a WHERE a.id = d.agent_id)",
+    ),
+    (
+        "a leased delivery has exactly one holder: an open turn, or a consumer with a time",
+        "SELECT count(*) FROM delivery d WHERE d.state = 2 AND (d.lease_token IS NULL \
+         OR (d.lease_turn_id IS NULL) = (d.lease_until_boot IS NULL) \
+         OR (d.lease_turn_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = d.lease_turn_id \
+             AND t.agent_id = d.agent_id AND t.outcome IS NULL)))",
+    ),
+    ("no two live leases share a token", "SELECT count(*) - count(DISTINCT lease_token) FROM delivery WHERE state = 2"),
+    (
+        "what a turn holds, it carries",
+        "SELECT count(*) FROM delivery d WHERE d.state = 2 AND d.lease_turn_id IS NOT NULL AND NOT EXISTS \
+         (SELECT 1 FROM turn_delivery td WHERE td.turn_id = d.lease_turn_id AND td.message_id = d.message_id)",
+    ),
+    (
+        "an open turn belongs to the present session",
+        "SELECT count(*) FROM turn t JOIN agent a ON a.id = t.agent_id WHERE t.outcome IS NULL \
+         AND (a.session_token IS NULL OR a.session_epoch <> t.session_epoch)",
+    ),
+    ("the operator leases nothing", "SELECT count(*) FROM delivery WHERE agent_id = 1 AND state = 2"),
+    ("a dead letter used an attempt", "SELECT count(*) FROM delivery WHERE state = 4 AND failures < 1"),
+    ("only what waits has a backoff", "SELECT count(*) FROM delivery WHERE state <> 1 AND not_before_boot IS NOT NULL"),
+    (
+        "no active agent has a retired parent",
+        "SELECT count(*) FROM agent a JOIN agent p ON p.id = a.parent_id WHERE a.retired = 0 AND p.retired = 1",
+    ),
+    ("events have no holes", "SELECT coalesce(max(sequence) - min(sequence) + 1 - count(*), 0) FROM event"),
+    (
+        "messages, turns and commands share one sequence",
+        "SELECT count(*) - count(DISTINCT id) FROM (SELECT id FROM message UNION ALL SELECT id FROM turn UNION ALL SELECT id FROM command)",
+    ),
+];
+
+/// Checks every rule on this database.
+pub(super) fn audit(path: &Path) {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).expect("the database can be read");
+    check(&conn);
+}
+
+fn check(conn: &Connection) {
+    conn.execute_batch("BEGIN").expect("a snapshot");
+    for (rule, sql) in RULES {
+        let broken: i64 = conn.prepare_cached(sql).and_then(|mut select| select.query_row([], |row| row.get(0))).expect(rule);
+        assert_eq!(broken, 0, "the audit found: not true that {rule}");
+    }
+    conn.execute_batch("COMMIT").expect("the snapshot ends");
+}
+
+/// Keeps a connection, for audits after every step.
+#[derive(Debug)]
+pub(super) struct Auditor(Connection);
+
+impl Auditor {
+    pub(super) fn new(path: &Path) -> Self {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        Self(Connection::open_with_flags(path, flags).expect("the database can be read"))
+    }
+
+    pub(super) fn check(&self) {
+        check(&self.0);
+    }
+}
+
+/// Audits a database when it goes out of scope.
+#[derive(Debug)]
+pub(super) struct Books(pub(super) PathBuf);
+
+impl Drop for Books {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            audit(&self.0);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Commands to a harness: rows, replayed until they are acknowledged.
+
+use hive_core::command::Order;
+use hive_core::event::Kind as EventKind;
+use hive_core::id::{CommandId, TurnId};
+use hive_core::reason::Reason;
+use hive_core::turn::Outcome;
+
+use super::super::Refusal;
+use super::super::commands::Tell;
+use super::hive::{Hive, caller, name};
+
+async fn tell(hive: &Hive, tell: Tell) -> Result<CommandId, Refusal> {
+    hive.engine().tell(caller("operator"), hive.request("Tell"), name("bob"), tell).await
+}
+
+async fn open(hive: &Hive, after: u64) -> Vec<(CommandId, Order)> {
+    let key = hive.row("bob").await.key;
+    let commands = hive.engine().open_commands(key, after).await.expect("read");
+    commands.into_iter().map(|command| (command.id, command.order)).collect()
+}
+
+#[tokio::test]
+async fn a_command_is_replayed_until_a_harness_has_closed_it() {
+    let mut hive = Hive::new(&["bob"]).await;
+    // Nobody is attached: it waits.
+    let first = tell(&hive, Tell::Order(Order::StartNewSession)).await.expect("told");
+    let second = tell(&hive, Tell::Order(Order::RestartHarness)).await.expect("told");
+    let both = vec![(first, Order::StartNewSession), (second, Order::RestartHarness)];
+    assert_eq!(open(&hive, 0).await, both);
+    hive.crash().await;
+    assert_eq!(open(&hive, 0).await, both);
+    assert_eq!(open(&hive, first.get()).await, both[1..]);
+    let harness = hive.attach("bob").await;
+    let ack = |id| hive.engine().ack_command(caller("bob"), harness.token.clone(), id, String::new());
+    ack(first).await.expect("closed");
+    ack(first).await.expect("said twice");
+    assert_eq!(open(&hive, 0).await, both[1..]);
+    hive.engine().ack_command(caller("bob"), harness.token.clone(), second, "no".to_owned()).await.expect("refused, and closed");
+    assert!(open(&hive, 0).await.is_empty());
+    assert_eq!(hive.count_events(EventKind::CommandClosed).await, 2);
+}
+
+#[tokio::test]
+async fn only_the_present_session_of_the_right_agent_closes_a_command() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let id = tell(&hive, Tell::Order(Order::StartNewSession)).await.expect("told");
+    let older = hive.attach("bob").await;
+    let newer = hive.try_attach("bob", "", true).await.expect("it takes over");
+    let alices = hive.attach("alice").await;
+    let ack = async |who: &str, token: &str| {
+        hive.engine().ack_command(caller(who), token.to_owned(), id, String::new()).await.map_err(|refusal| refusal.reason())
+    };
+    assert_eq!(ack("bob", &older.token).await, Err(Reason::LeaseLost));
+    assert_eq!(ack("alice", &newer.token).await, Err(Reason::LeaseLost));
+    assert_eq!(ack("alice", &alices.token).await, Err(Reason::CommandNotFound));
+    assert_eq!(open(&hive, 0).await.len(), 1);
+    assert_eq!(ack("bob", &newer.token).await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_cancel_names_the_open_turn() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    assert_eq!(tell(&hive, Tell::CancelOpenTurn).await.expect_err("none is open").reason(), Reason::TurnNotFound);
+    hive.send("alice", "bob", "hello").await;
+    let harness = hive.attach("bob").await;
+    let run = hive.begin(&harness).await;
+    let other = TurnId::new(run.id.get() + 1).expect("a number");
+    let wrong = tell(&hive, Tell::Order(Order::CancelTurn(other))).await;
+    assert_eq!(wrong.expect_err("another turn").reason(), Reason::TurnNotFound);
+    let id = tell(&hive, Tell::CancelOpenTurn).await.expect("told");
+    assert_eq!(open(&hive, 0).await, [(id, Order::CancelTurn(run.id))]);
+    hive.end(&run, Outcome::Cancelled).await;
+}
+
+#[tokio::test]
+async fn the_attached_harness_hears_of_a_command_at_once() {
+    let hive = Hive::new(&["bob"]).await;
+    let harness = hive.attach("bob").await;
+    let hints = hive.engine().hints().of(harness.attachment().agent());
+    let told = hints.told.notified();
+    tokio::pin!(told);
+    told.as_mut().enable();
+    tell(&hive, Tell::Order(Order::StartNewSession)).await.expect("told");
+    tokio::time::timeout(std::time::Duration::from_secs(30), told).await.expect("it is hinted");
+}
+
+#[tokio::test]
+async fn a_model_is_a_name_and_is_kept_with_the_agent() {
+    let hive = Hive::new(&["bob"]).await;
+    for model in ["", "--dangerous", "a\nb"] {
+        let refusal = tell(&hive, Tell::Order(Order::SetModel(model.to_owned()))).await;
+        assert_eq!(refusal.expect_err("no name").reason(), Reason::FieldInvalid, "{model:?}");
+    }
+    tell(&hive, Tell::Order(Order::SetModel("large".to_owned()))).await.expect("told");
+    assert_eq!(hive.engine().get_agent(name("bob")).await.expect("bob").model, "large");
+}
+
+#[tokio::test]
+async fn a_command_said_twice_is_one_command() {
+    let hive = Hive::new(&["bob"]).await;
+    let key = super::hive::request("Tell", "c1", 1);
+    let order = || Tell::Order(Order::RestartHarness);
+    let first = hive.engine().tell(caller("operator"), key.clone(), name("bob"), order()).await.expect("told");
+    let again = hive.engine().tell(caller("operator"), key, name("bob"), order()).await.expect("answered again");
+    assert_eq!(first, again);
+    assert_eq!(open(&hive, 0).await.len(), 1);
+}

@@ -1,0 +1,317 @@
+//! Consumers without a harness: leases with a time, proven by a token, settled one by one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_core::delivery::{RedeliveryCause, State};
+use hive_core::event::Kind as EventKind;
+use hive_core::reason::Reason;
+
+use super::super::Refusal;
+use super::super::receive::{Leased, Receive};
+use super::hive::{Hive, actor, bodies, done, ids, message, request, stop, up_to};
+
+/// Longer than any test waits; nothing here waits for its end.
+const WAIT: Duration = Duration::from_secs(180);
+
+fn reason<T>(answer: Result<T, Refusal>) -> Reason {
+    answer.map(|_| ()).expect_err("it is refused").reason()
+}
+
+async fn extend(hive: &Hive, leased: &Leased, seconds: u64) -> Result<hive_core::time::WallTime, Refusal> {
+    let token = leased.token.clone().expect("a consumer's lease");
+    hive.engine().extend(actor("bob"), token, Duration::from_secs(seconds)).await
+}
+
+/// bob has this much mail.
+async fn hive_with(count: usize) -> Hive {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    for number in 0..count {
+        hive.send("alice", "bob", &number.to_string()).await;
+    }
+    hive
+}
+
+#[tokio::test]
+async fn a_consumer_takes_mail_for_a_time_and_acks_it() {
+    let hive = hive_with(3).await;
+    let received = hive.try_receive("bob", up_to(2)).await.expect("taken");
+    assert_eq!((bodies(&received.deliveries), received.pending), (vec!["0", "1"], 1));
+    let now = hive.engine().clock().now().wall;
+    let first = &received.deliveries[0];
+    assert_eq!(first.expire_time.expect("a time").since(now), Duration::from_secs(60));
+    assert_ne!(first.token, received.deliveries[1].token);
+    hive.ack("bob", first).await.expect("acked");
+    assert_eq!(hive.state("bob", message(1)).await, (State::Acked, 1));
+    assert_eq!(hive.state("bob", message(2)).await, (State::Leased, 1));
+}
+
+#[tokio::test]
+async fn what_is_leased_is_nobody_elses() {
+    let hive = hive_with(3).await;
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        seen.extend(ids(&hive.receive("bob", 1).await));
+    }
+    assert_eq!(seen, [message(1), message(2), message(3)]);
+}
+
+#[tokio::test]
+async fn settling_twice_is_settling_once() {
+    let hive = hive_with(2).await;
+    let taken = hive.receive("bob", 2).await;
+    hive.ack("bob", &taken[0]).await.expect("acked");
+    assert_eq!(hive.nack("bob", &taken[1], false).await.expect("given back"), State::Ready);
+    let events = hive.events().await;
+    hive.ack("bob", &taken[0]).await.expect("known as done, with another request id too");
+    assert_eq!(hive.nack("bob", &taken[1], false).await.expect("known as done"), State::Ready);
+    assert_eq!(hive.events().await, events);
+    assert_eq!(hive.state("bob", message(2)).await, (State::Ready, 2));
+    // But a settlement is not turned into another one.
+    assert_eq!(reason(hive.nack("bob", &taken[0], false).await), Reason::LeaseLost);
+    assert_eq!(reason(hive.ack("bob", &taken[1]).await), Reason::LeaseLost);
+    assert_eq!(hive.events().await, events);
+}
+
+#[tokio::test]
+async fn a_nack_uses_an_attempt_and_backs_off() {
+    let hive = hive_with(1).await;
+    for attempt in 1..=4 {
+        let taken = hive.receive("bob", 1).await;
+        assert_eq!(taken[0].delivery.attempt, attempt);
+        hive.nack("bob", &taken[0], false).await.expect("given back");
+        assert!(hive.receive("bob", 1).await.is_empty(), "it waits out its backoff");
+        hive.pass(3600);
+    }
+    let taken = hive.receive("bob", 1).await;
+    assert_eq!(hive.nack("bob", &taken[0], false).await.expect("the last attempt"), State::Dead);
+    let delivery = hive.delivery("bob", message(1)).await;
+    assert_eq!((delivery.last_error.as_str(), delivery.cause), ("cannot", Some(RedeliveryCause::Nacked)));
+    assert_eq!(hive.notices("operator").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_permanent_nack_is_a_dead_letter_at_once() {
+    let hive = hive_with(2).await;
+    let taken = hive.receive("bob", 1).await;
+    assert_eq!(hive.nack("bob", &taken[0], true).await.expect("given up"), State::Dead);
+    assert_eq!(hive.nack("bob", &taken[0], true).await.expect("known as done"), State::Dead);
+    assert_eq!(bodies(&hive.receive("bob", 1).await), ["1"]);
+    assert_eq!(hive.notices("operator").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_lease_that_runs_out_gives_the_delivery_back_with_an_attempt() {
+    let hive = hive_with(1).await;
+    let taken = hive.receive("bob", 1).await;
+    hive.pass_and_sweep(59).await;
+    assert_eq!(hive.state("bob", message(1)).await, (State::Leased, 1));
+    hive.pass_and_sweep(1).await;
+    let delivery = hive.delivery("bob", message(1)).await;
+    let back = (State::Ready, 2, Some(RedeliveryCause::LeaseExpired));
+    assert_eq!((delivery.state, delivery.attempt, delivery.cause), back);
+    assert_eq!(reason(hive.ack("bob", &taken[0]).await), Reason::LeaseLost);
+    assert_eq!(reason(hive.nack("bob", &taken[0], false).await), Reason::LeaseLost);
+    assert_eq!(reason(extend(&hive, &taken[0], 60).await), Reason::LeaseLost);
+    // The next holder is safe from the former one.
+    hive.pass(3600);
+    let next = hive.receive("bob", 1).await;
+    assert_eq!(reason(hive.ack("bob", &taken[0]).await), Reason::LeaseLost);
+    hive.ack("bob", &next[0]).await.expect("acked by its holder");
+}
+
+#[tokio::test]
+async fn the_sweeper_knows_when_the_next_lease_runs_out() {
+    let hive = hive_with(2).await;
+    assert_eq!(hive.sweep().await, None);
+    let due = hive.engine().hints().due.notified();
+    tokio::pin!(due);
+    let now = hive.engine().clock().now().boot;
+    hive.receive("bob", 1).await;
+    tokio::time::timeout(Duration::from_secs(30), due).await.expect("it is told to look again");
+    assert_eq!(hive.sweep().await.expect("a time").since(now), Duration::from_secs(60));
+}
+
+#[tokio::test]
+async fn a_lease_is_extended_as_often_as_its_holder_likes() {
+    let hive = hive_with(1).await;
+    let taken = hive.receive("bob", 1).await;
+    for _ in 0..5 {
+        hive.pass_and_sweep(50).await;
+        let until = extend(&hive, &taken[0], 60).await.expect("extended");
+        assert_eq!(until, extend(&hive, &taken[0], 60).await.expect("said twice"));
+        assert_eq!(until.since(hive.engine().clock().now().wall), Duration::from_secs(60));
+    }
+    hive.ack("bob", &taken[0]).await.expect("acked");
+    assert_eq!(hive.state("bob", message(1)).await, (State::Acked, 1));
+    assert_eq!(reason(extend(&hive, &taken[0], 60).await), Reason::LeaseLost);
+}
+
+#[tokio::test]
+async fn tokens_are_not_guessed_and_not_anothers() {
+    let hive = hive_with(1).await;
+    let taken = hive.receive("bob", 1).await;
+    assert_eq!(reason(hive.ack("alice", &taken[0]).await), Reason::LeaseLost);
+    for token in ["", "0", "ffffffffffffffffffffffffffffffff"] {
+        let guess = hive.engine().ack(actor("bob"), hive.request("AckDelivery"), token.to_owned()).await;
+        assert_eq!(reason(guess), Reason::LeaseLost);
+    }
+    assert_eq!(hive.state("bob", message(1)).await, (State::Leased, 1));
+}
+
+#[tokio::test]
+async fn a_repeated_receive_gives_the_same_leases_while_they_live() {
+    let mut hive = hive_with(3).await;
+    let key = request("ReceiveMessages", "r1", 1);
+    let first = hive.engine().receive(actor("bob"), key.clone(), up_to(2)).await.expect("taken");
+    let again = hive.engine().receive(actor("bob"), key.clone(), up_to(2)).await.expect("answered again");
+    assert_eq!(ids(&first.deliveries), ids(&again.deliveries));
+    assert_eq!(first.deliveries[0].token, again.deliveries[0].token);
+    assert_eq!(first.deliveries[0].expire_time, again.deliveries[0].expire_time);
+    hive.crash().await;
+    let again = hive.engine().receive(actor("bob"), key.clone(), up_to(2)).await.expect("answered by the next broker too");
+    assert_eq!(first.deliveries[1].token, again.deliveries[1].token);
+    let other = hive.engine().receive(actor("bob"), request("ReceiveMessages", "r1", 2), up_to(1)).await;
+    assert_eq!(reason(other), Reason::RequestIdReused);
+    // One of them is settled: the same answer would be a lie, so it is a new question.
+    hive.ack("bob", &first.deliveries[0]).await.expect("acked");
+    let new = hive.engine().receive(actor("bob"), key, up_to(2)).await.expect("taken");
+    assert_eq!(ids(&new.deliveries), [message(3)]);
+}
+
+#[tokio::test]
+async fn an_empty_poll_writes_nothing() {
+    let hive = hive_with(0).await;
+    let changes = async || {
+        let read = hive.engine().store().write(|tx| Ok::<_, Refusal>(tx.total_changes())).await;
+        read.expect("the writer answers")
+    };
+    let before = changes().await;
+    for _ in 0..5 {
+        let received = hive.try_receive("bob", up_to(5)).await.expect("answered");
+        assert_eq!((received.deliveries.len(), received.pending, received.alone), (0, 0, false));
+    }
+    assert_eq!(changes().await, before);
+}
+
+#[tokio::test]
+async fn a_consumer_may_wait_and_is_woken_by_mail() {
+    let hive = hive_with(0).await;
+    let (engine, key) = (Arc::clone(hive.engine()), hive.request("ReceiveMessages"));
+    let waiting = hive.waits(async move { engine.receive(actor("bob"), key, Receive { wait: WAIT, ..up_to(5) }).await }).await;
+    hive.send("alice", "bob", "hello").await;
+    assert_eq!(bodies(&done(waiting).await.expect("taken").deliveries), ["hello"]);
+}
+
+#[tokio::test]
+async fn two_consumers_share_an_inbox_without_sharing_mail() {
+    let hive = hive_with(0).await;
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        let (engine, key) = (Arc::clone(hive.engine()), hive.request("ReceiveMessages"));
+        let ask = Receive { wait: WAIT, ..up_to(1) };
+        waiting.push(hive.waits(async move { engine.receive(actor("bob"), key, ask).await }).await);
+    }
+    for body in ["one", "two", "three"] {
+        hive.send("alice", "bob", body).await;
+    }
+    let mut got = Vec::new();
+    for task in waiting {
+        got.extend(ids(&done(task).await.expect("taken").deliveries));
+    }
+    got.sort();
+    assert_eq!(got, [message(1), message(2), message(3)]);
+}
+
+#[tokio::test]
+async fn consumers_are_refused_while_a_harness_is_attached() {
+    let hive = hive_with(2).await;
+    let (engine, key) = (Arc::clone(hive.engine()), hive.request("ReceiveMessages"));
+    let taken = hive.receive("bob", 2).await;
+    let ask = Receive { wait: WAIT, ..up_to(1) };
+    let waiting = hive.waits(async move { engine.receive(actor("bob"), key, ask).await }).await;
+    let harness = hive.attach("bob").await;
+    assert_eq!(reason(done(waiting).await), Reason::AlreadyAttached);
+    assert_eq!(reason(hive.try_receive("bob", up_to(1)).await), Reason::AlreadyAttached);
+    // What a consumer had taken before stays its own until its time runs out.
+    hive.ack("bob", &taken[0]).await.expect("acked");
+    let parked = hive.begin_waits(&harness).await;
+    hive.pass_and_sweep(60).await;
+    assert_eq!(hive.state("bob", message(2)).await, (State::Ready, 2));
+    hive.pass(5);
+    hive.hint("bob").await;
+    assert_eq!(done(parked).await.expect("a turn").delivery.message.id, message(2));
+}
+
+#[tokio::test]
+async fn a_broker_restart_renews_the_leases() {
+    let mut hive = hive_with(1).await;
+    let taken = hive.receive("bob", 1).await;
+    hive.pass(59);
+    hive.crash().await;
+    hive.pass_and_sweep(59).await;
+    assert_eq!(hive.state("bob", message(1)).await, (State::Leased, 1));
+    hive.ack("bob", &taken[0]).await.expect("acked");
+}
+
+#[tokio::test]
+async fn a_broker_that_was_away_for_long_blames_nobody() {
+    let mut hive = hive_with(1).await;
+    let taken = hive.receive("bob", 1).await;
+    for _ in 0..10 {
+        hive.pass(3600);
+        hive.restart().await;
+        hive.sweep().await;
+    }
+    assert_eq!(hive.state("bob", message(1)).await, (State::Leased, 1));
+    hive.ack("bob", &taken[0]).await.expect("acked");
+}
+
+#[tokio::test]
+async fn a_reboot_ends_the_leases_without_blame() {
+    let mut hive = hive_with(1).await;
+    for _ in 0..10 {
+        let taken = hive.receive("bob", 1).await;
+        assert_eq!(taken[0].delivery.attempt, 1);
+        hive.reboot().await;
+        hive.sweep().await;
+        assert_eq!(hive.state("bob", message(1)).await, (State::Ready, 1));
+        assert_eq!(reason(hive.ack("bob", &taken[0]).await), Reason::LeaseLost);
+    }
+    assert_eq!(hive.count_events(EventKind::DeliveryDead).await, 0);
+}
+
+#[tokio::test]
+async fn a_poison_message_is_taken_alone_by_consumers_too() {
+    let hive = hive_with(3).await;
+    for _ in 0..2 {
+        let taken = hive.receive("bob", 1).await;
+        hive.nack("bob", &taken[0], false).await.expect("given back");
+        hive.pass(3600);
+    }
+    let taken = hive.receive("bob", 5).await;
+    assert_eq!((bodies(&taken), taken[0].delivery.attempt), (vec!["0"], 3));
+    assert_eq!(bodies(&hive.receive("bob", 5).await), ["1", "2"]);
+}
+
+#[tokio::test]
+async fn an_error_that_is_too_long_is_refused_before_anything_changes() {
+    let hive = hive_with(1).await;
+    let taken = hive.receive("bob", 1).await;
+    let token = taken[0].token.clone().expect("a token");
+    let nack = hive.engine().nack(actor("bob"), hive.request("NackDelivery"), token, "e".repeat(4097), false).await;
+    assert_eq!(reason(nack), Reason::FieldInvalid);
+    assert_eq!(hive.state("bob", message(1)).await, (State::Leased, 1));
+}
+
+#[tokio::test]
+async fn a_consumer_whose_connection_breaks_while_it_waits_takes_nothing() {
+    let hive = hive_with(0).await;
+    let (engine, key) = (Arc::clone(hive.engine()), hive.request("ReceiveMessages"));
+    let ask = Receive { wait: WAIT, ..up_to(1) };
+    let waiting = hive.waits(async move { engine.receive(actor("bob"), key, ask).await }).await;
+    stop(waiting).await;
+    let sent = hive.send("alice", "bob", "hello").await;
+    hive.idle().await;
+    assert_eq!(hive.state("bob", sent).await, (State::Ready, 1));
+}

@@ -1,0 +1,200 @@
+//! Declaring: the file's agents are brought to what it says now, and what the operator changed meanwhile stays.
+
+use std::collections::BTreeMap;
+
+use hive_core::agent::{Agent, Policy, Source};
+use hive_core::command::Order;
+use hive_core::delivery::State;
+use hive_core::event::Kind as EventKind;
+use hive_core::reason::Reason;
+
+use super::super::Refusal;
+use super::super::agents::Create;
+use super::super::commands::Tell;
+use super::super::declare::Declared;
+use super::hive::{Hive, caller, name};
+
+/// A file with these agents and their parents.
+fn file(agents: &[(&str, Option<&str>)]) -> BTreeMap<hive_core::name::AgentName, Declared> {
+    let declared = |parent: &Option<&str>| Declared {
+        parent: parent.map(name),
+        role: String::new(),
+        model: String::new(),
+        policy: Policy::default(),
+    };
+    agents.iter().map(|(agent, parent)| (name(agent), declared(parent))).collect()
+}
+
+async fn apply(hive: &Hive, agents: &[(&str, Option<&str>)]) {
+    hive.engine().declare(file(agents)).await.expect("the file is applied");
+}
+
+async fn agent(hive: &Hive, who: &str) -> Agent {
+    hive.engine().get_agent(name(who)).await.expect("the agent is there")
+}
+
+async fn parent(hive: &Hive, who: &str) -> Option<String> {
+    agent(hive, who).await.parent.map(Into::into)
+}
+
+async fn move_to(hive: &Hive, who: &str, below: Option<&str>) -> Result<Agent, Refusal> {
+    hive.engine().set_parent(caller("operator"), hive.request("SetParent"), name(who), below.map(name)).await
+}
+
+#[tokio::test]
+async fn agents_of_the_file_are_there_children_before_parents_or_not() {
+    let hive = Hive::new(&[]).await;
+    apply(&hive, &[("kid", Some("root")), ("root", None), ("grandkid", Some("kid"))]).await;
+    assert_eq!(parent(&hive, "kid").await.as_deref(), Some("root"));
+    assert_eq!(parent(&hive, "grandkid").await.as_deref(), Some("kid"));
+    assert_eq!(parent(&hive, "root").await, None);
+    assert_eq!(agent(&hive, "kid").await.source, Source::File);
+    assert_eq!(hive.count_events(EventKind::AgentCreated).await, 3);
+}
+
+#[tokio::test]
+async fn the_same_file_again_changes_nothing() {
+    let mut hive = Hive::new(&[]).await;
+    let agents = [("root", None), ("kid", Some("root"))];
+    apply(&hive, &agents).await;
+    let events = hive.events().await;
+    apply(&hive, &agents).await;
+    hive.crash().await;
+    apply(&hive, &agents).await;
+    assert_eq!(hive.events().await, events);
+}
+
+#[tokio::test]
+async fn only_what_the_file_changed_is_changed() {
+    let hive = Hive::new(&[]).await;
+    let mut wanted = file(&[("root", None), ("other", None), ("kid", Some("root"))]);
+    hive.engine().declare(wanted.clone()).await.expect("applied");
+    // The operator moves the agent and sets its model at run time.
+    move_to(&hive, "kid", Some("other")).await.expect("moved");
+    let model = Tell::Order(Order::SetModel("large".to_owned()));
+    hive.engine().tell(caller("operator"), hive.request("SetModel"), name("kid"), model).await.expect("told");
+    // The file changes the role only.
+    wanted.get_mut(&name("kid")).expect("kid").role = "reviewer".to_owned();
+    hive.engine().declare(wanted.clone()).await.expect("applied");
+    let kid = agent(&hive, "kid").await;
+    let parent = kid.parent.map(String::from);
+    assert_eq!((kid.role.as_str(), kid.model.as_str(), parent.as_deref()), ("reviewer", "large", Some("other")));
+    // Then the file says something new about the model: now it is the newer word.
+    wanted.get_mut(&name("kid")).expect("kid").model = "small".to_owned();
+    hive.engine().declare(wanted).await.expect("applied");
+    let kid = agent(&hive, "kid").await;
+    assert_eq!((kid.model.as_str(), kid.parent.map(String::from).as_deref()), ("small", Some("other")));
+}
+
+#[tokio::test]
+async fn who_is_no_longer_in_the_file_is_retired_with_mail_kept_and_run_time_agents_stay() {
+    let hive = Hive::new(&["runtime"]).await;
+    apply(&hive, &[("root", None), ("kid", Some("root"))]).await;
+    let sent = hive.send("runtime", "kid", "hello").await;
+    let harness = hive.attach("kid").await;
+    let run = hive.begin(&harness).await;
+    apply(&hive, &[("root", None)]).await;
+    assert!(agent(&hive, "kid").await.retired);
+    assert!(!agent(&hive, "runtime").await.retired);
+    assert_eq!(hive.state("kid", sent).await, (State::Ready, 1), "its turn ended without blame");
+    assert!(harness.attachment().ended().is_cancelled());
+    assert_eq!(hive.send_in(&run, "root", "still here").await.expect_err("retired").reason(), Reason::AgentRetired);
+    // The file takes it back, with its mail.
+    apply(&hive, &[("root", None), ("kid", Some("root"))]).await;
+    assert!(!agent(&hive, "kid").await.retired);
+    assert_eq!(super::hive::ids(&hive.receive("kid", 1).await), [sent]);
+}
+
+#[tokio::test]
+async fn the_file_takes_over_an_agent_that_was_made_at_run_time() {
+    let hive = Hive::new(&["bob"]).await;
+    apply(&hive, &[("root", None), ("bob", Some("root"))]).await;
+    let bob = agent(&hive, "bob").await;
+    assert_eq!((bob.source, bob.parent), (Source::File, Some(name("root"))));
+    apply(&hive, &[("root", None)]).await;
+    assert!(agent(&hive, "bob").await.retired);
+}
+
+#[tokio::test]
+async fn parent_and_child_may_change_places() {
+    let hive = Hive::new(&[]).await;
+    apply(&hive, &[("one", None), ("two", Some("one"))]).await;
+    apply(&hive, &[("one", Some("two")), ("two", None)]).await;
+    assert_eq!(parent(&hive, "one").await.as_deref(), Some("two"));
+    assert_eq!(parent(&hive, "two").await, None);
+}
+
+#[tokio::test]
+async fn a_circle_is_refused_and_nothing_changes() {
+    let hive = Hive::new(&[]).await;
+    apply(&hive, &[("one", None), ("two", Some("one"))]).await;
+    let events = hive.events().await;
+    let circle = hive.engine().declare(file(&[("one", Some("two")), ("two", Some("one")), ("new", None)])).await;
+    assert_eq!(circle.expect_err("a circle").reason(), Reason::TopologyCycle);
+    assert_eq!(hive.events().await, events);
+    assert_eq!(parent(&hive, "one").await, None);
+    assert!(hive.engine().get_agent(name("new")).await.is_err());
+}
+
+#[tokio::test]
+async fn an_agent_below_a_circle_does_not_hang_the_broker() {
+    let hive = Hive::new(&[]).await;
+    let below = [("aa-below", Some("one")), ("one", Some("two")), ("two", Some("one"))];
+    let circle = tokio::time::timeout(std::time::Duration::from_secs(30), hive.engine().declare(file(&below))).await;
+    assert_eq!(circle.expect("it answers").expect_err("a circle").reason(), Reason::TopologyCycle);
+    hive.create("bob", None, Policy::default()).await;
+}
+
+#[tokio::test]
+async fn children_of_a_whole_retired_branch_move_up_to_somebody_who_is_there() {
+    let hive = Hive::new(&[]).await;
+    apply(&hive, &[("top", None), ("root", Some("top")), ("kid", Some("root"))]).await;
+    hive.create("runtime", Some("kid"), Policy::default()).await;
+    apply(&hive, &[("top", None)]).await;
+    assert_eq!(parent(&hive, "runtime").await.as_deref(), Some("top"));
+    hive.send("runtime", "<parent>", "who is it now?").await;
+    assert_eq!(hive.inbox("top").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_parent_that_is_nowhere_is_refused() {
+    let hive = Hive::new(&[]).await;
+    let orphan = hive.engine().declare(file(&[("kid", Some("nobody"))])).await;
+    assert_eq!(orphan.expect_err("no such parent").reason(), Reason::AgentNotFound);
+}
+
+#[tokio::test]
+async fn the_operator_moves_agents_but_closes_no_circle() {
+    let hive = Hive::new(&["one"]).await;
+    hive.create("two", Some("one"), Policy::default()).await;
+    hive.create("three", Some("two"), Policy::default()).await;
+    for (who, below) in [("one", "one"), ("one", "two"), ("one", "three"), ("two", "three")] {
+        let refusal = move_to(&hive, who, Some(below)).await.map(|_| ()).expect_err("a circle");
+        assert!(matches!(&refusal, Refusal::TopologyCycle { name, parent } if name == who && parent == below), "{refusal:?}");
+    }
+    move_to(&hive, "three", Some("one")).await.expect("moved");
+    move_to(&hive, "two", None).await.expect("a root now");
+    assert_eq!(parent(&hive, "two").await, None);
+}
+
+#[tokio::test]
+async fn a_retired_name_is_taken_only_by_who_says_so() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let sent = hive.send("alice", "bob", "hello").await;
+    hive.retire("bob").await;
+    let create = |adopt| Create {
+        name: name("bob"),
+        parent: None,
+        role: String::new(),
+        model: String::new(),
+        policy: Policy::default(),
+        adopt,
+    };
+    let engine = hive.engine();
+    let refusal = engine.create_agent(caller("operator"), hive.request("CreateAgent"), create(false)).await;
+    assert_eq!(refusal.expect_err("retired").reason(), Reason::AgentRetired);
+    engine.create_agent(caller("operator"), hive.request("CreateAgent"), create(true)).await.expect("adopted");
+    assert_eq!(super::hive::ids(&hive.receive("bob", 1).await), [sent]);
+    let refusal = engine.create_agent(caller("operator"), hive.request("CreateAgent"), create(true)).await;
+    assert_eq!(refusal.expect_err("active").reason(), Reason::AgentExists);
+}

@@ -1,0 +1,568 @@
+//! The rig: a hive with a real database in a directory of its own, a clock that is moved by hand, and short words for what its people do.
+//!
+//! Nothing here sleeps. Whoever has to wait waits for a commit or for a task, and a guard of half a minute turns a wait that never ends into a
+//! failure.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hive_core::agent::Policy;
+use hive_core::caller::{Caller, OperatorName};
+use hive_core::delivery::{Decision, Delivery, State};
+use hive_core::event::{Event, Kind as EventKind};
+use hive_core::id::{MessageId, TurnId};
+use hive_core::limits::Limits;
+use hive_core::message::{Origin, Recipient};
+use hive_core::name::AgentName;
+use hive_core::time::BootTime;
+use hive_core::turn::{Kind, MAIN_CONVERSATION, Outcome, Turn, Usage};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::super::agents::Create;
+use super::super::attach::Attach;
+use super::super::presence::Attachment;
+use super::super::receive::{Leased, Receive, Received};
+use super::super::send::{Receipt, Send};
+use super::super::turn::{Begin, Begun, Ended, EndedAnswer};
+use super::super::{Actor, Engine, Identity, Parts, Refusal};
+use super::audit::Books;
+use crate::clock::{Clock, ManualClock};
+use crate::store::request::RequestKey;
+use crate::store::turn_events::TurnEvents;
+use crate::store::{AgentKey, Committed, Effect, Store, agent, inbox};
+use crate::wake::Hints;
+
+/// Longer than anything here takes; only a test that hangs gets to its end.
+const GUARD: Duration = Duration::from_secs(30);
+
+/// Every state there is.
+pub(super) const ALL_STATES: [State; 7] =
+    [State::Ready, State::Leased, State::Held, State::Dead, State::Acked, State::Dropped, State::Superseded];
+
+/// A hive under test.
+#[derive(Debug)]
+pub(super) struct Hive {
+    engine: Option<Arc<Engine>>,
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) limits: Limits,
+    commits: watch::Receiver<u64>,
+    requests: AtomicU64,
+    boots: u32,
+    _books: Books,
+    dir: tempfile::TempDir,
+}
+
+/// A harness that has attached. Dropping it is what the broker sees of its death.
+#[derive(Debug)]
+pub(super) struct Harness {
+    pub(super) agent: String,
+    pub(super) token: String,
+    pub(super) epoch: u64,
+    pub(super) resumed: bool,
+    pub(super) open_turn: Option<Turn>,
+    attachment: Option<Attachment>,
+}
+
+impl Harness {
+    /// Its connection.
+    pub(super) fn attachment(&self) -> &Attachment {
+        self.attachment.as_ref().expect("it is attached")
+    }
+
+    /// Its connection ends; its process may live on.
+    pub(super) fn vanish(&mut self) {
+        drop(self.attachment.take());
+    }
+}
+
+/// A turn that runs, and the process that runs it.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    pub(super) agent: String,
+    pub(super) session_token: String,
+    pub(super) process_token: String,
+    pub(super) id: TurnId,
+    pub(super) begun: Option<Begun>,
+}
+
+impl Run {
+    /// The message that woke it.
+    pub(super) fn message(&self) -> MessageId {
+        self.woken().delivery.message.id
+    }
+
+    /// The text of the message that woke it.
+    pub(super) fn body(&self) -> &str {
+        &self.woken().delivery.message.body
+    }
+
+    /// What the harness was given.
+    pub(super) fn woken(&self) -> &Begun {
+        self.begun.as_ref().expect("a turn woken by mail")
+    }
+
+    /// Acts from inside the turn.
+    pub(super) fn actor(&self) -> Actor {
+        Actor { caller: caller(&self.agent), process_token: Some(self.process_token.clone()) }
+    }
+}
+
+/// Counts commits, on the way to those who wait for them.
+struct Counting {
+    hints: Arc<Hints>,
+    commits: watch::Sender<u64>,
+}
+
+impl Committed for Counting {
+    fn committed(&self, effects: &[Effect], last_event: u64) {
+        self.hints.committed(effects, last_event);
+        self.commits.send_modify(|commits| *commits += 1);
+    }
+}
+
+/// The caller of this name; `operator` is the operator.
+pub(super) fn caller(who: &str) -> Caller {
+    if who == "operator" { Caller::Operator(OperatorName::of(1000, Some("ada"))) } else { Caller::Agent(name(who)) }
+}
+
+/// A process of this caller that shows no token.
+pub(super) fn actor(who: &str) -> Actor {
+    Actor { caller: caller(who), process_token: None }
+}
+
+/// An agent's name.
+pub(super) fn name(text: &str) -> AgentName {
+    AgentName::parse(text).expect("a test's agent has a good name")
+}
+
+/// A message's id.
+pub(super) fn message(number: u64) -> MessageId {
+    MessageId::new(number).expect("a number that is not 0")
+}
+
+/// The recipient as a sender writes it.
+pub(super) fn recipient(to: &str) -> Recipient {
+    match to {
+        "operator" => Recipient::Operator,
+        "<parent>" => Recipient::Parent,
+        "*" => Recipient::Everyone,
+        agent => Recipient::Agent(name(agent)),
+    }
+}
+
+/// A request with this id and content.
+pub(super) fn request(rpc: &'static str, id: &str, content: u8) -> RequestKey {
+    RequestKey { rpc, id: id.to_owned(), fingerprint: [content; 16] }
+}
+
+/// A plain message.
+pub(super) fn mail(to: &str, body: &str) -> Send {
+    Send { to: recipient(to), body: body.to_owned(), in_reply_to: None }
+}
+
+/// Takes up to this many at once, without waiting.
+pub(super) fn up_to(max_deliveries: u32) -> Receive {
+    Receive { max_deliveries, max_bytes: None, wait: Duration::ZERO, lease: Duration::from_secs(60), tool_use: None }
+}
+
+/// How a turn of this run ended, with nothing else to say.
+pub(super) fn ended(run: &Run, outcome: Outcome) -> Ended {
+    let error = if outcome == Outcome::Ok { String::new() } else { format!("it was {outcome:?}") };
+    Ended {
+        session_token: run.session_token.clone(),
+        turn: run.id,
+        outcome,
+        error,
+        output_tail: String::new(),
+        returned_tool_uses: HashSet::new(),
+        usage: Usage::default(),
+        model: String::new(),
+        context_tokens: 0,
+        context_window_tokens: 0,
+        compacted: false,
+        retry_time: None,
+    }
+}
+
+/// The ids of messages, in order.
+pub(super) fn ids(taken: &[Leased]) -> Vec<MessageId> {
+    taken.iter().map(|leased| leased.delivery.message.id).collect()
+}
+
+/// The bodies of messages, in order.
+pub(super) fn bodies(taken: &[Leased]) -> Vec<&str> {
+    taken.iter().map(|leased| leased.delivery.message.body.as_str()).collect()
+}
+
+/// Waits for a task that has to end.
+pub(super) async fn done<T>(task: JoinHandle<T>) -> T {
+    tokio::time::timeout(GUARD, task).await.expect("it ends").expect("it does not panic")
+}
+
+/// Ends a task that waits.
+pub(super) async fn stop<T>(task: JoinHandle<T>) {
+    task.abort();
+    drop(task.await);
+}
+
+/// A directory in memory, where there is one.
+pub(super) fn directory() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    dir.expect("a directory for a test")
+}
+
+async fn open(dir: &Path, clock: Arc<dyn Clock>, limits: &Limits) -> (Arc<Engine>, watch::Receiver<u64>) {
+    let (sender, commits) = watch::channel(0);
+    let hints = Arc::new(Hints::default());
+    let counting = Arc::new(Counting { hints: Arc::clone(&hints), commits: sender });
+    let store = Store::open(dir, Arc::clone(&clock), counting).expect("the store opens");
+    let turn_events = TurnEvents::open(dir).expect("the turn lines open");
+    let parts = Parts { store, turn_events, hints, clock, limits: limits.clone(), identity: Identity::default() };
+    (Arc::new(Engine::start(parts).await.expect("the engine starts")), commits)
+}
+
+impl Hive {
+    /// A hive with these agents, all of them roots.
+    pub(super) async fn new(agents: &[&str]) -> Self {
+        Self::bounded(agents, Limits::default()).await
+    }
+
+    /// A hive with bounds of its own.
+    pub(super) async fn bounded(agents: &[&str], limits: Limits) -> Self {
+        let clock = Arc::new(ManualClock::new("boot-0"));
+        Self::on(agents, limits, Arc::clone(&clock), clock).await
+    }
+
+    /// A hive that goes by another clock than the one moved by hand.
+    pub(super) async fn on(agents: &[&str], limits: Limits, manual: Arc<ManualClock>, clock: Arc<dyn Clock>) -> Self {
+        let dir = directory();
+        let (engine, commits) = open(dir.path(), clock, &limits).await;
+        let books = Books(dir.path().join("hive.db"));
+        let requests = AtomicU64::new(0);
+        let hive = Self { engine: Some(engine), clock: manual, limits, commits, requests, boots: 0, _books: books, dir };
+        for agent in agents {
+            hive.create(agent, None, Policy::default()).await;
+        }
+        hive
+    }
+
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        self.engine.as_ref().expect("the broker runs")
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.dir.path().join("hive.db")
+    }
+
+    /// The broker ends in good order and starts again. Whoever waited was told.
+    pub(super) async fn restart(&mut self) {
+        self.close();
+        self.start().await;
+    }
+
+    /// The host goes down and comes up again: another boot, a boot clock that begins anew, a wall clock that went on.
+    pub(super) async fn reboot(&mut self) {
+        self.close();
+        self.boots += 1;
+        let clock = ManualClock::new(&format!("boot-{}", self.boots));
+        clock.set_wall(self.clock.now().wall.after(Duration::from_secs(90)));
+        self.clock = Arc::new(clock);
+        self.start().await;
+    }
+
+    /// The broker is killed: what another one finds is what the files hold at this moment, without a last word of the dead one.
+    pub(super) async fn crash(&mut self) {
+        let rescue = directory();
+        for file in ["hive.db", "hive.db-wal"] {
+            std::fs::copy(self.dir.path().join(file), rescue.path().join(file)).expect("a file of the database");
+        }
+        self.close();
+        self._books = Books(rescue.path().join("hive.db"));
+        self.dir = rescue;
+        self.start().await;
+    }
+
+    fn close(&mut self) {
+        let engine = self.engine.take().expect("the broker runs");
+        drop(Arc::try_unwrap(engine).expect("no task of the test still uses the broker"));
+    }
+
+    async fn start(&mut self) {
+        let clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&self.clock);
+        let (engine, commits) = open(self.dir.path(), clock, &self.limits).await;
+        (self.engine, self.commits) = (Some(engine), commits);
+    }
+
+    /// Time passes.
+    pub(super) fn pass(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// Time passes, and what is due is swept.
+    pub(super) async fn pass_and_sweep(&self, seconds: u64) {
+        self.pass(seconds);
+        self.sweep().await;
+    }
+
+    /// What is due is swept.
+    pub(super) async fn sweep(&self) -> Option<BootTime> {
+        let leases = self.engine().sweep_leases().await.expect("leases are swept");
+        let sessions = self.engine().sweep_sessions().await.expect("sessions are swept");
+        leases.into_iter().chain(sessions).min()
+    }
+
+    /// A fresh request.
+    pub(super) fn request(&self, rpc: &'static str) -> RequestKey {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        request(rpc, &format!("request-{number}"), 0)
+    }
+
+    // Agents.
+
+    /// The operator makes an agent.
+    pub(super) async fn create(&self, agent: &str, parent: Option<&str>, policy: Policy) {
+        let create = Create {
+            name: name(agent),
+            parent: parent.map(name),
+            role: String::new(),
+            model: String::new(),
+            policy,
+            adopt: false,
+        };
+        self.engine().create_agent(caller("operator"), self.request("CreateAgent"), create).await.expect("an agent is created");
+    }
+
+    /// The operator retires an agent.
+    pub(super) async fn retire(&self, agent: &str) -> u32 {
+        let request = self.request("RemoveAgent");
+        self.engine().remove_agent(caller("operator"), request, name(agent)).await.expect("an agent is retired")
+    }
+
+    /// The row of an agent, or of the operator.
+    pub(super) async fn row(&self, who: &str) -> agent::AgentRow {
+        let who = who.to_owned();
+        let read = self.engine().store().read(move |conn, _| Ok::<_, Refusal>(agent::by_name(conn, &who)?)).await;
+        read.expect("agents are read").expect("the agent is there")
+    }
+
+    /// The numbers of an inbox.
+    pub(super) async fn numbers(&self, who: &str) -> inbox::InboxRow {
+        let key = self.row(who).await.key;
+        self.engine().store().read(move |conn, _| Ok::<_, Refusal>(inbox::get(conn, key)?)).await.expect("an inbox is read")
+    }
+
+    // Mail.
+
+    /// Sends, and insists on a receipt.
+    pub(super) async fn send(&self, from: &str, to: &str, body: &str) -> MessageId {
+        self.try_send(from, to, body).await.expect("it is accepted").message
+    }
+
+    /// Sends.
+    pub(super) async fn try_send(&self, from: &str, to: &str, body: &str) -> Result<Receipt, Refusal> {
+        self.engine().send(actor(from), self.request("SendMessage"), mail(to, body)).await
+    }
+
+    /// Sends from inside a turn.
+    pub(super) async fn send_in(&self, run: &Run, to: &str, body: &str) -> Result<Receipt, Refusal> {
+        self.engine().send(run.actor(), self.request("SendMessage"), mail(to, body)).await
+    }
+
+    /// All deliveries of an inbox, in order.
+    pub(super) async fn inbox(&self, who: &str) -> Vec<Delivery> {
+        let listed = self.engine().list_deliveries(caller("operator"), who.to_owned(), ALL_STATES.to_vec(), None, 500).await;
+        let (deliveries, more) = listed.expect("an inbox is listed");
+        assert_eq!(more, None, "a test's inbox fits on a page");
+        deliveries
+    }
+
+    /// One delivery.
+    pub(super) async fn delivery(&self, who: &str, message: MessageId) -> Delivery {
+        let found = self.inbox(who).await.into_iter().find(|delivery| delivery.message.id == message);
+        found.expect("the delivery is there")
+    }
+
+    /// Where a delivery stands, and which attempt is the present or next.
+    pub(super) async fn state(&self, who: &str, message: MessageId) -> (State, u32) {
+        let delivery = self.delivery(who, message).await;
+        (delivery.state, delivery.attempt)
+    }
+
+    /// What the broker itself wrote to an inbox, and nobody has settled.
+    pub(super) async fn notices(&self, who: &str) -> Vec<Delivery> {
+        let mut notices = self.inbox(who).await;
+        notices.retain(|delivery| delivery.message.origin == Origin::System && !delivery.state.is_settled());
+        notices
+    }
+
+    /// The operator decides.
+    pub(super) async fn decide(&self, who: &str, message: MessageId, decision: Decision) -> Result<(), Refusal> {
+        let request = self.request("Decide");
+        self.engine().decide(caller("operator"), request, who.to_owned(), message, decision).await
+    }
+
+    /// All events, in order.
+    pub(super) async fn events(&self) -> Vec<Event> {
+        self.engine().events_after(0, None, 10_000).await.expect("events are read").0
+    }
+
+    /// How many events of this kind there are.
+    pub(super) async fn count_events(&self, kind: EventKind) -> usize {
+        self.events().await.iter().filter(|event| event.kind == kind).count()
+    }
+
+    // Harnesses and turns.
+
+    /// A harness starts afresh.
+    pub(super) async fn attach(&self, agent: &str) -> Harness {
+        self.try_attach(agent, "", false).await.expect("it attaches")
+    }
+
+    /// A harness attaches: with the token of a session, or with an empty one to start afresh.
+    pub(super) async fn try_attach(&self, agent: &str, session_token: &str, take_over: bool) -> Result<Harness, Refusal> {
+        let attach = Attach { session_token: session_token.to_owned(), take_over, revision: "test".to_owned(), isolation: None };
+        let attached = self.engine().attach(caller(agent), attach).await?;
+        Ok(Harness {
+            agent: agent.to_owned(),
+            token: attached.session_token,
+            epoch: attached.attachment.epoch(),
+            resumed: attached.resumed,
+            open_turn: attached.open_turn,
+            attachment: Some(attached.attachment),
+        })
+    }
+
+    /// What a harness says to get a turn, with a fresh secret for the process that will run it.
+    pub(super) fn wish(&self, session_token: &str) -> Begin {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        Begin {
+            session_token: session_token.to_owned(),
+            process_token: format!("process-token-{number:08}"),
+            conversation: MAIN_CONVERSATION.to_owned(),
+        }
+    }
+
+    /// Begins a turn for which there is mail.
+    pub(super) async fn begin(&self, harness: &Harness) -> Run {
+        self.try_begin(harness).await.expect("a turn begins")
+    }
+
+    /// Begins a turn, or is refused.
+    pub(super) async fn try_begin(&self, harness: &Harness) -> Result<Run, Refusal> {
+        let begin = self.wish(&harness.token);
+        let process_token = begin.process_token.clone();
+        let begun = self.engine().begin_turn(caller(&harness.agent), self.request("BeginTurn"), begin);
+        let begun = tokio::time::timeout(GUARD, begun).await.expect("there is mail, so it does not wait")?;
+        let (agent, session_token) = (harness.agent.clone(), harness.token.clone());
+        Ok(Run { agent, session_token, process_token, id: begun.turn.id, begun: Some(begun) })
+    }
+
+    /// Begins a turn for which there is no mail, and proves that it waits.
+    pub(super) async fn begin_waits(&self, harness: &Harness) -> JoinHandle<Result<Begun, Refusal>> {
+        let (engine, begin, request) = (Arc::clone(self.engine()), self.wish(&harness.token), self.request("BeginTurn"));
+        let caller = caller(&harness.agent);
+        self.waits(async move { engine.begin_turn(caller, request, begin).await }).await
+    }
+
+    /// Opens a turn without mail.
+    pub(super) async fn open(&self, harness: &Harness, kind: Kind) -> Result<Run, Refusal> {
+        let begin = self.wish(&harness.token);
+        let process_token = begin.process_token.clone();
+        let turn = self.engine().open_turn(caller(&harness.agent), self.request("OpenTurn"), begin, kind).await?;
+        let (agent, session_token) = (harness.agent.clone(), harness.token.clone());
+        Ok(Run { agent, session_token, process_token, id: turn.id, begun: None })
+    }
+
+    /// Ends a turn with nothing to say but how.
+    pub(super) async fn end(&self, run: &Run, outcome: Outcome) -> EndedAnswer {
+        self.try_end(run, ended(run, outcome)).await.expect("the turn ends")
+    }
+
+    /// Ends a turn.
+    pub(super) async fn try_end(&self, run: &Run, ended: Ended) -> Result<EndedAnswer, Refusal> {
+        self.engine().end_turn(caller(&run.agent), self.request("EndTurn"), ended).await
+    }
+
+    /// Takes mail inside a turn, by this tool call.
+    pub(super) async fn recv(&self, run: &Run, tool_use: &str, max_deliveries: u32) -> Received {
+        let receive = Receive { tool_use: Some(tool_use.to_owned()), ..up_to(max_deliveries) };
+        self.engine().receive(run.actor(), self.request("ReceiveMessages"), receive).await.expect("mail is taken")
+    }
+
+    /// One whole turn.
+    pub(super) async fn turn(&self, harness: &Harness, outcome: Outcome) -> Run {
+        let run = self.begin(harness).await;
+        self.end(&run, outcome).await;
+        run
+    }
+
+    // Consumers.
+
+    /// A consumer without a harness takes mail, without waiting.
+    pub(super) async fn receive(&self, agent: &str, max_deliveries: u32) -> Vec<Leased> {
+        self.try_receive(agent, up_to(max_deliveries)).await.expect("mail is taken").deliveries
+    }
+
+    /// A consumer takes mail.
+    pub(super) async fn try_receive(&self, agent: &str, receive: Receive) -> Result<Received, Refusal> {
+        self.engine().receive(actor(agent), self.request("ReceiveMessages"), receive).await
+    }
+
+    /// A consumer has done its work.
+    pub(super) async fn ack(&self, agent: &str, leased: &Leased) -> Result<(), Refusal> {
+        let token = leased.token.clone().expect("a consumer's lease");
+        self.engine().ack(actor(agent), self.request("AckDelivery"), token).await
+    }
+
+    /// A consumer could not do it.
+    pub(super) async fn nack(&self, agent: &str, leased: &Leased, permanent: bool) -> Result<State, Refusal> {
+        let token = leased.token.clone().expect("a consumer's lease");
+        self.engine().nack(actor(agent), self.request("NackDelivery"), token, "cannot".to_owned(), permanent).await
+    }
+
+    // Waiting.
+
+    /// How many commits there were.
+    pub(super) fn commits(&self) -> u64 {
+        *self.commits.borrow()
+    }
+
+    /// Starts a call and proves that it waits: it has looked, found nothing, and does not answer.
+    pub(super) async fn waits<T, F>(&self, call: F) -> JoinHandle<T>
+    where
+        T: std::marker::Send + 'static,
+        F: Future<Output = T> + std::marker::Send + 'static,
+    {
+        let mut commits = self.commits.clone();
+        let before = *commits.borrow_and_update();
+        let task = tokio::spawn(call);
+        tokio::time::timeout(GUARD, commits.wait_for(|now| *now > before)).await.expect("it looks").expect("the broker runs");
+        self.still_waits(&task).await;
+        task
+    }
+
+    /// Proves that a call still waits.
+    pub(super) async fn still_waits<T>(&self, task: &JoinHandle<T>) {
+        self.idle().await;
+        assert!(!task.is_finished(), "it waits");
+    }
+
+    /// Lets everything that is under way arrive: answers of earlier commits are read before ours.
+    pub(super) async fn idle(&self) {
+        for _ in 0..3 {
+            self.engine().store().write(|_| Ok::<_, Refusal>(())).await.expect("the writer answers");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Hints an agent without a reason, as a lost or doubled wake would.
+    pub(super) async fn hint(&self, agent: &str) {
+        let key: AgentKey = self.row(agent).await.key;
+        self.engine().hints().of(key).inbox.notify_waiters();
+    }
+}

@@ -1,0 +1,421 @@
+//! The model: the delivery contract in memory, as plainly as it can be said.
+//!
+//! Invariant: it uses nothing of the engine or the store, and of the core only the names of things.
+
+use std::collections::HashSet;
+
+use hive_core::delivery::{Decision, Lane, State};
+use hive_core::turn::Outcome;
+
+/// Bounds of the contract, in milliseconds where they are times.
+const ATTEMPTS_MAX: u32 = 5;
+const ALONE_FROM_FAILURES: u32 = 3;
+const SYSTEM_RUN_MAX: u32 = 8;
+const GRACE: i64 = 60_000;
+
+/// Who holds a delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// The open turn; by a tool call, unless it woke the turn.
+    Turn { tool_use: Option<String> },
+    /// A consumer, until a time.
+    Consumer { until: i64 },
+}
+
+/// A delivery.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    pub(super) message: u64,
+    pub(super) lane: Lane,
+    pub(super) state: State,
+    pub(super) failures: u32,
+    pub(super) not_before: Option<i64>,
+    pub(super) holder: Option<Holder>,
+    /// A consumer's last token, and whether that consumer gave it back.
+    pub(super) token: Option<String>,
+    pub(super) nacked: bool,
+    pub(super) by_operator: bool,
+    pub(super) key: Option<u8>,
+}
+
+/// Why no turn begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Park {
+    Login,
+    Until { wall: Option<i64>, boot: Option<i64> },
+}
+
+/// A harness's session.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    pub(super) live: bool,
+    pub(super) contact: i64,
+    pub(super) turn_open: bool,
+}
+
+/// An agent and its inbox.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Agent {
+    pub(super) items: Vec<Item>,
+    system_run: u32,
+    pub(super) session: Option<Session>,
+    park: Option<Park>,
+    failures_in_a_row: u32,
+    told: bool,
+    /// How many notices its parent got about it.
+    pub(super) to_parent: u32,
+    /// How many the operator got, whoever its parent is.
+    pub(super) to_operator: u32,
+}
+
+/// Both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub(super) wall: i64,
+    pub(super) boot: i64,
+}
+
+fn doubled(base: i64, max: i64, times: u32) -> i64 {
+    (0..times.saturating_sub(1)).fold(base, |span, _| (span * 2).min(max))
+}
+
+impl Item {
+    fn is_due(&self, at: At) -> bool {
+        self.state == State::Ready && self.not_before.is_none_or(|due| due <= at.boot)
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self.state, State::Acked | State::Dropped | State::Superseded)
+    }
+
+    /// Back into the inbox, or dead.
+    fn fail(&mut self, for_good: bool, at: At) {
+        self.failures += 1;
+        self.holder = None;
+        if for_good || self.failures >= ATTEMPTS_MAX {
+            self.state = State::Dead;
+        } else {
+            self.state = State::Ready;
+            self.not_before = Some(at.boot + doubled(5_000, 300_000, self.failures));
+        }
+    }
+
+    fn back(&mut self) {
+        (self.state, self.holder) = (State::Ready, None);
+    }
+}
+
+impl Agent {
+    /// A delivery comes in; an undelivered one with its key makes room.
+    pub(super) fn accept(&mut self, message: u64, lane: Lane, key: Option<u8>) -> Option<u64> {
+        let older = self.items.iter_mut().rev().find(|item| key.is_some() && item.key == key && item.state == State::Ready);
+        let superseded = older.map(|item| {
+            (item.state, item.not_before) = (State::Superseded, None);
+            item.message
+        });
+        self.items.push(Item {
+            message,
+            lane,
+            state: State::Ready,
+            failures: 0,
+            not_before: None,
+            holder: None,
+            token: None,
+            nacked: false,
+            by_operator: false,
+            key,
+        });
+        superseded
+    }
+
+    /// Which delivery is served next.
+    fn next(&self, with_poison: bool, at: At) -> Option<usize> {
+        let lanes = if self.system_run >= SYSTEM_RUN_MAX { [Lane::Normal, Lane::System] } else { [Lane::System, Lane::Normal] };
+        lanes.into_iter().find_map(|lane| {
+            let fits = |item: &Item| item.lane == lane && item.is_due(at) && (with_poison || item.failures < ALONE_FROM_FAILURES);
+            self.items.iter().position(fits)
+        })
+    }
+
+    fn serve(&mut self, index: usize, holder: Holder) -> u64 {
+        let item = &mut self.items[index];
+        (item.state, item.not_before, item.holder) = (State::Leased, None, Some(holder));
+        (item.token, item.by_operator) = (None, item.by_operator);
+        self.system_run = if item.lane == Lane::System { self.system_run + 1 } else { 0 };
+        item.message
+    }
+
+    pub(super) fn is_parked(&self, at: At) -> bool {
+        match &self.park {
+            None => false,
+            Some(Park::Login) => true,
+            Some(Park::Until { wall, boot }) => {
+                wall.is_some_and(|until| until > at.wall) || boot.is_some_and(|until| until > at.boot)
+            }
+        }
+    }
+
+    /// A turn begins, if there is work and no park.
+    pub(super) fn begin(&mut self, at: At) -> Option<u64> {
+        let session = self.session.as_mut().expect("only a session begins turns");
+        session.contact = at.boot;
+        if self.is_parked(at) {
+            return None;
+        }
+        let message = self.next(true, at).map(|index| self.serve(index, Holder::Turn { tool_use: None }))?;
+        self.session.as_mut().expect("it is there").turn_open = true;
+        Some(message)
+    }
+
+    /// The open turn takes more; `None` where its delivery is served alone.
+    pub(super) fn recv(&mut self, max: u32, tool_use: &str, at: At) -> Option<Vec<u64>> {
+        let in_turn = |item: &&Item| matches!(item.holder, Some(Holder::Turn { .. }));
+        if self.items.iter().filter(in_turn).any(|item| item.failures >= ALONE_FROM_FAILURES) {
+            return None;
+        }
+        let mut taken = Vec::new();
+        while taken.len() < max as usize
+            && let Some(index) = self.next(false, at)
+        {
+            taken.push(self.serve(index, Holder::Turn { tool_use: Some(tool_use.to_owned()) }));
+        }
+        Some(taken)
+    }
+
+    /// A consumer takes mail.
+    pub(super) fn receive(&mut self, max: u32, at: At) -> Vec<u64> {
+        let mut taken = Vec::new();
+        while taken.len() < max as usize
+            && let Some(index) = self.next(taken.is_empty(), at)
+        {
+            let alone = self.items[index].failures >= ALONE_FROM_FAILURES;
+            taken.push(self.serve(index, Holder::Consumer { until: at.boot + 60_000 }));
+            if alone {
+                break;
+            }
+        }
+        taken
+    }
+
+    /// The open turn ends.
+    pub(super) fn end(&mut self, outcome: Outcome, returned: &HashSet<String>, limit_ends: Option<i64>, at: At) {
+        let mut deaths = 0;
+        for item in &mut self.items {
+            let Some(Holder::Turn { tool_use }) = item.holder.clone() else { continue };
+            item.nacked = false;
+            match outcome {
+                Outcome::Ok if tool_use.is_none_or(|id| returned.contains(&id)) => {
+                    (item.state, item.holder) = (State::Acked, None);
+                }
+                Outcome::Failed | Outcome::Vanished => item.fail(false, at),
+                Outcome::Cancelled => (item.state, item.holder) = (State::Held, None),
+                Outcome::Ok
+                | Outcome::RateLimited
+                | Outcome::AuthFailed
+                | Outcome::Unavailable
+                | Outcome::Drained
+                | Outcome::Fenced => item.back(),
+            }
+            deaths += u32::from(item.state == State::Dead);
+        }
+        self.to_parent += deaths + u32::from(outcome == Outcome::Failed);
+        self.park_after(outcome, deaths, limit_ends, at);
+        let session = self.session.as_mut().expect("a turn has a session");
+        (session.turn_open, session.contact) = (false, at.boot);
+    }
+
+    fn park_after(&mut self, outcome: Outcome, deaths: u32, limit_ends: Option<i64>, at: At) {
+        match outcome {
+            Outcome::Ok => (self.park, self.failures_in_a_row, self.told) = (None, 0, false),
+            Outcome::Cancelled | Outcome::Drained | Outcome::Fenced => {}
+            Outcome::Failed | Outcome::Vanished | Outcome::RateLimited | Outcome::AuthFailed | Outcome::Unavailable => {
+                self.failures_in_a_row += 1;
+                let row = self.failures_in_a_row;
+                let backoff = |times| Some(at.boot + doubled(10_000, 600_000, times));
+                self.park = match outcome {
+                    Outcome::AuthFailed => Some(Park::Login),
+                    Outcome::Unavailable => Some(Park::Until { wall: None, boot: backoff(row) }),
+                    Outcome::RateLimited if limit_ends.is_none() => {
+                        Some(Park::Until { wall: None, boot: Some(at.boot + 300_000) })
+                    }
+                    Outcome::RateLimited => {
+                        Some(Park::Until { wall: limit_ends, boot: if row > 1 { backoff(row - 1) } else { None } })
+                    }
+                    _ if row >= 3 && deaths == 0 => Some(Park::Until { wall: None, boot: backoff(row - 2) }),
+                    _ => None,
+                };
+                if matches!(outcome, Outcome::AuthFailed | Outcome::Unavailable) && !self.told {
+                    self.told = true;
+                    self.to_operator += 1;
+                }
+                if deaths > 0 {
+                    self.failures_in_a_row = 0;
+                }
+            }
+        }
+    }
+
+    /// The harness says that it is logged in.
+    pub(super) fn login(&mut self, at: At) {
+        self.session.as_mut().expect("a harness says it").contact = at.boot;
+        if self.park == Some(Park::Login) {
+            self.park = None;
+        }
+    }
+
+    /// A harness starts afresh; `false` where it is refused.
+    pub(super) fn attach(&mut self, take_over: bool, at: At) -> bool {
+        let live = self.session.as_ref().is_some_and(|session| session.live);
+        if live && !take_over {
+            return false;
+        }
+        if self.session.as_ref().is_some_and(|session| session.turn_open) && self.holds_turn() {
+            self.end(if live { Outcome::Fenced } else { Outcome::Vanished }, &HashSet::new(), None, at);
+        }
+        self.session = Some(Session { live: true, contact: at.boot, turn_open: false });
+        true
+    }
+
+    /// Whether a turn is open indeed; after a restart the broker only supposes it.
+    fn holds_turn(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.turn_open)
+    }
+
+    /// A harness comes back to its session.
+    pub(super) fn resume(&mut self, at: At) {
+        let session = self.session.as_mut().expect("a session to come back to");
+        (session.live, session.contact) = (true, at.boot);
+    }
+
+    /// The harness's connection ends.
+    pub(super) fn vanish(&mut self) {
+        if let Some(session) = &mut self.session
+            && session.live
+        {
+            session.live = false;
+            if !session.turn_open {
+                session.contact = i64::MIN;
+            }
+        }
+    }
+
+    /// What is due at this time happens.
+    pub(super) fn sweep(&mut self, at: At) {
+        let mut deaths = 0;
+        for item in &mut self.items {
+            let Some(Holder::Consumer { until }) = item.holder else { continue };
+            if until <= at.boot {
+                item.nacked = false;
+                // A time of 0 is one of before a reboot: nobody's fault.
+                if until == 0 {
+                    item.back()
+                } else {
+                    item.fail(false, at)
+                }
+                deaths += u32::from(item.state == State::Dead);
+            }
+        }
+        self.to_parent += deaths;
+        if let Some(session) = &self.session
+            && (!session.live || session.turn_open)
+            && session.contact.saturating_add(GRACE) <= at.boot
+        {
+            if session.turn_open {
+                self.end(Outcome::Vanished, &HashSet::new(), None, at);
+            }
+            self.session = None;
+        }
+    }
+
+    /// The broker starts again.
+    pub(super) fn restart(&mut self, at: At) {
+        if let Some(session) = &mut self.session {
+            (session.live, session.contact) = (false, at.boot);
+        }
+        for item in &mut self.items {
+            if let Some(Holder::Consumer { until }) = &mut item.holder
+                && *until > 0
+            {
+                *until = (*until).max(at.boot + 60_000);
+            }
+        }
+    }
+
+    /// The host starts again: everything that the old boot clock measured is over.
+    pub(super) fn reboot(&mut self, at: At) {
+        for item in &mut self.items {
+            item.not_before = None;
+            if let Some(Holder::Consumer { until }) = &mut item.holder {
+                *until = 0;
+            }
+        }
+        if let Some(Park::Until { boot, .. }) = &mut self.park {
+            *boot = None;
+        }
+        if self.session.as_ref().is_some_and(|session| session.turn_open) {
+            self.end(Outcome::Fenced, &HashSet::new(), None, at);
+        }
+        self.restart(at);
+    }
+
+    fn by_token(&mut self, message: u64, token: &str) -> Option<&mut Item> {
+        self.items.iter_mut().find(|item| item.message == message && item.token.as_deref() == Some(token))
+    }
+
+    /// A consumer acks; whether that is accepted.
+    pub(super) fn ack(&mut self, message: u64, token: &str) -> bool {
+        let Some(item) = self.by_token(message, token) else { return false };
+        if item.state == State::Leased {
+            (item.state, item.holder) = (State::Acked, None);
+            return true;
+        }
+        item.state == State::Acked && !item.by_operator
+    }
+
+    /// A consumer gives back; the state it is told, if that is accepted.
+    pub(super) fn nack(&mut self, message: u64, token: &str, permanent: bool, at: At) -> Option<State> {
+        let item = self.by_token(message, token)?;
+        if item.state == State::Leased {
+            item.nacked = true;
+            item.fail(permanent, at);
+            let state = item.state;
+            self.to_parent += u32::from(state == State::Dead);
+            return Some(state);
+        }
+        (item.nacked && !item.by_operator).then_some(item.state)
+    }
+
+    /// A consumer wants more time; whether it gets it.
+    pub(super) fn extend(&mut self, message: u64, token: &str, at: At) -> bool {
+        let Some(item) = self.by_token(message, token) else { return false };
+        if item.state == State::Leased {
+            item.holder = Some(Holder::Consumer { until: at.boot + 60_000 });
+            return true;
+        }
+        false
+    }
+
+    /// The operator decides; whether that makes sense.
+    pub(super) fn decide(&mut self, message: u64, decision: Decision) -> bool {
+        let item = self.items.iter_mut().find(|item| item.message == message).expect("it is there");
+        let after = match (decision, item.state) {
+            (Decision::Ack, State::Acked) => return true,
+            (Decision::Ack, _) if !item.is_settled() => State::Acked,
+            (Decision::Drop, _) if !item.is_settled() => State::Dropped,
+            (Decision::Release, State::Held) | (Decision::Redrive, State::Dead) => State::Ready,
+            _ => return false,
+        };
+        if decision == Decision::Redrive {
+            item.failures = 0;
+        }
+        item.nacked &= matches!(decision, Decision::Ack | Decision::Drop);
+        (item.state, item.not_before, item.holder, item.by_operator) = (after, None, None, after != State::Ready);
+        true
+    }
+}
+
+/// The model of both agents.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Model {
+    pub(super) agents: [Agent; 2],
+}

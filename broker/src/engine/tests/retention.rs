@@ -1,0 +1,155 @@
+//! Retention: what is settled and old goes, in small steps; what is not settled stays, however old.
+
+use std::time::Duration;
+
+use hive_core::delivery::{Decision, State};
+use hive_core::id::MessageId;
+use hive_core::reason::Reason;
+use hive_core::turn::Outcome;
+
+use super::hive::{Hive, caller};
+
+const MONTH: Duration = Duration::from_secs(30 * 86_400);
+const DAY: u64 = 86_400;
+
+async fn prune(hive: &Hive) {
+    while hive.engine().sweep_retention(MONTH).await.expect("swept") {}
+}
+
+async fn is_there(hive: &Hive, id: MessageId) -> bool {
+    hive.engine().get_message(caller("operator"), id).await.is_ok()
+}
+
+#[tokio::test]
+async fn settled_mail_goes_after_a_month_and_not_before() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let [acked, dropped] = [hive.send("alice", "bob", "one").await, hive.send("alice", "bob", "two").await];
+    hive.decide("bob", acked, Decision::Ack).await.expect("acked");
+    hive.decide("bob", dropped, Decision::Drop).await.expect("dropped");
+    hive.pass(30 * DAY);
+    prune(&hive).await;
+    assert!(is_there(&hive, acked).await && is_there(&hive, dropped).await);
+    hive.pass(1);
+    prune(&hive).await;
+    assert!(!is_there(&hive, acked).await && !is_there(&hive, dropped).await);
+    assert!(hive.inbox("bob").await.is_empty());
+}
+
+#[tokio::test]
+async fn what_was_settled_just_now_is_not_old_whenever_it_was_sent() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let sent = hive.send("alice", "bob", "hello").await;
+    hive.pass(100 * DAY);
+    let taken = hive.receive("bob", 1).await;
+    hive.ack("bob", &taken[0]).await.expect("acked");
+    prune(&hive).await;
+    assert!(is_there(&hive, sent).await);
+    hive.pass(30 * DAY + 1);
+    prune(&hive).await;
+    assert!(!is_there(&hive, sent).await);
+}
+
+#[tokio::test]
+async fn what_is_ready_leased_held_or_dead_is_never_touched() {
+    let hive = Hive::new(&["alice", "bob", "carol"]).await;
+    let dead = hive.send("alice", "bob", "dead").await;
+    let taken = hive.receive("bob", 1).await;
+    hive.nack("bob", &taken[0], true).await.expect("given up");
+    let ready = hive.send("alice", "bob", "ready").await;
+    let held = hive.send("alice", "carol", "held").await;
+    let leased = hive.send("alice", "carol", "leased").await;
+    let harness = hive.attach("carol").await;
+    hive.turn(&harness, Outcome::Cancelled).await;
+    hive.begin(&harness).await;
+    hive.pass(1000 * DAY);
+    prune(&hive).await;
+    for (who, id, state) in
+        [("bob", dead, State::Dead), ("bob", ready, State::Ready), ("carol", held, State::Held), ("carol", leased, State::Leased)]
+    {
+        assert_eq!(hive.state(who, id).await.0, state);
+    }
+    assert_eq!(hive.receive("bob", 1).await.len(), 1, "it can still be served");
+}
+
+#[tokio::test]
+async fn a_broadcast_stays_while_one_recipient_has_not_settled_it() {
+    let hive = Hive::new(&["alice", "bob", "carol"]).await;
+    let all = hive.send("alice", "*", "all hands").await;
+    hive.decide("bob", all, Decision::Ack).await.expect("acked");
+    hive.pass(40 * DAY);
+    prune(&hive).await;
+    assert_eq!(hive.state("bob", all).await.0, State::Acked);
+    hive.decide("carol", all, Decision::Ack).await.expect("acked");
+    hive.pass(31 * DAY);
+    prune(&hive).await;
+    assert!(!is_there(&hive, all).await);
+}
+
+#[tokio::test]
+async fn old_turns_go_but_those_of_unsettled_mail_stay() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    hive.send("alice", "bob", "good").await;
+    hive.send("alice", "bob", "bad").await;
+    let harness = hive.attach("bob").await;
+    let good = hive.turn(&harness, Outcome::Ok).await;
+    let run = hive.begin(&harness).await;
+    let sent = hive.send_in(&run, "alice", "done").await.expect("accepted").message;
+    hive.end(&run, Outcome::Failed).await;
+    hive.pass(31 * DAY);
+    prune(&hive).await;
+    let gone = hive.engine().get_turn(caller("operator"), good.id).await;
+    assert_eq!(gone.expect_err("it went").reason(), Reason::TurnNotFound);
+    // The bad one is run again, and what its first run said is still known.
+    let again = hive.begin(&harness).await;
+    assert_eq!(hive.send_in(&again, "alice", "done").await.expect("accepted").message, sent);
+}
+
+#[tokio::test]
+async fn a_thread_outlives_the_message_it_answers() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let question = hive.send("alice", "bob", "well?").await;
+    hive.decide("bob", question, Decision::Ack).await.expect("acked");
+    hive.pass(20 * DAY);
+    let reply = super::super::send::Send { in_reply_to: Some(question), ..super::hive::mail("alice", "well.") };
+    let answer = hive.engine().send(super::hive::actor("bob"), hive.request("SendMessage"), reply).await.expect("accepted");
+    hive.pass(20 * DAY);
+    prune(&hive).await;
+    assert!(!is_there(&hive, question).await);
+    assert_eq!(hive.delivery("alice", answer.message).await.message.in_reply_to, Some(question));
+}
+
+#[tokio::test]
+async fn ids_and_event_numbers_are_never_used_again() {
+    let mut hive = Hive::new(&["alice", "bob"]).await;
+    let sent = hive.send("alice", "bob", "hello").await;
+    hive.decide("bob", sent, Decision::Ack).await.expect("acked");
+    let newest = hive.events().await.last().expect("events").sequence;
+    hive.pass(400 * DAY);
+    prune(&hive).await;
+    assert!(hive.events().await.is_empty());
+    hive.crash().await;
+    // Whoever follows the log is not told that it begins anew.
+    assert_eq!(hive.engine().events_after(0, None, 10).await.expect("read").1.last, newest);
+    assert_eq!(*hive.engine().hints().last_event().borrow(), newest);
+    let next = hive.send("alice", "bob", "hello").await;
+    assert!(next > sent);
+    assert_eq!(hive.events().await[0].sequence, newest + 1);
+}
+
+#[tokio::test]
+async fn a_step_is_small_and_the_steps_come_to_an_end() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    for _ in 0..450 {
+        let sent = hive.send("alice", "bob", "hello").await;
+        hive.decide("bob", sent, Decision::Ack).await.expect("acked");
+    }
+    hive.pass(31 * DAY);
+    let mut steps = 0;
+    while hive.engine().sweep_retention(MONTH).await.expect("swept") {
+        steps += 1;
+        hive.send("operator", "alice", "sends go in between").await;
+    }
+    assert!((3..=10).contains(&steps), "{steps} steps");
+    assert!(hive.inbox("bob").await.is_empty());
+    assert_eq!(hive.inbox("alice").await.len(), steps);
+}

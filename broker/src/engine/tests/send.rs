@@ -1,0 +1,217 @@
+//! Accepting: a receipt never lies, a repeated request is answered as the first time, and what is refused leaves nothing behind.
+
+use std::time::Duration;
+
+use hive_core::agent::Policy;
+use hive_core::delivery::State;
+use hive_core::event::Kind as EventKind;
+use hive_core::message::Origin;
+use hive_core::reason::Reason;
+
+use super::super::Refusal;
+use super::hive::{Hive, actor, caller, ids, mail, message, request};
+
+fn reason<T: std::fmt::Debug>(answer: Result<T, Refusal>) -> Reason {
+    answer.expect_err("it is refused").reason()
+}
+
+#[tokio::test]
+async fn a_receipt_is_on_disk_before_it_is_given() {
+    let mut hive = Hive::new(&["alice", "bob"]).await;
+    let sent = hive.send("alice", "bob", "hello").await;
+    hive.crash().await;
+    let delivery = hive.delivery("bob", sent).await;
+    assert_eq!((delivery.state, delivery.message.body.as_str()), (State::Ready, "hello"));
+    assert_eq!(delivery.message.origin, Origin::Agent(super::hive::name("alice")));
+    assert_eq!(ids(&hive.receive("bob", 1).await), [sent]);
+}
+
+#[tokio::test]
+async fn a_repeated_request_gets_the_first_answer_and_the_work_is_not_done_twice() {
+    let mut hive = Hive::new(&["alice", "bob"]).await;
+    let key = request("SendMessage", "r1", 7);
+    let first = hive.engine().send(actor("alice"), key.clone(), mail("bob", "hello")).await.expect("accepted");
+    hive.pass(5);
+    let second = hive.engine().send(actor("alice"), key.clone(), mail("bob", "hello")).await.expect("answered again");
+    assert_eq!(first, second);
+    hive.crash().await;
+    let third = hive.engine().send(actor("alice"), key, mail("bob", "hello")).await.expect("answered by the next broker too");
+    assert_eq!(first, third);
+    assert_eq!(hive.inbox("bob").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_request_id_does_not_serve_two_contents() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let first = hive.engine().send(actor("alice"), request("SendMessage", "r1", 1), mail("bob", "hello")).await;
+    first.expect("accepted");
+    let other = hive.engine().send(actor("alice"), request("SendMessage", "r1", 2), mail("bob", "good bye")).await;
+    assert_eq!(reason(other), Reason::RequestIdReused);
+    assert_eq!(hive.inbox("bob").await.len(), 1);
+}
+
+#[tokio::test]
+async fn request_ids_belong_to_a_caller_and_an_rpc() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let from_alice = hive.engine().send(actor("alice"), request("SendMessage", "r1", 1), mail("bob", "hello")).await;
+    let from_bob = hive.engine().send(actor("bob"), request("SendMessage", "r1", 2), mail("alice", "hi")).await;
+    let by_operator = hive.engine().send(actor("operator"), request("SendMessage", "r1", 3), mail("bob", "you")).await;
+    let status = hive.engine().set_status_text(actor("alice"), request("SetStatusText", "r1", 4), "busy".to_owned()).await;
+    assert!(from_alice.is_ok() && from_bob.is_ok() && by_operator.is_ok() && status.is_ok());
+    assert_eq!(hive.inbox("bob").await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_refusal_is_not_remembered() {
+    let hive = Hive::new(&["alice"]).await;
+    let key = request("SendMessage", "r1", 1);
+    let refused = hive.engine().send(actor("alice"), key.clone(), mail("bob", "hello")).await;
+    assert_eq!(reason(refused), Reason::AgentNotFound);
+    hive.create("bob", None, Policy::default()).await;
+    hive.engine().send(actor("alice"), key, mail("bob", "hello")).await.expect("bob is there now");
+}
+
+#[tokio::test]
+async fn request_ids_are_kept_seven_days_and_no_longer() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let key = request("SendMessage", "r1", 1);
+    let first = hive.engine().send(actor("alice"), key.clone(), mail("bob", "hello")).await.expect("accepted");
+    let (month, day) = (Duration::from_secs(30 * 86_400), 86_400);
+    hive.pass(7 * day);
+    while hive.engine().sweep_retention(month).await.expect("swept") {}
+    let again = hive.engine().send(actor("alice"), key.clone(), mail("bob", "hello")).await.expect("answered");
+    assert_eq!(first, again);
+    hive.pass(1);
+    while hive.engine().sweep_retention(month).await.expect("swept") {}
+    let new = hive.engine().send(actor("alice"), key, mail("bob", "hello")).await.expect("accepted as a new one");
+    assert_ne!(first.message, new.message);
+}
+
+#[tokio::test]
+async fn an_unknown_recipient_offers_the_nearest_names_and_makes_no_phantom_inbox() {
+    let hive = Hive::new(&["alice", "bob", "bobby"]).await;
+    let before = hive.engine().totals().await.expect("totals");
+    let refusal = hive.try_send("alice", "bobb", "hello").await.expect_err("nobody of that name");
+    let Refusal::AgentNotFound { name, nearest } = refusal else { panic!("{refusal:?}") };
+    assert_eq!((name.as_str(), nearest), ("bobb", vec!["bobby".to_owned(), "bob".to_owned()]));
+    assert_eq!(hive.engine().totals().await.expect("totals"), before);
+    let refusal = hive.try_send("alice", "zzz", "hello").await.expect_err("nobody of that name");
+    assert!(matches!(refusal, Refusal::AgentNotFound { nearest, .. } if nearest.is_empty()));
+}
+
+#[tokio::test]
+async fn a_retired_agent_takes_no_more_mail_but_keeps_what_it_has() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let sent = hive.send("alice", "bob", "hello").await;
+    assert_eq!(hive.retire("bob").await, 1);
+    assert_eq!(reason(hive.try_send("alice", "bob", "more").await), Reason::AgentRetired);
+    assert_eq!(reason(hive.try_send("bob", "alice", "still here").await), Reason::AgentRetired);
+    assert_eq!(hive.state("bob", sent).await, (State::Ready, 1));
+}
+
+#[tokio::test]
+async fn a_broadcast_reaches_the_active_agents_without_the_sender() {
+    let hive = Hive::new(&["alice", "bob", "carol", "dave"]).await;
+    hive.retire("dave").await;
+    let receipt = hive.try_send("alice", "*", "all hands").await.expect("accepted");
+    assert_eq!((receipt.recipients, receipt.skipped), (2, vec![]));
+    for (who, expected) in [("alice", 0), ("bob", 1), ("carol", 1), ("dave", 0), ("operator", 0)] {
+        assert_eq!(hive.inbox(who).await.len(), expected, "{who}");
+    }
+    let message = hive.engine().get_message(caller("bob"), receipt.message).await.expect("bob received it");
+    assert!(message.broadcast);
+    assert_eq!(message.recipients, ["bob", "carol"]);
+    let from_operator = hive.try_send("operator", "*", "hear me").await.expect("accepted");
+    assert_eq!(from_operator.recipients, 3);
+    assert_eq!(hive.inbox("operator").await.len(), 0);
+}
+
+#[tokio::test]
+async fn who_is_alone_broadcasts_to_nobody_and_is_told_so() {
+    let hive = Hive::new(&["alice"]).await;
+    let receipt = hive.try_send("alice", "*", "anybody?").await.expect("accepted");
+    assert_eq!(receipt.recipients, 0);
+    hive.engine().get_message(caller("alice"), receipt.message).await.expect("it is kept");
+}
+
+#[tokio::test]
+async fn the_parent_of_a_root_is_the_operator() {
+    let hive = Hive::new(&["root"]).await;
+    hive.create("kid", Some("root"), Policy::default()).await;
+    hive.send("kid", "<parent>", "to root").await;
+    hive.send("root", "<parent>", "to you").await;
+    hive.send("kid", "operator", "to you too").await;
+    let bodies = |deliveries: Vec<hive_core::delivery::Delivery>| -> Vec<String> {
+        deliveries.into_iter().map(|delivery| delivery.message.body).collect()
+    };
+    assert_eq!(bodies(hive.inbox("root").await), ["to root"]);
+    assert_eq!(bodies(hive.inbox("operator").await), ["to you", "to you too"]);
+}
+
+#[tokio::test]
+async fn the_operator_has_no_parent_and_no_mail_to_themselves() {
+    let hive = Hive::new(&["alice"]).await;
+    for to in ["operator", "<parent>"] {
+        assert_eq!(reason(hive.try_send("operator", to, "hello").await), Reason::FieldInvalid, "{to}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_writes_only_to_whom_its_policy_allows_and_to_its_parent() {
+    let hive = Hive::new(&["alice", "bob", "carol"]).await;
+    let policy = Policy { allowed_recipients: vec!["bob".to_owned()], ..Policy::default() };
+    hive.create("kid", Some("carol"), policy).await;
+    hive.send("kid", "bob", "allowed by name").await;
+    hive.send("kid", "carol", "my parent").await;
+    hive.send("kid", "<parent>", "my parent").await;
+    for to in ["alice", "*", "operator"] {
+        let refusal = hive.try_send("kid", to, "hello").await.expect_err("not allowed");
+        let Refusal::RecipientNotAllowed { recipient, allowed } = refusal else { panic!("{refusal:?}") };
+        assert_eq!((recipient.as_str(), allowed), (to, vec!["bob".to_owned(), "<parent>".to_owned()]));
+    }
+    // The operator sees who tried what.
+    assert_eq!(hive.count_events(EventKind::Refused).await, 3);
+    assert_eq!(hive.inbox("alice").await.len() + hive.inbox("operator").await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_reply_answers_something_that_its_sender_sent_or_received() {
+    let hive = Hive::new(&["alice", "bob", "carol"]).await;
+    let question = hive.send("alice", "bob", "well?").await;
+    let reply = |to: &str| super::super::send::Send { in_reply_to: Some(question), ..mail(to, "well.") };
+    let sent = hive.engine().send(actor("bob"), hive.request("SendMessage"), reply("alice")).await.expect("accepted");
+    assert_eq!(hive.delivery("alice", sent.message).await.message.in_reply_to, Some(question));
+    let foreign = hive.engine().send(actor("carol"), hive.request("SendMessage"), reply("alice")).await;
+    assert_eq!(reason(foreign), Reason::MessageNotFound);
+    hive.engine().send(actor("operator"), hive.request("SendMessage"), reply("alice")).await.expect("the operator knows all");
+    let unknown = super::super::send::Send { in_reply_to: Some(message(9999)), ..mail("alice", "?") };
+    let unknown = hive.engine().send(actor("operator"), hive.request("SendMessage"), unknown).await;
+    assert_eq!(reason(unknown), Reason::MessageNotFound);
+}
+
+#[tokio::test]
+async fn ids_are_short_numbers_from_one_sequence_and_refusals_use_none() {
+    let mut hive = Hive::new(&["alice", "bob"]).await;
+    assert_eq!(hive.send("alice", "bob", "one").await, message(1));
+    assert_eq!(reason(hive.try_send("alice", "nobody", "x").await), Reason::AgentNotFound);
+    assert_eq!(reason(hive.try_send("alice", "bob", "").await), Reason::FieldInvalid);
+    assert_eq!(hive.send("alice", "bob", "two").await, message(2));
+    let harness = hive.attach("bob").await;
+    let run = hive.begin(&harness).await;
+    assert_eq!(run.id.get(), 3);
+    drop(harness);
+    hive.crash().await;
+    assert_eq!(hive.send("alice", "bob", "four").await, message(4));
+}
+
+#[tokio::test]
+async fn a_broker_that_drains_takes_no_more_work() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let harness = hive.attach("bob").await;
+    let waiting = hive.begin_waits(&harness).await;
+    hive.engine().drain();
+    assert_eq!(reason(super::hive::done(waiting).await), Reason::Draining);
+    assert_eq!(reason(hive.try_send("alice", "bob", "hello").await), Reason::Draining);
+    assert_eq!(reason(hive.try_begin(&harness).await.map(|_| ())), Reason::Draining);
+    assert_eq!(reason(hive.try_attach("alice", "", false).await.map(|_| ())), Reason::Draining);
+}

@@ -1,0 +1,149 @@
+//! Timers: who waits for a time is woken by that time alone, without mail, hints or polling.
+//!
+//! These tests run on the runtime's paused time: it jumps to the next timer whenever everybody waits, and the broker's clock follows it. So a
+//! timer that is missing hangs the test, and one that fires again and again would show in the number of looks. The writer's thread is no part of
+//! that time, so only one task of a test may have a timer: another one's would fire while it is being answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_core::event::Kind as EventKind;
+use hive_core::limits::Limits;
+use hive_core::time::{BootTime, Now, WallTime};
+use hive_core::turn::{Kind, Outcome};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::super::receive::Receive;
+use super::hive::{Hive, Run, actor, caller, ended, up_to};
+use crate::clock::{Clock, ManualClock};
+
+/// A clock that follows the runtime's.
+#[derive(Debug)]
+struct RuntimeClock {
+    runtime: tokio::runtime::Handle,
+    start: Instant,
+}
+
+impl Clock for RuntimeClock {
+    fn now(&self) -> Now {
+        // The writer's thread is no part of the runtime, and would read the host's clock.
+        let _entered = self.runtime.enter();
+        let passed = i64::try_from(self.start.elapsed().as_millis()).expect("a short test");
+        Now { wall: WallTime(1_800_000_000_000 + passed), boot: BootTime(1_000_000 + passed) }
+    }
+
+    fn boot_id(&self) -> &'static str {
+        "boot-0"
+    }
+}
+
+async fn hive() -> Hive {
+    let clock = RuntimeClock { runtime: tokio::runtime::Handle::current(), start: Instant::now() };
+    Hive::on(&["alice", "bob"], Limits::default(), Arc::new(ManualClock::new("boot-0")), Arc::new(clock)).await
+}
+
+/// Begins a turn, however long that takes.
+async fn begin(hive: &Hive, session_token: &str) -> Run {
+    let wish = hive.wish(session_token);
+    let process_token = wish.process_token.clone();
+    let begun = hive.engine().begin_turn(caller("bob"), hive.request("BeginTurn"), wish).await.expect("a turn");
+    let (agent, session_token) = ("bob".to_owned(), session_token.to_owned());
+    Run { agent, session_token, process_token, id: begun.turn.id, begun: Some(begun) }
+}
+
+/// The time between two moments of the boot clock, in seconds.
+fn seconds(hive: &Hive, since: BootTime) -> u64 {
+    hive.engine().clock().now().boot.since(since).as_secs()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delivery_in_backoff_is_served_when_its_time_has_come() {
+    let hive = hive().await;
+    hive.send("alice", "bob", "hello").await;
+    let harness = hive.attach("bob").await;
+    let run = begin(&hive, &harness.token).await;
+    let before = hive.engine().clock().now().boot;
+    hive.end(&run, Outcome::Failed).await;
+    let commits = hive.commits();
+    assert_eq!(begin(&hive, &harness.token).await.woken().delivery.attempt, 2);
+    assert_eq!(seconds(&hive, before), 5);
+    assert!(hive.commits() - commits <= 3, "it looked once before and once after");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_agent_goes_on_when_its_park_is_over() {
+    let hive = hive().await;
+    hive.send("alice", "bob", "hello").await;
+    let harness = hive.attach("bob").await;
+    let run = begin(&hive, &harness.token).await;
+    let before = hive.engine().clock().now().boot;
+    hive.end(&run, Outcome::Unavailable).await;
+    let run = begin(&hive, &harness.token).await;
+    assert_eq!(seconds(&hive, before), 10);
+    let before = hive.engine().clock().now();
+    let limited = super::super::turn::Ended {
+        retry_time: Some(before.wall.after(Duration::from_secs(1800))),
+        ..ended(&run, Outcome::RateLimited)
+    };
+    hive.try_end(&run, limited).await.expect("it ends");
+    let commits = hive.commits();
+    begin(&hive, &harness.token).await;
+    assert_eq!(seconds(&hive, before.boot), 1800);
+    assert!(hive.commits() - commits <= 35, "about once a minute, because the wall clock may be set meanwhile");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_consumer_that_waits_in_vain_is_told_so_in_time() {
+    let hive = hive().await;
+    let before = hive.engine().clock().now().boot;
+    let commits = hive.commits();
+    let ask = Receive { wait: Duration::from_secs(180), ..up_to(1) };
+    let received = hive.engine().receive(actor("bob"), hive.request("ReceiveMessages"), ask).await.expect("answered");
+    assert!(received.deliveries.is_empty());
+    assert_eq!(seconds(&hive, before), 180);
+    assert_eq!(hive.commits() - commits, 2, "it looked at the beginning and at the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_waits_for_mail_does_not_spin_over_a_delivery_that_is_served_alone() {
+    let hive = hive().await;
+    hive.send("alice", "bob", "poison").await;
+    let harness = hive.attach("bob").await;
+    for _ in 0..2 {
+        let run = begin(&hive, &harness.token).await;
+        hive.end(&run, Outcome::Failed).await;
+    }
+    // Its backoff runs out while another turn waits, and that turn may not have it.
+    let run = hive.open(&harness, Kind::Continue).await.expect("it opens");
+    let commits = hive.commits();
+    let ask = Receive { wait: Duration::from_secs(180), tool_use: Some("tool-1".to_owned()), ..up_to(1) };
+    let received = hive.engine().receive(run.actor(), hive.request("ReceiveMessages"), ask).await.expect("answered");
+    assert!(received.deliveries.is_empty());
+    assert!(hive.commits() - commits <= 3, "{} looks", hive.commits() - commits);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_reconciler_ends_what_is_due_by_itself() {
+    let hive = hive().await;
+    let stop = CancellationToken::new();
+    let reconciler = tokio::spawn(crate::task::due(Arc::clone(hive.engine()), stop.clone()));
+    // A consumer that forgets its lease.
+    hive.send("alice", "alice", "for the consumer").await;
+    let before = hive.engine().clock().now().boot;
+    hive.receive("alice", 1).await;
+    let mut newest = hive.engine().hints().last_event();
+    while hive.count_events(EventKind::DeliveryReturned).await == 0 {
+        newest.changed().await.expect("the broker runs");
+    }
+    assert_eq!(seconds(&hive, before), 60);
+    // A harness that stays attached in mid-turn and says nothing any more.
+    hive.send("alice", "bob", "hello").await;
+    let harness = hive.attach("bob").await;
+    let before = hive.engine().clock().now().boot;
+    begin(&hive, &harness.token).await;
+    harness.attachment().ended().cancelled().await;
+    assert!((60..=61).contains(&seconds(&hive, before)), "{}", seconds(&hive, before));
+    stop.cancel();
+    reconciler.await.expect("it ends");
+}

@@ -1,0 +1,45 @@
+//! Words: how enums read in sentences for people, the same in the log, in errors and in notices.
+
+use std::fmt;
+
+use crate::command::Order;
+use crate::delivery::{RedeliveryCause, State};
+use crate::turn::{Kind, Outcome};
+
+macro_rules! words {
+    ($($kind:ty { $($variant:ident = $text:literal),+ $(,)? })+) => {$(
+        impl fmt::Display for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$variant => $text),+ })
+            }
+        }
+    )+};
+}
+
+words! {
+    State {
+        Ready = "ready", Leased = "leased", Held = "held", Dead = "dead", Acked = "acked", Dropped = "dropped",
+        Superseded = "superseded",
+    }
+    RedeliveryCause {
+        TurnFailed = "turn failed", HarnessVanished = "harness vanished", RateLimited = "rate limited", AuthFailed = "auth failed",
+        Unavailable = "unavailable", Drained = "drained", Released = "released", Redriven = "redriven", NotReceived = "not received",
+        Nacked = "nacked", LeaseExpired = "lease expired",
+    }
+    Kind { Mail = "mail", Continue = "continue", Checkpoint = "checkpoint", Compact = "compact" }
+    Outcome {
+        Ok = "ok", Failed = "failed", RateLimited = "rate limited", AuthFailed = "auth failed", Unavailable = "unavailable",
+        Cancelled = "cancelled", Drained = "drained", Vanished = "vanished", Fenced = "fenced",
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CancelTurn(turn) => write!(f, "cancel turn {turn}"),
+            Self::StartNewSession => f.write_str("start a new session"),
+            Self::SetModel(model) => write!(f, "run on model {model}"),
+            Self::RestartHarness => f.write_str("restart"),
+        }
+    }
+}
