@@ -28,6 +28,10 @@ const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
 /// Runs the broker until it is told to end.
 pub async fn run(cli: Cli) -> anyhow::Result<()> {
     let settings = config::load(&cli)?;
+    // Before anybody can know that the broker is there: from then on a signal ends it in good order.
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut reload = signal(SignalKind::hangup())?;
     let running = start(&settings).await?;
     // A socket of the service manager that is not there is no reason not to serve.
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
@@ -39,9 +43,6 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
         agents = settings.agents.as_ref().map_or(0, std::collections::BTreeMap::len),
         "hived is ready"
     );
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut reload = signal(SignalKind::hangup())?;
     loop {
         tokio::select! {
             _ = terminate.recv() => break,

@@ -112,12 +112,12 @@ impl fmt::Display for Label {
 
 /// The candidates nearest to `wanted`, best first, at most three; none that is nothing like it.
 pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut scored: Vec<(f64, &str)> = candidates
-        .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(wanted, candidate), candidate))
-        .filter(|(score, _)| *score > 0.7)
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    // A mistyped name is told by the letters that differ; a name half remembered by its beginning.
+    let alike =
+        |name: &str| strsim::jaro_winkler(wanted, name) > 0.7 || strsim::normalized_damerau_levenshtein(wanted, name) > 0.6;
+    let mut scored: Vec<(usize, &str)> =
+        candidates.into_iter().filter(|name| alike(name)).map(|name| (strsim::damerau_levenshtein(wanted, name), name)).collect();
+    scored.sort_unstable();
     scored.into_iter().take(3).map(|(_, candidate)| candidate).collect()
 }
 

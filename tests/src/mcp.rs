@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -41,6 +42,7 @@ pub struct Client {
     child: Child,
     stdin: Option<ChildStdin>,
     waiting: Waiting,
+    closed: Arc<AtomicBool>,
     notifications: mpsc::UnboundedReceiver<Value>,
     stderr: Option<tokio::task::JoinHandle<String>>,
     next_id: u64,
@@ -61,9 +63,16 @@ impl Client {
             })
         });
         let waiting = Waiting::default();
+        let closed = Arc::new(AtomicBool::new(false));
         let (notify, notifications) = mpsc::unbounded_channel();
-        tokio::spawn(read(BufReader::new(stdout), Arc::clone(&waiting), notify));
-        Ok(Self { child, stdin, waiting, notifications, stderr, next_id: 0 })
+        tokio::spawn(read(BufReader::new(stdout), Arc::clone(&waiting), Arc::clone(&closed), notify));
+        Ok(Self { child, stdin, waiting, closed, notifications, stderr, next_id: 0 })
+    }
+
+    /// Whether the server has closed its stdout: nothing will be answered any more.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
     }
 
     /// The server's process id, while it runs.
@@ -90,6 +99,10 @@ impl Client {
     pub async fn start_as(&mut self, id: Value, method: &str, params: Value) -> Result<Pending, ClientError> {
         let (answer, receiver) = oneshot::channel();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_string(), answer);
+        // Looked at after the answer was asked for, so that the end cannot come between the two unseen.
+        if self.is_closed() {
+            return Err(ClientError::Closed);
+        }
         self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await?;
         Ok(Pending { id, receiver })
     }
@@ -194,7 +207,12 @@ impl Pending {
     }
 }
 
-async fn read(stdout: BufReader<tokio::process::ChildStdout>, waiting: Waiting, notify: mpsc::UnboundedSender<Value>) {
+async fn read(
+    stdout: BufReader<tokio::process::ChildStdout>,
+    waiting: Waiting,
+    closed: Arc<AtomicBool>,
+    notify: mpsc::UnboundedSender<Value>,
+) {
     let mut lines = stdout.lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let Ok(frame) = serde_json::from_str::<Value>(&line) else { break };
@@ -208,6 +226,7 @@ async fn read(stdout: BufReader<tokio::process::ChildStdout>, waiting: Waiting, 
             }
         }
     }
+    closed.store(true, Ordering::SeqCst);
     // Whoever still waits learns that nothing comes any more.
     waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }

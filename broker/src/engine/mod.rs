@@ -19,6 +19,7 @@ pub mod settle;
 pub mod status;
 pub mod sweep;
 pub mod turn;
+pub mod wait;
 pub mod wake;
 
 mod actor;

@@ -9,7 +9,7 @@ use hive_core::delivery::{Delivery, Lane, Settlement, State, next_lane, system_r
 use hive_core::event::Kind;
 use hive_core::id::{MessageId, TurnId};
 use hive_core::limits::{ALONE_FROM_ATTEMPT, ERROR_BYTES_MAX};
-use hive_core::time::{BootTime, WallTime};
+use hive_core::time::WallTime;
 use serde::{Deserialize, Serialize};
 
 use super::actor::Actor;
@@ -18,6 +18,7 @@ use super::{Engine, Refusal, settle, token};
 use crate::store::agent::AgentRow;
 use crate::store::delivery::{DeliveryRow, Lease};
 use crate::store::event::{Fact, log};
+use crate::store::look::Seen;
 use crate::store::request::RequestKey;
 use crate::store::{AgentKey, Effect, Tx, delivery, inbox, turn};
 
@@ -64,11 +65,6 @@ struct Answer {
     leases: Vec<(MessageId, String)>,
 }
 
-enum Looked {
-    Found(Received),
-    Nothing { next_due: Option<BootTime>, received: Received },
-}
-
 /// Claims the next delivery that is due, in lane order. `failures_below` leaves out those that are served alone.
 pub(crate) fn pick(tx: &Tx<'_>, agent: AgentKey, failures_below: u32) -> Result<Option<DeliveryRow>, Refusal> {
     let run = inbox::get(tx, agent)?.system_run;
@@ -102,36 +98,11 @@ impl Engine {
             return Err(Refusal::NotAnAgent);
         }
         let key = self.key_of(&actor.caller).await?;
-        let hints = self.hints.of(key);
-        let deadline = tokio::time::Instant::now() + receive.wait;
-        loop {
-            self.check_open()?;
-            let hint = hints.inbox.notified();
-            tokio::pin!(hint);
-            hint.as_mut().enable();
-            let (actor, request, asked) = (actor.clone(), request.clone(), receive.clone());
-            let next_due = match self.store.write(move |tx| look(tx, &actor, &request, &asked)).await? {
-                Looked::Found(received) => return Ok(received),
-                Looked::Nothing { received, .. } if received.alone || tokio::time::Instant::now() >= deadline => {
-                    return Ok(received);
-                }
-                Looked::Nothing { next_due, .. } => next_due,
-            };
-            tokio::select! {
-                () = hint => {}
-                () = self.until(next_due) => {}
-                () = tokio::time::sleep_until(deadline) => {}
-                () = self.draining.cancelled() => {}
-            }
-        }
-    }
-
-    /// Waits until the boot clock shows `due`; for ever without one.
-    pub(crate) async fn until(&self, due: Option<BootTime>) {
-        match due {
-            Some(due) => tokio::time::sleep(due.since(self.clock.now().boot)).await,
-            None => std::future::pending().await,
-        }
+        self.check_open()?;
+        let deadline = Some(tokio::time::Instant::now() + receive.wait);
+        let waits = !receive.wait.is_zero();
+        let looking = self.store.look(key, move |tx| look(tx, &actor, &request, &receive)).await;
+        self.wait_for(looking, deadline, |so_far: &Received| waits && !so_far.alone).await
     }
 
     /// Settles a consumer's delivery as done.
@@ -223,7 +194,7 @@ fn consumers(tx: &Tx<'_>, me: &AgentRow, lease_token: &str) -> Result<DeliveryRo
     row.ok_or(Refusal::LeaseLost)
 }
 
-fn look(tx: &Tx<'_>, actor: &Actor, request: &RequestKey, receive: &Receive) -> Result<Looked, Refusal> {
+fn look(tx: &Tx<'_>, actor: &Actor, request: &RequestKey, receive: &Receive) -> Result<Seen<Received>, Refusal> {
     let me = actor.row(tx)?;
     let turn = match (&actor.process_token, &me.session_token) {
         (None, Some(_)) => return Err(Refusal::AlreadyAttached { agent: me.name }),
@@ -233,24 +204,24 @@ fn look(tx: &Tx<'_>, actor: &Actor, request: &RequestKey, receive: &Receive) -> 
     if let Some(answer) = replay::<Answer>(tx, me.key, request)?
         && let Some(received) = again(tx, &me, &answer)?
     {
-        return Ok(Looked::Found(received));
+        return Ok(Seen::Found(received));
     }
     if let Some(turn) = turn
         && delivery::leased_by(tx, turn)?.iter().any(|row| row.progress.is_alone())
     {
         let pending = delivery::count(tx, me.key, State::Ready)?;
-        return Ok(Looked::Nothing { next_due: None, received: Received { deliveries: Vec::new(), pending, alone: true } });
+        return Ok(Seen::Nothing { so_far: Received { deliveries: Vec::new(), pending, alone: true }, next_due: None });
     }
     let taken = take(tx, &me, turn, receive)?;
     let pending = delivery::count(tx, me.key, State::Ready)?;
     if taken.is_empty() {
-        let received = Received { deliveries: Vec::new(), pending, alone: false };
-        return Ok(Looked::Nothing { next_due: delivery::next_due(tx, me.key, tx.now)?, received });
+        let so_far = Received { deliveries: Vec::new(), pending, alone: false };
+        return Ok(Seen::Nothing { so_far, next_due: delivery::next_due(tx, me.key, tx.now)? });
     }
     let leases = taken.iter().filter_map(|row| row.lease.as_ref().map(|lease| (row.message, lease.token.clone()))).collect();
     keep(tx, me.key, request, &Answer { leases })?;
     let deliveries = taken.iter().map(|row| leased(tx, row)).collect::<Result<_, _>>()?;
-    Ok(Looked::Found(Received { deliveries, pending, alone: false }))
+    Ok(Seen::Found(Received { deliveries, pending, alone: false }))
 }
 
 fn take(tx: &Tx<'_>, me: &AgentRow, turn: Option<TurnId>, receive: &Receive) -> Result<Vec<DeliveryRow>, Refusal> {

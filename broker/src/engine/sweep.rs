@@ -35,7 +35,12 @@ impl Engine {
     /// Ends sessions whose harness has stayed away; answers when the next grace time may run out.
     pub async fn sweep_sessions(&self) -> Result<Option<BootTime>, Refusal> {
         let grace = self.limits.harness_grace();
-        for (agent, epoch) in self.presences.away(grace, self.clock.now().boot) {
+        let away = self.presences.away(grace, self.clock.now().boot);
+        // A broker that shuts down lets its harnesses go by itself; they come back to the next one. Asked after the look at who is away.
+        if self.draining.is_cancelled() {
+            return Ok(None);
+        }
+        for (agent, epoch) in away {
             self.end_away(agent, epoch).await?;
         }
         Ok(self.presences.next_due(grace))

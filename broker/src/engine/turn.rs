@@ -24,6 +24,7 @@ use super::{Engine, Refusal, token};
 use crate::store::agent::{self, AgentRow, ParkRow};
 use crate::store::delivery::Lease;
 use crate::store::event::{Fact, log};
+use crate::store::look::Seen;
 use crate::store::request::RequestKey;
 use crate::store::turn::{self, End, NewTurn, TurnRow};
 use crate::store::{Effect, Tx, delivery, message};
@@ -94,11 +95,6 @@ pub struct EndedAnswer {
     pub park: Option<Park>,
 }
 
-enum Looked {
-    Begun(Box<Begun>),
-    Nothing { next_due: Option<BootTime> },
-}
-
 /// The caller's row, if the session is the present one.
 pub(crate) fn session(tx: &rusqlite::Connection, caller: &Caller, session_token: &str) -> Result<AgentRow, Refusal> {
     let me = actor::row(tx, caller)?;
@@ -117,36 +113,22 @@ impl Engine {
     /// Waits for mail and opens a turn for it.
     pub async fn begin_turn(&self, caller: Caller, request: RequestKey, begin: Begin) -> Result<Begun, Refusal> {
         let key = self.key_of(&caller).await?;
-        let hints = self.hints.of(key);
-        loop {
-            self.check_open()?;
-            let hint = hints.inbox.notified();
-            tokio::pin!(hint);
-            hint.as_mut().enable();
-            self.presences.touch(key, &begin.session_token, self.clock.now().boot);
-            let (caller, request, begin) = (caller.clone(), request.clone(), begin.clone());
-            let (boot_id, presences) = (self.clock.boot_id().to_owned(), Arc::clone(&self.presences));
-            let looked = self
-                .store
-                .write(move |tx| {
-                    let me = session(tx, &caller, &begin.session_token)?;
-                    let looked = look(tx, &me, &request, &begin, &boot_id)?;
-                    if matches!(looked, Looked::Begun(_)) {
-                        presences.set_turn_open(me.key, true, tx.now.boot);
-                    }
-                    Ok::<_, Refusal>(looked)
-                })
-                .await?;
-            let next_due = match looked {
-                Looked::Begun(begun) => return Ok(*begun),
-                Looked::Nothing { next_due } => next_due,
-            };
-            tokio::select! {
-                () = hint => {}
-                () = self.until(next_due) => {}
-                () = self.draining.cancelled() => {}
-            }
-        }
+        self.check_open()?;
+        self.presences.touch(key, &begin.session_token, self.clock.now().boot);
+        let (boot_id, presences) = (self.clock.boot_id().to_owned(), Arc::clone(&self.presences));
+        let looking = self
+            .store
+            .look(key, move |tx| {
+                let me = session(tx, &caller, &begin.session_token)?;
+                let seen = look(tx, &me, &request, &begin, &boot_id)?;
+                if matches!(seen, Seen::Found(_)) {
+                    presences.set_turn_open(me.key, true, tx.now.boot);
+                }
+                Ok::<_, Refusal>(seen)
+            })
+            .await;
+        let begun = self.wait_for(looking, None, |_| true).await?;
+        begun.map(|begun| *begun).ok_or(Refusal::Draining)
     }
 
     /// Opens a turn that carries no delivery.
@@ -250,26 +232,32 @@ fn check_no_open_turn(tx: &Tx<'_>, me: &AgentRow, begin: &Begin) -> Result<(), R
     }
 }
 
-fn look(tx: &Tx<'_>, me: &AgentRow, request: &RequestKey, begin: &Begin, boot_id: &str) -> Result<Looked, Refusal> {
+fn look(
+    tx: &Tx<'_>,
+    me: &AgentRow,
+    request: &RequestKey,
+    begin: &Begin,
+    boot_id: &str,
+) -> Result<Seen<Option<Box<Begun>>>, Refusal> {
     if let Some(id) = replay::<TurnId>(tx, me.key, request)?
         && let Some(row) = turn::get(tx, id)?
         && row.outcome.is_none()
     {
-        return Ok(Looked::Begun(Box::new(begun(tx, me, &row)?)));
+        return Ok(Seen::Found(Some(Box::new(begun(tx, me, &row)?))));
     }
     check_no_open_turn(tx, me, begin)?;
     if let Some(park) = me.park.as_ref().filter(|park| park.holds(tx.now)) {
-        return Ok(Looked::Nothing { next_due: park_due(park, tx) });
+        return Ok(Seen::Nothing { so_far: None, next_due: park_due(park, tx) });
     }
     let Some(mut row) = pick(tx, me.key, u32::MAX)? else {
-        return Ok(Looked::Nothing { next_due: delivery::next_due(tx, me.key, tx.now)? });
+        return Ok(Seen::Nothing { so_far: None, next_due: delivery::next_due(tx, me.key, tx.now)? });
     };
     let id = open(tx, me, begin, boot_id, Kind::Mail, Some((row.message, row.progress.attempt())))?;
     claim(tx, me, &mut row, Lease { token: token::new(), turn: Some(id), until: None, length_ms: None })?;
     turn::carry(tx, id, me.key, row.message, None)?;
     keep(tx, me.key, request, &id)?;
     let row = turn::get(tx, id)?.ok_or(Refusal::TurnNotFound { id })?;
-    Ok(Looked::Begun(Box::new(begun(tx, me, &row)?)))
+    Ok(Seen::Found(Some(Box::new(begun(tx, me, &row)?))))
 }
 
 /// When to look again at a parked agent: at the end of a backoff, or when the wall clock may have reached the end of a limit.

@@ -35,15 +35,18 @@ pub enum MigrateError {
 
 /// Brings the database to [`SCHEMA_VERSION`].
 pub(crate) fn migrate(conn: &mut Connection) -> Result<(), MigrateError> {
-    let read = conn.pragma_query_value(None, "user_version", |row| row.get(0));
-    let found: u32 = read.map_err(|source| MigrateError::Sql { version: 0, source })?;
-    if found > SCHEMA_VERSION {
-        return Err(MigrateError::FromTheFuture { found });
-    }
+    let found = check(conn)?;
     for (version, script) in (1..=SCHEMA_VERSION).zip(MIGRATIONS).skip(found as usize) {
         apply(conn, version, script).map_err(|source| MigrateError::Sql { version, source })?;
     }
     Ok(())
+}
+
+/// The version of the database, if this broker knows it. Only reads, so that one from the future is not touched.
+pub(crate) fn check(conn: &Connection) -> Result<u32, MigrateError> {
+    let read = conn.pragma_query_value(None, "user_version", |row| row.get(0));
+    let found: u32 = read.map_err(|source| MigrateError::Sql { version: 0, source })?;
+    if found > SCHEMA_VERSION { Err(MigrateError::FromTheFuture { found }) } else { Ok(found) }
 }
 
 fn apply(conn: &mut Connection, version: u32, script: &str) -> rusqlite::Result<()> {

@@ -9,6 +9,7 @@ pub mod command;
 pub mod delivery;
 pub mod event;
 pub mod inbox;
+pub mod look;
 pub mod message;
 pub mod request;
 pub mod retention;
@@ -21,6 +22,9 @@ mod open;
 mod reader;
 mod tx;
 mod writer;
+
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -125,6 +129,16 @@ impl Store {
         E: CommandError,
     {
         self.writer.write(command).await
+    }
+
+    /// Queues a look: a command that waits for an agent's wake where it finds nothing, and then runs in the commit that wakes it.
+    pub async fn look<T, E, F>(&self, agent: AgentKey, look: F) -> look::Looking<T, E>
+    where
+        F: FnMut(&Tx<'_>) -> Result<look::Seen<T>, E> + Send + 'static,
+        T: Send + 'static,
+        E: CommandError,
+    {
+        self.writer.look(agent, look).await
     }
 
     /// Runs a query on a consistent snapshot that includes every commit answered so far.

@@ -77,11 +77,15 @@ pub(super) fn open(dir: &Path, clock: &dyn Clock) -> Result<Opened, OpenError> {
     let sqlite = |source| OpenError::Sqlite { path: path.clone(), hint: hint(&source), source };
     // SQLite gives the log and the shared memory the mode of the database, so the file is made first, private.
     OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(directory)?;
-    let mut conn = connect(&path).map_err(sqlite)?;
-    migrate::migrate(&mut conn).map_err(|error| match error {
+    let migrating = |error| match error {
         MigrateError::Sql { source, .. } => sqlite(source),
         MigrateError::FromTheFuture { .. } => OpenError::Migrate(error),
-    })?;
+    };
+    // Looked at before anything is set: even the way of logging would be a change.
+    let mut conn = plain(&path).map_err(sqlite)?;
+    migrate::check(&conn).map_err(migrating)?;
+    set_up(&conn).map_err(sqlite)?;
+    migrate::migrate(&mut conn).map_err(migrating)?;
     sync(&conn).map_err(sqlite)?;
     forget_other_boots(&conn, clock).map_err(sqlite)?;
     Ok(Opened { path, conn, lock })
@@ -89,8 +93,16 @@ pub(super) fn open(dir: &Path, clock: &dyn Clock) -> Result<Opened, OpenError> {
 
 /// A connection that may write, set up for durability.
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags)?;
+    let conn = plain(path)?;
+    set_up(&conn)?;
+    Ok(conn)
+}
+
+fn plain(path: &Path) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+}
+
+fn set_up(conn: &Connection) -> rusqlite::Result<()> {
     conn.set_prepared_statement_cache_capacity(256);
     // A plan must not depend on the values bound to it: SQLite would prepare the statement anew for each message.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -99,8 +111,7 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     conn.pragma_update(None, "synchronous", "full")?;
     conn.pragma_update(None, "foreign_keys", "on")?;
     conn.pragma_update(None, "cache_size", -4096)?;
-    conn.pragma_update(None, "wal_autocheckpoint", 2000)?;
-    Ok(conn)
+    conn.pragma_update(None, "wal_autocheckpoint", 2000)
 }
 
 /// Brings everything that is visible to disk; fails if the disk does.

@@ -3,13 +3,14 @@
 //! Invariant: what a command that fails took here is given back, so ids and event numbers have no holes that anybody could see.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::ops::Deref;
 
 use hive_core::time::Now;
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::Effect;
 use super::codec::integer;
+use super::{AgentKey, Effect};
 
 /// The counters behind ids and event numbers, kept by the writer between commands.
 #[derive(Debug, Default)]
@@ -109,6 +110,15 @@ impl<'c> Tx<'c> {
         if effects.last() != Some(&effect) {
             effects.push(effect);
         }
+    }
+
+    /// The agents that somebody may be waiting for, as it stands.
+    pub(super) fn woken(&self) -> BTreeSet<AgentKey> {
+        let woken = |effect: &Effect| match *effect {
+            Effect::Wake(agent) | Effect::Session(agent) => Some(agent),
+            Effect::Told(_) | Effect::Due => None,
+        };
+        self.effects.borrow().iter().filter_map(woken).collect()
     }
 
     /// Changes memory once the transaction is on disk, and not at all if it never is: on the writer's thread, before the reply leaves and

@@ -30,7 +30,12 @@ pub enum StopCause {
     /// The harness shuts down.
     Drained,
     /// Nothing was heard for so many seconds.
-    Idle(u64),
+    Idle {
+        /// The bound.
+        seconds: u64,
+        /// Whether a tool ran then. To be told at that moment: when claude is interrupted, it makes up a result for the call.
+        in_tool: bool,
+    },
     /// It ran for longer than so many seconds.
     Overlong(u64),
     /// It was not fenced in.
@@ -76,7 +81,7 @@ pub fn classify(evidence: &Evidence<'_>) -> Verdict {
         return verdict(Outcome::Ok, String::new());
     }
     if let Some(stop) = stop {
-        return stopped(stop, transcript);
+        return stopped(stop);
     }
     let mut verdict = match result {
         Some(result) => by_fields(result, transcript.api_error.as_ref()),
@@ -100,16 +105,18 @@ fn verdict(outcome: Outcome, error: impl Into<String>) -> Verdict {
     Verdict { outcome, error: error.into(), retry_time: None, too_long: false }
 }
 
-fn stopped(stop: &StopCause, transcript: &Transcript) -> Verdict {
-    // A silence of the API is the weather's fault; a tool that never returns may be the message's.
-    let hung = if transcript.waits_for_a_tool() { Outcome::Failed } else { Outcome::Unavailable };
+fn stopped(stop: &StopCause) -> Verdict {
     match stop {
         StopCause::Cancelled => verdict(Outcome::Cancelled, "cancelled by the operator"),
         StopCause::Drained => verdict(Outcome::Drained, "the harness was shut down"),
-        StopCause::Idle(seconds) => {
-            let what =
-                if transcript.waits_for_a_tool() { "a tool call did not return" } else { "the model's API did not answer" };
-            verdict(hung, format!("{what}: nothing was heard from claude for {seconds} s (HIVE_TURN_IDLE_TIMEOUT_SECS)"))
+        StopCause::Idle { seconds, in_tool } => {
+            // A silence of the API is the weather's fault; a tool that never returns may be the message's.
+            let (outcome, what) = if *in_tool {
+                (Outcome::Failed, "a tool call did not return")
+            } else {
+                (Outcome::Unavailable, "the model's API did not answer")
+            };
+            verdict(outcome, format!("{what}: nothing was heard from claude for {seconds} s (HIVE_TURN_IDLE_TIMEOUT_SECS)"))
         }
         StopCause::Overlong(seconds) => {
             verdict(Outcome::Failed, format!("the turn took longer than {seconds} s (HIVE_TURN_MAX_SECS)"))

@@ -120,20 +120,25 @@ fn a_limit_that_says_when_it_ends_beats_the_fixed_rest() {
 fn why_we_stopped_it_decides_unless_the_model_was_done() {
     let done = result(r#""subtype":"success","is_error":false,"terminal_reason":"completed""#);
     let aborted = result(r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming""#);
-    let tool = vec![
+    // What the CLI shows when it is interrupted in a tool call: a result that the tool never gave.
+    let mut tool = vec![
         INIT.to_owned(),
         r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"t","name":"x"}]}}"#.to_owned(),
+        r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","is_error":true,"content":"rejected"}]}}"#
+            .to_owned(),
     ];
+    tool.extend(result(r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools""#));
+    let idle = |in_tool| StopCause::Idle { seconds: 9, in_tool };
     let breach = StopCause::Unfenced(Breach::NoInit);
     let table = [
         (&aborted, StopCause::Cancelled, Outcome::Cancelled),
         (&aborted, StopCause::Drained, Outcome::Drained),
         (&done, StopCause::Cancelled, Outcome::Ok),
         (&done, StopCause::Drained, Outcome::Ok),
-        (&done, StopCause::Idle(9), Outcome::Ok),
+        (&done, idle(true), Outcome::Ok),
         (&done, breach, Outcome::Unavailable),
-        (&aborted, StopCause::Idle(9), Outcome::Unavailable),
-        (&tool, StopCause::Idle(9), Outcome::Failed),
+        (&aborted, idle(false), Outcome::Unavailable),
+        (&tool, idle(true), Outcome::Failed),
         (&aborted, StopCause::Overlong(9), Outcome::Failed),
     ];
     for (lines, stop, expected) in table {

@@ -122,7 +122,7 @@ impl Machine {
             let outcome = match run.stop.map(|stop| stop.cause) {
                 Some(StopCause::Cancelled) => Outcome::Cancelled,
                 Some(StopCause::Drained) => Outcome::Drained,
-                Some(StopCause::Idle(_) | StopCause::Overlong(_) | StopCause::Unfenced(_)) | None => Outcome::Unavailable,
+                Some(StopCause::Idle { .. } | StopCause::Overlong(_) | StopCause::Unfenced(_)) | None => Outcome::Unavailable,
             };
             self.end_unrun(&run.job, outcome, why, now);
         }

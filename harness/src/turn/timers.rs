@@ -84,7 +84,7 @@ impl Machine {
         }
         let seconds = |span: Option<std::time::Duration>| span.map_or(0, |span| span.as_secs());
         let cause = if is_due(run.idle_at) {
-            StopCause::Idle(seconds(self.spans.turn_idle))
+            StopCause::Idle { seconds: seconds(self.spans.turn_idle), in_tool: run.transcript.waits_for_a_tool() }
         } else if is_due(run.overlong_at) {
             StopCause::Overlong(seconds(self.spans.turn_max))
         } else if is_due(self.drain.map(|drain| drain.grace_at)) {

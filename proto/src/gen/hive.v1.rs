@@ -2946,7 +2946,7 @@ pub mod inbox_service_client {
         /// Leases the next deliveries. With a process token (metadata `hive-process-token`) they belong to that process's open turn and are
         /// settled by its end; without one the caller is a consumer and settles each by its lease token. An empty answer is not an error.
         /// The operator's mail is never leased: read it with ListDeliveries.
-        /// Reasons: FIELD_INVALID, TURN_ENDED, ALREADY_ATTACHED, REQUEST_ID_REUSED, NOT_YOURS, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, TURN_ENDED, ALREADY_ATTACHED, REQUEST_ID_REUSED, NOT_AN_AGENT, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn receive_messages(
             &mut self,
             request: impl tonic::IntoRequest<super::ReceiveMessagesRequest>,
@@ -3119,7 +3119,7 @@ pub mod inbox_service_server {
         /// Leases the next deliveries. With a process token (metadata `hive-process-token`) they belong to that process's open turn and are
         /// settled by its end; without one the caller is a consumer and settles each by its lease token. An empty answer is not an error.
         /// The operator's mail is never leased: read it with ListDeliveries.
-        /// Reasons: FIELD_INVALID, TURN_ENDED, ALREADY_ATTACHED, REQUEST_ID_REUSED, NOT_YOURS, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, TURN_ENDED, ALREADY_ATTACHED, REQUEST_ID_REUSED, NOT_AN_AGENT, DRAINING, STORAGE_UNAVAILABLE.
         async fn receive_messages(
             &self,
             request: tonic::Request<super::ReceiveMessagesRequest>,

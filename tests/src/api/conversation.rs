@@ -30,10 +30,9 @@ fn prompt(message: &Value) -> Option<String> {
         return Some(text.to_owned());
     }
     let blocks = message["content"].as_array()?;
-    if blocks.iter().any(|block| block["type"] == "tool_result") {
-        return None;
-    }
-    let said = blocks.iter().rev().filter_map(|block| block["text"].as_str());
+    // After a turn that broke behind a tool call, the next prompt stands in one message with the call's result.
+    let results = blocks.iter().rposition(|block| block["type"] == "tool_result").map_or(0, |place| place + 1);
+    let said = blocks[results..].iter().rev().filter_map(|block| block["text"].as_str());
     said.into_iter().find(|text| !text.trim_start().starts_with(REMINDER)).map(str::to_owned)
 }
 
@@ -87,6 +86,17 @@ mod tests {
         assert_eq!(tool_results(&body), [("t1".to_owned(), "r".to_owned(), false)]);
         assert!(mentions(&body, "older") && !mentions(&body, "newer"));
         assert!(!is_compaction(&body));
+    }
+
+    #[test]
+    fn a_prompt_may_stand_behind_the_results_of_a_turn_that_broke() {
+        let result = json!({"type": "tool_result", "tool_use_id": "t1", "content": "r"});
+        let body = json!({"messages": [
+            {"role": "user", "content": "an older prompt"},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "x", "input": {}}]},
+            {"role": "user", "content": [result, {"type": "text", "text": "the prompt"}]},
+        ]});
+        assert_eq!(prompt_and_step(&body), ("the prompt".to_owned(), 0));
     }
 
     #[test]

@@ -4,7 +4,13 @@
 //! rig. Invariant: a journey that cannot go on fails with what the programs said, and never hangs.
 
 mod client;
+pub mod host;
+mod look;
+pub mod on_disk;
 mod process;
+pub mod raw;
+mod refusing;
+pub mod small_disk;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -13,10 +19,13 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::net::UnixDatagram;
+use tokio::process::Command;
 use tonic::transport::Channel;
 
 pub use client::{Client, fresh_id, process_token, to};
+pub use look::{Said, gone};
 pub use process::{Process, strays};
+pub use refusing::run;
 pub use watch::Watch;
 
 use crate::binary;
@@ -28,7 +37,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Bounds that let failures come back quickly. What is tested is the order of things, not how long they take.
 pub const QUICK_LIMITS: &str = "[broker.limits]\nretry_backoff_base_ms = 20\nretry_backoff_max_ms = 40\npark_backoff_base_ms = 30\n\
-     park_backoff_max_ms = 60\nrate_limit_park_ms = 50\nharness_grace_ms = 2000\n";
+     park_backoff_max_ms = 60\nrate_limit_park_ms = 50\nharness_grace_ms = 30000\n";
 
 /// Two agents, `ada` and her child `bob`.
 pub const DUO: &str = "[hive]\nname = \"test\"\n[agents.ada]\n[agents.bob]\nparent = \"ada\"\n";
@@ -129,13 +138,31 @@ impl Rig {
     /// Starts the broker and waits until it says that it is ready.
     pub async fn start_broker(&mut self) {
         assert!(self.broker.is_none(), "the broker runs already");
+        let command = self.broker_command();
+        self.start_broker_by(command).await;
+    }
+
+    /// How the broker is started.
+    #[must_use]
+    pub fn broker_command(&self) -> Command {
+        self.broker_command_in("state", "run")
+    }
+
+    /// The same with other directories of this hive.
+    #[must_use]
+    pub fn broker_command_in(&self, state: &str, run: &str) -> Command {
+        let mut broker = Process::command(&binary::find("hive-broker", "hived"));
+        broker.env("HIVE_LOG", "info,hive_broker=debug").arg("--config").arg(self.path("hive.toml"));
+        broker.arg("--state-dir").arg(self.path(state)).arg("--runtime-dir").arg(self.path(run));
+        broker
+    }
+
+    /// Starts the broker by a command made from [`Self::broker_command`], and waits until it says that it is ready.
+    pub async fn start_broker_by(&mut self, mut broker: Command) {
         let notify = self.path("notify");
         drop(std::fs::remove_file(&notify));
         let ready = UnixDatagram::bind(&notify).expect("a socket for readiness");
-        let mut broker = Process::command(&binary::find("hive-broker", "hived"));
-        broker.env("NOTIFY_SOCKET", &notify).env("HIVE_LOG", "info,hive_broker=debug");
-        broker.arg("--config").arg(self.path("hive.toml"));
-        broker.arg("--state-dir").arg(self.path("state")).arg("--runtime-dir").arg(self.path("run"));
+        broker.env("NOTIFY_SOCKET", &notify);
         let mut broker = Process::spawn("hived", broker, &self.path("hived.log"));
         let mut word = [0; 64];
         tokio::select! {
@@ -191,7 +218,7 @@ impl Rig {
         harness.env("HIVE_CLAUDE", &options.claude).env("HIVE_MCP", binary::find("hive-mcp-bridge", "hive-mcp"));
         harness.env("HIVE_CLAUDE_ENV", serde_json::to_string(&claude_env).expect("plain text"));
         harness.env("HIVE_KILL_GRACE_MS", "1000").env("HIVE_DRAIN_GRACE_SECS", "2").env("HIVE_HEARTBEAT_SECS", "1");
-        harness.env("HIVE_LOG", "debug").envs(&options.env);
+        harness.env("HIVE_LOG", "info,hive_harness=debug").envs(&options.env);
         let log = self.path(format!("{key}.log"));
         self.harnesses.insert(key.clone(), Process::spawn(&format!("hive serve of {key}"), harness, &log));
         key

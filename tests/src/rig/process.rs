@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
 use super::soon;
+use crate::scripted::appear;
 
 /// A running program.
 #[derive(Debug)]
@@ -66,6 +67,17 @@ impl Process {
     #[must_use]
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Waits until it has said this.
+    pub async fn says(&self, text: &str) {
+        self.says_times(text, 1).await;
+    }
+
+    /// Waits until it has said this so many times.
+    pub async fn says_times(&self, text: &str, times: usize) {
+        let said = appear::said(&self.log, text, times);
+        soon(&format!("{} says `{text}` ({times})", self.name), said).await.expect("the log can be watched");
     }
 
     /// Kills it from a place that cannot wait.

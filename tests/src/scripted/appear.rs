@@ -9,13 +9,23 @@ use tokio::net::unix::pipe::Receiver;
 
 /// Waits until `path` exists; its directory has to.
 pub async fn wait(path: &Path) -> io::Result<()> {
-    let notices = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    inotify::add_watch(&notices, directory, WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
+    watch(directory, WatchFlags::CREATE | WatchFlags::MOVED_TO, || path.exists()).await
+}
+
+/// Waits until the file at `path` contains a text so many times; it has to exist.
+pub async fn said(path: &Path, text: &str, times: usize) -> io::Result<()> {
+    let says = || std::fs::read(path).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).matches(text).count() >= times);
+    watch(path, WatchFlags::MODIFY, says).await
+}
+
+async fn watch(path: &Path, flags: WatchFlags, done: impl Fn() -> bool) -> io::Result<()> {
+    let notices = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+    inotify::add_watch(&notices, path, flags)?;
     // It is read like a pipe: bytes come when something happens.
     let mut notices = Receiver::from_owned_fd_unchecked(notices)?;
     // It is looked for after the watch was set, so that it cannot come unseen.
-    while !path.exists() {
+    while !done() {
         // What the notices say does not matter, only that something came.
         if notices.read(&mut [0; 4096]).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

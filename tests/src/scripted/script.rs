@@ -34,6 +34,16 @@ pub enum Step {
         #[serde(default)]
         input: Value,
     },
+    /// Calls a tool, and makes a file exist as soon as the call is with the server.
+    Call {
+        /// The tool.
+        call: String,
+        /// Its input.
+        #[serde(default)]
+        input: Value,
+        /// The file.
+        touch: PathBuf,
+    },
     /// Says something.
     Text {
         /// The words.
@@ -153,12 +163,14 @@ mod tests {
         let text = r#"[{"when": "poison", "steps": [
             {"tool": "send", "input": {"to": "bob"}}, {"tool": "recv"}, {"text": "x"}, {"duo": true}, {"exit": 1}, {"result": {"is_error": true}},
             {"hang": true}, {"wait_file": "/f"}, {"touch": "/f"}, {"spawn": ["sleep", "1"], "setsid": true}, {"ignore_sigterm": true},
-            {"ignore_sigint": true}, {"stderr": "x"}, {"raw": "x"}, {"usage": {"input_tokens": 5}}]}]"#;
+            {"ignore_sigint": true}, {"stderr": "x"}, {"raw": "x"}, {"usage": {"input_tokens": 5}},
+            {"call": "recv", "touch": "/f"}]}]"#;
         let rules: Vec<Rule> = serde_json::from_str(text).expect("it is a script");
         let again: Vec<Rule> = serde_json::from_str(&serde_json::to_string(&rules).expect("JSON")).expect("it is a script");
         assert_eq!(rules, again);
-        assert_eq!(rules[0].steps.len(), 15);
+        assert_eq!(rules[0].steps.len(), 16);
         assert!(matches!(&rules[0].steps[9], Step::Spawn { setsid: true, .. }), "{:?}", rules[0].steps[9]);
+        assert!(matches!(&rules[0].steps[15], Step::Call { .. }), "{:?}", rules[0].steps[15]);
     }
 
     #[test]

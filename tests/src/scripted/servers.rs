@@ -1,6 +1,7 @@
 //! The MCP servers of a turn: real children, as claude has them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ pub struct Servers {
 struct Running {
     client: Client,
     tools: Vec<String>,
+    server: Server,
 }
 
 impl Servers {
@@ -67,11 +69,26 @@ impl Servers {
     }
 
     /// Calls a tool by its full name: its text, and whether it is an error. `None`: there is no such tool.
-    pub async fn call(&mut self, tool: &str, input: Value, tool_use_id: &str) -> Option<(String, bool)> {
+    ///
+    /// A server that dies in a call fails that call; the next one starts it again, as the real one does.
+    /// `called` is a file that is made as soon as the call is with the server.
+    pub async fn call(&mut self, tool: &str, input: Value, tool_use_id: &str, called: Option<&Path>) -> Option<(String, bool)> {
         let (server, name) = tool.strip_prefix("mcp__")?.split_once("__")?;
         let running = self.running.get_mut(server).filter(|running| running.tools.iter().any(|tool| tool == name))?;
-        let called = async { running.client.start_tool(name, input, tool_use_id).await?.tool_result().await };
-        Some(match called.await {
+        let answered = async {
+            let pending = match running.client.start_tool(name, input.clone(), tool_use_id).await {
+                Err(ClientError::Closed | ClientError::Write(_)) => {
+                    *running = connect(&running.server).await?;
+                    running.client.start_tool(name, input, tool_use_id).await?
+                }
+                pending => pending?,
+            };
+            if let Some(called) = called {
+                std::fs::write(called, b"").map_err(ClientError::Write)?;
+            }
+            pending.tool_result().await
+        };
+        Some(match answered.await {
             Ok(result) => result,
             Err(ClientError::Closed | ClientError::Write(_)) => ("Connection closed".to_owned(), true),
             Err(ClientError::Refused(error)) => (error["message"].as_str().unwrap_or("the tool failed").to_owned(), true),
@@ -107,7 +124,8 @@ async fn connect(server: &Server) -> Result<Running, ClientError> {
     let mut client = Client::spawn(&mut command).map_err(ClientError::Write)?;
     client.handshake().await?;
     let tools = client.list_tools().await?;
-    Ok(Running { client, tools: tools.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect() })
+    let tools = tools.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect();
+    Ok(Running { client, tools, server: server.clone() })
 }
 
 async fn end(client: Client) {

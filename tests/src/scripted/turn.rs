@@ -1,6 +1,7 @@
 //! One turn: the prompt comes in, steps are done, a result goes out.
 
 use std::io;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,6 +69,10 @@ impl Turn {
             Step::Tool { tool, input } => {
                 let woken_by = mail::read(prompt).into_iter().next();
                 self.tool(tool, filled(input.clone(), woken_by.as_ref()), Value::Null).await?;
+            }
+            Step::Call { call, input, touch } => {
+                let woken_by = mail::read(prompt).into_iter().next();
+                self.tool_telling(call, filled(input.clone(), woken_by.as_ref()), Value::Null, Some(touch.as_path())).await?;
             }
             Step::Text { text } => self.say(text)?,
             Step::Duo { duo: true } => self.duo(prompt, held.map(str::to_owned)).await?,
@@ -154,7 +159,18 @@ impl Turn {
     }
 
     /// Calls a tool, with all that claude writes around it.
-    async fn tool(&mut self, tool: &str, input: Value, mut cause: Value) -> io::Result<(String, bool)> {
+    async fn tool(&mut self, tool: &str, input: Value, cause: Value) -> io::Result<(String, bool)> {
+        self.tool_telling(tool, input, cause, None).await
+    }
+
+    /// The same, and makes a file exist as soon as the call is with the server.
+    async fn tool_telling(
+        &mut self,
+        tool: &str,
+        input: Value,
+        mut cause: Value,
+        called: Option<&Path>,
+    ) -> io::Result<(String, bool)> {
         let name = self.servers.resolve(tool);
         let id = format!("toolu_{}", events::hex(12));
         let block = json!({"type": "tool_use", "id": id, "name": name, "input": input});
@@ -167,7 +183,7 @@ impl Turn {
             self.events.permission_denied(&name, &id, &message)?;
             (message, true)
         } else {
-            self.servers.call(&name, input, &id).await.unwrap_or_else(|| ("Connection closed".to_owned(), true))
+            self.servers.call(&name, input, &id, called).await.unwrap_or_else(|| ("Connection closed".to_owned(), true))
         };
         self.events.tool_result(&id, &text, is_error)?;
         if let (Some(sent), true) = (receipt(&text), cause.is_object() && !is_error) {

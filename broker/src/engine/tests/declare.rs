@@ -148,8 +148,9 @@ async fn an_agent_below_a_circle_does_not_hang_the_broker() {
 #[tokio::test]
 async fn children_of_a_whole_retired_branch_move_up_to_somebody_who_is_there() {
     let hive = Hive::new(&[]).await;
-    apply(&hive, &[("top", None), ("root", Some("top")), ("kid", Some("root"))]).await;
-    hive.create("runtime", Some("kid"), Policy::default()).await;
+    // The agents of a file are retired one by one; here the parent before its child.
+    apply(&hive, &[("top", None), ("branch", Some("top")), ("twig", Some("branch"))]).await;
+    hive.create("runtime", Some("twig"), Policy::default()).await;
     apply(&hive, &[("top", None)]).await;
     assert_eq!(parent(&hive, "runtime").await.as_deref(), Some("top"));
     hive.send("runtime", "<parent>", "who is it now?").await;

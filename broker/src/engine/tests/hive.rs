@@ -17,6 +17,7 @@ use hive_core::id::{MessageId, TurnId};
 use hive_core::limits::Limits;
 use hive_core::message::{Origin, Recipient};
 use hive_core::name::AgentName;
+use hive_core::reason::Reason;
 use hive_core::time::BootTime;
 use hive_core::turn::{Kind, MAIN_CONVERSATION, Outcome, Turn, Usage};
 use tokio::sync::watch;
@@ -33,7 +34,7 @@ use super::audit::Books;
 use crate::clock::{Clock, ManualClock};
 use crate::store::request::RequestKey;
 use crate::store::turn_events::TurnEvents;
-use crate::store::{AgentKey, Committed, Effect, Store, agent, inbox};
+use crate::store::{AgentKey, Committed, Effect, Health, Store, agent, inbox};
 use crate::wake::Hints;
 
 /// Longer than anything here takes; only a test that hangs gets to its end.
@@ -108,6 +109,21 @@ impl Run {
     /// Acts from inside the turn.
     pub(super) fn actor(&self) -> Actor {
         Actor { caller: caller(&self.agent), process_token: Some(self.process_token.clone()) }
+    }
+}
+
+/// A command in which the writer waits.
+#[derive(Debug)]
+pub(super) struct Hold {
+    release: std::sync::mpsc::Sender<()>,
+    task: JoinHandle<Result<(), Refusal>>,
+}
+
+impl Hold {
+    /// Lets the writer go on; answers what becomes of the command.
+    pub(super) fn release(self) -> JoinHandle<Result<(), Refusal>> {
+        self.release.send(()).expect("the writer is held");
+        self.task
     }
 }
 
@@ -560,9 +576,56 @@ impl Hive {
         }
     }
 
-    /// Hints an agent without a reason, as a lost or doubled wake would.
+    /// Holds the writer in a command, so that what is called meanwhile falls into its batch.
+    pub(super) async fn hold(&self) -> Hold {
+        let engine = Arc::clone(self.engine());
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let (begun, holds) = tokio::sync::oneshot::channel();
+        let task = tokio::spawn(async move {
+            let hold = engine.store().write(move |_| {
+                begun.send(()).expect("the test waits");
+                held.recv().expect("the test lets go");
+                Ok::<_, Refusal>(())
+            });
+            hold.await
+        });
+        holds.await.expect("the writer is held");
+        Hold { release, task }
+    }
+
+    /// Makes a call whose commit fails: it runs, it is voided together with its batch, and the database is opened again.
+    pub(super) async fn voided<T, F>(&self, call: F) -> Result<T, Refusal>
+    where
+        T: std::marker::Send + 'static,
+        F: Future<Output = Result<T, Refusal>> + std::marker::Send + 'static,
+    {
+        let mut health = self.engine().store().health();
+        let hold = self.hold().await;
+        let call = tokio::spawn(call);
+        tokio::task::yield_now().await;
+        let engine = Arc::clone(self.engine());
+        let fault = tokio::spawn(async move {
+            let full = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None);
+            engine.store().write(move |_| Err::<(), _>(Refusal::from(full))).await
+        });
+        tokio::task::yield_now().await;
+        let holder = hold.release();
+        let answer = done(call).await;
+        for refusal in [done(holder).await, done(fault).await] {
+            assert_eq!(refusal.expect_err("the whole batch is void").reason(), Reason::StorageUnavailable);
+        }
+        let recovered = health.wait_for(|health| *health == Health::Ok);
+        drop(tokio::time::timeout(GUARD, recovered).await.expect("it recovers").expect("the broker runs"));
+        answer
+    }
+
+    /// Wakes an agent without a reason, so that those who wait for it look again.
     pub(super) async fn hint(&self, agent: &str) {
         let key: AgentKey = self.row(agent).await.key;
-        self.engine().hints().of(key).inbox.notify_waiters();
+        let wake = self.engine().store().write(move |tx| {
+            tx.after_commit(Effect::Wake(key));
+            Ok::<_, Refusal>(())
+        });
+        wake.await.expect("the writer answers");
     }
 }

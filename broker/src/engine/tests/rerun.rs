@@ -3,6 +3,7 @@
 use hive_core::delivery::Decision;
 use hive_core::id::MessageId;
 use hive_core::turn::{Kind, Outcome};
+use proptest::prelude::*;
 
 use super::super::send::{Receipt, Send};
 use super::hive::{Harness, Hive, Run, mail};
@@ -208,4 +209,75 @@ async fn a_suppressed_message_costs_no_rate_and_no_room() {
     hive.end(&run, Outcome::Drained).await;
     let run = hive.begin(&harness).await;
     assert!(say(&hive, &run, "alice", "done").await.already_sent);
+}
+
+/// How a run ended that has to be run again.
+#[derive(Clone, Copy, Debug)]
+enum Break {
+    End(Outcome),
+    Vanish,
+    TakeOver,
+    Restart,
+    Reboot,
+}
+
+fn story() -> impl Strategy<Value = Vec<(Vec<usize>, Break)>> {
+    let breaks = prop_oneof![
+        Just(Break::End(Outcome::Failed)),
+        Just(Break::End(Outcome::RateLimited)),
+        Just(Break::End(Outcome::Unavailable)),
+        Just(Break::End(Outcome::Drained)),
+        Just(Break::Vanish),
+        Just(Break::TakeOver),
+        Just(Break::Restart),
+        Just(Break::Reboot),
+    ];
+    prop::collection::vec((prop::collection::vec(0..3usize, 0..6), breaks), 1..8)
+}
+
+/// Tells such a story. After each run there are as many messages of each text as the run that sent most of them sent.
+async fn tell(story: Vec<(Vec<usize>, Break)>) {
+    const WORDS: [&str; 3] = ["yes", "no", "done"];
+    let limits = hive_core::limits::Limits { attempts_max: 1000, ..Default::default() };
+    let mut hive = Hive::bounded(&["alice", "bob"], limits).await;
+    hive.send("operator", "bob", "do it").await;
+    let mut harness = hive.attach("bob").await;
+    let mut most = [0usize; 3];
+    for (words, how) in story {
+        let run = hive.begin(&harness).await;
+        assert_eq!(run.woken().already_sent.len(), most.iter().sum::<usize>());
+        let mut said = [0; 3];
+        for word in words {
+            let receipt = say(&hive, &run, "alice", WORDS[word]).await;
+            assert_eq!(receipt.already_sent, said[word] < most[word]);
+            said[word] += 1;
+        }
+        for (most, said) in most.iter_mut().zip(said) {
+            *most = (*most).max(said);
+        }
+        let inbox = hive.inbox("alice").await;
+        let count = |word: &str| inbox.iter().filter(|delivery| delivery.message.body == word).count();
+        assert_eq!(WORDS.map(count), most);
+        match how {
+            Break::End(outcome) => drop(hive.end(&run, outcome).await),
+            Break::Vanish => harness.vanish(),
+            Break::TakeOver => {}
+            Break::Restart => hive.restart().await,
+            Break::Reboot => hive.reboot().await,
+        }
+        if !matches!(how, Break::End(_)) {
+            harness = hive.try_attach("bob", "", true).await.expect("it attaches");
+        }
+        hive.pass(LONG);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 50, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn identical_mail_is_not_doubled_however_often_a_turn_is_run_again(story in story()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(tell(story));
+    }
 }

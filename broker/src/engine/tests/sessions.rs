@@ -246,3 +246,34 @@ async fn epochs_only_grow() {
     }
     assert!(epochs.windows(2).all(|pair| pair[0] < pair[1]), "{epochs:?}");
 }
+
+#[tokio::test]
+async fn a_broker_that_shuts_down_does_not_take_its_harnesses_for_lost() {
+    let mut hive = Hive::new(&["bob"]).await;
+    let mut harness = hive.attach("bob").await;
+    hive.engine().drain();
+    harness.vanish();
+    assert_eq!(hive.sweep().await, None);
+    hive.restart().await;
+    let back = hive.try_attach("bob", &harness.token, false).await.expect("it comes back");
+    assert_eq!((back.resumed, back.epoch), (true, harness.epoch));
+}
+
+#[tokio::test]
+async fn a_harness_that_gives_up_while_it_attaches_leaves_no_session_behind() {
+    let hive = Hive::new(&["bob"]).await;
+    hive.sweep().await;
+    let hold = hive.hold().await;
+    let engine = std::sync::Arc::clone(hive.engine());
+    let attach =
+        super::super::attach::Attach { session_token: String::new(), take_over: false, revision: String::new(), isolation: None };
+    let attaching = tokio::spawn(async move { engine.attach(caller("bob"), attach).await });
+    tokio::task::yield_now().await;
+    super::hive::stop(attaching).await;
+    let due = hive.engine().hints().due.notified();
+    super::hive::done(hold.release()).await.expect("committed");
+    tokio::time::timeout(std::time::Duration::from_secs(30), due).await.expect("the sweeper is told to look");
+    assert!(hive.row("bob").await.session_token.is_some(), "the attach itself was committed");
+    hive.sweep().await;
+    assert_eq!(hive.row("bob").await.session_token, None);
+}

@@ -201,7 +201,7 @@ async fn one_piece_of_mail_begins_one_turn_however_many_ask() {
     let first = hive.begin_waits(&harness).await;
     let second = hive.begin_waits(&harness).await;
     hive.send("alice", "bob", "hello").await;
-    let mut answers = vec![done(first).await, done(second).await];
+    let mut answers = [done(first).await, done(second).await];
     answers.sort_by_key(Result::is_err);
     assert!(answers[0].is_ok());
     assert!(matches!(answers[1], Err(Refusal::TurnOpen { .. })));
@@ -243,5 +243,32 @@ async fn a_hint_between_looking_and_waiting_is_not_lost() {
             begun: Some(begun),
         };
         hive.end(&run, Outcome::Ok).await;
+    }
+}
+
+#[tokio::test]
+async fn the_lines_of_a_turn_are_reported_by_its_session_only_and_read_in_order() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    hive.send("alice", "bob", "hello").await;
+    let older = hive.attach("bob").await;
+    let run = hive.begin(&older).await;
+    let engine = hive.engine();
+    engine.check_reporter(caller("bob"), older.token.clone(), run.id).await.expect("its own turn");
+    let line = |sequence: u64, text: &str| crate::store::turn_events::Line {
+        sequence,
+        stream: 1,
+        text: text.to_owned(),
+        time: engine.clock().now().wall,
+    };
+    let mut changed = engine.lines_changed();
+    changed.mark_unchanged();
+    assert_eq!(engine.keep_lines(run.id, vec![line(1, "one"), line(2, "two")]).await.expect("kept"), 2);
+    assert!(changed.has_changed().expect("the broker runs"));
+    let read = engine.lines_after(run.id, 1).await.expect("read");
+    assert_eq!(read.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["two"]);
+    let newer = hive.try_attach("bob", "", true).await.expect("it takes over");
+    for token in [&older.token, &newer.token] {
+        let refusal = engine.check_reporter(caller("bob"), token.clone(), run.id).await.expect_err("another session's turn");
+        assert_eq!(refusal.reason(), Reason::LeaseLost);
     }
 }

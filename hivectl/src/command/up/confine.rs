@@ -1,7 +1,7 @@
 //! Keeping agents apart: each harness, and all that it starts, runs under bubblewrap where that is installed.
 //!
-//! It sees the host's files as the user does, because agents work on them. Of the hive it sees its own socket, state directory and home; over
-//! everything else of the hive lies an empty directory. It has a process table of its own: through the host's, `/proc/PID/root` of the
+//! It sees the host's files as the user does, because agents work on them. Of the hive it sees its own socket, state directory and home, and it
+//! can read the configuration file; over everything else of the hive lies an empty directory. It has a process table of its own: through the host's, `/proc/PID/root` of the
 //! broker would lead around every mount, and signals would reach its peers. It holds no capability, so that root's agents cannot unmount.
 //!
 //! Invariant: without all of this the agents are called NOT ISOLATED, never half isolated.
@@ -108,6 +108,10 @@ fn arguments(plan: &Plan, agent: &AgentPlan) -> Vec<OsString> {
             args.extend(["--tmpfs".into(), path.as_os_str().to_owned()]);
         }
     }
+    // Who may change the configuration decides what the next hive runs, and with which rights.
+    if !hidden.iter().any(|path| plan.config_file.starts_with(path)) {
+        args.extend(["--ro-bind".into(), plan.config_file.clone().into_os_string(), plan.config_file.clone().into_os_string()]);
+    }
     args.extend(["--chdir".into(), agent.state_dir.clone().into_os_string(), "--".into()]);
     args
 }
@@ -149,6 +153,7 @@ mod tests {
         --bind R/h/run/agents/ada R/h/run/agents/ada
         --bind R/h/agents/ada/state R/h/agents/ada/state
         --bind R/h/agents/ada/home R/h/agents/ada/home
+        --ro-bind R/hive.toml R/hive.toml
         --chdir R/h/agents/ada/state
         --
         ");

@@ -175,5 +175,9 @@ impl Stop {
 /// A path for a person: relative to where they are, if it is below.
 fn shown(path: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
-    path.strip_prefix(&here).unwrap_or(path).display().to_string()
+    match path.strip_prefix(&here) {
+        Ok(below) if below.as_os_str().is_empty() => ".".to_owned(),
+        Ok(below) => below.display().to_string(),
+        Err(_) => path.display().to_string(),
+    }
 }

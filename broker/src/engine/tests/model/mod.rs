@@ -98,7 +98,7 @@ fn tell(story: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_broker_and_the_model_tell_the_same_story(story in prop::collection::vec(step(), 1..90)) {

@@ -9,7 +9,7 @@ use hive_core::turn::Outcome;
 
 /// Bounds of the contract, in milliseconds where they are times.
 const ATTEMPTS_MAX: u32 = 5;
-const ALONE_FROM_FAILURES: u32 = 3;
+const ALONE_FROM_FAILURES: u32 = 2;
 const SYSTEM_RUN_MAX: u32 = 8;
 const GRACE: i64 = 60_000;
 
@@ -139,8 +139,7 @@ impl Agent {
 
     fn serve(&mut self, index: usize, holder: Holder) -> u64 {
         let item = &mut self.items[index];
-        (item.state, item.not_before, item.holder) = (State::Leased, None, Some(holder));
-        (item.token, item.by_operator) = (None, item.by_operator);
+        (item.state, item.not_before, item.holder, item.token) = (State::Leased, None, Some(holder), None);
         self.system_run = if item.lane == Lane::System { self.system_run + 1 } else { 0 };
         item.message
     }
@@ -241,8 +240,11 @@ impl Agent {
                     Outcome::RateLimited => {
                         Some(Park::Until { wall: limit_ends, boot: if row > 1 { backoff(row - 1) } else { None } })
                     }
-                    _ if row >= 3 && deaths == 0 => Some(Park::Until { wall: None, boot: backoff(row - 2) }),
-                    _ => None,
+                    Outcome::Failed | Outcome::Vanished if row >= 3 && deaths == 0 => {
+                        Some(Park::Until { wall: None, boot: backoff(row - 2) })
+                    }
+                    Outcome::Failed | Outcome::Vanished => None,
+                    Outcome::Ok | Outcome::Cancelled | Outcome::Drained | Outcome::Fenced => unreachable!("no failure"),
                 };
                 if matches!(outcome, Outcome::AuthFailed | Outcome::Unavailable) && !self.told {
                     self.told = true;
@@ -269,16 +271,11 @@ impl Agent {
         if live && !take_over {
             return false;
         }
-        if self.session.as_ref().is_some_and(|session| session.turn_open) && self.holds_turn() {
+        if self.session.as_ref().is_some_and(|session| session.turn_open) {
             self.end(if live { Outcome::Fenced } else { Outcome::Vanished }, &HashSet::new(), None, at);
         }
         self.session = Some(Session { live: true, contact: at.boot, turn_open: false });
         true
-    }
-
-    /// Whether a turn is open indeed; after a restart the broker only supposes it.
-    fn holds_turn(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| session.turn_open)
     }
 
     /// A harness comes back to its session.
@@ -308,9 +305,9 @@ impl Agent {
                 item.nacked = false;
                 // A time of 0 is one of before a reboot: nobody's fault.
                 if until == 0 {
-                    item.back()
+                    item.back();
                 } else {
-                    item.fail(false, at)
+                    item.fail(false, at);
                 }
                 deaths += u32::from(item.state == State::Dead);
             }

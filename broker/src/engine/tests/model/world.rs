@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hive_core::agent::{HarnessState, Policy};
 use hive_core::delivery::{Lane, State};
+use hive_core::id::MessageId;
 use hive_core::message::SystemKind;
 use hive_core::name::Label;
 use hive_core::reason::Reason;
@@ -186,7 +187,7 @@ impl World {
         let wake = Wake { label, body: BODY.to_owned(), coalescing_key };
         let woken = self.hive.engine().wake(actor("worker"), self.hive.request("Wake"), wake).await.expect("accepted");
         let superseded = self.model.agents[WORKER].accept(woken.message.get(), Lane::Normal, key);
-        assert_eq!(woken.superseded.map(|id| id.get()), superseded);
+        assert_eq!(woken.superseded.map(MessageId::get), superseded);
     }
 
     async fn begin(&mut self, at: At) {

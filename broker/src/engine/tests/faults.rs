@@ -1,0 +1,124 @@
+//! Faults of the disk: what was voided never happened, neither in the database nor in memory, and a retry does it once.
+
+use std::sync::Arc;
+
+use hive_core::delivery::State;
+use hive_core::event::Kind as EventKind;
+use hive_core::reason::Reason;
+use hive_core::turn::Outcome;
+
+use super::super::Refusal;
+use super::super::attach::Attach;
+use super::hive::{Harness, Hive, Run, actor, caller, ended, mail, request};
+
+fn unavailable<T>(answer: Result<T, Refusal>) {
+    let refusal = answer.map(|_| ()).expect_err("it is void");
+    assert_eq!(refusal.reason(), Reason::StorageUnavailable);
+    assert!(refusal.retry_after().is_some(), "it is worth a retry");
+}
+
+async fn in_mid_turn() -> (Hive, Harness, Run) {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    hive.send("alice", "bob", "hello").await;
+    let harness = hive.attach("bob").await;
+    let run = hive.begin(&harness).await;
+    (hive, harness, run)
+}
+
+async fn outcome(hive: &Hive, run: &Run) -> Option<Outcome> {
+    hive.engine().get_turn(caller("operator"), run.id).await.expect("the turn is there").outcome
+}
+
+#[tokio::test]
+async fn a_void_send_is_no_send_and_its_retry_is_one() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let (engine, key) = (Arc::clone(hive.engine()), request("SendMessage", "r1", 1));
+    let retried = key.clone();
+    unavailable(hive.voided(async move { engine.send(actor("alice"), key, mail("bob", "hello")).await }).await);
+    assert!(hive.inbox("bob").await.is_empty());
+    let sent = hive.engine().send(actor("alice"), retried, mail("bob", "hello")).await.expect("accepted").message;
+    assert_eq!(sent, super::hive::message(1), "the number of a message that never was is given to one that is");
+    assert_eq!(hive.inbox("bob").await.len(), 1);
+    assert_eq!(hive.events().await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_turn_whose_end_was_void_keeps_its_lease_and_its_grace_time() {
+    let (hive, harness, run) = in_mid_turn().await;
+    let (engine, end, key) = (Arc::clone(hive.engine()), ended(&run, Outcome::Ok), request("EndTurn", "e1", 1));
+    let retried = key.clone();
+    unavailable(hive.voided(async move { engine.end_turn(caller("bob"), key, end).await }).await);
+    assert_eq!(outcome(&hive, &run).await, None);
+    let token = harness.token.clone();
+    drop(harness);
+    hive.pass_and_sweep(59).await;
+    assert_eq!(outcome(&hive, &run).await, None, "it is not given back before its time");
+    hive.try_attach("bob", &token, false).await.expect("it comes back");
+    let answer = hive.engine().end_turn(caller("bob"), retried, ended(&run, Outcome::Ok)).await.expect("it ends");
+    assert_eq!(answer.settled.acked, 1);
+}
+
+#[tokio::test]
+async fn an_attach_that_was_void_leaves_the_older_session_to_come_back() {
+    let (hive, harness, run) = in_mid_turn().await;
+    let engine = Arc::clone(hive.engine());
+    let attach = Attach { session_token: String::new(), take_over: true, revision: String::new(), isolation: None };
+    unavailable(hive.voided(async move { engine.attach(caller("bob"), attach).await }).await);
+    assert_eq!(outcome(&hive, &run).await, None);
+    hive.sweep().await;
+    let back = hive.try_attach("bob", &harness.token, false).await.expect("it comes back");
+    assert_eq!((back.resumed, back.epoch), (true, harness.epoch));
+    assert_eq!(hive.end(&run, Outcome::Ok).await.settled.acked, 1);
+}
+
+#[tokio::test]
+async fn an_attach_that_was_void_does_not_hide_that_the_older_harness_has_gone() {
+    let (hive, harness, run) = in_mid_turn().await;
+    let engine = Arc::clone(hive.engine());
+    let attach = Attach { session_token: String::new(), take_over: true, revision: String::new(), isolation: None };
+    unavailable(hive.voided(async move { engine.attach(caller("bob"), attach).await }).await);
+    drop(harness);
+    // Memory knows a session that never was; the sweeper finds the true one, and gives it the whole grace time once.
+    hive.sweep().await;
+    hive.pass_and_sweep(59).await;
+    assert_eq!(outcome(&hive, &run).await, None);
+    hive.pass_and_sweep(1).await;
+    assert_eq!(outcome(&hive, &run).await, Some(Outcome::Vanished));
+    assert_eq!(hive.state("bob", run.message()).await, (State::Ready, 2));
+}
+
+#[tokio::test]
+async fn a_sweep_that_was_void_is_done_again() {
+    let (hive, harness, run) = in_mid_turn().await;
+    drop(harness);
+    hive.pass(60);
+    let engine = Arc::clone(hive.engine());
+    unavailable(hive.voided(async move { engine.sweep_sessions().await }).await);
+    assert_eq!(outcome(&hive, &run).await, None);
+    hive.sweep().await;
+    assert_eq!(outcome(&hive, &run).await, Some(Outcome::Vanished));
+    assert_eq!(hive.count_events(EventKind::HarnessLost).await, 1);
+}
+
+#[tokio::test]
+async fn an_agent_whose_end_was_void_keeps_its_harness() {
+    let (hive, harness, run) = in_mid_turn().await;
+    let (engine, key) = (Arc::clone(hive.engine()), hive.request("RemoveAgent"));
+    unavailable(hive.voided(async move { engine.remove_agent(caller("operator"), key, super::hive::name("bob")).await }).await);
+    assert!(!harness.attachment().ended().is_cancelled());
+    hive.send_in(&run, "alice", "still here").await.expect("accepted");
+    hive.retire("bob").await;
+    assert!(harness.attachment().ended().is_cancelled());
+}
+
+#[tokio::test]
+async fn waiting_harnesses_and_consumers_outlive_a_fault() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let harness = hive.attach("bob").await;
+    let waiting = hive.begin_waits(&harness).await;
+    let (engine, key) = (Arc::clone(hive.engine()), hive.request("SendMessage"));
+    unavailable(hive.voided(async move { engine.send(actor("alice"), key, mail("bob", "void")).await }).await);
+    hive.still_waits(&waiting).await;
+    hive.send("alice", "bob", "hello").await;
+    assert_eq!(super::hive::done(waiting).await.expect("a turn").delivery.message.body, "hello");
+}

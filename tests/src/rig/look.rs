@@ -1,0 +1,183 @@
+//! Looking at a hive from outside: its processes, what claude was told and told, and the programs that a person types.
+//!
+//! Invariant: nothing here changes the hive but what a named program does, and the signals that a journey sends.
+
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::unix::pipe::Receiver;
+
+use super::{Process, Rig, process, soon};
+use crate::binary;
+use crate::scripted::script::{self, Rule};
+
+/// What a program said, and how it ended.
+#[derive(Clone, Debug)]
+pub struct Said {
+    /// Its exit code; -1 if a signal ended it.
+    pub code: i32,
+    /// What it put out.
+    pub stdout: String,
+    /// What else it said.
+    pub stderr: String,
+}
+
+/// Waits until a process is gone, by the kernel's word.
+pub async fn gone(pid: Pid) {
+    // Without such a process there is nothing to wait for.
+    let Ok(process) = pidfd_open(pid, PidfdFlags::NONBLOCK) else { return };
+    // Not a pipe, but it becomes readable like one when the process ends.
+    let process = Receiver::from_owned_fd_unchecked(process).expect("the end of a process can be waited for");
+    let ended = soon(&format!("process {} ends", pid.as_raw_nonzero()), process.readable()).await;
+    ended.expect("the end of a process can be waited for");
+}
+
+impl Rig {
+    /// The hive's directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A file of the hive's directory, a log for example; empty if there is none.
+    #[must_use]
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// The processes that run a program for an agent: `scripted-claude`, `hive-mcp`, or what claude started.
+    #[must_use]
+    pub fn running(&self, agent: &str, program: &str) -> Vec<Pid> {
+        let runs = |pid: &Pid| {
+            let name = std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).unwrap_or_default();
+            // The kernel keeps 15 bytes of a name.
+            name.trim_end() == &program[..program.len().min(15)]
+        };
+        process::strays(&self.path(format!("agents/{agent}"))).into_iter().filter(runs).collect()
+    }
+
+    /// The one process that runs a program for an agent.
+    #[must_use]
+    pub fn the_one(&self, agent: &str, program: &str) -> Pid {
+        match self.running(agent, program)[..] {
+            [pid] => pid,
+            ref pids => panic!("{} processes of {agent} run {program}, not one", pids.len()),
+        }
+    }
+
+    /// The secret that proves which turn an agent's bridge belongs to.
+    #[must_use]
+    pub fn token_of_bridge(&self, agent: &str) -> String {
+        let bridge = self.the_one(agent, "hive-mcp");
+        let environment = std::fs::read(format!("/proc/{}/environ", bridge.as_raw_nonzero())).expect("the bridge runs");
+        let environment = String::from_utf8_lossy(&environment);
+        let token = environment.split('\0').find_map(|variable| variable.strip_prefix("HIVE_PROCESS_TOKEN="));
+        token.expect("the bridge has a token").to_owned()
+    }
+
+    /// What an agent's claude was told, turn by turn.
+    #[must_use]
+    pub fn prompts(&self, agent: &str) -> Vec<String> {
+        self.sessions(agent).concat().iter().filter_map(prompt).collect()
+    }
+
+    /// How many prompts each of an agent's conversations has, the oldest first.
+    #[must_use]
+    pub fn conversations(&self, agent: &str) -> Vec<usize> {
+        self.sessions(agent).iter().map(|lines| lines.iter().filter_map(prompt).count()).collect()
+    }
+
+    /// What an agent's tools answered, call by call.
+    #[must_use]
+    pub fn tool_results(&self, agent: &str) -> Vec<String> {
+        let of_user = |line: &&Value| line["type"] == "user";
+        let result = |line: &Value| line["message"]["content"][0]["content"].as_str().map(str::to_owned);
+        self.sessions(agent).concat().iter().filter(of_user).filter_map(result).collect()
+    }
+
+    /// The lines of an agent's conversations, the oldest conversation first.
+    fn sessions(&self, agent: &str) -> Vec<Vec<Value>> {
+        let folders = std::fs::read_dir(self.path(format!("agents/{agent}/home/.claude/projects"))).into_iter().flatten();
+        let files = folders.flatten().flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten());
+        let mut files: Vec<PathBuf> = files.map(|file| file.path()).collect();
+        files.sort_by_key(|path| path.metadata().and_then(|metadata| metadata.modified()).ok());
+        let lines = |path: &PathBuf| {
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        };
+        files.iter().map(lines).collect()
+    }
+
+    /// Runs `hivectl` on this hive.
+    pub async fn hivectl(&self, args: &[&str]) -> Said {
+        let mut command = Process::command(&binary::find("hivectl", "hivectl"));
+        command.env("TZ", "UTC").arg("--socket").arg(self.operator_socket()).args(args);
+        say(command, "").await
+    }
+
+    /// Runs `hive wake` beside an agent, with this on its stdin.
+    pub async fn wake(&self, agent: &str, args: &[&str], stdin: &str) -> Said {
+        let mut command = Process::command(&binary::find("hive-harness", "hive"));
+        command.env("HIVE_SOCKET", self.agent_socket(agent)).arg("wake").args(args);
+        say(command, stdin).await
+    }
+
+    /// Waits until the broker ends by itself; how.
+    pub async fn broker_ends(&mut self) -> ExitStatus {
+        let status = soon("hived ends", self.broker().wait()).await;
+        self.broker = None;
+        status
+    }
+
+    /// Waits until a harness ends by itself; how.
+    pub async fn harness_ends(&mut self, key: &str) -> ExitStatus {
+        let status = soon(&format!("the harness of {key} ends"), self.harness(key).wait()).await;
+        self.harnesses.remove(key);
+        status
+    }
+
+    /// Gives an agent's scripted claude other rules, from its next turn on.
+    pub fn rewrite_script(&self, key: &str, rules: &[Rule]) {
+        let (next, file) = (self.path(format!("{key}.script.next")), self.path(format!("{key}.script.json")));
+        script::write(&next, rules).expect("the script is written");
+        // At once, so that no claude reads half of it.
+        std::fs::rename(next, file).expect("the script is put in its place");
+    }
+
+    /// Ends the hive in good order, and sees that no process of it is left.
+    pub async fn end(mut self) {
+        let keys: Vec<String> = self.harnesses.keys().cloned().collect();
+        for key in keys {
+            self.stop_harness(&key).await;
+        }
+        if self.broker.is_some() {
+            self.stop_broker().await;
+        }
+        let left = process::strays(self.dir.path());
+        assert!(left.is_empty(), "processes are left: {left:?}");
+    }
+}
+
+/// The prompt in a line of a conversation.
+fn prompt(line: &Value) -> Option<String> {
+    line["message"]["content"].as_str().filter(|_| line["type"] == "user").map(str::to_owned)
+}
+
+/// Runs a program to its end.
+pub(super) async fn say(mut command: tokio::process::Command, stdin: &str) -> Said {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().expect("the program starts");
+    let mut input = child.stdin.take().expect("stdin is a pipe");
+    // A program that does not read its stdin is not our concern.
+    drop(input.write_all(stdin.as_bytes()).await);
+    drop(input);
+    let output = soon("the program ends", child.wait_with_output()).await.expect("the program can be waited for");
+    Said {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}

@@ -1,0 +1,115 @@
+//! How each RPC is called about somebody's things.
+
+use hive_proto::v1::ack_delivery_request::Target;
+use hive_proto::v1::command::Command as Order;
+use hive_proto::v1::*;
+use hive_tests::rig::{fresh_id, to};
+use prost::Message as _;
+
+use crate::authority_table::{Proof, Row};
+use crate::scene::Things;
+
+/// Whether a call of this RPC shows the token of a claude process.
+pub(crate) fn shows_process(row: &Row) -> bool {
+    matches!(row.proof, Proof::Process | Proof::ProcessWhileAttached)
+}
+
+/// The request, on the wire.
+///
+/// # Panics
+///
+/// If there is none for this RPC: then it belongs here.
+pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
+    let request_id = fresh_id();
+    let Things { agent, message, held, dead, session, process, turn, lease, command } = things.clone();
+    let session_token = session;
+    let key = |message_id| Some(DeliveryKey { agent: agent.clone(), message_id });
+    match (row.service, row.method) {
+        ("MessageService", "SendMessage") => {
+            SendMessageRequest { request_id, to: to("dan"), body: "hello".to_owned(), in_reply_to: 0 }.encode_to_vec()
+        }
+        ("MessageService", "GetMessage") => GetMessageRequest { message_id: message }.encode_to_vec(),
+        ("MessageService", "ListMessages") => ListMessagesRequest { agent, ..ListMessagesRequest::default() }.encode_to_vec(),
+        ("InboxService", "ReceiveMessages") => {
+            ReceiveMessagesRequest { request_id, ..ReceiveMessagesRequest::default() }.encode_to_vec()
+        }
+        ("InboxService", "AckDelivery") => {
+            AckDeliveryRequest { request_id, target: Some(Target::LeaseToken(lease)) }.encode_to_vec()
+        }
+        ("InboxService", "NackDelivery") => {
+            NackDeliveryRequest { request_id, lease_token: lease, error: "no".to_owned(), permanent: false }.encode_to_vec()
+        }
+        ("InboxService", "ExtendLease") => ExtendLeaseRequest { lease_token: lease, lease_duration: None }.encode_to_vec(),
+        ("InboxService", "GetInboxStatus") => GetInboxStatusRequest { agent }.encode_to_vec(),
+        ("InboxService", "ListDeliveries") => ListDeliveriesRequest { agent, ..ListDeliveriesRequest::default() }.encode_to_vec(),
+        ("TurnService", "Attach") => {
+            AttachRequest { session_token, take_over: true, revision: "test".to_owned() }.encode_to_vec()
+        }
+        ("TurnService", "AckCommand") => {
+            AckCommandRequest { session_token, command_id: command, error: String::new() }.encode_to_vec()
+        }
+        ("TurnService", "BeginTurn") => {
+            BeginTurnRequest { request_id, session_token, process_token: process, conversation: String::new() }.encode_to_vec()
+        }
+        ("TurnService", "OpenTurn") => {
+            let kind = TurnKind::Continue.into();
+            OpenTurnRequest { request_id, session_token, process_token: process, conversation: String::new(), kind }
+                .encode_to_vec()
+        }
+        ("TurnService", "RequestNextTurn") => RequestNextTurnRequest {}.encode_to_vec(),
+        ("TurnService", "Heartbeat") => HeartbeatRequest { session_token }.encode_to_vec(),
+        ("TurnService", "ReportTurnEvents") => {
+            let event = TurnEvent { sequence: 1, stream: 1, line: "a line".to_owned(), time: None };
+            ReportTurnEventsRequest { session_token, turn_id: turn, events: vec![event] }.encode_to_vec()
+        }
+        ("TurnService", "EndTurn") => {
+            let outcome = TurnOutcome::Ok.into();
+            EndTurnRequest { request_id, session_token, turn_id: turn, outcome, ..EndTurnRequest::default() }.encode_to_vec()
+        }
+        ("TurnHistoryService", "ListTurns") => ListTurnsRequest { agent, ..ListTurnsRequest::default() }.encode_to_vec(),
+        ("TurnHistoryService", "GetTurn") => GetTurnRequest { turn_id: turn }.encode_to_vec(),
+        ("TurnHistoryService", "WatchTurn") => {
+            WatchTurnRequest { turn_id: turn, after_sequence: 0, follow: false }.encode_to_vec()
+        }
+        ("WakeService", "Wake") => {
+            let (label, body) = ("ci".to_owned(), "built".to_owned());
+            WakeRequest { request_id, label, body, coalescing_key: String::new() }.encode_to_vec()
+        }
+        ("TopologyService", "GetSelf") => GetSelfRequest {}.encode_to_vec(),
+        ("TopologyService", "GetAgent") => GetAgentRequest { name: agent }.encode_to_vec(),
+        ("TopologyService", "ListAgents") => ListAgentsRequest::default().encode_to_vec(),
+        ("TopologyService", "ListChildren") => ListChildrenRequest { name: agent }.encode_to_vec(),
+        ("StatusService", "SetStatusText") => SetStatusTextRequest { request_id, text: "busy".to_owned() }.encode_to_vec(),
+        ("StatusService", "ReportHarnessStatus") => {
+            let state = HarnessState::Compacting.into();
+            ReportHarnessStatusRequest { session_token, state, until_time: None }.encode_to_vec()
+        }
+        ("EventService", "ListEvents") => ListEventsRequest { agent, ..ListEventsRequest::default() }.encode_to_vec(),
+        ("EventService", "WatchEvents") => WatchEventsRequest { after_sequence: Some(0), agent }.encode_to_vec(),
+        ("AdminService", method) => admin(method, agent.clone(), held, dead, key),
+        ("ServerInfoService", "GetServerInfo") => GetServerInfoRequest {}.encode_to_vec(),
+        (service, method) => panic!("{service}.{method} is new: say here how it is called"),
+    }
+}
+
+fn admin(method: &str, agent: String, held: u64, dead: u64, key: impl Fn(u64) -> Option<DeliveryKey>) -> Vec<u8> {
+    let request_id = fresh_id();
+    match method {
+        "CreateAgent" => {
+            CreateAgentRequest { request_id, name: "eve".to_owned(), ..CreateAgentRequest::default() }.encode_to_vec()
+        }
+        "RemoveAgent" => RemoveAgentRequest { request_id, name: agent }.encode_to_vec(),
+        "SetParent" => SetParentRequest { request_id, name: agent, parent: "ada".to_owned() }.encode_to_vec(),
+        "ListDeadLetters" => ListDeadLettersRequest::default().encode_to_vec(),
+        "RedriveDelivery" => RedriveDeliveryRequest { request_id, key: key(dead) }.encode_to_vec(),
+        "DropDelivery" => DropDeliveryRequest { request_id, key: key(held) }.encode_to_vec(),
+        "ReleaseDelivery" => ReleaseDeliveryRequest { request_id, key: key(held) }.encode_to_vec(),
+        "SendCommand" => {
+            let order = Command { command: Some(Order::RestartHarness(RestartHarness {})), ..Command::default() };
+            SendCommandRequest { request_id, agent, command: Some(order) }.encode_to_vec()
+        }
+        "GetBrokerStatus" => GetBrokerStatusRequest {}.encode_to_vec(),
+        "Drain" => DrainRequest {}.encode_to_vec(),
+        method => panic!("AdminService.{method} is new: say here how it is called"),
+    }
+}

@@ -1,0 +1,209 @@
+//! A hive in which everybody has something that another must not touch.
+//!
+//! `bob` has a harness with an open turn, `dan` one without, `cyd` takes mail as a plain consumer, and `ada` has nothing: she is the stranger.
+
+use std::collections::BTreeMap;
+
+use hive_proto::PROCESS_TOKEN_KEY;
+use hive_proto::v1::admin_service_client::AdminServiceClient;
+use hive_proto::v1::attach_response::Step;
+use hive_proto::v1::command::Command as Order;
+use hive_proto::v1::inbox_service_client::InboxServiceClient;
+use hive_proto::v1::turn_service_client::TurnServiceClient;
+use hive_proto::v1::{
+    AttachRequest, AttachResponse, BeginTurnRequest, Command, EndTurnRequest, NackDeliveryRequest, ReceiveMessagesRequest,
+    SendCommandRequest, StartNewSession, TurnOutcome,
+};
+use hive_tests::rig::on_disk::Tables;
+use hive_tests::rig::raw::{self, Answer};
+use hive_tests::rig::{Client, Rig, fresh_id, process_token, soon};
+use tonic::metadata::MetadataMap;
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+use crate::authority_table::Row;
+use crate::requests;
+
+/// What one agent has. Numbers are 0 and texts empty where it has none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Things {
+    /// Whose they are.
+    pub(crate) agent: String,
+    /// A message in its inbox.
+    pub(crate) message: u64,
+    /// One that is held.
+    pub(crate) held: u64,
+    /// One that is a dead letter.
+    pub(crate) dead: u64,
+    /// Its session.
+    pub(crate) session: String,
+    /// The process of its open turn.
+    pub(crate) process: String,
+    /// Its open turn.
+    pub(crate) turn: u64,
+    /// Its claim on `message`.
+    pub(crate) lease: String,
+    /// A command that it has not carried out.
+    pub(crate) command: u64,
+}
+
+/// What stands in every body that only its owner and the operator may see.
+pub(crate) const SECRET: &str = "only for its owner's eyes";
+
+/// The whole of it.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    pub(crate) rig: Rig,
+    pub(crate) bob: Things,
+    pub(crate) cyd: Things,
+    pub(crate) dan: Things,
+    channels: BTreeMap<String, Channel>,
+    attachments: Vec<Streaming<AttachResponse>>,
+}
+
+impl Scene {
+    pub(crate) async fn set() -> Self {
+        let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n[agents.cyd]\n[agents.dan]\n");
+        rig.start_broker().await;
+        let operator = rig.operator().await;
+        let mut channels = BTreeMap::from([("operator".to_owned(), operator.channel())]);
+        for name in ["ada", "bob", "cyd", "dan"] {
+            channels.insert(name.to_owned(), rig.agent(name).await.channel());
+        }
+        let none = || Things::default();
+        let mut scene = Self { rig, bob: none(), cyd: none(), dan: none(), channels, attachments: Vec::new() };
+        scene.bob = scene.set_bob(&operator).await;
+        scene.cyd = scene.set_cyd(&operator).await;
+        scene.dan = scene.set_dan(&operator).await;
+        scene
+    }
+
+    async fn set_bob(&mut self, operator: &Client) -> Things {
+        let session = self.attach("bob", AttachRequest::default()).await;
+        let held = operator.send("bob", SECRET).await;
+        let (cancelled, _) = self.begin("bob", &session).await;
+        let end = EndTurnRequest {
+            request_id: fresh_id(),
+            session_token: session.clone(),
+            turn_id: cancelled,
+            outcome: TurnOutcome::Cancelled.into(),
+            ..EndTurnRequest::default()
+        };
+        self.turns("bob").end_turn(end).await.expect("the turn is ended");
+        operator.send("bob", SECRET).await;
+        let (turn, process) = self.begin("bob", &session).await;
+        let message = operator.send("bob", SECRET).await;
+        let order = Command { command: Some(Order::StartNewSession(StartNewSession {})), ..Command::default() };
+        let send = SendCommandRequest { request_id: fresh_id(), agent: "bob".to_owned(), command: Some(order) };
+        let told = AdminServiceClient::new(self.channel("operator")).send_command(send).await.expect("the command is taken");
+        let command = told.into_inner().command_id;
+        Things { agent: "bob".to_owned(), message, held, session, process, turn, command, ..Things::default() }
+    }
+
+    async fn set_cyd(&mut self, operator: &Client) -> Things {
+        let dead = operator.send("cyd", SECRET).await;
+        let (_, lease_token) = self.lease("cyd").await;
+        let nack = NackDeliveryRequest { request_id: fresh_id(), lease_token, permanent: true, ..NackDeliveryRequest::default() };
+        InboxServiceClient::new(self.channel("cyd")).nack_delivery(nack).await.expect("it is given up");
+        operator.send("cyd", SECRET).await;
+        let (message, lease) = self.lease("cyd").await;
+        Things { agent: "cyd".to_owned(), message, dead, lease, ..Things::default() }
+    }
+
+    async fn set_dan(&mut self, operator: &Client) -> Things {
+        let session = self.attach("dan", AttachRequest::default()).await;
+        let message = operator.send("dan", SECRET).await;
+        Things { agent: "dan".to_owned(), message, session, process: process_token(), ..Things::default() }
+    }
+
+    /// A channel on somebody's socket: an agent's name, or `operator`.
+    pub(crate) fn channel(&self, whose: &str) -> Channel {
+        self.channels[whose].clone()
+    }
+
+    pub(crate) fn turns(&self, agent: &str) -> TurnServiceClient<Channel> {
+        TurnServiceClient::new(self.channel(agent))
+    }
+
+    /// Attaches a harness and keeps it attached; its session.
+    pub(crate) async fn attach(&mut self, agent: &str, request: AttachRequest) -> String {
+        let mut stream = self.turns(agent).attach(request).await.expect("it may attach").into_inner();
+        let first = soon("the harness is attached", stream.message()).await.expect("an answer").expect("an answer");
+        self.attachments.push(stream);
+        match first.step {
+            Some(Step::Attached(attached)) => attached.session_token,
+            step => panic!("{step:?}"),
+        }
+    }
+
+    /// Begins a turn: its id and its process.
+    pub(crate) async fn begin(&self, agent: &str, session: &str) -> (u64, String) {
+        let process = process_token();
+        let request = BeginTurnRequest {
+            request_id: fresh_id(),
+            session_token: session.to_owned(),
+            process_token: process.clone(),
+            ..BeginTurnRequest::default()
+        };
+        let begun = soon("a turn begins", self.turns(agent).begin_turn(request)).await.expect("a turn").into_inner();
+        (begun.turn.expect("a turn").id, process)
+    }
+
+    /// Takes a message as a consumer: its id and the claim.
+    pub(crate) async fn lease(&self, agent: &str) -> (u64, String) {
+        let request = ReceiveMessagesRequest { request_id: fresh_id(), ..ReceiveMessagesRequest::default() };
+        let received = InboxServiceClient::new(self.channel(agent)).receive_messages(request).await.expect("mail").into_inner();
+        let [leased] = &received.deliveries[..] else { panic!("{received:?}") };
+        let message = leased.delivery.clone().and_then(|delivery| delivery.message).expect("a message");
+        (message.id, leased.lease_token.clone())
+    }
+
+    /// The one whose things a call of this RPC needs.
+    pub(crate) fn owner(&self, row: &Row) -> &Things {
+        match (row.service, row.method) {
+            (_, "AckDelivery" | "NackDelivery" | "ExtendLease" | "RedriveDelivery") => &self.cyd,
+            (_, "BeginTurn" | "OpenTurn") => &self.dan,
+            _ => &self.bob,
+        }
+    }
+
+    /// Calls an RPC on somebody's socket with these things.
+    pub(crate) async fn call(&self, socket: &str, row: &Row, things: &Things) -> Result<Answer, Status> {
+        call(&self.channel(socket), row, things, &things.process).await
+    }
+
+    /// The same, but showing this process token; empty for none.
+    pub(crate) async fn call_by(&self, socket: &str, row: &Row, things: &Things, process: &str) -> Result<Answer, Status> {
+        call(&self.channel(socket), row, things, process).await
+    }
+
+    /// Every row of every table, as it is on disk.
+    pub(crate) fn on_disk(&self) -> Tables {
+        self.rig.on_disk()
+    }
+}
+
+/// The rows that are about agents other than this one, of the tables that are about agents.
+pub(crate) fn of_others(tables: &Tables, agent: &str) -> Vec<String> {
+    let named = format!("name=Text(\"{agent}\");");
+    let own = tables["agent"].iter().find(|row| row.contains(&named)).expect("the agent is there");
+    let id = own.split_once(';').expect("the first column is the id").0.trim_start_matches("id=");
+    let (id, agent_id) = (format!("id={id};"), format!("agent_id={id};"));
+    let about = |row: &&String| row.contains("agent_id=") && !row.contains(&agent_id);
+    let agents = tables["agent"].iter().filter(|row| !row.starts_with(&id));
+    tables.values().flatten().filter(about).chain(agents).cloned().collect()
+}
+
+async fn call(channel: &Channel, row: &Row, things: &Things, process: &str) -> Result<Answer, Status> {
+    let mut metadata = MetadataMap::new();
+    if requests::shows_process(row) && !process.is_empty() {
+        metadata.insert(PROCESS_TOKEN_KEY, process.parse().expect("a token is plain text"));
+    }
+    let request = requests::of(row, things);
+    soon(&format!("{} answers", row.method), raw::call(channel, &path(row), metadata, request)).await
+}
+
+/// The path of an RPC.
+pub(crate) fn path(row: &Row) -> String {
+    format!("/hive.v1.{}/{}", row.service, row.method)
+}

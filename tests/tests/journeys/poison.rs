@@ -1,0 +1,122 @@
+//! A message that breaks every turn ends as a dead letter, and harms nobody beside it.
+
+use hive_proto::v1::{DeliveryState, EventKind, Message, OriginKind, RedeliveryCause, SystemKind, TurnOutcome};
+use hive_tests::rig::{Client, Rig};
+use hive_tests::scripted::script::Step;
+
+use crate::steps::{acked, answer, exit, lives, recv, rule, standing, text};
+
+/// The broker's notices of a kind in an inbox.
+async fn notices(client: &Client, inbox: &str, kind: SystemKind) -> Vec<Message> {
+    let all = client.deliveries(inbox, &[]).await.into_iter().filter_map(|delivery| delivery.message);
+    let of_kind = all.filter(|message| message.origin.as_ref().is_some_and(|origin| origin.kind() == OriginKind::System));
+    of_kind.filter(|message| message.system_kind() == kind).collect()
+}
+
+/// What every prompt of a message begins with.
+fn of(message: u64) -> String {
+    format!("Message {message} from ")
+}
+
+/// Ada's parent is the operator, bob's is ada.
+async fn told(agent: &str, parent: &str) {
+    let mut rig = Rig::duo().await;
+    let (operator, mut watch) = (rig.operator().await, rig.watch().await);
+    let poison = operator.send(agent, "poison").await;
+    let mut neighbours = Vec::new();
+    for number in 1..=3 {
+        neighbours.push(operator.send(agent, &format!("Letter {number}.")).await);
+    }
+    let well = vec![answer("operator", "fine"), text("Done.")];
+    let complain = Step::Stderr { stderr: "I cannot stand this.".to_owned() };
+    rig.start_harness(
+        agent,
+        &[rule("the operator sends it round again", well.clone()), rule(&of(poison), vec![complain, exit(3)]), rule("", well)],
+    );
+    let dead = watch.kind(agent, EventKind::DeliveryDead).await;
+    for neighbour in &neighbours {
+        acked(&rig, agent, *neighbour).await;
+        let (state, attempt, cause) = standing(&operator, agent, *neighbour).await;
+        assert_eq!((state, attempt, cause), (DeliveryState::Acked, 1, RedeliveryCause::Unspecified));
+    }
+    assert_eq!(dead.message_id, poison);
+    let turns = operator.turns(agent).await;
+    let (bad, good): (Vec<_>, Vec<_>) = turns.into_iter().partition(|turn| turn.message_id == poison);
+    assert_eq!(lives(&bad), [1, 2, 3, 4, 5].map(|attempt| (TurnOutcome::Failed, attempt)));
+    assert_eq!(lives(&good), [(TurnOutcome::Ok, 1); 3]);
+    assert!(bad.iter().all(|turn| turn.received_message_ids.is_empty()));
+
+    // The queue goes on at once.
+    let next = operator.send(agent, "And now?").await;
+    acked(&rig, agent, next).await;
+
+    let letters = notices(&operator, parent, SystemKind::DeadLetter).await;
+    assert!(matches!(&letters[..], [letter] if letter.in_reply_to == poison), "{letters:?}");
+    let error = "claude ended without a result (exit code 3): I cannot stand this.";
+    assert!(
+        letters[0].body.starts_with(&format!("Message {poison} to {agent} is a dead letter after 5 failed attempts: {error}")),
+        "{letters:?}"
+    );
+    assert_eq!(notices(&operator, parent, SystemKind::TurnFailed).await.len(), 5);
+
+    looked_at_and_redriven(&rig, agent, poison).await;
+    acked(&rig, agent, poison).await;
+    assert_eq!(standing(&operator, agent, poison).await, (DeliveryState::Acked, 1, RedeliveryCause::Redriven));
+    rig.end().await;
+}
+
+/// What the operator sees of it, and does about it.
+async fn looked_at_and_redriven(rig: &Rig, agent: &str, poison: u64) {
+    let id = poison.to_string();
+    let status = rig.hivectl(&["status"]).await;
+    assert_eq!(status.code, 8, "{status:?}");
+    let listed = rig.hivectl(&["--json", "dead-letters", "list"]).await;
+    let list: serde_json::Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    assert_eq!(list.as_array().map(Vec::len), Some(1), "{listed:?}");
+    assert_eq!(
+        (&list[0]["agent"], &list[0]["message"]["id"], &list[0]["state"]),
+        (&agent.into(), &poison.into(), &"dead".into())
+    );
+    let shown = rig.hivectl(&["dead-letters", "show", &id]).await;
+    for words in
+        ["poison", "claude ended without a result (exit code 3)", "end of the turn's output:", "stderr: I cannot stand this."]
+    {
+        assert!(shown.stdout.contains(words), "{words}: {shown:?}");
+    }
+    let redriven = rig.hivectl(&["dead-letters", "redrive", &id]).await;
+    assert_eq!((redriven.code, redriven.stdout.trim()), (0, format!("message {id} of {agent} redriven").as_str()));
+    let again = rig.hivectl(&["dead-letters", "redrive", &id]).await;
+    assert_eq!(again.code, 3, "it is none any more: {again:?}");
+}
+
+#[tokio::test]
+async fn a_poison_message_of_a_root_is_told_to_the_operator() {
+    told("ada", "operator").await;
+}
+
+#[tokio::test]
+async fn a_poison_message_of_a_child_is_told_to_its_parent() {
+    told("bob", "ada").await;
+}
+
+/// A turn that took its neighbours with it: they are not drawn into its last attempts.
+#[tokio::test]
+async fn neighbours_that_it_draws_in_survive_it() {
+    let mut rig = Rig::duo().await;
+    let (operator, mut watch) = (rig.operator().await, rig.watch().await);
+    let poison = operator.send("bob", "poison").await;
+    let mut neighbours = Vec::new();
+    for number in 1..=3 {
+        neighbours.push(operator.send("bob", &format!("Letter {number}.")).await);
+    }
+    rig.start_harness("bob", &[rule(&of(poison), vec![recv(8), exit(1)]), rule("", vec![text("Done.")])]);
+    let dead = watch.kind("bob", EventKind::DeliveryDead).await;
+    assert_eq!(dead.message_id, poison);
+    for neighbour in &neighbours {
+        acked(&rig, "bob", *neighbour).await;
+        let attempt = operator.delivery("bob", *neighbour).await.attempt;
+        assert!(attempt <= 3, "message {neighbour} had {attempt} attempts");
+    }
+    assert_eq!(standing(&operator, "bob", poison).await.0, DeliveryState::Dead);
+    rig.end().await;
+}

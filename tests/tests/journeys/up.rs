@@ -1,0 +1,160 @@
+//! `hivectl up`: a whole hive by one command, confined where the host can do it, loudly unconfined where not, and gone without a trace.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use hive_proto::v1::{EventKind, TurnOutcome};
+use hive_tests::binary;
+use hive_tests::rig::{Process, QUICK_LIMITS, Rig, soon, strays};
+use hive_tests::scripted::script;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStderr};
+
+use crate::steps::{acked, answer, lives, rule, text, touch, unread, wait_for};
+
+/// A running `hivectl up`.
+struct Up {
+    child: Child,
+    lines: Lines<BufReader<ChildStderr>>,
+    said: String,
+}
+
+/// A hive's directory, with everything where the rig looks for it.
+fn hive() -> Rig {
+    let agents = "[agents.ada]\n[agents.bob]\nparent = \"ada\"\n";
+    let broker = "[broker]\nstate_dir = \"state\"\nruntime_dir = \"run\"\n";
+    Rig::new(&format!("[hive]\nname = \"test\"\n{broker}{QUICK_LIMITS}{agents}"))
+}
+
+impl Up {
+    /// Starts it, with these directories of programs beside its own.
+    async fn start(rig: &Rig, path: &Path) -> Self {
+        // All of them are looked for beside hivectl, so all of them have to be built.
+        for (package, name) in [("hive-broker", "hived"), ("hive-harness", "hive"), ("hive-mcp-bridge", "hive-mcp")] {
+            drop(binary::find(package, name));
+        }
+        let mut command = Process::command(&binary::find("hivectl", "hivectl"));
+        command.env("PATH", path).env("HIVE_DRAIN_GRACE_SECS", "1").env("TZ", "UTC").current_dir(rig.dir());
+        command.args(["up", "--config", "hive.toml", "--state", "."]).arg("--claude");
+        command.arg(binary::find("hive-tests", "scripted-claude"));
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().expect("hivectl starts");
+        let lines = BufReader::new(child.stderr.take().expect("stderr is a pipe")).lines();
+        let mut up = Self { child, lines, said: String::new() };
+        up.says("Ctrl-C ends it.").await;
+        up
+    }
+
+    /// Reads on to the line that begins so.
+    async fn says(&mut self, beginning: &str) -> String {
+        loop {
+            let line = soon(&format!("`hivectl up` says {beginning:?}, after:\n{}", self.said), self.lines.next_line()).await;
+            let line = line.expect("text").unwrap_or_else(|| panic!("it ended without saying {beginning:?}:\n{}", self.said));
+            self.said.push_str(&line);
+            self.said.push('\n');
+            if line.starts_with(beginning) {
+                return line;
+            }
+        }
+    }
+
+    /// Ctrl-C: everything is drained, nothing is left.
+    async fn interrupted(mut self, rig: Rig) {
+        let pid = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("it runs");
+        kill_process(pid, Signal::INT).expect("it runs");
+        self.says("all is down; the mail is kept").await;
+        let status = soon("hivectl ends", self.child.wait()).await.expect("it can be waited for");
+        assert!(status.success(), "{status}:\n{}", self.said);
+        assert_eq!(strays(rig.dir()), [], "{}", self.said);
+        rig.end().await;
+    }
+}
+
+#[tokio::test]
+async fn it_runs_a_hive_restarts_what_dies_and_leaves_nothing() {
+    let rig = hive();
+    let no_programs = rig.path("no-programs");
+    std::fs::create_dir(&no_programs).expect("a directory");
+    let mut up = Up::start(&rig, &no_programs).await;
+    assert!(up.said.contains("NOT ISOLATED: bubblewrap (bwrap) is not installed"), "{}", up.said);
+    let (operator, mut watch) = (rig.operator().await, rig.watch().await);
+    for _ in 0..2 {
+        watch.until("both harnesses attach", |event| event.kind() == EventKind::HarnessAttached).await;
+    }
+    let status = rig.hivectl(&["status"]).await;
+    assert_eq!(status.code, 8, "{status:?}");
+    for agent in ["ada", "bob"] {
+        assert!(status.stdout.contains(&format!("{agent} is NOT ISOLATED")), "{status:?}");
+    }
+
+    // A question that needs both of them.
+    let said = rig.hivectl(&["--json", "send", "ada", "ask bob: how are you?"]).await;
+    let receipt: serde_json::Value = serde_json::from_str(&said.stdout).expect("JSON");
+    let asked = receipt["message_id"].as_u64().expect("the message's id");
+    watch.kind("operator", EventKind::MessageAccepted).await;
+    let inbox = rig.hivectl(&["inbox"]).await;
+    assert!(inbox.stdout.contains("bob answers: I have read \"how are you?\"."), "{inbox:?}");
+    assert_eq!(unread(&operator, "operator").await.last().map(|(_, answers)| *answers), Some(asked));
+
+    let bob = rig.the_one("bob", "hive");
+    kill_process(bob, Signal::KILL).expect("bob's harness runs");
+    up.says("bob ended (signal: 9 (SIGKILL)); again in").await;
+    watch.kind("bob", EventKind::HarnessAttached).await;
+    assert_ne!(rig.the_one("bob", "hive"), bob);
+    let again = operator.send("bob", "Hello bob.").await;
+    acked(&rig, "bob", again).await;
+    assert!(lives(&operator.turns("bob").await).iter().all(|life| *life == (TurnOutcome::Ok, 1)));
+    up.interrupted(rig).await;
+}
+
+/// The broker dies in mid-turn, and comes back under the harnesses.
+#[tokio::test]
+async fn a_broker_that_dies_is_started_again_under_its_harnesses() {
+    let rig = hive();
+    let script = rig.path("script.json");
+    let steps = vec![touch(&rig, "reached"), wait_for(&rig, "go"), answer("operator", "still here"), text("Done.")];
+    script::write(&script, &[rule("", steps)]).expect("the script is written");
+    let config = rig.read("hive.toml");
+    rig.configure(&format!("{config}[claude]\nenv = {{ HIVE_SCRIPT_FILE = \"{}\" }}\n", script.display()));
+    let mut up = Up::start(&rig, Path::new("/usr/bin:/bin")).await;
+    let mut watch = rig.watch().await;
+    let asked = rig.operator().await.send("ada", "Hello ada.").await;
+    rig.appeared("reached").await;
+    let status = rig.hivectl(&["--json", "status"]).await;
+    let status: serde_json::Value = serde_json::from_str(&status.stdout).expect("JSON");
+    let broker = status["pid"].as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    kill_process(broker.expect("the broker's pid"), Signal::KILL).expect("the broker runs");
+    up.says("hived ended (signal: 9 (SIGKILL)); again in").await;
+    rig.touch("go");
+    // The end of the turn is the first word of the next broker.
+    watch.kind("ada", EventKind::TurnEnded).await;
+    let operator = rig.operator().await;
+    assert_eq!(lives(&operator.turns("ada").await), [(TurnOutcome::Ok, 1)]);
+    assert_eq!(unread(&operator, "operator").await, [("still here".to_owned(), asked)]);
+    up.interrupted(rig).await;
+}
+
+/// Where bubblewrap can be used nobody is called not isolated; where it cannot, that is said with its reason.
+#[tokio::test]
+async fn with_bubblewrap_agents_are_kept_apart() {
+    let rig = hive();
+    let up = Up::start(&rig, Path::new("/usr/bin:/bin")).await;
+    let (operator, mut watch) = (rig.operator().await, rig.watch().await);
+    for _ in 0..2 {
+        watch.until("both harnesses attach", |event| event.kind() == EventKind::HarnessAttached).await;
+    }
+    let asked = operator.send("ada", "ask bob: how are you?").await;
+    watch.kind("operator", EventKind::MessageAccepted).await;
+    assert_eq!(unread(&operator, "operator").await, [("bob answers: I have read \"how are you?\".".to_owned(), asked)]);
+    let status = rig.hivectl(&["--json", "status"]).await;
+    let findings: serde_json::Value = serde_json::from_str(&status.stdout).expect("JSON");
+    if up.said.contains("isolation: each agent in its own namespaces") {
+        assert_eq!(findings["not_isolated_agents"], serde_json::json!([]), "{status:?}");
+        assert!(!up.said.contains("NOT ISOLATED"), "{}", up.said);
+    } else {
+        assert!(up.said.contains("NOT ISOLATED: bubblewrap "), "{}", up.said);
+        assert_eq!(findings["not_isolated_agents"], serde_json::json!(["ada", "bob"]), "{status:?}");
+    }
+    up.interrupted(rig).await;
+}

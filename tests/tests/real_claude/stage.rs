@@ -1,0 +1,103 @@
+//! A hive whose agents run the real CLI, and the stand-in API that it talks to.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
+use hive_proto::v1::{EventKind, Turn, WatchTurnRequest};
+use hive_tests::api::{Api, Recorded, Script};
+use hive_tests::claude;
+use hive_tests::rig::{Client, HarnessOptions, QUICK_LIMITS, Rig, Watch};
+use serde_json::Value;
+
+/// The hive.
+pub(crate) struct Stage {
+    pub(crate) rig: Rig,
+    pub(crate) api: Api,
+    pub(crate) operator: Client,
+    pub(crate) watch: Watch,
+    pub(crate) options: HarnessOptions,
+}
+
+/// The CLI.
+///
+/// # Panics
+///
+/// Where it is not installed, with words that help.
+pub(crate) fn installed() -> PathBuf {
+    claude::find().unwrap_or_else(|missing| panic!("{missing}"))
+}
+
+impl Stage {
+    /// Ada and her child bob, a running broker, and no harness yet.
+    pub(crate) async fn set(script: Script) -> Self {
+        Self::of("[agents.ada]\n[agents.bob]\nparent = \"ada\"\n", script).await
+    }
+
+    pub(crate) async fn of(agents: &str, script: Script) -> Self {
+        let claude = installed();
+        let mut rig = Rig::new(&format!("{agents}{QUICK_LIMITS}"));
+        rig.start_broker().await;
+        let api = Api::start(script);
+        let not_ours = ["HOME", "PATH", "CLAUDE_CODE_TMPDIR"];
+        let environment = claude::environment(&rig.path("unused"), &api.url()).into_iter();
+        let claude_env: BTreeMap<String, String> = environment
+            .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+            // The harness gives each agent a home of its own.
+            .filter(|(name, _)| !not_ours.contains(&name.as_str()))
+            .collect();
+        // Its own retries are tried out elsewhere; here they would only take time.
+        let env = BTreeMap::from([("HIVE_CLAUDE_MAX_RETRIES".to_owned(), "0".to_owned())]);
+        let options = HarnessOptions { claude, claude_env, env, ..HarnessOptions::default() };
+        let (operator, watch) = (rig.operator().await, rig.watch().await);
+        Self { rig, api, operator, watch, options }
+    }
+
+    /// Starts ada's harness.
+    pub(crate) fn start(&mut self) {
+        let key = self.rig.start_harness_with("ada", &self.options);
+        assert_eq!(key, "ada");
+    }
+
+    /// The next turn of ada that ends.
+    pub(crate) async fn turn(&mut self) -> Turn {
+        let ended = self.watch.kind("ada", EventKind::TurnEnded).await;
+        self.operator.turn(ended.turn_id).await
+    }
+
+    /// What claude put out in a turn.
+    pub(crate) async fn lines(&self, turn: &Turn) -> Vec<Value> {
+        let request = WatchTurnRequest { turn_id: turn.id, after_sequence: 0, follow: false };
+        let mut history = TurnHistoryServiceClient::new(self.operator.channel());
+        let mut stream = history.watch_turn(request).await.expect("the turn is there").into_inner();
+        let mut lines = Vec::new();
+        while let Some(step) = stream.message().await.expect("lines") {
+            lines.extend(step.events.into_iter().filter_map(|event| serde_json::from_str(&event.line).ok()));
+        }
+        lines
+    }
+
+    /// The requests whose turn began with a prompt about this message.
+    pub(crate) fn requests_of(&self, message: u64) -> Vec<Recorded> {
+        let opening = format!("Message {message} from ");
+        self.api.recorded().into_iter().filter(|request| request.prompt.starts_with(&opening)).collect()
+    }
+
+    /// Ends it all, and sees that no process is left.
+    pub(crate) async fn end(self) {
+        self.rig.end().await;
+    }
+}
+
+/// How often a text stands in what the model was shown.
+pub(crate) fn count(request: &Recorded, text: &str) -> usize {
+    fn in_value(value: &Value, text: &str) -> usize {
+        match value {
+            Value::String(found) => found.matches(text).count(),
+            Value::Array(items) => items.iter().map(|item| in_value(item, text)).sum(),
+            Value::Object(fields) => fields.values().map(|field| in_value(field, text)).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
+    }
+    in_value(&request.body["messages"], text)
+}
