@@ -79,9 +79,11 @@ impl Engine {
             let problem = format!("it has {} bytes; at most {ERROR_BYTES_MAX} are allowed", error.len());
             return Err(Refusal::Field { field: "error", problem });
         }
+        let presences = std::sync::Arc::clone(&self.presences);
         self.store
             .write(move |tx| {
                 let me = session(tx, &caller, &session_token)?;
+                presences.touch(me.key, &session_token, tx.now.boot);
                 match command::is_closed(tx, me.key, id)? {
                     None => Err(Refusal::CommandNotFound { id }),
                     Some(true) => Ok(()),

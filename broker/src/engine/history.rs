@@ -60,9 +60,11 @@ impl Engine {
 
     /// Checks that a session may report lines of a turn.
     pub async fn check_reporter(&self, caller: Caller, session_token: String, id: TurnId) -> Result<(), Refusal> {
+        let presences = Arc::clone(&self.presences);
         self.store
-            .read(move |conn, _| {
+            .read(move |conn, now| {
                 let me = session(conn, &caller, &session_token)?;
+                presences.touch(me.key, &session_token, now.boot);
                 let row = turn::get(conn, id)?.filter(|row| row.agent == me.key && row.session_epoch == me.session_epoch);
                 row.map(|_| ()).ok_or(Refusal::LeaseLost)
             })

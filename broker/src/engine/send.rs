@@ -138,11 +138,15 @@ fn accept(
         && let Some((earlier, accept_time)) = message::equal_in_earlier_runs(tx, turn, to, send.in_reply_to, &send.body)?
     {
         message::absorb(tx, turn, earlier)?;
-        let recipients = u32::try_from(recipients.len()).unwrap_or(u32::MAX);
-        return Ok(Receipt { message: earlier, already_sent: true, skipped: Vec::new(), recipients, accept_time });
-    }
-    if is_agent {
-        check_sender(tx, limits, buckets, me.key, send.body.len())?;
+        // The receipt is that of the earlier message: who was left out then, or came later, has not got it.
+        let (mut reached, mut skipped) = (0, Vec::new());
+        for recipient in recipients {
+            match delivery::get(tx, recipient.key, earlier)? {
+                Some(_) => reached += 1,
+                None => skipped.push(recipient.name),
+            }
+        }
+        return Ok(Receipt { message: earlier, already_sent: true, skipped, recipients: reached, accept_time });
     }
     let mut skipped = Vec::new();
     let mut open = Vec::new();
@@ -152,6 +156,10 @@ fn accept(
             Err(Refusal::InboxFull { agent, .. }) if to == To::Everyone => skipped.push(agent),
             Err(refusal) => return Err(refusal),
         }
+    }
+    if is_agent {
+        // Each inbox keeps it until it is settled there.
+        check_sender(tx, limits, buckets, me.key, send.body.len().saturating_mul(open.len()))?;
     }
     let origin = origin(&actor.caller);
     let id = write(tx, &origin, me, to, &open, send, turn)?;

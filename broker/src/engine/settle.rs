@@ -63,7 +63,8 @@ pub(crate) fn end_turn(
     let mut settled = Settled::default();
     for mut row in delivery::leased_by(tx, open.id)? {
         let tool_use = turn::tool_use_of(tx, open.id, row.message)?;
-        let reached_model = tool_use.is_none_or(|id| ending.returned_tool_uses.contains(&id));
+        // Without the name of a tool call nobody can say that its result came back.
+        let reached_model = tool_use.is_none_or(|id| !id.is_empty() && ending.returned_tool_uses.contains(&id));
         let settlement = ending.outcome.settlement(reached_model);
         if !matches!(settlement, Settlement::Ack) {
             ending.end.error.clone_into(&mut row.last_error);

@@ -171,8 +171,13 @@ impl v1::turn_service_server::TurnService for Rpc {
         let mut stream = request.into_inner();
         let mut turn = None;
         let mut kept_count = 0;
-        while let Some(message) = stream.message().await? {
-            let v1::ReportTurnEventsRequest { session_token, turn_id, events } = message;
+        loop {
+            // A turn's output goes on for as long as the turn; a broker that ends does not wait for that.
+            let message = tokio::select! {
+                message = stream.message() => message?,
+                () = self.engine.draining().cancelled() => return Err(Refusal::Draining.into()),
+            };
+            let Some(v1::ReportTurnEventsRequest { session_token, turn_id, events }) = message else { break };
             let turn = match turn {
                 Some(turn) => turn,
                 None => {

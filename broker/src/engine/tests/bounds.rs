@@ -123,6 +123,26 @@ async fn a_broadcast_counts_once_for_each_inbox_it_waits_in() {
 }
 
 #[tokio::test]
+async fn a_broadcast_that_would_wait_in_too_many_inboxes_is_refused() {
+    let limits = Limits { sender_stored_bytes_max: 10, ..Limits::default() };
+    let hive = Hive::bounded(&["alice", "bob", "carol", "dave"], limits).await;
+    assert!(matches!(hive.try_send("alice", "*", "1234").await, Err(Refusal::StorageFull { bytes: 0, max: 10 })));
+    hive.send("alice", "*", "123").await;
+    assert_eq!(hive.numbers("alice").await.stored_bytes, 9);
+}
+
+#[tokio::test]
+async fn a_full_inbox_costs_its_senders_no_rate() {
+    let limits = Limits { inbox_depth_max: 1, sends_per_minute_max: 2, ..Limits::default() };
+    let hive = Hive::bounded(&["alice", "bob", "carol"], limits).await;
+    hive.send("alice", "bob", "one").await;
+    for _ in 0..5 {
+        assert!(matches!(hive.try_send("alice", "bob", "two").await, Err(Refusal::InboxFull { .. })));
+    }
+    hive.send("alice", "carol", "one").await;
+}
+
+#[tokio::test]
 async fn notices_are_never_refused_and_take_one_anothers_place_past_the_bound() {
     let limits = Limits { inbox_depth_max: 2, attempts_max: 100, park_backoff_base_ms: 1, ..Limits::default() };
     let hive = Hive::bounded(&["boss"], limits).await;

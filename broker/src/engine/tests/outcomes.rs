@@ -51,7 +51,8 @@ async fn mail_taken_without_a_tool_call_is_never_taken_as_seen() {
     let harness = hive.attach("bob").await;
     let run = hive.begin(&harness).await;
     hive.engine().receive(run.actor(), hive.request("ReceiveMessages"), super::hive::up_to(1)).await.expect("taken");
-    hive.try_end(&run, ending(&run, Outcome::Ok)).await.expect("it ends");
+    let end = Ended { returned_tool_uses: ["tool-returned".to_owned(), String::new()].into(), ..ended(&run, Outcome::Ok) };
+    hive.try_end(&run, end).await.expect("it ends");
     assert_eq!(hive.state("bob", other).await, (State::Ready, 1));
 }
 

@@ -211,6 +211,23 @@ async fn a_suppressed_message_costs_no_rate_and_no_room() {
     assert!(say(&hive, &run, "alice", "done").await.already_sent);
 }
 
+#[tokio::test]
+async fn the_receipt_of_a_suppressed_broadcast_names_those_who_never_got_it() {
+    let limits = hive_core::limits::Limits { inbox_depth_max: 1, ..Default::default() };
+    let hive = Hive::bounded(&["alice", "bob", "carol"], limits).await;
+    hive.send("operator", "bob", "do it").await;
+    let full = hive.send("operator", "carol", "carol's inbox is full").await;
+    let harness = hive.attach("bob").await;
+    let run = hive.begin(&harness).await;
+    let first = say(&hive, &run, "*", "all").await;
+    assert_eq!((first.recipients, first.skipped), (1, vec!["carol".to_owned()]));
+    let run = again(&hive, &harness, &run, Outcome::Drained).await;
+    hive.decide("carol", full, Decision::Drop).await.expect("dropped");
+    let second = say(&hive, &run, "*", "all").await;
+    assert_eq!((second.message, second.already_sent), (first.message, true));
+    assert_eq!((second.recipients, second.skipped), (1, vec!["carol".to_owned()]));
+}
+
 /// How a run ended that has to be run again.
 #[derive(Clone, Copy, Debug)]
 enum Break {

@@ -124,6 +124,12 @@ async fn grace_counts_from_the_last_contact_and_every_call_is_a_contact() {
     let thinking = hive_core::agent::HarnessState::Thinking;
     hive.engine().report_harness(caller("bob"), harness.token.clone(), thinking).await.expect("noted");
     hive.pass_and_sweep(59).await;
+    hive.engine().check_reporter(caller("bob"), harness.token.clone(), run.id).await.expect("it reports lines");
+    hive.pass_and_sweep(59).await;
+    let command = hive_core::id::CommandId::new(999).expect("a number");
+    let ack = hive.engine().ack_command(caller("bob"), harness.token.clone(), command, String::new()).await;
+    assert_eq!(reason(ack), Reason::CommandNotFound, "even a call that is refused");
+    hive.pass_and_sweep(59).await;
     assert_eq!(outcome(&hive, &run).await, None);
     hive.pass_and_sweep(1).await;
     assert_eq!(outcome(&hive, &run).await, Some(Outcome::Vanished));
