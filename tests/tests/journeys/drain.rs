@@ -85,9 +85,8 @@ async fn a_parked_harness_ends_at_once() {
     rig.end().await;
 }
 
-/// The operator's way to end the broker, with one harness parked and one in mid-turn; both go on with the next broker.
-#[tokio::test]
-async fn a_drained_broker_ends_well_and_its_harnesses_go_on() {
+/// The broker ends with one harness parked and one in mid-turn; both go on with the next broker.
+async fn a_broker_ends_well_and_its_harnesses_go_on(by_the_operator: bool) {
     let mut rig = Rig::duo().await;
     start_bob(&mut rig, "0");
     rig.start_harness("ada", &[rule("", vec![text("Done.")])]);
@@ -95,8 +94,12 @@ async fn a_drained_broker_ends_well_and_its_harnesses_go_on() {
     watch.kind("ada", EventKind::HarnessAttached).await;
     let asked = operator.send("bob", "Count to two.").await;
     rig.appeared("reached").await;
-    let drained = rig.hivectl(&["drain"]).await;
-    assert_eq!((drained.code, drained.stdout.as_str()), (0, "the broker is shutting down\n"), "{drained:?}");
+    if by_the_operator {
+        let drained = rig.hivectl(&["drain"]).await;
+        assert_eq!((drained.code, drained.stdout.as_str()), (0, "the broker is shutting down\n"), "{drained:?}");
+    } else {
+        rig.broker().signal(Signal::TERM);
+    }
     let status = rig.broker_ends().await;
     assert!(status.success(), "{status}");
     assert_eq!(rig.hivectl(&["status"]).await.code, 7, "nobody answers");
@@ -114,4 +117,14 @@ async fn a_drained_broker_ends_well_and_its_harnesses_go_on() {
     }
     assert_eq!(unread(&operator, "operator").await, PARTS.map(|part| (part.to_owned(), asked)));
     rig.end().await;
+}
+
+#[tokio::test]
+async fn a_broker_that_the_operator_drains() {
+    a_broker_ends_well_and_its_harnesses_go_on(true).await;
+}
+
+#[tokio::test]
+async fn a_broker_that_is_stopped() {
+    a_broker_ends_well_and_its_harnesses_go_on(false).await;
 }

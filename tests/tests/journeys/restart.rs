@@ -19,7 +19,12 @@ enum Going {
 async fn gone(rig: &mut Rig, going: Going) {
     match going {
         Going::Killed => rig.kill_broker().await,
-        Going::ShutDown => rig.stop_broker().await,
+        Going::ShutDown => {
+            rig.stop_broker().await;
+            // Nothing of a running turn holds it up.
+            let log = rig.read("hived.log");
+            assert!(!log.contains("did not end in time"), "{log}");
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use hive_proto::v1::{EventKind, TurnOutcome};
 use hive_tests::binary;
-use hive_tests::rig::{Process, QUICK_LIMITS, Rig, soon, strays};
+use hive_tests::rig::{Process, QUICK_LIMITS, Rig, gone, soon, strays};
 use hive_tests::scripted::script;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
@@ -59,16 +59,42 @@ impl Up {
         }
     }
 
+    fn signal(&self, signal: Signal) {
+        let pid = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("it runs");
+        kill_process(pid, signal).expect("it runs");
+    }
+
     /// Ctrl-C: everything is drained, nothing is left.
     async fn interrupted(mut self, rig: Rig) {
-        let pid = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("it runs");
-        kill_process(pid, Signal::INT).expect("it runs");
+        self.signal(Signal::INT);
         self.says("all is down; the mail is kept").await;
         let status = soon("hivectl ends", self.child.wait()).await.expect("it can be waited for");
         assert!(status.success(), "{status}:\n{}", self.said);
         assert_eq!(strays(rig.dir()), [], "{}", self.said);
         rig.end().await;
     }
+
+    /// It is killed, and what it started ends by itself.
+    async fn killed(mut self, rig: &Rig) {
+        let all = strays(rig.dir());
+        assert!(all.len() > 4, "hivectl, hived, two harnesses, claude, its bridge: {all:?}");
+        self.signal(Signal::KILL);
+        soon("hivectl ends", self.child.wait()).await.expect("it can be waited for");
+        for pid in all {
+            gone(pid).await;
+        }
+        assert_eq!(strays(rig.dir()), []);
+    }
+}
+
+/// Has ada stop in the midst of her answer.
+fn ada_stops(rig: &Rig) {
+    let script = rig.path("script.json");
+    let steps = vec![touch(rig, "reached"), wait_for(rig, "go"), answer("operator", "still here"), text("Done.")];
+    let again = vec![answer("operator", "still here"), text("Done.")];
+    script::write(&script, &[rule("This is attempt", again), rule("", steps)]).expect("the script is written");
+    let config = rig.read("hive.toml");
+    rig.configure(&format!("{config}[claude]\nenv = {{ HIVE_SCRIPT_FILE = \"{}\" }}\n", script.display()));
 }
 
 #[tokio::test]
@@ -112,11 +138,7 @@ async fn it_runs_a_hive_restarts_what_dies_and_leaves_nothing() {
 #[tokio::test]
 async fn a_broker_that_dies_is_started_again_under_its_harnesses() {
     let rig = hive();
-    let script = rig.path("script.json");
-    let steps = vec![touch(&rig, "reached"), wait_for(&rig, "go"), answer("operator", "still here"), text("Done.")];
-    script::write(&script, &[rule("", steps)]).expect("the script is written");
-    let config = rig.read("hive.toml");
-    rig.configure(&format!("{config}[claude]\nenv = {{ HIVE_SCRIPT_FILE = \"{}\" }}\n", script.display()));
+    ada_stops(&rig);
     let mut up = Up::start(&rig, Path::new("/usr/bin:/bin")).await;
     let mut watch = rig.watch().await;
     let asked = rig.operator().await.send("ada", "Hello ada.").await;
@@ -157,4 +179,36 @@ async fn with_bubblewrap_agents_are_kept_apart() {
         assert_eq!(findings["not_isolated_agents"], serde_json::json!(["ada", "bob"]), "{status:?}");
     }
     up.interrupted(rig).await;
+}
+
+/// `up` is killed with everything in the midst of its work: nothing stays behind, and the next `up` takes the work up again.
+async fn killed_and_started_again(path: &Path, rig: Rig) {
+    ada_stops(&rig);
+    let up = Up::start(&rig, path).await;
+    let asked = rig.operator().await.send("ada", "Hello ada.").await;
+    rig.appeared("reached").await;
+    up.killed(&rig).await;
+    let up = Up::start(&rig, path).await;
+    acked(&rig, "ada", asked).await;
+    let operator = rig.operator().await;
+    assert_eq!(unread(&operator, "operator").await, [("still here".to_owned(), asked)]);
+    let turns = operator.turns("ada").await;
+    // Whether the harness still got through with its word depends on who ended first.
+    assert!(matches!(turns[0].outcome(), TurnOutcome::Vanished | TurnOutcome::Drained), "{turns:?}");
+    assert_eq!((turns.len(), turns[1].outcome()), (2, TurnOutcome::Ok));
+    up.interrupted(rig).await;
+}
+
+#[tokio::test]
+async fn killed_with_bubblewrap() {
+    killed_and_started_again(Path::new("/usr/bin:/bin"), hive()).await;
+}
+
+#[tokio::test]
+async fn killed_without_bubblewrap() {
+    let rig = hive();
+    let programs = rig.path("programs");
+    std::fs::create_dir(&programs).expect("a directory");
+    std::os::unix::fs::symlink("/usr/bin/setpriv", programs.join("setpriv")).expect("a link");
+    killed_and_started_again(&programs, rig).await;
 }

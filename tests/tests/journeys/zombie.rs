@@ -1,14 +1,15 @@
-//! A bridge that outlives its turn: it can neither send, nor take mail, nor ask for turns.
+//! Zombies: who outlives a turn can neither send, nor take mail, nor ask for turns, nor settle.
 
 use std::process::Stdio;
 
-use hive_proto::v1::{DeliveryState, TurnOutcome};
+use hive_proto::v1::{DeliveryState, RedeliveryCause, TurnOutcome};
 use hive_tests::binary;
 use hive_tests::mcp::Client as Mcp;
-use hive_tests::rig::{Process, Rig, fresh_id};
+use hive_tests::rig::{DUO, Process, QUICK_LIMITS, Rig, fresh_id, gone};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::steps::{acked, ended, lives, rule, text, touch, wait_for};
+use crate::steps::{acked, answer, ended, lives, rule, standing, text, touch, unread, wait_for};
 
 /// A bridge of an agent that was started by hand.
 async fn bridge(rig: &Rig, agent: &str, token: &str) -> Mcp {
@@ -72,5 +73,39 @@ async fn a_bridge_that_outlives_its_turn_is_refused() {
     assert_eq!(lives(&turns), [(TurnOutcome::Ok, 1); 3]);
     assert!(turns.iter().all(|turn| turn.received_message_ids.is_empty()));
     zombie.close().await.expect("the bridge ends");
+    rig.end().await;
+}
+
+/// A harness that slept through its grace time, as on a host that was suspended or overloaded: what runs in its name is refused, it settles
+/// nothing when it wakes, and it runs the message again in a session of its own.
+#[tokio::test]
+async fn a_harness_that_wakes_after_its_grace_time_is_refused() {
+    let mut rig = Rig::new(&format!("{DUO}{}", QUICK_LIMITS.replace("harness_grace_ms = 30000", "harness_grace_ms = 5000")));
+    rig.start_broker().await;
+    let parts = [answer("operator", "part one"), answer("operator", "part two"), text("Done.")];
+    let mut first = parts.to_vec();
+    first.splice(1..1, [touch(&rig, "reached"), wait_for(&rig, "go")]);
+    rig.start_harness("bob", &[rule("This is attempt", parts.to_vec()), rule("", first)]);
+    let (operator, mut watch) = (rig.operator().await, rig.watch().await);
+    let asked = operator.send("bob", "Count to two.").await;
+    rig.appeared("reached").await;
+    let claude = rig.the_one("bob", "scripted-claude");
+    rig.harness("bob").signal(Signal::STOP);
+    let vanished = ended(&rig, &mut watch, "bob", TurnOutcome::Vanished).await;
+
+    // claude lives on and ends well, as far as it knows.
+    rig.touch("go");
+    gone(claude).await;
+    let results = rig.tool_results("bob");
+    assert!(results[1].starts_with("TURN_ENDED: "), "{results:?}");
+    assert_eq!(unread(&operator, "operator").await, [("part one".to_owned(), asked)]);
+    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Ready, 2, RedeliveryCause::HarnessVanished));
+    rig.harness("bob").signal(Signal::CONT);
+    acked(&rig, "bob", asked).await;
+
+    let turns = operator.turns("bob").await;
+    assert_eq!(lives(&turns), [(TurnOutcome::Vanished, 1), (TurnOutcome::Ok, 2)]);
+    assert_eq!((turns[0].id, turns[0].session_epoch, turns[1].session_epoch), (vanished, 1, 2));
+    assert_eq!(unread(&operator, "operator").await, ["part one", "part two"].map(|part| (part.to_owned(), asked)));
     rig.end().await;
 }

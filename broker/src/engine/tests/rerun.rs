@@ -138,6 +138,21 @@ async fn after_a_good_end_equal_words_are_new_words() {
 }
 
 #[tokio::test]
+async fn what_came_back_from_a_turn_that_ended_well_is_no_re_run() {
+    let (hive, harness) = asked().await;
+    hive.send("alice", "bob", "and that").await;
+    let run = hive.begin(&harness).await;
+    hive.recv(&run, "tool-whose-result-is-lost", 1).await;
+    let first = say(&hive, &run, "alice", "done").await.message;
+    assert_eq!(hive.end(&run, Outcome::Ok).await.settled.returned, 1);
+    let run = hive.begin(&harness).await;
+    assert_eq!(run.body(), "and that");
+    assert!(run.woken().already_sent.is_empty());
+    let second = say(&hive, &run, "alice", "done").await;
+    assert!(!second.already_sent && second.message != first);
+}
+
+#[tokio::test]
 async fn other_deliveries_turns_are_not_searched() {
     let (hive, harness) = asked().await;
     let run = hive.begin(&harness).await;

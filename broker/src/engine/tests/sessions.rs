@@ -62,6 +62,15 @@ async fn a_takeover_fences_the_older_harness_at_that_moment() {
 }
 
 #[tokio::test]
+async fn a_session_ends_its_own_turns_only() {
+    let (hive, _older, run) = in_mid_turn().await;
+    hive.end(&run, Outcome::Ok).await;
+    let newer = hive.try_attach("bob", "", true).await.expect("it takes over");
+    let theirs = Run { session_token: newer.token.clone(), ..run };
+    assert_eq!(reason(hive.try_end(&theirs, ended(&theirs, Outcome::Ok)).await), Reason::LeaseLost);
+}
+
+#[tokio::test]
 async fn a_fresh_start_after_a_vanished_harness_gives_its_turn_back_with_an_attempt() {
     let (hive, harness, run) = in_mid_turn().await;
     drop(harness);
