@@ -315,3 +315,20 @@ async fn a_consumer_whose_connection_breaks_while_it_waits_takes_nothing() {
     hive.idle().await;
     assert_eq!(hive.state("bob", sent).await, (State::Ready, 1));
 }
+
+#[tokio::test]
+async fn a_consumer_that_gives_up_before_it_is_served_takes_nothing() {
+    let hive = hive_with(1).await;
+    // An earlier call has made the broker know the name, so that this one goes straight to the writer.
+    let taken = hive.receive("bob", 1).await;
+    hive.ack("bob", &taken[0]).await.expect("acked");
+    let sent = hive.send("alice", "bob", "hello").await;
+    let hold = hive.hold().await;
+    let (engine, key) = (Arc::clone(hive.engine()), hive.request("ReceiveMessages"));
+    let call = tokio::spawn(async move { engine.receive(actor("bob"), key, up_to(1)).await });
+    tokio::task::yield_now().await;
+    stop(call).await;
+    done(hold.release()).await.expect("committed");
+    hive.idle().await;
+    assert_eq!(hive.state("bob", sent).await, (State::Ready, 1));
+}

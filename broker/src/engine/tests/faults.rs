@@ -122,3 +122,16 @@ async fn waiting_harnesses_and_consumers_outlive_a_fault() {
     hive.send("alice", "bob", "hello").await;
     assert_eq!(super::hive::done(waiting).await.expect("a turn").delivery.message.body, "hello");
 }
+
+#[tokio::test]
+async fn a_harness_whose_look_was_void_gets_its_turn_after_all() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let sent = hive.send("alice", "bob", "hello").await;
+    let harness = hive.attach("bob").await;
+    let (engine, wish, key) = (Arc::clone(hive.engine()), hive.wish(&harness.token), hive.request("BeginTurn"));
+    // Nothing else wakes it: the mail was there before.
+    let begun = hive.voided(async move { engine.begin_turn(caller("bob"), key, wish).await }).await.expect("a turn");
+    assert_eq!((begun.delivery.message.id, begun.turn.id.get()), (sent, 2));
+    assert_eq!(hive.state("bob", sent).await, (State::Leased, 1));
+    assert_eq!(hive.count_events(EventKind::TurnBegun).await, 1);
+}
