@@ -123,6 +123,9 @@ async fn it_runs_a_hive_restarts_what_dies_and_leaves_nothing() {
     assert!(inbox.stdout.contains("bob answers: I have read \"how are you?\"."), "{inbox:?}");
     assert_eq!(unread(&operator, "operator").await.last().map(|(_, answers)| *answers), Some(asked));
 
+    // His answer has arrived, but his turn may still be ending; he is killed between turns.
+    let answered = operator.turns("bob").await.last().expect("bob's turn").message_id;
+    acked(&rig, "bob", answered).await;
     let bob = rig.the_one("bob", "hive");
     kill_process(bob, Signal::KILL).expect("bob's harness runs");
     up.says("bob ended (signal: 9 (SIGKILL)); again in").await;

@@ -125,7 +125,7 @@ mod tests {
             ("SSH_AUTH_SOCK", "s"),
             ("GITHUB_TOKEN", "s"),
             ("ANTHROPIC_API_KEY", "k"),
-            ("CLAUDE_CONFIG_DIR", "/root/.claude"),
+            ("CLAUDE_CONFIG_DIR", "/home/me/.claude"),
             ("CLAUDECODE", "1"),
             ("HIVE_SOCKET", "/other"),
             ("HIVE_TURN_MAX_SECS", "9"),
