@@ -17,6 +17,12 @@ pub const DEFAULT_TOOL_GROUPS: [&str; 4] = ["messaging", "inbox", "meta", "execu
 /// Every tool group there is.
 pub const TOOL_GROUPS: [&str; 5] = ["messaging", "inbox", "meta", "execution", "web_tools"];
 
+/// Lets an agent read the loose ends of agents that are not its children.
+pub const QUERY_AGENT_STATE: &str = "query_agent_state";
+
+/// Every capability there is.
+pub const CAPABILITIES: [&str; 1] = [QUERY_AGENT_STATE];
+
 /// Whether a text can be a model's name: short, on one line, and nothing that a command line would take for a flag.
 #[must_use]
 pub fn is_model_name(text: &str) -> bool {
@@ -72,8 +78,34 @@ pub struct Policy {
     pub tool_groups: Vec<String>,
     /// Names it may send to; empty: everyone. The parent is always allowed.
     pub allowed_recipients: Vec<String>,
-    /// Further rights.
+    /// Further rights; of [`CAPABILITIES`].
     pub capabilities: Vec<String>,
+    /// What it may send per minute, where not as everyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sends_per_minute_max: Option<u32>,
+    /// Most bytes of unsettled bodies that it may have stored, where not as everyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender_stored_bytes_max: Option<u64>,
+    /// Most open questions that it may have asked, where not as everyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub questions_open_max: Option<u32>,
+    /// Most pending reminders that it may have, where not as everyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reminders_pending_max: Option<u32>,
+}
+
+impl Policy {
+    /// Whether it names this tool group.
+    #[must_use]
+    pub fn has_group(&self, group: &str) -> bool {
+        self.tool_groups.iter().any(|known| known == group)
+    }
+
+    /// Whether it names this capability.
+    #[must_use]
+    pub fn has_capability(&self, capability: &str) -> bool {
+        self.capabilities.iter().any(|known| known == capability)
+    }
 }
 
 impl Default for Policy {
@@ -82,6 +114,10 @@ impl Default for Policy {
             tool_groups: DEFAULT_TOOL_GROUPS.map(str::to_owned).to_vec(),
             allowed_recipients: Vec::new(),
             capabilities: Vec::new(),
+            sends_per_minute_max: None,
+            sender_stored_bytes_max: None,
+            questions_open_max: None,
+            reminders_pending_max: None,
         }
     }
 }

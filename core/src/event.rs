@@ -1,6 +1,6 @@
 //! Events: committed facts, numbered by commit.
 
-use crate::id::{MessageId, TurnId};
+use crate::id::{MessageId, QuestionId, ReminderId, TurnId};
 use crate::time::WallTime;
 
 /// What happened.
@@ -50,6 +50,20 @@ pub enum Kind {
     CommandClosed,
     /// A call was refused by policy.
     Refused,
+    /// A question was asked.
+    QuestionAsked,
+    /// A question was answered.
+    QuestionAnswered,
+    /// A question's deadline passed.
+    QuestionExpired,
+    /// A question was withdrawn.
+    QuestionCancelled,
+    /// A reminder was set.
+    ReminderSet,
+    /// A reminder fired.
+    ReminderFired,
+    /// A reminder was withdrawn.
+    ReminderCancelled,
 }
 
 /// A committed fact.
@@ -69,4 +83,8 @@ pub struct Event {
     pub turn_id: Option<TurnId>,
     /// More, for a person.
     pub detail: String,
+    /// The question it concerns.
+    pub question_id: Option<QuestionId>,
+    /// The reminder it concerns.
+    pub reminder_id: Option<ReminderId>,
 }

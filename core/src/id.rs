@@ -42,6 +42,10 @@ ids! {
     TurnId,
     /// A command of the operator to a harness.
     CommandId,
+    /// A question.
+    QuestionId,
+    /// A reminder.
+    ReminderId,
 }
 
 /// The number that stands for an optional id on the wire and in rows: 0 for none.

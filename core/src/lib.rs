@@ -11,9 +11,12 @@ pub mod delivery;
 pub mod event;
 pub mod id;
 pub mod limits;
+pub mod loose_end;
 pub mod message;
 pub mod name;
+pub mod question;
 pub mod reason;
+pub mod reminder;
 pub mod time;
 pub mod turn;
 

@@ -36,6 +36,36 @@ pub const TURN_EVENT_LINE_BYTES_MAX: usize = 64 * 1024;
 pub const ROLE_CHARS_MAX: usize = 1000;
 /// Longest model name, in characters.
 pub const MODEL_CHARS_MAX: usize = 200;
+/// Longest question, in bytes.
+pub const QUESTION_BYTES_MAX: usize = 8 * 1024;
+/// Most options of a question.
+pub const QUESTION_OPTIONS_MAX: usize = 20;
+/// Longest option of a question, in characters.
+pub const OPTION_CHARS_MAX: usize = 200;
+/// Longest free text of an answer, in bytes.
+pub const ANSWER_BYTES_MAX: usize = 16 * 1024;
+/// Shortest time that a question may be open, and shortest delay of a reminder.
+pub const DUE_SPAN_MIN: Duration = Duration::from_secs(1);
+/// Longest time that a question may be open, where it has a deadline.
+pub const QUESTION_TTL_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+/// Furthest time of a reminder.
+pub const REMINDER_DELAY_MAX: Duration = Duration::from_secs(3660 * 24 * 3600);
+/// A reminder's body over this many bytes comes as a file.
+pub const REMINDER_INLINE_BYTES_MAX: usize = 4 * 1024;
+/// Most entries of one co-process's set of loose ends.
+pub const PUBLISHED_LOOSE_ENDS_MAX: usize = 100;
+/// Most co-processes that publish loose ends for one agent.
+pub const LOOSE_END_LABELS_MAX: usize = 16;
+/// Longest key of a published loose end, in characters.
+pub const LOOSE_END_KEY_CHARS_MAX: usize = 128;
+/// Longest text of a loose end, in characters.
+pub const LOOSE_END_TEXT_CHARS_MAX: usize = 500;
+/// Longest search, in characters.
+pub const SEARCH_CHARS_MAX: usize = 256;
+/// Rows of a page of a search, where the caller asks for no other number.
+pub const SEARCH_ROWS_DEFAULT: u32 = 20;
+/// Most rows of a page of a search.
+pub const SEARCH_ROWS_MAX: u32 = 50;
 /// From this attempt on a delivery is served alone.
 pub const ALONE_FROM_ATTEMPT: u32 = 3;
 /// After this many system deliveries in a row one normal delivery is served.
@@ -75,6 +105,10 @@ pub struct Limits {
     pub turn_events_hours: u32,
     /// Most bytes of live turn lines kept, over all agents.
     pub turn_events_bytes_max: u64,
+    /// Most open questions that one agent may have asked.
+    pub questions_open_max: u32,
+    /// Most pending reminders of one agent.
+    pub reminders_pending_max: u32,
 }
 
 impl Default for Limits {
@@ -94,6 +128,8 @@ impl Default for Limits {
             request_id_hours: 24 * 7,
             turn_events_hours: 24 * 7,
             turn_events_bytes_max: 256 * 1024 * 1024,
+            questions_open_max: 50,
+            reminders_pending_max: 50,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Messages: who said what to whom. Immutable once accepted.
 
-use crate::id::{MessageId, TurnId};
+use crate::id::{MessageId, QuestionId, ReminderId, TurnId};
 use crate::name::{AgentName, Label};
 use crate::time::WallTime;
 
@@ -55,6 +55,16 @@ pub enum SystemKind {
     Restarted,
     /// A child cannot run turns now.
     Unavailable,
+    /// The recipient is asked something.
+    QuestionAsked,
+    /// A question was answered.
+    QuestionAnswered,
+    /// A question's deadline passed.
+    QuestionExpired,
+    /// A question was withdrawn.
+    QuestionCancelled,
+    /// A reminder's time has come.
+    Reminder,
 }
 
 /// A message as it was accepted.
@@ -80,4 +90,8 @@ pub struct Message {
     pub turn_id: Option<TurnId>,
     /// The coalescing key it was sent with.
     pub coalescing_key: Option<String>,
+    /// The question it is about.
+    pub question_id: Option<QuestionId>,
+    /// The reminder it comes from.
+    pub reminder_id: Option<ReminderId>,
 }

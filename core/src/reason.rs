@@ -42,6 +42,10 @@ reasons! {
     MessageNotFound = "MESSAGE_NOT_FOUND",
     /// There is no such delivery.
     DeliveryNotFound = "DELIVERY_NOT_FOUND",
+    /// There is no such question, or the caller may not see it.
+    QuestionNotFound = "QUESTION_NOT_FOUND",
+    /// There is no such reminder, or the caller may not see it.
+    ReminderNotFound = "REMINDER_NOT_FOUND",
     /// There is no such turn, or the caller may not see it.
     TurnNotFound = "TURN_NOT_FOUND",
     /// There is no such command.
@@ -54,6 +58,10 @@ reasons! {
     RecipientNotAllowed = "RECIPIENT_NOT_ALLOWED",
     /// It belongs to somebody else.
     NotYours = "NOT_YOURS",
+    /// The question was put to somebody else.
+    NotTheTarget = "NOT_THE_TARGET",
+    /// The agent is not the caller's direct child.
+    NotYourChild = "NOT_YOUR_CHILD",
     /// The call is for agents, and came from the operator's socket.
     NotAnAgent = "NOT_AN_AGENT",
     /// The agent's policy lacks the right.
@@ -72,6 +80,8 @@ reasons! {
     AgentParked = "AGENT_PARKED",
     /// The delivery's state does not allow it.
     WrongState = "WRONG_STATE",
+    /// The question has its outcome already.
+    QuestionClosed = "QUESTION_CLOSED",
     /// The move would make an agent its own ancestor.
     TopologyCycle = "TOPOLOGY_CYCLE",
     /// The status text is too long.
@@ -84,6 +94,10 @@ reasons! {
     RateLimited = "RATE_LIMITED",
     /// The sender has too many bytes waiting.
     StorageFull = "STORAGE_FULL",
+    /// The asker has too many open questions.
+    QuestionLimit = "QUESTION_LIMIT",
+    /// The agent has too many pending reminders.
+    ReminderLimit = "REMINDER_LIMIT",
     /// The broker shuts down.
     Draining = "DRAINING",
     /// The database cannot be written now.

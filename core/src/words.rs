@@ -5,6 +5,7 @@ use std::fmt;
 use crate::command::Order;
 use crate::delivery::{RedeliveryCause, State};
 use crate::turn::{Kind, Outcome};
+use crate::{loose_end, question, reminder};
 
 macro_rules! words {
     ($($kind:ty { $($variant:ident = $text:literal),+ $(,)? })+) => {$(
@@ -25,6 +26,12 @@ words! {
         TurnFailed = "turn failed", HarnessVanished = "harness vanished", RateLimited = "rate limited", AuthFailed = "auth failed",
         Unavailable = "unavailable", Drained = "drained", Released = "released", Redriven = "redriven", NotReceived = "not received",
         Nacked = "nacked", LeaseExpired = "lease expired",
+    }
+    question::State { Open = "open", Answered = "answered", Expired = "expired", Cancelled = "cancelled" }
+    reminder::State { Pending = "pending", Fired = "fired", Cancelled = "cancelled" }
+    loose_end::Kind {
+        QuestionAsked = "question asked", QuestionOwed = "question owed", Reminder = "reminder", DeadLetter = "dead letter",
+        External = "external",
     }
     Kind { Mail = "mail", Continue = "continue", Checkpoint = "checkpoint", Compact = "compact" }
     Outcome {

@@ -18,12 +18,16 @@ pub fn code(reason: Reason) -> Code {
         Reason::AgentNotFound
         | Reason::AgentRetired
         | Reason::MessageNotFound
+        | Reason::QuestionNotFound
+        | Reason::ReminderNotFound
         | Reason::DeliveryNotFound
         | Reason::TurnNotFound
         | Reason::CommandNotFound => Code::NotFound,
         Reason::RequestIdReused | Reason::AgentExists => Code::AlreadyExists,
         Reason::RecipientNotAllowed
         | Reason::NotYours
+        | Reason::NotTheTarget
+        | Reason::NotYourChild
         | Reason::NotAnAgent
         | Reason::CapabilityMissing
         | Reason::PeerNotTrusted => Code::PermissionDenied,
@@ -33,9 +37,15 @@ pub fn code(reason: Reason) -> Code {
         | Reason::AlreadyAttached
         | Reason::AgentParked
         | Reason::WrongState
+        | Reason::QuestionClosed
         | Reason::TopologyCycle
         | Reason::StatusTooLong => Code::FailedPrecondition,
-        Reason::InboxFull | Reason::BodyTooLarge | Reason::RateLimited | Reason::StorageFull => Code::ResourceExhausted,
+        Reason::InboxFull
+        | Reason::BodyTooLarge
+        | Reason::RateLimited
+        | Reason::StorageFull
+        | Reason::QuestionLimit
+        | Reason::ReminderLimit => Code::ResourceExhausted,
         Reason::Draining | Reason::StorageUnavailable => Code::Unavailable,
         Reason::Internal => Code::Internal,
     }

@@ -1,4 +1,4 @@
-//! `[broker.limits]`: the bounds of [`Limits`] by their field names.
+//! `[broker.limits]`: the bounds of [`Limits`] by their field names; and `[agents.NAME.limits]`, the few that an agent may have of its own.
 //!
 //! Invariant: every field can be set; a new field breaks this build until it can.
 
@@ -8,6 +8,7 @@ use toml::de::DeTable;
 
 use super::error::Findings;
 use super::section::Section;
+use super::values::AgentLimits;
 use crate::limits::Limits;
 
 /// Largest bound on a body: a reply with it must stay well under the 4 MiB of a gRPC message.
@@ -33,6 +34,8 @@ pub(super) fn read(path: String, table: &DeTable<'_>, findings: &mut Findings<'_
         request_id_hours,
         turn_events_hours,
         turn_events_bytes_max,
+        questions_open_max,
+        reminders_pending_max,
     } = &mut limits;
     narrow(&mut section, "body_bytes_max", 1..=BODY_BYTES_MAX_MAX, body_bytes_max);
     narrow(&mut section, "inbox_depth_max", NARROW, inbox_depth_max);
@@ -48,6 +51,8 @@ pub(super) fn read(path: String, table: &DeTable<'_>, findings: &mut Findings<'_
     narrow(&mut section, "request_id_hours", NARROW, request_id_hours);
     narrow(&mut section, "turn_events_hours", NARROW, turn_events_hours);
     wide(&mut section, "turn_events_bytes_max", turn_events_bytes_max);
+    narrow(&mut section, "questions_open_max", NARROW, questions_open_max);
+    narrow(&mut section, "reminders_pending_max", NARROW, reminders_pending_max);
     for (base_key, base, max_key, max) in [
         ("retry_backoff_base_ms", limits.retry_backoff_base_ms, "retry_backoff_max_ms", limits.retry_backoff_max_ms),
         ("park_backoff_base_ms", limits.park_backoff_base_ms, "park_backoff_max_ms", limits.park_backoff_max_ms),
@@ -59,6 +64,18 @@ pub(super) fn read(path: String, table: &DeTable<'_>, findings: &mut Findings<'_
     }
     section.finish();
     limits
+}
+
+/// Reads the table of one agent. As there, no bound may be zero: who may send nothing has no tool group for it.
+pub(super) fn of_agent(path: String, table: &DeTable<'_>, findings: &mut Findings<'_>) -> AgentLimits {
+    let mut section = Section::new(path, table, findings);
+    let mut narrow = |key| section.number(key, NARROW).map(|number| u32::try_from(number).expect("the bounds end at u32::MAX"));
+    let sends_per_minute_max = narrow("sends_per_minute_max");
+    let questions_open_max = narrow("questions_open_max");
+    let reminders_pending_max = narrow("reminders_pending_max");
+    let sender_stored_bytes_max = section.number("sender_stored_bytes_max", WIDE);
+    section.finish();
+    AgentLimits { sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max }
 }
 
 const NARROW: RangeInclusive<u64> = 1..=u32::MAX as u64;

@@ -5,20 +5,22 @@
 //!
 //! Invariant: nothing in the file is ignored. An unknown key is a finding. A key whose feature this version does not have is a finding too
 //! (`not supported yet by this version`), because a setting that is accepted and does nothing is worse than a refusal. Those keys are, for now:
-//! `notify` in `[operator]`, `process = "resident"` in `[claude]`, and in `[agents.NAME]` `extra_mcp_servers`, `auto_compact`,
-//! `available_models`, `plugins`, `marketplaces`, `plugins_auto_update` and `cargo_short_messages`.
+//! `process = "resident"` in `[claude]`, and in `[agents.NAME]` `extra_mcp_servers`, `auto_compact`, `available_models`, `plugins`,
+//! `marketplaces`, `plugins_auto_update` and `cargo_short_messages`.
 //!
 //! ```text
 //! [hive]        name, domain, swarm
 //! [broker]      state_dir, runtime_dir, socket_group, retention_days, limits.<any field of limits::Limits>
-//! [operator]    pronouns
+//! [operator]    pronouns, notify.command or notify.webhook
 //! [claude]      command, env, process, max_retries, mcp_server_name
-//! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, state_dir, home_dir, env, context_window_tokens
+//! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, state_dir, home_dir, env, context_window_tokens,
+//!               limits.<sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max>
 //! ```
 
 mod check;
 mod error;
 mod limits;
+mod notify;
 mod section;
 mod sections;
 #[cfg(test)]
@@ -28,7 +30,7 @@ mod values;
 use toml::de::DeTable;
 
 pub use self::error::{ConfigError, Finding};
-pub use self::values::{AgentConfig, Broker, Claude, Config, Hive, Operator};
+pub use self::values::{AgentConfig, AgentLimits, Broker, Claude, Config, Hive, Notify, Operator};
 
 use self::error::Findings;
 

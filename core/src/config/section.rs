@@ -52,7 +52,9 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
 
     /// The value of a key, untyped, with the place it stands at.
     pub(super) fn value(&mut self, key: &'static str) -> Option<Value<'d>> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         self.table.iter().find(|(found, _)| found.get_ref() == key).map(|(_, value)| value)
     }
 

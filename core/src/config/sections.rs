@@ -11,7 +11,7 @@ use toml::de::DeTable;
 use super::error::Findings;
 use super::section::{Section, list};
 use super::values::{AgentConfig, Broker, Claude, Config, Hive, Operator, RETENTION_DAYS_DEFAULT};
-use crate::agent::{TOOL_GROUPS, is_model_name};
+use crate::agent::{CAPABILITIES, TOOL_GROUPS, is_model_name};
 use crate::limits::{MODEL_CHARS_MAX, ROLE_CHARS_MAX};
 use crate::message::OPERATOR;
 use crate::name::{AgentName, nearest};
@@ -79,8 +79,7 @@ fn broker(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Broker {
 
 fn operator(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Operator {
     let mut section = Section::new("operator".to_owned(), table, findings);
-    let operator = Operator { pronouns: line(&mut section, "pronouns") };
-    section.not_yet("notify");
+    let operator = Operator { pronouns: line(&mut section, "pronouns"), notify: super::notify::read(&mut section) };
     section.finish();
     operator
 }
@@ -163,9 +162,13 @@ fn agent(name: &AgentName, table: &DeTable<'_>, findings: &mut Findings<'_>, pla
         }),
         role: bounded(&mut section, "role", ROLE_CHARS_MAX),
         model: model(&mut section),
-        tool_groups: tool_groups(&mut section),
+        tool_groups: words(&mut section, "tool_groups", "tool group", &TOOL_GROUPS),
         allowed_recipients: allowed_recipients(&mut section),
-        capabilities: section.texts("capabilities").map(|texts| texts.into_iter().map(|(text, _)| text).collect()),
+        capabilities: words(&mut section, "capabilities", "capability", &CAPABILITIES),
+        limits: section
+            .table("limits")
+            .map(|limits| super::limits::of_agent(format!("agents.{name}.limits"), limits, section.findings()))
+            .unwrap_or_default(),
         uids: section
             .numbers("uids", 0..=u64::from(u32::MAX) - 1)
             .unwrap_or_default()
@@ -202,21 +205,23 @@ fn model(section: &mut Section<'_, '_, '_>) -> Option<String> {
     Some(text)
 }
 
-fn tool_groups(section: &mut Section<'_, '_, '_>) -> Option<Vec<String>> {
-    let mut groups = Vec::new();
-    for (group, span) in section.texts("tool_groups")? {
-        if TOOL_GROUPS.contains(&group.as_str()) {
-            groups.push(group);
+/// A list of words, each of which has to be known.
+fn words(section: &mut Section<'_, '_, '_>, key: &'static str, noun: &str, known: &[&'static str]) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    for (word, span) in section.texts(key)? {
+        if known.contains(&word.as_str()) {
+            words.push(word);
             continue;
         }
-        let near = nearest(&group, TOOL_GROUPS).first().copied();
-        let mut sentence = format!("unknown tool group `{}`", group.escape_debug());
+        let near = nearest(&word, known.iter().copied()).first().copied();
+        let mut sentence = format!("unknown {noun} `{}`", word.escape_debug());
         if near.is_none() {
-            sentence.push_str(&format!("; known are {}", list(TOOL_GROUPS)));
+            let be = if known.len() == 1 { "is" } else { "are" };
+            sentence.push_str(&format!("; known {be} {}", list(known.iter().copied())));
         }
-        section.object(span, "tool_groups", sentence, near);
+        section.object(span, key, sentence, near);
     }
-    Some(groups)
+    Some(words)
 }
 
 fn allowed_recipients(section: &mut Section<'_, '_, '_>) -> Option<Vec<String>> {

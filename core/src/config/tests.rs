@@ -36,6 +36,7 @@ fn every_key_reaches_its_value() {
         limits = { body_bytes_max = 1000, harness_grace_ms = 0x10 }
         [operator]
         pronouns = "they/them"
+        notify = { command = ["./bin/tell", "Hive", ""] }
         [claude]
         command = "./bin/claude"
         env = { TZ = "UTC" }
@@ -49,7 +50,8 @@ fn every_key_reaches_its_value() {
         model = "opus"
         tool_groups = ["messaging", "inbox"]
         allowed_recipients = ["ada", "operator", "later"]
-        capabilities = ["wake"]
+        capabilities = ["query_agent_state"]
+        limits = { sends_per_minute_max = 60, sender_stored_bytes_max = 5_000_000_000, questions_open_max = 3, reminders_pending_max = 4 }
         uids = [1000, 1000, 0]
         state_dir = "bob/state"
         home_dir = "bob/home"
@@ -69,6 +71,8 @@ fn every_key_reaches_its_value() {
     assert_eq!((config.broker.retention_days, config.broker.limits.body_bytes_max), (7, 1000));
     assert_eq!((config.broker.limits.harness_grace_ms, config.broker.limits.attempts_max), (16, 5));
     assert_eq!(config.operator.pronouns.as_deref(), Some("they/them"));
+    let command = ["/etc/hive/./bin/tell", "Hive", ""].map(str::to_owned);
+    assert_eq!(config.operator.notify, Some(Notify::Command(command.to_vec())));
     assert_eq!(config.claude.command, "/etc/hive/./bin/claude");
     assert_eq!((config.claude.max_retries, config.claude.mcp_server_name.as_str()), (Some(0), "hyperhive"));
     assert_eq!(config.claude.env["TZ"], "UTC");
@@ -78,7 +82,14 @@ fn every_key_reaches_its_value() {
     assert_eq!(bob.model.as_deref(), Some("opus"));
     assert_eq!(bob.tool_groups.as_deref(), Some(&["messaging".to_owned(), "inbox".to_owned()][..]));
     assert_eq!(bob.allowed_recipients.as_ref().map(Vec::len), Some(3));
-    assert_eq!(bob.capabilities.as_deref(), Some(&["wake".to_owned()][..]));
+    assert_eq!(bob.capabilities.as_deref(), Some(&["query_agent_state".to_owned()][..]));
+    let own = AgentLimits {
+        sends_per_minute_max: Some(60),
+        sender_stored_bytes_max: Some(5_000_000_000),
+        questions_open_max: Some(3),
+        reminders_pending_max: Some(4),
+    };
+    assert_eq!((&bob.limits, &agent(&config, "ada").limits), (&own, &AgentLimits::default()));
     assert_eq!(bob.uids, [1000, 1000, 0]);
     assert_eq!(bob.state_dir, Some(PathBuf::from("/etc/hive/bob/state")));
     assert_eq!(bob.home_dir, Some(PathBuf::from("/etc/hive/bob/home")));
@@ -87,9 +98,10 @@ fn every_key_reaches_its_value() {
 
 #[test]
 fn a_command_without_a_slash_stays_a_name_on_path() {
-    let mut config = Config::default();
+    let mut config = parse("[operator]\nnotify.command = [\"notify-send\", \"a/b\"]").expect("valid");
     config.resolve_paths(Path::new("/etc/hive"));
     assert_eq!(config.claude.command, "claude");
+    assert_eq!(config.operator.notify, Some(Notify::Command(["notify-send", "a/b"].map(str::to_owned).to_vec())));
 }
 
 #[test]
@@ -138,9 +150,36 @@ fn broken_files_say_what_is_wrong_and_where() {
             "[broker.limits]\npark_backoff_base_ms = 9000000",
             "line 2, column 24: `park_backoff_base_ms` (9000000) is greater than `park_backoff_max_ms` (600000)",
         ),
+        ("[operator]\nnotify = \"notify-send\"", "line 2, column 10: `notify` must be a table, not a string"),
+        ("[operator]\nnotify = {}", "line 2, column 10: `notify` is empty; give it a `command` or a `webhook`, or leave it out"),
         (
-            "[operator]\nnotify = { webhook = \"http://x\" }",
-            "line 2, column 10: `notify` is not supported yet by this version; remove it",
+            "[operator]\nnotify = { comand = [\"x\"] }",
+            "line 2, column 12: unknown key `comand` in [operator.notify]; did you mean `command`?",
+        ),
+        (
+            "[operator.notify]\nzzz = 1",
+            "line 2, column 1: unknown key `zzz` in [operator.notify]; known are `command` and `webhook`",
+        ),
+        (
+            "[operator.notify]\ncommand = [\"x\"]\nwebhook = \"http://x\"",
+            "line 3, column 11: `notify` has a `command` and a `webhook`; leave one of them out",
+        ),
+        (
+            "[operator]\nnotify.command = []",
+            "line 2, column 18: `command` must begin with a program: [\"notify-send\", \"Hive\"]",
+        ),
+        (
+            "[operator]\nnotify.command = [\"\", \"Hive\"]",
+            "line 2, column 18: `command` must begin with a program: [\"notify-send\", \"Hive\"]",
+        ),
+        (
+            "[operator]\nnotify.command = [\"x\", \"a\\u0000\"]",
+            "line 2, column 24: no program takes an argument with a NUL character",
+        ),
+        ("[operator]\nnotify.command = \"x\"", "line 2, column 18: `command` must be a list of strings, not a string"),
+        (
+            "[operator]\nnotify.webhook = \"ftp://example.org\"",
+            "line 2, column 18: `webhook` must be a URL that begins with https:// or http://",
         ),
         (
             "[claude]\nprocess = \"resident\"",
@@ -188,6 +227,28 @@ fn broken_files_say_what_is_wrong_and_where() {
             "line 2, column 23: `*` is no name: use lower-case letters, digits, `-` and `_`, and begin with a letter; \
              write an agent's name or `operator`",
         ),
+        (
+            "[agents.bob]\ncapabilities = [\"query_agents_state\"]",
+            "line 2, column 17: unknown capability `query_agents_state`; did you mean `query_agent_state`?",
+        ),
+        ("[agents.bob]\ncapabilities = [\"zzz\"]", "line 2, column 17: unknown capability `zzz`; known is `query_agent_state`"),
+        (
+            "[agents.bob.limits]\nsends_per_minut_max = 1",
+            "line 2, column 1: unknown key `sends_per_minut_max` in [agents.bob.limits]; did you mean `sends_per_minute_max`?",
+        ),
+        (
+            "[agents.bob.limits]\nattempts = 3",
+            "line 2, column 1: unknown key `attempts` in [agents.bob.limits]; known are `sends_per_minute_max`, \
+             `questions_open_max`, `reminders_pending_max` and `sender_stored_bytes_max`",
+        ),
+        (
+            "[agents.bob]\nlimits.reminders_pending_max = 0",
+            "line 2, column 32: `reminders_pending_max` must be from 1 to 4294967295, not 0",
+        ),
+        (
+            "[agents.bob]\nlimits.sender_stored_bytes_max = 0",
+            "line 2, column 34: `sender_stored_bytes_max` must be from 1 to 9223372036854775807, not 0",
+        ),
         ("[agents.bob]\nuids = [-1]", "line 2, column 9: `uids` must be from 0 to 4294967294, not -1"),
         ("[agents.bob]\nplugins = []", "line 2, column 11: `plugins` is not supported yet by this version; remove it"),
         (
@@ -197,6 +258,47 @@ fn broken_files_say_what_is_wrong_and_where() {
     ];
     for (text, wanted) in cases {
         assert_eq!(message(text), wanted, "{text}");
+    }
+}
+
+#[test]
+fn a_webhook_is_a_url_that_can_be_called_as_it_is() {
+    let webhook = |url: &str| parse(&format!("[operator]\nnotify.webhook = '{url}'"));
+    for good in [
+        "https://example.org",
+        "http://localhost:8080/hook?token=a%20b&x=y",
+        "http://10.0.0.1",
+        "https://[::1]:443/x",
+        "https://[2001:db8::7]",
+        "http://a_b.internal?x",
+    ] {
+        let config = webhook(good).unwrap_or_else(|error| panic!("{good}: {error}"));
+        assert_eq!(config.operator.notify, Some(Notify::Webhook(good.to_owned())));
+    }
+    let cases = [
+        ("example.org", "must be a URL that begins with https:// or http://"),
+        ("HTTPS://example.org", "must be a URL that begins with https:// or http://"),
+        ("http://", "must name a host, as in https://example.org/hook"),
+        ("http:///hook", "must name a host, as in https://example.org/hook"),
+        ("http://:80/hook", "must name a host, as in https://example.org/hook"),
+        ("http://a,b/hook", "must name a host, as in https://example.org/hook"),
+        ("http://[::1/hook", "must name a host, as in https://example.org/hook"),
+        ("http://[example]/hook", "must name a host, as in https://example.org/hook"),
+        ("http://x:0", "must have a port from 1 to 65535, or none"),
+        ("http://x:65536", "must have a port from 1 to 65535, or none"),
+        ("http://x:+80", "must have a port from 1 to 65535, or none"),
+        ("http://x:", "must have a port from 1 to 65535, or none"),
+        (
+            "http://me:secret@x",
+            "must have no user name and password, for they would not be sent; put a token into the path or the query",
+        ),
+        ("http://x/a b", "must be a URL without spaces, `#` and characters that have to be written with `%`"),
+        ("http://x/ä", "must be a URL without spaces, `#` and characters that have to be written with `%`"),
+        ("http://x/#y", "must be a URL without spaces, `#` and characters that have to be written with `%`"),
+    ];
+    for (url, problem) in cases {
+        let error = webhook(url).expect_err(url).to_string();
+        assert_eq!(error, format!("line 2, column 18: `webhook` {problem}"), "{url}");
     }
 }
 

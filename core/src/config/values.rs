@@ -69,6 +69,17 @@ impl Default for Broker {
 pub struct Operator {
     /// How prompts speak of the operator, as `she/her`.
     pub pronouns: Option<String>,
+    /// What runs when something starts to wait on the operator.
+    pub notify: Option<Notify>,
+}
+
+/// How the operator is told that something waits on them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notify {
+    /// By a program: its name on PATH or its path, and its arguments. Never empty.
+    Command(Vec<String>),
+    /// By a POST to this http or https URL.
+    Webhook(String),
 }
 
 /// How claude is started: one process per turn.
@@ -103,8 +114,10 @@ pub struct AgentConfig {
     pub tool_groups: Option<Vec<String>>,
     /// Names it may send to; `None`: everyone. Never empty.
     pub allowed_recipients: Option<Vec<String>>,
-    /// Further rights.
+    /// Further rights; every one is of [`crate::agent::CAPABILITIES`].
     pub capabilities: Option<Vec<String>>,
+    /// Bounds of its own.
+    pub limits: AgentLimits,
     /// User ids that may use its socket; empty: the broker's own.
     pub uids: Vec<u32>,
     /// Its working directory.
@@ -117,8 +130,21 @@ pub struct AgentConfig {
     pub context_window_tokens: Option<u64>,
 }
 
+/// Bounds of one agent, each in place of that of [`Limits`] of the same name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentLimits {
+    /// What it may send per minute.
+    pub sends_per_minute_max: Option<u32>,
+    /// Most bytes of unsettled bodies that it may have stored.
+    pub sender_stored_bytes_max: Option<u64>,
+    /// Most open questions that it may have asked.
+    pub questions_open_max: Option<u32>,
+    /// Most pending reminders that it may have.
+    pub reminders_pending_max: Option<u32>,
+}
+
 impl Config {
-    /// Makes every relative path one below `base`, the directory of the configuration file. A claude command without a `/` stays a name on PATH.
+    /// Makes every relative path one below `base`, the directory of the configuration file. A command without a `/` stays a name on PATH.
     pub fn resolve_paths(&mut self, base: &Path) {
         let resolve = |path: &mut Option<PathBuf>| {
             if let Some(path) = path {
@@ -131,8 +157,12 @@ impl Config {
             resolve(&mut agent.state_dir);
             resolve(&mut agent.home_dir);
         }
-        if self.claude.command.contains('/') {
-            self.claude.command = base.join(&self.claude.command).to_string_lossy().into_owned();
+        let notify = match &mut self.operator.notify {
+            Some(Notify::Command(command)) => command.first_mut(),
+            Some(Notify::Webhook(_)) | None => None,
+        };
+        for program in [Some(&mut self.claude.command), notify].into_iter().flatten().filter(|program| program.contains('/')) {
+            *program = base.join(&*program).to_string_lossy().into_owned();
         }
     }
 }

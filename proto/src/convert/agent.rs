@@ -21,15 +21,47 @@ same_values!(v1::Isolation, Isolation { None, MountNamespace, Uid });
 
 impl From<Policy> for v1::Policy {
     fn from(policy: Policy) -> Self {
-        let Policy { tool_groups, allowed_recipients, capabilities } = policy;
-        Self { tool_groups, allowed_recipients, capabilities }
+        let Policy {
+            tool_groups,
+            allowed_recipients,
+            capabilities,
+            sends_per_minute_max,
+            sender_stored_bytes_max,
+            questions_open_max,
+            reminders_pending_max,
+        } = policy;
+        Self {
+            tool_groups,
+            allowed_recipients,
+            capabilities,
+            sends_per_minute_max,
+            sender_stored_bytes_max,
+            questions_open_max,
+            reminders_pending_max,
+        }
     }
 }
 
 impl From<v1::Policy> for Policy {
     fn from(wire: v1::Policy) -> Self {
-        let v1::Policy { tool_groups, allowed_recipients, capabilities } = wire;
-        Self { tool_groups, allowed_recipients, capabilities }
+        let v1::Policy {
+            tool_groups,
+            allowed_recipients,
+            capabilities,
+            sends_per_minute_max,
+            sender_stored_bytes_max,
+            questions_open_max,
+            reminders_pending_max,
+        } = wire;
+        Self {
+            tool_groups,
+            allowed_recipients,
+            capabilities,
+            sends_per_minute_max,
+            sender_stored_bytes_max,
+            questions_open_max,
+            reminders_pending_max,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Events of the log.
 
 use hive_core::event::{Event, Kind};
-use hive_core::id::{MessageId, TurnId, number};
+use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId, number};
 
 use super::time::{required_wall_time, timestamp};
 use super::{Invalid, same_values, value};
@@ -32,12 +32,19 @@ same_values!(
         CommandGiven,
         CommandClosed,
         Refused,
+        QuestionAsked,
+        QuestionAnswered,
+        QuestionExpired,
+        QuestionCancelled,
+        ReminderSet,
+        ReminderFired,
+        ReminderCancelled,
     }
 );
 
 impl From<Event> for v1::Event {
     fn from(event: Event) -> Self {
-        let Event { sequence, kind, time, agent, message_id, turn_id, detail } = event;
+        let Event { sequence, kind, time, agent, message_id, turn_id, detail, question_id, reminder_id } = event;
         Self {
             sequence,
             kind: v1::EventKind::from(kind).into(),
@@ -46,6 +53,8 @@ impl From<Event> for v1::Event {
             message_id: number(message_id, MessageId::get),
             turn_id: number(turn_id, TurnId::get),
             detail,
+            question_id: number(question_id, QuestionId::get),
+            reminder_id: number(reminder_id, ReminderId::get),
         }
     }
 }
@@ -53,7 +62,7 @@ impl From<Event> for v1::Event {
 impl TryFrom<v1::Event> for Event {
     type Error = Invalid;
     fn try_from(wire: v1::Event) -> Result<Self, Invalid> {
-        let v1::Event { sequence, kind, time, agent, message_id, turn_id, detail } = wire;
+        let v1::Event { sequence, kind, time, agent, message_id, turn_id, detail, question_id, reminder_id } = wire;
         Ok(Self {
             sequence,
             kind: value::<v1::EventKind, _>(kind, "kind")?,
@@ -62,6 +71,8 @@ impl TryFrom<v1::Event> for Event {
             message_id: MessageId::new(message_id),
             turn_id: TurnId::new(turn_id),
             detail,
+            question_id: QuestionId::new(question_id),
+            reminder_id: ReminderId::new(reminder_id),
         })
     }
 }

@@ -23,6 +23,8 @@ impl From<&Limits> for v1::Limits {
             request_id_hours: _,
             turn_events_hours: _,
             turn_events_bytes_max: _,
+            questions_open_max,
+            reminders_pending_max,
         } = limits;
         Self {
             body_bytes_max: *body_bytes_max,
@@ -31,6 +33,8 @@ impl From<&Limits> for v1::Limits {
             sends_per_minute_max: *sends_per_minute_max,
             attempts_max: *attempts_max,
             harness_grace: Some(duration(limits.harness_grace())),
+            questions_open_max: *questions_open_max,
+            reminders_pending_max: *reminders_pending_max,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Messages, their origins and their recipients.
 
-use hive_core::id::{MessageId, TurnId, number};
+use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId, number};
 use hive_core::message::{Message, Origin, Recipient, SystemKind};
 use hive_core::name::{AgentName, Label};
 
@@ -8,7 +8,20 @@ use super::time::{required_wall_time, timestamp};
 use super::{Invalid, id, optional_value, required_as, same_values, value};
 use crate::v1;
 
-same_values!(v1::SystemKind, SystemKind { TurnFailed, DeadLetter, Restarted, Unavailable });
+same_values!(
+    v1::SystemKind,
+    SystemKind {
+        TurnFailed,
+        DeadLetter,
+        Restarted,
+        Unavailable,
+        QuestionAsked,
+        QuestionAnswered,
+        QuestionExpired,
+        QuestionCancelled,
+        Reminder,
+    }
+);
 
 /// The name of an agent in a field that must have one.
 pub fn agent_name(text: &str, path: &str) -> Result<AgentName, Invalid> {
@@ -96,8 +109,20 @@ impl TryFrom<v1::Recipient> for Recipient {
 
 impl From<Message> for v1::Message {
     fn from(message: Message) -> Self {
-        let Message { id, origin, recipients, body, in_reply_to, accept_time, system_kind, broadcast, turn_id, coalescing_key } =
-            message;
+        let Message {
+            id,
+            origin,
+            recipients,
+            body,
+            in_reply_to,
+            accept_time,
+            system_kind,
+            broadcast,
+            turn_id,
+            coalescing_key,
+            question_id,
+            reminder_id,
+        } = message;
         Self {
             id: id.get(),
             origin: Some(origin.into()),
@@ -109,6 +134,8 @@ impl From<Message> for v1::Message {
             broadcast,
             turn_id: number(turn_id, TurnId::get),
             coalescing_key: coalescing_key.unwrap_or_default(),
+            question_id: number(question_id, QuestionId::get),
+            reminder_id: number(reminder_id, ReminderId::get),
         }
     }
 }
@@ -127,6 +154,8 @@ impl TryFrom<v1::Message> for Message {
             broadcast,
             turn_id,
             coalescing_key,
+            question_id,
+            reminder_id,
         } = wire;
         Ok(Self {
             id: id(number, MessageId::new, "id")?,
@@ -139,6 +168,8 @@ impl TryFrom<v1::Message> for Message {
             broadcast,
             turn_id: TurnId::new(turn_id),
             coalescing_key: optional_text(coalescing_key),
+            question_id: QuestionId::new(question_id),
+            reminder_id: ReminderId::new(reminder_id),
         })
     }
 }

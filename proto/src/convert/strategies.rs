@@ -4,9 +4,12 @@ use hive_core::agent::{Agent, HarnessState, Isolation, Park, Policy, Source};
 use hive_core::command::{Command, Order};
 use hive_core::delivery::{Delivery, Lane, RedeliveryCause, State};
 use hive_core::event::{self, Event};
-use hive_core::id::{CommandId, MessageId, TurnId};
+use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
+use hive_core::loose_end::{self, LooseEnd};
 use hive_core::message::{Message, Origin, Recipient, SystemKind};
 use hive_core::name::{AgentName, Label, RESERVED};
+use hive_core::question::{self, Answer, Question, Wording};
+use hive_core::reminder::{self, Reminder};
 use hive_core::time::WallTime;
 use hive_core::turn::{self, Outcome, Turn, Usage};
 use proptest::collection::vec;
@@ -43,6 +46,14 @@ fn turn_id() -> impl Strategy<Value = TurnId> {
     (1..=u64::MAX).prop_map(|number| TurnId::new(number).expect("not 0"))
 }
 
+fn question_id() -> impl Strategy<Value = QuestionId> {
+    (1..=u64::MAX).prop_map(|number| QuestionId::new(number).expect("not 0"))
+}
+
+fn reminder_id() -> impl Strategy<Value = ReminderId> {
+    (1..=u64::MAX).prop_map(|number| ReminderId::new(number).expect("not 0"))
+}
+
 fn command_id() -> impl Strategy<Value = CommandId> {
     (1..=u64::MAX).prop_map(|number| CommandId::new(number).expect("not 0"))
 }
@@ -66,16 +77,31 @@ pub(super) fn recipient() -> impl Strategy<Value = Recipient> {
 }
 
 fn system_kind() -> impl Strategy<Value = SystemKind> {
-    select(vec![SystemKind::TurnFailed, SystemKind::DeadLetter, SystemKind::Restarted, SystemKind::Unavailable])
+    select(vec![
+        SystemKind::TurnFailed,
+        SystemKind::DeadLetter,
+        SystemKind::Restarted,
+        SystemKind::Unavailable,
+        SystemKind::QuestionAsked,
+        SystemKind::QuestionAnswered,
+        SystemKind::QuestionExpired,
+        SystemKind::QuestionCancelled,
+        SystemKind::Reminder,
+    ])
 }
 
 pub(super) fn message() -> impl Strategy<Value = Message> {
     (
         (message_id(), origin(), vec(text(), 0..4), text(), option::of(message_id())),
         (wall_time(), option::of(system_kind()), any::<bool>(), option::of(turn_id()), option::of("(?s).{1,20}")),
+        (option::of(question_id()), option::of(reminder_id())),
     )
         .prop_map(
-            |((id, origin, recipients, body, in_reply_to), (accept_time, system_kind, broadcast, turn_id, coalescing_key))| {
+            |(
+                (id, origin, recipients, body, in_reply_to),
+                (accept_time, system_kind, broadcast, turn_id, coalescing_key),
+                (question_id, reminder_id),
+            )| {
                 Message {
                     id,
                     origin,
@@ -87,6 +113,8 @@ pub(super) fn message() -> impl Strategy<Value = Message> {
                     broadcast,
                     turn_id,
                     coalescing_key,
+                    question_id,
+                    reminder_id,
                 }
             },
         )
@@ -208,11 +236,24 @@ pub(super) fn park() -> impl Strategy<Value = Park> {
 }
 
 pub(super) fn policy() -> impl Strategy<Value = Policy> {
-    (vec(text(), 0..3), vec(text(), 0..3), vec(text(), 0..3)).prop_map(|(tool_groups, allowed_recipients, capabilities)| Policy {
-        tool_groups,
-        allowed_recipients,
-        capabilities,
-    })
+    (
+        (vec(text(), 0..3), vec(text(), 0..3), vec(text(), 0..3)),
+        (option::of(any::<u32>()), option::of(any::<u64>()), option::of(any::<u32>()), option::of(any::<u32>())),
+    )
+        .prop_map(
+            |(
+                (tool_groups, allowed_recipients, capabilities),
+                (sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max),
+            )| Policy {
+                tool_groups,
+                allowed_recipients,
+                capabilities,
+                sends_per_minute_max,
+                sender_stored_bytes_max,
+                questions_open_max,
+                reminders_pending_max,
+            },
+        )
 }
 
 fn harness_state() -> impl Strategy<Value = HarnessState> {
@@ -302,12 +343,22 @@ fn event_kind() -> impl Strategy<Value = event::Kind> {
         Kind::CommandGiven,
         Kind::CommandClosed,
         Kind::Refused,
+        Kind::QuestionAsked,
+        Kind::QuestionAnswered,
+        Kind::QuestionExpired,
+        Kind::QuestionCancelled,
+        Kind::ReminderSet,
+        Kind::ReminderFired,
+        Kind::ReminderCancelled,
     ])
 }
 
 pub(super) fn event() -> impl Strategy<Value = Event> {
-    (any::<u64>(), event_kind(), wall_time(), text(), option::of(message_id()), option::of(turn_id()), text()).prop_map(
-        |(sequence, kind, time, agent, message_id, turn_id, detail)| Event {
+    (
+        (any::<u64>(), event_kind(), wall_time(), text(), option::of(message_id()), option::of(turn_id()), text()),
+        (option::of(question_id()), option::of(reminder_id())),
+    )
+        .prop_map(|((sequence, kind, time, agent, message_id, turn_id, detail), (question_id, reminder_id))| Event {
             sequence,
             kind,
             time,
@@ -315,6 +366,79 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
             message_id,
             turn_id,
             detail,
-        },
+            question_id,
+            reminder_id,
+        })
+}
+
+pub(super) fn question() -> impl Strategy<Value = Question> {
+    use question::State::{Answered, Cancelled, Expired, Open};
+    let wording = (text(), vec(text(), 0..4), any::<bool>()).prop_map(|(text, options, multi)| Wording { text, options, multi });
+    (
+        (question_id(), text(), text(), wording, select(vec![Open, Answered, Expired, Cancelled]), wall_time()),
+        (option::of(wall_time()), option::of(answer()), text(), any::<bool>(), option::of(wall_time())),
+        (option::of(turn_id()), option::of(message_id())),
     )
+        .prop_map(
+            |(
+                (id, asker, target, wording, state, create_time),
+                (deadline_time, answer, closed_by, operator_override, close_time),
+                (turn_id, message_id),
+            )| Question {
+                id,
+                asker,
+                target,
+                wording,
+                state,
+                create_time,
+                deadline_time,
+                answer,
+                closed_by,
+                operator_override,
+                close_time,
+                turn_id,
+                message_id,
+            },
+        )
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    (vec(text(), 0..4), text()).prop_map(|(choices, text)| Answer { choices, text })
+}
+
+pub(super) fn reminder() -> impl Strategy<Value = Reminder> {
+    use reminder::State::{Cancelled, Fired, Pending};
+    (
+        (reminder_id(), agent_name(), text(), select(vec![Pending, Fired, Cancelled]), wall_time(), wall_time()),
+        (option::of(wall_time()), option::of(message_id()), option::of(turn_id())),
+    )
+        .prop_map(|((id, agent, body, state, create_time, due_time), (close_time, message_id, turn_id))| Reminder {
+            id,
+            agent,
+            body,
+            state,
+            create_time,
+            due_time,
+            close_time,
+            message_id,
+            turn_id,
+        })
+}
+
+pub(super) fn loose_end() -> impl Strategy<Value = LooseEnd> {
+    use loose_end::Kind::{DeadLetter, External, QuestionAsked, QuestionOwed, Reminder};
+    (
+        (select(vec![QuestionAsked, QuestionOwed, Reminder, DeadLetter, External]), 1..=u64::MAX, text(), text()),
+        (text(), wall_time(), option::of(wall_time()), text()),
+    )
+        .prop_map(|((kind, id, agent, peer), (text, create_time, due_time, key))| LooseEnd {
+            kind,
+            id,
+            agent,
+            peer,
+            text,
+            create_time,
+            due_time,
+            key,
+        })
 }

@@ -7,8 +7,11 @@ use hive_core::command::{Command, Order};
 use hive_core::delivery::{Delivery, RedeliveryCause, State};
 use hive_core::event::{self, Event};
 use hive_core::limits::Limits;
+use hive_core::loose_end::{self, LooseEnd};
 use hive_core::message::{Message, Recipient, SystemKind};
+use hive_core::question::{self, Question};
 use hive_core::reason::Reason;
+use hive_core::reminder::{self, Reminder};
 use hive_core::time::WallTime;
 use hive_core::turn::{Kind, Outcome, Turn, Usage};
 use proptest::prelude::*;
@@ -83,6 +86,21 @@ proptest! {
     }
 
     #[test]
+    fn questions(core in strategies::question()) {
+        prop_assert_eq!(Question::try_from(sent(&v1::Question::from(core.clone()))), Ok(core));
+    }
+
+    #[test]
+    fn reminders(core in strategies::reminder()) {
+        prop_assert_eq!(Reminder::try_from(sent(&v1::Reminder::from(core.clone()))), Ok(core));
+    }
+
+    #[test]
+    fn loose_ends(core in strategies::loose_end()) {
+        prop_assert_eq!(LooseEnd::try_from(sent(&v1::LooseEnd::from(core.clone()))), Ok(core));
+    }
+
+    #[test]
     fn instants(core in strategies::wall_time()) {
         prop_assert_eq!(time::wall_time(sent(&time::timestamp(core)), "at"), Ok(core));
     }
@@ -136,9 +154,12 @@ fn enums_are_the_same_on_both_sides_and_unspecified_is_on_neither() {
     assert_eq!(values::<v1::RedeliveryCause, RedeliveryCause>().len(), 11);
     assert_eq!(values::<v1::TurnKind, Kind>().len(), 4);
     assert_eq!(values::<v1::TurnOutcome, Outcome>().len(), 9);
-    assert_eq!(values::<v1::EventKind, event::Kind>().len(), 22);
-    assert_eq!(values::<v1::SystemKind, SystemKind>().len(), 4);
+    assert_eq!(values::<v1::EventKind, event::Kind>().len(), 29);
+    assert_eq!(values::<v1::SystemKind, SystemKind>().len(), 9);
     assert_eq!(values::<v1::Isolation, Isolation>().len(), 3);
+    assert_eq!(values::<v1::QuestionState, question::State>().len(), 4);
+    assert_eq!(values::<v1::ReminderState, reminder::State>().len(), 3);
+    assert_eq!(values::<v1::LooseEndKind, loose_end::Kind>().len(), 5);
     for number in [0, -1, 99, i32::MAX] {
         assert!(value::<v1::DeliveryState, State>(number, "state").is_err(), "{number}");
     }

@@ -265,9 +265,21 @@ pub struct Policy {
     /// Names it may send to; empty: everyone. The parent is always allowed.
     #[prost(string, repeated, tag = "2")]
     pub allowed_recipients: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Further rights.
+    /// Further rights: `query_agent_state` lets it read the loose ends of agents that are not its children.
     #[prost(string, repeated, tag = "3")]
     pub capabilities: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Messages, questions and reminders it may send per minute; unset: `Limits.sends_per_minute_max`.
+    #[prost(uint32, optional, tag = "4")]
+    pub sends_per_minute_max: ::core::option::Option<u32>,
+    /// Most bytes of unsettled bodies that it may have stored; unset: `Limits.sender_stored_bytes_max`.
+    #[prost(uint64, optional, tag = "5")]
+    pub sender_stored_bytes_max: ::core::option::Option<u64>,
+    /// Most open questions that it may have asked; unset: `Limits.questions_open_max`.
+    #[prost(uint32, optional, tag = "6")]
+    pub questions_open_max: ::core::option::Option<u32>,
+    /// Most pending reminders that it may have; unset: `Limits.reminders_pending_max`.
+    #[prost(uint32, optional, tag = "7")]
+    pub reminders_pending_max: ::core::option::Option<u32>,
 }
 /// An agent and what is known of it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -596,6 +608,12 @@ pub struct Message {
     /// The coalescing key it was sent with; empty for none.
     #[prost(string, tag = "10")]
     pub coalescing_key: ::prost::alloc::string::String,
+    /// The question that it is about; 0 for none.
+    #[prost(uint64, tag = "11")]
+    pub question_id: u64,
+    /// The reminder that it comes from; 0 for none.
+    #[prost(uint64, tag = "12")]
+    pub reminder_id: u64,
 }
 /// Who a message came from. The broker fills it from the accepting socket; no request carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -652,6 +670,16 @@ pub enum SystemKind {
     Restarted = 3,
     /// A child cannot run turns now: its model API, login or installation is not there.
     Unavailable = 4,
+    /// The recipient is asked something; `Message.question_id` names the question.
+    QuestionAsked = 5,
+    /// A question was answered: told to its asker, and to its target where the operator answered in its place.
+    QuestionAnswered = 6,
+    /// A question's deadline passed: told to its asker and its target.
+    QuestionExpired = 7,
+    /// A question was withdrawn: told to its target, and to its asker where somebody else withdrew it.
+    QuestionCancelled = 8,
+    /// A reminder's time has come; `Message.reminder_id` names it.
+    Reminder = 9,
 }
 impl SystemKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -665,6 +693,11 @@ impl SystemKind {
             Self::DeadLetter => "SYSTEM_KIND_DEAD_LETTER",
             Self::Restarted => "SYSTEM_KIND_RESTARTED",
             Self::Unavailable => "SYSTEM_KIND_UNAVAILABLE",
+            Self::QuestionAsked => "SYSTEM_KIND_QUESTION_ASKED",
+            Self::QuestionAnswered => "SYSTEM_KIND_QUESTION_ANSWERED",
+            Self::QuestionExpired => "SYSTEM_KIND_QUESTION_EXPIRED",
+            Self::QuestionCancelled => "SYSTEM_KIND_QUESTION_CANCELLED",
+            Self::Reminder => "SYSTEM_KIND_REMINDER",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -675,6 +708,11 @@ impl SystemKind {
             "SYSTEM_KIND_DEAD_LETTER" => Some(Self::DeadLetter),
             "SYSTEM_KIND_RESTARTED" => Some(Self::Restarted),
             "SYSTEM_KIND_UNAVAILABLE" => Some(Self::Unavailable),
+            "SYSTEM_KIND_QUESTION_ASKED" => Some(Self::QuestionAsked),
+            "SYSTEM_KIND_QUESTION_ANSWERED" => Some(Self::QuestionAnswered),
+            "SYSTEM_KIND_QUESTION_EXPIRED" => Some(Self::QuestionExpired),
+            "SYSTEM_KIND_QUESTION_CANCELLED" => Some(Self::QuestionCancelled),
+            "SYSTEM_KIND_REMINDER" => Some(Self::Reminder),
             _ => None,
         }
     }
@@ -969,6 +1007,30 @@ pub struct SetParentResponse {
     #[prost(message, optional, tag = "1")]
     pub agent: ::core::option::Option<Agent>,
 }
+/// A change of policy.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetPolicyRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Which agent.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// The new values.
+    #[prost(message, optional, tag = "3")]
+    pub policy: ::core::option::Option<Policy>,
+    /// Which fields of the policy to change, as `tool_groups`; empty: all of them. A field that is named here and unset in `policy` goes
+    /// back to its default.
+    #[prost(message, optional, tag = "4")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+}
+/// The changed agent.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetPolicyResponse {
+    /// It.
+    #[prost(message, optional, tag = "1")]
+    pub agent: ::core::option::Option<Agent>,
+}
 /// Which dead letters to list.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListDeadLettersRequest {
@@ -1108,6 +1170,15 @@ pub struct GetBrokerStatusResponse {
     /// True while it shuts down.
     #[prost(bool, tag = "17")]
     pub draining: bool,
+    /// How many open questions wait for the operator.
+    #[prost(uint64, tag = "18")]
+    pub operator_question_count: u64,
+    /// How many questions are open, over all agents.
+    #[prost(uint64, tag = "19")]
+    pub open_question_count: u64,
+    /// How many reminders are pending, over all agents.
+    #[prost(uint64, tag = "20")]
+    pub pending_reminder_count: u64,
 }
 /// Asks the broker to end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1272,6 +1343,32 @@ pub mod admin_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("hive.v1.AdminService", "SetParent"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes what an agent may do, from its next call on; tools that its bridge offers change with its next turn.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn set_policy(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SetPolicyRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetPolicyResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.AdminService/SetPolicy",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.AdminService", "SetPolicy"));
             self.inner.unary(req, path, codec).await
         }
         /// Lists dead letters of all inboxes, oldest first.
@@ -1493,6 +1590,15 @@ pub mod admin_service_server {
             request: tonic::Request<super::SetParentRequest>,
         ) -> std::result::Result<
             tonic::Response<super::SetParentResponse>,
+            tonic::Status,
+        >;
+        /// Changes what an agent may do, from its next call on; tools that its bridge offers change with its next turn.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn set_policy(
+            &self,
+            request: tonic::Request<super::SetPolicyRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetPolicyResponse>,
             tonic::Status,
         >;
         /// Lists dead letters of all inboxes, oldest first.
@@ -1753,6 +1859,51 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SetParentSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.AdminService/SetPolicy" => {
+                    #[allow(non_camel_case_types)]
+                    struct SetPolicySvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::SetPolicyRequest>
+                    for SetPolicySvc<T> {
+                        type Response = super::SetPolicyResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SetPolicyRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::set_policy(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SetPolicySvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -2148,6 +2299,12 @@ pub struct Event {
     /// More, in a few words for a person.
     #[prost(string, tag = "7")]
     pub detail: ::prost::alloc::string::String,
+    /// The question it concerns; 0 for none.
+    #[prost(uint64, tag = "8")]
+    pub question_id: u64,
+    /// The reminder it concerns; 0 for none.
+    #[prost(uint64, tag = "9")]
+    pub reminder_id: u64,
 }
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -2199,6 +2356,20 @@ pub enum EventKind {
     CommandClosed = 21,
     /// A call was refused by policy.
     Refused = 22,
+    /// A question was asked.
+    QuestionAsked = 23,
+    /// A question was answered.
+    QuestionAnswered = 24,
+    /// A question's deadline passed.
+    QuestionExpired = 25,
+    /// A question was withdrawn.
+    QuestionCancelled = 26,
+    /// A reminder was set.
+    ReminderSet = 27,
+    /// A reminder fired.
+    ReminderFired = 28,
+    /// A reminder was withdrawn.
+    ReminderCancelled = 29,
 }
 impl EventKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2230,6 +2401,13 @@ impl EventKind {
             Self::CommandGiven => "EVENT_KIND_COMMAND_GIVEN",
             Self::CommandClosed => "EVENT_KIND_COMMAND_CLOSED",
             Self::Refused => "EVENT_KIND_REFUSED",
+            Self::QuestionAsked => "EVENT_KIND_QUESTION_ASKED",
+            Self::QuestionAnswered => "EVENT_KIND_QUESTION_ANSWERED",
+            Self::QuestionExpired => "EVENT_KIND_QUESTION_EXPIRED",
+            Self::QuestionCancelled => "EVENT_KIND_QUESTION_CANCELLED",
+            Self::ReminderSet => "EVENT_KIND_REMINDER_SET",
+            Self::ReminderFired => "EVENT_KIND_REMINDER_FIRED",
+            Self::ReminderCancelled => "EVENT_KIND_REMINDER_CANCELLED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2258,6 +2436,13 @@ impl EventKind {
             "EVENT_KIND_COMMAND_GIVEN" => Some(Self::CommandGiven),
             "EVENT_KIND_COMMAND_CLOSED" => Some(Self::CommandClosed),
             "EVENT_KIND_REFUSED" => Some(Self::Refused),
+            "EVENT_KIND_QUESTION_ASKED" => Some(Self::QuestionAsked),
+            "EVENT_KIND_QUESTION_ANSWERED" => Some(Self::QuestionAnswered),
+            "EVENT_KIND_QUESTION_EXPIRED" => Some(Self::QuestionExpired),
+            "EVENT_KIND_QUESTION_CANCELLED" => Some(Self::QuestionCancelled),
+            "EVENT_KIND_REMINDER_SET" => Some(Self::ReminderSet),
+            "EVENT_KIND_REMINDER_FIRED" => Some(Self::ReminderFired),
+            "EVENT_KIND_REMINDER_CANCELLED" => Some(Self::ReminderCancelled),
             _ => None,
         }
     }
@@ -3560,6 +3745,705 @@ pub mod inbox_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// Something open.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LooseEnd {
+    /// What kind it is.
+    #[prost(enumeration = "LooseEndKind", tag = "1")]
+    pub kind: i32,
+    /// The id of the question, the reminder, the message or the published entry.
+    #[prost(uint64, tag = "2")]
+    pub id: u64,
+    /// Whose loose end it is: an agent's name, or `operator`.
+    #[prost(string, tag = "3")]
+    pub agent: ::prost::alloc::string::String,
+    /// The other side: who is asked, who asks, who did not get the message; the label of the co-process. Empty for a reminder.
+    #[prost(string, tag = "4")]
+    pub peer: ::prost::alloc::string::String,
+    /// What it is about, cut to 500 characters.
+    #[prost(string, tag = "5")]
+    pub text: ::prost::alloc::string::String,
+    /// Since when it is open.
+    #[prost(message, optional, tag = "6")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The deadline of a question, the time of a reminder; unset where there is none.
+    #[prost(message, optional, tag = "7")]
+    pub due_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The co-process's own name for the entry; empty for other kinds.
+    #[prost(string, tag = "8")]
+    pub key: ::prost::alloc::string::String,
+}
+/// What kind of loose end it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum LooseEndKind {
+    /// Never sent; rejected in requests.
+    Unspecified = 0,
+    /// A question that the agent asked and that is open.
+    QuestionAsked = 1,
+    /// An open question that the agent was asked.
+    QuestionOwed = 2,
+    /// A pending reminder.
+    Reminder = 3,
+    /// A message of the agent that became a dead letter.
+    DeadLetter = 4,
+    /// Something that a co-process of the agent published.
+    External = 5,
+}
+impl LooseEndKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "LOOSE_END_KIND_UNSPECIFIED",
+            Self::QuestionAsked => "LOOSE_END_KIND_QUESTION_ASKED",
+            Self::QuestionOwed => "LOOSE_END_KIND_QUESTION_OWED",
+            Self::Reminder => "LOOSE_END_KIND_REMINDER",
+            Self::DeadLetter => "LOOSE_END_KIND_DEAD_LETTER",
+            Self::External => "LOOSE_END_KIND_EXTERNAL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "LOOSE_END_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "LOOSE_END_KIND_QUESTION_ASKED" => Some(Self::QuestionAsked),
+            "LOOSE_END_KIND_QUESTION_OWED" => Some(Self::QuestionOwed),
+            "LOOSE_END_KIND_REMINDER" => Some(Self::Reminder),
+            "LOOSE_END_KIND_DEAD_LETTER" => Some(Self::DeadLetter),
+            "LOOSE_END_KIND_EXTERNAL" => Some(Self::External),
+            _ => None,
+        }
+    }
+}
+/// Which loose ends to list.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListLooseEndsRequest {
+    /// At most about this many; 0 means 50, at most 500. Entries of one id are never parted.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// `next_page_token` of the page before; empty for the first.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+    /// Whose: an agent's name, or `operator` on the operator socket; empty: the caller's own, and on the operator socket everybody's.
+    #[prost(string, tag = "3")]
+    pub agent: ::prost::alloc::string::String,
+}
+/// Loose ends, by id.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListLooseEndsResponse {
+    /// The page.
+    #[prost(message, repeated, tag = "1")]
+    pub loose_ends: ::prost::alloc::vec::Vec<LooseEnd>,
+    /// Pass it on for the next page; empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// A loose end to close.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelLooseEndRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Its kind: QUESTION_ASKED or REMINDER.
+    #[prost(enumeration = "LooseEndKind", tag = "2")]
+    pub kind: i32,
+    /// Its id.
+    #[prost(uint64, tag = "3")]
+    pub id: u64,
+}
+/// It is closed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelLooseEndResponse {}
+/// One entry of a published set.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PublishedLooseEnd {
+    /// The co-process's own name for it, unique within the set, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub key: ::prost::alloc::string::String,
+    /// What it is about: one line of 1 to 500 characters.
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
+}
+/// A set to publish.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReplaceLooseEndsRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Who publishes, as in WakeRequest.label.
+    #[prost(string, tag = "2")]
+    pub label: ::prost::alloc::string::String,
+    /// The whole set, at most 100 entries; empty clears it. An entry whose key was in the set before keeps its id.
+    #[prost(message, repeated, tag = "3")]
+    pub loose_ends: ::prost::alloc::vec::Vec<PublishedLooseEnd>,
+}
+/// The set is on disk.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReplaceLooseEndsResponse {}
+/// Generated client implementations.
+pub mod loose_end_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// One list of everything an agent has open. On agent and operator sockets.
+    #[derive(Debug, Clone)]
+    pub struct LooseEndServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> LooseEndServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> LooseEndServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            LooseEndServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Lists loose ends by id: the caller's own, those of a direct child, or of others with the capability `query_agent_state`. The
+        /// operator lists anybody's, or everybody's.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOUR_CHILD, CAPABILITY_MISSING.
+        pub async fn list_loose_ends(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListLooseEndsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListLooseEndsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.LooseEndService/ListLooseEnds",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.LooseEndService", "ListLooseEnds"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Closes one of the caller's own loose ends: withdraws a question it asked, or a reminder. Other kinds are closed by others.
+        /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, REMINDER_NOT_FOUND, NOT_YOURS, QUESTION_CLOSED, WRONG_STATE, REQUEST_ID_REUSED,
+        /// CAPABILITY_MISSING, TURN_ENDED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn cancel_loose_end(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelLooseEndRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelLooseEndResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.LooseEndService/CancelLooseEnd",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.LooseEndService", "CancelLooseEnd"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Publishes the whole set of a co-process's loose ends for the caller's agent, in place of the set it published before.
+        /// Reasons: FIELD_INVALID, NOT_AN_AGENT, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn replace_loose_ends(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReplaceLooseEndsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReplaceLooseEndsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.LooseEndService/ReplaceLooseEnds",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.LooseEndService", "ReplaceLooseEnds"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod loose_end_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with LooseEndServiceServer.
+    #[async_trait]
+    pub trait LooseEndService: std::marker::Send + std::marker::Sync + 'static {
+        /// Lists loose ends by id: the caller's own, those of a direct child, or of others with the capability `query_agent_state`. The
+        /// operator lists anybody's, or everybody's.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOUR_CHILD, CAPABILITY_MISSING.
+        async fn list_loose_ends(
+            &self,
+            request: tonic::Request<super::ListLooseEndsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListLooseEndsResponse>,
+            tonic::Status,
+        >;
+        /// Closes one of the caller's own loose ends: withdraws a question it asked, or a reminder. Other kinds are closed by others.
+        /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, REMINDER_NOT_FOUND, NOT_YOURS, QUESTION_CLOSED, WRONG_STATE, REQUEST_ID_REUSED,
+        /// CAPABILITY_MISSING, TURN_ENDED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn cancel_loose_end(
+            &self,
+            request: tonic::Request<super::CancelLooseEndRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelLooseEndResponse>,
+            tonic::Status,
+        >;
+        /// Publishes the whole set of a co-process's loose ends for the caller's agent, in place of the set it published before.
+        /// Reasons: FIELD_INVALID, NOT_AN_AGENT, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn replace_loose_ends(
+            &self,
+            request: tonic::Request<super::ReplaceLooseEndsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReplaceLooseEndsResponse>,
+            tonic::Status,
+        >;
+    }
+    /// One list of everything an agent has open. On agent and operator sockets.
+    #[derive(Debug)]
+    pub struct LooseEndServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> LooseEndServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for LooseEndServiceServer<T>
+    where
+        T: LooseEndService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/hive.v1.LooseEndService/ListLooseEnds" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListLooseEndsSvc<T: LooseEndService>(pub Arc<T>);
+                    impl<
+                        T: LooseEndService,
+                    > tonic::server::UnaryService<super::ListLooseEndsRequest>
+                    for ListLooseEndsSvc<T> {
+                        type Response = super::ListLooseEndsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListLooseEndsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as LooseEndService>::list_loose_ends(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListLooseEndsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.LooseEndService/CancelLooseEnd" => {
+                    #[allow(non_camel_case_types)]
+                    struct CancelLooseEndSvc<T: LooseEndService>(pub Arc<T>);
+                    impl<
+                        T: LooseEndService,
+                    > tonic::server::UnaryService<super::CancelLooseEndRequest>
+                    for CancelLooseEndSvc<T> {
+                        type Response = super::CancelLooseEndResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CancelLooseEndRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as LooseEndService>::cancel_loose_end(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CancelLooseEndSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.LooseEndService/ReplaceLooseEnds" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReplaceLooseEndsSvc<T: LooseEndService>(pub Arc<T>);
+                    impl<
+                        T: LooseEndService,
+                    > tonic::server::UnaryService<super::ReplaceLooseEndsRequest>
+                    for ReplaceLooseEndsSvc<T> {
+                        type Response = super::ReplaceLooseEndsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReplaceLooseEndsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as LooseEndService>::replace_loose_ends(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReplaceLooseEndsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for LooseEndServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "hive.v1.LooseEndService";
+    impl<T> tonic::server::NamedService for LooseEndServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// What was answered.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Answer {
+    /// The chosen options, in the order in which they were offered; each is one of `Question.options`.
+    #[prost(string, repeated, tag = "1")]
+    pub choices: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Free text; always allowed, also beside choices or in their place.
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
+}
+/// A question and, once it is closed, its one outcome.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Question {
+    /// Short decimal number from the hive's one sequence; never reused.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// Who asks: an agent's name, or `operator`.
+    #[prost(string, tag = "2")]
+    pub asker: ::prost::alloc::string::String,
+    /// Who is asked: an agent's name, or `operator`.
+    #[prost(string, tag = "3")]
+    pub target: ::prost::alloc::string::String,
+    /// The question.
+    #[prost(string, tag = "4")]
+    pub text: ::prost::alloc::string::String,
+    /// Answers that are offered; may be empty. Free text is allowed all the same.
+    #[prost(string, repeated, tag = "5")]
+    pub options: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether more than one option may be chosen.
+    #[prost(bool, tag = "6")]
+    pub multi: bool,
+    /// Where it stands.
+    #[prost(enumeration = "QuestionState", tag = "7")]
+    pub state: i32,
+    /// When it was asked.
+    #[prost(message, optional, tag = "8")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it expires (wall clock); unset: never.
+    #[prost(message, optional, tag = "9")]
+    pub deadline_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// What was answered; set when ANSWERED.
+    #[prost(message, optional, tag = "10")]
+    pub answer: ::core::option::Option<Answer>,
+    /// Who closed it: an agent's name, `uid NUMBER (NAME)` for the operator, empty while it is open and where the broker closed it.
+    #[prost(string, tag = "11")]
+    pub closed_by: ::prost::alloc::string::String,
+    /// True where the operator answered a question that was for somebody else.
+    #[prost(bool, tag = "12")]
+    pub operator_override: bool,
+    /// When it was closed; unset while it is open.
+    #[prost(message, optional, tag = "13")]
+    pub close_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The turn in which it was asked; 0 for none.
+    #[prost(uint64, tag = "14")]
+    pub turn_id: u64,
+    /// The message that brought it to its target.
+    #[prost(uint64, tag = "15")]
+    pub message_id: u64,
+}
+/// Where a question stands. Only OPEN changes, and only once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum QuestionState {
+    /// Never sent; in a filter: rejected.
+    Unspecified = 0,
+    /// Waiting for an answer.
+    Open = 1,
+    /// Answered by its target, or by the operator in the target's place.
+    Answered = 2,
+    /// Its deadline passed.
+    Expired = 3,
+    /// Withdrawn by its asker, by the operator, or because one of the two agents was retired.
+    Cancelled = 4,
+}
+impl QuestionState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "QUESTION_STATE_UNSPECIFIED",
+            Self::Open => "QUESTION_STATE_OPEN",
+            Self::Answered => "QUESTION_STATE_ANSWERED",
+            Self::Expired => "QUESTION_STATE_EXPIRED",
+            Self::Cancelled => "QUESTION_STATE_CANCELLED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "QUESTION_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "QUESTION_STATE_OPEN" => Some(Self::Open),
+            "QUESTION_STATE_ANSWERED" => Some(Self::Answered),
+            "QUESTION_STATE_EXPIRED" => Some(Self::Expired),
+            "QUESTION_STATE_CANCELLED" => Some(Self::Cancelled),
+            _ => None,
+        }
+    }
+}
 /// A message to be accepted.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SendMessageRequest {
@@ -3632,6 +4516,54 @@ pub struct ListMessagesResponse {
     /// The page.
     #[prost(message, repeated, tag = "1")]
     pub messages: ::prost::alloc::vec::Vec<Message>,
+    /// Pass it on for the next page; empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// What to search for.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SearchMessagesRequest {
+    /// Words, all of which must occur: upper and lower case and accents make no difference, `"a phrase"` in double quotes must occur as
+    /// it stands, `wor*` finds every word that begins so. 1 to 256 characters.
+    #[prost(string, tag = "1")]
+    pub query: ::prost::alloc::string::String,
+    /// At most this many; 0 means 20, at most 50.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    /// `next_page_token` of the page before; empty for the first.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+    /// Only messages that this agent sent or received and questions it asked or was asked; on an agent socket only the caller's own name
+    /// or empty.
+    #[prost(string, tag = "4")]
+    pub agent: ::prost::alloc::string::String,
+}
+/// Something that was found.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SearchHit {
+    /// Exactly one is set.
+    #[prost(oneof = "search_hit::Hit", tags = "1, 2")]
+    pub hit: ::core::option::Option<search_hit::Hit>,
+}
+/// Nested message and enum types in `SearchHit`.
+pub mod search_hit {
+    /// Exactly one is set.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Hit {
+        /// A message. What brings a question to its target is found as the question.
+        #[prost(message, tag = "1")]
+        Message(super::Message),
+        /// A question; its text and options were searched.
+        #[prost(message, tag = "2")]
+        Question(super::Question),
+    }
+}
+/// A page of what was found, newest first.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SearchMessagesResponse {
+    /// The page.
+    #[prost(message, repeated, tag = "1")]
+    pub hits: ::prost::alloc::vec::Vec<SearchHit>,
     /// Pass it on for the next page; empty at the end.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
@@ -3796,6 +4728,32 @@ pub mod message_service_client {
                 .insert(GrpcMethod::new("hive.v1.MessageService", "ListMessages"));
             self.inner.unary(req, path, codec).await
         }
+        /// Searches the words of messages and questions that the caller may see, newest first. New ones are found within a second.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS.
+        pub async fn search_messages(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SearchMessagesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchMessagesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.MessageService/SearchMessages",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.MessageService", "SearchMessages"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -3837,6 +4795,15 @@ pub mod message_service_server {
             request: tonic::Request<super::ListMessagesRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ListMessagesResponse>,
+            tonic::Status,
+        >;
+        /// Searches the words of messages and questions that the caller may see, newest first. New ones are found within a second.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS.
+        async fn search_messages(
+            &self,
+            request: tonic::Request<super::SearchMessagesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchMessagesResponse>,
             tonic::Status,
         >;
     }
@@ -4052,6 +5019,52 @@ pub mod message_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/hive.v1.MessageService/SearchMessages" => {
+                    #[allow(non_camel_case_types)]
+                    struct SearchMessagesSvc<T: MessageService>(pub Arc<T>);
+                    impl<
+                        T: MessageService,
+                    > tonic::server::UnaryService<super::SearchMessagesRequest>
+                    for SearchMessagesSvc<T> {
+                        type Response = super::SearchMessagesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SearchMessagesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as MessageService>::search_messages(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SearchMessagesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 _ => {
                     Box::pin(async move {
                         let mut response = http::Response::new(
@@ -4092,6 +5105,1466 @@ pub mod message_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// A question to be asked.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AskQuestionRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Who is asked: an agent, the operator or the parent; everyone cannot be asked.
+    #[prost(message, optional, tag = "2")]
+    pub to: ::core::option::Option<Recipient>,
+    /// The question, not empty; at most 8 KiB.
+    #[prost(string, tag = "3")]
+    pub text: ::prost::alloc::string::String,
+    /// Answers to offer: at most 20, all different, of 1 to 200 characters on one line.
+    #[prost(string, repeated, tag = "4")]
+    pub options: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether more than one option may be chosen; needs options.
+    #[prost(bool, tag = "5")]
+    pub multi: bool,
+    /// How long it stays open: 1 s to 366 days; unset: until somebody closes it.
+    #[prost(message, optional, tag = "6")]
+    pub ttl: ::core::option::Option<::prost_types::Duration>,
+}
+/// The question is on disk.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AskQuestionResponse {
+    /// It.
+    #[prost(message, optional, tag = "1")]
+    pub question: ::core::option::Option<Question>,
+    /// True where an earlier, unsettled run of the same delivery had already asked this very question: it is that one, and nothing new
+    /// was asked.
+    #[prost(bool, tag = "2")]
+    pub already_asked: bool,
+}
+/// An answer. It has choices, or text, or both.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AnswerQuestionRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Which question.
+    #[prost(uint64, tag = "2")]
+    pub question_id: u64,
+    /// Chosen options; more than one only where the question allows it.
+    #[prost(string, repeated, tag = "3")]
+    pub choices: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Free text; at most 16 KiB.
+    #[prost(string, tag = "4")]
+    pub text: ::prost::alloc::string::String,
+}
+/// The question is answered.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AnswerQuestionResponse {
+    /// It.
+    #[prost(message, optional, tag = "1")]
+    pub question: ::core::option::Option<Question>,
+}
+/// A question to withdraw.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelQuestionRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Which question.
+    #[prost(uint64, tag = "2")]
+    pub question_id: u64,
+}
+/// The question is withdrawn.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelQuestionResponse {
+    /// It.
+    #[prost(message, optional, tag = "1")]
+    pub question: ::core::option::Option<Question>,
+}
+/// Which question to read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetQuestionRequest {
+    /// Its id.
+    #[prost(uint64, tag = "1")]
+    pub question_id: u64,
+}
+/// The question asked for.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetQuestionResponse {
+    /// It.
+    #[prost(message, optional, tag = "1")]
+    pub question: ::core::option::Option<Question>,
+}
+/// Which questions to list.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListQuestionsRequest {
+    /// At most this many; 0 means 50, at most 500.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// `next_page_token` of the page before; empty for the first.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+    /// Only questions in one of these states; empty for all.
+    #[prost(enumeration = "QuestionState", repeated, tag = "3")]
+    pub states: ::prost::alloc::vec::Vec<i32>,
+    /// Only questions that this agent asked, or `operator`; empty for all the caller may see.
+    #[prost(string, tag = "4")]
+    pub asker: ::prost::alloc::string::String,
+    /// Only questions that this agent was asked, or `operator`; empty for all the caller may see.
+    #[prost(string, tag = "5")]
+    pub target: ::prost::alloc::string::String,
+}
+/// A page of questions, newest first.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListQuestionsResponse {
+    /// The page.
+    #[prost(message, repeated, tag = "1")]
+    pub questions: ::prost::alloc::vec::Vec<Question>,
+    /// Pass it on for the next page; empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Which questions to follow.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchQuestionsRequest {
+    /// Only questions that this agent asked, or `operator`; empty for all the caller may see.
+    #[prost(string, tag = "1")]
+    pub asker: ::prost::alloc::string::String,
+    /// Only questions that this agent was asked, or `operator`; empty for all the caller may see.
+    #[prost(string, tag = "2")]
+    pub target: ::prost::alloc::string::String,
+    /// Only this question, which is told first in whatever state it is; 0 for all.
+    #[prost(uint64, tag = "3")]
+    pub question_id: u64,
+}
+/// One step of a watch.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchQuestionsResponse {
+    /// A question as it stands now; unset in the one step that says that the snapshot is complete.
+    #[prost(message, optional, tag = "1")]
+    pub question: ::core::option::Option<Question>,
+    /// True in the step that ends the snapshot; what follows are changes.
+    #[prost(bool, tag = "2")]
+    pub snapshot_complete: bool,
+}
+/// Generated client implementations.
+pub mod question_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Durable questions with one typed outcome each. On agent and operator sockets.
+    #[derive(Debug, Clone)]
+    pub struct QuestionServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> QuestionServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> QuestionServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            QuestionServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Asks an agent or the operator. The reply leaves after the commit; the outcome comes to the asker's inbox as a system message.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING,
+        /// TURN_ENDED, BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn ask_question(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AskQuestionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AskQuestionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.QuestionService/AskQuestion",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.QuestionService", "AskQuestion"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Answers an open question. Only its target may, and the operator, who may answer any.
+        /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED,
+        /// BODY_TOO_LARGE, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn answer_question(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AnswerQuestionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AnswerQuestionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.QuestionService/AnswerQuestion",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.QuestionService", "AnswerQuestion"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Withdraws an open question. Only its asker may, and the operator.
+        /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_YOURS, QUESTION_CLOSED, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED,
+        /// DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn cancel_question(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelQuestionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelQuestionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.QuestionService/CancelQuestion",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.QuestionService", "CancelQuestion"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Reads a question that the caller asked or was asked; the operator reads any.
+        /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND.
+        pub async fn get_question(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetQuestionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetQuestionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.QuestionService/GetQuestion",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.QuestionService", "GetQuestion"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists questions that the caller asked or was asked, newest first; the operator lists any.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS.
+        pub async fn list_questions(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListQuestionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListQuestionsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.QuestionService/ListQuestions",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.QuestionService", "ListQuestions"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Follows the questions that the caller may see: first those that are open, then each one that is asked or closed.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS, QUESTION_NOT_FOUND, DRAINING.
+        pub async fn watch_questions(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchQuestionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchQuestionsResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.QuestionService/WatchQuestions",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.QuestionService", "WatchQuestions"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod question_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with QuestionServiceServer.
+    #[async_trait]
+    pub trait QuestionService: std::marker::Send + std::marker::Sync + 'static {
+        /// Asks an agent or the operator. The reply leaves after the commit; the outcome comes to the asker's inbox as a system message.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING,
+        /// TURN_ENDED, BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn ask_question(
+            &self,
+            request: tonic::Request<super::AskQuestionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AskQuestionResponse>,
+            tonic::Status,
+        >;
+        /// Answers an open question. Only its target may, and the operator, who may answer any.
+        /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED,
+        /// BODY_TOO_LARGE, DRAINING, STORAGE_UNAVAILABLE.
+        async fn answer_question(
+            &self,
+            request: tonic::Request<super::AnswerQuestionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AnswerQuestionResponse>,
+            tonic::Status,
+        >;
+        /// Withdraws an open question. Only its asker may, and the operator.
+        /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_YOURS, QUESTION_CLOSED, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED,
+        /// DRAINING, STORAGE_UNAVAILABLE.
+        async fn cancel_question(
+            &self,
+            request: tonic::Request<super::CancelQuestionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelQuestionResponse>,
+            tonic::Status,
+        >;
+        /// Reads a question that the caller asked or was asked; the operator reads any.
+        /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND.
+        async fn get_question(
+            &self,
+            request: tonic::Request<super::GetQuestionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetQuestionResponse>,
+            tonic::Status,
+        >;
+        /// Lists questions that the caller asked or was asked, newest first; the operator lists any.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS.
+        async fn list_questions(
+            &self,
+            request: tonic::Request<super::ListQuestionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListQuestionsResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the WatchQuestions method.
+        type WatchQuestionsStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WatchQuestionsResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Follows the questions that the caller may see: first those that are open, then each one that is asked or closed.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS, QUESTION_NOT_FOUND, DRAINING.
+        async fn watch_questions(
+            &self,
+            request: tonic::Request<super::WatchQuestionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<Self::WatchQuestionsStream>,
+            tonic::Status,
+        >;
+    }
+    /// Durable questions with one typed outcome each. On agent and operator sockets.
+    #[derive(Debug)]
+    pub struct QuestionServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> QuestionServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for QuestionServiceServer<T>
+    where
+        T: QuestionService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/hive.v1.QuestionService/AskQuestion" => {
+                    #[allow(non_camel_case_types)]
+                    struct AskQuestionSvc<T: QuestionService>(pub Arc<T>);
+                    impl<
+                        T: QuestionService,
+                    > tonic::server::UnaryService<super::AskQuestionRequest>
+                    for AskQuestionSvc<T> {
+                        type Response = super::AskQuestionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::AskQuestionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QuestionService>::ask_question(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AskQuestionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.QuestionService/AnswerQuestion" => {
+                    #[allow(non_camel_case_types)]
+                    struct AnswerQuestionSvc<T: QuestionService>(pub Arc<T>);
+                    impl<
+                        T: QuestionService,
+                    > tonic::server::UnaryService<super::AnswerQuestionRequest>
+                    for AnswerQuestionSvc<T> {
+                        type Response = super::AnswerQuestionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::AnswerQuestionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QuestionService>::answer_question(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AnswerQuestionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.QuestionService/CancelQuestion" => {
+                    #[allow(non_camel_case_types)]
+                    struct CancelQuestionSvc<T: QuestionService>(pub Arc<T>);
+                    impl<
+                        T: QuestionService,
+                    > tonic::server::UnaryService<super::CancelQuestionRequest>
+                    for CancelQuestionSvc<T> {
+                        type Response = super::CancelQuestionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CancelQuestionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QuestionService>::cancel_question(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CancelQuestionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.QuestionService/GetQuestion" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetQuestionSvc<T: QuestionService>(pub Arc<T>);
+                    impl<
+                        T: QuestionService,
+                    > tonic::server::UnaryService<super::GetQuestionRequest>
+                    for GetQuestionSvc<T> {
+                        type Response = super::GetQuestionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetQuestionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QuestionService>::get_question(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetQuestionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.QuestionService/ListQuestions" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListQuestionsSvc<T: QuestionService>(pub Arc<T>);
+                    impl<
+                        T: QuestionService,
+                    > tonic::server::UnaryService<super::ListQuestionsRequest>
+                    for ListQuestionsSvc<T> {
+                        type Response = super::ListQuestionsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListQuestionsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QuestionService>::list_questions(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListQuestionsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.QuestionService/WatchQuestions" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchQuestionsSvc<T: QuestionService>(pub Arc<T>);
+                    impl<
+                        T: QuestionService,
+                    > tonic::server::ServerStreamingService<super::WatchQuestionsRequest>
+                    for WatchQuestionsSvc<T> {
+                        type Response = super::WatchQuestionsResponse;
+                        type ResponseStream = T::WatchQuestionsStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchQuestionsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QuestionService>::watch_questions(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchQuestionsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for QuestionServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "hive.v1.QuestionService";
+    impl<T> tonic::server::NamedService for QuestionServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// A reminder.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Reminder {
+    /// Short decimal number from the hive's one sequence; never reused.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// Whose inbox it goes to; the agent that set it.
+    #[prost(string, tag = "2")]
+    pub agent: ::prost::alloc::string::String,
+    /// What to be reminded of.
+    #[prost(string, tag = "3")]
+    pub body: ::prost::alloc::string::String,
+    /// Where it stands.
+    #[prost(enumeration = "ReminderState", tag = "4")]
+    pub state: i32,
+    /// When it was set.
+    #[prost(message, optional, tag = "5")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it is due (wall clock).
+    #[prost(message, optional, tag = "6")]
+    pub due_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it fired or was cancelled; unset while it is pending.
+    #[prost(message, optional, tag = "7")]
+    pub close_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The message it became; 0 while it has not fired.
+    #[prost(uint64, tag = "8")]
+    pub message_id: u64,
+    /// The turn in which it was set; 0 for none.
+    #[prost(uint64, tag = "9")]
+    pub turn_id: u64,
+}
+/// Where a reminder stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ReminderState {
+    /// Never sent; in a filter: rejected.
+    Unspecified = 0,
+    /// Waiting for its time.
+    Pending = 1,
+    /// Its message is in the inbox.
+    Fired = 2,
+    /// Withdrawn before its time, or its agent was retired.
+    Cancelled = 3,
+}
+impl ReminderState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "REMINDER_STATE_UNSPECIFIED",
+            Self::Pending => "REMINDER_STATE_PENDING",
+            Self::Fired => "REMINDER_STATE_FIRED",
+            Self::Cancelled => "REMINDER_STATE_CANCELLED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "REMINDER_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "REMINDER_STATE_PENDING" => Some(Self::Pending),
+            "REMINDER_STATE_FIRED" => Some(Self::Fired),
+            "REMINDER_STATE_CANCELLED" => Some(Self::Cancelled),
+            _ => None,
+        }
+    }
+}
+/// A reminder to be set.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateReminderRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// What to be reminded of, not empty; at most `Limits.body_bytes_max` bytes. Over 4 KiB it comes as a file in the agent's state
+    /// directory, and the message names it.
+    #[prost(string, tag = "2")]
+    pub body: ::prost::alloc::string::String,
+    /// When. Exactly one must be set.
+    #[prost(oneof = "create_reminder_request::Due", tags = "3, 4")]
+    pub due: ::core::option::Option<create_reminder_request::Due>,
+}
+/// Nested message and enum types in `CreateReminderRequest`.
+pub mod create_reminder_request {
+    /// When. Exactly one must be set.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Due {
+        /// So long from now: 1 s to 3,660 days.
+        #[prost(message, tag = "3")]
+        Delay(::prost_types::Duration),
+        /// At this time (wall clock), not in the past and at most 3,660 days ahead.
+        #[prost(message, tag = "4")]
+        DueTime(::prost_types::Timestamp),
+    }
+}
+/// The reminder is on disk.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateReminderResponse {
+    /// It.
+    #[prost(message, optional, tag = "1")]
+    pub reminder: ::core::option::Option<Reminder>,
+    /// True where an earlier, unsettled run of the same delivery had already set this very reminder: it is that one, and nothing new was
+    /// set.
+    #[prost(bool, tag = "2")]
+    pub already_set: bool,
+}
+/// A reminder to withdraw.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelReminderRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Which.
+    #[prost(uint64, tag = "2")]
+    pub reminder_id: u64,
+}
+/// The reminder is withdrawn.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelReminderResponse {
+    /// It.
+    #[prost(message, optional, tag = "1")]
+    pub reminder: ::core::option::Option<Reminder>,
+}
+/// Which reminders to list.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListRemindersRequest {
+    /// At most this many; 0 means 50, at most 500.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// `next_page_token` of the page before; empty for the first.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+    /// Only reminders of this agent; on an agent socket only the caller's own name or empty.
+    #[prost(string, tag = "3")]
+    pub agent: ::prost::alloc::string::String,
+    /// Only reminders in one of these states; empty: pending ones.
+    #[prost(enumeration = "ReminderState", repeated, tag = "4")]
+    pub states: ::prost::alloc::vec::Vec<i32>,
+}
+/// A page of reminders, by id.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListRemindersResponse {
+    /// The page.
+    #[prost(message, repeated, tag = "1")]
+    pub reminders: ::prost::alloc::vec::Vec<Reminder>,
+    /// Pass it on for the next page; empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Generated client implementations.
+pub mod reminder_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Reminders of an agent to itself. On agent and operator sockets.
+    #[derive(Debug, Clone)]
+    pub struct ReminderServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> ReminderServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ReminderServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ReminderServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Sets a reminder in the caller's own inbox. It fires exactly once, also when the broker was down at its time.
+        /// Reasons: FIELD_INVALID, NOT_AN_AGENT, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, BODY_TOO_LARGE, REMINDER_LIMIT,
+        /// RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn create_reminder(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateReminderRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateReminderResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.ReminderService/CreateReminder",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.ReminderService", "CreateReminder"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Withdraws a pending reminder; the caller's own, or as the operator any.
+        /// Reasons: FIELD_INVALID, REMINDER_NOT_FOUND, NOT_YOURS, WRONG_STATE, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, DRAINING,
+        /// STORAGE_UNAVAILABLE.
+        pub async fn cancel_reminder(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelReminderRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelReminderResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.ReminderService/CancelReminder",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.ReminderService", "CancelReminder"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists reminders by id; an agent's own, or as the operator any.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS.
+        pub async fn list_reminders(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListRemindersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListRemindersResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.ReminderService/ListReminders",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.ReminderService", "ListReminders"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod reminder_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with ReminderServiceServer.
+    #[async_trait]
+    pub trait ReminderService: std::marker::Send + std::marker::Sync + 'static {
+        /// Sets a reminder in the caller's own inbox. It fires exactly once, also when the broker was down at its time.
+        /// Reasons: FIELD_INVALID, NOT_AN_AGENT, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, BODY_TOO_LARGE, REMINDER_LIMIT,
+        /// RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn create_reminder(
+            &self,
+            request: tonic::Request<super::CreateReminderRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateReminderResponse>,
+            tonic::Status,
+        >;
+        /// Withdraws a pending reminder; the caller's own, or as the operator any.
+        /// Reasons: FIELD_INVALID, REMINDER_NOT_FOUND, NOT_YOURS, WRONG_STATE, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, DRAINING,
+        /// STORAGE_UNAVAILABLE.
+        async fn cancel_reminder(
+            &self,
+            request: tonic::Request<super::CancelReminderRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelReminderResponse>,
+            tonic::Status,
+        >;
+        /// Lists reminders by id; an agent's own, or as the operator any.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS.
+        async fn list_reminders(
+            &self,
+            request: tonic::Request<super::ListRemindersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListRemindersResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Reminders of an agent to itself. On agent and operator sockets.
+    #[derive(Debug)]
+    pub struct ReminderServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> ReminderServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for ReminderServiceServer<T>
+    where
+        T: ReminderService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/hive.v1.ReminderService/CreateReminder" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateReminderSvc<T: ReminderService>(pub Arc<T>);
+                    impl<
+                        T: ReminderService,
+                    > tonic::server::UnaryService<super::CreateReminderRequest>
+                    for CreateReminderSvc<T> {
+                        type Response = super::CreateReminderResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateReminderRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ReminderService>::create_reminder(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateReminderSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.ReminderService/CancelReminder" => {
+                    #[allow(non_camel_case_types)]
+                    struct CancelReminderSvc<T: ReminderService>(pub Arc<T>);
+                    impl<
+                        T: ReminderService,
+                    > tonic::server::UnaryService<super::CancelReminderRequest>
+                    for CancelReminderSvc<T> {
+                        type Response = super::CancelReminderResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CancelReminderRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ReminderService>::cancel_reminder(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CancelReminderSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.ReminderService/ListReminders" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListRemindersSvc<T: ReminderService>(pub Arc<T>);
+                    impl<
+                        T: ReminderService,
+                    > tonic::server::UnaryService<super::ListRemindersRequest>
+                    for ListRemindersSvc<T> {
+                        type Response = super::ListRemindersResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListRemindersRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ReminderService>::list_reminders(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListRemindersSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for ReminderServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "hive.v1.ReminderService";
+    impl<T> tonic::server::NamedService for ReminderServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
 /// Asks what the broker is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetServerInfoRequest {}
@@ -4116,6 +6589,12 @@ pub struct Limits {
     /// How long a harness may stay away before its turn is given back.
     #[prost(message, optional, tag = "6")]
     pub harness_grace: ::core::option::Option<::prost_types::Duration>,
+    /// Most open questions that one agent may have asked.
+    #[prost(uint32, tag = "7")]
+    pub questions_open_max: u32,
+    /// Most pending reminders of one agent.
+    #[prost(uint32, tag = "8")]
+    pub reminders_pending_max: u32,
 }
 /// What the broker is.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -6048,6 +8527,12 @@ pub struct BeginTurnResponse {
     /// What earlier, unsettled runs of this delivery already sent, oldest first; identical mail will not be doubled.
     #[prost(message, repeated, tag = "4")]
     pub already_sent: ::prost::alloc::vec::Vec<Message>,
+    /// Questions that those runs asked, oldest first; the same question is not asked twice.
+    #[prost(message, repeated, tag = "5")]
+    pub already_asked: ::prost::alloc::vec::Vec<Question>,
+    /// Reminders that those runs set, oldest first; the same reminder is not set twice.
+    #[prost(message, repeated, tag = "6")]
+    pub already_reminded: ::prost::alloc::vec::Vec<Reminder>,
 }
 /// A turn without a delivery.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -1,0 +1,51 @@
+//! Reminders.
+
+use hive_core::id::{MessageId, ReminderId, TurnId, number};
+use hive_core::reminder::{Reminder, State};
+
+use super::message::agent_name;
+use super::time::{optional_wall_time, required_wall_time, timestamp};
+use super::{Invalid, id, same_values, value};
+use crate::v1;
+
+same_values!(v1::ReminderState, State { Pending, Fired, Cancelled });
+
+/// The states in a filter; empty means what the list says.
+pub fn states(numbers: &[i32], path: &str) -> Result<Vec<State>, Invalid> {
+    numbers.iter().map(|number| value::<v1::ReminderState, State>(*number, path)).collect()
+}
+
+impl From<Reminder> for v1::Reminder {
+    fn from(reminder: Reminder) -> Self {
+        let Reminder { id, agent, body, state, create_time, due_time, close_time, message_id, turn_id } = reminder;
+        Self {
+            id: id.get(),
+            agent: agent.into(),
+            body,
+            state: v1::ReminderState::from(state).into(),
+            create_time: Some(timestamp(create_time)),
+            due_time: Some(timestamp(due_time)),
+            close_time: close_time.map(timestamp),
+            message_id: number(message_id, MessageId::get),
+            turn_id: number(turn_id, TurnId::get),
+        }
+    }
+}
+
+impl TryFrom<v1::Reminder> for Reminder {
+    type Error = Invalid;
+    fn try_from(wire: v1::Reminder) -> Result<Self, Invalid> {
+        let v1::Reminder { id: number, agent, body, state, create_time, due_time, close_time, message_id, turn_id } = wire;
+        Ok(Self {
+            id: id(number, ReminderId::new, "id")?,
+            agent: agent_name(&agent, "agent")?,
+            body,
+            state: value::<v1::ReminderState, _>(state, "state")?,
+            create_time: required_wall_time(create_time, "create_time")?,
+            due_time: required_wall_time(due_time, "due_time")?,
+            close_time: optional_wall_time(close_time, "close_time")?,
+            message_id: MessageId::new(message_id),
+            turn_id: TurnId::new(turn_id),
+        })
+    }
+}
