@@ -15,6 +15,7 @@ use crate::cli::Cli;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Settings};
 use crate::engine::{Engine, Parts};
+use crate::notify::Notifier;
 use crate::rpc::listen::Sockets;
 use crate::rpc::{Rpc, server};
 use crate::store::Store;
@@ -77,7 +78,19 @@ async fn start(settings: &Settings) -> anyhow::Result<Running> {
     let hints = Arc::new(Hints::default());
     let store = Store::open(&settings.state_dir, Arc::clone(&clock), Arc::clone(&hints) as _)?;
     let turn_events = TurnEvents::open(&settings.state_dir)?;
-    let parts = Parts { store, turn_events, hints, clock, limits: settings.limits.clone(), identity: settings.identity.clone() };
+    let notifier = settings.notify.as_ref().map(Notifier::new).transpose()?;
+    if notifier.is_some() {
+        store.use_attention();
+    }
+    let parts = Parts {
+        store,
+        turn_events,
+        hints,
+        clock,
+        limits: settings.limits.clone(),
+        identity: settings.identity.clone(),
+        state_dirs: settings.state_dirs.clone(),
+    };
     let engine = Arc::new(Engine::start(parts).await.context("the database could not be prepared")?);
     if let Some(agents) = &settings.agents {
         engine.declare(agents.clone()).await.context("the agents of the configuration file could not be set up")?;
@@ -104,8 +117,13 @@ async fn start(settings: &Settings) -> anyhow::Result<Running> {
         });
     }
     tasks.spawn(task::due(Arc::clone(&engine), stop.clone()));
+    tasks.spawn(task::wall::wall_due(Arc::clone(&engine), stop.clone()));
+    if let Some(notifier) = notifier {
+        tasks.spawn(task::attention(Arc::clone(&engine), notifier, stop.clone()));
+    }
     let keep = Duration::from_secs(u64::from(settings.retention_days) * 24 * 3600);
     tasks.spawn(task::retention(Arc::clone(&engine), keep, stop.clone()));
+    tasks.spawn(task::search(Arc::clone(&engine), stop.clone()));
     tasks.spawn(task::health(Arc::clone(&engine), health, stop.clone()));
     Ok(Running { engine, rpc, sockets, shutdown, stop, close, servers, tasks, accepting })
 }
@@ -129,7 +147,9 @@ async fn reloaded(cli: &Cli, running: &Running) {
         running.rpc.reconcile_sockets().await
     };
     match applied.await {
-        Ok(()) => tracing::info!("the configuration file was read again; bounds and names of the hive change with a restart"),
+        Ok(()) => tracing::info!(
+            "the configuration file was read again; bounds and names of the hive, `notify`, and directories change with a restart"
+        ),
         Err(error) => tracing::error!(%error, "the configuration file could not be applied; nothing was changed"),
     }
 }

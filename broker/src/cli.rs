@@ -13,7 +13,7 @@ pub struct Cli {
     pub config: Option<PathBuf>,
 
     /// Read a configuration file, say what is wrong with it, and exit: 0 when nothing is, 8 when something is.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "state_dir", "runtime_dir"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "state_dir", "runtime_dir", "agents_dir"])]
     pub check_config: Option<PathBuf>,
 
     /// Where the database lies; overrides `broker.state_dir`. Default: /var/lib/hive.
@@ -24,6 +24,15 @@ pub struct Cli {
     #[arg(long, value_name = "DIR")]
     pub runtime_dir: Option<PathBuf>,
 
+    /// Below it lie the directories of agents that the configuration file gives none, as NAME/state; without it those are not known.
+    /// `hivectl up` says so.
+    #[arg(long, value_name = "DIR")]
+    pub agents_dir: Option<PathBuf>,
+
+    /// Most pending reminders of one agent; overrides `broker.limits.reminders_pending_max`.
+    #[arg(long, value_name = "NUMBER", env = "HIVE_REMIND_MAX_PENDING_PER_AGENT", value_parser = reminders_pending_max)]
+    pub reminders_pending_max: Option<u32>,
+
     /// What to log, for example `info` or `hive_broker=debug`.
     #[arg(long, value_name = "FILTER", env = "HIVE_LOG", default_value = "info")]
     pub log: String,
@@ -31,6 +40,12 @@ pub struct Cli {
     /// How to log.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
+}
+
+/// Named by the variable, too: whoever set it has not written the option that the error begins with.
+fn reminders_pending_max(text: &str) -> Result<u32, &'static str> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or("HIVE_REMIND_MAX_PENDING_PER_AGENT must be a whole number from 1 to 4294967295")
 }
 
 /// A way of logging.

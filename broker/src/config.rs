@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hive_core::agent::Policy;
-use hive_core::config::{AgentConfig, Broker, Config, ConfigError, Hive, Operator};
+use hive_core::config::{AgentConfig, AgentLimits, Broker, Config, ConfigError, Hive, Notify, Operator};
 use hive_core::limits::Limits;
 use hive_core::name::AgentName;
 
@@ -53,6 +53,10 @@ pub struct Settings {
     pub agents: Option<BTreeMap<AgentName, Declared>>,
     /// Who may use which agent's socket.
     pub uids: BTreeMap<AgentName, Vec<u32>>,
+    /// Where the agents' working directories are, as far as the file or the command line says.
+    pub state_dirs: BTreeMap<AgentName, PathBuf>,
+    /// How the operator is told that something waits on them.
+    pub notify: Option<Notify>,
 }
 
 /// Reads the file at `path`.
@@ -73,12 +77,16 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
     // Destructured, so that a new key is not forgotten here. What only `hivectl up` and the harness need is theirs.
     let Config { hive, broker, operator, claude: _, agents } = config;
     let Hive { name, domain, swarm } = hive;
-    let Broker { state_dir, runtime_dir, socket_group, retention_days, limits } = broker;
-    let Operator { pronouns } = operator;
+    let Broker { state_dir: broker_dir, runtime_dir, socket_group, retention_days, mut limits } = broker;
+    if let Some(max) = cli.reminders_pending_max {
+        limits.reminders_pending_max = max;
+    }
+    let Operator { pronouns, notify } = operator;
+    let state_dirs = agents.iter().filter_map(|(name, agent)| Some((name.clone(), state_dir(cli, name, agent)?))).collect();
     let uids = agents.iter().map(|(name, agent)| (name.clone(), agent.uids.clone())).collect();
     let declared = agents.into_iter().map(|(name, agent)| (name, declared(agent))).collect();
     Ok(Settings {
-        state_dir: cli.state_dir.clone().or(state_dir).unwrap_or_else(|| PathBuf::from("/var/lib/hive")),
+        state_dir: cli.state_dir.clone().or(broker_dir).unwrap_or_else(|| PathBuf::from("/var/lib/hive")),
         runtime_dir: cli.runtime_dir.clone().or(runtime_dir).unwrap_or_else(|| PathBuf::from("/run/hive")),
         socket_group,
         retention_days,
@@ -91,11 +99,20 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
         },
         agents: is_file.then_some(declared),
         uids,
+        state_dirs,
+        notify,
     })
+}
+
+/// The working directory of an agent: what the file says, or where `hivectl up` puts it.
+fn state_dir(cli: &crate::cli::Cli, name: &AgentName, agent: &AgentConfig) -> Option<PathBuf> {
+    let below = |dir: &PathBuf| dir.join(name.as_str()).join("state");
+    agent.state_dir.clone().or_else(|| cli.agents_dir.as_ref().map(below))
 }
 
 fn declared(agent: AgentConfig) -> Declared {
     let default = Policy::default();
+    let AgentLimits { sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max } = agent.limits;
     Declared {
         parent: agent.parent,
         role: agent.role.unwrap_or_default(),
@@ -104,6 +121,10 @@ fn declared(agent: AgentConfig) -> Declared {
             tool_groups: agent.tool_groups.unwrap_or(default.tool_groups),
             allowed_recipients: agent.allowed_recipients.unwrap_or_default(),
             capabilities: agent.capabilities.unwrap_or_default(),
+            sends_per_minute_max,
+            sender_stored_bytes_max,
+            questions_open_max,
+            reminders_pending_max,
         },
     }
 }
@@ -113,5 +134,65 @@ impl Settings {
     #[must_use]
     pub fn layout(&self) -> Layout {
         Layout { runtime_dir: self.runtime_dir.clone(), socket_group: self.socket_group.clone(), uids: self.uids.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    fn settings(file: &Path, text: &str, args: &[&str]) -> Settings {
+        std::fs::write(file, text).expect("a file");
+        let file = file.display().to_string();
+        let args = ["hived", "--config", &file].into_iter().chain(args.iter().copied());
+        load(&Cli::try_parse_from(args).expect("a good command line")).expect("a good file")
+    }
+
+    fn name(text: &str) -> AgentName {
+        AgentName::parse(text).expect("a good name")
+    }
+
+    #[test]
+    fn an_agents_directory_is_what_the_file_says_or_where_up_puts_it() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let base = dir.path().canonicalize().expect("a path");
+        let text = "[agents.ada]\nstate_dir = \"work\"\n[agents.bob]\n";
+        let plain = settings(&base.join("hive.toml"), text, &[]);
+        assert_eq!(plain.state_dirs, BTreeMap::from([(name("ada"), base.join("work"))]));
+        let up = settings(&base.join("hive.toml"), text, &["--agents-dir", "/h/agents"]);
+        let bob = PathBuf::from("/h/agents/bob/state");
+        assert_eq!(up.state_dirs, BTreeMap::from([(name("ada"), base.join("work")), (name("bob"), bob)]));
+    }
+
+    #[test]
+    fn an_agents_own_bounds_are_of_its_policy() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let text = "[agents.ada]\nlimits = { sends_per_minute_max = 7, sender_stored_bytes_max = 8, questions_open_max = 9, \
+                    reminders_pending_max = 10 }\n[agents.bob]\n";
+        let agents = settings(&dir.path().join("hive.toml"), text, &[]).agents.expect("agents of a file");
+        let ada = Policy {
+            sends_per_minute_max: Some(7),
+            sender_stored_bytes_max: Some(8),
+            questions_open_max: Some(9),
+            reminders_pending_max: Some(10),
+            ..Policy::default()
+        };
+        assert_eq!((&agents[&name("ada")].policy, &agents[&name("bob")].policy), (&ada, &Policy::default()));
+    }
+
+    #[test]
+    fn the_command_line_overrides_how_many_reminders_may_be_pending() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (file, text) = (dir.path().join("hive.toml"), "[broker.limits]\nreminders_pending_max = 3\n");
+        assert_eq!(settings(&file, text, &[]).limits.reminders_pending_max, 3);
+        assert_eq!(settings(&file, text, &["--reminders-pending-max", "4"]).limits.reminders_pending_max, 4);
+        for bad in ["0", "-1", "many", "", "4294967296"] {
+            let error = Cli::try_parse_from(["hived", &format!("--reminders-pending-max={bad}")]).expect_err(bad).to_string();
+            let wanted = "HIVE_REMIND_MAX_PENDING_PER_AGENT must be a whole number from 1 to 4294967295";
+            assert!(bad.is_empty() || error.contains(wanted), "{bad}: {error}");
+        }
     }
 }

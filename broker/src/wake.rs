@@ -29,6 +29,10 @@ pub struct Hints {
     agents_changed: watch::Sender<u64>,
     /// A reconciler's next due time may have come nearer.
     pub due: Notify,
+    /// A deadline or a reminder may have come nearer.
+    pub wall_due: Notify,
+    /// Something began to wait on the operator.
+    pub attention: Notify,
 }
 
 impl Default for Hints {
@@ -38,6 +42,8 @@ impl Default for Hints {
             last_event: watch::Sender::new(0),
             agents_changed: watch::Sender::new(0),
             due: Notify::new(),
+            wall_due: Notify::new(),
+            attention: Notify::new(),
         }
     }
 }
@@ -84,6 +90,8 @@ impl Committed for Hints {
                     self.agents_changed.send_modify(|changes| *changes += 1);
                 }
                 Effect::Due => self.due.notify_one(),
+                Effect::WallDue => self.wall_due.notify_one(),
+                Effect::Attention => self.attention.notify_one(),
             }
         }
         self.last_event.send_if_modified(|last| std::mem::replace(last, last_event) != last_event);

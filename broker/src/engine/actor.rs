@@ -20,6 +20,12 @@ pub struct Actor {
     pub process_token: Option<String>,
 }
 
+/// Refuses an agent whose policy does not have this tool group. Whom it comes from, a bridge or any other client of the socket, makes no
+/// difference.
+pub(crate) fn check_group(caller: &Caller, me: &AgentRow, group: &'static str) -> Result<(), Refusal> {
+    if caller.agent().is_none() || me.policy.has_group(group) { Ok(()) } else { Err(Refusal::GroupMissing { group }) }
+}
+
 impl Actor {
     /// The caller's row.
     pub(crate) fn row(&self, conn: &rusqlite::Connection) -> Result<AgentRow, Refusal> {

@@ -4,12 +4,11 @@
 
 use std::sync::Arc;
 
-use hive_core::agent::{Agent, HarnessState, Isolation, Policy, Source, TOOL_GROUPS, is_model_name};
+use hive_core::agent::{Agent, HarnessState, Isolation, Policy, Source, is_model_name};
 use hive_core::caller::Caller;
 use hive_core::delivery::{RedeliveryCause, Settlement, State};
 use hive_core::event::Kind;
 use hive_core::limits::{MODEL_CHARS_MAX, ROLE_CHARS_MAX};
-use hive_core::message::OPERATOR;
 use hive_core::name::AgentName;
 use hive_core::time::Now;
 use hive_core::turn::Outcome;
@@ -18,7 +17,7 @@ use rusqlite::Connection;
 use super::once::once;
 use super::settle::{self, end_open_turns};
 use super::turn::shown;
-use super::{Engine, Identity, Refusal, actor};
+use super::{Engine, Identity, Refusal, actor, policy, question, reminder};
 use crate::store::agent::{self as agents, AgentRow, NewAgent};
 use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
@@ -150,6 +149,13 @@ impl Engine {
         self.shown_agent(move |conn| actor::row(conn, &caller)).await
     }
 
+    /// Refuses an agent whose policy does not let it look others up. What concerns itself it may always read.
+    pub async fn check_lookup(&self, caller: Caller) -> Result<(), Refusal> {
+        let asker = caller.clone();
+        let checked = self.store.read(move |conn, _| actor::check_group(&asker, &actor::row(conn, &asker)?, "meta")).await;
+        self.noting(&caller, "look up", checked).await
+    }
+
     /// An agent by name, retired or not.
     pub async fn get_agent(&self, name: AgentName) -> Result<Agent, Refusal> {
         self.shown_agent(move |conn| actor::known(conn, name.as_str())).await
@@ -243,24 +249,13 @@ impl Engine {
 /// Refuses what no agent can be run with.
 fn check_create(create: &Create) -> Result<(), Refusal> {
     let refuse = |field, problem| Err(Refusal::Field { field, problem });
-    let Policy { tool_groups, allowed_recipients, capabilities: _ } = &create.policy;
     if create.role.chars().count() > ROLE_CHARS_MAX {
         return refuse("role", format!("it has more than {ROLE_CHARS_MAX} characters"));
     }
     if !create.model.is_empty() && !is_model_name(&create.model) {
         return refuse("model", format!("it has at most {MODEL_CHARS_MAX} printable characters and does not begin with `-`"));
     }
-    if let Some(group) = tool_groups.iter().find(|group| !TOOL_GROUPS.contains(&group.as_str())) {
-        return refuse(
-            "policy.tool_groups",
-            format!("there is no group `{}`; there are {}", group.escape_debug(), TOOL_GROUPS.join(", ")),
-        );
-    }
-    let is_recipient = |name: &&String| *name == OPERATOR || AgentName::parse(name).is_ok();
-    if let Some(name) = allowed_recipients.iter().find(|name| !is_recipient(name)) {
-        return refuse("policy.allowed_recipients", format!("`{}` is no agent's name and not `{OPERATOR}`", name.escape_debug()));
-    }
-    Ok(())
+    policy::check(&create.policy)
 }
 
 fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
@@ -315,6 +310,9 @@ pub(crate) fn retire(tx: &Tx<'_>, limits: &hive_core::limits::Limits, row: &Agen
         child.parent = row.parent;
         agents::update(tx, &child)?;
     }
+    question::retire(tx, limits, row)?;
+    reminder::retire(tx, row)?;
+    crate::store::loose_end::clear(tx, row.key)?;
     agents::clear_session(tx, row.key)?;
     agents::update(tx, &AgentRow { retired: true, ..row.clone() })?;
     log(tx, Fact::about(Kind::AgentRetired, row.key))?;

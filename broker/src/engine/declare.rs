@@ -11,6 +11,7 @@ use hive_core::name::AgentName;
 use serde::{Deserialize, Serialize};
 
 use super::agents::{check_tree, retire};
+use super::policy::Part;
 use super::{Engine, Refusal, actor};
 use crate::store::agent::{self as agents, AgentRow, NewAgent};
 use crate::store::event::{Fact, log};
@@ -108,8 +109,10 @@ fn apply(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal
     if changed(|before, now| before.model == now.model) {
         row.model.clone_from(&wanted.model);
     }
-    if changed(|before, now| before.policy == now.policy) {
-        row.policy = wanted.policy.clone();
+    for part in Part::ALL {
+        if before.as_ref().is_none_or(|before| !part.same(&before.policy, &wanted.policy)) {
+            part.copy(&wanted.policy, &mut row.policy);
+        }
     }
     let visible = (row.parent, &row.role, &row.model, &row.policy) != (old.parent, &old.role, &old.model, &old.policy);
     row.declared = Some(serde_json::to_string(wanted).expect("a declaration is plain data"));

@@ -4,10 +4,13 @@
 
 use std::time::Duration;
 
+use hive_core::agent::QUERY_AGENT_STATE;
 use hive_core::delivery::State;
-use hive_core::id::{CommandId, MessageId, TurnId};
+use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::reason::Reason;
+use hive_core::{loose_end, reminder};
 
+use crate::store::search::SearchError;
 use crate::store::{CommandError, StoreError};
 
 /// Why the engine did not do it.
@@ -24,6 +27,28 @@ pub enum Refusal {
     MessageNotFound { id: MessageId },
     #[error("there is no delivery of message {message} to `{agent}`")]
     DeliveryNotFound { agent: String, message: MessageId },
+    #[error("there is no question {id} that you asked or were asked")]
+    QuestionNotFound { id: QuestionId },
+    #[error("there is no reminder {id} of yours")]
+    ReminderNotFound { id: ReminderId },
+    #[error("you have no loose end of kind {kind} with id {id}")]
+    LooseEndNotFound { kind: loose_end::Kind, id: u64 },
+    #[error("question {id} was put to `{target}`; only `{target}` and the operator may answer it")]
+    NotTheTarget { id: QuestionId, target: String },
+    #[error("question {id} was asked by `{asker}`; only `{asker}` and the operator may withdraw it")]
+    NotTheAsker { id: QuestionId, asker: String },
+    #[error("question {id} has its outcome already: {outcome}")]
+    QuestionClosed { id: QuestionId, outcome: String },
+    #[error("reminder {id} is {state} already")]
+    ReminderClosed { id: ReminderId, state: reminder::State },
+    #[error("`{agent}` is not your direct child; for others you need the capability `{capability}`", capability = QUERY_AGENT_STATE)]
+    NotYourChild { agent: String },
+    #[error("your policy does not have the tool group `{group}`; the operator can add it with `hivectl agent set-policy`")]
+    GroupMissing { group: &'static str },
+    #[error("you have {open} open questions; at most {max} are allowed. Wait for an answer, or withdraw one")]
+    QuestionLimit { open: u32, max: u32 },
+    #[error("you have {pending} pending reminders; at most {max} are allowed. Withdraw one first")]
+    ReminderLimit { pending: u32, max: u32 },
     #[error("there is no turn {id} that you may see")]
     TurnNotFound { id: TurnId },
     #[error("agent `{agent}` has no open turn")]
@@ -66,6 +91,8 @@ pub enum Refusal {
     StorageFull { bytes: u64, max: u64 },
     #[error("the broker is shutting down; try again when it is back")]
     Draining,
+    #[error("search does not work now: {0}")]
+    Search(#[from] SearchError),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -100,6 +127,18 @@ impl Refusal {
             Self::AgentRetired { .. } => Reason::AgentRetired,
             Self::MessageNotFound { .. } => Reason::MessageNotFound,
             Self::DeliveryNotFound { .. } => Reason::DeliveryNotFound,
+            Self::QuestionNotFound { .. } => Reason::QuestionNotFound,
+            Self::ReminderNotFound { .. } => Reason::ReminderNotFound,
+            Self::LooseEndNotFound { kind: loose_end::Kind::Reminder, .. } => Reason::ReminderNotFound,
+            Self::LooseEndNotFound { .. } => Reason::QuestionNotFound,
+            Self::NotTheTarget { .. } => Reason::NotTheTarget,
+            Self::NotTheAsker { .. } => Reason::NotYours,
+            Self::QuestionClosed { .. } => Reason::QuestionClosed,
+            Self::ReminderClosed { .. } => Reason::WrongState,
+            Self::NotYourChild { .. } => Reason::NotYourChild,
+            Self::GroupMissing { .. } => Reason::CapabilityMissing,
+            Self::QuestionLimit { .. } => Reason::QuestionLimit,
+            Self::ReminderLimit { .. } => Reason::ReminderLimit,
             Self::TurnNotFound { .. } | Self::NoOpenTurn { .. } => Reason::TurnNotFound,
             Self::CommandNotFound { .. } => Reason::CommandNotFound,
             Self::RequestIdReused { .. } => Reason::RequestIdReused,
@@ -120,6 +159,7 @@ impl Refusal {
             Self::RateLimited { .. } => Reason::RateLimited,
             Self::StorageFull { .. } => Reason::StorageFull,
             Self::Draining => Reason::Draining,
+            Self::Search(SearchError::Filling | SearchError::File { .. }) => Reason::StorageUnavailable,
             Self::Store(StoreError::Unavailable { .. } | StoreError::Closed) => Reason::StorageUnavailable,
             Self::Store(StoreError::Sql(_) | StoreError::Panicked) => Reason::Internal,
         }

@@ -33,16 +33,21 @@ impl Engine {
     ) -> Result<(Vec<Message>, bool), Refusal> {
         self.store
             .read(move |conn, _| {
-                let me = actor::row(conn, &caller)?;
-                let scope = match &caller {
-                    Caller::Agent(own) if agent.is_empty() || agent == own.as_str() => Some(me.key),
-                    Caller::Agent(_) => return Err(Refusal::NotYours { what: "that agent's mail" }),
-                    Caller::Operator(_) if agent.is_empty() => None,
-                    Caller::Operator(_) if agent == OPERATOR => Some(AgentKey::OPERATOR),
-                    Caller::Operator(_) => Some(actor::known(conn, &agent)?.key),
-                };
+                let scope = scope(conn, &caller, &agent)?;
                 Ok(message::page(conn, Filter { agent: scope, thread_of, before }, rows)?)
             })
             .await
+    }
+}
+
+/// Whose mail a caller asks for; `None` for everybody's. An agent has only its own.
+pub(super) fn scope(conn: &rusqlite::Connection, caller: &Caller, agent: &str) -> Result<Option<AgentKey>, Refusal> {
+    let me = actor::row(conn, caller)?;
+    match caller {
+        Caller::Agent(own) if agent.is_empty() || agent == own.as_str() => Ok(Some(me.key)),
+        Caller::Agent(_) => Err(Refusal::NotYours { what: "that agent's mail" }),
+        Caller::Operator(_) if agent.is_empty() => Ok(None),
+        Caller::Operator(_) if agent == OPERATOR => Ok(Some(AgentKey::OPERATOR)),
+        Caller::Operator(_) => Ok(Some(actor::known(conn, agent)?.key)),
     }
 }

@@ -4,16 +4,22 @@
 
 pub mod agents;
 pub mod attach;
+pub mod attention;
 pub mod commands;
 pub mod declare;
 pub mod error;
 pub mod events;
 pub mod history;
+pub mod loose_end;
 pub mod messages;
 pub mod operate;
+pub mod policy;
 pub mod presence;
+pub mod question;
 pub mod rate;
 pub mod receive;
+pub mod reminder;
+pub mod search;
 pub mod send;
 pub mod settle;
 pub mod status;
@@ -25,18 +31,24 @@ pub mod wake;
 mod actor;
 mod notice;
 mod once;
+mod quota;
+mod refused;
 mod token;
 
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hive_core::limits::Limits;
+use hive_core::name::AgentName;
 use hive_core::time::WallTime;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
+use crate::store::search::Index;
 use crate::store::turn_events::TurnEvents;
 use crate::store::{Store, agent};
 use crate::wake::Hints;
@@ -44,6 +56,7 @@ pub use actor::Actor;
 pub use error::Refusal;
 use presence::Presences;
 use rate::Buckets;
+use refused::Refusals;
 
 /// What the hive calls itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,6 +86,8 @@ pub struct Parts {
     pub limits: Limits,
     /// What the hive calls itself.
     pub identity: Identity,
+    /// Where the agents' state directories are, as far as this host knows.
+    pub state_dirs: BTreeMap<AgentName, PathBuf>,
 }
 
 /// The engine.
@@ -84,8 +99,11 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     limits: Arc<Limits>,
     identity: Identity,
+    state_dirs: BTreeMap<AgentName, PathBuf>,
     presences: Arc<Presences>,
     buckets: Arc<Buckets>,
+    refusals: Refusals,
+    searching: search::Searching,
     draining: CancellationToken,
     lines: tokio::sync::watch::Sender<u64>,
     /// Where retention goes on.
@@ -98,12 +116,14 @@ pub struct Engine {
 impl Engine {
     /// Takes up where the last broker stopped: sessions and their turns live on, and get the whole grace time to come back.
     pub async fn start(parts: Parts) -> Result<Self, Refusal> {
-        let Parts { store, turn_events, hints, clock, limits, identity } = parts;
+        let Parts { store, turn_events, hints, clock, limits, identity, state_dirs } = parts;
         let presences = Arc::new(Presences::default());
         let engine = Self {
             presences: Arc::clone(&presences),
             turn_events: Arc::new(turn_events),
-            buckets: Arc::new(Buckets::new(limits.sends_per_minute_max)),
+            buckets: Arc::default(),
+            refusals: Refusals::default(),
+            searching: search::Searching::new(Index::beside(store.path())),
             limits: Arc::new(limits),
             draining: CancellationToken::new(),
             lines: tokio::sync::watch::Sender::new(0),
@@ -114,6 +134,7 @@ impl Engine {
             hints,
             clock,
             identity,
+            state_dirs,
         };
         let boot_id = engine.clock.boot_id().to_owned();
         let limits = Arc::clone(&engine.limits);

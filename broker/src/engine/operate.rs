@@ -35,6 +35,12 @@ pub struct Totals {
     pub not_isolated: Vec<String>,
     /// The newest event.
     pub last_event: u64,
+    /// Open questions to the operator.
+    pub operator_questions: u64,
+    /// Open questions.
+    pub open_questions: u64,
+    /// Pending reminders.
+    pub pending_reminders: u64,
 }
 
 /// A place to go on from in a list of deliveries.
@@ -177,6 +183,9 @@ impl Engine {
                     dead: delivery::count_all(conn, State::Dead)?,
                     operator_unread: u64::from(delivery::count(conn, AgentKey::OPERATOR, State::Ready)?),
                     last_event: crate::store::event::span(conn)?.1,
+                    operator_questions: crate::store::question::open_owed(conn, AgentKey::OPERATOR)?,
+                    open_questions: crate::store::question::open_count(conn)?,
+                    pending_reminders: crate::store::reminder::pending_count(conn)?,
                     ..Totals::default()
                 };
                 for row in agent::active(conn)? {

@@ -1,4 +1,4 @@
-//! Rates: how fast an origin may send. A bucket per origin, filled by the boot clock; the operator and the broker have none.
+//! Rates: how often an origin may do a thing. A bucket per origin, filled by the boot clock; the operator and the broker have none.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -19,22 +19,15 @@ struct Bucket {
 }
 
 /// Everybody's buckets.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Buckets {
-    per_minute: u32,
     buckets: Mutex<HashMap<AgentKey, Bucket>>,
 }
 
 impl Buckets {
-    /// Buckets that hold a minute's worth.
-    #[must_use]
-    pub fn new(per_minute: u32) -> Self {
-        Self { per_minute, buckets: Mutex::default() }
-    }
-
-    /// Takes one token, or says how long until there is one.
-    pub fn take(&self, origin: AgentKey, now: BootTime) -> Result<(), Duration> {
-        let per_minute = u64::from(self.per_minute);
+    /// Takes one token from a bucket that holds a minute's worth, or says how long until there is one.
+    pub fn take(&self, origin: AgentKey, per_minute: u32, now: BootTime) -> Result<(), Duration> {
+        let per_minute = u64::from(per_minute);
         let full = per_minute * TOKEN_PARTS;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets.entry(origin).or_insert(Bucket { parts: full, counted: now });
@@ -55,14 +48,14 @@ mod tests {
 
     #[test]
     fn a_burst_of_a_minute_then_the_rate() {
-        let buckets = Buckets::new(60);
+        let buckets = Buckets::default();
         let agent = AgentKey(7);
         for _ in 0..60 {
-            assert!(buckets.take(agent, BootTime(0)).is_ok());
+            assert!(buckets.take(agent, 60, BootTime(0)).is_ok());
         }
-        assert_eq!(buckets.take(agent, BootTime(0)), Err(Duration::from_secs(1)));
-        assert!(buckets.take(agent, BootTime(999)).is_err());
-        assert!(buckets.take(agent, BootTime(1000)).is_ok());
-        assert!(buckets.take(AgentKey(8), BootTime(0)).is_ok());
+        assert_eq!(buckets.take(agent, 60, BootTime(0)), Err(Duration::from_secs(1)));
+        assert!(buckets.take(agent, 60, BootTime(999)).is_err());
+        assert!(buckets.take(agent, 60, BootTime(1000)).is_ok());
+        assert!(buckets.take(AgentKey(8), 60, BootTime(0)).is_ok());
     }
 }

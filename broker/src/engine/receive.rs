@@ -12,7 +12,7 @@ use hive_core::limits::{ALONE_FROM_ATTEMPT, ERROR_BYTES_MAX};
 use hive_core::time::WallTime;
 use serde::{Deserialize, Serialize};
 
-use super::actor::Actor;
+use super::actor::{Actor, check_group};
 use super::once::{keep, replay};
 use super::{Engine, Refusal, settle, token};
 use crate::store::agent::AgentRow;
@@ -101,8 +101,10 @@ impl Engine {
         self.check_open()?;
         let deadline = Some(tokio::time::Instant::now() + receive.wait);
         let waits = !receive.wait.is_zero();
+        let caller = actor.caller.clone();
         let looking = self.store.look(key, move |tx| look(tx, &actor, &request, &receive)).await;
-        self.wait_for(looking, deadline, |so_far: &Received| waits && !so_far.alone).await
+        let received = self.wait_for(looking, deadline, |so_far: &Received| waits && !so_far.alone).await;
+        self.noting(&caller, "receive", received).await
     }
 
     /// Settles a consumer's delivery as done.
@@ -196,6 +198,7 @@ fn consumers(tx: &Tx<'_>, me: &AgentRow, lease_token: &str) -> Result<DeliveryRo
 
 fn look(tx: &Tx<'_>, actor: &Actor, request: &RequestKey, receive: &Receive) -> Result<Seen<Received>, Refusal> {
     let me = actor.row(tx)?;
+    check_group(&actor.caller, &me, "messaging")?;
     let turn = match (&actor.process_token, &me.session_token) {
         (None, Some(_)) => return Err(Refusal::AlreadyAttached { agent: me.name }),
         (None, None) => None,

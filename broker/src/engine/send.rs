@@ -3,7 +3,7 @@
 //! Invariant: what is refused leaves nothing behind; what is accepted is on disk before the receipt exists.
 
 use hive_core::caller::Caller;
-use hive_core::delivery::Lane;
+use hive_core::delivery::{Decision, Lane, State};
 use hive_core::event::Kind;
 use hive_core::id::{MessageId, TurnId};
 use hive_core::limits::Limits;
@@ -12,8 +12,10 @@ use hive_core::time::WallTime;
 use serde::{Deserialize, Serialize};
 
 use super::actor::{self, Actor};
+use super::attention::{self, wait_on_operator};
 use super::notice::new_id;
 use super::once::once;
+use super::quota::Quotas;
 use super::rate::Buckets;
 use super::{Engine, Refusal};
 use crate::store::agent::{self, AgentRow};
@@ -64,16 +66,12 @@ pub(crate) fn check_sender(
     tx: &Tx<'_>,
     limits: &Limits,
     buckets: &Buckets,
-    sender: AgentKey,
+    sender: &AgentRow,
     bytes: usize,
 ) -> Result<(), Refusal> {
-    let stored = inbox::get(tx, sender)?.stored_bytes;
-    if stored + bytes as u64 > limits.sender_stored_bytes_max {
-        return Err(Refusal::StorageFull { bytes: stored, max: limits.sender_stored_bytes_max });
-    }
-    buckets
-        .take(sender, tx.now.boot)
-        .map_err(|retry_after| Refusal::RateLimited { per_minute: limits.sends_per_minute_max, retry_after })
+    let quotas = Quotas::of(&sender.policy, limits);
+    quotas.check_stored(tx, sender, bytes)?;
+    quotas.take_send(tx, buckets, sender)
 }
 
 /// Checks that an inbox takes one more.
@@ -99,21 +97,7 @@ impl Engine {
                 once(tx, me.key, &request, || accept(tx, &limits, &buckets, &actor, &me, &send))
             })
             .await;
-        if let Err(Refusal::RecipientNotAllowed { recipient, .. }) = &sent {
-            self.log_refusal(&sender, format!("send to {recipient}: not an allowed recipient")).await?;
-        }
-        sent
-    }
-
-    /// Keeps a refusal by policy in the log, where the operator sees it.
-    async fn log_refusal(&self, caller: &Caller, detail: String) -> Result<(), Refusal> {
-        let caller = caller.clone();
-        self.store
-            .write(move |tx| {
-                let me = actor::row(tx, &caller)?;
-                Ok(log(tx, Fact { detail: &detail, ..Fact::about(Kind::Refused, me.key) })?)
-            })
-            .await
+        self.noting(&sender, "send", sent).await
     }
 }
 
@@ -126,6 +110,7 @@ fn accept(
     send: &Send,
 ) -> Result<Receipt, Refusal> {
     let is_agent = actor.caller.agent().is_some();
+    actor::check_group(&actor.caller, me, "messaging")?;
     let turn = if is_agent { actor.turn(tx, me)?.map(|turn| turn.id) } else { None };
     if let Some(id) = send.in_reply_to {
         let known = if is_agent { message::concerns(tx, id, me.key)? } else { message::get(tx, id)?.is_some() };
@@ -137,7 +122,7 @@ fn accept(
     if let Some(turn) = turn
         && let Some((earlier, accept_time)) = message::equal_in_earlier_runs(tx, turn, to, send.in_reply_to, &send.body)?
     {
-        message::absorb(tx, turn, earlier)?;
+        message::absorb(tx, turn, earlier.get())?;
         // The receipt is that of the earlier message: who was left out then, or came later, has not got it.
         let (mut reached, mut skipped) = (0, Vec::new());
         for recipient in recipients {
@@ -159,12 +144,30 @@ fn accept(
     }
     if is_agent {
         // Each inbox keeps it until it is settled there.
-        check_sender(tx, limits, buckets, me.key, send.body.len().saturating_mul(open.len()))?;
+        check_sender(tx, limits, buckets, me, send.body.len().saturating_mul(open.len()))?;
     }
     let origin = origin(&actor.caller);
     let id = write(tx, &origin, me, to, &open, send, turn)?;
+    if let (Caller::Operator(who), Some(replied)) = (&actor.caller, send.in_reply_to) {
+        settle_operators(tx, replied, who.as_str())?;
+    }
     let recipients = u32::try_from(open.len()).unwrap_or(u32::MAX);
     Ok(Receipt { message: id, already_sent: false, skipped, recipients, accept_time: tx.now.wall })
+}
+
+/// Marks a message in the operator's inbox as read, because they have reacted to it.
+pub(crate) fn settle_operators(tx: &Tx<'_>, message: MessageId, who: &str) -> Result<(), Refusal> {
+    let Some(mut row) = delivery::get(tx, AgentKey::OPERATOR, message)? else { return Ok(()) };
+    let before = row.progress.state;
+    if before != State::Ready {
+        return Ok(());
+    }
+    let Some(progress) = row.progress.decide(Decision::Ack) else { return Ok(()) };
+    row.progress = progress;
+    who.clone_into(&mut row.settled_by);
+    delivery::save(tx, &row, before)?;
+    let detail = format!("by {who}");
+    Ok(log(tx, Fact { message: Some(message), detail: &detail, ..Fact::about(Kind::DeliveryAcked, AgentKey::OPERATOR) })?)
 }
 
 fn origin(caller: &Caller) -> Origin {
@@ -195,12 +198,17 @@ fn write(
         system_kind: None,
         turn,
         coalescing_key: None,
+        question: None,
+        reminder: None,
     };
     message::insert(tx, &new)?;
     let detail = format!("from {origin}");
     for recipient in recipients {
         delivery::insert(tx, recipient.key, id, Lane::Normal, counted, send.body.len() as u64)?;
         log(tx, Fact { message: Some(id), turn, detail: &detail, ..Fact::about(Kind::MessageAccepted, recipient.key) })?;
+        if recipient.key == AgentKey::OPERATOR {
+            wait_on_operator(tx, attention::Kind::Mail, me.key, id.get(), &send.body)?;
+        }
     }
     if recipients.is_empty() {
         log(tx, Fact { message: Some(id), turn, detail: "to nobody", ..Fact::about(Kind::MessageAccepted, me.key) })?;
@@ -209,7 +217,7 @@ fn write(
 }
 
 /// Who is meant, and whether the sender may write to them.
-fn resolve(tx: &Tx<'_>, me: &AgentRow, is_agent: bool, to: &Recipient) -> Result<(To, Vec<AgentRow>), Refusal> {
+pub(crate) fn resolve(tx: &Tx<'_>, me: &AgentRow, is_agent: bool, to: &Recipient) -> Result<(To, Vec<AgentRow>), Refusal> {
     let parent = me.parent.unwrap_or(AgentKey::OPERATOR);
     let one = |row: AgentRow| {
         if is_agent && row.key != parent {

@@ -16,6 +16,7 @@ use hive_core::turn::Outcome;
 use serde::{Deserialize, Serialize};
 
 use super::Refusal;
+use super::attention::{self, wait_on_operator};
 use super::notice::{self, Notice};
 use crate::store::agent::{AgentRow, ParkRow};
 use crate::store::delivery::DeliveryRow;
@@ -87,7 +88,7 @@ pub(crate) fn end_turn(
     if ending.outcome == Outcome::Failed {
         tell_parent_of_failure(tx, limits, me, open, ending)?;
     }
-    park(tx, limits, me, ending, settled)?;
+    park(tx, limits, me, open, ending, settled)?;
     if ending.end.context_tokens > 0 {
         agent::set_context(tx, me.key, ending.end.context_tokens, ending.end.context_window_tokens)?;
     }
@@ -141,14 +142,7 @@ fn tell_parent_of_failure(
     if !ending.end.output_tail.is_empty() {
         write!(body, "\n\nThe end of its output:\n{}", ending.end.output_tail).expect("writing to a string succeeds");
     }
-    let notice = Notice {
-        to: parent(me),
-        about: &me.name,
-        kind: SystemKind::TurnFailed,
-        body: &body,
-        in_reply_to: None,
-        turn: Some(open.id),
-    };
+    let notice = Notice { turn: Some(open.id), ..Notice::about(&me.name, parent(me), SystemKind::TurnFailed, &body) };
     notice::send(tx, limits, notice).map(|_| ())
 }
 
@@ -159,18 +153,24 @@ fn tell_parent_of_dead_letter(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, row: 
         row.message, me.name, row.progress.failures, row.last_error, row.message, me.name
     );
     let notice = Notice {
-        to: parent(me),
-        about: &me.name,
-        kind: SystemKind::DeadLetter,
-        body: &body,
         in_reply_to: Some(row.message),
         turn: row.turn,
+        ..Notice::about(&me.name, parent(me), SystemKind::DeadLetter, &body)
     };
-    notice::send(tx, limits, notice).map(|_| ())
+    notice::put(tx, limits, notice)?;
+    // Whoever its parent is: redriving and dropping are the operator's.
+    wait_on_operator(tx, attention::Kind::DeadLetter, me.key, row.message.get(), &body)
 }
 
 /// Parks the agent where its turn could not run, so that nothing loops; an agent that runs again is told of no more.
-fn park(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, ending: &Ending<'_>, settled: Settled) -> Result<(), Refusal> {
+fn park(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    open: &TurnRow,
+    ending: &Ending<'_>,
+    settled: Settled,
+) -> Result<(), Refusal> {
     if ending.outcome == Outcome::Ok {
         return Ok(agent::set_park(tx, me.key, None, 0, false)?);
     }
@@ -210,19 +210,17 @@ fn park(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, ending: &Ending<'_>, settle
         let detail = format!("{}: {}", ending.outcome, ending.end.error);
         log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentParked, me.key) })?;
     }
-    if tell {
-        let body = format!("{} cannot run turns now ({}): {}", me.name, ending.outcome, ending.end.error);
-        let notice = Notice {
-            to: AgentKey::OPERATOR,
-            about: &me.name,
-            kind: SystemKind::Unavailable,
-            body: &body,
-            in_reply_to: None,
-            turn: None,
-        };
-        notice::send(tx, limits, notice)?;
+    let body = format!("{} cannot run turns now ({}): {}", me.name, ending.outcome, ending.end.error);
+    let notice = Notice::about(&me.name, AgentKey::OPERATOR, SystemKind::Unavailable, &body);
+    let needs_login = ending.outcome == Outcome::AuthFailed;
+    if needs_login {
+        wait_on_operator(tx, attention::Kind::NeedsLogin, me.key, open.id.get(), &body)?;
     }
-    Ok(())
+    match (tell, needs_login) {
+        (true, true) => notice::put(tx, limits, notice).map(|_| ()),
+        (true, false) => notice::send(tx, limits, notice).map(|_| ()),
+        (false, _) => Ok(()),
+    }
 }
 
 /// Ends all open turns of an agent in the broker's own name.

@@ -6,7 +6,7 @@ use hive_core::agent::{HarnessState, STATUS_CHARS_MAX};
 use hive_core::caller::Caller;
 use hive_core::event::Kind;
 
-use super::actor::Actor;
+use super::actor::{Actor, check_group};
 use super::once::once;
 use super::turn::session;
 use super::{Engine, Refusal};
@@ -29,16 +29,20 @@ impl Engine {
             let problem = "a status is one line without control characters".to_owned();
             return Err(Refusal::Field { field: "text", problem });
         }
-        self.store
+        let caller = actor.caller.clone();
+        let set = self
+            .store
             .write(move |tx| {
                 let me = actor.row(tx)?;
                 once(tx, me.key, &request, || {
+                    check_group(&actor.caller, &me, "meta")?;
                     actor.turn(tx, &me)?;
                     agent::set_status_text(tx, me.key, &text)?;
                     Ok(log(tx, Fact { detail: &text, ..Fact::about(Kind::StatusChanged, me.key) })?)
                 })
             })
-            .await
+            .await;
+        self.noting(&caller, "set status", set).await
     }
 
     /// Notes what the harness is doing. A harness that no longer waits for a login ends the park that does.

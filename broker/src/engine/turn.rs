@@ -13,6 +13,8 @@ use hive_core::event::Kind as EventKind;
 use hive_core::id::TurnId;
 use hive_core::limits::{ERROR_BYTES_MAX, MODEL_CHARS_MAX, OUTPUT_TAIL_BYTES_MAX};
 use hive_core::message::Message;
+use hive_core::question::Question;
+use hive_core::reminder::Reminder;
 use hive_core::time::{BootTime, WallTime};
 use hive_core::turn::{Kind, MAIN_CONVERSATION, Outcome, Turn, Usage};
 
@@ -27,7 +29,7 @@ use crate::store::event::{Fact, log};
 use crate::store::look::Seen;
 use crate::store::request::RequestKey;
 use crate::store::turn::{self, End, NewTurn, TurnRow};
-use crate::store::{Effect, Tx, delivery, message};
+use crate::store::{Effect, Tx, delivery, message, question, reminder};
 
 /// Who wants a turn, and for which process.
 #[derive(Clone, Debug)]
@@ -51,6 +53,10 @@ pub struct Begun {
     pub pending: u32,
     /// What earlier runs already sent.
     pub already_sent: Vec<Message>,
+    /// What they asked.
+    pub already_asked: Vec<Question>,
+    /// What they wanted to be reminded of.
+    pub already_reminded: Vec<Reminder>,
 }
 
 /// How a turn ended, as its harness says.
@@ -201,13 +207,17 @@ impl Engine {
     /// The open turn of the calling process asks for another one after it.
     pub async fn request_next_turn(&self, actor: Actor) -> Result<(), Refusal> {
         self.check_open()?;
-        self.store
+        let caller = actor.caller.clone();
+        let requested = self
+            .store
             .write(move |tx| {
                 let me = actor.row(tx)?;
+                actor::check_group(&actor.caller, &me, "inbox")?;
                 let open = actor.turn(tx, &me)?.ok_or(Refusal::TurnEnded)?;
                 Ok(turn::request_next(tx, open.id)?)
             })
-            .await
+            .await;
+        self.noting(&caller, "request next turn", requested).await
     }
 
     /// A sign of life; answers which turn the session has open.
@@ -313,6 +323,8 @@ fn begun(tx: &Tx<'_>, me: &AgentRow, row: &TurnRow) -> Result<Begun, Refusal> {
         delivery: delivery::view(tx, &woken_by, tx.now)?,
         pending: delivery::count(tx, me.key, State::Ready)?,
         already_sent: message::sent_in_earlier_runs(tx, row.id)?,
+        already_asked: question::asked_in_earlier_runs(tx, row.id)?,
+        already_reminded: reminder::set_in_earlier_runs(tx, row.id)?,
     })
 }
 

@@ -69,7 +69,7 @@ impl Engine {
                         supersede(tx, me.key, older)?;
                     }
                     check_inbox(tx, &limits, &me)?;
-                    check_sender(tx, &limits, &buckets, me.key, wake.body.len())?;
+                    check_sender(tx, &limits, &buckets, &me, wake.body.len())?;
                     let id = new_id(tx);
                     let new = NewMessage {
                         id,
@@ -81,6 +81,8 @@ impl Engine {
                         system_kind: None,
                         turn: None,
                         coalescing_key: wake.coalescing_key.as_deref(),
+                        question: None,
+                        reminder: None,
                     };
                     message::insert(tx, &new)?;
                     delivery::insert(tx, me.key, id, Lane::Normal, Some(me.key), wake.body.len() as u64)?;

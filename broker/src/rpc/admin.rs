@@ -1,5 +1,6 @@
 //! `AdminService`: the operator's tools. It is not registered on agents' sockets.
 
+use hive_core::agent::Policy;
 use hive_core::command::Order;
 use hive_core::delivery::Decision;
 use hive_proto::convert::{delivery, message, request as fields, time};
@@ -12,6 +13,7 @@ use super::inbox::{place_of, token_of};
 use super::{Rpc, caller, request};
 use crate::engine::agents::Create;
 use crate::engine::commands::Tell;
+use crate::engine::policy::Part;
 use crate::store::Health;
 
 impl Rpc {
@@ -25,6 +27,31 @@ impl Rpc {
         let (agent, message) = delivery::key(named, "key")?;
         Ok(self.engine.decide(caller, key, agent, message, decision).await?)
     }
+}
+
+/// The parts of a policy that a mask names; without one, all.
+fn parts(mask: Option<prost_types::FieldMask>) -> Result<Vec<Part>, Status> {
+    let paths = mask.map(|mask| mask.paths).unwrap_or_default();
+    if paths.is_empty() {
+        return Ok(Part::ALL.to_vec());
+    }
+    let part = |path: &String| {
+        let known = Part::ALL.into_iter().find(|part| part.name() == path);
+        let names = Part::ALL.map(Part::name).join(", ");
+        known.ok_or_else(|| {
+            bad_field("update_mask", format!("`{}` is no field of a policy; there are {names}", path.escape_debug()))
+        })
+    };
+    paths.iter().map(part).collect()
+}
+
+/// A list of tool groups that is named and unset goes back to the default: a policy without any group would leave an agent dumb, and who
+/// wants that names a group that does nothing for it.
+fn with_defaults(mut policy: Policy, parts: &[Part]) -> Policy {
+    if policy.tool_groups.is_empty() && parts.contains(&Part::ToolGroups) {
+        policy.tool_groups = Policy::default().tool_groups;
+    }
+    policy
 }
 
 #[tonic::async_trait]
@@ -53,6 +80,19 @@ impl v1::admin_service_server::AdminService for Rpc {
         let kept_count = self.engine.remove_agent(caller, key, message::agent_name(&remove.name, "name")?).await?;
         self.reconcile_sockets().await?;
         Ok(Response::new(v1::RemoveAgentResponse { kept_count }))
+    }
+
+    async fn set_policy(&self, request: Request<v1::SetPolicyRequest>) -> Result<Response<v1::SetPolicyResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut set = request.into_inner();
+        let key = request::key("SetPolicy", std::mem::take(&mut set.request_id), &set)?;
+        let v1::SetPolicyRequest { request_id: _, name, policy, update_mask } = set;
+        let name = message::agent_name(&name, "name")?;
+        let policy = hive_proto::convert::required(policy, "policy")?;
+        let parts = parts(update_mask)?;
+        let policy = with_defaults(policy.into(), &parts);
+        let agent = self.engine.set_policy(caller, key, name, policy, parts).await?;
+        Ok(Response::new(v1::SetPolicyResponse { agent: Some(self.wire_agent(agent)) }))
     }
 
     async fn set_parent(&self, request: Request<v1::SetParentRequest>) -> Result<Response<v1::SetParentResponse>, Status> {
@@ -169,6 +209,9 @@ impl v1::admin_service_server::AdminService for Rpc {
             not_isolated_agents: totals.not_isolated,
             last_event_sequence: totals.last_event,
             draining: self.engine.draining().is_cancelled(),
+            operator_question_count: totals.operator_questions,
+            open_question_count: totals.open_questions,
+            pending_reminder_count: totals.pending_reminders,
         }))
     }
 

@@ -1,12 +1,21 @@
 //! `MessageService`.
 
 use hive_core::id::MessageId;
+use hive_core::limits::{SEARCH_ROWS_DEFAULT, SEARCH_ROWS_MAX};
 use hive_proto::convert::{self, request as fields, time};
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
 use super::{Rpc, caller, request};
+use crate::engine::search::{Hit, Search};
 use crate::engine::send::{Receipt, Send};
+
+fn wire_hit(hit: Hit) -> v1::search_hit::Hit {
+    match hit {
+        Hit::Message(message) => v1::search_hit::Hit::Message(message.into()),
+        Hit::Question(question) => v1::search_hit::Hit::Question(question.into()),
+    }
+}
 
 #[tonic::async_trait]
 impl v1::message_service_server::MessageService for Rpc {
@@ -45,6 +54,21 @@ impl v1::message_service_server::MessageService for Rpc {
         let next = messages.last().filter(|_| more).map(|message| message.id.get());
         Ok(Response::new(v1::ListMessagesResponse {
             messages: messages.into_iter().map(Into::into).collect(),
+            next_page_token: fields::page_token(next),
+        }))
+    }
+
+    async fn search_messages(
+        &self,
+        request: Request<v1::SearchMessagesRequest>,
+    ) -> Result<Response<v1::SearchMessagesResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let v1::SearchMessagesRequest { query, page_size, page_token, agent } = request.into_inner();
+        let before = fields::page_after(&page_token)?;
+        let rows = fields::page_rows_of(page_size, SEARCH_ROWS_DEFAULT, SEARCH_ROWS_MAX);
+        let (hits, next) = self.engine.search_messages(caller, Search { query, agent, before, rows }).await?;
+        Ok(Response::new(v1::SearchMessagesResponse {
+            hits: hits.into_iter().map(|hit| v1::SearchHit { hit: Some(wire_hit(hit)) }).collect(),
             next_page_token: fields::page_token(next),
         }))
     }

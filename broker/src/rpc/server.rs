@@ -75,7 +75,8 @@ fn shared(
     leave_out: &[&str],
 ) -> io::Result<Layered> {
     use v1::{
-        event_service_server as event, inbox_service_server as inbox, message_service_server as message,
+        event_service_server as event, inbox_service_server as inbox, loose_end_service_server as loose_end,
+        message_service_server as message, question_service_server as question, reminder_service_server as reminder,
         server_info_service_server as server_info, topology_service_server as topology, turn_history_service_server as history,
     };
     let bytes = descriptors(leave_out).map_err(io::Error::other)?;
@@ -92,6 +93,9 @@ fn shared(
         .add_service(reflection().build_v1alpha().map_err(io::Error::other)?)
         .add_service(message::MessageServiceServer::new(rpc.clone()))
         .add_service(inbox::InboxServiceServer::new(rpc.clone()))
+        .add_service(question::QuestionServiceServer::new(rpc.clone()))
+        .add_service(reminder::ReminderServiceServer::new(rpc.clone()))
+        .add_service(loose_end::LooseEndServiceServer::new(rpc.clone()))
         .add_service(history::TurnHistoryServiceServer::new(rpc.clone()))
         .add_service(topology::TopologyServiceServer::new(rpc.clone()))
         .add_service(event::EventServiceServer::new(rpc.clone()))

@@ -26,12 +26,17 @@ impl v1::topology_service_server::TopologyService for Rpc {
     }
 
     async fn get_agent(&self, request: Request<v1::GetAgentRequest>) -> Result<Response<v1::GetAgentResponse>, Status> {
+        let caller = caller::of(&request)?;
         let name = message::agent_name(&request.into_inner().name, "name")?;
+        if caller.agent() != Some(&name) {
+            self.engine.check_lookup(caller).await?;
+        }
         let agent = self.engine.get_agent(name).await?;
         Ok(Response::new(v1::GetAgentResponse { agent: Some(self.wire_agent(agent)) }))
     }
 
     async fn list_agents(&self, request: Request<v1::ListAgentsRequest>) -> Result<Response<v1::ListAgentsResponse>, Status> {
+        self.engine.check_lookup(caller::of(&request)?).await?;
         let v1::ListAgentsRequest { page_size, page_token, include_retired } = request.into_inner();
         let after = message::optional_agent_name(&page_token, "page_token")
             .map_err(|_| bad_field("page_token", "is not a token of an earlier page; begin again without one"))?;
@@ -48,6 +53,7 @@ impl v1::topology_service_server::TopologyService for Rpc {
         request: Request<v1::ListChildrenRequest>,
     ) -> Result<Response<v1::ListChildrenResponse>, Status> {
         let caller = caller::of(&request)?;
+        self.engine.check_lookup(caller.clone()).await?;
         let name = message::optional_agent_name(&request.into_inner().name, "name")?;
         let agents = self.engine.list_children(caller, name).await?;
         let agents = agents.into_iter().map(|agent| self.wire_agent(agent)).collect();

@@ -7,8 +7,11 @@ use hive_core::delivery::{Lane, RedeliveryCause, State};
 use hive_core::event::Kind as EventKind;
 use hive_core::message::SystemKind;
 use hive_core::turn::{Kind as TurnKind, Outcome};
+use hive_core::{loose_end, question, reminder};
 use rusqlite::Row;
 use rusqlite::types::Type;
+
+use super::attention;
 
 /// An enum with a code for each value.
 pub(crate) trait Coded: Copy + Sized + 'static {
@@ -50,7 +53,14 @@ codes! {
         TurnFailed = 1, HarnessVanished = 2, RateLimited = 3, AuthFailed = 4, Unavailable = 5, Drained = 6, Released = 7,
         Redriven = 8, NotReceived = 9, Nacked = 10, LeaseExpired = 11,
     }
-    SystemKind { TurnFailed = 1, DeadLetter = 2, Restarted = 3, Unavailable = 4 }
+    SystemKind {
+        TurnFailed = 1, DeadLetter = 2, Restarted = 3, Unavailable = 4, QuestionAsked = 5, QuestionAnswered = 6, QuestionExpired = 7,
+        QuestionCancelled = 8, Reminder = 9,
+    }
+    question::State { Open = 1, Answered = 2, Expired = 3, Cancelled = 4 }
+    attention::Kind { Question = 1, Mail = 2, DeadLetter = 3, NeedsLogin = 4 }
+    loose_end::Kind { QuestionAsked = 1, QuestionOwed = 2, Reminder = 3, DeadLetter = 4, External = 5 }
+    reminder::State { Pending = 1, Fired = 2, Cancelled = 3 }
     TurnKind { Mail = 1, Continue = 2, Checkpoint = 3, Compact = 4 }
     Outcome {
         Ok = 1, Failed = 2, RateLimited = 3, AuthFailed = 4, Unavailable = 5, Cancelled = 6, Drained = 7, Vanished = 8, Fenced = 9,
@@ -59,7 +69,8 @@ codes! {
         MessageAccepted = 1, DeliveryLeased = 2, DeliveryAcked = 3, DeliveryReturned = 4, DeliveryDead = 5, DeliveryHeld = 6,
         DeliveryReleased = 7, DeliveryRedriven = 8, DeliveryDropped = 9, DeliverySuperseded = 10, TurnBegun = 11, TurnEnded = 12,
         HarnessAttached = 13, HarnessLost = 14, AgentCreated = 15, AgentChanged = 16, AgentRetired = 17, StatusChanged = 18,
-        AgentParked = 19, CommandGiven = 20, CommandClosed = 21, Refused = 22,
+        AgentParked = 19, CommandGiven = 20, CommandClosed = 21, Refused = 22, QuestionAsked = 23,
+        QuestionAnswered = 24, QuestionExpired = 25, QuestionCancelled = 26, ReminderSet = 27, ReminderFired = 28, ReminderCancelled = 29,
     }
 }
 
@@ -112,6 +123,11 @@ pub(crate) fn parsed<T, E>(row: &Row<'_>, column: usize, parse: impl FnOnce(&str
     parse(&text).map_err(|_| corrupt(column, &text, std::any::type_name::<T>(), Type::Text))
 }
 
+/// Reads JSON that has to parse.
+pub(crate) fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    parsed(row, column, |text| serde_json::from_str(text))
+}
+
 /// A number as SQLite keeps it. No count, size or id reaches 2^63; one that a client sends all the same becomes the largest there is, which
 /// nothing has.
 pub(crate) fn integer(number: u64) -> i64 {
@@ -141,5 +157,9 @@ mod tests {
         distinct::<TurnKind>();
         distinct::<Outcome>();
         distinct::<EventKind>();
+        distinct::<attention::Kind>();
+        distinct::<question::State>();
+        distinct::<loose_end::Kind>();
+        distinct::<reminder::State>();
     }
 }

@@ -3,11 +3,11 @@
 //! Invariant: events are numbered in commit order without holes, and an event is written in the transaction of its fact.
 
 use hive_core::event::{Event, Kind};
-use hive_core::id::{MessageId, TurnId};
+use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::time::WallTime;
 use rusqlite::{Connection, Result};
 
-use super::codec::{Coded as _, coded, id_option, integer, unsigned};
+use super::codec::{Coded as _, coded, id, id_option, integer, unsigned};
 use super::{AgentKey, Tx};
 
 /// A fact to be logged.
@@ -23,20 +23,25 @@ pub struct Fact<'a> {
     pub turn: Option<TurnId>,
     /// More, for a person.
     pub detail: &'a str,
+    /// The question it concerns.
+    pub question: Option<QuestionId>,
+    /// The reminder it concerns.
+    pub reminder: Option<ReminderId>,
 }
 
 impl Fact<'_> {
     /// A fact of this kind about an agent.
     #[must_use]
     pub fn about(kind: Kind, agent: AgentKey) -> Self {
-        Self { kind, agent: Some(agent), message: None, turn: None, detail: "" }
+        Self { kind, agent: Some(agent), message: None, turn: None, detail: "", question: None, reminder: None }
     }
 }
 
 /// Logs a fact.
 pub fn log(tx: &Tx<'_>, fact: Fact<'_>) -> Result<()> {
     tx.prepare_cached(
-        "INSERT INTO event (sequence, kind, time, agent_id, message_id, turn_id, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO event (sequence, kind, time, agent_id, message_id, turn_id, detail, question_id, reminder_id) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?
     .execute((
         integer(tx.next_event()),
@@ -46,6 +51,8 @@ pub fn log(tx: &Tx<'_>, fact: Fact<'_>) -> Result<()> {
         fact.message.map(|id| integer(id.get())),
         fact.turn.map(|id| integer(id.get())),
         fact.detail,
+        fact.question.map(|id| integer(id.get())),
+        fact.reminder.map(|id| integer(id.get())),
     ))
     .map(|_| ())
 }
@@ -55,7 +62,7 @@ pub fn after(conn: &Connection, sequence: u64, agent: Option<AgentKey>, rows: u3
     let filter = if agent.is_some() { "e.agent_id = ?3" } else { "?3 IS NULL" };
     let sql = format!(
         "SELECT e.sequence, e.kind, e.time, coalesce((SELECT name FROM agent WHERE id = e.agent_id), ''), e.message_id, e.turn_id, \
-         e.detail FROM event e WHERE e.sequence > ?1 AND {filter} ORDER BY e.sequence LIMIT ?2"
+         e.detail, e.question_id, e.reminder_id FROM event e WHERE e.sequence > ?1 AND {filter} ORDER BY e.sequence LIMIT ?2"
     );
     let mut select = conn.prepare_cached(&sql)?;
     let found = select.query_map((integer(sequence), rows, agent.map(|key| key.0)), |row| {
@@ -67,6 +74,8 @@ pub fn after(conn: &Connection, sequence: u64, agent: Option<AgentKey>, rows: u3
             message_id: id_option(row, 4, MessageId::new)?,
             turn_id: id_option(row, 5, TurnId::new)?,
             detail: row.get(6)?,
+            question_id: id_option(row, 7, QuestionId::new)?,
+            reminder_id: id_option(row, 8, ReminderId::new)?,
         })
     })?;
     found.collect()
@@ -79,4 +88,25 @@ pub fn span(conn: &Connection) -> Result<(u64, u64)> {
          coalesce((SELECT value FROM meta WHERE key = 'last_event'), 0))",
     )?
     .query_row([], |row| Ok((unsigned(row, 0)?, unsigned(row, 1)?)))
+}
+
+/// Questions that were asked or closed after an event, each once, and the event behind which to look on; at most `rows` facts are looked at.
+pub fn questions_after(conn: &Connection, sequence: u64, rows: u32) -> Result<(Vec<QuestionId>, u64)> {
+    let mut select = conn.prepare_cached(
+        "SELECT sequence, question_id FROM event WHERE sequence > ?1 AND kind BETWEEN ?2 AND ?3 AND question_id IS NOT NULL \
+         ORDER BY sequence LIMIT ?4",
+    )?;
+    let (first, last) = (Kind::QuestionAsked.code(), Kind::QuestionCancelled.code());
+    let found =
+        select.query_map((integer(sequence), first, last, rows), |row| Ok((unsigned(row, 0)?, id(row, 1, QuestionId::new)?)))?;
+    let found: Vec<(u64, QuestionId)> = found.collect::<Result<_>>()?;
+    let full = found.len() == rows as usize;
+    let newest = match found.last() {
+        Some((newest, _)) if full => *newest,
+        Some(_) | None => span(conn)?.1,
+    };
+    let mut ids: Vec<QuestionId> = found.into_iter().map(|(_, id)| id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    Ok((ids, newest.max(sequence)))
 }

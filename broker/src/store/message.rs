@@ -1,6 +1,6 @@
 //! Table `message`: what was said. Rows are written once and never changed.
 
-use hive_core::id::{MessageId, TurnId};
+use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::limits::PAGE_BYTES_MAX;
 use hive_core::message::{Message, Origin, SystemKind};
 use hive_core::name::{AgentName, Label};
@@ -54,6 +54,10 @@ pub struct NewMessage<'a> {
     pub turn: Option<TurnId>,
     /// The coalescing key.
     pub coalescing_key: Option<&'a str>,
+    /// The question it is about.
+    pub question: Option<QuestionId>,
+    /// The reminder it comes from.
+    pub reminder: Option<ReminderId>,
 }
 
 /// Writes a message.
@@ -66,7 +70,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewMessage<'_>) -> Result<()> {
     };
     tx.prepare_cached(
         "INSERT INTO message (id, origin_kind, origin_id, origin_name, to_id, body, in_reply_to, accept_time, system_kind, turn_id, \
-         coalescing_key) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+         coalescing_key, question_id, reminder_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )?
     .execute((
         integer(new.id.get()),
@@ -80,13 +84,15 @@ pub fn insert(tx: &Tx<'_>, new: &NewMessage<'_>) -> Result<()> {
         new.system_kind.map(super::codec::Coded::code),
         new.turn.map(|id| integer(id.get())),
         new.coalescing_key,
+        new.question.map(|id| integer(id.get())),
+        new.reminder.map(|id| integer(id.get())),
     ))
     .map(|_| ())
 }
 
 pub(super) const COLUMNS: &str = "m.id, m.origin_kind, m.origin_name, m.to_id, m.body, m.in_reply_to, m.accept_time, m.system_kind, m.turn_id, m.coalescing_key, \
-     (SELECT name FROM agent WHERE id = m.to_id)";
-pub(super) const COLUMN_COUNT: usize = 11;
+     (SELECT name FROM agent WHERE id = m.to_id), m.question_id, m.reminder_id";
+pub(super) const COLUMN_COUNT: usize = 13;
 
 /// Reads a message whose first column is `first`. Of a broadcast the recipients are filled in by [`recipients`].
 pub(super) fn from_row(row: &Row<'_>, first: usize) -> Result<Message> {
@@ -110,6 +116,8 @@ pub(super) fn from_row(row: &Row<'_>, first: usize) -> Result<Message> {
         broadcast: row.get::<_, i64>(first + 3)? == 0,
         turn_id: id_option(row, first + 8, TurnId::new)?,
         coalescing_key: row.get(first + 9)?,
+        question_id: id_option(row, first + 11, QuestionId::new)?,
+        reminder_id: id_option(row, first + 12, ReminderId::new)?,
     })
 }
 
@@ -187,7 +195,7 @@ pub fn sent_in(conn: &Connection, turn: TurnId) -> Result<Vec<MessageId>> {
 }
 
 /// The turns that carried one of this turn's deliveries before and did not end well.
-const EARLIER_RUNS: &str = "SELECT DISTINCT before.turn_id FROM turn_delivery now \
+pub(super) const EARLIER_RUNS: &str = "SELECT DISTINCT before.turn_id FROM turn_delivery now \
      JOIN turn_delivery before ON before.agent_id = now.agent_id AND before.message_id = now.message_id \
      JOIN turn t ON t.id = before.turn_id \
      WHERE now.turn_id = ?1 AND before.turn_id <> ?1 AND t.outcome IS NOT NULL AND t.outcome <> 1";
@@ -209,8 +217,8 @@ pub fn equal_in_earlier_runs(
 ) -> Result<Option<(MessageId, WallTime)>> {
     let sql = format!(
         "SELECT m.id, m.accept_time FROM message m WHERE m.turn_id IN ({EARLIER_RUNS}) AND m.to_id = ?2 AND m.in_reply_to IS ?3 \
-         AND m.body = ?4 AND NOT EXISTS (SELECT 1 FROM absorbed a LEFT JOIN turn u ON u.id = a.turn_id WHERE a.message_id = m.id \
-         AND (a.turn_id = ?1 OR u.outcome = 1)) ORDER BY m.id LIMIT 1"
+         AND m.body = ?4 AND {} ORDER BY m.id LIMIT 1",
+        not_absorbed("m.id")
     );
     let reply = in_reply_to.map(|id| integer(id.get()));
     conn.prepare_cached(&sql)?
@@ -218,10 +226,18 @@ pub fn equal_in_earlier_runs(
         .optional()
 }
 
-/// Notes that a message stood in for an equal one of this turn.
-pub fn absorb(tx: &Tx<'_>, turn: TurnId, message: MessageId) -> Result<()> {
+/// That what has this id has not stood in for another in turn ?1, or in one that ended well and so has used it up.
+pub(super) fn not_absorbed(id: &str) -> String {
+    format!(
+        "NOT EXISTS (SELECT 1 FROM absorbed a LEFT JOIN turn u ON u.id = a.turn_id WHERE a.message_id = {id} \
+         AND (a.turn_id = ?1 OR u.outcome = 1))"
+    )
+}
+
+/// Notes that a message, question or reminder stood in for an equal one of this turn; ids are of one sequence.
+pub fn absorb(tx: &Tx<'_>, turn: TurnId, id: u64) -> Result<()> {
     tx.prepare_cached("INSERT INTO absorbed (turn_id, message_id) VALUES (?1, ?2)")?
-        .execute((integer(turn.get()), integer(message.get())))
+        .execute((integer(turn.get()), integer(id)))
         .map(|_| ())
 }
 

@@ -5,14 +5,19 @@
 //! `synchronous=FULL`, which syncs the log at every commit), or with an error that says it is not known to be.
 
 pub mod agent;
+pub mod attention;
 pub mod command;
 pub mod delivery;
 pub mod event;
 pub mod inbox;
 pub mod look;
+pub mod loose_end;
 pub mod message;
+pub mod question;
+pub mod reminder;
 pub mod request;
 pub mod retention;
+pub mod search;
 pub mod turn;
 pub mod turn_events;
 
@@ -28,6 +33,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hive_core::time::Now;
 use tokio::sync::watch;
@@ -49,6 +55,10 @@ pub enum Effect {
     Told(AgentKey),
     /// Something became due earlier than it was: a lease, a grace time.
     Due,
+    /// Something became due earlier than it was by the wall clock: a deadline, a reminder.
+    WallDue,
+    /// Something began to wait on the operator.
+    Attention,
 }
 
 /// Told of what was committed, on the writer's thread, before the replies leave. Must not block.
@@ -100,6 +110,7 @@ pub struct Store {
     writer: writer::Writer,
     readers: Arc<reader::Readers>,
     health: watch::Receiver<Health>,
+    attention: Arc<AtomicBool>,
     _lock: std::fs::File,
 }
 
@@ -109,6 +120,7 @@ impl Store {
         let open::Opened { path, conn, lock } = open::open(dir, clock.as_ref())?;
         let (faults, health) = watch::channel(Health::Ok);
         let readers = Arc::new(reader::Readers::new(path.clone(), health.clone()));
+        let attention = Arc::new(AtomicBool::new(false));
         let parts = writer::Parts {
             path: path.clone(),
             conn,
@@ -116,9 +128,15 @@ impl Store {
             committed,
             faults,
             readers: Arc::clone(&readers),
+            attention: Arc::clone(&attention),
         };
         let writer = writer::Writer::start(parts).map_err(OpenError::Thread)?;
-        Ok(Self { path, clock, writer, readers, health, _lock: lock })
+        Ok(Self { path, clock, writer, readers, health, attention, _lock: lock })
+    }
+
+    /// From the next commit on, what begins to wait on the operator goes into the outbox; before that nobody would take it out again.
+    pub fn use_attention(&self) {
+        self.attention.store(true, Ordering::Relaxed);
     }
 
     /// Runs a command in a transaction and answers after the commit. What the command returns as an error is undone.

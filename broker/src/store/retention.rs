@@ -48,6 +48,7 @@ pub fn prune(tx: &Tx<'_>, cutoffs: Cutoffs, cursor: Cursor, requests: &[OldReque
         )?
         .execute((cutoffs.history.0, rows))?;
     tx.prepare_cached("DELETE FROM command WHERE close_time < ?1")?.execute([cutoffs.history.0])?;
+    tx.prepare_cached("DELETE FROM reminder WHERE state <> 1 AND close_time < ?1")?.execute([cutoffs.history.0])?;
     let message = messages(tx, cutoffs.history, cursor.message, rows)?;
     let turn = turns(tx, cutoffs.history, cursor.turn, rows)?;
     if message.is_none() && turn.is_none() && events == 0 && requests.is_empty() {

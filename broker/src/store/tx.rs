@@ -54,6 +54,9 @@ impl Counters {
             read(conn, "SELECT max(id) FROM message")?,
             read(conn, "SELECT max(id) FROM turn")?,
             read(conn, "SELECT max(id) FROM command")?,
+            read(conn, "SELECT max(id) FROM question")?,
+            read(conn, "SELECT max(id) FROM reminder")?,
+            read(conn, "SELECT max(id) FROM published_loose_end")?,
         ];
         let events =
             [read(conn, "SELECT value FROM meta WHERE key = 'last_event'")?, read(conn, "SELECT max(sequence) FROM event")?];
@@ -81,11 +84,13 @@ pub struct Tx<'c> {
     acts: RefCell<Acts>,
     /// The time of the transaction.
     pub now: Now,
+    /// Whether somebody works off what waits on the operator.
+    pub attention: bool,
 }
 
 impl<'c> Tx<'c> {
-    pub(super) fn new(conn: &'c Connection, counters: &'c Counters, now: Now) -> Self {
-        Self { conn, counters, effects: RefCell::default(), acts: RefCell::default(), now }
+    pub(super) fn new(conn: &'c Connection, counters: &'c Counters, now: Now, attention: bool) -> Self {
+        Self { conn, counters, effects: RefCell::default(), acts: RefCell::default(), now, attention }
     }
 
     /// The next number of the hive's one sequence.
@@ -116,7 +121,7 @@ impl<'c> Tx<'c> {
     pub(super) fn woken(&self) -> BTreeSet<AgentKey> {
         let woken = |effect: &Effect| match *effect {
             Effect::Wake(agent) | Effect::Session(agent) => Some(agent),
-            Effect::Told(_) | Effect::Due => None,
+            Effect::Told(_) | Effect::Due | Effect::WallDue | Effect::Attention => None,
         };
         self.effects.borrow().iter().filter_map(woken).collect()
     }

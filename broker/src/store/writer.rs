@@ -13,7 +13,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -41,6 +41,7 @@ pub(super) struct Parts {
     pub(super) committed: Arc<dyn Committed>,
     pub(super) faults: watch::Sender<Health>,
     pub(super) readers: Arc<Readers>,
+    pub(super) attention: Arc<AtomicBool>,
 }
 
 /// The queue's near end.
@@ -214,14 +215,15 @@ pub(super) fn is_fatal(error: &rusqlite::Error) -> bool {
 struct Open {
     conn: Connection,
     counters: Counters,
+    attention: Arc<AtomicBool>,
 }
 
 /// The thread: batches until the queue is closed and empty.
 fn run(parts: Parts, mut items: mpsc::Receiver<Item>) {
-    let Parts { path, conn, clock, committed, faults, readers } = parts;
+    let Parts { path, conn, clock, committed, faults, readers, attention } = parts;
     let counters = Counters::default();
     let mut faulted = counters.load(&conn).err().map(|error| Arc::<str>::from(error.to_string()));
-    let mut open = Open { conn, counters };
+    let mut open = Open { conn, counters, attention };
     let mut waiting = Waiting::default();
     let mut backlog = VecDeque::new();
     while let Some(first) = backlog.pop_front().or_else(|| items.blocking_recv()) {
@@ -267,7 +269,7 @@ fn batch(
     clock: &dyn Clock,
     committed: &dyn Committed,
 ) -> Result<(), Void> {
-    let tx = Tx::new(&open.conn, &open.counters, clock.now());
+    let tx = Tx::new(&open.conn, &open.counters, clock.now(), open.attention.load(Ordering::Relaxed));
     let start = tx.mark();
     let (mut jobs, mut looked) = (Vec::new(), BTreeSet::new());
     let ran = run_all(&tx, first, items, waiting, &mut jobs, &mut looked);
@@ -368,7 +370,7 @@ fn statement(conn: &Connection, sql: &str) -> rusqlite::Result<()> {
 
 /// Opens the database again, as often as it takes; commands that come meanwhile are refused. `Err` when the queue was closed.
 fn recover(path: &Path, faulted: Open, items: &mut mpsc::Receiver<Item>, problem: &Arc<str>) -> Result<Open, ()> {
-    let Open { conn, counters } = faulted;
+    let Open { conn, counters, attention } = faulted;
     drop(conn);
     loop {
         let opened = open::connect(path).and_then(|conn| {
@@ -377,7 +379,7 @@ fn recover(path: &Path, faulted: Open, items: &mut mpsc::Receiver<Item>, problem
             Ok(conn)
         });
         match opened {
-            Ok(conn) => return Ok(Open { conn, counters }),
+            Ok(conn) => return Ok(Open { conn, counters, attention }),
             Err(error) => tracing::warn!(%error, "the database still cannot be used"),
         }
         loop {

@@ -2,6 +2,11 @@
 //!
 //! Invariant: a failed run is logged and tried again; it never ends the task.
 
+pub mod wall;
+
+mod attention;
+mod search;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, Refusal};
 use crate::store::Health;
+pub use attention::attention;
+pub use search::search;
 
 /// Pause after a failed run.
-const RETRY_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// How often what is old is looked for.
 const RETENTION_PERIOD: Duration = Duration::from_secs(3600);
 /// Pause between two steps of deleting, so that sends go in between.
@@ -53,7 +60,10 @@ pub async fn retention(engine: Arc<Engine>, keep: Duration, stop: CancellationTo
     loop {
         let pause = match engine.sweep_retention(keep).await {
             Ok(true) => RETENTION_STEP_PAUSE,
-            Ok(false) => RETENTION_PERIOD,
+            Ok(false) => {
+                search::prune(&engine, keep, &stop).await;
+                RETENTION_PERIOD
+            }
             Err(error) => {
                 tracing::warn!(%error, "old mail could not be pruned; trying again later");
                 RETENTION_PERIOD

@@ -51,8 +51,31 @@ const RULES: &[(&str, &str)] = &[
     ),
     ("events have no holes", "SELECT coalesce(max(sequence) - min(sequence) + 1 - count(*), 0) FROM event"),
     (
-        "messages, turns and commands share one sequence",
-        "SELECT count(*) - count(DISTINCT id) FROM (SELECT id FROM message UNION ALL SELECT id FROM turn UNION ALL SELECT id FROM command)",
+        "ids of all kinds are of one sequence",
+        "SELECT count(*) - count(DISTINCT id) FROM (SELECT id FROM message UNION ALL SELECT id FROM turn UNION ALL SELECT id FROM command \
+         UNION ALL SELECT id FROM question UNION ALL SELECT id FROM reminder UNION ALL SELECT id FROM published_loose_end)",
+    ),
+    (
+        "every closed question has exactly one event of its end, and an open one none",
+        "SELECT count(*) FROM question q WHERE (SELECT count(*) FROM event e WHERE e.question_id = q.id AND e.kind BETWEEN 24 AND 26) \
+         <> (q.state <> 1) AND EXISTS (SELECT 1 FROM event e WHERE e.question_id = q.id AND e.kind = 23)",
+    ),
+    (
+        "the asker of a closed question has exactly one outcome in its inbox, unless it withdrew the question or is retired",
+        "SELECT count(*) FROM question q JOIN agent a ON a.id = q.asker_id JOIN message ask ON ask.id = q.message_id WHERE \
+         (SELECT count(*) FROM message m WHERE m.question_id = q.id AND m.to_id = q.asker_id AND m.system_kind IN (6, 7, 8)) <> \
+         CASE WHEN q.state = 1 THEN 0 \
+              WHEN q.state = 4 AND (q.closed_by = a.name OR (q.asker_id = 1 AND q.closed_by <> '')) THEN 0 \
+              WHEN q.state = 4 AND q.closed_by = '' AND a.retired = 1 THEN 0 ELSE 1 END",
+    ),
+    (
+        "a reminder that fired is one message, and one that did not is none",
+        "SELECT count(*) FROM reminder r WHERE (SELECT count(*) FROM message m WHERE m.reminder_id = r.id) <> (r.state = 2)",
+    ),
+    (
+        "a retired agent has no open question and no pending reminder",
+        "SELECT (SELECT count(*) FROM question q JOIN agent a ON a.id IN (q.asker_id, q.target_id) WHERE q.state = 1 AND a.retired = 1) \
+         + (SELECT count(*) FROM reminder r JOIN agent a ON a.id = r.agent_id WHERE r.state = 1 AND a.retired = 1)",
     ),
 ];
 

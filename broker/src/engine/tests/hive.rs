@@ -238,7 +238,9 @@ async fn open(dir: &Path, clock: Arc<dyn Clock>, limits: &Limits) -> (Arc<Engine
     let counting = Arc::new(Counting { hints: Arc::clone(&hints), commits: sender });
     let store = Store::open(dir, Arc::clone(&clock), counting).expect("the store opens");
     let turn_events = TurnEvents::open(dir).expect("the turn lines open");
-    let parts = Parts { store, turn_events, hints, clock, limits: limits.clone(), identity: Identity::default() };
+    // Where a test makes such a directory, long reminders are written into it; where it does not, there is none to write to.
+    let state_dirs = ["alice", "bob"].map(|agent| (name(agent), dir.join("agents").join(agent))).into_iter().collect();
+    let parts = Parts { store, turn_events, hints, clock, limits: limits.clone(), identity: Identity::default(), state_dirs };
     (Arc::new(Engine::start(parts).await.expect("the engine starts")), commits)
 }
 
@@ -278,6 +280,13 @@ impl Hive {
     /// The broker ends in good order and starts again. Whoever waited was told.
     pub(super) async fn restart(&mut self) {
         self.close();
+        self.start().await;
+    }
+
+    /// The broker ends in good order, its files are changed, and it starts again.
+    pub(super) async fn restart_after(&mut self, change: impl FnOnce(&Path)) {
+        self.close();
+        change(self.dir.path());
         self.start().await;
     }
 

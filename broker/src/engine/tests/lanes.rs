@@ -13,7 +13,7 @@ use super::hive::{Hive, bodies, ids};
 async fn tell(hive: &Hive, agent: &str, body: &str) {
     let (to, limits, body) = (hive.row(agent).await.key, hive.limits.clone(), body.to_owned());
     let told = hive.engine().store().write(move |tx| {
-        let notice = Notice { to, about: "somebody", kind: SystemKind::Restarted, body: &body, in_reply_to: None, turn: None };
+        let notice = Notice::about("somebody", to, SystemKind::Restarted, &body);
         notice::send(tx, &limits, notice)
     });
     told.await.map_err(|refusal: Refusal| refusal.to_string()).expect("told");

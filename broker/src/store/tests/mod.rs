@@ -97,6 +97,8 @@ fn say(tx: &Tx<'_>, body: &str) -> rusqlite::Result<u64> {
         system_kind: None,
         turn: None,
         coalescing_key: None,
+        question: None,
+        reminder: None,
     };
     super::message::insert(tx, &new)?;
     log(tx, Fact::about(hive_core::event::Kind::MessageAccepted, AgentKey::OPERATOR))?;

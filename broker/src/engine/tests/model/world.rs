@@ -175,7 +175,7 @@ impl World {
         let (key, limits) = (self.hive.row(NAMES[to]).await.key, self.hive.limits.clone());
         let told = self.hive.engine().store().write(move |tx| {
             let kind = SystemKind::Restarted;
-            notice::send(tx, &limits, Notice { to: key, about: "x", kind, body: BODY, in_reply_to: None, turn: None })
+            notice::send(tx, &limits, Notice::about("x", key, kind, BODY))
         });
         let id = told.await.map_err(|refusal: Refusal| refusal.to_string()).expect("told");
         self.model.agents[to].accept(id.get(), Lane::System, None);

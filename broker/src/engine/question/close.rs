@@ -1,0 +1,134 @@
+//! Closing: the one outcome of a question, and who hears of it, in one transaction.
+//!
+//! Invariant: whoever closes a question that is not open any more changes nothing and is told what won.
+
+use hive_core::delivery::State as DeliveryState;
+use hive_core::event::Kind;
+use hive_core::limits::Limits;
+use hive_core::message::SystemKind;
+use hive_core::question::{Answer, State};
+
+use super::words::{self, End};
+use crate::engine::Refusal;
+use crate::engine::notice::{self, Notice, supersede};
+use crate::engine::send::settle_operators;
+use crate::store::event::{Fact, log};
+use crate::store::question::{self as questions, Close, QuestionRow};
+use crate::store::{AgentKey, Tx, delivery};
+
+/// Who or what ends a question.
+#[derive(Clone, Debug)]
+pub(crate) enum Closer<'a> {
+    /// Its target, with an answer.
+    Target { name: &'a str, answer: &'a Answer },
+    /// The operator with an answer; for themselves, or in the target's place.
+    OperatorAnswer { who: &'a str, answer: &'a Answer },
+    /// Its asker does not want to know any more.
+    Asker { name: &'a str },
+    /// The operator withdraws it.
+    OperatorCancel { who: &'a str },
+    /// Its deadline.
+    Deadline,
+    /// One of the two was retired.
+    Retired { agent: &'a str },
+}
+
+/// Ends an open question and tells the others.
+pub(crate) fn close(tx: &Tx<'_>, limits: &Limits, row: &QuestionRow, closer: &Closer<'_>) -> Result<(), Refusal> {
+    let id = row.question.id;
+    let (state, answer, closed_by, why) = match closer {
+        Closer::Target { name, answer } => (State::Answered, Some(*answer), *name, String::new()),
+        Closer::OperatorAnswer { who, answer } => (State::Answered, Some(*answer), *who, String::new()),
+        Closer::Asker { name } => (State::Cancelled, None, *name, format!("{name} does not need it any more")),
+        Closer::OperatorCancel { who } => (State::Cancelled, None, *who, "the operator withdrew it".to_owned()),
+        Closer::Deadline => (State::Expired, None, "", String::new()),
+        Closer::Retired { agent } => (State::Cancelled, None, "", format!("agent {agent} was retired")),
+    };
+    let operator_override = matches!(closer, Closer::OperatorAnswer { .. }) && row.target != AgentKey::OPERATOR;
+    let closed = questions::close(tx, id, &Close { state, answer, closed_by, operator_override })?;
+    if !closed {
+        return Err(already(tx, row)?);
+    }
+    let (event, kind) = match state {
+        State::Answered | State::Open => (Kind::QuestionAnswered, SystemKind::QuestionAnswered),
+        State::Expired => (Kind::QuestionExpired, SystemKind::QuestionExpired),
+        State::Cancelled => (Kind::QuestionCancelled, SystemKind::QuestionCancelled),
+    };
+    let detail = words::closed(state, closed_by);
+    log(tx, Fact { question: Some(id), detail: &detail, ..Fact::about(event, row.asker) })?;
+    let said = answer.map(words::answer).unwrap_or_default();
+    let end = End { state, operator_override, answer: &said, why: &why };
+    tell_target(tx, limits, row, kind, &end, closer)?;
+    tell_asker(tx, limits, row, kind, &end, closer)
+}
+
+/// Why a question cannot be closed: what has won.
+pub(super) fn already(tx: &Tx<'_>, row: &QuestionRow) -> Result<Refusal, Refusal> {
+    let id = row.question.id;
+    let now = questions::get(tx, id)?.ok_or(Refusal::QuestionNotFound { id })?;
+    Ok(Refusal::QuestionClosed { id, outcome: words::closed(now.state, &now.closed_by) })
+}
+
+/// Who answered knows; everybody else who has not answered yet is told that they need not.
+fn tell_target(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    row: &QuestionRow,
+    kind: SystemKind,
+    end: &End<'_>,
+    closer: &Closer<'_>,
+) -> Result<(), Refusal> {
+    match closer {
+        Closer::Target { .. } => drop_undelivered(tx, row),
+        Closer::OperatorAnswer { who, .. } | Closer::OperatorCancel { who } if row.target == AgentKey::OPERATOR => {
+            row.question.message_id.map_or(Ok(()), |message| settle_operators(tx, message, who))
+        }
+        Closer::Retired { agent } if *agent == row.question.target => drop_undelivered(tx, row),
+        Closer::OperatorAnswer { .. }
+        | Closer::Asker { .. }
+        | Closer::OperatorCancel { .. }
+        | Closer::Deadline
+        | Closer::Retired { .. } => {
+            let body = words::over(row.question.id, &row.question.asker, &row.question.wording, end);
+            let notice = Notice {
+                question: Some(row.question.id),
+                in_reply_to: row.question.message_id,
+                ..Notice::about(&row.question.asker, row.target, kind, &body)
+            };
+            notice::send(tx, limits, notice).map(|_| ())
+        }
+    }
+}
+
+/// The question is answered before its target was handed it: a model that is asked what it has answered would only be puzzled.
+fn drop_undelivered(tx: &Tx<'_>, row: &QuestionRow) -> Result<(), Refusal> {
+    let Some(message) = row.question.message_id else { return Ok(()) };
+    match delivery::get(tx, row.target, message)? {
+        Some(delivery) if delivery.progress.state == DeliveryState::Ready => supersede(tx, row.target, message),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The outcome, as mail; but not to one who withdrew the question, or is no more.
+fn tell_asker(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    row: &QuestionRow,
+    kind: SystemKind,
+    end: &End<'_>,
+    closer: &Closer<'_>,
+) -> Result<(), Refusal> {
+    match closer {
+        Closer::Asker { .. } => return Ok(()),
+        Closer::Retired { agent } if *agent == row.question.asker => return Ok(()),
+        Closer::OperatorCancel { .. } if row.asker == AgentKey::OPERATOR => return Ok(()),
+        Closer::Target { .. }
+        | Closer::OperatorAnswer { .. }
+        | Closer::OperatorCancel { .. }
+        | Closer::Deadline
+        | Closer::Retired { .. } => {}
+    }
+    let body = words::outcome(row.question.id, &row.question.target, &row.question.wording, end);
+    let notice = Notice { question: Some(row.question.id), ..Notice::about(&row.question.target, row.asker, kind, &body) };
+    notice::send(tx, limits, notice).map(|_| ())
+}

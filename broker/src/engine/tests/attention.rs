@@ -1,0 +1,264 @@
+//! Attention: what begins to wait on the operator is told once, as long as it waits, and is not lost.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use hive_core::agent::{HarnessState, Policy};
+use hive_core::delivery::Decision;
+use hive_core::id::MessageId;
+use hive_core::question::{Answer, Wording};
+use hive_core::turn::Outcome;
+
+use super::super::Refusal;
+use super::super::attention::{Item, Kind};
+use super::super::question::Ask;
+use super::hive::{Harness, Hive, actor, caller, recipient};
+
+/// Long enough for every backoff and park.
+const LONG: u64 = 3600;
+
+/// A hive whose operator is told.
+async fn telling(agents: &[&str]) -> Hive {
+    let hive = Hive::new(agents).await;
+    hive.engine().store().use_attention();
+    hive
+}
+
+/// What is to be told now.
+async fn due(hive: &Hive) -> Vec<Item> {
+    hive.engine().due_attention(&BTreeSet::new(), 100).await.expect("the outbox is read").items
+}
+
+/// The kinds, agents and ids of what is to be told now.
+async fn waiting(hive: &Hive) -> Vec<(Kind, String, u64)> {
+    due(hive).await.into_iter().map(|item| (item.kind, item.agent, item.id)).collect()
+}
+
+fn of(kind: Kind, agent: &str, id: MessageId) -> (Kind, String, u64) {
+    (kind, agent.to_owned(), id.get())
+}
+
+/// How many rows the outbox has, whatever they are.
+async fn rows(hive: &Hive) -> i64 {
+    let count = |conn: &rusqlite::Connection| conn.query_row("SELECT count(*) FROM attention", [], |row| row.get(0));
+    hive.engine().store().read(move |conn, _| Ok::<_, Refusal>(count(conn)?)).await.expect("the outbox is counted")
+}
+
+/// Fails the mail that waits until it is a dead letter.
+async fn kill(hive: &Hive, harness: &Harness) -> MessageId {
+    let mut message = None;
+    for _ in 0..hive.limits.attempts_max {
+        hive.pass(LONG);
+        message = Some(hive.turn(harness, Outcome::Failed).await.message());
+    }
+    hive.pass(LONG);
+    message.expect("at least one attempt")
+}
+
+#[tokio::test]
+async fn mail_to_the_operator_waits_once_until_it_is_told() {
+    let hive = telling(&["ada", "bob"]).await;
+    hive.send("ada", "bob", "not for the operator").await;
+    hive.send("ada", "*", "nor is this").await;
+    assert_eq!(rows(&hive).await, 0);
+    let sent_at = hive.engine().clock().now().wall;
+    let first = hive.send("ada", "operator", "hello").await;
+    hive.pass(1);
+    let second = hive.send("bob", "<parent>", "hi").await;
+    let items = due(&hive).await;
+    assert_eq!((items[0].text.as_str(), items[0].create_time, items[0].failures), ("hello", sent_at, 0));
+    assert_eq!(waiting(&hive).await, [of(Kind::Mail, "ada", first), of(Kind::Mail, "bob", second)]);
+    hive.engine().told(&items[0]).await.expect("noted");
+    assert_eq!(waiting(&hive).await, [of(Kind::Mail, "bob", second)]);
+    hive.engine().told(&items[1]).await.expect("noted");
+    assert_eq!(rows(&hive).await, 0);
+}
+
+#[tokio::test]
+async fn a_question_to_the_operator_waits_and_the_message_that_brings_it_does_not_besides() {
+    let hive = telling(&["ada", "bob"]).await;
+    let ask = |to: &str| {
+        let wording = Wording { text: "Deploy?".to_owned(), options: vec!["yes".to_owned(), "no".to_owned()], multi: false };
+        let ask = Ask { to: recipient(to), wording, ttl: None };
+        hive.engine().ask(actor("ada"), hive.request("AskQuestion"), ask)
+    };
+    ask("bob").await.expect("asked");
+    assert_eq!(rows(&hive).await, 0);
+    let (question, _) = ask("operator").await.expect("asked");
+    let items = due(&hive).await;
+    assert_eq!((items.len(), items[0].kind, items[0].agent.as_str()), (1, Kind::Question, "ada"));
+    assert_eq!((items[0].id, items[0].text.as_str()), (question.id.get(), "Deploy?"));
+    assert_eq!(hive.notices("operator").await.len(), 1);
+    let answer = Answer { text: "yes, please".to_owned(), choices: Vec::new() };
+    hive.engine().answer(actor("operator"), hive.request("AnswerQuestion"), question.id, answer).await.expect("answered");
+    assert_eq!((waiting(&hive).await, rows(&hive).await), (vec![], 0));
+}
+
+#[tokio::test]
+async fn a_dead_letter_waits_whoever_its_parent_is_and_its_notice_does_not_wait_besides() {
+    let hive = telling(&["root"]).await;
+    hive.create("kid", Some("root"), Policy::default()).await;
+    for agent in ["root", "kid"] {
+        let harness = hive.attach(agent).await;
+        hive.send("operator", agent, "poison").await;
+        let dead = kill(&hive, &harness).await;
+        let items = due(&hive).await;
+        let letters: Vec<&Item> = items.iter().filter(|item| item.kind == Kind::DeadLetter).collect();
+        assert_eq!(letters.len(), 1, "{items:?}");
+        assert_eq!((letters[0].agent.as_str(), letters[0].id), (agent, dead.get()));
+        assert!(letters[0].text.contains("is a dead letter after 5 failed attempts"), "{}", letters[0].text);
+        let notices = hive.notices("operator").await;
+        let of_death: Vec<u64> =
+            notices.iter().filter(|notice| notice.message.in_reply_to == Some(dead)).map(|n| n.message.id.get()).collect();
+        assert_eq!(of_death.len(), usize::from(agent == "root"), "a root's parent is the operator");
+        assert!(!items.iter().any(|item| of_death.contains(&item.id)), "{items:?}");
+        for item in items {
+            hive.engine().told(&item).await.expect("noted");
+        }
+    }
+}
+
+#[tokio::test]
+async fn notices_of_failed_and_impossible_turns_wait_as_mail_about_their_agent() {
+    let hive = telling(&["bob"]).await;
+    hive.send("operator", "bob", "hello").await;
+    let harness = hive.attach("bob").await;
+    hive.turn(&harness, Outcome::Failed).await;
+    hive.pass(LONG);
+    hive.turn(&harness, Outcome::Unavailable).await;
+    let notices: Vec<_> = hive.notices("operator").await.iter().map(|notice| of(Kind::Mail, "bob", notice.message.id)).collect();
+    assert_eq!(notices.len(), 2);
+    assert_eq!(waiting(&hive).await, notices);
+}
+
+#[tokio::test]
+async fn a_missing_login_waits_once_per_park() {
+    let hive = telling(&["bob"]).await;
+    hive.send("operator", "bob", "hello").await;
+    let harness = hive.attach("bob").await;
+    let login = |state| hive.engine().report_harness(caller("bob"), harness.token.clone(), state);
+    let first = hive.turn(&harness, Outcome::AuthFailed).await;
+    let wanted = (Kind::NeedsLogin, "bob".to_owned(), first.id.get());
+    assert_eq!(waiting(&hive).await, [wanted], "its notice does not wait besides");
+    assert_eq!(hive.notices("operator").await.len(), 1);
+    login(HarnessState::Idle).await.expect("logged in");
+    assert_eq!(waiting(&hive).await, [], "nobody has to log in any more");
+
+    let second = hive.turn(&harness, Outcome::AuthFailed).await;
+    assert_eq!(waiting(&hive).await, [(Kind::NeedsLogin, "bob".to_owned(), second.id.get())], "the login was no good");
+    hive.retire("bob").await;
+    assert_eq!(waiting(&hive).await, []);
+    assert_eq!(rows(&hive).await, 0);
+}
+
+#[tokio::test]
+async fn without_anybody_who_tells_nothing_is_kept() {
+    let hive = Hive::new(&["bob"]).await;
+    hive.send("bob", "operator", "hello").await;
+    hive.send("operator", "bob", "poison").await;
+    let harness = hive.attach("bob").await;
+    kill(&hive, &harness).await;
+    hive.send("operator", "bob", "hello").await;
+    hive.turn(&harness, Outcome::AuthFailed).await;
+    assert_eq!(rows(&hive).await, 0);
+}
+
+#[tokio::test]
+async fn what_waits_no_more_is_not_told() {
+    let hive = telling(&["bob"]).await;
+    let mail = hive.send("bob", "operator", "hello").await;
+    hive.decide("operator", mail, Decision::Ack).await.expect("acked");
+    let dropped = hive.send("bob", "operator", "hello again").await;
+    hive.decide("operator", dropped, Decision::Drop).await.expect("dropped");
+    assert_eq!((rows(&hive).await, waiting(&hive).await), (2, vec![]));
+    assert_eq!(rows(&hive).await, 0, "what waits no more is thrown out");
+
+    let harness = hive.attach("bob").await;
+    hive.send("operator", "bob", "poison").await;
+    let dead = kill(&hive, &harness).await;
+    for item in due(&hive).await.into_iter().filter(|item| item.kind == Kind::Mail) {
+        hive.engine().told(&item).await.expect("noted");
+    }
+    hive.decide("bob", dead, Decision::Redrive).await.expect("redriven");
+    assert_eq!((waiting(&hive).await, rows(&hive).await), (vec![], 0));
+    kill(&hive, &harness).await;
+    assert!(waiting(&hive).await.contains(&of(Kind::DeadLetter, "bob", dead)), "it is dead once more");
+}
+
+#[tokio::test]
+async fn what_could_not_be_told_is_tried_again_with_backoff_as_long_as_it_waits() {
+    let hive = telling(&["bob"]).await;
+    let mail = hive.send("bob", "operator", "hello").await;
+    for (failures, pause) in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300].into_iter().enumerate() {
+        let items = due(&hive).await;
+        assert_eq!((items.len(), items[0].failures as usize), (1, failures));
+        let put_off = hive.engine().not_told(&items[0]).await.expect("noted");
+        assert_eq!(put_off, Duration::from_secs(pause));
+        hive.pass(pause - 1);
+        let later = hive.engine().due_attention(&BTreeSet::new(), 100).await.expect("the outbox is read");
+        assert_eq!((later.items.len(), later.next), (0, Some(Duration::from_secs(1))));
+        hive.pass(1);
+    }
+    hive.decide("operator", mail, Decision::Ack).await.expect("acked");
+    assert_eq!((waiting(&hive).await, rows(&hive).await), (vec![], 0));
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_puts_nothing_off_for_longer() {
+    let hive = telling(&["bob"]).await;
+    let mail = hive.send("bob", "operator", "hello").await;
+    hive.engine().not_told(&due(&hive).await[0]).await.expect("noted");
+    let wall = hive.engine().clock().now().wall;
+    hive.clock.set_wall(wall.before(Duration::from_secs(LONG)));
+    assert_eq!(waiting(&hive).await, [of(Kind::Mail, "bob", mail)]);
+}
+
+#[tokio::test]
+async fn what_is_being_told_is_not_told_twice_and_only_as_much_as_there_are_hands() {
+    let hive = telling(&["bob"]).await;
+    for number in 0..5 {
+        hive.send("bob", "operator", &format!("letter {number}")).await;
+    }
+    let mut telling = BTreeSet::new();
+    let mut told = Vec::new();
+    for wanted in [2, 2, 1, 0] {
+        let due = hive.engine().due_attention(&telling, 2).await.expect("the outbox is read");
+        assert_eq!((due.items.len(), due.next), (wanted, None));
+        telling.extend(due.items.iter().map(|item| item.row));
+        told.extend(due.items.into_iter().map(|item| item.text));
+    }
+    assert_eq!(told, ["letter 0", "letter 1", "letter 2", "letter 3", "letter 4"]);
+}
+
+#[tokio::test]
+async fn a_long_text_is_cut_where_a_character_ends() {
+    let hive = telling(&["bob"]).await;
+    let fits = "x".repeat(4096);
+    hive.send("bob", "operator", &fits).await;
+    hive.send("bob", "operator", &"ä".repeat(2049)).await;
+    let texts: Vec<String> = due(&hive).await.into_iter().map(|item| item.text).collect();
+    assert_eq!(texts, [fits, format!("{}…", "ä".repeat(2046))]);
+}
+
+#[tokio::test]
+async fn the_outbox_survives_the_broker_and_a_new_one_tries_at_once() {
+    let mut hive = telling(&["bob"]).await;
+    let told = hive.send("bob", "operator", "told").await;
+    let failed = hive.send("bob", "operator", "failed").await;
+    let items = due(&hive).await;
+    hive.engine().told(&items[0]).await.expect("noted");
+    hive.engine().not_told(&items[1]).await.expect("noted");
+    hive.crash().await;
+    assert_eq!(waiting(&hive).await, []);
+    hive.engine().begin_attention().await.expect("it begins");
+    assert_eq!(waiting(&hive).await, [of(Kind::Mail, "bob", failed)]);
+    assert_ne!(told, failed);
+}
+
+#[tokio::test]
+async fn whoever_tells_is_woken_by_what_begins_to_wait() {
+    let hive = telling(&["bob"]).await;
+    let signal = hive.engine().hints().attention.notified();
+    hive.send("bob", "operator", "hello").await;
+    tokio::time::timeout(Duration::from_secs(30), signal).await.expect("it is woken");
+}

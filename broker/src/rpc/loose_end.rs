@@ -1,0 +1,57 @@
+//! `LooseEndService`.
+
+use hive_core::loose_end::Kind;
+use hive_proto::convert::{self, message, request as fields};
+use hive_proto::status::bad_field;
+use hive_proto::v1;
+use tonic::{Request, Response, Status};
+
+use super::{Rpc, caller, request};
+
+#[tonic::async_trait]
+impl v1::loose_end_service_server::LooseEndService for Rpc {
+    async fn list_loose_ends(
+        &self,
+        request: Request<v1::ListLooseEndsRequest>,
+    ) -> Result<Response<v1::ListLooseEndsResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let v1::ListLooseEndsRequest { page_size, page_token, agent } = request.into_inner();
+        let after = fields::page_after(&page_token)?.unwrap_or(0);
+        let (found, more) = self.engine.list_loose_ends(caller, agent, after, fields::page_rows(page_size)).await?;
+        let next = found.last().filter(|_| more).map(|loose_end| loose_end.id);
+        Ok(Response::new(v1::ListLooseEndsResponse {
+            loose_ends: found.into_iter().map(Into::into).collect(),
+            next_page_token: fields::page_token(next),
+        }))
+    }
+
+    async fn cancel_loose_end(
+        &self,
+        request: Request<v1::CancelLooseEndRequest>,
+    ) -> Result<Response<v1::CancelLooseEndResponse>, Status> {
+        let actor = caller::actor(&request)?;
+        let mut cancel = request.into_inner();
+        let key = request::key("CancelLooseEnd", std::mem::take(&mut cancel.request_id), &cancel)?;
+        let v1::CancelLooseEndRequest { request_id: _, kind, id } = cancel;
+        let kind = convert::value::<v1::LooseEndKind, Kind>(kind, "kind")?;
+        if id == 0 {
+            return Err(bad_field("id", "must be an id, not 0"));
+        }
+        self.engine.cancel_loose_end(actor, key, kind, id).await?;
+        Ok(Response::new(v1::CancelLooseEndResponse {}))
+    }
+
+    async fn replace_loose_ends(
+        &self,
+        request: Request<v1::ReplaceLooseEndsRequest>,
+    ) -> Result<Response<v1::ReplaceLooseEndsResponse>, Status> {
+        let actor = caller::actor(&request)?;
+        let mut replace = request.into_inner();
+        let key = request::key("ReplaceLooseEnds", std::mem::take(&mut replace.request_id), &replace)?;
+        let v1::ReplaceLooseEndsRequest { request_id: _, label, loose_ends } = replace;
+        let label = message::label(&label, "label")?;
+        let entries = loose_ends.into_iter().map(|v1::PublishedLooseEnd { key, text }| (key, text)).collect();
+        self.engine.replace_loose_ends(actor, key, label, entries).await?;
+        Ok(Response::new(v1::ReplaceLooseEndsResponse {}))
+    }
+}

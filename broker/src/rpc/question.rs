@@ -1,0 +1,191 @@
+//! `QuestionService`.
+
+use std::collections::HashSet;
+
+use hive_core::caller::Caller;
+use hive_core::id::QuestionId;
+use hive_core::question::{Answer, Question, Wording};
+use hive_proto::convert::{self, question as questions, request as fields, time};
+use hive_proto::v1;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+use super::{Rpc, caller, request};
+use crate::engine::Refusal;
+use crate::engine::question::{Ask, Which};
+
+/// Questions read at once by a watch.
+const WATCH_ROWS: u32 = 200;
+
+type Out = mpsc::Sender<Result<v1::WatchQuestionsResponse, Status>>;
+
+/// What a watch shows.
+#[derive(Clone, Debug)]
+struct Watch {
+    caller: Caller,
+    which: Which,
+    /// Only this one.
+    only: Option<QuestionId>,
+}
+
+/// The watcher has gone.
+struct Gone;
+
+async fn tell(out: &Out, question: Question) -> Result<(), Gone> {
+    let step = v1::WatchQuestionsResponse { question: Some(question.into()), snapshot_complete: false };
+    out.send(Ok(step)).await.map_err(|_| Gone)
+}
+
+impl Rpc {
+    /// The snapshot: what is open, or the one question in whatever state it is. Answers behind which event the changes begin.
+    async fn snapshot(&self, watch: &Watch, out: &Out) -> Result<Result<u64, Gone>, Refusal> {
+        let open = Which { states: vec![hive_core::question::State::Open], ..watch.which.clone() };
+        let mut before = None;
+        let mut begin = None;
+        // A question that is asked while the pages are read is told as a change, for changes begin behind the first page.
+        if let Some(id) = watch.only {
+            let (_, _, last) = self.engine.questions_now(watch.caller.clone(), Which::default(), None, 1).await?;
+            let question = self.engine.get_question(watch.caller.clone(), id).await?;
+            if tell(out, question).await.is_err() {
+                return Ok(Err(Gone));
+            }
+            begin = Some(last);
+        }
+        while watch.only.is_none() {
+            let (page, more, last) = self.engine.questions_now(watch.caller.clone(), open.clone(), before, WATCH_ROWS).await?;
+            begin.get_or_insert(last);
+            before = page.last().map(|question| question.id);
+            for question in page {
+                if tell(out, question).await.is_err() {
+                    return Ok(Err(Gone));
+                }
+            }
+            if !more {
+                break;
+            }
+        }
+        let complete = v1::WatchQuestionsResponse { question: None, snapshot_complete: true };
+        Ok(match out.send(Ok(complete)).await {
+            Ok(()) => Ok(begin.unwrap_or_default()),
+            Err(_) => Err(Gone),
+        })
+    }
+
+    /// Sends a snapshot, then what is asked and closed, until the watcher goes or the broker ends.
+    async fn watch_questions_until(&self, watch: &Watch, out: &Out) -> Result<(), Refusal> {
+        let mut newest = self.engine.hints().last_event();
+        let Ok(mut after) = self.snapshot(watch, out).await? else { return Ok(()) };
+        loop {
+            newest.mark_unchanged();
+            let changed = self.engine.questions_changed(watch.caller.clone(), watch.which.clone(), after, WATCH_ROWS).await?;
+            let behind = *newest.borrow() > changed.last_event;
+            after = changed.last_event;
+            for question in changed.questions {
+                if watch.only.is_none_or(|only| only == question.id) && tell(out, question).await.is_err() {
+                    return Ok(());
+                }
+            }
+            if behind {
+                continue;
+            }
+            tokio::select! {
+                changed = newest.changed() => if changed.is_err() { return Ok(()) },
+                () = out.closed() => return Ok(()),
+                () = self.engine.draining().cancelled() => return Err(Refusal::Draining),
+            }
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl v1::question_service_server::QuestionService for Rpc {
+    async fn ask_question(&self, request: Request<v1::AskQuestionRequest>) -> Result<Response<v1::AskQuestionResponse>, Status> {
+        let actor = caller::actor(&request)?;
+        let mut ask = request.into_inner();
+        let key = request::key("AskQuestion", std::mem::take(&mut ask.request_id), &ask)?;
+        let v1::AskQuestionRequest { request_id: _, to, text, options, multi, ttl } = ask;
+        let ttl = time::optional_span(ttl, "ttl")?;
+        let ask = Ask { to: convert::required_as(to, "to")?, wording: Wording { text, options, multi }, ttl };
+        let (question, already_asked) = self.engine.ask(actor, key, ask).await?;
+        Ok(Response::new(v1::AskQuestionResponse { question: Some(question.into()), already_asked }))
+    }
+
+    async fn answer_question(
+        &self,
+        request: Request<v1::AnswerQuestionRequest>,
+    ) -> Result<Response<v1::AnswerQuestionResponse>, Status> {
+        let actor = caller::actor(&request)?;
+        let mut answer = request.into_inner();
+        let key = request::key("AnswerQuestion", std::mem::take(&mut answer.request_id), &answer)?;
+        let v1::AnswerQuestionRequest { request_id: _, question_id, choices, text } = answer;
+        let id = convert::id(question_id, QuestionId::new, "question_id")?;
+        let question = self.engine.answer(actor, key, id, Answer { choices, text }).await?;
+        Ok(Response::new(v1::AnswerQuestionResponse { question: Some(question.into()) }))
+    }
+
+    async fn cancel_question(
+        &self,
+        request: Request<v1::CancelQuestionRequest>,
+    ) -> Result<Response<v1::CancelQuestionResponse>, Status> {
+        let actor = caller::actor(&request)?;
+        let mut cancel = request.into_inner();
+        let key = request::key("CancelQuestion", std::mem::take(&mut cancel.request_id), &cancel)?;
+        let id = convert::id(cancel.question_id, QuestionId::new, "question_id")?;
+        let question = self.engine.cancel_question(actor, key, id).await?;
+        Ok(Response::new(v1::CancelQuestionResponse { question: Some(question.into()) }))
+    }
+
+    async fn get_question(&self, request: Request<v1::GetQuestionRequest>) -> Result<Response<v1::GetQuestionResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let id = convert::id(request.into_inner().question_id, QuestionId::new, "question_id")?;
+        let question = self.engine.get_question(caller, id).await?;
+        Ok(Response::new(v1::GetQuestionResponse { question: Some(question.into()) }))
+    }
+
+    async fn list_questions(
+        &self,
+        request: Request<v1::ListQuestionsRequest>,
+    ) -> Result<Response<v1::ListQuestionsResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let v1::ListQuestionsRequest { page_size, page_token, states, asker, target } = request.into_inner();
+        let before = fields::page_after(&page_token)?.and_then(QuestionId::new);
+        let which = Which { states: states_of(&states)?, asker, target };
+        let (found, more) = self.engine.list_questions(caller, which, before, fields::page_rows(page_size)).await?;
+        let next = found.last().filter(|_| more).map(|question| question.id.get());
+        Ok(Response::new(v1::ListQuestionsResponse {
+            questions: found.into_iter().map(Into::into).collect(),
+            next_page_token: fields::page_token(next),
+        }))
+    }
+
+    type WatchQuestionsStream = ReceiverStream<Result<v1::WatchQuestionsResponse, Status>>;
+
+    async fn watch_questions(
+        &self,
+        request: Request<v1::WatchQuestionsRequest>,
+    ) -> Result<Response<Self::WatchQuestionsStream>, Status> {
+        let caller = caller::of(&request)?;
+        let v1::WatchQuestionsRequest { asker, target, question_id } = request.into_inner();
+        let watch = Watch { caller, which: Which { states: Vec::new(), asker, target }, only: QuestionId::new(question_id) };
+        // Asked once before the stream begins, so that a bad filter is an answer and not a stream that breaks.
+        match watch.only {
+            Some(id) => drop(self.engine.get_question(watch.caller.clone(), id).await?),
+            None => drop(self.engine.questions_now(watch.caller.clone(), watch.which.clone(), None, 1).await?),
+        }
+        let (out, stream) = mpsc::channel(64);
+        let rpc = self.clone();
+        self.streams.spawn(async move {
+            if let Err(refusal) = rpc.watch_questions_until(&watch, &out).await {
+                drop(out.send(Err(refusal.into())).await);
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+}
+
+/// The states of a filter, each once.
+fn states_of(numbers: &[i32]) -> Result<Vec<hive_core::question::State>, Status> {
+    let states: HashSet<_> = questions::states(numbers, "states")?.into_iter().collect();
+    Ok(states.into_iter().collect())
+}

@@ -1,0 +1,59 @@
+//! `ReminderService`.
+
+use hive_core::id::ReminderId;
+use hive_proto::convert::{self, reminder as reminders, request as fields, time};
+use hive_proto::status::bad_field;
+use hive_proto::v1;
+use hive_proto::v1::create_reminder_request::Due as WireDue;
+use tonic::{Request, Response, Status};
+
+use super::{Rpc, caller, request};
+use crate::engine::reminder::Due;
+
+#[tonic::async_trait]
+impl v1::reminder_service_server::ReminderService for Rpc {
+    async fn create_reminder(
+        &self,
+        request: Request<v1::CreateReminderRequest>,
+    ) -> Result<Response<v1::CreateReminderResponse>, Status> {
+        let actor = caller::actor(&request)?;
+        let mut create = request.into_inner();
+        let key = request::key("CreateReminder", std::mem::take(&mut create.request_id), &create)?;
+        let v1::CreateReminderRequest { request_id: _, body, due } = create;
+        let due = match due {
+            Some(WireDue::Delay(delay)) => Due::In(time::span(delay, "delay")?),
+            Some(WireDue::DueTime(due_time)) => Due::At(time::wall_time(due_time, "due_time")?),
+            None => return Err(bad_field("due", "say when: set `delay` or `due_time`")),
+        };
+        let (reminder, already_set) = self.engine.set_reminder(actor, key, body, due).await?;
+        Ok(Response::new(v1::CreateReminderResponse { reminder: Some(reminder.into()), already_set }))
+    }
+
+    async fn cancel_reminder(
+        &self,
+        request: Request<v1::CancelReminderRequest>,
+    ) -> Result<Response<v1::CancelReminderResponse>, Status> {
+        let actor = caller::actor(&request)?;
+        let mut cancel = request.into_inner();
+        let key = request::key("CancelReminder", std::mem::take(&mut cancel.request_id), &cancel)?;
+        let id = convert::id(cancel.reminder_id, ReminderId::new, "reminder_id")?;
+        let reminder = self.engine.cancel_reminder(actor, key, id).await?;
+        Ok(Response::new(v1::CancelReminderResponse { reminder: Some(reminder.into()) }))
+    }
+
+    async fn list_reminders(
+        &self,
+        request: Request<v1::ListRemindersRequest>,
+    ) -> Result<Response<v1::ListRemindersResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let v1::ListRemindersRequest { page_size, page_token, agent, states } = request.into_inner();
+        let after = fields::page_after(&page_token)?.and_then(ReminderId::new);
+        let states = reminders::states(&states, "states")?;
+        let (found, more) = self.engine.list_reminders(caller, agent, states, after, fields::page_rows(page_size)).await?;
+        let next = found.last().filter(|_| more).map(|reminder| reminder.id.get());
+        Ok(Response::new(v1::ListRemindersResponse {
+            reminders: found.into_iter().map(Into::into).collect(),
+            next_page_token: fields::page_token(next),
+        }))
+    }
+}

@@ -1,0 +1,137 @@
+//! The file of the index: made, opened, written and asked. Its SQL is here alone.
+//!
+//! A row of `words` has the number of its message or question, and keeps no text: only which words stand where. `who` has a word for each
+//! one who sent or received it, so that a search in one's own mail is as fast in a large hive. Invariant: what was opened is of this version
+//! and answers; anything else is thrown away and made anew.
+
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, Result, TransactionBehavior};
+
+use super::Place;
+use super::mail::Entry;
+use crate::store::codec::{integer, unsigned};
+
+/// Of another version, the file is made anew.
+const VERSION: u32 = 1;
+
+/// `automerge`: fewer and larger merges, which halves what it costs to add a message.
+const SCHEMA: &str = "CREATE VIRTUAL TABLE words USING fts5(body, who, content='', contentless_delete=1, \
+     tokenize='unicode61 remove_diacritics 2'); \
+     INSERT INTO words (words, rank) VALUES ('automerge', 8); \
+     CREATE TABLE place (row INTEGER PRIMARY KEY CHECK (row = 1), id INTEGER NOT NULL, mark TEXT NOT NULL) STRICT; \
+     INSERT INTO place (row, id, mark) VALUES (1, 0, '');";
+
+/// Opens the file, or makes it where it is not there or no use.
+pub(super) fn open(path: &Path) -> Result<(Connection, Place)> {
+    match try_open(path) {
+        Ok(Some(opened)) => return Ok(opened),
+        Ok(None) => tracing::info!("the search index is of another version and is made anew from the mail"),
+        Err(error) if is_of_host(&error) => return Err(error),
+        Err(error) => tracing::warn!(%error, "the search index cannot be read and is made anew from the mail"),
+    }
+    remove_files(path);
+    try_open(path)?.ok_or(rusqlite::Error::InvalidQuery)
+}
+
+/// Opens the file; `None` if it is of another version.
+fn try_open(path: &Path) -> Result<Option<(Connection, Place)>> {
+    // SQLite gives the log and the shared memory the mode of the database, so the file is made first, private.
+    let made = std::fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+    made.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    let mut conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    // A commit waits for no disk: after a loss of power the file is whole and a little behind, and the mail is all there.
+    conn.pragma_update(None, "synchronous", "normal")?;
+    conn.pragma_update(None, "journal_mode", "wal")?;
+    conn.pragma_update(None, "cache_size", -2048)?;
+    let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let tables: u32 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if (version, tables) == (0, 0) {
+        let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        tx.execute_batch(SCHEMA)?;
+        tx.pragma_update(None, "user_version", VERSION)?;
+        tx.commit()?;
+    } else if version != VERSION {
+        return Ok(None);
+    }
+    let place = conn.query_row("SELECT id, mark FROM place", [], |row| {
+        Ok(Place { id: unsigned(row, 0)?, mark: row.get(1)?, proven: false })
+    })?;
+    // Answers only if its tables are there.
+    find(&conn, "{who} : \"k1\"", 1, 1)?;
+    Ok(Some((conn, place)))
+}
+
+/// A connection that only reads, on which the file was read once.
+pub(super) fn reader(path: &Path) -> Result<Connection> {
+    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    conn.pragma_update(None, "query_only", "on")?;
+    conn.pragma_update(None, "cache_size", -2048)?;
+    conn.query_row("SELECT id FROM place", [], |_| Ok(()))?;
+    Ok(conn)
+}
+
+/// Removes the file and what SQLite keeps beside it.
+pub(super) fn remove_files(path: &Path) {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        // A file that is not there is as good as removed; what is really wrong shows when it is opened.
+        drop(std::fs::remove_file(name));
+    }
+}
+
+/// Whether the host is what is wrong: another file would be no better.
+pub(super) fn is_of_host(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    // The file could not be made.
+    matches!(error, rusqlite::Error::ToSqlConversionFailure(_))
+        || matches!(code, Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly))
+        || matches!(code, Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory))
+        || matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// Whether the file itself is what is wrong, and no statement.
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// Adds words and goes on to the next place, in one transaction.
+pub(super) fn put(conn: &mut Connection, entries: &[Entry], next: &Place) -> Result<()> {
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    {
+        let mut insert = tx.prepare_cached("INSERT INTO words (rowid, body, who) VALUES (?1, ?2, ?3)")?;
+        for Entry { id, text, who } in entries {
+            insert.execute((integer(*id), text, who))?;
+        }
+        tx.prepare_cached("UPDATE place SET id = ?1, mark = ?2")?.execute((integer(next.id), &next.mark))?;
+    }
+    tx.commit()
+}
+
+/// Numbers of what has these words, newest first.
+pub(super) fn find(conn: &Connection, words: &str, before: i64, rows: u32) -> Result<Vec<u64>> {
+    conn.prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC LIMIT ?3")?
+        .query_map((words, before, rows), |row| unsigned(row, 0))?
+        .collect()
+}
+
+/// Numbers behind one, in order.
+pub(super) fn ids_after(conn: &Connection, id: i64, rows: u32) -> Result<Vec<u64>> {
+    conn.prepare_cached("SELECT rowid FROM words WHERE rowid > ?1 ORDER BY rowid LIMIT ?2")?
+        .query_map((id, rows), |row| unsigned(row, 0))?
+        .collect()
+}
+
+/// Removes rows.
+pub(super) fn remove(conn: &mut Connection, ids: &[u64]) -> Result<()> {
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    {
+        let mut delete = tx.prepare_cached("DELETE FROM words WHERE rowid = ?1")?;
+        for id in ids {
+            delete.execute([integer(*id)])?;
+        }
+    }
+    tx.commit()
+}

@@ -1,0 +1,176 @@
+//! What the index is made of, and what becomes of its proposals: the mail on both sides.
+//!
+//! Messages and questions have their numbers from one sequence and one writer commits them in order, so "behind the last one" misses
+//! nothing. Invariant: whatever the index says, only what is there and concerns whom it may is shown.
+
+use hive_core::id::{MessageId, QuestionId};
+use hive_core::message::{Message, SystemKind};
+use hive_core::question::Question;
+use hive_core::time::WallTime;
+use rusqlite::{Connection, OptionalExtension as _, Result};
+use sha2::{Digest as _, Sha256};
+
+use super::{BATCH_BYTES, BATCH_ROWS, Place};
+use crate::store::codec::{Coded as _, integer, unsigned};
+use crate::store::{AgentKey, message, question};
+
+/// Between a question and its options, so that no phrase reaches from one into the other. A word of its own that nobody writes.
+const BETWEEN: &str = " \u{E000} ";
+/// About what a recipient costs, counted as bytes of a batch.
+const RECIPIENT_BYTES: usize = 64;
+
+/// A message or question as the index takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) id: u64,
+    pub(super) text: String,
+    /// A word for each one whom it concerns.
+    pub(super) who: String,
+}
+
+/// The next part of the mail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    pub(super) entries: Vec<Entry>,
+    /// The last row that was looked at, and by what it is known again.
+    pub(super) last: Option<(u64, String)>,
+    /// Whether there is more behind it.
+    pub more: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hit {
+    /// A message.
+    Message(Message),
+    /// A question.
+    Question(Question),
+}
+
+impl Hit {
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        match self {
+            Self::Message(message) => message.id.get(),
+            Self::Question(question) => question.id.get(),
+        }
+    }
+
+    /// About how many bytes it has on the wire.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Message(message) => message.body.len(),
+            Self::Question(question) => question::bytes_of(question),
+        }
+    }
+}
+
+/// The word for an agent or the operator.
+pub(super) fn word(key: i64) -> String {
+    format!("k{key}")
+}
+
+/// The mail behind a place; `None` if the place is not of this mail: of another database, or of a later time of this one, of which a backup
+/// was put back.
+pub fn after(conn: &Connection, place: &Place) -> Result<Option<Batch>> {
+    if place.id != 0 && !place.proven && mark_of(conn, place.id)?.as_deref() != Some(&place.mark) {
+        return Ok(None);
+    }
+    // What brings a question to its target is found as the question.
+    let mut select = conn.prepare_cached(
+        "SELECT id, accept_time, body, origin_id, to_id, system_kind, NULL FROM message WHERE id > ?1 UNION ALL \
+         SELECT id, create_time, text, asker_id, target_id, NULL, options FROM question WHERE id > ?1 ORDER BY id LIMIT ?2",
+    )?;
+    let mut rows = select.query((integer(place.id), BATCH_ROWS + 1))?;
+    let (mut batch, mut last, mut seen, mut bytes) = (Batch::default(), None, 0, 0);
+    while let Some(row) = rows.next()? {
+        if seen == BATCH_ROWS || bytes > BATCH_BYTES {
+            batch.more = true;
+            break;
+        }
+        seen += 1;
+        let (id, text): (u64, String) = (unsigned(row, 0)?, row.get(2)?);
+        let hash = digest(row.get(1)?, &text);
+        last = Some((id, hash));
+        if row.get::<_, Option<i64>>(5)? == Some(SystemKind::QuestionAsked.code()) {
+            continue;
+        }
+        let options: Option<String> = row.get(6)?;
+        let (from, to): (Option<i64>, i64) = (row.get(3)?, row.get(4)?);
+        let keys = if to == 0 { recipients(conn, id)? } else { vec![to] };
+        bytes += text.len() + RECIPIENT_BYTES * keys.len();
+        let words: Vec<String> = from.into_iter().chain(keys).map(word).collect();
+        batch.entries.push(Entry { id, text: with_options(text, options.as_deref()), who: words.join(" ") });
+    }
+    batch.last = last;
+    Ok(Some(batch))
+}
+
+fn with_options(mut text: String, options: Option<&str>) -> String {
+    // The table checks that it is JSON; what is no list of texts has no words.
+    let options: Vec<String> = options.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
+    for option in options {
+        text.push_str(BETWEEN);
+        text.push_str(&option);
+    }
+    text
+}
+
+/// To whom a broadcast went.
+fn recipients(conn: &Connection, id: u64) -> Result<Vec<i64>> {
+    conn.prepare_cached(
+        "SELECT a.id FROM agent a WHERE EXISTS (SELECT 1 FROM delivery d WHERE d.agent_id = a.id AND d.message_id = ?1)",
+    )?
+    .query_map([integer(id)], |row| row.get(0))?
+    .collect()
+}
+
+/// By what a row is known again: a database that has another one under this number is not the one that the index was made from.
+fn mark_of(conn: &Connection, id: u64) -> Result<Option<String>> {
+    conn.prepare_cached(
+        "SELECT accept_time, body FROM message WHERE id = ?1 UNION ALL SELECT create_time, text FROM question WHERE id = ?1",
+    )?
+    .query_row([integer(id)], |row| Ok(digest(row.get(0)?, &row.get::<_, String>(1)?)))
+    .optional()
+}
+
+fn digest(time: i64, text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    let start: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("{time}:{start}")
+}
+
+/// Which of these, in order, are no more; and whether the first was reached that is of `young` or later. Behind it nothing was pruned.
+pub fn gone(conn: &Connection, ids: &[u64], young: WallTime) -> Result<(Vec<u64>, bool)> {
+    let mut time = conn.prepare_cached(
+        "SELECT accept_time FROM message WHERE id = ?1 UNION ALL SELECT create_time FROM question WHERE id = ?1",
+    )?;
+    let mut gone = Vec::new();
+    for id in ids {
+        match time.query_row([integer(*id)], |row| row.get::<_, i64>(0)).optional()? {
+            Some(time) if time >= young.0 => return Ok((gone, true)),
+            Some(_) => {}
+            None => gone.push(*id),
+        }
+    }
+    Ok((gone, false))
+}
+
+/// The message or question of this number, if it is there and, where an agent is named, that agent sent, received, asked or was asked it.
+pub fn hit(conn: &Connection, id: u64, concerning: Option<AgentKey>) -> Result<Option<Hit>> {
+    if let Some(id) = MessageId::new(id)
+        && concerning.map_or(Ok(true), |key| message::concerns(conn, id, key))?
+        && let Some(message) = message::get(conn, id)?
+    {
+        return Ok(Some(Hit::Message(message)));
+    }
+    if let Some(id) = QuestionId::new(id)
+        && concerning.map_or(Ok(true), |key| question::concerns(conn, id, key))?
+        && let Some(question) = question::get(conn, id)?
+    {
+        return Ok(Some(Hit::Question(question)));
+    }
+    Ok(None)
+}

@@ -1,0 +1,226 @@
+//! The search index: which words stand in which message or question, in a database file of its own beside the mail.
+//!
+//! ```text
+//!   mail ── after(place) ──► batch ── put ──► search.sqlite3 ── find ──► ids ── hit ──► mail, if it may be seen
+//! ```
+//!
+//! It is no mail and no authority: it proposes ids, and the mail decides whether there is something and who may see it. The file is made
+//! from the mail and can be made again at any time, so it never sits on the path of a send and is no reason not to start. Invariant: the
+//! words of a batch and the place up to which the mail is in are one transaction; a file that does not fit the mail is thrown away.
+
+mod file;
+mod mail;
+mod query;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+use tokio::sync::Notify;
+
+use super::codec::integer;
+use super::open::hint;
+pub use mail::{Batch, Hit, after, gone, hit};
+pub use query::{Fault, Query};
+
+/// Most messages and questions of one batch.
+const BATCH_ROWS: u32 = 500;
+/// About the most bytes of one batch.
+const BATCH_BYTES: usize = 1024 * 1024;
+/// More idle connections than this are closed again: as many as there are searches at once.
+const IDLE_MAX: usize = 2;
+
+/// Why the index gives no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// It is not complete yet.
+    #[error("the index is being made from the mail; try again in a moment")]
+    Filling,
+    /// Its file cannot be used.
+    #[error("the index {} cannot be used: {problem}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: Arc<str>,
+    },
+}
+
+/// How far the mail is in the index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The newest message or question that was looked at; 0 at the beginning.
+    pub(super) id: u64,
+    /// By what that row is known again.
+    pub(super) mark: String,
+    /// Whether the row was seen in the mail since the file was opened.
+    pub(super) proven: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    conn: Connection,
+    place: Place,
+}
+
+/// What searches go by.
+#[derive(Debug, Default)]
+enum State {
+    /// It was not up to date since it was opened.
+    #[default]
+    Filling,
+    /// It has all mail, but for the newest.
+    Filled,
+    /// It cannot be read or written.
+    Unusable(Arc<str>),
+}
+
+#[derive(Debug, Default)]
+struct Readers {
+    state: State,
+    idle: Vec<Connection>,
+    /// Counts the files; a connection to an older one is not kept.
+    files: u64,
+}
+
+/// The index.
+#[derive(Debug)]
+pub struct Index {
+    path: PathBuf,
+    writer: Mutex<Option<Open>>,
+    readers: Mutex<Readers>,
+    /// The index has to be made anew.
+    pub wanted: Notify,
+}
+
+impl Index {
+    /// The index beside a database; nothing is opened yet.
+    #[must_use]
+    pub fn beside(database: &Path) -> Self {
+        let path = database.with_file_name("search.sqlite3");
+        Self { path, writer: Mutex::default(), readers: Mutex::default(), wanted: Notify::new() }
+    }
+
+    /// How far it is; opens the file, or makes one, where that was not done yet.
+    pub fn place(&self) -> Result<Place, SearchError> {
+        let mut writer = lock(&self.writer);
+        if let Some(open) = &*writer {
+            return Ok(open.place.clone());
+        }
+        let (conn, place) = file::open(&self.path).map_err(|error| {
+            lock(&self.readers).state = State::Unusable(problem(&error));
+            self.file_error(&problem(&error))
+        })?;
+        *writer = Some(Open { conn, place: place.clone() });
+        Ok(place)
+    }
+
+    /// Adds what comes behind a place; nothing where somebody else did, or the file was made anew meanwhile.
+    pub fn put(&self, place: &Place, batch: &Batch) -> Result<(), SearchError> {
+        let mut writer = lock(&self.writer);
+        let Some(open) = writer.as_mut().filter(|open| open.place.id == place.id) else { return Ok(()) };
+        let (id, mark) = batch.last.clone().unwrap_or_else(|| (open.place.id, open.place.mark.clone()));
+        let next = Place { id, mark, proven: true };
+        if next.id != place.id
+            && let Err(error) = file::put(&mut open.conn, &batch.entries, &next)
+        {
+            drop(writer);
+            // Until a write succeeds, nobody is told that there is nothing to find.
+            lock(&self.readers).state = State::Unusable(problem(&error));
+            return Err(self.failed(&error, !file::is_of_host(&error)));
+        }
+        open.place = next;
+        drop(writer);
+        let mut readers = lock(&self.readers);
+        readers.state = match readers.state {
+            State::Filled if batch.more => State::Filled,
+            State::Filling | State::Unusable(_) if batch.more => State::Filling,
+            State::Filling | State::Filled | State::Unusable(_) => State::Filled,
+        };
+        Ok(())
+    }
+
+    /// Ids of what has these words, newest first, all below `before`.
+    pub fn find(&self, words: &str, before: Option<u64>, rows: u32) -> Result<Vec<u64>, SearchError> {
+        let (conn, files) = self.reader()?;
+        let found = file::find(&conn, words, before.map_or(i64::MAX, integer), rows);
+        // Of a file that was thrown away meanwhile nothing is to be mended.
+        let found = found.map_err(|error| self.failed(&error, file::is_damage(&error) && lock(&self.readers).files == files))?;
+        let mut readers = lock(&self.readers);
+        if readers.files == files && readers.idle.len() < IDLE_MAX {
+            readers.idle.push(conn);
+        }
+        Ok(found)
+    }
+
+    /// Ids in the index behind one, in order. None while it does not fit the mail for sure.
+    pub fn ids_after(&self, id: u64, rows: u32) -> Result<Vec<u64>, SearchError> {
+        let writer = lock(&self.writer);
+        let Some(open) = writer.as_ref().filter(|open| open.place.proven) else { return Ok(Vec::new()) };
+        let found = file::ids_after(&open.conn, integer(id), rows);
+        drop(writer);
+        found.map_err(|error| self.failed(&error, !file::is_of_host(&error)))
+    }
+
+    /// Takes what is no more out of the index.
+    pub fn remove(&self, ids: &[u64]) -> Result<(), SearchError> {
+        let mut writer = lock(&self.writer);
+        let Some(open) = writer.as_mut().filter(|open| open.place.proven) else { return Ok(()) };
+        let removed = file::remove(&mut open.conn, ids);
+        drop(writer);
+        removed.map_err(|error| self.failed(&error, !file::is_of_host(&error)))
+    }
+
+    /// Throws the file away, because it is damaged or of other mail; the next look at the place makes a new one.
+    pub fn forget(&self) {
+        let mut writer = lock(&self.writer);
+        let mut readers = lock(&self.readers);
+        *writer = None;
+        *readers = Readers { files: readers.files + 1, ..Readers::default() };
+        file::remove_files(&self.path);
+        drop((readers, writer));
+        self.wanted.notify_one();
+    }
+
+    /// A connection that only reads, and the count of its file.
+    fn reader(&self) -> Result<(Connection, u64), SearchError> {
+        let mut readers = lock(&self.readers);
+        match &readers.state {
+            State::Filling => return Err(SearchError::Filling),
+            State::Unusable(problem) => return Err(self.file_error(problem)),
+            State::Filled => {}
+        }
+        let files = readers.files;
+        // Opened while nobody can put another file in its place.
+        let conn = match readers.idle.pop() {
+            Some(conn) => conn,
+            None => file::reader(&self.path).map_err(|error| self.file_error(&problem(&error)))?,
+        };
+        Ok((conn, files))
+    }
+
+    /// What becomes of an error: what a new file mends gets one, anything else may pass.
+    fn failed(&self, error: &rusqlite::Error, mended: bool) -> SearchError {
+        if mended {
+            tracing::warn!(%error, "the search index is damaged and is made anew from the mail");
+            self.forget();
+            return SearchError::Filling;
+        }
+        self.file_error(&problem(error))
+    }
+
+    fn file_error(&self, problem: &Arc<str>) -> SearchError {
+        SearchError::File { path: self.path.clone(), problem: Arc::clone(problem) }
+    }
+}
+
+fn problem(error: &rusqlite::Error) -> Arc<str> {
+    format!("{} ({error})", hint(error)).into()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,159 @@
+//! What a search asks for: words, phrases, beginnings of words, all of which must occur.
+//!
+//! Invariant: whatever somebody writes, what reaches SQLite is a list of quoted texts that it understands; nothing in it is an operator, a
+//! column or a quote.
+
+use hive_core::limits::SEARCH_CHARS_MAX;
+
+use super::mail::word;
+use crate::store::AgentKey;
+
+/// Most words of one search, those of phrases included: each costs time.
+const WORDS_MAX: usize = 16;
+/// Shortest beginning of a word; shorter ones stand for a large part of all words.
+const BEGINNING_CHARS_MIN: usize = 2;
+
+/// Why nothing can be searched for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// It is too long.
+    #[error("it has {0} characters; a search has at most {SEARCH_CHARS_MAX}")]
+    TooLong(usize),
+    /// There is nothing to search for.
+    #[error("there is no word in it; search for words, a \"phrase\" or the beginning of a word: release \"build failed\" deplo*")]
+    NoWord,
+    /// There is too much to search for.
+    #[error("it has {0} words; a search has at most {WORDS_MAX}")]
+    TooManyWords(usize),
+    /// A beginning that is too short.
+    #[error("`{0}*` stands for too many words; write at least {BEGINNING_CHARS_MIN} characters before the `*`")]
+    ShortBeginning(String),
+}
+
+/// What to search for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query(Vec<Term>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Term {
+    /// Words that follow each other; without a quote or a control character.
+    text: String,
+    /// Whether the last word is only a beginning.
+    beginning: bool,
+}
+
+impl Query {
+    /// Reads what somebody wrote.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let chars = text.chars().count();
+        if chars > SEARCH_CHARS_MAX {
+            return Err(Fault::TooLong(chars));
+        }
+        let plain = text.replace(char::is_control, " ");
+        let terms: Vec<Term> = terms(&plain).into_iter().filter(|term| words(&term.text).next().is_some()).collect();
+        let count = terms.iter().flat_map(|term| words(&term.text)).count();
+        if count == 0 {
+            return Err(Fault::NoWord);
+        }
+        if count > WORDS_MAX {
+            return Err(Fault::TooManyWords(count));
+        }
+        for term in terms.iter().filter(|term| term.beginning) {
+            if let Some(last) = words(&term.text).last()
+                && last.len() < BEGINNING_CHARS_MIN
+            {
+                return Err(Fault::ShortBeginning(last.to_owned()));
+            }
+        }
+        Ok(Self(terms))
+    }
+
+    /// The expression for the index; only what concerns an agent, where one is named.
+    #[must_use]
+    pub fn expression(&self, concerning: Option<AgentKey>) -> String {
+        let terms: Vec<String> = self
+            .0
+            .iter()
+            .map(|Term { text, beginning }| if *beginning { format!("\"{text}\" *") } else { format!("\"{text}\"") })
+            .collect();
+        let words = format!("{{body}} : ({})", terms.join(" AND "));
+        match concerning {
+            Some(AgentKey(key)) => format!("{words} AND {{who}} : \"{}\"", word(key)),
+            None => words,
+        }
+    }
+}
+
+/// Cuts a text into phrases and words. A quote that is opened and not closed is left out.
+fn terms(text: &str) -> Vec<Term> {
+    let mut terms = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if let Some(quoted) = rest.strip_prefix('"') {
+            match quoted.split_once('"') {
+                Some((phrase, behind)) => {
+                    let stripped = behind.strip_prefix('*');
+                    terms.push(Term { text: phrase.to_owned(), beginning: stripped.is_some() });
+                    rest = stripped.unwrap_or(behind);
+                }
+                None => rest = quoted,
+            }
+        } else if first.is_whitespace() {
+            rest = rest.trim_start();
+        } else {
+            let end = rest.find(|c: char| c.is_whitespace() || c == '"').unwrap_or(rest.len());
+            let (word, behind) = rest.split_at(end);
+            let stripped = word.trim_end_matches('*');
+            terms.push(Term { text: stripped.to_owned(), beginning: stripped.len() < word.len() });
+            rest = behind;
+        }
+    }
+    terms
+}
+
+/// The words of a text, as the index cuts it.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expression(text: &str) -> String {
+        Query::parse(text).expect("it can be searched for").expression(None)
+    }
+
+    #[test]
+    fn words_phrases_and_beginnings_must_all_occur() {
+        assert_eq!(expression("  release\tnotes "), r#"{body} : ("release" AND "notes")"#);
+        assert_eq!(expression(r#""build failed" again"#), r#"{body} : ("build failed" AND "again")"#);
+        assert_eq!(expression("deplo* now"), r#"{body} : ("deplo" * AND "now")"#);
+        assert_eq!(expression(r#"say"build fai"*now"#), r#"{body} : ("say" AND "build fai" * AND "now")"#);
+        let own = Query::parse("x").expect("a word").expression(Some(AgentKey(12)));
+        assert_eq!(own, r#"{body} : ("x") AND {who} : "k12""#);
+    }
+
+    #[test]
+    fn nothing_in_it_is_syntax() {
+        assert_eq!(expression("body:x OR (NEAR) ^y -z"), r#"{body} : ("body:x" AND "OR" AND "(NEAR)" AND "^y" AND "-z")"#);
+        assert_eq!(expression("a\0b {who}:k1"), r#"{body} : ("a" AND "b" AND "{who}:k1")"#);
+        assert_eq!(expression(r#"5" pipe"#), r#"{body} : ("5" AND "pipe")"#);
+        assert_eq!(expression("-> * done !"), r#"{body} : ("done")"#);
+    }
+
+    #[test]
+    fn what_cannot_be_searched_for_is_refused() {
+        for empty in ["", " ", "->", "*", "\"\"", "\" . \"*", "\0", "\u{1F600}"] {
+            assert_eq!(Query::parse(empty), Err(Fault::NoWord), "{empty:?}");
+        }
+        assert!(Query::parse(&"x".repeat(SEARCH_CHARS_MAX)).is_ok());
+        assert_eq!(Query::parse(&"x".repeat(SEARCH_CHARS_MAX + 1)), Err(Fault::TooLong(SEARCH_CHARS_MAX + 1)));
+        assert_eq!(Query::parse(&"ä".repeat(SEARCH_CHARS_MAX)).map(|_| ()), Ok(()), "characters are counted, not bytes");
+        assert_eq!(Query::parse("a*"), Err(Fault::ShortBeginning("a".to_owned())));
+        assert_eq!(Query::parse("re-a*"), Err(Fault::ShortBeginning("a".to_owned())));
+        assert!(Query::parse("日*").is_ok(), "a sign of a script without letters is a word");
+        assert!(Query::parse(&"a ".repeat(WORDS_MAX)).is_ok());
+        assert_eq!(Query::parse(&"a-b ".repeat(9)), Err(Fault::TooManyWords(18)));
+    }
+}

@@ -1,0 +1,243 @@
+//! Tests of the index: what somebody writes never makes SQLite fail, and a file that is no use is made anew.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use rusqlite::Connection;
+
+use super::mail::{Entry, word};
+use super::{Batch, Index, Place, Query, SearchError};
+use crate::store::AgentKey;
+
+fn directory() -> tempfile::TempDir {
+    let memory = std::path::Path::new("/dev/shm");
+    let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    dir.expect("a directory for a test")
+}
+
+fn index(dir: &tempfile::TempDir) -> Index {
+    Index::beside(&dir.path().join("hive.db"))
+}
+
+/// Adds a text that concerns this agent.
+fn add(index: &Index, id: u64, text: &str, key: i64) {
+    let place = index.place().expect("a place");
+    let entries = vec![Entry { id, text: text.to_owned(), who: word(key) }];
+    index.put(&place, &Batch { entries, last: Some((id, format!("mark of {id}"))), more: false }).expect("put");
+}
+
+fn find(index: &Index, query: &str) -> Vec<u64> {
+    let query = Query::parse(query).expect("it can be searched for");
+    index.find(&query.expression(None), None, 100).expect("found")
+}
+
+fn with_text(dir: &tempfile::TempDir) -> Index {
+    let index = index(dir);
+    add(&index, 5, "hello world", 7);
+    index
+}
+
+/// Changes the file behind the index's back.
+fn meddle(dir: &tempfile::TempDir, sql: &str) {
+    let conn = Connection::open(dir.path().join("search.sqlite3")).expect("the index is opened");
+    conn.execute_batch(sql).expect("meddled");
+}
+
+fn anything() -> impl Strategy<Value = String> {
+    let syntax = prop::sample::select(vec![
+        "\"",
+        "*",
+        "(",
+        ")",
+        "{body}",
+        ":",
+        "^",
+        "+",
+        "-",
+        " ",
+        "AND",
+        "OR",
+        "NOT",
+        "NEAR",
+        "NEAR(a b, 2)",
+        "\0",
+        "'",
+        "a",
+        "ab",
+        "\\",
+        ",",
+        "k7",
+        "who:",
+        "\u{E000}",
+        "é",
+        "e\u{301}",
+        "日本",
+        "\u{1F600}",
+        "\u{1E900}\u{1E901}",
+        "\n",
+    ]);
+    let pieces = prop::collection::vec(syntax, 0..20).prop_map(|pieces| pieces.concat());
+    prop_oneof![pieces, any::<String>(), "[ -~]{0,40}"]
+}
+
+#[test]
+fn no_search_makes_sqlite_fail_or_leaves_its_scope() {
+    let dir = directory();
+    let index = with_text(&dir);
+    add(&index, 6, "k7 {who} : k7 a ab AND OR NOT", 8);
+    let mut runner = TestRunner::new(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() });
+    let tried = runner.run(&anything(), |text| {
+        if let Ok(query) = Query::parse(&text) {
+            prop_assert!(index.find(&query.expression(None), None, 10).is_ok());
+            let own = index.find(&query.expression(Some(AgentKey(7))), None, 10);
+            prop_assert!(own.expect("found").iter().all(|id| *id == 5));
+        }
+        Ok(())
+    });
+    tried.expect("any text");
+}
+
+#[test]
+fn every_text_is_found_by_its_words_by_itself_and_by_a_beginning() {
+    let dir = directory();
+    let index = index(&dir);
+    let mut runner = TestRunner::new(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() });
+    let next = std::cell::Cell::new(0);
+    let tried = runner.run(&prop::collection::vec("[a-zA-Z0-9äÖéñßжЖ日]{2,8}", 1..10), |words| {
+        next.set(next.get() + 1);
+        let (id, text) = (next.get(), words.join(", "));
+        add(&index, id, &text, 1);
+        let mut backwards = words.clone();
+        backwards.reverse();
+        prop_assert!(find(&index, &backwards.join(" ")).contains(&id), "{text}");
+        prop_assert!(find(&index, &format!("\"{}\"", words.join(" "))).contains(&id), "{text}");
+        let beginning: String = words[0].chars().take(2).collect();
+        prop_assert!(find(&index, &format!("{beginning}*")).contains(&id), "{text}");
+        Ok(())
+    });
+    tried.expect("any words");
+}
+
+#[test]
+fn the_files_are_private_and_keep_no_text() {
+    let dir = directory();
+    let index = with_text(&dir);
+    for file in ["search.sqlite3", "search.sqlite3-wal", "search.sqlite3-shm"] {
+        let mode = std::fs::metadata(dir.path().join(file)).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    drop(index);
+    let bytes = std::fs::read(dir.path().join("search.sqlite3")).expect("read");
+    assert!(!bytes.windows(11).any(|part| part == b"hello world"));
+}
+
+#[test]
+fn a_batch_is_added_once() {
+    let dir = directory();
+    let index = index(&dir);
+    let place = index.place().expect("a place");
+    let entries = vec![Entry { id: 5, text: "hello".to_owned(), who: word(7) }];
+    let batch = Batch { entries, last: Some((5, "mark".to_owned())), more: false };
+    index.put(&place, &batch).expect("put");
+    index.put(&place, &batch).expect("nothing to do");
+    assert_eq!(find(&index, "hello"), [5]);
+    assert_eq!(index.place().expect("a place"), Place { id: 5, mark: "mark".to_owned(), proven: true });
+    drop(index);
+    let index = self::index(&dir);
+    assert_eq!(index.place().expect("a place"), Place { id: 5, mark: "mark".to_owned(), proven: false });
+}
+
+#[test]
+fn what_is_removed_is_found_no_more() {
+    let dir = directory();
+    let index = with_text(&dir);
+    add(&index, 6, "hello again", 7);
+    assert_eq!(index.ids_after(0, 10).expect("listed"), [5, 6]);
+    assert_eq!(index.ids_after(0, 1).expect("listed"), [5]);
+    index.remove(&[5, 99]).expect("removed");
+    assert_eq!(find(&index, "hello"), [6]);
+    assert_eq!(index.ids_after(0, 10).expect("listed"), [6]);
+}
+
+#[test]
+fn a_file_of_another_version_or_program_is_made_anew() {
+    for sql in [
+        "PRAGMA user_version = 99",
+        "DROP TABLE place",
+        "DROP TABLE words",
+        "DELETE FROM place",
+        "DROP TABLE words; CREATE TABLE words (x)",
+        "PRAGMA user_version = 0",
+    ] {
+        let dir = directory();
+        drop(with_text(&dir));
+        meddle(&dir, sql);
+        let index = index(&dir);
+        assert_eq!(index.place().expect(sql), Place::default(), "{sql}");
+        add(&index, 1, "hello", 7);
+        assert_eq!(find(&index, "hello"), [1], "{sql}");
+    }
+    let dir = directory();
+    std::fs::write(dir.path().join("search.sqlite3"), "this is no database at all".repeat(100)).expect("written");
+    assert_eq!(index(&dir).place().expect("made anew"), Place::default());
+}
+
+#[test]
+fn damage_that_shows_in_a_search_is_mended_by_a_new_file() {
+    let dir = directory();
+    let index = with_text(&dir);
+    meddle(&dir, "UPDATE words_data SET block = x'0102' WHERE id > 10");
+    let words = Query::parse("hello").expect("a word").expression(None);
+    assert!(matches!(index.find(&words, None, 10), Err(SearchError::Filling)));
+    assert!(matches!(index.find(&words, None, 10), Err(SearchError::Filling)), "until it has been filled");
+    assert_eq!(index.place().expect("made anew"), Place::default());
+    add(&index, 5, "hello world", 7);
+    assert_eq!(find(&index, "hello"), [5]);
+}
+
+#[test]
+fn damage_that_shows_in_writing_is_mended_by_a_new_file() {
+    let dir = directory();
+    let index = with_text(&dir);
+    let place = index.place().expect("a place");
+    meddle(&dir, "UPDATE words_data SET block = x'0102'");
+    let entries = vec![Entry { id: 6, text: "hello".to_owned(), who: word(7) }];
+    let put = index.put(&place, &Batch { entries, last: Some((6, "mark".to_owned())), more: false });
+    assert!(matches!(put, Err(SearchError::Filling)), "{put:?}");
+    assert_eq!(index.place().expect("made anew"), Place::default());
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_by_name_and_used_once_it_can() {
+    let dir = directory();
+    let path = dir.path().join("search.sqlite3");
+    std::fs::create_dir(&path).expect("something is in the way");
+    let index = index(&dir);
+    let error = index.place().expect_err("it cannot be opened");
+    assert!(error.to_string().contains("search.sqlite3"), "{error}");
+    assert!(matches!(index.find("x", None, 1), Err(SearchError::File { .. })));
+    std::fs::remove_dir(&path).expect("out of the way");
+    add(&index, 5, "hello world", 7);
+    assert_eq!(find(&index, "hello"), [5]);
+}
+
+#[test]
+fn a_long_way_is_not_searched_before_its_end() {
+    let dir = directory();
+    let index = index(&dir);
+    let words = Query::parse("hello").expect("a word").expression(None);
+    let step = |id: u64, more: bool| {
+        let place = index.place().expect("a place");
+        let entries = vec![Entry { id, text: "hello".to_owned(), who: word(7) }];
+        index.put(&place, &Batch { entries, last: Some((id, String::new())), more }).expect("put");
+    };
+    step(1, true);
+    assert!(matches!(index.find(&words, None, 10), Err(SearchError::Filling)));
+    step(2, false);
+    assert_eq!(index.find(&words, None, 10).expect("found"), [2, 1]);
+    // A busy hive is always a little ahead.
+    step(3, true);
+    assert_eq!(index.find(&words, None, 10).expect("found"), [3, 2, 1]);
+    assert_eq!(index.find(&words, Some(3), 1).expect("found"), [2]);
+}

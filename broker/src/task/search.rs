@@ -1,0 +1,71 @@
+//! Brings the search index up to date after commits, and takes out of it what was pruned.
+//!
+//! It wakes when something was committed, not by time, and then lets a moment's mail gather: one commit of the index for all of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::RETRY_PAUSE;
+use crate::engine::Engine;
+
+/// How long new mail gathers. With the step itself it stays well below the second after which mail is found.
+const GATHER_PAUSE: Duration = Duration::from_millis(300);
+/// Pause between two steps of a long way, so that sends go in between.
+const STEP_PAUSE: Duration = Duration::from_millis(5);
+/// Longest pause after failed runs.
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// Keeps the search index up to date.
+pub async fn search(engine: Arc<Engine>, stop: CancellationToken) {
+    let mut newest = engine.hints().last_event();
+    let mut retry = RETRY_PAUSE;
+    loop {
+        // What is committed from here on is a reason to look again.
+        newest.borrow_and_update();
+        let pause = match engine.index_search().await {
+            Ok(true) => STEP_PAUSE,
+            Ok(false) => {
+                retry = RETRY_PAUSE;
+                tokio::select! {
+                    changed = newest.changed() => if changed.is_err() { return },
+                    () = engine.index_wanted() => {}
+                    () = stop.cancelled() => return,
+                }
+                GATHER_PAUSE
+            }
+            Err(error) => {
+                // Said once; it may last for long.
+                if retry == RETRY_PAUSE {
+                    tracing::warn!(%error, "the search index could not be brought up to date; trying again");
+                }
+                let pause = retry;
+                retry = RETRY_PAUSE_MAX.min(2 * retry);
+                pause
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Takes what was pruned out of the index.
+pub(super) async fn prune(engine: &Engine, keep: Duration, stop: &CancellationToken) {
+    loop {
+        match engine.prune_search(keep).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                tracing::warn!(%error, "pruned mail could not be taken out of the search index; trying again later");
+                return;
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(STEP_PAUSE) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Timers by the wall clock: deadlines of questions and due times of reminders.
+//!
+//! A timer that the kernel cancels when somebody sets the clock: whatever way the clock jumps, what is due then is looked at anew, without
+//! polling. Invariant: what is due lies in rows, so nothing is lost with the process.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_core::time::WallTime;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime};
+use tokio::io::unix::AsyncFd;
+use tokio_util::sync::CancellationToken;
+
+use super::RETRY_PAUSE;
+use crate::engine::{Engine, Refusal};
+
+/// Ends questions and fires reminders whose time has come.
+pub async fn wall_due(engine: Arc<Engine>, stop: CancellationToken) {
+    loop {
+        let signal = engine.hints().wall_due.notified();
+        let next = match sweep(&engine).await {
+            Ok(next) => next,
+            Err(error) => {
+                tracing::warn!(%error, "questions and reminders could not be swept; trying again");
+                Some(engine.clock().now().wall.after(RETRY_PAUSE))
+            }
+        };
+        let timer = async {
+            match next {
+                Some(next) => until(next, engine.clock().now().wall).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = signal => {}
+            () = timer => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+async fn sweep(engine: &Engine) -> Result<Option<WallTime>, Refusal> {
+    let (questions, reminders) = (engine.sweep_questions().await?, engine.sweep_reminders().await?);
+    Ok(questions.into_iter().chain(reminders).min())
+}
+
+/// Waits until the wall clock shows `due`, or somebody sets it.
+async fn until(due: WallTime, now: WallTime) {
+    if due <= now {
+        return;
+    }
+    if let Err(error) = timer(due).await {
+        tracing::debug!(%error, "no timer of the wall clock; a plain one has to do");
+        tokio::time::sleep(due.since(now).min(Duration::from_secs(60))).await;
+    }
+}
+
+async fn timer(due: WallTime) -> io::Result<()> {
+    let fd = timerfd_create(TimerfdClockId::Realtime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+    let at = Timespec { tv_sec: due.0.div_euclid(1000), tv_nsec: due.0.rem_euclid(1000) * 1_000_000 };
+    let never = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
+    timerfd_settime(&fd, flags, &Itimerspec { it_interval: never, it_value: at })?;
+    // Readable when it is due, and also when it was cancelled; either way there is something to look at.
+    #[expect(deprecated, reason = "the replacement is unsafe to call; an owned descriptor is what it asks for, and this is one")]
+    let fd = AsyncFd::new(fd)?;
+    drop(fd.readable().await?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock as _, SystemClock};
+
+    #[tokio::test]
+    async fn a_timer_ends_when_the_wall_clock_is_there_and_not_before() {
+        let clock = SystemClock::new().expect("a clock");
+        let due = clock.now().wall.after(Duration::from_millis(30));
+        timer(due).await.expect("a timer of the wall clock");
+        assert!(clock.now().wall >= due);
+    }
+
+    #[tokio::test]
+    async fn what_is_due_already_is_not_waited_for() {
+        until(WallTime(1), WallTime(2)).await;
+        timer(WallTime(1)).await.expect("a time that is over ends at once");
+    }
+}
