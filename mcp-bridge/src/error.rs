@@ -61,7 +61,7 @@ impl From<Failure> for Refusal {
             Failure::Refused(refused) => Self::from_status(&refused),
             Failure::Away(last) => {
                 let problem = format!("the broker did not answer for {} s ({})", AWAY_MAX.as_secs(), last.message());
-                let advice = "whether this call took effect is unknown, so do not repeat a send blindly; end the turn if it stays so, mail is kept";
+                let advice = "whether this call took effect is unknown, so do not repeat a send, a question or a reminder blindly; end the turn if it stays so, mail is kept";
                 Self { code: "BROKER_AWAY", sentence: joined(&problem, advice) }
             }
             Failure::NoWay(error) => Self {
@@ -82,11 +82,17 @@ fn advice(reason: Reason) -> &'static str {
         Reason::AgentNotFound => "check the name and call again; nothing was sent",
         Reason::AgentRetired => "it takes no mail any more: write to another agent or to <parent>",
         Reason::MessageNotFound => "use the id of a message that you sent or received, or leave in_reply_to out",
+        Reason::QuestionNotFound => {
+            "use the id of an open question: get_loose_ends lists those you asked and those you owe an answer"
+        }
+        Reason::ReminderNotFound => "use the id of a pending reminder: get_loose_ends lists yours",
         Reason::DeliveryNotFound | Reason::TurnNotFound | Reason::CommandNotFound => "nothing was changed; go on without it",
         Reason::RequestIdReused => "that is no fault of yours: make the call once more",
         Reason::AgentExists => "choose another name",
         Reason::RecipientNotAllowed => "your policy does not let you write there: ask <parent> to pass it on",
         Reason::NotYours => "it belongs to somebody else: leave it to them",
+        Reason::NotTheTarget => "leave the answer to whom it was put; send what you know to the asker",
+        Reason::NotYourChild => "you may look at yourself and at your direct children only: ask the agent itself",
         Reason::NotAnAgent => "this works on an agent's socket only: tell the operator that the bridge is set up wrongly",
         Reason::CapabilityMissing => "you have no right to it: ask the operator if you need it",
         Reason::PeerNotTrusted => "this user may not use the socket: tell the operator that the agent is set up wrongly",
@@ -95,12 +101,15 @@ fn advice(reason: Reason) -> &'static str {
         Reason::TurnOpen | Reason::AlreadyAttached => "a harness has this agent: leave it to the running turn",
         Reason::AgentParked => "no turn starts for now: end this one and wait",
         Reason::WrongState => "it has changed in the meantime: look again before you repeat it",
+        Reason::QuestionClosed => "nothing was changed: go on with the outcome it has",
         Reason::TopologyCycle => "choose another parent",
         Reason::StatusTooLong => "shorten it and call again",
         Reason::InboxFull => "nothing was sent: try again later, and write to <parent> if it stays so",
         Reason::BodyTooLarge => "nothing was sent: shorten it, or write it to a file and send where that is",
         Reason::RateLimited => "nothing was sent: wait, send less often, and put several things into one message",
         Reason::StorageFull => "nothing was sent: too much of your mail waits unread; wait until it is read",
+        Reason::QuestionLimit => "nothing was asked: wait for answers, or withdraw a question with cancel_loose_end",
+        Reason::ReminderLimit => "nothing was set: withdraw a reminder with cancel_loose_end, or put several things into one",
         Reason::Draining | Reason::StorageUnavailable => "the broker cannot take it now: try again in a minute",
         Reason::Internal => "that is a fault of the broker: try once more, then tell the operator the error id",
     }

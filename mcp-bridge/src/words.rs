@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing that came from outside can move the cursor, hide, or begin a line of its own.
 
-use hive_proto::v1::{HarnessState, Message, Origin, OriginKind, RedeliveryCause, SystemKind};
+use hive_proto::v1::{HarnessState, Message, Origin, OriginKind, QuestionState, RedeliveryCause, SystemKind};
 
 /// Text with every character that is not seen made visible; line breaks stay.
 #[must_use]
@@ -50,21 +50,38 @@ pub fn origin(message: &Message) -> String {
     match OriginKind::try_from(*kind).unwrap_or(OriginKind::Unspecified) {
         OriginKind::Agent => one_line(name, 63),
         OriginKind::Operator => "operator".to_owned(),
-        OriginKind::System => {
-            system_kind(message.system_kind()).map_or_else(|| "system".to_owned(), |kind| format!("system ({kind})"))
-        }
+        OriginKind::System => notice(message).map_or_else(|| "system".to_owned(), |notice| format!("system ({notice})")),
         OriginKind::External => format!("external:{}", one_line(name, 63)),
         OriginKind::Unspecified => "unknown".to_owned(),
     }
 }
 
-fn system_kind(kind: SystemKind) -> Option<&'static str> {
-    match kind {
-        SystemKind::Unspecified => None,
-        SystemKind::TurnFailed => Some("a turn failed"),
-        SystemKind::DeadLetter => Some("dead letter"),
-        SystemKind::Restarted => Some("restarted"),
-        SystemKind::Unavailable => Some("unavailable"),
+/// What a message of the broker is about; `None` where it does not say.
+fn notice(message: &Message) -> Option<String> {
+    let Message { question_id, reminder_id, .. } = message;
+    Some(match message.system_kind() {
+        SystemKind::Unspecified => return None,
+        SystemKind::TurnFailed => "a turn failed".to_owned(),
+        SystemKind::DeadLetter => "dead letter".to_owned(),
+        SystemKind::Restarted => "restarted".to_owned(),
+        SystemKind::Unavailable => "unavailable".to_owned(),
+        SystemKind::QuestionAsked => format!("question #{question_id} for you: close it with answer"),
+        SystemKind::QuestionAnswered => format!("question #{question_id} is answered"),
+        SystemKind::QuestionExpired => format!("question #{question_id} has expired"),
+        SystemKind::QuestionCancelled => format!("question #{question_id} is withdrawn"),
+        SystemKind::Reminder => format!("your reminder #{reminder_id}"),
+    })
+}
+
+/// Where a question stands.
+#[must_use]
+pub fn question_state(state: QuestionState) -> &'static str {
+    match state {
+        QuestionState::Unspecified => "unknown",
+        QuestionState::Open => "open",
+        QuestionState::Answered => "answered",
+        QuestionState::Expired => "expired",
+        QuestionState::Cancelled => "withdrawn",
     }
 }
 

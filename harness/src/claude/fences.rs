@@ -78,12 +78,12 @@ impl Expected {
     }
 }
 
-/// The bridge's tools of a group that no turn can do without.
+/// The bridge's tools of a group.
 fn tools_of(group: &str) -> &'static [&'static str] {
     match group {
-        "messaging" => &["send", "recv"],
-        "inbox" => &["request_next_turn"],
-        "meta" => &["get_agent_meta"],
+        "messaging" => &["send", "recv", "ask", "answer"],
+        "inbox" => &["get_loose_ends", "cancel_loose_end", "remind", "request_next_turn"],
+        "meta" => &["set_status", "get_agent_meta"],
         _ => &[],
     }
 }
@@ -100,7 +100,15 @@ mod tests {
         Init { tools: groups(tools), mcp_servers: vec![("hive".into(), status.into())], ..Init::default() }
     }
 
-    const GOOD: [&str; 4] = ["Read", "mcp__hive__send", "mcp__hive__recv", "mcp__hive__get_agent_meta"];
+    const GOOD: [&str; 7] = [
+        "Read",
+        "mcp__hive__send",
+        "mcp__hive__recv",
+        "mcp__hive__ask",
+        "mcp__hive__answer",
+        "mcp__hive__set_status",
+        "mcp__hive__get_agent_meta",
+    ];
 
     #[test]
     fn a_sound_process_passes() {
@@ -109,12 +117,26 @@ mod tests {
     }
 
     #[test]
+    fn a_group_is_there_as_a_whole_or_not_at_all() {
+        for group in hive_core::agent::TOOL_GROUPS {
+            let expected = Expected::of("hive", &groups(&[group]));
+            for missing in &expected.tools {
+                let mut offered = init(&[], "connected");
+                offered.tools = expected.tools.iter().filter(|tool| *tool != missing).cloned().collect();
+                assert_eq!(expected.check(&offered), Err(Breach::NoTool { tool: missing.clone() }));
+            }
+        }
+        let all = Expected::of("hive", &groups(&hive_core::agent::DEFAULT_TOOL_GROUPS));
+        assert_eq!(all.tools.len(), 10);
+    }
+
+    #[test]
     fn each_breach_is_named() {
         let expected = Expected::of("hive", &groups(&["messaging", "inbox"]));
         let breach = |init| expected.check(&init).expect_err("a breach");
         assert!(matches!(breach(init(&GOOD, "failed")), Breach::NotConnected { status, .. } if status == "failed"));
         assert!(matches!(breach(Init::default()), Breach::NoServer { .. }));
-        assert!(matches!(breach(init(&GOOD, "connected")), Breach::NoTool { tool } if tool == "mcp__hive__request_next_turn"));
+        assert!(matches!(breach(init(&GOOD, "connected")), Breach::NoTool { tool } if tool == "mcp__hive__get_loose_ends"));
         for denied in DENIED_TOOLS {
             assert_eq!(breach(init(&[denied], "failed")), Breach::DeniedTool { tool: denied.into() });
         }

@@ -3,6 +3,7 @@
 //! What it is not: it reads no file and knows no process. Its invariant: nothing that a sender wrote can act on the CLI, close its frame, or
 //! stand where Hive speaks.
 
+mod earlier;
 pub mod inert;
 pub mod markers;
 pub mod occasion;

@@ -5,7 +5,7 @@
 
 use hive_proto::v1;
 
-use crate::prompt::{inert, placeholders};
+use crate::prompt::{earlier, inert, placeholders};
 
 const WAKE: &str = include_str!("../../../prompts/wake.md");
 const AGAIN: &str = include_str!("../../../prompts/again.md");
@@ -14,13 +14,9 @@ const RETRY: &str = include_str!("../../../prompts/retry.md");
 const CONTINUE: &str = include_str!("../../../prompts/continue.md");
 
 /// Longest name that is shown of a sender, in characters.
-const NAME_CHARS_MAX: usize = 80;
+pub(super) const NAME_CHARS_MAX: usize = 80;
 /// Longest error that is shown of an earlier attempt, in characters.
 const ERROR_CHARS_MAX: usize = 400;
-/// Longest piece that is shown of a message sent before, in characters.
-const SENT_CHARS_MAX: usize = 300;
-/// Most messages sent before that are listed.
-const SENT_LISTED_MAX: usize = 20;
 
 /// How a turn's message is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +46,7 @@ pub fn mail(begun: &v1::BeginTurnResponse, telling: Telling, mcp_server_name: &s
             ("from", &from(&message)),
             ("about", &about(&message)),
             ("body", &inert::frame(&message.body)),
+            ("answer", &answer(&message, mcp_server_name)),
             ("redelivery", &redelivery(begun, &delivery)),
             ("pending", &pending(begun.pending_count, mcp_server_name)),
         ],
@@ -95,14 +92,34 @@ fn about(message: &v1::Message) -> String {
     if message.broadcast {
         words.push_str(", to everyone");
     }
-    words.push_str(match message.system_kind() {
-        v1::SystemKind::Unspecified => "",
-        v1::SystemKind::TurnFailed => ", a notice: a turn of a child of yours failed",
-        v1::SystemKind::DeadLetter => ", a notice: a message to a child of yours is given up",
-        v1::SystemKind::Restarted => ", a notice: you were started anew",
-        v1::SystemKind::Unavailable => ", a notice: a child of yours cannot work now",
-    });
+    words.push_str(&notice(message));
     words
+}
+
+/// What a message of Hive is about; empty for any other.
+fn notice(message: &v1::Message) -> String {
+    let v1::Message { question_id, reminder_id, .. } = message;
+    match message.system_kind() {
+        v1::SystemKind::Unspecified => String::new(),
+        v1::SystemKind::TurnFailed => ", a notice: a turn of a child of yours failed".to_owned(),
+        v1::SystemKind::DeadLetter => ", a notice: a message to a child of yours is given up".to_owned(),
+        v1::SystemKind::Restarted => ", a notice: you were started anew".to_owned(),
+        v1::SystemKind::Unavailable => ", a notice: a child of yours cannot work now".to_owned(),
+        v1::SystemKind::QuestionAsked => format!(", question {question_id} for you"),
+        v1::SystemKind::QuestionAnswered => format!(", question {question_id} is answered"),
+        v1::SystemKind::QuestionExpired => format!(", question {question_id} has expired"),
+        v1::SystemKind::QuestionCancelled => format!(", question {question_id} is withdrawn"),
+        v1::SystemKind::Reminder => format!(", your reminder {reminder_id}"),
+    }
+}
+
+/// With what a question is answered; empty for any other message.
+fn answer(message: &v1::Message, mcp_server_name: &str) -> String {
+    if message.system_kind() == v1::SystemKind::QuestionAsked {
+        format!("(mcp__{mcp_server_name}__answer with id {} answers it)\n", message.question_id)
+    } else {
+        String::new()
+    }
 }
 
 fn pending(count: u32, mcp_server_name: &str) -> String {
@@ -119,24 +136,8 @@ fn redelivery(begun: &v1::BeginTurnResponse, delivery: &v1::Delivery) -> String 
     let error = if error.is_empty() { error } else { format!(" It said:\n{}{error}", inert::FRAME) };
     placeholders::fill(
         REDELIVERY,
-        &[("attempt", &delivery.attempt.to_string()), ("cause", cause), ("error", &error), ("sent", &sent(&begun.already_sent))],
+        &[("attempt", &delivery.attempt.to_string()), ("cause", cause), ("error", &error), ("sent", &earlier::words(begun))],
     )
-}
-
-fn sent(messages: &[v1::Message]) -> String {
-    if messages.is_empty() {
-        return String::new();
-    }
-    let mut words = "\nEarlier attempts sent this already:".to_owned();
-    for message in messages.iter().take(SENT_LISTED_MAX) {
-        let to = inert::one_line(&message.recipients.join(", "), NAME_CHARS_MAX);
-        let body = inert::one_line(&message.body, SENT_CHARS_MAX);
-        words.push_str(&format!("\n{}message {} to {to}: {body}", inert::FRAME, message.id));
-    }
-    if messages.len() > SENT_LISTED_MAX {
-        words.push_str(&format!("\nand {} more.", messages.len() - SENT_LISTED_MAX));
-    }
-    words
 }
 
 /// Why it came back, in words; `None` at the first delivery.

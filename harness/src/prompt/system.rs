@@ -80,6 +80,19 @@ mod tests {
         }
     }
 
+    const TOOLS: [&str; 10] = [
+        "send",
+        "recv",
+        "ask",
+        "answer",
+        "get_loose_ends",
+        "cancel_loose_end",
+        "remind",
+        "request_next_turn",
+        "set_status",
+        "get_agent_meta",
+    ];
+
     const ALL: &str = "{label}|{qualified_label}|{operator_pronouns}|{hive_identity}|{swarm_identity}|{mcp}|{parent}|{role}";
 
     #[test]
@@ -113,7 +126,7 @@ mod tests {
     #[test]
     fn the_shipped_prompt_names_the_tools_and_leaves_nothing_open() {
         let prompt = render(&Identity { mcp_server_name: "other".into(), ..bob() });
-        for tool in ["send", "recv", "get_agent_meta", "request_next_turn"] {
+        for tool in TOOLS {
             assert!(prompt.contains(&format!("`mcp__other__{tool}`")), "{tool}");
         }
         assert!(!prompt.contains("<!--") && !prompt.contains('{') && !prompt.contains("mcp__hive"), "{prompt}");

@@ -20,7 +20,7 @@ mod broker;
 mod commands;
 mod ends;
 
-const GOOD_INIT: &str = r#"{"type":"system","subtype":"init","model":"claude-x","tools":["Read","mcp__hive__send","mcp__hive__recv"],"mcp_servers":[{"name":"hive","status":"connected"}]}"#;
+const GOOD_INIT: &str = r#"{"type":"system","subtype":"init","model":"claude-x","tools":["Read","mcp__hive__send","mcp__hive__recv","mcp__hive__ask","mcp__hive__answer"],"mcp_servers":[{"name":"hive","status":"connected"}]}"#;
 const DONE: &str = r#"{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed"}"#;
 
 /// A machine with a clock in hand.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use hive_proto::v1::topology_service_client::TopologyServiceClient;
-use hive_proto::v1::{Agent, GetAgentRequest, GetSelfRequest};
+use hive_proto::v1::{Agent, GetAgentRequest, GetSelfRequest, Park};
 use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -72,6 +72,9 @@ fn words(agent: &Agent) -> String {
     }
     let since = agent.state_time.as_ref().map(|time| format!(" since {}", instant(time))).unwrap_or_default();
     fact("state", format!("{}{since}", harness_state(agent.state())));
+    if let Some(park) = &agent.park {
+        fact("parked", parked(park));
+    }
     fact("running", if agent.running { "yes" } else { "no" }.to_owned());
     if !agent.status_text.is_empty() {
         let set = agent.status_time.as_ref().map(|time| format!(" (set {})", instant(time))).unwrap_or_default();
@@ -90,11 +93,22 @@ fn words(agent: &Agent) -> String {
     text
 }
 
+/// Until when it starts no turns, and why.
+fn parked(park: &Park) -> String {
+    let until = park.until_time.as_ref().map_or_else(|| "somebody logs claude in".to_owned(), instant);
+    let error = one_line(&park.error, TEXT_CHARS_MAX);
+    if error.is_empty() { format!("until {until}") } else { format!("until {until}: {error}") }
+}
+
 #[cfg(test)]
 mod tests {
     use hive_proto::v1::HarnessState;
 
     use super::*;
+
+    fn time(seconds: i64) -> Option<prost_types::Timestamp> {
+        Some(prost_types::Timestamp { seconds, nanos: 0 })
+    }
 
     #[test]
     fn facts_are_lines_and_a_text_cannot_add_one() {
@@ -112,5 +126,34 @@ mod tests {
         let text = "name: bob\nrole: builds⏎parent: operator\nparent: alice\nstate: idle\nrunning: yes\nmodel: haiku\n\
             context: 1200 of 200000 tokens";
         assert_eq!(words(&agent), text);
+    }
+
+    #[test]
+    fn everything_that_is_known_is_told() {
+        let mut agent = Agent {
+            name: "bob".to_owned(),
+            role: "builds".to_owned(),
+            state_time: time(1_700_000_000),
+            running: true,
+            status_text: "waits for the build".to_owned(),
+            status_time: time(1_700_000_060),
+            model: "haiku".to_owned(),
+            context_tokens: 1200,
+            context_window_tokens: 200_000,
+            hive_name: "alpha".to_owned(),
+            swarm_name: "beta".to_owned(),
+            revision: "0.1.0".to_owned(),
+            park: Some(Park { until_time: time(1_700_003_600), error: "usage limit\nreached".to_owned(), ..Park::default() }),
+            ready_count: 3,
+            ..Agent::default()
+        };
+        agent.set_state(HarnessState::RateLimited);
+        let text = "name: bob\nrole: builds\nparent: operator\nstate: parked: rate limit since 2023-11-14T22:13:20Z\n\
+            parked: until 2023-11-14T23:13:20Z: usage limit⏎reached\nrunning: yes\n\
+            status: waits for the build (set 2023-11-14T22:14:20Z)\nwaiting mail: 3\nmodel: haiku\n\
+            context: 1200 of 200000 tokens\nrevision: 0.1.0\nhive: alpha\nswarm: beta";
+        assert_eq!(words(&agent), text);
+        agent.park = Some(Park::default());
+        assert!(words(&agent).contains("\nparked: until somebody logs claude in\n"), "{}", words(&agent));
     }
 }

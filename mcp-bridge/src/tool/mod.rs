@@ -2,11 +2,18 @@
 //!
 //! To add one: a file here with a type that implements [`Tool`], and its line in [`all`].
 
+mod answer;
+mod ask;
+mod cancel_loose_end;
 mod get_agent_meta;
+mod get_loose_ends;
+mod recipient;
 mod recv;
+mod remind;
 mod request_next_turn;
 mod schema;
 mod send;
+mod set_status;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -57,7 +64,13 @@ pub fn all() -> Vec<Offer> {
     vec![
         offer::<send::Send>(),
         offer::<recv::Recv>(),
+        offer::<ask::Ask>(),
+        offer::<answer::Answer>(),
+        offer::<get_loose_ends::GetLooseEnds>(),
+        offer::<cancel_loose_end::CancelLooseEnd>(),
+        offer::<remind::Remind>(),
         offer::<request_next_turn::RequestNextTurn>(),
+        offer::<set_status::SetStatus>(),
         offer::<get_agent_meta::GetAgentMeta>(),
     ]
 }
@@ -78,7 +91,12 @@ fn reads() -> ToolAnnotations {
     ToolAnnotations::new().read_only(true).open_world(false)
 }
 
-/// Annotations of a tool that adds something and takes nothing away.
+/// Annotations of a tool that adds or changes something and takes nothing away.
 fn adds(idempotent: bool) -> ToolAnnotations {
     ToolAnnotations::new().read_only(false).destructive(false).idempotent(idempotent).open_world(false)
+}
+
+/// Annotations of a tool that takes something away.
+fn takes_away(idempotent: bool) -> ToolAnnotations {
+    ToolAnnotations::new().read_only(false).destructive(true).idempotent(idempotent).open_world(false)
 }

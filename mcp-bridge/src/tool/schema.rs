@@ -6,6 +6,8 @@ use schemars::generate::SchemaSettings;
 use serde::{Deserialize as _, Deserializer, de};
 use serde_json::Value;
 
+use crate::error::Refusal;
+
 /// The schema of `T`, as short as it can be.
 pub(super) fn of<T: JsonSchema>() -> JsonObject {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
@@ -34,4 +36,76 @@ pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
         Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) => None,
     };
     number.map(Some).ok_or_else(|| de::Error::custom(format!("{} is no whole number", value.unwrap_or_default())))
+}
+
+/// An id, also where a model wrote it as a text (`"12"`, `"#12"`).
+pub(super) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    number(deserializer)?.filter(|id| *id > 0).ok_or_else(|| de::Error::custom("an id is a whole number above 0"))
+}
+
+/// An optional list of texts, also where a model wrote the list as a text, or one text in place of a list.
+pub(super) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    let value = match Option::<Value>::deserialize(deserializer)? {
+        None => return Ok(None),
+        Some(Value::String(text)) => match serde_json::from_str(&text) {
+            Ok(list @ Value::Array(_)) => list,
+            Ok(_) | Err(_) => Value::Array(vec![Value::String(text)]),
+        },
+        Some(value) => value,
+    };
+    serde_json::from_value(value).map(Some).map_err(|_| de::Error::custom("a list of texts is needed, as [\"yes\", \"no\"]"))
+}
+
+/// An optional yes or no, also where a model wrote it as a text.
+pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+    let value = Option::<Value>::deserialize(deserializer)?;
+    let flag = match &value {
+        None => return Ok(None),
+        Some(Value::Bool(flag)) => Some(*flag),
+        Some(Value::String(text)) => text.trim().parse().ok(),
+        Some(Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_)) => None,
+    };
+    flag.map(Some).ok_or_else(|| de::Error::custom(format!("{} is neither true nor false", value.unwrap_or_default())))
+}
+
+/// A span for the contract, which bounds it; only what the wire cannot carry is refused here.
+pub(super) fn span(field: &str, seconds: u64) -> Result<prost_types::Duration, Refusal> {
+    match i64::try_from(seconds) {
+        Ok(seconds) => Ok(prost_types::Duration { seconds, nanos: 0 }),
+        Err(_) => Err(Refusal::arguments(format_args!("{field} is too long"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_list_is_taken_as_models_write_it() {
+        for list in [json!(["a", "b"]), json!("[\"a\", \"b\"]")] {
+            assert_eq!(texts(list).expect("a list"), Some(vec!["a".to_owned(), "b".to_owned()]));
+        }
+        for one in ["yes", "[x", "12"] {
+            assert_eq!(texts(json!(one)).expect("one text"), Some(vec![one.to_owned()]));
+        }
+        assert_eq!(texts(json!(null)).expect("nothing"), None);
+        for wrong in [json!([1]), json!({"a": 1}), json!(5), json!("[1]")] {
+            assert!(texts(wrong).is_err());
+        }
+    }
+
+    #[test]
+    fn flags_and_ids_are_taken_as_models_write_them() {
+        assert_eq!(flag(json!("true")).expect("a flag"), Some(true));
+        assert_eq!(flag(json!(false)).expect("a flag"), Some(false));
+        assert!(flag(json!(1)).is_err() && flag(json!("maybe")).is_err());
+        for twelve in [json!(12), json!("12"), json!("#12")] {
+            assert_eq!(id(twelve).expect("an id"), 12);
+        }
+        for wrong in [json!(0), json!(null), json!(-1), json!("the last")] {
+            assert!(id(wrong).is_err());
+        }
+    }
 }

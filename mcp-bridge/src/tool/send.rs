@@ -1,13 +1,12 @@
 //! `send`: a message to another agent, the parent, everyone or the operator.
 
 use hive_proto::v1::message_service_client::MessageServiceClient;
-use hive_proto::v1::recipient::To;
-use hive_proto::v1::{EveryoneRecipient, OperatorRecipient, ParentRecipient, Recipient, SendMessageRequest, SendMessageResponse};
+use hive_proto::v1::{SendMessageRequest, SendMessageResponse};
 use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Tool, adds, schema};
+use super::{Tool, adds, recipient, schema};
 use crate::broker::Broker;
 use crate::call::Call;
 use crate::error::Refusal;
@@ -45,7 +44,7 @@ impl Tool for Send {
         let Input { to, body, in_reply_to } = input;
         let request = SendMessageRequest {
             request_id: call.request_id.clone(),
-            to: Some(recipient(&to)),
+            to: Some(recipient::parse(&to)),
             body,
             in_reply_to: in_reply_to.unwrap_or(0),
         };
@@ -56,22 +55,12 @@ impl Tool for Send {
     }
 }
 
-fn recipient(to: &str) -> Recipient {
-    let to = match to.trim() {
-        "operator" => To::Operator(OperatorRecipient {}),
-        "<parent>" => To::Parent(ParentRecipient {}),
-        "*" => To::Everyone(EveryoneRecipient {}),
-        name => To::Agent(name.to_owned()),
-    };
-    Recipient { to: Some(to) }
-}
-
 fn words(to: &str, receipt: &SendMessageResponse) -> String {
     let SendMessageResponse { message_id, already_sent, skipped_agents, recipient_count, accept_time: _ } = receipt;
     if *already_sent {
         return format!("Not sent again: an earlier attempt of this turn has already sent this as #{message_id}.");
     }
-    let to = if to.trim() == "*" { count(*recipient_count, "agent") } else { one_line(to.trim(), 63) };
+    let to = if to.trim() == recipient::EVERYONE { count(*recipient_count, "agent") } else { one_line(to.trim(), 63) };
     let mut text = format!("Sent #{message_id} to {to}.");
     if !skipped_agents.is_empty() {
         text.push_str(&format!(" Left out, because their inbox is full: {}.", skipped_agents.join(", ")));

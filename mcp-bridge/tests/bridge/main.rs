@@ -3,6 +3,8 @@
 mod errors;
 mod handshake;
 mod leaving;
+mod loose_ends;
+mod questions;
 mod restart;
 mod rig;
 mod tools;

@@ -3,6 +3,8 @@
 //! It keeps no contract but two points: the same request id gets the same receipt, and what was handed out is not handed out again unless
 //! the same request id asks. Invariant: killing it closes every connection at once, as `kill -9` of the real one does.
 
+mod loose_ends;
+mod questions;
 mod services;
 
 use std::collections::{HashMap, VecDeque};
@@ -10,7 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hive_proto::v1::{Agent, Delivery, GetAgentRequest, Message, Origin, OriginKind, ReceiveMessagesRequest, SendMessageRequest};
+use hive_proto::v1::{
+    Agent, AnswerQuestionRequest, AskQuestionRequest, CancelLooseEndRequest, CreateReminderRequest, Delivery, GetAgentRequest,
+    ListLooseEndsRequest, LooseEnd, Message, Origin, OriginKind, Question, ReceiveMessagesRequest, SendMessageRequest,
+    SetStatusTextRequest,
+};
 use tempfile::TempDir;
 use tokio::net::UnixListener;
 use tokio::runtime::Runtime;
@@ -20,6 +26,9 @@ use tonic::Status;
 
 /// A test that waits so long for a signal has failed.
 const SIGNAL_MAX: Duration = Duration::from_secs(60);
+
+/// What its clock shows, in seconds of the Unix epoch: 2023-11-14T22:13:20Z.
+const NOW_SECONDS: i64 = 1_700_000_000;
 
 /// A call as it came in.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +52,18 @@ pub enum Rpc {
     GetSelf,
     /// TopologyService.GetAgent
     GetAgent(GetAgentRequest),
+    /// QuestionService.AskQuestion
+    Ask(AskQuestionRequest),
+    /// QuestionService.AnswerQuestion
+    Answer(AnswerQuestionRequest),
+    /// ReminderService.CreateReminder
+    Remind(CreateReminderRequest),
+    /// LooseEndService.ListLooseEnds
+    ListLooseEnds(ListLooseEndsRequest),
+    /// LooseEndService.CancelLooseEnd
+    CancelLooseEnd(CancelLooseEndRequest),
+    /// StatusService.SetStatusText
+    SetStatusText(SetStatusTextRequest),
 }
 
 /// What the broker does with the next call instead of answering it.
@@ -69,6 +90,12 @@ pub struct State {
     pub served_alone: bool,
     /// Agents by name; the first is the caller.
     pub agents: Vec<Agent>,
+    /// Questions, the oldest first.
+    pub questions: Vec<Question>,
+    /// What a list of loose ends gives.
+    pub loose_ends: Vec<LooseEnd>,
+    /// Whether an earlier attempt of the turn had asked and set the same.
+    pub already_done: bool,
     reactions: VecDeque<Reaction>,
     receipts: HashMap<String, u64>,
     leases: HashMap<String, Vec<Delivery>>,
@@ -88,6 +115,11 @@ impl State {
         let sends = self.calls.iter().filter_map(|call| if let Rpc::Send(request) = &call.rpc { Some(request) } else { None });
         sends.filter(|request| seen.insert(&request.request_id)).collect()
     }
+}
+
+/// This broker's clock, which stands still, and so many seconds on.
+fn seconds_on(seconds: i64) -> prost_types::Timestamp {
+    prost_types::Timestamp { seconds: NOW_SECONDS + seconds, nanos: 0 }
 }
 
 #[derive(Debug, Default)]

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use hive_proto::PROCESS_TOKEN_KEY;
 use hive_proto::status;
 use hive_proto::v1::inbox_service_server::{InboxService, InboxServiceServer};
+use hive_proto::v1::loose_end_service_server::LooseEndServiceServer;
 use hive_proto::v1::message_service_server::{MessageService, MessageServiceServer};
+use hive_proto::v1::question_service_server::QuestionServiceServer;
+use hive_proto::v1::reminder_service_server::ReminderServiceServer;
+use hive_proto::v1::status_service_server::StatusServiceServer;
 use hive_proto::v1::topology_service_server::{TopologyService, TopologyServiceServer};
 use hive_proto::v1::turn_service_server::{TurnService, TurnServiceServer};
 use hive_proto::v1::*;
@@ -22,9 +26,13 @@ pub(super) fn router(shared: &Arc<Shared>) -> Router {
         .add_service(InboxServiceServer::new(service()))
         .add_service(TopologyServiceServer::new(service()))
         .add_service(TurnServiceServer::new(service()))
+        .add_service(QuestionServiceServer::new(service()))
+        .add_service(ReminderServiceServer::new(service()))
+        .add_service(LooseEndServiceServer::new(service()))
+        .add_service(StatusServiceServer::new(service()))
 }
 
-struct Service(Arc<Shared>);
+pub(super) struct Service(Arc<Shared>);
 
 /// Counts a call as dropped unless it was answered.
 struct Guard {
@@ -42,7 +50,7 @@ impl Drop for Guard {
 
 impl Service {
     /// Records a call, and does what the test wants done with it; `act` is the effect.
-    async fn take<M: Clone, R>(
+    pub(super) async fn take<M: Clone, R>(
         &self,
         request: &Request<M>,
         rpc: impl FnOnce(M) -> Rpc,
@@ -88,6 +96,10 @@ impl MessageService for Service {
 
     async fn list_messages(&self, _: Request<ListMessagesRequest>) -> Result<Response<ListMessagesResponse>, Status> {
         Err(Status::unimplemented("ListMessages"))
+    }
+
+    async fn search_messages(&self, _: Request<SearchMessagesRequest>) -> Result<Response<SearchMessagesResponse>, Status> {
+        Err(Status::unimplemented("SearchMessages"))
     }
 }
 

@@ -11,7 +11,7 @@ env > "$HOME/environment.$run"
 cat > "$HOME/prompt.$run.new"
 mv "$HOME/prompt.$run.new" "$HOME/prompt.$run"
 init() {
-    echo '{"type":"system","subtype":"init","model":"claude-x","tools":["Read","mcp__hive__send","mcp__hive__recv"],"mcp_servers":[{"name":"hive","status":"connected"}]}'
+    echo '{"type":"system","subtype":"init","model":"claude-x","tools":["Read","mcp__hive__send","mcp__hive__recv","mcp__hive__ask","mcp__hive__answer"],"mcp_servers":[{"name":"hive","status":"connected"}]}'
 }
 well() {
     init

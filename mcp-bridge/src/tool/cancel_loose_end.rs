@@ -1,0 +1,105 @@
+//! `cancel_loose_end`: withdraws a question or a reminder of the agent's own.
+
+use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
+use hive_proto::v1::{CancelLooseEndRequest, LooseEndKind};
+use rmcp::model::ToolAnnotations;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Tool, schema, takes_away};
+use crate::broker::Broker;
+use crate::call::Call;
+use crate::error::Refusal;
+use crate::group::Group;
+use crate::words::one_line;
+
+pub(super) struct CancelLooseEnd;
+
+/// Which loose end.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    #[schemars(extend("enum" = ["question", "reminder"]))]
+    kind: String,
+    /// Its id.
+    #[serde(deserialize_with = "schema::id")]
+    #[schemars(range(min = 1))]
+    id: u64,
+}
+
+impl Tool for CancelLooseEnd {
+    const NAME: &'static str = "cancel_loose_end";
+    const GROUP: Group = Group::Inbox;
+    const DESCRIPTION: &'static str =
+        "Withdraw a question you asked or a reminder you set, when it is no longer needed; get_loose_ends shows kind and id.";
+    type Input = Input;
+
+    fn annotations() -> ToolAnnotations {
+        takes_away(true)
+    }
+
+    async fn run(broker: &Broker, call: &Call, input: Input) -> Result<String, Refusal> {
+        let Input { kind, id } = input;
+        let kind = kind_of(&kind)?;
+        let request = CancelLooseEndRequest { request_id: call.request_id.clone(), kind: kind.into(), id };
+        broker
+            .call(
+                call,
+                request,
+                |channel, request| async move { LooseEndServiceClient::new(channel).cancel_loose_end(request).await },
+            )
+            .await?;
+        Ok(words(kind, id))
+    }
+}
+
+/// The kind that a model wrote, or who closes such a loose end.
+fn kind_of(word: &str) -> Result<LooseEndKind, Refusal> {
+    let plain = word.trim().to_lowercase().replace(['_', '-'], " ");
+    let closer = match plain.as_str() {
+        "question" | "question asked" => return Ok(LooseEndKind::QuestionAsked),
+        "reminder" => return Ok(LooseEndKind::Reminder),
+        "question owed" => "a question that you owe is closed with answer; only its asker or the operator may withdraw it",
+        "dead letter" => "a message that was given up is redriven or dropped by the operator",
+        "external" => "this entry is closed by the program that told it",
+        _ => {
+            let word = one_line(word, 100);
+            return Err(Refusal::arguments(format_args!("there is no kind `{word}` to cancel: kind is question or reminder")));
+        }
+    };
+    Err(Refusal::arguments(closer))
+}
+
+fn words(kind: LooseEndKind, id: u64) -> String {
+    if kind == LooseEndKind::Reminder {
+        format!("Reminder #{id} is cancelled.")
+    } else {
+        format!("Question #{id} is withdrawn, and no answer to it will come.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_taken_as_a_list_shows_them() {
+        for word in ["question", " Question ", "question_asked", "question asked"] {
+            assert_eq!(kind_of(word), Ok(LooseEndKind::QuestionAsked));
+        }
+        assert_eq!(kind_of("reminder"), Ok(LooseEndKind::Reminder));
+    }
+
+    #[test]
+    fn other_kinds_say_who_closes_them() {
+        for (word, closer) in [
+            ("question_owed", "is closed with answer"),
+            ("dead letter", "by the operator"),
+            ("external", "by the program"),
+            ("task", "there is no kind `task`"),
+        ] {
+            let refusal = kind_of(word).expect_err("it cannot be cancelled");
+            assert!(refusal.code == "FIELD_INVALID" && refusal.sentence.contains(closer), "{refusal}");
+        }
+    }
+}
