@@ -4,9 +4,12 @@
 //! its smallest and largest. The load generator shares the cores with the server. Everything runs on default settings, and "accepted"
 //! means synced. Invariant: nothing here decides whether a test passes; it prints, and a person compares with `docs/performance.md`.
 
+mod cli;
 mod floors;
 mod sample;
+mod search;
 mod servers;
+mod talk;
 mod w1;
 mod w2;
 mod w5;
@@ -40,6 +43,15 @@ fn main() -> anyhow::Result<()> {
         }
         if wants("w6") {
             w6::run(&mut report).await?;
+        }
+        if wants("talk") {
+            talk::run(&mut report).await?;
+        }
+        if wants("cli") {
+            cli::run(&mut report).await?;
+        }
+        if wants("search") {
+            search::run(&mut report).await?;
         }
         anyhow::Ok(())
     })?;

@@ -59,7 +59,7 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn consume(client: Client, count: Arc<AtomicU64>) {
+pub(crate) async fn consume(client: Client, count: Arc<AtomicU64>) {
     let mut inbox = InboxServiceClient::new(client.channel());
     for number in 0_u64.. {
         let request = ReceiveMessagesRequest {

@@ -73,6 +73,9 @@ impl Engine {
                         let ending = super::settle::Ending::by_broker(outcome, error, &none);
                         super::settle::end_turn(tx, &limits, &me, &open, &ending)?;
                     }
+                    if live {
+                        log(tx, Fact { detail: "taken over", ..Fact::about(Kind::HarnessLost, me.key) })?;
+                    }
                     let (epoch, token) = (me.session_epoch + 1, token::new());
                     agent::set_session(tx, me.key, epoch, &token, &attach.revision)?;
                     let detail = format!("session epoch {epoch}, {}", attach.revision);

@@ -9,6 +9,9 @@ use crate::store::SCHEMA_VERSION;
 /// The version of this broker.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// What a client may ask for before it relies on it; a broker of an older version lacks some.
+const FEATURES: [&str; 4] = ["questions", "reminders", "loose_ends", "search"];
+
 #[tonic::async_trait]
 impl v1::server_info_service_server::ServerInfoService for Rpc {
     async fn get_server_info(
@@ -18,7 +21,7 @@ impl v1::server_info_service_server::ServerInfoService for Rpc {
         Ok(Response::new(v1::GetServerInfoResponse {
             version: VERSION.to_owned(),
             schema_version: SCHEMA_VERSION,
-            features: Vec::new(),
+            features: FEATURES.map(str::to_owned).to_vec(),
             limits: Some(self.engine.limits().into()),
             hive_name: self.engine.identity().hive_name.clone(),
         }))

@@ -1,21 +1,22 @@
 //! One proptest strategy per noun of `hive-core`: any value that its type and its rules allow.
 
+mod conversation;
+
 use hive_core::agent::{Agent, HarnessState, Isolation, Park, Policy, Source};
 use hive_core::command::{Command, Order};
 use hive_core::delivery::{Delivery, Lane, RedeliveryCause, State};
 use hive_core::event::{self, Event};
 use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
-use hive_core::loose_end::{self, LooseEnd};
 use hive_core::message::{Message, Origin, Recipient, SystemKind};
 use hive_core::name::{AgentName, Label, RESERVED};
-use hive_core::question::{self, Answer, Question, Wording};
-use hive_core::reminder::{self, Reminder};
 use hive_core::time::WallTime;
 use hive_core::turn::{self, Outcome, Turn, Usage};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
+
+pub(super) use conversation::{loose_end, question, reminder};
 
 fn unreserved(pattern: &'static str) -> impl Strategy<Value = String> {
     pattern.prop_filter("a reserved word is no name", |text: &String| !RESERVED.contains(&text.as_str()))
@@ -368,77 +369,5 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
             detail,
             question_id,
             reminder_id,
-        })
-}
-
-pub(super) fn question() -> impl Strategy<Value = Question> {
-    use question::State::{Answered, Cancelled, Expired, Open};
-    let wording = (text(), vec(text(), 0..4), any::<bool>()).prop_map(|(text, options, multi)| Wording { text, options, multi });
-    (
-        (question_id(), text(), text(), wording, select(vec![Open, Answered, Expired, Cancelled]), wall_time()),
-        (option::of(wall_time()), option::of(answer()), text(), any::<bool>(), option::of(wall_time())),
-        (option::of(turn_id()), option::of(message_id())),
-    )
-        .prop_map(
-            |(
-                (id, asker, target, wording, state, create_time),
-                (deadline_time, answer, closed_by, operator_override, close_time),
-                (turn_id, message_id),
-            )| Question {
-                id,
-                asker,
-                target,
-                wording,
-                state,
-                create_time,
-                deadline_time,
-                answer,
-                closed_by,
-                operator_override,
-                close_time,
-                turn_id,
-                message_id,
-            },
-        )
-}
-
-fn answer() -> impl Strategy<Value = Answer> {
-    (vec(text(), 0..4), text()).prop_map(|(choices, text)| Answer { choices, text })
-}
-
-pub(super) fn reminder() -> impl Strategy<Value = Reminder> {
-    use reminder::State::{Cancelled, Fired, Pending};
-    (
-        (reminder_id(), agent_name(), text(), select(vec![Pending, Fired, Cancelled]), wall_time(), wall_time()),
-        (option::of(wall_time()), option::of(message_id()), option::of(turn_id())),
-    )
-        .prop_map(|((id, agent, body, state, create_time, due_time), (close_time, message_id, turn_id))| Reminder {
-            id,
-            agent,
-            body,
-            state,
-            create_time,
-            due_time,
-            close_time,
-            message_id,
-            turn_id,
-        })
-}
-
-pub(super) fn loose_end() -> impl Strategy<Value = LooseEnd> {
-    use loose_end::Kind::{DeadLetter, External, QuestionAsked, QuestionOwed, Reminder};
-    (
-        (select(vec![QuestionAsked, QuestionOwed, Reminder, DeadLetter, External]), 1..=u64::MAX, text(), text()),
-        (text(), wall_time(), option::of(wall_time()), text()),
-    )
-        .prop_map(|((kind, id, agent, peer), (text, create_time, due_time, key))| LooseEnd {
-            kind,
-            id,
-            agent,
-            peer,
-            text,
-            create_time,
-            due_time,
-            key,
         })
 }

@@ -49,11 +49,13 @@ const IMPURE_PATHS: [&str; 8] = [
 ];
 
 /// Which modules of the broker a module of the broker must not name.
-const BROKER_MODULES: [(&str, &[&str]); 4] = [
+const BROKER_MODULES: [(&str, &[&str]); 6] = [
     ("store", &["engine", "rpc", "task", "app"]),
     ("engine", &["rpc", "task", "app"]),
     ("rpc", &["store", "task", "app"]),
     ("task", &["store", "rpc", "app"]),
+    ("notify", &["store", "rpc", "task", "app"]),
+    ("spill", &["store", "engine", "rpc", "task", "app"]),
 ];
 
 /// Plain values of the store that calls and tasks hand through the engine. A row and a transaction are none.

@@ -127,8 +127,7 @@ impl Engine {
 
     /// Withdraws an open question.
     pub async fn cancel_question(&self, actor: Actor, request: RequestKey, id: QuestionId) -> Result<Question, Refusal> {
-        self.close_by(actor, request, id, "cancel question", move |tx, limits, actor, me, row| cancel(tx, limits, actor, me, row))
-            .await
+        self.close_by(actor, request, id, "cancel question", cancel).await
     }
 
     async fn close_by<F>(

@@ -40,6 +40,7 @@ async fn a_second_harness_is_refused_while_the_first_lives() {
 async fn a_takeover_fences_the_older_harness_at_that_moment() {
     let (hive, older, run) = in_mid_turn().await;
     let newer = hive.try_attach("bob", "", true).await.expect("it takes over");
+    assert_eq!(hive.count_events(EventKind::HarnessLost).await, 1, "the log tells that the older one was fenced");
     assert!(older.attachment().ended().is_cancelled());
     assert_eq!((newer.epoch, newer.resumed), (older.epoch + 1, false));
     // Its mail went back without blame, and whatever the zombie says is refused and changes nothing.

@@ -2,6 +2,7 @@
 
 mod batch;
 mod faults;
+mod migrations;
 mod open;
 mod turn_lines;
 

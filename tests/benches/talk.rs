@@ -1,0 +1,80 @@
+//! `talk`: from a question to the operator's bell, and from the answer to the asker's next turn.
+
+use std::time::Instant;
+
+use hive_proto::v1::question_service_client::QuestionServiceClient;
+use hive_proto::v1::{AnswerQuestionRequest, AskQuestionRequest, EventKind};
+use hive_tests::rig::{Client, Rig, fresh_id, to};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
+
+use crate::sample::{Report, Sample, micros};
+
+/// Questions of one run; at most as many as one agent may have open.
+const QUESTIONS: usize = 40;
+
+pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
+    let target = hive_tests::binary::workspace().join("target");
+    let mut rig = Rig::new_in("[hive]\nname = \"bench\"\n[agents.a0]\n", &target);
+    let bell = rig.path("bell");
+    rustix::fs::mknodat(rustix::fs::CWD, &bell, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)?;
+    // The command writes one byte: that is the bell.
+    let notify = format!("[operator]\nnotify = {{ command = [\"sh\", \"-c\", \"printf . > '{}'\"] }}\n", bell.display());
+    rig.configure(&format!("[hive]\nname = \"bench\"\n{notify}[agents.a0]\n"));
+    rig.start_broker().await;
+    // Open at both ends, so that no writer has to wait for a reader and no end is ever told.
+    let mut ears = pipe::OpenOptions::new().read_write(true).open_receiver(&bell)?;
+
+    let (asker, operator) = (rig.agent("a0").await, rig.operator().await);
+    let (mut rung, mut ids) = (Sample::default(), Vec::new());
+    for number in 0..QUESTIONS {
+        let start = Instant::now();
+        ids.push(ask(&asker, number).await?);
+        let mut byte = [0];
+        ears.read_exact(&mut byte).await?;
+        rung.push(micros(start.elapsed()) / 1e3);
+    }
+    add(report, "ask -> the operator's command has run", rung, "1000");
+
+    // No call of the agent's own after this: with a harness it acts inside turns alone.
+    rig.start_harness("a0", &[]);
+    let mut watch = rig.watch().await;
+    watch.kind("a0", EventKind::HarnessAttached).await;
+    let mut begun = Sample::default();
+    for id in ids {
+        let mut watch = rig.watch_from_now().await;
+        let start = Instant::now();
+        answer(&operator, id).await?;
+        watch.kind("a0", EventKind::TurnBegun).await;
+        begun.push(micros(start.elapsed()) / 1e3);
+        watch.kind("a0", EventKind::TurnEnded).await;
+    }
+    add(report, "answer -> the asker's turn has begun", begun, "2000");
+    rig.end().await;
+    Ok(())
+}
+
+fn add(report: &mut Report, what: &str, sample: Sample, bound: &'static str) {
+    let p95 = sample.quantile(0.95);
+    report.add("T", &format!("{what}: p50"), "ms", sample, None);
+    report.add("T", &format!("{what}: p95"), "ms", [p95].into_iter().collect(), Some(bound));
+}
+
+async fn ask(asker: &Client, number: usize) -> anyhow::Result<u64> {
+    let request = AskQuestionRequest {
+        request_id: fresh_id(),
+        to: to("operator"),
+        text: format!("Shall I go on with step {number}?"),
+        options: vec!["yes".to_owned(), "no".to_owned()],
+        ..AskQuestionRequest::default()
+    };
+    let asked = QuestionServiceClient::new(asker.channel()).ask_question(asker.request(request)).await?;
+    Ok(asked.into_inner().question.unwrap_or_default().id)
+}
+
+async fn answer(operator: &Client, question_id: u64) -> anyhow::Result<()> {
+    let request =
+        AnswerQuestionRequest { request_id: fresh_id(), question_id, choices: vec!["yes".to_owned()], text: String::new() };
+    QuestionServiceClient::new(operator.channel()).answer_question(operator.request(request)).await?;
+    Ok(())
+}
