@@ -66,7 +66,7 @@ const RULES: &[(&str, &str)] = &[
          (SELECT count(*) FROM message m WHERE m.question_id = q.id AND m.to_id = q.asker_id AND m.system_kind IN (6, 7, 8)) <> \
          CASE WHEN q.state = 1 THEN 0 \
               WHEN q.state = 4 AND (q.closed_by = a.name OR (q.asker_id = 1 AND q.closed_by <> '')) THEN 0 \
-              WHEN q.state = 4 AND q.closed_by = '' AND a.retired = 1 THEN 0 ELSE 1 END",
+              ELSE 1 END AND NOT (q.state = 4 AND q.closed_by = '' AND a.retired = 1)",
     ),
     (
         "a reminder that fired is one message, and one that did not is none",
