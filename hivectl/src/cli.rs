@@ -3,10 +3,20 @@
 //! Invariant: every command's arguments live beside its code; here is only the table of contents.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::command::{agent, agents, config, dead_letters, drain, events, inbox, send, status, topology, trace, turn, up};
+use crate::command::{
+    agent, agents, answer, ask, config, dead_letters, drain, events, inbox, loose_ends, questions, reminders, search, send,
+    status, top, topology, trace, turn, up,
+};
+
+/// How long to wait for one answer of the broker, where nothing else was said.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Under which these options stand in every command's help.
+const GLOBAL: &str = "Global options";
 
 const AFTER_HELP: &str = "\
 Data goes to stdout, everything else to stderr. Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 denied, 5 conflict, \
@@ -26,14 +36,21 @@ pub struct Cli {
 #[derive(Args, Debug)]
 pub(crate) struct Global {
     /// The broker's operator socket [default: hived.sock of $HIVE_RUNTIME_DIR, else .hive/run/hived.sock, else /run/hive/hived.sock]
-    #[arg(long, global = true, env = "HIVE_SOCKET", hide_env_values = true, value_name = "PATH")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "HIVE_SOCKET", hide_env_values = true, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
     /// Print JSON: an object names its schema, a list is an array of such objects, a stream is one object per line
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
-    /// How long to wait for one answer of the broker
-    #[arg(long, global = true, default_value = "30", value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) timeout: f64,
+    /// How long to wait for one answer of the broker [default: 30]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<f64>,
+}
+
+impl Global {
+    /// How long to wait for one answer of the broker.
+    pub(crate) fn answer_timeout(&self) -> Duration {
+        self.timeout.map_or(ANSWER_TIMEOUT, Duration::from_secs_f64)
+    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -43,18 +60,20 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The nouns.
+/// The nouns. Where one says nothing here, its own file says it, also at length.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a hive in the foreground: the broker and one harness per agent
     Up(up::Up),
-    /// The operator's mail, or an agent's deliveries
     Inbox(inbox::Inbox),
-    /// Send mail as the operator
     Send(send::Send),
+    Ask(ask::Ask),
+    Questions(questions::Questions),
+    Answer(answer::Answer),
+    Search(search::Search),
     /// List the agents
     Agents(agents::Agents),
-    /// Show, create, remove or move an agent
+    /// Show, create, remove or move an agent, or change what it may do
     #[command(subcommand)]
     Agent(agent::Agent),
     /// The tree of agents, with what they do
@@ -62,14 +81,16 @@ pub(crate) enum Command {
     /// Turns: what ran, what runs, and commands to a harness
     #[command(subcommand)]
     Turn(turn::Turn),
+    Reminders(reminders::Reminders),
+    LooseEnds(loose_ends::LooseEnds),
     /// What happened, by the event log
     Events(events::Events),
     /// Mail that used up its attempts
     DeadLetters(dead_letters::DeadLetters),
-    /// The journey of a message, hop by hop
     Trace(trace::Trace),
-    /// How the broker is; exit code 8 if something needs attention
     Status(status::StatusCommand),
+    /// The hive on a screen, live: what waits on you, what is stuck, and what everyone does
+    Top(top::Top),
     /// Check a configuration file
     #[command(subcommand)]
     Config(config::Config),

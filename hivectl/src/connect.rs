@@ -10,7 +10,10 @@ use hive_proto::connect::connect;
 use hive_proto::v1::admin_service_client::AdminServiceClient;
 use hive_proto::v1::event_service_client::EventServiceClient;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
+use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
+use hive_proto::v1::question_service_client::QuestionServiceClient;
+use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::topology_service_client::TopologyServiceClient;
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
 use tonic::transport::Channel;
@@ -60,8 +63,20 @@ impl Broker {
         InboxServiceClient::new(self.channel.clone())
     }
 
+    pub(crate) fn loose_ends(&self) -> LooseEndServiceClient<Channel> {
+        LooseEndServiceClient::new(self.channel.clone())
+    }
+
     pub(crate) fn messages(&self) -> MessageServiceClient<Channel> {
         MessageServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn questions(&self) -> QuestionServiceClient<Channel> {
+        QuestionServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn reminders(&self) -> ReminderServiceClient<Channel> {
+        ReminderServiceClient::new(self.channel.clone())
     }
 
     pub(crate) fn topology(&self) -> TopologyServiceClient<Channel> {
@@ -124,7 +139,7 @@ fn timed_out(timeout: Duration, mutation: bool) -> Failure {
 }
 
 /// A fresh request id.
-fn request_id() -> String {
+pub(crate) fn request_id() -> String {
     let mut random = [0_u8; 16];
     getrandom::fill(&mut random).expect("the kernel gives random numbers");
     let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();

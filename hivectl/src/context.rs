@@ -15,6 +15,8 @@ pub(crate) struct Context {
     pub(crate) socket: PathBuf,
     /// How long to wait for one answer.
     pub(crate) timeout: Duration,
+    /// How long to wait for somebody else; `None`: as long as it takes.
+    pub(crate) patience: Option<Duration>,
     /// Where data goes.
     pub(crate) out: Output,
 }
@@ -23,7 +25,8 @@ impl Context {
     pub(crate) fn new(global: &Global) -> Self {
         let runtime_dir = std::env::var_os("HIVE_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let socket = connect::socket(global.socket.as_deref(), runtime_dir, std::path::Path::new("."));
-        Self { socket, timeout: Duration::from_secs_f64(global.timeout), out: Output::stdout(global.json) }
+        let patience = global.timeout.map(Duration::from_secs_f64);
+        Self { socket, timeout: global.answer_timeout(), patience, out: Output::stdout(global.json) }
     }
 
     /// Connects to the broker.

@@ -36,6 +36,8 @@ pub(crate) enum Failure {
     ToOneself,
     #[error("`{text}` is no recipient: {why}")]
     BadRecipient { text: String, why: String },
+    #[error("`{text}` cannot be asked: {why}")]
+    BadTarget { text: String, why: String },
     #[error("message {id} is not in the inbox of {agent}")]
     NotInInbox { id: u64, agent: String },
     #[error("message {id} is no dead letter{}", .agent.as_ref().map(|agent| format!(" of {agent}")).unwrap_or_default())]
@@ -44,6 +46,22 @@ pub(crate) enum Failure {
     SeveralDeadLetters { id: u64, agents: Vec<String> },
     #[error("nothing is held for {agent}")]
     NothingHeld { agent: String },
+    #[error("`top` draws on a terminal, and there is none, or one that cannot show a screen")]
+    NoTerminal,
+    #[error("no answer was given to question {id}, and stdin is no terminal to ask you on")]
+    NoAnswer { id: u64 },
+    #[error("nothing was answered; question {id} stays open")]
+    NotAnswered { id: u64 },
+    #[error("question {id} has its outcome: {outcome}")]
+    QuestionClosed { id: u64, outcome: String },
+    #[error("question {id} expired without an answer")]
+    QuestionExpired { id: u64 },
+    #[error("question {id} was cancelled{}", .by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default())]
+    QuestionCancelled { id: u64, by: Option<String> },
+    #[error("question {id} has no answer after {seconds} s; it stays open")]
+    AnswerTimedOut { id: u64, seconds: f64 },
+    #[error("interrupted; question {id} stays open")]
+    AnswerInterrupted { id: u64 },
     #[error("the broker's answer lacks `{field}`")]
     Incomplete { field: &'static str },
     #[error("{} cannot be read", .path.display())]
@@ -73,10 +91,15 @@ impl Failure {
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
             Self::FileUnreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
             Self::FileUnreadable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Exit::Denied,
-            Self::BodyNotText { .. } | Self::BodyEmpty | Self::ToOneself | Self::BadRecipient { .. } => Exit::Usage,
-            Self::SeveralDeadLetters { .. } => Exit::Usage,
+            Self::BodyNotText { .. } | Self::BodyEmpty | Self::ToOneself | Self::BadRecipient { .. } | Self::BadTarget { .. } => {
+                Exit::Usage
+            }
+            Self::SeveralDeadLetters { .. } | Self::NoAnswer { .. } | Self::NoTerminal => Exit::Usage,
+            Self::QuestionClosed { .. } | Self::QuestionCancelled { .. } => Exit::Conflict,
+            Self::QuestionExpired { .. } | Self::AnswerTimedOut { .. } => Exit::TimedOut,
             Self::NotInInbox { .. } | Self::NoDeadLetter { .. } | Self::NothingHeld { .. } => Exit::NotFound,
             Self::Up(error) => error.exit(),
+            Self::NotAnswered { .. } | Self::AnswerInterrupted { .. } => Exit::Failure,
             Self::Runtime(_) | Self::Output(_) | Self::Input(_) | Self::Incomplete { .. } | Self::FileUnreadable { .. } => {
                 Exit::Failure
             }
@@ -112,11 +135,23 @@ impl Failure {
             Self::ToOneself | Self::BadRecipient { .. } => {
                 Some("`hivectl agents` lists who there is; `*` is everyone".to_owned())
             }
+            Self::BadTarget { .. } => Some("`hivectl agents` lists who there is".to_owned()),
             Self::BodyEmpty => Some("give the text as an argument, or `-` to read it from stdin".to_owned()),
             Self::NotInInbox { .. } => Some("`hivectl inbox --all` lists what was there".to_owned()),
             Self::NoDeadLetter { .. } => Some("`hivectl dead-letters` lists them".to_owned()),
             Self::SeveralDeadLetters { .. } => Some("say whose with --agent NAME".to_owned()),
             Self::NothingHeld { agent } => Some(format!("`hivectl inbox {agent}` lists its deliveries")),
+            Self::NoTerminal => Some("`hivectl status --json` tells programs what needs attention".to_owned()),
+            Self::NoAnswer { id } => Some(format!(
+                "give a text, `-` to read it from stdin, or --choice; `hivectl questions show {id}` shows what is offered"
+            )),
+            Self::NotAnswered { id } => Some(format!("`hivectl questions cancel {id}` withdraws it")),
+            Self::QuestionClosed { id, .. } | Self::QuestionExpired { id } | Self::QuestionCancelled { id, .. } => {
+                Some(format!("`hivectl questions show {id}` shows its outcome"))
+            }
+            Self::AnswerTimedOut { id, .. } | Self::AnswerInterrupted { id } => Some(format!(
+                "`hivectl questions show {id}` shows an answer that comes later; `hivectl questions cancel {id}` withdraws it"
+            )),
             Self::Up(error) => error.hint(),
             Self::Runtime(_)
             | Self::Output(_)
@@ -180,32 +215,43 @@ fn hint_of_reason(reason: Reason, status: &Status) -> Option<String> {
         Reason::AgentNotFound => "`hivectl agents` lists them",
         Reason::AgentRetired => "`hivectl agents --all` lists retired ones; `hivectl agent create NAME --adopt` takes one back",
         Reason::MessageNotFound | Reason::DeliveryNotFound => "`hivectl inbox [AGENT] --all` lists what is there",
+        Reason::QuestionNotFound => "`hivectl questions --all` lists what is open; --state shows others",
+        Reason::ReminderNotFound => "`hivectl reminders --all` lists them",
         Reason::TurnNotFound => "`hivectl turn list` lists them",
         Reason::CommandNotFound => "`hivectl events` tells what became of it",
         Reason::RequestIdReused => "run the command again; it makes a new request id",
         Reason::AgentExists => "`hivectl agent show NAME` shows it",
         Reason::RecipientNotAllowed => "`hivectl agent show NAME` shows whom it may send to",
-        Reason::NotYours | Reason::NotAnAgent | Reason::CapabilityMissing => {
+        Reason::NotYours | Reason::NotTheTarget | Reason::NotYourChild | Reason::NotAnAgent | Reason::CapabilityMissing => {
             "is this the operator's socket? --socket names another"
         }
         Reason::PeerNotTrusted => "run it as a user whom the configuration trusts",
         Reason::LeaseLost | Reason::TurnEnded | Reason::TurnOpen => "`hivectl turn list AGENT` shows its turns",
         Reason::AlreadyAttached | Reason::AgentParked => "`hivectl agent show NAME` shows what its harness does",
-        Reason::WrongState => "`hivectl inbox AGENT --all` shows where the delivery stands",
+        Reason::WrongState => "`hivectl inbox AGENT --all` or `hivectl reminders --all` shows how it stands",
+        Reason::QuestionClosed => "`hivectl questions show ID` shows its outcome",
+        Reason::QuestionLimit => {
+            "`hivectl questions --asker NAME` lists what is open; `hivectl questions cancel ID` withdraws one"
+        }
+        Reason::ReminderLimit => "`hivectl reminders NAME` lists them; `hivectl reminders cancel ID` withdraws one",
         Reason::TopologyCycle => "`hivectl topology` shows the tree",
         Reason::InboxFull => "`hivectl topology` shows who does not keep up",
         Reason::RateLimited | Reason::Draining => {
-            let when = hive_proto::status::retry_after(status);
-            return Some(when.map_or_else(
-                || "try again in a while".to_owned(),
-                |delay| format!("try again in {:.1} s", delay.as_secs_f64()),
-            ));
+            return Some(again(status).unwrap_or_else(|| "try again in a while".to_owned()));
         }
-        Reason::StorageFull | Reason::StorageUnavailable => "`hivectl status` tells what is wrong with the database",
+        Reason::StorageFull | Reason::StorageUnavailable => {
+            let tells = "`hivectl status` tells what is wrong with the database";
+            return Some(again(status).map_or_else(|| tells.to_owned(), |again| format!("{again}; {tells}")));
+        }
         Reason::Internal => "the broker's log has the details",
         Reason::FieldInvalid | Reason::StatusTooLong | Reason::BodyTooLarge => return None,
     };
     Some(hint.to_owned())
+}
+
+/// When the broker says that waiting helps.
+fn again(status: &Status) -> Option<String> {
+    hive_proto::status::retry_after(status).map(|delay| format!("try again in {:.1} s", delay.as_secs_f64()))
 }
 
 #[cfg(test)]

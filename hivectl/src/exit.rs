@@ -45,11 +45,15 @@ pub fn of_reason(reason: Reason) -> Exit {
         Reason::AgentNotFound
         | Reason::AgentRetired
         | Reason::MessageNotFound
+        | Reason::QuestionNotFound
+        | Reason::ReminderNotFound
         | Reason::DeliveryNotFound
         | Reason::TurnNotFound
         | Reason::CommandNotFound => Exit::NotFound,
         Reason::RecipientNotAllowed
         | Reason::NotYours
+        | Reason::NotTheTarget
+        | Reason::NotYourChild
         | Reason::NotAnAgent
         | Reason::CapabilityMissing
         | Reason::PeerNotTrusted => Exit::Denied,
@@ -61,11 +65,16 @@ pub fn of_reason(reason: Reason) -> Exit {
         | Reason::AlreadyAttached
         | Reason::AgentParked
         | Reason::WrongState
+        | Reason::QuestionClosed
         | Reason::TopologyCycle => Exit::Conflict,
         Reason::Draining => Exit::Unreachable,
-        Reason::InboxFull | Reason::RateLimited | Reason::StorageFull | Reason::StorageUnavailable | Reason::Internal => {
-            Exit::Failure
-        }
+        Reason::InboxFull
+        | Reason::RateLimited
+        | Reason::StorageFull
+        | Reason::QuestionLimit
+        | Reason::ReminderLimit
+        | Reason::StorageUnavailable
+        | Reason::Internal => Exit::Failure,
     }
 }
 

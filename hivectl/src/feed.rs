@@ -2,7 +2,6 @@
 //!
 //! Invariant: events come in the order of their sequence numbers, none twice; where the broker no longer has some, [`Step::Gap`] says so.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,12 +9,10 @@ use hive_proto::v1::watch_events_response::Step as WireStep;
 use hive_proto::v1::{Event, WatchEventsRequest, WatchEventsResponse};
 use tonic::Streaming;
 
-use crate::connect::{Broker, transport_was_lost};
+use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
-
-const RECONNECT_FIRST: Duration = Duration::from_millis(100);
-const RECONNECT_LONGEST: Duration = Duration::from_secs(5);
+use crate::reconnect::{Absence, is_weather};
 
 /// What a feed gives.
 #[derive(Debug)]
@@ -105,26 +102,13 @@ impl Feed {
     }
 
     async fn reconnect(&mut self) -> Result<bool, Failure> {
-        let _ = writeln!(std::io::stderr(), "the broker is gone; waiting for it to come back");
-        let mut pause = RECONNECT_FIRST;
+        let mut absence = Absence::begin();
         loop {
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(RECONNECT_LONGEST);
-            let Ok(broker) = Broker::connect(&self.socket, self.timeout).await else { continue };
-            match self.watch(&broker, Some(self.after)).await {
-                Ok(gap) => {
-                    let _ = writeln!(std::io::stderr(), "the broker is back");
-                    return Ok(gap);
-                }
-                Err(Failure::Refused(status)) if is_weather(&status) => {}
-                Err(Failure::TimedOut { .. } | Failure::Connect(_)) => {}
-                Err(failure) => return Err(failure),
+            let broker = absence.broker(&self.socket, self.timeout).await;
+            let watched = self.watch(&broker, Some(self.after)).await;
+            if let Some(ended) = absence.ends(watched) {
+                return ended;
             }
         }
     }
-}
-
-/// Whether the broker went away, rather than refused.
-fn is_weather(status: &tonic::Status) -> bool {
-    transport_was_lost(status) || hive_proto::status::is_transient(status)
 }

@@ -13,8 +13,12 @@ mod context;
 mod error;
 pub mod exit;
 mod feed;
+mod input;
 mod interrupt;
 mod output;
+mod question_feed;
+mod reconnect;
+mod top;
 mod view;
 
 use std::process::ExitCode;

@@ -4,13 +4,20 @@
 
 pub(crate) mod agent;
 pub(crate) mod agents;
+pub(crate) mod answer;
+pub(crate) mod ask;
 pub(crate) mod config;
 pub(crate) mod dead_letters;
 pub(crate) mod drain;
 pub(crate) mod events;
 pub(crate) mod inbox;
+pub(crate) mod loose_ends;
+pub(crate) mod questions;
+pub(crate) mod reminders;
+pub(crate) mod search;
 pub(crate) mod send;
 pub(crate) mod status;
+pub(crate) mod top;
 pub(crate) mod topology;
 pub(crate) mod trace;
 pub(crate) mod turn;
@@ -28,14 +35,21 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Up(up) => up.run(&cli.global).await,
         Command::Inbox(inbox) => inbox.run(&mut context).await,
         Command::Send(send) => send.run(&mut context).await,
+        Command::Ask(ask) => ask.run(&mut context).await,
+        Command::Questions(questions) => questions.run(&mut context).await,
+        Command::Answer(answer) => answer.run(&mut context).await,
+        Command::Search(search) => search.run(&mut context).await,
         Command::Agents(agents) => agents.run(&mut context).await,
         Command::Agent(agent) => agent.run(&mut context).await,
         Command::Topology(topology) => topology.run(&mut context).await,
         Command::Turn(turn) => turn.run(&mut context).await,
+        Command::Reminders(reminders) => reminders.run(&mut context).await,
+        Command::LooseEnds(loose_ends) => loose_ends.run(&mut context).await,
         Command::Events(events) => events.run(&mut context).await,
         Command::DeadLetters(dead_letters) => dead_letters.run(&mut context).await,
         Command::Trace(trace) => trace.run(&mut context).await,
         Command::Status(status) => status.run(&mut context).await,
+        Command::Top(top) => top.run(&mut context).await,
         Command::Config(config) => config.run(&mut context),
         Command::Drain(drain) => drain.run(&mut context).await,
     }

@@ -1,7 +1,5 @@
 //! `hivectl send`: mail as the operator.
 
-use std::io::{IsTerminal as _, Read as _};
-
 use clap::Args;
 use hive_core::message::OPERATOR;
 use hive_core::name::AgentName;
@@ -11,6 +9,7 @@ use hive_proto::v1::{EveryoneRecipient, Recipient, SendMessageRequest};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::input::text_or_stdin;
 use crate::output::note;
 use crate::view::receipt::Receipt;
 
@@ -32,7 +31,7 @@ pub(crate) struct Send {
 impl Send {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let to = Some(recipient(&self.to)?);
-        let body = if self.body == "-" { from_stdin()? } else { self.body };
+        let body = text_or_stdin(self.body)?;
         if body.is_empty() {
             return Err(Failure::BodyEmpty);
         }
@@ -65,19 +64,4 @@ fn recipient(text: &str) -> Result<Recipient, Failure> {
         }
     };
     Ok(Recipient { to: Some(to) })
-}
-
-fn from_stdin() -> Result<String, Failure> {
-    let mut stdin = std::io::stdin().lock();
-    if stdin.is_terminal() {
-        note("type the message; Ctrl-D ends it");
-    }
-    let mut bytes = Vec::new();
-    stdin.read_to_end(&mut bytes).map_err(Failure::Input)?;
-    let mut body =
-        String::from_utf8(bytes).map_err(|error| Failure::BodyNotText { valid_up_to: error.utf8_error().valid_up_to() })?;
-    if body.ends_with('\n') {
-        body.pop();
-    }
-    Ok(body)
 }

@@ -1,14 +1,14 @@
 //! `hivectl trace`: the journey of a message, hop by hop, as the event log tells it.
 //!
-//! Followed are the message, its answers, the turns that carried them, and what was sent in those turns. One pass over the log is enough,
-//! because a cause always stands before its effect in it.
+//! Followed are the message, its answers, the turns that carried them, what was sent, asked and set for later in those turns, and what became of
+//! that. One pass over the log is enough, because a cause always stands before its effect in it.
 
 use std::collections::BTreeSet;
 
 use clap::Args;
 use hive_proto::v1::{GetMessageRequest, GetTurnRequest, ListMessagesRequest};
 
-use super::events;
+use super::{events, questions};
 use crate::connect::{Broker, all_pages};
 use crate::context::Context;
 use crate::error::Failure;
@@ -22,7 +22,9 @@ use crate::view::turn::Turn;
 /// Characters of a body that a hop shows.
 const BODY_CHARS: usize = 60;
 
-/// The journey of a message, hop by hop: its deliveries, the turns that carried it, what they sent, and the answers.
+/// The journey of a message, hop by hop: its deliveries, the turns that carried it, what they sent and asked, and the answers.
+///
+/// A message that brought a question, or its outcome, is shown with the journey of the whole question.
 #[derive(Args, Debug)]
 pub(crate) struct Trace {
     /// The message
@@ -33,9 +35,14 @@ impl Trace {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
         // A wrong id is refused here, in the broker's words.
-        message(&broker, self.id).await?;
+        let message = message(&broker, self.id).await?;
         let (log, _) = events::list(&broker, 0, "").await?;
-        let mut journey = Journey { messages: thread(&broker, self.id).await?, turns: BTreeSet::new() };
+        let mut journey = Journey {
+            messages: thread(&broker, self.id).await?,
+            turns: BTreeSet::new(),
+            questions: message.question_id.into_iter().collect(),
+            reminders: message.reminder_id.into_iter().collect(),
+        };
         let events: Vec<Event> = log.into_iter().filter(|event| journey.takes(event)).collect();
         let first = events.first().and_then(|event| event.time);
         let mut hops = Vec::with_capacity(events.len());
@@ -45,8 +52,8 @@ impl Trace {
                 (Some(_) | None, _) => 0,
             };
             let what = told(&broker, &event).await?;
-            let Event { sequence, kind, time, agent, message_id, turn_id, detail: _ } = event;
-            hops.push(Hop { time, sequence, kind, agent, message_id, turn_id, what, after_ms: after });
+            let Event { sequence, kind, time, agent, message_id, turn_id, question_id, reminder_id, detail: _ } = event;
+            hops.push(Hop { time, sequence, kind, agent, message_id, turn_id, question_id, reminder_id, what, after_ms: after });
         }
         context.out.list(&hops)?;
         Ok(Exit::Ok)
@@ -58,22 +65,30 @@ impl Trace {
 struct Journey {
     messages: BTreeSet<u64>,
     turns: BTreeSet<u64>,
+    questions: BTreeSet<u64>,
+    reminders: BTreeSet<u64>,
 }
 
 impl Journey {
     /// Whether an event belongs to it; what the event adds is followed from here on.
     fn takes(&mut self, event: &Event) -> bool {
-        let by_message = event.message_id.is_some_and(|id| self.messages.contains(&id));
-        let by_turn = event.turn_id.is_some_and(|id| self.turns.contains(&id));
-        let kind = event.kind.as_deref();
-        if by_message && kind != Some("message_accepted") {
+        let is_of = |id: Option<u64>, known: &BTreeSet<u64>| id.is_some_and(|id| known.contains(&id));
+        let by_message = is_of(event.message_id, &self.messages);
+        let by_turn = is_of(event.turn_id, &self.turns);
+        let by_question = is_of(event.question_id, &self.questions) || is_of(event.reminder_id, &self.reminders);
+        if !(by_message || by_turn || by_question) {
+            return false;
+        }
+        let kind = event.kind.as_deref().unwrap_or_default();
+        if kind == "message_accepted" || kind.starts_with("question_") || kind.starts_with("reminder_") {
+            self.messages.extend(event.message_id);
+            self.questions.extend(event.question_id);
+            self.reminders.extend(event.reminder_id);
+        } else if by_message {
             // The turn in which a message was sent is no part of its journey; the one that carried it is.
             self.turns.extend(event.turn_id);
         }
-        if by_turn && kind == Some("message_accepted") {
-            self.messages.extend(event.message_id);
-        }
-        by_message || by_turn
+        true
     }
 }
 
@@ -103,6 +118,7 @@ async fn told(broker: &Broker, event: &Event) -> Result<String, Failure> {
     let agent = visible_line(event.agent.as_deref().unwrap_or("-"));
     let id = event.message_id.map(|id| format!("message {id}")).unwrap_or_default();
     let turn = event.turn_id.map(|id| format!("turn {id}")).unwrap_or_default();
+    let reminder = event.reminder_id.map(|id| format!("reminder {id}")).unwrap_or_default();
     let detail = event.detail.as_deref().map(|detail| format!(" ({})", visible_line(detail))).unwrap_or_default();
     let words = match event.kind.as_deref().unwrap_or("-") {
         "message_accepted" => return accepted(broker, event).await,
@@ -117,6 +133,10 @@ async fn told(broker: &Broker, event: &Event) -> Result<String, Failure> {
         "delivery_dropped" => format!("{id} for {agent} dropped{detail}"),
         "delivery_superseded" => format!("{id} for {agent} superseded{detail}"),
         "turn_begun" => format!("{agent} begins {turn}"),
+        "question_asked" | "question_answered" | "question_expired" | "question_cancelled" => return asked(broker, event).await,
+        "reminder_set" => format!("{reminder} set by {agent}{detail}"),
+        "reminder_fired" => format!("{reminder} of {agent} fired"),
+        "reminder_cancelled" => format!("{reminder} of {agent} cancelled{detail}"),
         kind => {
             let about: Vec<&str> =
                 [agent.as_str(), id.as_str(), turn.as_str()].into_iter().filter(|word| !word.is_empty()).collect();
@@ -129,12 +149,27 @@ async fn told(broker: &Broker, event: &Event) -> Result<String, Failure> {
 async fn accepted(broker: &Broker, event: &Event) -> Result<String, Failure> {
     let Some(id) = event.message_id else { return Ok("a message was accepted".to_owned()) };
     let message = message(broker, id).await?;
-    let mut body: String = message.preview().chars().take(BODY_CHARS).collect();
-    if body.len() < message.preview().len() {
-        body.push('…');
-    }
+    let body = beginning(&message.preview());
     let (from, to) = (visible_line(&message.from), visible_line(&message.recipients.join(", ")));
     Ok(format!("message {id} accepted, {from} to {to}: {body}"))
+}
+
+async fn asked(broker: &Broker, event: &Event) -> Result<String, Failure> {
+    let Some(id) = event.question_id else { return Ok("a question was asked or closed".to_owned()) };
+    let question = questions::question(broker, id).await?;
+    if event.kind.as_deref() == Some("question_asked") {
+        return Ok(format!("question {id} asked, {}: {}", question.between(), beginning(&question.preview())));
+    }
+    Ok(format!("question {id} {}", question.outcome()))
+}
+
+/// As much of a text as a hop shows.
+fn beginning(text: &str) -> String {
+    let mut beginning: String = text.chars().take(BODY_CHARS).collect();
+    if beginning.len() < text.len() {
+        beginning.push('…');
+    }
+    beginning
 }
 
 async fn ended(broker: &Broker, event: &Event, agent: &str) -> Result<String, Failure> {

@@ -4,7 +4,7 @@
 //! such objects, and an empty one is `[]`. A stream (`--follow`) is one object per line. Within a schema version fields are only added; every
 //! field is always there, `null` where there is nothing to say; times are ISO 8601 in UTC; choices are lower-case words.
 //!
-//! Invariant: this module alone writes to stdout.
+//! Invariant: this module alone writes to stdout, but for the screen of `top`.
 
 pub(crate) mod style;
 pub(crate) mod table;

@@ -65,6 +65,11 @@ impl Style {
         self.paint(text, Ansi::new().fg_color(Some(AnsiColor::Yellow.into())))
     }
 
+    /// What was searched for.
+    pub(crate) fn found(&self, text: &str) -> String {
+        self.paint(text, Ansi::new().bold().fg_color(Some(AnsiColor::Yellow.into())))
+    }
+
     /// What matters less.
     pub(crate) fn faint(&self, text: &str) -> String {
         self.paint(text, Ansi::new().dimmed())
@@ -73,6 +78,11 @@ impl Style {
     /// A time, short and local; `-` for none.
     pub(crate) fn time(&self, time: Option<WallTime>) -> String {
         time.map_or_else(|| "-".to_owned(), |time| time::short(time, self.now, &self.zone))
+    }
+
+    /// How long it is until then, counted from this very moment; `-` for never.
+    pub(crate) fn until(&self, time: Option<WallTime>) -> String {
+        time.map_or_else(|| "-".to_owned(), |time| time::until(time, jiff::Timestamp::now(), &self.zone))
     }
 
     /// The clock time of this moment.

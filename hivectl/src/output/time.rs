@@ -42,6 +42,22 @@ pub(crate) fn span(from: WallTime, to: WallTime) -> String {
     }
 }
 
+/// How long it is until then, as exact as helps; what is far away is a date.
+pub(crate) fn until(time: WallTime, now: Timestamp, zone: &TimeZone) -> String {
+    let seconds = time.0.saturating_sub(now.as_millisecond()) / 1_000;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    if days > 30 {
+        return short(time, now, zone);
+    }
+    match seconds {
+        ..1 => "now".to_owned(),
+        1..60 => format!("in {seconds} s"),
+        60..3_600 => format!("in {minutes} min"),
+        3_600..86_400 => format!("in {hours} h {} min", minutes % 60),
+        _ => format!("in {days} d {} h", hours % 24),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +72,16 @@ mod tests {
         assert_eq!(shown(NOON - 86_400_000), "Feb 29 12:00");
         assert_eq!(shown(NOON - 366 * 86_400_000), "2019-03-01 12:00");
         assert_eq!(shown(i64::MAX), "-");
+    }
+
+    #[test]
+    fn what_is_to_come_counts_down() {
+        let now = Timestamp::from_millisecond(NOON).expect("a time");
+        let shown = |seconds: i64| until(WallTime(NOON + seconds * 1_000), now, &TimeZone::UTC);
+        assert_eq!([shown(-1), shown(0), shown(1), shown(59)], ["now", "now", "in 1 s", "in 59 s"]);
+        assert_eq!([shown(60), shown(3_599), shown(3_660)], ["in 1 min", "in 59 min", "in 1 h 1 min"]);
+        assert_eq!([shown(90_000), shown(31 * 86_400), shown(400 * 86_400)], ["in 1 d 1 h", "Apr 01 12:00", "2021-04-05 12:00"]);
+        assert_eq!(until(WallTime(i64::MAX), now, &TimeZone::UTC), "-");
     }
 
     #[test]

@@ -44,6 +44,11 @@ pub(crate) struct Policy {
     tool_groups: Vec<String>,
     allowed_recipients: Vec<String>,
     capabilities: Vec<String>,
+    /// These are none where the broker's limit holds.
+    sends_per_minute_max: Option<u32>,
+    sender_stored_bytes_max: Option<u64>,
+    questions_open_max: Option<u32>,
+    reminders_pending_max: Option<u32>,
 }
 
 /// Why an agent starts no turns.
@@ -81,7 +86,6 @@ impl From<v1::Agent> for Agent {
             isolation,
             open_turn_id,
         } = agent;
-        let v1::Policy { tool_groups, allowed_recipients, capabilities } = policy.unwrap_or_default();
         Self {
             name,
             role: text(role),
@@ -98,7 +102,7 @@ impl From<v1::Agent> for Agent {
             hive_name: text(hive_name),
             swarm_name: text(swarm_name),
             revision: text(revision),
-            policy: Policy { tool_groups, allowed_recipients, capabilities },
+            policy: policy.unwrap_or_default().into(),
             park: park.map(Park::from),
             retired,
             ready_count,
@@ -106,6 +110,49 @@ impl From<v1::Agent> for Agent {
             isolation: word::<v1::Isolation>(isolation, v1::Isolation::as_str_name, "ISOLATION_"),
             open_turn_id: id(open_turn_id),
         }
+    }
+}
+
+impl From<v1::Policy> for Policy {
+    fn from(policy: v1::Policy) -> Self {
+        let v1::Policy {
+            tool_groups,
+            allowed_recipients,
+            capabilities,
+            sends_per_minute_max,
+            sender_stored_bytes_max,
+            questions_open_max,
+            reminders_pending_max,
+        } = policy;
+        Self {
+            tool_groups,
+            allowed_recipients,
+            capabilities,
+            sends_per_minute_max,
+            sender_stored_bytes_max,
+            questions_open_max,
+            reminders_pending_max,
+        }
+    }
+}
+
+impl Policy {
+    /// What it says, line by line.
+    fn rows(&self) -> [(&'static str, String); 7] {
+        let words =
+            |words: &[String], none: &str| if words.is_empty() { none.to_owned() } else { visible_line(&words.join(", ")) };
+        fn at_most(most: Option<impl ToString>) -> String {
+            most.map_or_else(|| "as the hive's limits say".to_owned(), |most| format!("at most {}", most.to_string()))
+        }
+        [
+            ("tools", words(&self.tool_groups, "-")),
+            ("may send to", words(&self.allowed_recipients, "everyone")),
+            ("capabilities", words(&self.capabilities, "-")),
+            ("sends a minute", at_most(self.sends_per_minute_max)),
+            ("stored bytes", at_most(self.sender_stored_bytes_max)),
+            ("open questions", at_most(self.questions_open_max)),
+            ("reminders", at_most(self.reminders_pending_max)),
+        ]
     }
 }
 
@@ -173,7 +220,6 @@ impl Row for Agent {
 
 impl Text for Agent {
     fn text(&self, style: &Style) -> String {
-        let everyone = |names: &[String]| if names.is_empty() { "everyone".to_owned() } else { visible_line(&names.join(", ")) };
         let optional = |value: &Option<String>| value.as_deref().map_or_else(|| "-".to_owned(), visible_line);
         let context = match (self.context_tokens, self.context_window_tokens) {
             (Some(used), Some(window)) => format!("{used} of {window} tokens"),
@@ -202,21 +248,26 @@ impl Text for Agent {
             ("context", context),
             ("unread", self.ready_count.to_string()),
             ("dead letters", self.dead_count.to_string()),
-            ("tools", visible_line(&self.policy.tool_groups.join(", "))),
-            ("may send to", everyone(&self.policy.allowed_recipients)),
-            (
-                "capabilities",
-                if self.policy.capabilities.is_empty() {
-                    "-".to_owned()
-                } else {
-                    visible_line(&self.policy.capabilities.join(", "))
-                },
-            ),
-            (
-                "isolation",
-                if self.isolation.as_deref() == Some("none") { style.bad("NOT ISOLATED") } else { optional(&self.isolation) },
-            ),
         ];
+        let isolation =
+            if self.isolation.as_deref() == Some("none") { style.bad("NOT ISOLATED") } else { optional(&self.isolation) };
+        let rows: Vec<_> = rows.into_iter().chain(self.policy.rows()).chain([("isolation", isolation)]).collect();
+        fields(&rows)
+    }
+}
+
+/// An agent of which only the policy is told; as JSON it is the whole agent.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct WithPolicy(pub(crate) Agent);
+
+impl View for WithPolicy {
+    const SCHEMA: &'static str = Agent::SCHEMA;
+}
+
+impl Text for WithPolicy {
+    fn text(&self, _: &Style) -> String {
+        let rows: Vec<_> = [("name", visible_line(&self.0.name))].into_iter().chain(self.0.policy.rows()).collect();
         fields(&rows)
     }
 }

@@ -20,11 +20,13 @@ pub(crate) struct Event {
     pub(crate) message_id: Option<u64>,
     pub(crate) turn_id: Option<u64>,
     pub(crate) detail: Option<String>,
+    pub(crate) question_id: Option<u64>,
+    pub(crate) reminder_id: Option<u64>,
 }
 
 impl From<v1::Event> for Event {
     fn from(event: v1::Event) -> Self {
-        let v1::Event { sequence, kind, time, agent, message_id, turn_id, detail } = event;
+        let v1::Event { sequence, kind, time, agent, message_id, turn_id, detail, question_id, reminder_id } = event;
         Self {
             sequence,
             kind: word::<v1::EventKind>(kind, v1::EventKind::as_str_name, "EVENT_KIND_"),
@@ -33,7 +35,19 @@ impl From<v1::Event> for Event {
             message_id: id(message_id),
             turn_id: id(turn_id),
             detail: text(detail),
+            question_id: id(question_id),
+            reminder_id: id(reminder_id),
         }
+    }
+}
+
+impl Event {
+    /// The question or reminder that it concerns, and its detail.
+    fn more(&self) -> String {
+        let question = self.question_id.map(|id| format!("question {id}"));
+        let reminder = self.reminder_id.map(|id| format!("reminder {id}"));
+        let detail = self.detail.as_deref().map(visible_line);
+        [question, reminder, detail].into_iter().flatten().collect::<Vec<_>>().join("  ")
     }
 }
 
@@ -53,7 +67,7 @@ impl Row for Event {
             self.agent.as_deref().map_or_else(|| "-".to_owned(), visible_line),
             cell(self.message_id.as_ref()),
             cell(self.turn_id.as_ref()),
-            self.detail.as_deref().map_or_else(String::new, visible_line),
+            self.more(),
         ]
     }
 }
@@ -63,7 +77,8 @@ impl Text for Event {
         let agent = self.agent.as_deref().map(|agent| format!("  {}", visible_line(agent))).unwrap_or_default();
         let message = self.message_id.map(|id| format!("  message {id}")).unwrap_or_default();
         let turn = self.turn_id.map(|id| format!("  turn {id}")).unwrap_or_default();
-        let detail = self.detail.as_deref().map(|detail| format!("  {}", visible_line(detail))).unwrap_or_default();
+        let more = self.more();
+        let detail = if more.is_empty() { more } else { format!("  {more}") };
         let kind = style.head(self.kind.as_deref().unwrap_or("-"));
         format!("{}  {}  {kind}{agent}{message}{turn}{detail}", self.sequence, style.time(self.time))
     }

@@ -19,6 +19,8 @@ pub(crate) struct Hop {
     pub(crate) agent: Option<String>,
     pub(crate) message_id: Option<u64>,
     pub(crate) turn_id: Option<u64>,
+    pub(crate) question_id: Option<u64>,
+    pub(crate) reminder_id: Option<u64>,
     /// What happened, for a person.
     pub(crate) what: String,
     /// Milliseconds since the first hop.

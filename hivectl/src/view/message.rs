@@ -27,6 +27,8 @@ pub(crate) struct Message {
     broadcast: bool,
     pub(crate) turn_id: Option<u64>,
     coalescing_key: Option<String>,
+    pub(crate) question_id: Option<u64>,
+    pub(crate) reminder_id: Option<u64>,
 }
 
 impl From<v1::Message> for Message {
@@ -42,6 +44,8 @@ impl From<v1::Message> for Message {
             broadcast,
             turn_id,
             coalescing_key,
+            question_id,
+            reminder_id,
         } = message;
         let v1::Origin { kind, name } = origin.unwrap_or_default();
         let from_kind = word::<v1::OriginKind>(kind, v1::OriginKind::as_str_name, "ORIGIN_KIND_");
@@ -63,6 +67,8 @@ impl From<v1::Message> for Message {
             broadcast,
             turn_id: id(turn_id),
             coalescing_key: text(coalescing_key),
+            question_id: id(question_id),
+            reminder_id: id(reminder_id),
         }
     }
 }
@@ -77,6 +83,32 @@ impl Message {
     pub(crate) fn answers(&self) -> String {
         cell(self.in_reply_to.as_ref())
     }
+
+    /// What it is about, where it tells of a question or a reminder, as `question 12 answered`.
+    pub(crate) fn about(&self) -> Option<String> {
+        if let Some(question) = self.question_id {
+            let kind = self.system_kind.as_deref().unwrap_or_default();
+            return Some(match kind.strip_prefix("question_") {
+                Some("asked") | None => format!("question {question}"),
+                Some(outcome) => format!("question {question} {outcome}"),
+            });
+        }
+        self.reminder_id.map(|reminder| format!("reminder {reminder}"))
+    }
+
+    /// Who said it to whom, and when, on one line.
+    pub(crate) fn head(&self, style: &Style) -> String {
+        let to = if self.broadcast { "everyone".to_owned() } else { self.recipients.join(", ") };
+        let answers = self.in_reply_to.map(|id| format!(", answers {id}")).unwrap_or_default();
+        let about = self.about().map(|about| format!(", {about}")).unwrap_or_default();
+        let head = format!("{}  {}  {} to {}{answers}{about}", self.id, style.time(self.accept_time), self.from, to);
+        visible_line(&head)
+    }
+
+    /// What it answers or is about, as a cell.
+    pub(crate) fn regarding(&self) -> String {
+        self.about().unwrap_or_else(|| self.answers())
+    }
 }
 
 impl View for Message {
@@ -85,9 +117,6 @@ impl View for Message {
 
 impl Text for Message {
     fn text(&self, style: &Style) -> String {
-        let to = if self.broadcast { "everyone".to_owned() } else { self.recipients.join(", ") };
-        let answers = self.in_reply_to.map(|id| format!(", answers {id}")).unwrap_or_default();
-        let head = format!("{}  {}  {} to {}{answers}", self.id, style.time(self.accept_time), self.from, to);
-        format!("{}\n{}", style.head(&visible_line(&head)), indented(&style.body(&self.body), "    "))
+        format!("{}\n{}", style.head(&self.head(style)), indented(&style.body(&self.body), "    "))
     }
 }

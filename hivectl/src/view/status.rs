@@ -33,6 +33,9 @@ pub(crate) struct Status {
     not_isolated_agents: Vec<String>,
     last_event_sequence: u64,
     draining: bool,
+    operator_question_count: u64,
+    open_question_count: u64,
+    pending_reminder_count: u64,
     pub(crate) findings: Vec<Finding>,
 }
 
@@ -67,6 +70,9 @@ impl Status {
             not_isolated_agents,
             last_event_sequence,
             draining,
+            operator_question_count,
+            open_question_count,
+            pending_reminder_count,
         } = response;
         let mut status = Self {
             version,
@@ -86,6 +92,9 @@ impl Status {
             not_isolated_agents,
             last_event_sequence,
             draining,
+            operator_question_count,
+            open_question_count,
+            pending_reminder_count,
             findings: Vec::new(),
         };
         status.findings = findings(&status, agents, style);
@@ -148,7 +157,16 @@ impl Text for Status {
                     self.ready_count, self.leased_count, self.held_count, self.dead_count
                 ),
             ),
-            ("operator", format!("{} unread", self.operator_unread_count)),
+            (
+                "operator",
+                format!(
+                    "{} unread, {} to answer",
+                    self.operator_unread_count,
+                    counted(self.operator_question_count, "question", "questions")
+                ),
+            ),
+            ("questions", format!("{} open", self.open_question_count)),
+            ("reminders", format!("{} pending", self.pending_reminder_count)),
             ("last event", self.last_event_sequence.to_string()),
         ];
         let mut text = fields(&rows);

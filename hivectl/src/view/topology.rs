@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use hive_core::message::OPERATOR;
 use serde::Serialize;
 
 use super::agent::Agent;
@@ -19,36 +20,43 @@ pub(crate) struct Node {
     status_text: Option<String>,
     ready_count: u32,
     dead_count: u32,
+    loose_end_count: usize,
     children: Vec<Node>,
     #[serde(skip)]
     line: String,
 }
 
 /// The roots of the tree of these agents, with all below them.
-pub(crate) fn roots(agents: Vec<Agent>, style: &Style) -> Vec<Node> {
+pub(crate) fn roots(agents: Vec<Agent>, loose_ends: &BTreeMap<String, usize>, style: &Style) -> Vec<Node> {
     let names: Vec<String> = agents.iter().map(|agent| agent.name.clone()).collect();
     let mut below: BTreeMap<Option<String>, Vec<Agent>> = BTreeMap::new();
     for agent in agents {
         let parent = agent.parent.clone().filter(|parent| names.contains(parent));
         below.entry(parent).or_default().push(agent);
     }
-    nodes(None, &mut below, style)
+    nodes(None, &mut below, loose_ends, style)
 }
 
-fn nodes(parent: Option<String>, below: &mut BTreeMap<Option<String>, Vec<Agent>>, style: &Style) -> Vec<Node> {
+fn nodes(
+    parent: Option<String>,
+    below: &mut BTreeMap<Option<String>, Vec<Agent>>,
+    loose_ends: &BTreeMap<String, usize>,
+    style: &Style,
+) -> Vec<Node> {
     let agents = below.remove(&parent).unwrap_or_default();
     agents
         .into_iter()
         .map(|agent| {
-            let children = nodes(Some(agent.name.clone()), below, style);
-            let line = line(&agent, style);
+            let children = nodes(Some(agent.name.clone()), below, loose_ends, style);
+            let loose_end_count = loose_ends.get(&agent.name).copied().unwrap_or(0);
+            let line = line(&agent, loose_end_count, style);
             let Agent { name, state, status_text, ready_count, dead_count, .. } = agent;
-            Node { name, state, status_text, ready_count, dead_count, children, line }
+            Node { name, state, status_text, ready_count, dead_count, loose_end_count, children, line }
         })
         .collect()
 }
 
-fn line(agent: &Agent, style: &Style) -> String {
+fn line(agent: &Agent, loose_end_count: usize, style: &Style) -> String {
     let mut line = format!("{}  {}", style.head(&visible_line(&agent.name)), agent.state_cell(style));
     if agent.ready_count > 0 {
         line.push_str(&format!("  {} unread", agent.ready_count));
@@ -56,15 +64,26 @@ fn line(agent: &Agent, style: &Style) -> String {
     if agent.dead_count > 0 {
         line.push_str(&format!("  {}", style.bad(&format!("{} dead", agent.dead_count))));
     }
+    line.push_str(&open(loose_end_count));
     if let Some(status) = &agent.status_text {
         line.push_str(&format!("  \"{}\"", visible_line(status)));
     }
     line
 }
 
+/// How many loose ends there are, where there are some.
+fn open(loose_end_count: usize) -> String {
+    match loose_end_count {
+        0 => String::new(),
+        1 => "  1 loose end".to_owned(),
+        count => format!("  {count} loose ends"),
+    }
+}
+
 /// The tree as it is drawn, below the operator.
-pub(crate) fn drawn(roots: &[Node], style: &Style) -> String {
-    let mut lines = vec![style.head("operator")];
+pub(crate) fn drawn(roots: &[Node], loose_ends: &BTreeMap<String, usize>, style: &Style) -> String {
+    let own = loose_ends.get(OPERATOR).copied().unwrap_or(0);
+    let mut lines = vec![format!("{}{}", style.head(OPERATOR), open(own))];
     draw(roots, "", &mut lines);
     lines.join("\n")
 }

@@ -27,6 +27,14 @@ async fn exit_1_failure() {
     ");
 }
 
+/// 1: for reasons of their own, that have no code of their own either.
+#[tokio::test(flavor = "multi_thread")]
+async fn exit_1_question_limit() {
+    let broker = Broker::start();
+    let ran = run(&broker.socket(), &["ask", "greedy", "Done?"]).await;
+    insta::assert_snapshot!(ran.all());
+}
+
 /// 2: the command line is wrong, by our own judgement or the broker's.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_2_usage() {
@@ -37,10 +45,15 @@ async fn exit_2_usage() {
         run(&broker.socket(), &["send", "ada", ""]).await,
         run_with(&broker.socket(), &["send", "ada", "-"], b"a\xff").await,
         run(&broker.socket(), &["agent", "create", "Bad"]).await,
+        run(&broker.socket(), &["ask", "operator", "Done?"]).await,
+        run(&broker.socket(), &["ask", "*", "Done?"]).await,
+        run(&broker.socket(), &["answer", "30"]).await,
+        run(&broker.socket(), &["answer", "30", "--choice", "maybe"]).await,
+        run(&broker.socket(), &["agent", "set-policy", "bob", "--tool-group", "magic"]).await,
     ]
     .map(|ran| ran.all());
     insta::assert_snapshot!(told.join(""));
-    assert_eq!(broker.changes().len(), 1, "only the last one reaches the broker");
+    assert_eq!(broker.changes().len(), 3, "only what the broker alone can judge reaches it");
 }
 
 /// 3: it does not exist.
@@ -56,6 +69,16 @@ async fn exit_3_not_found() {
         run(&broker.socket(), &["turn", "release", "bob", "--all"]).await,
         run(&broker.socket(), &["trace", "99"]).await,
         run(&broker.socket(), &["config", "check", "/nonexistent/hive.toml"]).await,
+        run(&broker.socket(), &["ask", "bbo", "Done?"]).await,
+        run(&broker.socket(), &["answer", "99", "yes"]).await,
+        run(&broker.socket(), &["answer", "99", "--choice", "yes"]).await,
+        run(&broker.socket(), &["questions", "show", "99"]).await,
+        run(&broker.socket(), &["questions", "cancel", "30", "99"]).await,
+        run(&broker.socket(), &["reminders", "bbo"]).await,
+        run(&broker.socket(), &["reminders", "cancel", "99"]).await,
+        run(&broker.socket(), &["loose-ends", "bbo"]).await,
+        run(&broker.socket(), &["search", "green", "--agent", "bbo"]).await,
+        run(&broker.socket(), &["agent", "set-policy", "bbo", "--allow-everyone"]).await,
     ]
     .map(|ran| ran.all());
     insta::assert_snapshot!(told.join(""));
@@ -65,8 +88,10 @@ async fn exit_3_not_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_4_denied() {
     let broker = Broker::start();
-    let ran = run(&broker.socket(), &["send", "walled", "hello"]).await;
-    insta::assert_snapshot!(ran.all());
+    let told =
+        [run(&broker.socket(), &["send", "walled", "hello"]).await, run(&broker.socket(), &["ask", "walled", "Done?"]).await]
+            .map(|ran| ran.all());
+    insta::assert_snapshot!(told.join(""));
 }
 
 /// 5: it does not fit the present state.
@@ -77,6 +102,11 @@ async fn exit_5_conflict() {
         run(&broker.socket(), &["agent", "create", "ada"]).await,
         run(&broker.socket(), &["agent", "set-parent", "ada", "bob"]).await,
         run(&broker.socket(), &["inbox", "ack", "12", "--agent", "bob"]).await,
+        run(&broker.socket(), &["answer", "33", "yes"]).await,
+        run(&broker.socket(), &["questions", "cancel", "33"]).await,
+        run(&broker.socket(), &["reminders", "cancel", "52"]).await,
+        run(&broker.socket(), &["ask", "fickle", "Done?", "--wait"]).await,
+        run(&broker.socket(), &["ask", "fickle", "Done?", "--wait", "--json"]).await,
     ]
     .map(|ran| ran.all());
     insta::assert_snapshot!(told.join(""));
@@ -91,6 +121,19 @@ async fn exit_6_timed_out() {
     assert_eq!(broker.changes().len(), 1, "a broker that is slow is not asked twice");
 }
 
+/// 6: nobody answered the question in time, by its deadline or by our patience.
+#[tokio::test(flavor = "multi_thread")]
+async fn exit_6_not_answered() {
+    let broker = Broker::start();
+    let told = [
+        run(&broker.socket(), &["ask", "late", "Done?", "--wait"]).await,
+        run(&broker.socket(), &["ask", "late", "Done?", "--wait", "--json"]).await,
+        run(&broker.socket(), &["ask", "mute", "Done?", "--wait", "--timeout", "0.5"]).await,
+    ]
+    .map(|ran| ran.all());
+    insta::assert_snapshot!(told.join(""));
+}
+
 /// 7: nobody is there, or not for long.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_7_unreachable() {
@@ -100,6 +143,8 @@ async fn exit_7_unreachable() {
         run(Path::new("/nonexistent/hived.sock"), &["inbox", "--follow"]).await,
         run(&broker.socket(), &["send", "draining", "hello"]).await,
         run(&broker.socket(), &["send", "lost", "hello"]).await,
+        run(&broker.socket(), &["ask", "draining", "Done?", "--wait"]).await,
+        run(Path::new("/nonexistent/hived.sock"), &["questions", "--follow"]).await,
     ]
     .map(|ran| ran.all());
     insta::assert_snapshot!(told.join(""));

@@ -10,24 +10,24 @@ use tokio::process::{Child, ChildStdout};
 use super::fake::Broker;
 use super::run::hivectl;
 
-struct Following {
+pub(crate) struct Following {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Following {
-    fn start(broker: &Broker, args: &[&str]) -> Self {
+    pub(crate) fn start(broker: &Broker, args: &[&str]) -> Self {
         let mut child = hivectl(&broker.socket()).args(args).stderr(Stdio::inherit()).spawn().expect("the binary runs");
         let lines = BufReader::new(child.stdout.take().expect("stdout is a pipe")).lines();
         Self { child, lines }
     }
 
-    async fn line(&mut self) -> String {
+    pub(crate) async fn line(&mut self) -> String {
         self.lines.next_line().await.expect("text").expect("one more line")
     }
 
     /// Ctrl-C.
-    async fn interrupt(mut self) -> i32 {
+    pub(crate) async fn interrupt(mut self) -> i32 {
         let pid = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).expect("it runs");
         kill_process(pid, Signal::INT).expect("it runs");
         self.child.wait().await.expect("it ends").code().expect("by itself")
@@ -48,9 +48,10 @@ async fn the_inbox_shows_what_waits_and_then_what_arrives_each_once() {
     inbox.line().await;
     assert_eq!(inbox.line().await, "16  2020-03-01 12:00  system to operator");
     inbox.line().await;
+    assert_eq!(inbox.line().await, "31  2020-03-01 12:00  system to operator, question 30");
     // One that was shown, one that is ada's.
-    broker.happens(accepted(10, 16));
-    broker.happens(accepted(11, 10));
+    broker.happens(accepted(14, 16));
+    broker.happens(accepted(15, 10));
     assert_eq!(inbox.interrupt().await, 0);
 }
 
@@ -59,8 +60,8 @@ async fn an_agents_inbox_can_be_followed_too() {
     let mut broker = Broker::empty();
     let mut inbox = Following::start(&broker, &["inbox", "ada", "--follow", "--json"]);
     broker.watched().await;
-    broker.happens(accepted(10, 14));
-    broker.happens(accepted(11, 10));
+    broker.happens(accepted(14, 14));
+    broker.happens(accepted(15, 10));
     let line: serde_json::Value = serde_json::from_str(&inbox.line().await).expect("JSON");
     assert_eq!((line["schema"].as_str(), line["id"].as_u64()), (Some("hive.message.v1"), Some(10)));
     assert_eq!(inbox.interrupt().await, 0);
@@ -69,13 +70,13 @@ async fn an_agents_inbox_can_be_followed_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn events_go_on_where_the_list_ended() {
     let mut broker = Broker::start();
-    let mut events = Following::start(&broker, &["events", "--follow", "--after", "8"]);
-    assert!(events.line().await.starts_with("9  2020-03-01 12:00  delivery_acked"));
+    let mut events = Following::start(&broker, &["events", "--follow", "--after", "12"]);
+    assert!(events.line().await.starts_with("13  2020-03-01 12:00  question_answered  ada  question 33"));
     broker.watched().await;
-    // 9 was shown; it is not shown again.
-    broker.happens(accepted(9, 14));
-    broker.happens(accepted(10, 20));
-    assert!(events.line().await.starts_with("10  -  message_accepted  message 20"));
+    // 13 was shown; it is not shown again.
+    broker.happens(accepted(13, 14));
+    broker.happens(accepted(14, 20));
+    assert!(events.line().await.starts_with("14  -  message_accepted  message 20"));
     assert_eq!(events.interrupt().await, 0);
 }
 

@@ -14,16 +14,25 @@ async fn help_is_as_it_was() {
         "inbox read",
         "inbox ack",
         "send",
+        "ask",
+        "questions",
+        "questions cancel",
+        "answer",
+        "search",
         "agents",
         "agent",
         "agent create",
         "agent set-parent",
+        "agent set-policy",
         "topology",
         "turn",
         "turn list",
         "turn show",
         "turn cancel",
         "turn release",
+        "reminders",
+        "reminders cancel",
+        "loose-ends",
         "events",
         "dead-letters",
         "dead-letters redrive",
@@ -41,7 +50,26 @@ async fn help_is_as_it_was() {
 
 #[tokio::test]
 async fn a_wrong_command_line_ends_with_2_and_says_so_on_stderr() {
-    for args in [&["sned"][..], &["send", "ada"], &["--timeout", "0", "status"], &["inbox", "ack"], &["turn", "release", "ada"]] {
+    for args in [
+        &["sned"][..],
+        &["send", "ada"],
+        &["--timeout", "0", "status"],
+        &["inbox", "ack"],
+        &["turn", "release", "ada"],
+        &["ask", "ada"],
+        &["ask", "ada", "Done?", "--multi"],
+        &["ask", "ada", "Done?", "--ttl", "soon"],
+        &["questions", "cancel"],
+        &["questions", "--all", "--target", "bob"],
+        &["questions", "--follow", "--state", "open"],
+        &["answer"],
+        &["answer", "thirty", "yes"],
+        &["reminders", "cancel"],
+        &["search"],
+        &["agent", "set-policy", "bob"],
+        &["agent", "set-policy", "bob", "--sends-per-minute", "many"],
+        &["agent", "set-policy", "bob", "--allow", "ada", "--allow-everyone"],
+    ] {
         let ran = run(Path::new("/nonexistent/hived.sock"), args).await;
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}");
         assert!(ran.err.starts_with("error: "), "{args:?}: {}", ran.err);

@@ -5,5 +5,7 @@ mod fake;
 mod follow;
 mod help;
 mod output;
+mod questions;
 mod run;
+mod terminal;
 mod up;

@@ -4,11 +4,28 @@ use super::fake::Broker;
 use super::run::{Ran, hivectl, run, run_with};
 
 /// Commands that only look, and the name of their snapshots.
-const LOOKS: [&[&str]; 20] = [
+const LOOKS: [&[&str]; 38] = [
     &["inbox"],
     &["inbox", "ada"],
     &["inbox", "read", "14"],
     &["inbox", "read", "14", "--message"],
+    &["inbox", "read", "31"],
+    &["inbox", "read", "31", "--message"],
+    &["questions"],
+    &["questions", "--all"],
+    &["questions", "--asker", "ada", "--state", "open", "--state", "answered"],
+    &["questions", "--target", "bob", "--state", "expired"],
+    &["questions", "--all", "--last", "1"],
+    &["questions", "show", "30"],
+    &["questions", "show", "33"],
+    &["questions", "show", "35"],
+    &["reminders"],
+    &["reminders", "ada", "--all"],
+    &["reminders", "--state", "fired"],
+    &["loose-ends"],
+    &["loose-ends", "operator"],
+    &["search", "green", "I"],
+    &["search", "green", "--agent", "ada"],
     &["agents"],
     &["agents", "--all"],
     &["agent", "show", "ada"],
@@ -24,6 +41,7 @@ const LOOKS: [&[&str]; 20] = [
     &["dead-letters"],
     &["dead-letters", "show", "12"],
     &["trace", "10"],
+    &["trace", "31"],
     &["status"],
 ];
 
@@ -68,6 +86,10 @@ async fn an_empty_list_is_an_empty_array_for_programs_and_a_note_for_people() {
         (&["turn", "list"], "no turns\n"),
         (&["events"], "no events\n"),
         (&["dead-letters"], "no dead letters\n"),
+        (&["questions"], "no questions\n"),
+        (&["reminders"], "no reminders\n"),
+        (&["loose-ends"], "no loose ends\n"),
+        (&["search", "nothing"], "nothing found\n"),
     ] {
         let ran = run(&broker.socket(), args).await;
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", note), "{args:?}");
@@ -91,6 +113,19 @@ async fn changes_are_asked_for_as_they_were_meant() {
         &["send", "*", "all hands"],
         &["inbox", "ack", "14", "16"],
         &["inbox", "ack", "10", "--agent", "ada"],
+        &["ask", "ada", "Done?"],
+        &["ask", "ada", "-x\n", "--option", "yes", "--option", "-no", "--multi", "--ttl", "2h"],
+        &["ask", "ada", "Done?", "--wait"],
+        &["answer", "30", "--choice", "yes"],
+        &["answer", "30", "--choice", "2", "but not today"],
+        &["answer", "32", "in the place of ada"],
+        &["answer", "34", "--choice", "1", "--choice", "LINT"],
+        &["questions", "cancel", "30", "32"],
+        &["reminders", "cancel", "51"],
+        &["agent", "set-policy", "bob", "--tool-group", "inbox", "--tool-group", "meta", "--sends-per-minute", "5"],
+        &["agent", "set-policy", "bob", "--tool-group", "default", "--allow", "default", "--capability", "query_agent_state"],
+        &["agent", "set-policy", "bob", "--allow-everyone", "--no-capabilities", "--stored-bytes", "default"],
+        &["agent", "set-policy", "bob", "--questions-open", "3", "--reminders-pending", "7", "--stored-bytes", "5000000000"],
         &["agent", "create", "cy"],
         &["agent", "create", "cy", "--parent", "bob", "--role", "r", "--model", "m", "--allow", "bob", "--adopt"],
         &["agent", "remove", "bob"],

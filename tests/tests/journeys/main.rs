@@ -1,17 +1,23 @@
 //! Journeys: the real binaries over real sockets, each a scenario.
 
+mod asked;
+mod attention;
 mod cancel;
 mod command;
+mod conversation;
 mod drain;
 mod killed;
 mod next_turn;
 mod parked;
 mod poison;
+mod questions;
 mod recv;
+mod reminders;
 mod restart;
 mod send;
 mod steps;
 mod takeover;
+mod top;
 mod up;
 mod wake;
 mod watchdog;

@@ -69,6 +69,11 @@ impl Create {
         }
         let tool_groups =
             if self.tool_groups.is_empty() { DEFAULT_TOOL_GROUPS.map(str::to_owned).to_vec() } else { self.tool_groups.clone() };
-        Some(Policy { tool_groups, allowed_recipients: self.allowed_recipients.clone(), capabilities: self.capabilities.clone() })
+        Some(Policy {
+            tool_groups,
+            allowed_recipients: self.allowed_recipients.clone(),
+            capabilities: self.capabilities.clone(),
+            ..Policy::default()
+        })
     }
 }

@@ -3,6 +3,7 @@
 mod create;
 mod remove;
 mod set_parent;
+mod set_policy;
 mod show;
 
 use clap::Subcommand;
@@ -11,7 +12,7 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 
-/// Show, create, remove or move an agent.
+/// Show, create, remove or move an agent, or change what it may do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
     /// Show all that is known of an agent
@@ -22,6 +23,7 @@ pub(crate) enum Agent {
     Remove(remove::Remove),
     /// Move an agent in the tree
     SetParent(set_parent::SetParent),
+    SetPolicy(set_policy::SetPolicy),
 }
 
 impl Agent {
@@ -31,6 +33,7 @@ impl Agent {
             Self::Create(create) => create.run(context).await,
             Self::Remove(remove) => remove.run(context).await,
             Self::SetParent(set_parent) => set_parent.run(context).await,
+            Self::SetPolicy(set_policy) => set_policy.run(context).await,
         }
     }
 }

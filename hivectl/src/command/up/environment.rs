@@ -40,6 +40,8 @@ const PASSED: [&str; 22] = [
 ];
 /// What claude's API needs, what the harness is tuned by, the words of the locale.
 const PASSED_PREFIXES: [&str; 4] = ["ANTHROPIC_", "CLAUDE_", "HIVE_", "LC_"];
+/// What the broker gets besides, for the command of `operator.notify`: a home, and the way to the operator's desktop.
+const PASSED_TO_BROKER: [&str; 5] = ["HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY"];
 /// What belongs to the caller's own claude or hive, and would mislead another.
 const DROPPED: [&str; 12] = [
     "CLAUDE_CONFIG_DIR",
@@ -74,6 +76,8 @@ fn scrubbed(caller: &Env) -> Env {
 pub(super) fn for_broker(caller: &Env) -> Env {
     let mut env = scrubbed(caller);
     env.retain(|name, _| !name.as_bytes().starts_with(b"ANTHROPIC_") && !name.as_bytes().starts_with(b"CLAUDE_"));
+    let besides = caller.iter().filter(|(name, _)| PASSED_TO_BROKER.iter().any(|passed| name == passed));
+    env.extend(besides.map(|(name, value)| (name.clone(), value.clone())));
     env
 }
 
@@ -121,6 +125,7 @@ mod tests {
             ("PATH", "/bin"),
             ("HOME", "/root"),
             ("LC_ALL", "C"),
+            ("DISPLAY", ":0"),
             ("AWS_SECRET_ACCESS_KEY", "s"),
             ("SSH_AUTH_SOCK", "s"),
             ("GITHUB_TOKEN", "s"),
@@ -132,7 +137,8 @@ mod tests {
         ]);
         let names: Vec<String> = scrubbed(&caller).into_keys().map(|name| name.to_string_lossy().into_owned()).collect();
         assert_eq!(names, ["ANTHROPIC_API_KEY", "HIVE_TURN_MAX_SECS", "LC_ALL", "PATH"]);
-        assert!(!for_broker(&caller).contains_key(OsStr::new("ANTHROPIC_API_KEY")));
+        let names: Vec<String> = for_broker(&caller).into_keys().map(|name| name.to_string_lossy().into_owned()).collect();
+        assert_eq!(names, ["DISPLAY", "HIVE_TURN_MAX_SECS", "HOME", "LC_ALL", "PATH"]);
     }
 
     #[test]

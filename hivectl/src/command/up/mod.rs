@@ -114,7 +114,8 @@ impl Up {
 
         let context = Context {
             socket: plan.operator_socket(),
-            timeout: Duration::from_secs_f64(global.timeout),
+            timeout: global.answer_timeout(),
+            patience: None,
             out: Output::stdout(global.json),
         };
         let watching = tokio::spawn(watch::run(context));
@@ -150,6 +151,7 @@ fn broker_spec(plan: &Plan, binaries: &Binaries) -> Spec {
     let mut args = vec!["--config".into(), plan.config_file.clone().into_os_string()];
     args.extend(["--state-dir".into(), plan.state_dir.clone().into_os_string()]);
     args.extend(["--runtime-dir".into(), plan.runtime_dir.clone().into_os_string()]);
+    args.extend(["--agents-dir".into(), plan.agents_dir.clone().into_os_string()]);
     Spec {
         name: "hived".to_owned(),
         program: binaries.hived.clone(),

@@ -45,6 +45,18 @@ impl AdminService for Script {
         Ok(Response::new(SetParentResponse { agent }))
     }
 
+    async fn set_policy(&self, request: Request<SetPolicyRequest>) -> Result<Response<SetPolicyResponse>, Status> {
+        let SetPolicyRequest { request_id, name, policy, update_mask } = request.into_inner();
+        let (policy, mask) = (policy.expect("a policy"), update_mask.expect("a mask").paths.join(", "));
+        self.change(&request_id, format!("policy of {name}, {mask}: {policy:?}"));
+        if policy.tool_groups.iter().any(|group| group == "magic") {
+            return Err(bad_field("policy.tool_groups", "there is no tool group `magic`"));
+        }
+        let agent = data::agents().into_iter().find(|agent| agent.name == name);
+        let agent = agent.ok_or_else(|| refusal(Reason::AgentNotFound, format!("there is no agent `{name}`"), None))?;
+        Ok(Response::new(SetPolicyResponse { agent: Some(Agent { policy: Some(policy), ..agent }) }))
+    }
+
     async fn list_dead_letters(
         &self,
         request: Request<ListDeadLettersRequest>,
@@ -113,7 +125,10 @@ impl AdminService for Script {
             dead_count: 1,
             operator_unread_count: 2,
             not_isolated_agents: vec!["ada".to_owned()],
-            last_event_sequence: 9,
+            last_event_sequence: 13,
+            operator_question_count: 2,
+            open_question_count: 3,
+            pending_reminder_count: 1,
             ..quiet
         }))
     }

@@ -48,7 +48,9 @@ pub(crate) fn agents() -> Vec<Agent> {
             policy: Some(Policy {
                 tool_groups: vec![text("messaging")],
                 allowed_recipients: vec![text("ada")],
-                capabilities: Vec::new(),
+                questions_open_max: Some(5),
+                sender_stored_bytes_max: Some(1_000_000),
+                ..Policy::default()
             }),
             park: Some(Park {
                 cause: TurnOutcome::RateLimited.into(),
@@ -112,12 +114,26 @@ fn poison() -> Message {
 }
 
 pub(crate) fn message(id: u64) -> Option<Message> {
-    [question(), answer(), notice(), poison()].into_iter().find(|message| message.id == id)
+    [question(), answer(), notice(), poison(), asked()].into_iter().find(|message| message.id == id)
+}
+
+/// What brought question 30 to the operator.
+fn asked() -> Message {
+    Message {
+        id: 31,
+        origin: Some(Origin { kind: OriginKind::System.into(), name: String::new() }),
+        recipients: vec![text("operator")],
+        body: text("ada asks you (question 30):\n\nDeploy now?"),
+        accept_time: at(10_000),
+        system_kind: SystemKind::QuestionAsked.into(),
+        question_id: 30,
+        ..Message::default()
+    }
 }
 
 /// The operator's mail.
 pub(crate) fn mail() -> Vec<Delivery> {
-    [answer(), notice()]
+    [answer(), notice(), asked()]
         .into_iter()
         .map(|message| Delivery {
             state_time: message.accept_time,
@@ -225,6 +241,7 @@ pub(crate) fn events() -> Vec<Event> {
         message_id,
         turn_id,
         detail: text(detail),
+        ..Event::default()
     };
     vec![
         event(1, EventKind::HarnessAttached, -500, "ada", 0, 0, "epoch 3"),
@@ -236,5 +253,9 @@ pub(crate) fn events() -> Vec<Event> {
         event(7, EventKind::DeliveryAcked, 3100, "ada", 10, 11, ""),
         event(8, EventKind::TurnEnded, 3100, "ada", 0, 11, "ok"),
         event(9, EventKind::DeliveryAcked, 7000, "operator", 14, 0, "by uid 1000 (eve)"),
+        Event { question_id: 30, ..event(10, EventKind::MessageAccepted, 10_000, "operator", 31, 21, "from system") },
+        Event { question_id: 30, ..event(11, EventKind::QuestionAsked, 10_000, "ada", 31, 21, "to operator") },
+        Event { reminder_id: 51, ..event(12, EventKind::ReminderSet, 11_000, "ada", 0, 22, "due 2100-01-01T00:00:00Z") },
+        Event { question_id: 33, ..event(13, EventKind::QuestionAnswered, 12_000, "ada", 0, 0, "answered by uid 1000 (eve)") },
     ]
 }

@@ -11,7 +11,7 @@ use hive_proto::v1::recipient::To;
 use hive_proto::v1::*;
 use tonic::{Request, Response, Status};
 
-use super::{Script, data, unused};
+use super::{Script, data, open, unused};
 
 #[tonic::async_trait]
 impl MessageService for Script {
@@ -57,6 +57,25 @@ impl MessageService for Script {
         let mut messages = vec![data::answer(), data::question()];
         messages.retain(|message| message.id == thread || message.in_reply_to == thread);
         Ok(Response::new(ListMessagesResponse { messages, next_page_token: String::new() }))
+    }
+
+    /// Everything is found by every word but `nothing`; `many` finds 60.
+    async fn search_messages(&self, request: Request<SearchMessagesRequest>) -> Result<Response<SearchMessagesResponse>, Status> {
+        let SearchMessagesRequest { query, page_size, page_token, agent } = request.into_inner();
+        if agent == "bbo" {
+            return Err(refusal(Reason::AgentNotFound, "there is no agent `bbo`; did you mean `bob`?", None));
+        }
+        let all: Vec<search_hit::Hit> = match (query.as_str(), agent.as_str()) {
+            ("nothing", _) => Vec::new(),
+            ("many", _) => (0..60).map(|_| search_hit::Hit::Message(data::answer())).collect(),
+            (_, "ada") => vec![search_hit::Hit::Message(data::answer())],
+            (_, _) => vec![search_hit::Hit::Question(open::deploy()), search_hit::Hit::Message(data::answer())],
+        };
+        let first = page_token.parse().unwrap_or(0_usize);
+        let next = first + usize::try_from(page_size).expect("few");
+        let hits = all.iter().skip(first).take(next - first).map(|hit| SearchHit { hit: Some(hit.clone()) }).collect();
+        let next_page_token = if next < all.len() { next.to_string() } else { String::new() };
+        Ok(Response::new(SearchMessagesResponse { hits, next_page_token }))
     }
 }
 

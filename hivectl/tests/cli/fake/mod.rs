@@ -6,18 +6,25 @@
 mod admin;
 mod data;
 mod mail;
+mod open;
 mod people;
+mod questions;
+mod reminders;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use hive_proto::v1::Event;
 use hive_proto::v1::admin_service_server::AdminServiceServer;
 use hive_proto::v1::event_service_server::EventServiceServer;
 use hive_proto::v1::inbox_service_server::InboxServiceServer;
+use hive_proto::v1::loose_end_service_server::LooseEndServiceServer;
 use hive_proto::v1::message_service_server::MessageServiceServer;
+use hive_proto::v1::question_service_server::QuestionServiceServer;
+use hive_proto::v1::reminder_service_server::ReminderServiceServer;
 use hive_proto::v1::topology_service_server::TopologyServiceServer;
 use hive_proto::v1::turn_history_service_server::TurnHistoryServiceServer;
+use hive_proto::v1::{Event, Question};
 use tokio::net::UnixListener;
 use tokio::sync::{broadcast, mpsc};
 use tokio_stream::wrappers::UnixListenerStream;
@@ -37,6 +44,10 @@ pub(crate) struct Broker {
 pub(crate) struct Script {
     changes: Mutex<Vec<(String, String)>>,
     events: broadcast::Sender<Event>,
+    /// A question that changes; none: the watch breaks, as if the broker went away.
+    questions: broadcast::Sender<Option<Question>>,
+    /// Whether the broker was away.
+    was_away: AtomicBool,
     watched: mpsc::UnboundedSender<()>,
     empty: bool,
 }
@@ -66,13 +77,23 @@ impl Broker {
     fn at(dir: tempfile::TempDir, socket: PathBuf, empty: bool) -> Self {
         let listener = UnixListener::bind(&socket).expect("a socket");
         let (watched, watching) = mpsc::unbounded_channel();
-        let script = Arc::new(Script { changes: Mutex::default(), events: broadcast::Sender::new(16), watched, empty });
+        let script = Arc::new(Script {
+            changes: Mutex::default(),
+            events: broadcast::Sender::new(16),
+            questions: broadcast::Sender::new(16),
+            was_away: AtomicBool::new(false),
+            watched,
+            empty,
+        });
         let share = || Arc::clone(&script);
         let server = Server::builder()
             .add_service(AdminServiceServer::from_arc(share()))
             .add_service(EventServiceServer::from_arc(share()))
             .add_service(InboxServiceServer::from_arc(share()))
+            .add_service(LooseEndServiceServer::from_arc(share()))
             .add_service(MessageServiceServer::from_arc(share()))
+            .add_service(QuestionServiceServer::from_arc(share()))
+            .add_service(ReminderServiceServer::from_arc(share()))
             .add_service(TopologyServiceServer::from_arc(share()))
             .add_service(TurnHistoryServiceServer::from_arc(share()))
             .serve_with_incoming(UnixListenerStream::new(listener));
@@ -98,7 +119,7 @@ impl Broker {
         self.script.changes.lock().expect("no panic").iter().map(|(id, _)| id.clone()).collect()
     }
 
-    /// Waits until somebody watches the event log.
+    /// Waits until somebody watches the event log, or questions.
     pub(crate) async fn watched(&mut self) {
         self.watching.recv().await.expect("the script lives");
     }
@@ -106,6 +127,17 @@ impl Broker {
     /// Something happens.
     pub(crate) fn happens(&self, event: Event) {
         self.script.events.send(event).expect("somebody watches");
+    }
+
+    /// A question is asked or closed.
+    pub(crate) fn question(&self, question: Question) {
+        self.script.questions.send(Some(question)).expect("somebody watches");
+    }
+
+    /// The broker goes away, and comes back with question 30 answered.
+    pub(crate) fn goes_away(&self) {
+        self.script.was_away.store(true, Ordering::SeqCst);
+        self.script.questions.send(None).expect("somebody watches");
     }
 }
 

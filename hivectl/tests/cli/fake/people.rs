@@ -94,7 +94,7 @@ impl EventService for Script {
 
     async fn watch_events(&self, _: Request<WatchEventsRequest>) -> Result<Response<Self::WatchEventsStream>, Status> {
         let live = BroadcastStream::new(self.events.subscribe());
-        let snapshot = EventSnapshot { first_sequence: 1, last_sequence: 9, gap: false };
+        let snapshot = EventSnapshot { first_sequence: 1, last_sequence: 13, gap: false };
         let events = live.map(|event| Step::Event(event.expect("the test sends few")));
         let steps = once(Step::Snapshot(snapshot)).chain(events).map(|step| Ok(WatchEventsResponse { step: Some(step) }));
         let _ = self.watched.send(());

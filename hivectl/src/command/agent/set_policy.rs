@@ -1,0 +1,127 @@
+//! `hivectl agent set-policy`: change what an agent may do.
+//!
+//! Invariant: only what is named on the command line changes; the broker is told which fields these are.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use clap::{ArgGroup, Args};
+use hive_proto::v1::{Policy, SetPolicyRequest};
+use prost_types::FieldMask;
+
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::view::agent::{Agent, WithPolicy};
+
+/// What is said to take a field back to its default.
+const DEFAULT: &str = "default";
+
+/// Change what an agent may do, from its next call on.
+///
+/// The tools that it is offered change with its next turn. Only what is named changes. `default` as a tool group or a number takes that field back to its default; for a number that is the hive's limit.
+#[derive(Args, Debug)]
+#[command(override_usage = "hivectl agent set-policy [OPTIONS] <NAME>")]
+#[command(group = ArgGroup::new("change").required(true).multiple(true).args([
+    "tool_groups", "allowed_recipients", "allow_everyone", "capabilities", "no_capabilities", "sends_per_minute", "questions_open",
+    "reminders_pending", "stored_bytes",
+]))]
+pub(crate) struct SetPolicy {
+    /// Which agent
+    name: String,
+    /// A tool group that it gets, in place of those it has; may be repeated. Groups: messaging, inbox, meta, execution, web_tools
+    #[arg(long = "tool-group", value_name = "GROUP")]
+    tool_groups: Vec<String>,
+    /// Whom it may send to and ask, besides its parent, in place of those it may; may be repeated
+    #[arg(long = "allow", value_name = "NAME")]
+    allowed_recipients: Vec<String>,
+    /// It may send to everyone; the default
+    #[arg(long, conflicts_with = "allowed_recipients")]
+    allow_everyone: bool,
+    /// A further right, in place of those it has; may be repeated. `query_agent_state` lets it read the loose ends of all agents
+    #[arg(long = "capability", value_name = "WORD")]
+    capabilities: Vec<String>,
+    /// It has no further rights; the default
+    #[arg(long, conflicts_with = "capabilities")]
+    no_capabilities: bool,
+    /// Messages, questions and reminders that it may send per minute, at least 1
+    #[arg(long, value_name = "COUNT")]
+    sends_per_minute: Option<Quota<u32>>,
+    /// Open questions that it may have asked, at least 1
+    #[arg(long, value_name = "COUNT")]
+    questions_open: Option<Quota<u32>>,
+    /// Pending reminders that it may have, at least 1
+    #[arg(long, value_name = "COUNT")]
+    reminders_pending: Option<Quota<u32>>,
+    /// Bytes of unsettled bodies that it may have stored, at least 1
+    #[arg(long, value_name = "BYTES")]
+    stored_bytes: Option<Quota<u64>>,
+}
+
+/// A number, or the hive's limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Quota<N>(Option<N>);
+
+impl<N: FromStr<Err: Display>> FromStr for Quota<N> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == DEFAULT {
+            return Ok(Self(None));
+        }
+        text.parse().map(|number| Self(Some(number))).map_err(|error: N::Err| format!("give a number or `{DEFAULT}`: {error}"))
+    }
+}
+
+impl SetPolicy {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        let (policy, paths) = self.change();
+        let response = broker
+            .change(|request_id| {
+                let request = SetPolicyRequest {
+                    request_id,
+                    name: self.name.clone(),
+                    policy: Some(policy.clone()),
+                    update_mask: Some(FieldMask { paths: paths.clone() }),
+                };
+                let mut admin = broker.admin();
+                async move { admin.set_policy(request).await }
+            })
+            .await?;
+        context.out.one(&WithPolicy(Agent::from(response.agent.ok_or(Failure::Incomplete { field: "agent" })?)))?;
+        Ok(Exit::Ok)
+    }
+
+    /// The new values, and the names of the fields that change.
+    fn change(&self) -> (Policy, Vec<String>) {
+        let mut paths = Vec::new();
+        let mut changes = |path: &str, named: bool| {
+            if named {
+                paths.push(path.to_owned());
+            }
+        };
+        changes("tool_groups", !self.tool_groups.is_empty());
+        changes("allowed_recipients", self.allow_everyone || !self.allowed_recipients.is_empty());
+        changes("capabilities", self.no_capabilities || !self.capabilities.is_empty());
+        changes("sends_per_minute_max", self.sends_per_minute.is_some());
+        changes("sender_stored_bytes_max", self.stored_bytes.is_some());
+        changes("questions_open_max", self.questions_open.is_some());
+        changes("reminders_pending_max", self.reminders_pending.is_some());
+        let policy = Policy {
+            // None are the default ones; an agent may be called `default`, but no group is.
+            tool_groups: if self.tool_groups == [DEFAULT] { Vec::new() } else { self.tool_groups.clone() },
+            allowed_recipients: self.allowed_recipients.clone(),
+            capabilities: self.capabilities.clone(),
+            sends_per_minute_max: number(self.sends_per_minute),
+            sender_stored_bytes_max: number(self.stored_bytes),
+            questions_open_max: number(self.questions_open),
+            reminders_pending_max: number(self.reminders_pending),
+        };
+        (policy, paths)
+    }
+}
+
+fn number<N>(quota: Option<Quota<N>>) -> Option<N> {
+    quota.and_then(|Quota(number)| number)
+}

@@ -1,0 +1,65 @@
+//! `hivectl answer`: the operator's answer to a question.
+
+mod choose;
+
+use clap::Args;
+use hive_proto::v1::AnswerQuestionRequest;
+
+use super::questions::question;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::input::{self, text_or_stdin};
+use crate::view::question::Closed;
+
+/// Answer a question; on a terminal you are asked for what you leave out.
+///
+/// Any question can be answered, also one that an agent is asked: then you answer in its place, and it is told. A question that is closed already
+/// ends with exit code 5, and the broker says what its outcome was.
+#[derive(Args, Debug)]
+pub(crate) struct Answer {
+    /// The question
+    id: u64,
+    /// Free text, also beside a choice; `-` reads it from stdin, without one final line break
+    text: Option<String>,
+    /// One of the options, by its text or its number; may be repeated where several may be chosen
+    #[arg(long = "choice", value_name = "OPTION", allow_hyphen_values = true)]
+    choices: Vec<String>,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Given {
+    choices: Vec<String>,
+    text: String,
+}
+
+impl Answer {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let question_id = self.id;
+        let nothing = self.text.is_none() && self.choices.is_empty();
+        if nothing && !input::is_terminal() {
+            return Err(Failure::NoAnswer { id: question_id });
+        }
+        let text = self.text.map(text_or_stdin).transpose()?.unwrap_or_default();
+        let broker = context.broker().await?;
+        let given = if nothing {
+            choose::ask(&question(&broker, question_id).await?, &context.out.style).await?
+        } else if self.choices.is_empty() {
+            Given { choices: Vec::new(), text }
+        } else {
+            let options = question(&broker, question_id).await?.options;
+            Given { choices: self.choices.iter().map(|choice| choose::option(&options, choice)).collect(), text }
+        };
+        let response = broker
+            .change(|request_id| {
+                let Given { choices, text } = given.clone();
+                let request = AnswerQuestionRequest { request_id, question_id, choices, text };
+                let mut questions = broker.questions();
+                async move { questions.answer_question(request).await }
+            })
+            .await?;
+        context.out.one(&Closed(response.question.ok_or(Failure::Incomplete { field: "question" })?.into()))?;
+        Ok(Exit::Ok)
+    }
+}

@@ -1,0 +1,152 @@
+//! `hivectl ask`: a question to an agent, and its answer where somebody waits for it.
+
+use std::time::Duration;
+
+use clap::Args;
+use hive_core::message::OPERATOR;
+use hive_core::name::AgentName;
+use hive_proto::v1::recipient::To;
+use hive_proto::v1::{AskQuestionRequest, AskQuestionResponse, Recipient, WatchQuestionsRequest};
+use jiff::SpanRelativeTo;
+
+use crate::connect::Broker;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::input::text_or_stdin;
+use crate::interrupt::until_interrupted;
+use crate::output::note;
+use crate::output::text::visible_line;
+use crate::question_feed::{QuestionFeed, Step};
+use crate::view::question::{Answered, Asked, Question};
+
+/// Ask an agent; --wait prints the answer.
+///
+/// Prints the question's id; the question is on the broker's disk then, and its outcome comes as mail.
+///
+/// With --wait the answer is printed in place of the id: each choice on a line, then the text. The exit code tells the outcome: 0 answered,
+/// 5 cancelled, 6 expired; also 6 where nobody answered within --timeout, and 1 after Ctrl-C, and then the question stays open. A restart of the
+/// broker is waited out.
+#[derive(Args, Debug)]
+pub(crate) struct Ask {
+    /// The agent
+    agent: String,
+    /// The question; `-` reads it from stdin, without one final line break
+    #[arg(allow_hyphen_values = true)]
+    question: String,
+    /// An answer to offer; may be repeated. Free text can be answered all the same
+    #[arg(long = "option", value_name = "TEXT", allow_hyphen_values = true)]
+    options: Vec<String>,
+    /// More than one option may be chosen
+    #[arg(long, requires = "options")]
+    multi: bool,
+    /// How long it stays open, as 90s, 30m, 2h or 1d [default: until it is answered or cancelled]
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    ttl: Option<Duration>,
+    /// Wait for the answer and print it; no longer than --timeout, where that is given
+    #[arg(long)]
+    wait: bool,
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    let span = text.parse::<jiff::Span>().and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()));
+    let span = span.ok().and_then(|span| Duration::try_from(span).ok());
+    span.filter(|span| !span.is_zero()).ok_or_else(|| "give a span of time, as 90s, 30m, 2h or 1d".to_owned())
+}
+
+impl Ask {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let to = Some(recipient(&self.agent)?);
+        let text = text_or_stdin(self.question)?;
+        let broker = context.broker().await?;
+        let ttl = self.ttl.map(|ttl| prost_types::Duration::try_from(ttl).expect("a span that was parsed has few seconds"));
+        let response = broker
+            .change(|request_id| {
+                let request = AskQuestionRequest {
+                    request_id,
+                    to: to.clone(),
+                    text: text.clone(),
+                    options: self.options.clone(),
+                    multi: self.multi,
+                    ttl,
+                };
+                let mut questions = broker.questions();
+                async move { questions.ask_question(request).await }
+            })
+            .await?;
+        // Only a turn that runs again asks what it has asked already; the operator has none.
+        let AskQuestionResponse { question, already_asked: _ } = response;
+        let question = Question::from(question.ok_or(Failure::Incomplete { field: "question" })?);
+        if self.wait {
+            return wait(context, &broker, question.id, &self.agent).await;
+        }
+        context.out.one(&Asked(question))?;
+        Ok(Exit::Ok)
+    }
+}
+
+fn recipient(name: &str) -> Result<Recipient, Failure> {
+    let why = match name {
+        OPERATOR => Some("the operator asks agents, not the operator".to_owned()),
+        "*" => Some("everyone cannot be asked; ask one agent".to_owned()),
+        name => AgentName::parse(name).err().map(|error| error.to_string()),
+    };
+    match why {
+        Some(why) => Err(Failure::BadTarget { text: name.to_owned(), why }),
+        None => Ok(Recipient { to: Some(To::Agent(name.to_owned())) }),
+    }
+}
+
+/// Waits for the outcome, and ends as it says.
+async fn wait(context: &mut Context, broker: &Broker, id: u64, agent: &str) -> Result<Exit, Failure> {
+    note(&format!("question {id} is asked; waiting for {}", visible_line(agent)));
+    let outcome = until_interrupted(outcome(context, broker, id));
+    let outcome = match context.patience {
+        None => outcome.await,
+        Some(patience) => match tokio::time::timeout(patience, outcome).await {
+            Ok(outcome) => outcome,
+            Err(_) => return Err(Failure::AnswerTimedOut { id, seconds: patience.as_secs_f64() }),
+        },
+    };
+    let question = outcome.ok_or(Failure::AnswerInterrupted { id })??;
+    let failure = match question.state.as_deref() {
+        Some("answered") => None,
+        Some("expired") => Some(Failure::QuestionExpired { id }),
+        Some(_) | None => Some(Failure::QuestionCancelled { id, by: question.closed_by.clone() }),
+    };
+    // A program gets the whole outcome, a person the answer, if there is one.
+    if context.out.json || failure.is_none() {
+        context.out.one(&Answered(question))?;
+    }
+    failure.map_or(Ok(Exit::Ok), Err)
+}
+
+async fn outcome(context: &Context, broker: &Broker, question_id: u64) -> Result<Question, Failure> {
+    let request = WatchQuestionsRequest { question_id, ..WatchQuestionsRequest::default() };
+    let mut feed = QuestionFeed::open(context, broker, request).await?;
+    loop {
+        match feed.next().await? {
+            Step::Question(question) => {
+                let question = Question::from(*question);
+                if !question.is_open() {
+                    return Ok(question);
+                }
+            }
+            Step::SnapshotComplete | Step::Again => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_as_people_write_them() {
+        let seconds = |text| span(text).map(|span| span.as_secs());
+        assert_eq!([seconds("90s"), seconds("30m"), seconds("2h"), seconds("1d12h")], [Ok(90), Ok(1800), Ok(7200), Ok(129_600)]);
+        for wrong in ["", "0s", "-2h", "90", "soon", "2 years", "99999999999999d"] {
+            assert!(span(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! `hivectl questions [list]`: what waits on the operator, or on others.
+
+use clap::{Args, ValueEnum};
+use hive_core::message::OPERATOR;
+use hive_proto::v1::QuestionState;
+
+use super::{Whose, follow};
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+
+/// List questions, newest first.
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    /// Everyone's, not only those that you are asked
+    #[arg(long)]
+    all: bool,
+    /// Only those that this agent asked, or `operator`, whoever is asked
+    #[arg(long, value_name = "NAME")]
+    asker: Option<String>,
+    /// Only those that this agent is asked, or `operator`
+    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    target: Option<String>,
+    /// Only those that stand so; may be repeated [default: open]
+    #[arg(long, value_enum, value_name = "STATE")]
+    state: Vec<State>,
+    /// Only so many of the newest [default: all]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=500))]
+    last: Option<u32>,
+    /// Show the open ones in full, and go on with what is asked and what is closed, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["state", "last"])]
+    follow: bool,
+}
+
+/// Where a question stands.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum State {
+    Open,
+    Answered,
+    Expired,
+    Cancelled,
+}
+
+impl From<State> for QuestionState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Open => Self::Open,
+            State::Answered => Self::Answered,
+            State::Expired => Self::Expired,
+            State::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+impl List {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        let whose = self.whose();
+        if self.follow {
+            return follow::run(context, &broker, whose).await;
+        }
+        let mut states: Vec<QuestionState> = self.state.into_iter().map(QuestionState::from).collect();
+        if states.is_empty() {
+            states.push(QuestionState::Open);
+        }
+        let questions = super::questions(&broker, &whose, &states, self.last).await?;
+        context.out.list(&questions)?;
+        Ok(Exit::Ok)
+    }
+
+    /// Who is not named is anybody; where nobody is named, it is the operator who is asked.
+    fn whose(&self) -> Whose {
+        let named = |name: &Option<String>| name.clone().unwrap_or_default();
+        let nobody = !self.all && self.asker.is_none() && self.target.is_none();
+        Whose { asker: named(&self.asker), target: if nobody { OPERATOR.to_owned() } else { named(&self.target) } }
+    }
+}

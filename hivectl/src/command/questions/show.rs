@@ -1,0 +1,22 @@
+//! `hivectl questions show`: one question in full.
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+
+/// Show a question with its options and its outcome.
+#[derive(Args, Debug)]
+pub(crate) struct Show {
+    /// The question
+    id: u64,
+}
+
+impl Show {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let question = super::question(&context.broker().await?, self.id).await?;
+        context.out.one(&question)?;
+        Ok(Exit::Ok)
+    }
+}

@@ -1,0 +1,41 @@
+//! `hivectl reminders cancel`: withdraw pending reminders.
+
+use clap::Args;
+use hive_proto::v1::CancelReminderRequest;
+
+use crate::connect::Broker;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::view::reminder::Reminder;
+
+/// Withdraw pending reminders, whoever set them.
+#[derive(Args, Debug)]
+pub(crate) struct Cancel {
+    /// The reminders
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<u64>,
+}
+
+impl Cancel {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        let mut cancelled = Vec::with_capacity(self.ids.len());
+        let ended = self.cancel(&broker, &mut cancelled).await;
+        context.out.outcome(&cancelled, ended)?;
+        Ok(Exit::Ok)
+    }
+
+    async fn cancel(self, broker: &Broker, cancelled: &mut Vec<Reminder>) -> Result<(), Failure> {
+        for reminder_id in self.ids {
+            let response = broker
+                .change(|request_id| {
+                    let mut reminders = broker.reminders();
+                    async move { reminders.cancel_reminder(CancelReminderRequest { request_id, reminder_id }).await }
+                })
+                .await?;
+            cancelled.push(response.reminder.ok_or(Failure::Incomplete { field: "reminder" })?.into());
+        }
+        Ok(())
+    }
+}

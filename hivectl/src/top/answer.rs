@@ -1,0 +1,214 @@
+//! The form in which a question is answered: offered options, free text, or both.
+//!
+//! Invariant: what leaves it is an answer that the question allows; anything else is said in the form, and nothing is sent.
+
+use std::collections::BTreeSet;
+
+use hive_core::limits::ANSWER_BYTES_MAX;
+use hive_core::question::{Answer, Wording};
+use hive_proto::v1::Question;
+
+use super::change::Change;
+use super::field::Field;
+use super::key::{Key, Move};
+
+/// A form that is being filled in.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    /// Which question.
+    pub(crate) question: u64,
+    /// Who asks.
+    pub(crate) asker: String,
+    /// What is asked.
+    pub(crate) wording: Wording,
+    /// The chosen options, by their places.
+    pub(crate) chosen: BTreeSet<usize>,
+    /// The option that space would choose.
+    pub(crate) at: usize,
+    /// Whether keys go into the text.
+    pub(crate) typing: bool,
+    /// The free text.
+    pub(crate) field: Field,
+    /// Why it was not sent.
+    pub(crate) fault: Option<String>,
+}
+
+/// What a key did to a form.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Filled {
+    /// It goes on.
+    Open,
+    /// It is left; nothing is sent.
+    Left,
+    /// This is the answer.
+    Sent(Change),
+}
+
+impl Form {
+    /// An empty form for a question.
+    pub(crate) fn new(question: &Question) -> Self {
+        let Question { id, asker, text, options, multi, .. } = question.clone();
+        let typing = options.is_empty();
+        Self {
+            question: id,
+            asker,
+            wording: Wording { text, options, multi },
+            chosen: BTreeSet::new(),
+            at: 0,
+            typing,
+            field: Field::default(),
+            fault: None,
+        }
+    }
+
+    /// A key was pressed.
+    pub(crate) fn press(&mut self, key: Key) -> Filled {
+        self.fault = None;
+        match key {
+            Key::Enter => return self.send(),
+            Key::Escape => return Filled::Left,
+            Key::Tab | Key::BackTab => self.typing = !self.typing || self.wording.options.is_empty(),
+            Key::Move(to) => self.go(to),
+            Key::Char(c) if !self.typing && matches!(c, ' ' | '1'..='9') => self.choose(c),
+            // Whoever begins to type wants to type.
+            Key::Char(c) => self.insert(c.encode_utf8(&mut [0; 4])),
+            Key::Paste(text) => self.insert(&text),
+            Key::LineBreak if self.typing => self.insert("\n"),
+            Key::Backspace if self.typing => self.field.backspace(),
+            Key::Delete if self.typing => self.field.delete(),
+            Key::Ctrl('u') if self.typing => self.field.cut_before(),
+            Key::Ctrl('a') if self.typing => self.field.home(),
+            Key::Ctrl('e') if self.typing => self.field.end(),
+            Key::LineBreak | Key::Backspace | Key::Delete | Key::Ctrl(_) => {}
+        }
+        Filled::Open
+    }
+
+    fn go(&mut self, to: Move) {
+        let last = self.wording.options.len().saturating_sub(1);
+        match (self.typing, to) {
+            (true, Move::Left) => self.field.left(),
+            (true, Move::Right) => self.field.right(),
+            (true, Move::Home) => self.field.home(),
+            (true, Move::End) => self.field.end(),
+            (true, Move::Up) => self.typing = self.wording.options.is_empty(),
+            (false, Move::Down) if self.at == last => self.typing = true,
+            (false, Move::Up) => self.at = self.at.saturating_sub(1),
+            (false, Move::Down) => self.at += 1,
+            (false, Move::Home) => self.at = 0,
+            (false, Move::End) => self.at = last,
+            (true, Move::Down) | (_, Move::PageUp | Move::PageDown) | (false, Move::Left | Move::Right) => {}
+        }
+    }
+
+    fn choose(&mut self, c: char) {
+        // `1` is the first one; a space means the one that the arrows are at.
+        let place = if c == ' ' { self.at } else { ('1'..c).count() };
+        if place < self.wording.options.len() {
+            self.at = place;
+            self.toggle(place);
+        } else {
+            self.fault = Some(format!("there is no option {c}"));
+        }
+    }
+
+    fn insert(&mut self, text: &str) {
+        self.typing = true;
+        if !self.field.insert(text, ANSWER_BYTES_MAX) {
+            self.fault = Some(format!("an answer has at most {ANSWER_BYTES_MAX} bytes"));
+        }
+    }
+
+    fn toggle(&mut self, place: usize) {
+        if self.chosen.remove(&place) {
+            return;
+        }
+        if !self.wording.multi {
+            self.chosen.clear();
+        }
+        self.chosen.insert(place);
+    }
+
+    fn send(&mut self) -> Filled {
+        let options = self.wording.options.iter().enumerate();
+        let choices = options.filter(|(place, _)| self.chosen.contains(place)).map(|(_, option)| option.clone()).collect();
+        match self.wording.take(&Answer { choices, text: self.field.text().to_owned() }) {
+            Ok(Answer { choices, text }) => Filled::Sent(Change::Answer { question: self.question, choices, text }),
+            Err(fault) => {
+                self.fault = Some(fault.to_string());
+                Filled::Open
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(options: &[&str], multi: bool) -> Form {
+        let options = options.iter().map(|option| (*option).to_owned()).collect();
+        Form::new(&Question { id: 7, text: "Which?".to_owned(), options, multi, ..Question::default() })
+    }
+
+    fn pressed(form: &mut Form, keys: &str) -> Filled {
+        keys.chars().for_each(|c| {
+            assert_eq!(form.press(Key::Char(c)), Filled::Open);
+        });
+        form.press(Key::Enter)
+    }
+
+    fn sent(choices: &[&str], text: &str) -> Filled {
+        let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
+        Filled::Sent(Change::Answer { question: 7, choices, text: text.to_owned() })
+    }
+
+    #[test]
+    fn options_are_chosen_by_number_and_by_space() {
+        assert_eq!(pressed(&mut form(&["red", "green"], false), "12"), sent(&["green"], ""));
+        assert_eq!(pressed(&mut form(&["red", "green", "blue"], true), "31"), sent(&["red", "blue"], ""));
+        let mut by_space = form(&["red", "green"], false);
+        by_space.press(Key::Move(Move::Down));
+        assert_eq!(pressed(&mut by_space, " "), sent(&["green"], ""));
+        // A second time takes it back.
+        assert_eq!(pressed(&mut form(&["red"], false), "11"), Filled::Open);
+    }
+
+    #[test]
+    fn text_is_typed_and_digits_in_it_choose_nothing() {
+        assert_eq!(pressed(&mut form(&["red"], false), "no 1 here"), sent(&[], "no 1 here"));
+        assert_eq!(pressed(&mut form(&[], false), "42"), sent(&[], "42"));
+        let mut both = form(&["red", "green"], false);
+        both.press(Key::Char('2'));
+        both.press(Key::Tab);
+        assert_eq!(pressed(&mut both, "1 more"), sent(&["green"], "1 more"));
+    }
+
+    #[test]
+    fn nothing_leaves_the_form_that_the_question_does_not_allow() {
+        let mut empty = form(&["red"], false);
+        assert_eq!(empty.press(Key::Enter), Filled::Open);
+        assert_eq!(empty.fault.as_deref(), Some("an answer needs choices or a text"));
+        assert_eq!(empty.press(Key::Char('5')), Filled::Open);
+        assert_eq!(empty.fault.as_deref(), Some("there is no option 5"));
+        let mut long = form(&[], false);
+        assert_eq!(long.press(Key::Paste("x".repeat(ANSWER_BYTES_MAX))), Filled::Open);
+        assert_eq!(long.press(Key::Char('x')), Filled::Open);
+        assert_eq!(long.fault.as_deref(), Some("an answer has at most 16384 bytes"));
+    }
+
+    #[test]
+    fn escape_leaves_it_and_arrows_move_between_options_and_text() {
+        let mut form = form(&["red", "green"], false);
+        for _ in 0..2 {
+            form.press(Key::Move(Move::Down));
+        }
+        assert!(form.typing && form.at == 1);
+        form.press(Key::Move(Move::Up));
+        assert!(!form.typing);
+        form.press(Key::Paste("a\nb".to_owned()));
+        form.press(Key::LineBreak);
+        assert_eq!(form.field.text(), "a\nb\n");
+        assert_eq!(form.press(Key::Escape), Filled::Left);
+    }
+}

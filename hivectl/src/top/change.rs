@@ -1,0 +1,219 @@
+//! What can be changed from the screen, and how it is told.
+//!
+//! Invariant: a change names what it is about by itself, never by a place on the screen, so that rows may move while somebody thinks.
+
+use super::item::Key;
+
+/// A change that somebody asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Answers a question.
+    Answer { question: u64, choices: Vec<String>, text: String },
+    /// Withdraws a question.
+    CancelQuestion { question: u64 },
+    /// Cancels this turn of an agent, and no other.
+    CancelTurn { agent: String, turn: u64 },
+    /// Puts a dead letter back into its inbox.
+    Redrive { agent: String, message: u64 },
+    /// Settles a dead letter or a held delivery.
+    Drop { agent: String, message: u64 },
+    /// Puts a held delivery back into its inbox.
+    Release { agent: String, message: u64 },
+    /// Marks mail of the operator as read.
+    Ack { message: u64 },
+}
+
+impl Change {
+    /// What is being done, while it is.
+    pub(crate) fn doing(&self) -> String {
+        match self {
+            Self::Answer { question, .. } => format!("answering question {question} ..."),
+            Self::CancelQuestion { question } => format!("cancelling question {question} ..."),
+            Self::CancelTurn { agent, turn } => format!("cancelling turn {turn} of {agent} ..."),
+            Self::Redrive { agent, message } => format!("redriving message {message} of {agent} ..."),
+            Self::Drop { agent, message } => format!("dropping message {message} of {agent} ..."),
+            Self::Release { agent, message } => format!("releasing message {message} of {agent} ..."),
+            Self::Ack { message } => format!("marking message {message} as read ..."),
+        }
+    }
+
+    /// What was done.
+    pub(crate) fn done(&self) -> String {
+        match self {
+            Self::Answer { question, .. } => format!("question {question} answered"),
+            Self::CancelQuestion { question } => format!("question {question} cancelled"),
+            Self::CancelTurn { agent, turn } => format!("{agent} is told to cancel turn {turn}; its mail will be held"),
+            Self::Redrive { agent, message } => format!("message {message} of {agent} redriven"),
+            Self::Drop { agent, message } => format!("message {message} of {agent} dropped"),
+            Self::Release { agent, message } => format!("message {message} of {agent} released"),
+            Self::Ack { message } => format!("message {message} marked as read"),
+        }
+    }
+
+    /// What was not done.
+    pub(crate) fn failed(&self) -> String {
+        match self {
+            Self::Answer { question, .. } => format!("question {question} not answered"),
+            Self::CancelQuestion { question } => format!("question {question} not cancelled"),
+            Self::CancelTurn { agent, turn } => format!("turn {turn} of {agent} not cancelled"),
+            Self::Redrive { agent, message } => format!("message {message} of {agent} not redriven"),
+            Self::Drop { agent, message } => format!("message {message} of {agent} not dropped"),
+            Self::Release { agent, message } => format!("message {message} of {agent} not released"),
+            Self::Ack { message } => format!("message {message} not marked as read"),
+        }
+    }
+
+    /// What is asked before it is done; `None` where it can be done at once.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        match self {
+            Self::CancelQuestion { question } => Some(format!("cancel question {question}? its asker is told (y/n)")),
+            Self::CancelTurn { agent, turn } => Some(format!("cancel turn {turn} of {agent}? its mail is held (y/n)")),
+            Self::Drop { agent, message } => Some(format!("drop message {message} of {agent}? it is never delivered (y/n)")),
+            Self::Answer { .. } | Self::Redrive { .. } | Self::Release { .. } | Self::Ack { .. } => None,
+        }
+    }
+
+    /// Whether this row goes away by it.
+    pub(crate) fn settles(&self, key: &Key) -> bool {
+        match (self, key) {
+            (Self::Answer { question, .. } | Self::CancelQuestion { question }, Key::Question(id)) => question == id,
+            (Self::Ack { message }, Key::Mail(id)) => message == id,
+            (Self::Redrive { agent, message } | Self::Drop { agent, message }, Key::DeadLetter(inbox, id))
+            | (Self::Release { agent, message } | Self::Drop { agent, message }, Key::Held(inbox, id)) => {
+                agent == inbox && message == id
+            }
+            (
+                Self::Answer { .. }
+                | Self::CancelQuestion { .. }
+                | Self::CancelTurn { .. }
+                | Self::Redrive { .. }
+                | Self::Drop { .. }
+                | Self::Release { .. }
+                | Self::Ack { .. },
+                _,
+            ) => false,
+        }
+    }
+}
+
+/// How a change ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It is done.
+    Done,
+    /// The broker refused it, for this reason.
+    Refused(String),
+    /// Nobody knows whether it is done: no answer came, for this reason.
+    Unknown(String),
+}
+
+/// A change with the request id that it keeps until its outcome is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) change: Change,
+    pub(crate) request_id: String,
+}
+
+/// Changes that are under way, and those of unknown outcome.
+///
+/// Invariant: the same change, asked for again while nobody knows whether it was done, goes out under the request id that it had.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    seed: String,
+    count: u64,
+    under_way: Vec<Asked>,
+    unknown: Vec<Asked>,
+    /// What was done from here last, so that its rows may go without a word.
+    done: Vec<Change>,
+}
+
+/// How many changes of the past are remembered.
+const MEMORY: usize = 64;
+
+impl Changes {
+    /// `seed` makes request ids that no other process makes.
+    pub(crate) fn new(seed: String) -> Self {
+        Self { seed, count: 0, under_way: Vec::new(), unknown: Vec::new(), done: Vec::new() }
+    }
+
+    /// Begins a change; `None` if it is under way already.
+    pub(crate) fn begin(&mut self, change: Change) -> Option<Asked> {
+        if self.under_way.iter().any(|asked| asked.change == change) {
+            return None;
+        }
+        let asked = match self.unknown.iter().position(|asked| asked.change == change) {
+            Some(place) => self.unknown.remove(place),
+            None => {
+                self.count += 1;
+                Asked { change, request_id: format!("{}-{}", self.seed, self.count) }
+            }
+        };
+        self.under_way.push(asked.clone());
+        Some(asked)
+    }
+
+    /// A change has ended.
+    pub(crate) fn end(&mut self, asked: &Asked, outcome: &Outcome) {
+        self.under_way.retain(|other| other != asked);
+        match outcome {
+            Outcome::Done => remember(&mut self.done, asked.change.clone()),
+            Outcome::Unknown(_) => remember(&mut self.unknown, asked.clone()),
+            Outcome::Refused(_) => {}
+        }
+    }
+
+    /// Whether a row went, or is about to go, by what was done from here.
+    pub(crate) fn settle(&self, key: &Key) -> bool {
+        let asked = self.under_way.iter().chain(&self.unknown).map(|asked| &asked.change);
+        asked.chain(&self.done).any(|change| change.settles(key))
+    }
+}
+
+fn remember<T>(past: &mut Vec<T>, one: T) {
+    if past.len() >= MEMORY {
+        past.remove(0);
+    }
+    past.push(one);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_unknown_outcome_keeps_its_request_id_and_others_get_their_own() {
+        let mut changes = Changes::new("s".to_owned());
+        let redrive = |message| Change::Redrive { agent: "bob".to_owned(), message };
+        let first = changes.begin(redrive(12)).expect("it begins");
+        assert_eq!(first.request_id, "s-1");
+        assert_eq!(changes.begin(redrive(12)), None, "it is under way");
+        changes.end(&first, &Outcome::Unknown("gone".to_owned()));
+        assert_eq!(changes.begin(redrive(13)).expect("another").request_id, "s-2");
+        assert_eq!(changes.begin(redrive(12)).expect("again").request_id, "s-1");
+        changes.end(&first, &Outcome::Done);
+        // A dead letter may die again, and is redriven anew.
+        assert_eq!(changes.begin(redrive(12)).expect("anew").request_id, "s-3");
+    }
+
+    #[test]
+    fn an_answer_with_other_words_is_another_change() {
+        let mut changes = Changes::new("s".to_owned());
+        let answer = |text: &str| Change::Answer { question: 5, choices: Vec::new(), text: text.to_owned() };
+        let first = changes.begin(answer("yes")).expect("it begins");
+        changes.end(&first, &Outcome::Unknown("gone".to_owned()));
+        assert_eq!(changes.begin(answer("no")).expect("another").request_id, "s-2");
+    }
+
+    #[test]
+    fn only_what_it_is_about_goes_by_a_change() {
+        let mut changes = Changes::new("s".to_owned());
+        let drop = Change::Drop { agent: "bob".to_owned(), message: 12 };
+        let asked = changes.begin(drop).expect("it begins");
+        changes.end(&asked, &Outcome::Done);
+        assert!(changes.settle(&Key::DeadLetter("bob".to_owned(), 12)));
+        assert!(changes.settle(&Key::Held("bob".to_owned(), 12)));
+        for other in [Key::DeadLetter("ada".to_owned(), 12), Key::Held("bob".to_owned(), 13), Key::Mail(12), Key::Question(12)] {
+            assert!(!changes.settle(&other), "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! A row of a pane: one thing that waits, is stuck, or simply is there; and the key that names it over readings.
+
+use hive_proto::v1::{Agent, Delivery, Message, Question};
+
+/// Names a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// A question, by its id.
+    Question(u64),
+    /// A message to the operator, by its id.
+    Mail(u64),
+    /// A dead letter, by its inbox and message.
+    DeadLetter(String, u64),
+    /// A held delivery, by its inbox and message.
+    Held(String, u64),
+    /// An agent that waits for a login.
+    Login(String),
+    /// An agent that starts no turns for now.
+    Parked(String),
+    /// An agent in the tree.
+    Agent(String),
+}
+
+/// A row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Item<'h> {
+    Question(&'h Question),
+    Mail(&'h Delivery),
+    DeadLetter(&'h Delivery),
+    Held(&'h Delivery),
+    Login(&'h Agent),
+    Parked(&'h Agent),
+    Agent(&'h Agent),
+}
+
+/// The number of the message that a delivery carries.
+pub(crate) fn message_id(delivery: &Delivery) -> u64 {
+    delivery.message.as_ref().map_or(0, |message| message.id)
+}
+
+/// Who sent a message, in one word.
+pub(crate) fn sender(message: &Message) -> String {
+    use hive_proto::v1::OriginKind;
+    let Some(origin) = &message.origin else { return "-".to_owned() };
+    match origin.kind() {
+        OriginKind::Operator => hive_core::message::OPERATOR.to_owned(),
+        OriginKind::System => "system".to_owned(),
+        OriginKind::External => format!("external:{}", origin.name),
+        OriginKind::Agent | OriginKind::Unspecified => origin.name.clone(),
+    }
+}
+
+impl<'h> Item<'h> {
+    /// What it goes by.
+    pub(crate) fn key(&self) -> Key {
+        match self {
+            Self::Question(question) => Key::Question(question.id),
+            Self::Mail(delivery) => Key::Mail(message_id(delivery)),
+            Self::DeadLetter(delivery) => Key::DeadLetter(delivery.agent.clone(), message_id(delivery)),
+            Self::Held(delivery) => Key::Held(delivery.agent.clone(), message_id(delivery)),
+            Self::Login(agent) => Key::Login(agent.name.clone()),
+            Self::Parked(agent) => Key::Parked(agent.name.clone()),
+            Self::Agent(agent) => Key::Agent(agent.name.clone()),
+        }
+    }
+
+    /// Whether it goes by this key.
+    pub(crate) fn is(&self, key: &Key) -> bool {
+        match (self, key) {
+            (Self::Question(question), Key::Question(id)) => question.id == *id,
+            (Self::Mail(delivery), Key::Mail(id)) => message_id(delivery) == *id,
+            (Self::DeadLetter(delivery), Key::DeadLetter(agent, id)) | (Self::Held(delivery), Key::Held(agent, id)) => {
+                message_id(delivery) == *id && delivery.agent == *agent
+            }
+            (Self::Login(agent), Key::Login(name))
+            | (Self::Parked(agent), Key::Parked(name))
+            | (Self::Agent(agent), Key::Agent(name)) => agent.name == *name,
+            (
+                Self::Question(_)
+                | Self::Mail(_)
+                | Self::DeadLetter(_)
+                | Self::Held(_)
+                | Self::Login(_)
+                | Self::Parked(_)
+                | Self::Agent(_),
+                _,
+            ) => false,
+        }
+    }
+
+    /// The agent behind it, where it is one.
+    pub(crate) fn agent(&self) -> Option<&'h Agent> {
+        match self {
+            Self::Login(agent) | Self::Parked(agent) | Self::Agent(agent) => Some(agent),
+            Self::Question(_) | Self::Mail(_) | Self::DeadLetter(_) | Self::Held(_) => None,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Hearing the broker: its event log as it grows, over restarts.
+//!
+//! Invariant: what is read after [`Heard::Back`] lacks nothing that happened before, because the watch stood first.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hive_proto::v1::watch_events_response::Step;
+use hive_proto::v1::{EventKind, WatchEventsRequest, WatchEventsResponse};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio_util::task::AbortOnDropHandle;
+use tonic::Streaming;
+
+use crate::connect::Broker;
+use crate::context::Context;
+use crate::error::Failure;
+
+const RECONNECT_FIRST: Duration = Duration::from_millis(100);
+const RECONNECT_LONGEST: Duration = Duration::from_secs(5);
+/// Events that may wait until the screen looks at them; then the broker waits too.
+const EVENTS_WAITING: usize = 1024;
+
+/// What is heard.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// Something was committed, about this agent.
+    Happened(EventKind, String),
+    /// Something was committed that the broker cannot tell any more.
+    Missed,
+    /// Nothing is heard any more, for this reason.
+    Lost(String),
+    /// This broker answers, and is heard from now on.
+    Back(Broker),
+}
+
+/// The task that listens.
+#[derive(Debug)]
+pub(super) struct Link {
+    heard: Receiver<Heard>,
+    /// It ends with the screen.
+    _listening: AbortOnDropHandle<()>,
+}
+
+impl Link {
+    /// Listens to this broker, and to the one that comes after it.
+    pub(super) async fn open(context: &Context, broker: &Broker) -> Result<Self, Failure> {
+        let stream = watch(broker, context.timeout).await?;
+        let (tell, heard) = mpsc::channel(EVENTS_WAITING);
+        let listener = Listener { socket: context.socket.clone(), timeout: context.timeout, tell };
+        Ok(Self { heard, _listening: AbortOnDropHandle::new(tokio::spawn(listener.listen(stream))) })
+    }
+
+    /// What is heard next, however long it takes.
+    pub(super) async fn next(&mut self) -> Heard {
+        self.heard.recv().await.expect("the listener listens as long as somebody wants to hear")
+    }
+}
+
+/// Begins a watch; when it answers, nothing that follows is missed.
+async fn watch(broker: &Broker, timeout: Duration) -> Result<Streaming<WatchEventsResponse>, Failure> {
+    let request = WatchEventsRequest { after_sequence: None, agent: String::new() };
+    let mut stream = broker.read(broker.events().watch_events(request)).await?;
+    let first = tokio::time::timeout(timeout, stream.message()).await;
+    let first = first.map_err(|_| Failure::TimedOut { seconds: timeout.as_secs_f64(), mutation: false })??;
+    match first {
+        Some(WatchEventsResponse { step: Some(Step::Snapshot(_)) }) => Ok(stream),
+        Some(_) | None => Err(Failure::Incomplete { field: "snapshot" }),
+    }
+}
+
+struct Listener {
+    socket: PathBuf,
+    timeout: Duration,
+    tell: Sender<Heard>,
+}
+
+impl Listener {
+    /// Until nobody wants to hear it.
+    async fn listen(self, mut stream: Streaming<WatchEventsResponse>) {
+        loop {
+            let heard = match stream.message().await {
+                Ok(Some(WatchEventsResponse { step: Some(Step::Event(event)) })) => Heard::Happened(event.kind(), event.agent),
+                Ok(Some(WatchEventsResponse { step: Some(Step::Snapshot(snapshot)) })) if snapshot.gap => Heard::Missed,
+                // A step that this version does not know.
+                Ok(Some(_)) => continue,
+                Ok(None) => Heard::Lost("it shut down".to_owned()),
+                Err(status) => Heard::Lost(Failure::from(status).to_string()),
+            };
+            let lost = matches!(heard, Heard::Lost(_));
+            if self.tell.send(heard).await.is_err() {
+                return;
+            }
+            if lost {
+                let Some(again) = self.reconnect().await else { return };
+                stream = again;
+            }
+        }
+    }
+
+    /// Until somebody answers. What stands in the way is told each time, since another thing may stand there now.
+    async fn reconnect(&self) -> Option<Streaming<WatchEventsResponse>> {
+        let mut pause = RECONNECT_FIRST;
+        loop {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(RECONNECT_LONGEST);
+            let heard = match self.connect().await {
+                Ok((broker, stream)) => {
+                    self.tell.send(Heard::Back(broker)).await.ok()?;
+                    return Some(stream);
+                }
+                Err(failure) => Heard::Lost(failure.to_string()),
+            };
+            self.tell.send(heard).await.ok()?;
+        }
+    }
+
+    async fn connect(&self) -> Result<(Broker, Streaming<WatchEventsResponse>), Failure> {
+        let broker = Broker::connect(&self.socket, self.timeout).await?;
+        let stream = watch(&broker, self.timeout).await?;
+        Ok((broker, stream))
+    }
+}

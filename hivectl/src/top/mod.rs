@@ -1,0 +1,41 @@
+//! `hivectl top`: the hive on a screen, first what waits on the operator and what is stuck, then the agents.
+//!
+//! ```text
+//!  keys ─┐                                            ┌─► read, change: calls of the broker
+//!  watch ┼─► driver ─ event ─► update(state) ─ action ┤
+//!  clock ┘                         │                  └─► quit
+//!                                  └─► view(state) ─► terminal
+//! ```
+//!
+//! What it is not: the state knows no terminal, no broker and no clock; those are the [`driver`]'s. Nothing is polled: the broker's event log
+//! tells when something changed, then it is read again, and a tick a second only moves the clocks on the screen.
+//!
+//! Invariant: however the program ends, the terminal is as it was.
+
+mod act;
+mod answer;
+mod change;
+mod details;
+mod driver;
+mod field;
+mod hive;
+mod input;
+mod item;
+mod key;
+mod layout;
+mod link;
+mod press;
+mod read;
+mod reads;
+mod screen;
+mod span;
+mod state;
+mod tree;
+mod update;
+mod view;
+mod wrap;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use driver::run;

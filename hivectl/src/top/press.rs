@@ -1,0 +1,231 @@
+//! What each key does.
+//!
+//! Invariant: whatever cannot be taken back is asked about first, and the question names what it is about.
+
+use hive_core::time::Now;
+
+use super::answer::{Filled, Form};
+use super::change::Change;
+use super::details::{self, Details};
+use super::item::{Item, Key as Name, message_id};
+use super::key::{Key, Move};
+use super::state::{Dialog, Link, Pane, State, Tone};
+use super::update::Action;
+
+/// The keys and what they do, as help lists them.
+pub(crate) const KEYS: [(&str, &str); 14] = [
+    ("up/down, j/k", "choose a row"),
+    ("PgUp/PgDn", "a page of rows"),
+    ("Home/End", "the first, the last row"),
+    ("Tab", "the next pane"),
+    ("Enter", "all of it: the whole text, error and output"),
+    ("a", "answer a question"),
+    ("c", "cancel a question, or an agent's running turn"),
+    ("m", "mark mail as read"),
+    ("d", "redrive a dead letter: all attempts anew"),
+    ("r", "release what a cancelled turn held"),
+    ("x", "drop a dead letter or what is held"),
+    ("Ctrl-L", "draw the screen anew"),
+    ("?", "this list"),
+    ("q, Ctrl-C", "quit"),
+];
+
+/// A key was pressed.
+pub(crate) fn press(state: &mut State, key: Key, now: Now, actions: &mut Vec<Action>) {
+    if key == Key::Ctrl('c') {
+        return actions.push(Action::Quit);
+    }
+    if key == Key::Ctrl('l') {
+        return actions.push(Action::Redraw);
+    }
+    match state.dialog.take() {
+        // Any key closes it.
+        Some(Dialog::Help) => {}
+        Some(Dialog::Doubt(change)) => doubt(state, change, &key, actions),
+        Some(Dialog::Answer(form)) => fill(state, form, key, actions),
+        None if state.details.is_some() => read(state, &key, actions),
+        None => choose(state, &key, now, actions),
+    }
+}
+
+fn doubt(state: &mut State, change: Change, key: &Key, actions: &mut Vec<Action>) {
+    if matches!(key, Key::Char('y' | 'Y')) {
+        begin(state, change, actions);
+    } else if matches!(key, Key::Char('n' | 'N' | 'q') | Key::Escape) {
+        state.say(Tone::Plain, "left as it is");
+    } else {
+        state.dialog = Some(Dialog::Doubt(change));
+    }
+}
+
+fn fill(state: &mut State, mut form: Box<Form>, key: Key, actions: &mut Vec<Action>) {
+    match form.press(key) {
+        Filled::Open => state.dialog = Some(Dialog::Answer(form)),
+        Filled::Left => {
+            state.say(Tone::Plain, format!("question {} not answered; what you wrote is kept", form.question));
+            state.draft = Some(*form);
+        }
+        Filled::Sent(change) => {
+            // Should it fail, what was written is still there.
+            state.draft = Some(*form);
+            begin(state, change, actions);
+        }
+    }
+}
+
+/// Where a key goes, with the letters that do the same.
+fn moved(key: &Key) -> Option<Move> {
+    match key {
+        Key::Move(to) => Some(*to),
+        Key::Char('k') => Some(Move::Up),
+        Key::Char('j') => Some(Move::Down),
+        Key::Char('g') => Some(Move::Home),
+        Key::Char('G') => Some(Move::End),
+        Key::Char(' ') => Some(Move::PageDown),
+        Key::Char(_)
+        | Key::Ctrl(_)
+        | Key::Paste(_)
+        | Key::Enter
+        | Key::LineBreak
+        | Key::Escape
+        | Key::Tab
+        | Key::BackTab
+        | Key::Backspace
+        | Key::Delete => None,
+    }
+}
+
+/// How many rows that is, where a page has so many.
+fn rows(to: Move, page: usize) -> isize {
+    let page = page.max(1).cast_signed();
+    match to {
+        Move::Up => -1,
+        Move::Down => 1,
+        Move::PageUp => -page,
+        Move::PageDown => page,
+        Move::Home => isize::MIN,
+        Move::End => isize::MAX,
+        Move::Left | Move::Right => 0,
+    }
+}
+
+fn read(state: &mut State, key: &Key, actions: &mut Vec<Action>) {
+    if let Some(to) = moved(key) {
+        if let Some(shown) = &mut state.details {
+            shown.scroll(rows(to, Details::room(state.size.1)), state.size);
+        }
+        return;
+    }
+    match key {
+        Key::Escape | Key::Enter | Key::Char('q') => state.details = None,
+        Key::Char('?') => state.dialog = Some(Dialog::Help),
+        Key::Char(c) => act(state, *c, actions),
+        Key::Ctrl(_) | Key::Paste(_) | Key::LineBreak | Key::Tab | Key::BackTab | Key::Backspace | Key::Delete | Key::Move(_) => {
+        }
+    }
+}
+
+fn choose(state: &mut State, key: &Key, now: Now, actions: &mut Vec<Action>) {
+    if let Some(to) = moved(key) {
+        return state.step(rows(to, usize::from(state.rows()[state.focus as usize])));
+    }
+    match key {
+        Key::Tab => state.focus = turned(state.focus, 1),
+        Key::BackTab => state.focus = turned(state.focus, 2),
+        Key::Char('?') => state.dialog = Some(Dialog::Help),
+        Key::Char('q') => actions.push(Action::Quit),
+        Key::Enter => {
+            if let Some(name) = state.subject() {
+                state.details = details::open(state, name, now);
+            }
+        }
+        Key::Char(c) => act(state, *c, actions),
+        Key::Ctrl(_) | Key::Paste(_) | Key::LineBreak | Key::Escape | Key::Backspace | Key::Delete | Key::Move(_) => {}
+    }
+}
+
+fn turned(pane: Pane, by: usize) -> Pane {
+    Pane::ALL[(pane as usize + by) % Pane::ALL.len()]
+}
+
+/// A letter that does something to a row.
+fn act(state: &mut State, letter: char, actions: &mut Vec<Action>) {
+    if !matches!(letter, 'a' | 'c' | 'd' | 'm' | 'r' | 'x') {
+        return;
+    }
+    if state.slipped() {
+        return state.say(Tone::Bad, "the row that you had chosen is gone; press again if you mean this one");
+    }
+    let Some(name) = state.subject() else { return state.say(Tone::Plain, "there is nothing here") };
+    let Some(item) = state.hive.find(&name) else { return state.say(Tone::Plain, "it is gone: somebody else was faster") };
+    match meant(letter, item) {
+        Ok(Meant::Answer(form)) => {
+            let draft = state.draft.take().filter(|draft| draft.question == form.question);
+            state.dialog = Some(Dialog::Answer(Box::new(draft.unwrap_or(form))));
+        }
+        Ok(Meant::Change(change)) if change.doubt().is_some() => state.dialog = Some(Dialog::Doubt(change)),
+        Ok(Meant::Change(change)) => begin(state, change, actions),
+        Err(words) => state.say(Tone::Plain, words),
+    }
+}
+
+enum Meant {
+    Answer(Form),
+    Change(Change),
+}
+
+/// What a letter means on a row, or why it means nothing there.
+fn meant(letter: char, item: Item<'_>) -> Result<Meant, String> {
+    let change = match (letter, item) {
+        ('a', Item::Question(question)) => return Ok(Meant::Answer(Form::new(question))),
+        ('c', Item::Question(question)) => Change::CancelQuestion { question: question.id },
+        ('c', Item::Agent(agent) | Item::Parked(agent) | Item::Login(agent)) => match agent.open_turn_id {
+            0 => return Err(format!("{} has no open turn", agent.name)),
+            turn => Change::CancelTurn { agent: agent.name.clone(), turn },
+        },
+        ('d', Item::DeadLetter(delivery)) => Change::Redrive { agent: delivery.agent.clone(), message: message_id(delivery) },
+        ('x', Item::DeadLetter(delivery) | Item::Held(delivery)) => {
+            Change::Drop { agent: delivery.agent.clone(), message: message_id(delivery) }
+        }
+        ('r', Item::Held(delivery)) => Change::Release { agent: delivery.agent.clone(), message: message_id(delivery) },
+        ('m', Item::Mail(delivery)) => Change::Ack { message: message_id(delivery) },
+        _ => {
+            let what = match letter {
+                'a' => "answers a question",
+                'c' => "cancels a question, or an agent's turn",
+                'd' => "redrives a dead letter",
+                'm' => "marks mail as read",
+                'r' => "releases what is held",
+                _ => "drops a dead letter or what is held",
+            };
+            return Err(format!("`{letter}` {what}; choose one first"));
+        }
+    };
+    Ok(Meant::Change(change))
+}
+
+fn begin(state: &mut State, change: Change, actions: &mut Vec<Action>) {
+    if let Link::Down { .. } = state.link {
+        return state.say(Tone::Bad, format!("{}: the broker is not reachable", change.failed()));
+    }
+    let doing = change.doing();
+    match state.changes.begin(change) {
+        Some(asked) => {
+            state.say(Tone::Plain, doing);
+            actions.push(Action::Change(asked));
+        }
+        None => state.say(Tone::Plain, format!("already {doing}")),
+    }
+}
+
+/// The letters that mean something on a row, as the last line lists them.
+pub(crate) fn letters(name: &Name, turn_open: bool) -> &'static str {
+    match name {
+        Name::Question(_) => "a answer  c cancel  ",
+        Name::Mail(_) => "m mark as read  ",
+        Name::DeadLetter(..) => "d redrive  x drop  ",
+        Name::Held(..) => "r release  x drop  ",
+        Name::Login(_) | Name::Parked(_) | Name::Agent(_) if turn_open => "c cancel turn  ",
+        Name::Login(_) | Name::Parked(_) | Name::Agent(_) => "",
+    }
+}

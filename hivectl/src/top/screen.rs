@@ -1,0 +1,74 @@
+//! The terminal: taken when the screen opens, and given back as it was.
+//!
+//! Invariant: dropping [`Screen`] gives it back, and so does a panic before it says its words.
+
+use std::io::{self, Stdout, Write as _};
+
+use hive_core::time::Now;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{self, EnterAlternateScreen, LeaveAlternateScreen};
+
+use super::state::State;
+use super::view::view;
+
+/// The terminal, taken.
+#[derive(Debug)]
+pub(super) struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl Screen {
+    /// Takes the terminal.
+    pub(super) fn open() -> io::Result<Self> {
+        restore_on_panic();
+        terminal::enable_raw_mode()?;
+        let opened = execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)
+            .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())))
+            .map(|terminal| Self { terminal })
+            .and_then(|mut screen| screen.clear().map(|()| screen));
+        opened.inspect_err(|_| restore())
+    }
+
+    /// Draws what changed.
+    pub(super) fn draw(&mut self, state: &State, now: Now) -> io::Result<()> {
+        self.terminal.draw(|frame| view(state, now, frame))?;
+        Ok(())
+    }
+
+    /// Forgets what was drawn, so that all of it is drawn again.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        // `Terminal::clear` would ask the terminal where its cursor is, and take the answer from among the keys.
+        let area = self.terminal.size()?;
+        self.terminal.resize(area.into())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Columns and lines of the terminal.
+pub(super) fn size() -> (u16, u16) {
+    terminal::size().unwrap_or((80, 24))
+}
+
+/// Gives the terminal back. Where it is gone there is nothing to give.
+fn restore() {
+    let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
+    let _ = terminal::disable_raw_mode();
+    let _ = io::stdout().flush();
+}
+
+fn restore_on_panic() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        restore();
+        tell(panic);
+    }));
+}

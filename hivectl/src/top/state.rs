@@ -1,0 +1,184 @@
+//! All that the screen shows and remembers.
+//!
+//! Invariant: a chosen row is chosen by its key. Rows come, go and move under it, and no key press is meant for whatever took its place.
+
+use hive_core::time::WallTime;
+use jiff::tz::TimeZone;
+
+use super::answer::Form;
+use super::change::{Change, Changes};
+use super::details::Details;
+use super::hive::Hive;
+use super::item::{Item, Key};
+use super::layout;
+use super::reads::Reads;
+
+/// A list on the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pane {
+    /// What waits on the operator.
+    Waiting,
+    /// What does not go on by itself.
+    Stuck,
+    /// The tree of agents.
+    Agents,
+}
+
+impl Pane {
+    /// From the top.
+    pub(crate) const ALL: [Self; 3] = [Self::Waiting, Self::Stuck, Self::Agents];
+}
+
+/// The chosen row of a pane.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) key: Option<Key>,
+    pub(crate) index: usize,
+    /// Whether the row that was chosen went away by itself, so that this one was never chosen.
+    slipped: bool,
+}
+
+/// Whether the broker can be heard.
+#[derive(Clone, Debug)]
+pub(crate) enum Link {
+    /// It is being read for the first time.
+    Beginning,
+    /// Yes.
+    Up,
+    /// No, since then, for this reason.
+    Down { since: WallTime, why: String },
+}
+
+/// How a remark sounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    Good,
+    Bad,
+}
+
+/// The last remark.
+#[derive(Clone, Debug)]
+pub(crate) struct Note {
+    pub(crate) tone: Tone,
+    pub(crate) text: String,
+}
+
+/// Something that stands before the panes and gets the keys.
+#[derive(Debug)]
+pub(crate) enum Dialog {
+    /// The list of keys.
+    Help,
+    /// Is this really to be done?
+    Doubt(Change),
+    /// The form of an answer.
+    Answer(Box<Form>),
+}
+
+/// The screen.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) hive: Hive,
+    pub(crate) link: Link,
+    pub(crate) reads: Reads,
+    pub(crate) changes: Changes,
+    /// Columns and lines.
+    pub(crate) size: (u16, u16),
+    pub(crate) focus: Pane,
+    places: [Place; 3],
+    pub(crate) details: Option<Details>,
+    pub(crate) dialog: Option<Dialog>,
+    /// A form that was left or sent, in case it is taken up again.
+    pub(crate) draft: Option<Form>,
+    pub(crate) note: Option<Note>,
+    /// Whether colours may be used.
+    pub(crate) color: bool,
+    pub(crate) zone: TimeZone,
+}
+
+impl State {
+    /// An empty screen. `seed` makes request ids that no other process makes.
+    pub(crate) fn new(size: (u16, u16), color: bool, zone: TimeZone, seed: String) -> Self {
+        Self {
+            hive: Hive::default(),
+            link: Link::Beginning,
+            reads: Reads::default(),
+            changes: Changes::new(seed),
+            size,
+            focus: Pane::Waiting,
+            places: Default::default(),
+            details: None,
+            dialog: None,
+            draft: None,
+            note: None,
+            color,
+            zone,
+        }
+    }
+
+    /// The rows of a pane.
+    pub(crate) fn items(&self, pane: Pane) -> Vec<Item<'_>> {
+        match pane {
+            Pane::Waiting => self.hive.waiting(),
+            Pane::Stuck => self.hive.stuck(),
+            Pane::Agents => self.hive.tree(),
+        }
+    }
+
+    /// How many rows each pane shows.
+    pub(crate) fn rows(&self) -> [u16; 3] {
+        layout::rows(self.size.1, Pane::ALL.map(|pane| self.items(pane).len()))
+    }
+
+    /// The chosen row of a pane.
+    pub(crate) fn place(&self, pane: Pane) -> &Place {
+        &self.places[pane as usize]
+    }
+
+    /// What keys act on: what is shown in full, else the chosen row.
+    pub(crate) fn subject(&self) -> Option<Key> {
+        match &self.details {
+            Some(details) => Some(details.key.clone()),
+            None => self.place(self.focus).key.clone(),
+        }
+    }
+
+    /// Makes a remark.
+    pub(crate) fn say(&mut self, tone: Tone, text: impl Into<String>) {
+        self.note = Some(Note { tone, text: text.into() });
+    }
+
+    /// Whether the chosen row took the place of one that went away; asked once, it counts as chosen.
+    pub(crate) fn slipped(&mut self) -> bool {
+        self.details.is_none() && std::mem::take(&mut self.places[self.focus as usize].slipped)
+    }
+
+    /// Chooses the row so many below the chosen one, or above it, as far as there are rows.
+    pub(crate) fn step(&mut self, by: isize) {
+        let keys: Vec<Key> = self.items(self.focus).iter().map(Item::key).collect();
+        let place = &mut self.places[self.focus as usize];
+        let index = place.index.saturating_add_signed(by).min(keys.len().saturating_sub(1));
+        *place = Place { key: keys.into_iter().nth(index), index, slipped: false };
+    }
+
+    /// Puts the choice of each pane on the rows that are there now.
+    pub(crate) fn settle_places(&mut self) {
+        for pane in Pane::ALL {
+            let keys: Vec<Key> = self.items(pane).iter().map(Item::key).collect();
+            let old = std::mem::take(&mut self.places[pane as usize]);
+            let found = keys.iter().position(|key| Some(key) == old.key.as_ref());
+            let index = found.unwrap_or_else(|| old.index.min(keys.len().saturating_sub(1)));
+            // What went by what was done here did not slip away.
+            let slipped = found.is_none() && old.key.as_ref().is_some_and(|key| !self.changes.settle(key));
+            let key = keys.into_iter().nth(index);
+            self.places[pane as usize] =
+                Place { slipped: key.is_some() && (slipped || old.slipped && found.is_some()), key, index };
+        }
+    }
+
+    /// Goes to the first pane that has rows, for a screen that is shown for the first time.
+    pub(crate) fn look_around(&mut self) {
+        let full = Pane::ALL.into_iter().find(|pane| !self.items(*pane).is_empty());
+        self.focus = full.unwrap_or(Pane::Agents);
+    }
+}

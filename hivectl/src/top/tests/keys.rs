@@ -1,0 +1,170 @@
+//! What keys do to the hive.
+
+use super::super::change::{Asked, Change, Outcome};
+use super::*;
+
+fn change(change: Change, number: u64) -> Action {
+    Action::Change(Asked { change, request_id: format!("test-{number}") })
+}
+
+fn note(state: &State) -> &str {
+    state.note.as_ref().map_or("", |note| note.text.as_str())
+}
+
+/// Goes to the row of this kind: by how many tabs, and how many rows down.
+fn go(state: &mut State, tabs: usize, down: usize) {
+    press(state, &vec![Key::Tab; tabs]);
+    press(state, &vec![Key::Move(Move::Down); down]);
+}
+
+#[test]
+fn each_letter_does_its_work_on_its_row() {
+    let bob = || text("bob");
+    for (tabs, down, keys, wanted) in [
+        (0, 0, "cy", Change::CancelQuestion { question: 22 }),
+        (0, 3, "m", Change::Ack { message: 14 }),
+        (1, 0, "d", Change::Redrive { agent: bob(), message: 12 }),
+        (1, 0, "xy", Change::Drop { agent: bob(), message: 12 }),
+        (1, 1, "r", Change::Release { agent: text("ada"), message: 10 }),
+        (1, 1, "xy", Change::Drop { agent: text("ada"), message: 10 }),
+        (2, 0, "cy", Change::CancelTurn { agent: text("ada"), turn: 21 }),
+    ] {
+        let mut state = full((80, 24));
+        go(&mut state, tabs, down);
+        assert_eq!(chars(&mut state, keys), [change(wanted.clone(), 1)], "{keys}");
+        assert_eq!(note(&state), wanted.doing());
+        // From what is shown in full, too.
+        let mut state = full((80, 24));
+        go(&mut state, tabs, down);
+        press(&mut state, &[Key::Enter]);
+        assert_eq!(chars(&mut state, keys), [change(wanted, 1)], "{keys}");
+    }
+}
+
+#[test]
+fn a_letter_that_means_nothing_on_a_row_says_where_it_does() {
+    let mut state = full((80, 24));
+    assert_eq!(chars(&mut state, "dz"), []);
+    assert_eq!(note(&state), "`d` redrives a dead letter; choose one first");
+    go(&mut state, 2, 1);
+    assert_eq!(chars(&mut state, "c"), []);
+    assert_eq!(note(&state), "bob has no open turn");
+    let mut empty = empty((80, 24));
+    assert_eq!(chars(&mut empty, "m"), []);
+    assert_eq!(note(&empty), "there is nothing here");
+}
+
+#[test]
+fn what_is_asked_about_is_done_by_y_and_left_by_n_and_by_nothing_else() {
+    let mut state = full((80, 24));
+    go(&mut state, 1, 0);
+    assert_eq!(chars(&mut state, "xdj "), [], "only y and n are an answer");
+    assert_eq!(chars(&mut state, "n"), []);
+    assert_eq!(note(&state), "left as it is");
+    // Rows that move meanwhile do not change what is dropped.
+    chars(&mut state, "x");
+    let mut other = dead_letter();
+    other.agent = text("ada");
+    let changed = Reading { dead_letters: Some(vec![other, dead_letter()]), ..reading() };
+    update(&mut state, Event::Read(Box::new(changed)), at(0));
+    assert_eq!(chars(&mut state, "y"), [change(Change::Drop { agent: text("bob"), message: 12 }, 1)]);
+}
+
+#[test]
+fn a_question_is_answered_and_the_outcome_is_said() {
+    let mut state = full((80, 24));
+    chars(&mut state, "a2");
+    let answer = Change::Answer { question: 22, choices: vec![text("green")], text: String::new() };
+    let actions = press(&mut state, &[Key::Enter]);
+    assert_eq!(actions, [change(answer.clone(), 1)]);
+    assert_eq!(note(&state), "answering question 22 ...");
+    let asked = Asked { change: answer, request_id: text("test-1") };
+    update(&mut state, Event::Changed(asked, Outcome::Done), at(0));
+    assert_eq!(note(&state), "question 22 answered");
+}
+
+#[test]
+fn what_was_written_is_kept_where_it_was_not_sent_or_refused() {
+    let mut state = full((80, 24));
+    chars(&mut state, "a");
+    chars(&mut state, "red, I think");
+    press(&mut state, &[Key::Escape]);
+    assert_eq!(note(&state), "question 22 not answered; what you wrote is kept");
+    chars(&mut state, "a");
+    let actions = press(&mut state, &[Key::Enter]);
+    let answer = Change::Answer { question: 22, choices: Vec::new(), text: text("red, I think") };
+    assert_eq!(actions, [change(answer.clone(), 1)]);
+    let asked = Asked { change: answer, request_id: text("test-1") };
+    let refused = Outcome::Refused(text("question 22 expired already"));
+    update(&mut state, Event::Changed(asked, refused), at(0));
+    assert_eq!(note(&state), "question 22 not answered: question 22 expired already");
+    chars(&mut state, "a");
+    assert!(shown(&state).contains("red, I think"), "{}", shown(&state));
+    // Another question has a form of its own.
+    press(&mut state, &[Key::Escape, Key::Move(Move::Down)]);
+    chars(&mut state, "a");
+    assert!(shown(&state).contains("Question 25 from bob") && !shown(&state).contains("I think"), "{}", shown(&state));
+}
+
+#[test]
+fn a_change_whose_outcome_nobody_knows_is_repeated_under_its_request_id() {
+    let mut state = full((80, 24));
+    go(&mut state, 1, 0);
+    let redrive = Change::Redrive { agent: text("bob"), message: 12 };
+    assert_eq!(chars(&mut state, "dd"), [change(redrive.clone(), 1)], "a second press while it runs does nothing");
+    assert_eq!(note(&state), "already redriving message 12 of bob ...");
+    let asked = Asked { change: redrive.clone(), request_id: text("test-1") };
+    update(&mut state, Event::Changed(asked, Outcome::Unknown(text("the connection to the broker was lost"))), at(0));
+    assert!(note(&state).ends_with("press the key again, it is not done twice"), "{}", note(&state));
+    assert_eq!(chars(&mut state, "d"), [change(redrive, 1)]);
+}
+
+#[test]
+fn nothing_is_tried_while_the_broker_is_away() {
+    let mut state = full((80, 24));
+    go(&mut state, 1, 0);
+    update(&mut state, Event::Lost(text("it shut down")), at(0));
+    assert_eq!(chars(&mut state, "d"), []);
+    assert_eq!(note(&state), "message 12 of bob not redriven: the broker is not reachable");
+}
+
+#[test]
+fn a_key_is_not_taken_for_the_row_that_slipped_under_it() {
+    let mut state = full((80, 24));
+    go(&mut state, 1, 0);
+    // Somebody else settled the dead letter; the held message took its place.
+    let settled = || Reading { dead_letters: Some(Vec::new()), ..reading() };
+    update(&mut state, Event::Read(Box::new(settled())), at(0));
+    assert_eq!(chars(&mut state, "r"), []);
+    assert_eq!(note(&state), "the row that you had chosen is gone; press again if you mean this one");
+    assert_eq!(chars(&mut state, "r"), [change(Change::Release { agent: text("ada"), message: 10 }, 1)]);
+
+    // What went by one's own doing makes room for the next.
+    let mut state = full((80, 24));
+    go(&mut state, 1, 0);
+    chars(&mut state, "d");
+    update(&mut state, Event::Read(Box::new(settled())), at(0));
+    assert_eq!(chars(&mut state, "r").len(), 1);
+}
+
+#[test]
+fn the_chosen_row_stays_chosen_when_others_come() {
+    let mut state = full((80, 24));
+    press(&mut state, &[Key::Move(Move::Down)]);
+    let mut more = reading();
+    more.questions.as_mut().expect("questions").push(question(31, "cid", "Now?", &[], Some(5)));
+    update(&mut state, Event::Read(Box::new(more)), at(0));
+    press(&mut state, &[Key::Enter]);
+    assert!(shown(&state).contains("▸ question 25"), "{}", shown(&state));
+}
+
+#[test]
+fn q_and_ctrl_c_quit_from_where_they_should() {
+    let mut state = full((80, 24));
+    assert_eq!(chars(&mut state, "q"), [Action::Quit]);
+    chars(&mut state, "a");
+    press(&mut state, &[Key::Tab]);
+    assert_eq!(chars(&mut state, "q"), [], "it is a letter of the answer");
+    assert_eq!(press(&mut state, &[Key::Ctrl('c')]), [Action::Quit]);
+    assert_eq!(press(&mut state, &[Key::Ctrl('l')]), [Action::Redraw]);
+}

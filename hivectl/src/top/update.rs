@@ -1,0 +1,163 @@
+//! What happens to the screen: an event goes in, the state changes, and what is to be done comes out.
+//!
+//! What it is not: it reads no key, no clock and no broker. The [driver](super::driver) brings events, and carries out actions.
+//!
+//! Invariant: the same events at the same times give the same screen and the same actions.
+
+use hive_core::time::{BootTime, Now};
+use hive_proto::v1::EventKind;
+
+use super::change::{Asked, Outcome};
+use super::hive::{Part, Reading};
+use super::item::Key as Name;
+use super::key::Key;
+use super::reads::{Next, Wanted};
+use super::state::{Dialog, Link, State, Tone};
+use super::{details, press};
+
+/// Something that happened.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A key was pressed.
+    Key(Key),
+    /// The terminal has so many columns and lines now.
+    Resized(u16, u16),
+    /// A second passed.
+    Tick,
+    /// A time has come that was asked for by [`Action::WakeAt`].
+    Wake,
+    /// The broker is heard, again or for the first time. What happened before was not.
+    Linked,
+    /// The broker is not heard any more, for this reason.
+    Lost(String),
+    /// Something was committed, about this agent.
+    Happened(EventKind, String),
+    /// Something was committed that nobody can tell any more.
+    Missed,
+    /// What was to be read.
+    Read(Box<Reading>),
+    /// It could not be read, for this reason.
+    NotRead(String),
+    /// A change ended.
+    Changed(Asked, Outcome),
+}
+
+/// Something to be done.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Read this, and tell by [`Event::Read`] or [`Event::NotRead`].
+    Read(Wanted),
+    /// Tell by [`Event::Wake`] when it is this time; an earlier wish is void.
+    WakeAt(BootTime),
+    /// Make this change, and tell by [`Event::Changed`].
+    Change(Asked),
+    /// Draw every cell anew.
+    Redraw,
+    /// End.
+    Quit,
+}
+
+/// Takes an event in.
+pub(crate) fn update(state: &mut State, event: Event, now: Now) -> Vec<Action> {
+    let mut actions = Vec::new();
+    match event {
+        Event::Key(key) => press::press(state, key, now, &mut actions),
+        Event::Resized(columns, lines) => state.size = (columns, lines),
+        Event::Tick => wake_parked(state, now),
+        Event::Wake => {}
+        Event::Linked => {
+            if matches!(state.link, Link::Down { .. }) {
+                state.link = Link::Up;
+                state.say(Tone::Good, "the broker is back");
+            }
+            state.reads.want_all();
+            state.reads.forgive();
+        }
+        Event::Lost(why) => {
+            let since = match &state.link {
+                Link::Down { since, .. } => *since,
+                Link::Up | Link::Beginning => now.wall,
+            };
+            state.link = Link::Down { since, why };
+        }
+        Event::Happened(kind, agent) => {
+            if kind == EventKind::DeliveryHeld {
+                state.reads.want_holder(&agent);
+            }
+            state.reads.want(Part::touched(kind, &agent));
+        }
+        Event::Missed => state.reads.want_all(),
+        Event::Read(reading) => {
+            state.reads.end(true, now.boot);
+            take(state, *reading, now);
+        }
+        Event::NotRead(why) => {
+            state.reads.end(false, now.boot);
+            // Where the broker is away, that is said already.
+            if !matches!(state.link, Link::Down { .. }) {
+                state.say(Tone::Bad, format!("cannot read the hive, trying again: {why}"));
+            }
+        }
+        Event::Changed(asked, outcome) => changed(state, &asked, &outcome),
+    }
+    read_on(state, now, &mut actions);
+    actions
+}
+
+fn take(state: &mut State, reading: Reading, now: Now) {
+    let first = matches!(state.link, Link::Beginning);
+    state.hive.take(reading);
+    if first {
+        state.link = Link::Up;
+        state.look_around();
+    }
+    state.settle_places();
+    if let Some(Dialog::Answer(form)) = &mut state.dialog
+        && state.hive.find(&Name::Question(form.question)).is_none()
+    {
+        form.fault = Some("it is not open any more; Esc leaves".to_owned());
+    }
+    if let Some(mut shown) = state.details.take() {
+        details::refresh(&mut shown, state, now);
+        state.details = Some(shown);
+    }
+}
+
+/// A park that ends is no event; its time is known, so the agents are read once it has passed.
+fn wake_parked(state: &mut State, now: Now) {
+    let second = now.wall.before(std::time::Duration::from_secs(1));
+    let ended = state.hive.agents.iter().any(|agent| {
+        let until = agent.park.as_ref().and_then(|park| crate::output::time::of_wire(park.until_time));
+        until.is_some_and(|until| second < until && until <= now.wall)
+    });
+    if ended {
+        state.reads.want([Part::Agents]);
+    }
+}
+
+fn changed(state: &mut State, asked: &Asked, outcome: &Outcome) {
+    state.changes.end(asked, outcome);
+    let change = &asked.change;
+    match outcome {
+        Outcome::Done => {
+            state.draft = None;
+            state.say(Tone::Good, change.done());
+        }
+        Outcome::Refused(why) => state.say(Tone::Bad, format!("{}: {why}", change.failed())),
+        Outcome::Unknown(why) => {
+            let words = format!("nobody knows ({}?): {why}; press the key again, it is not done twice", change.done());
+            state.say(Tone::Bad, words);
+        }
+    }
+}
+
+fn read_on(state: &mut State, now: Now, actions: &mut Vec<Action>) {
+    if matches!(state.link, Link::Down { .. }) {
+        return;
+    }
+    match state.reads.next(state.hive.holders(), now.boot) {
+        Next::Read(wanted) => actions.push(Action::Read(wanted)),
+        Next::WakeAt(time) => actions.push(Action::WakeAt(time)),
+        Next::Nothing => {}
+    }
+}

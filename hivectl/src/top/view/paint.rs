@@ -1,0 +1,141 @@
+//! Putting text on the screen: made visible, cut to its place, in few colours.
+//!
+//! Invariant: without colours there is none, and nothing is told by colour alone.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+
+use crate::output::text::visible_line;
+use crate::top::wrap::width;
+
+/// How things look.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Theme {
+    color: bool,
+}
+
+impl Theme {
+    /// Ordinary text.
+    pub(super) fn plain(self) -> Style {
+        Style::new()
+    }
+
+    /// A heading.
+    pub(super) fn head(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    /// What matters less.
+    pub(super) fn faint(self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    /// The chosen row.
+    pub(super) fn chosen(self) -> Style {
+        Style::new().add_modifier(Modifier::REVERSED)
+    }
+
+    /// What is all right.
+    pub(super) fn good(self) -> Style {
+        self.colored(Color::Green)
+    }
+
+    /// What somebody should look at.
+    pub(super) fn bad(self) -> Style {
+        self.colored(Color::Red)
+    }
+
+    /// What goes on just now.
+    pub(super) fn busy(self) -> Style {
+        self.colored(Color::Yellow)
+    }
+
+    fn colored(self, color: Color) -> Style {
+        if self.color { Style::new().fg(color) } else { Style::new() }
+    }
+}
+
+/// A cell of a row: its columns, its text, and how it looks.
+#[derive(Debug)]
+pub(super) struct Cell {
+    pub(super) columns: u16,
+    pub(super) text: String,
+    pub(super) style: Style,
+    /// Whether the text stands at the right end.
+    pub(super) right: bool,
+}
+
+impl Cell {
+    pub(super) fn new(columns: u16, text: impl Into<String>, style: Style) -> Self {
+        Self { columns, text: text.into(), style, right: false }
+    }
+
+    /// A number, or what is compared like one.
+    pub(super) fn number(columns: u16, text: impl Into<String>, style: Style) -> Self {
+        Self { right: true, ..Self::new(columns, text, style) }
+    }
+}
+
+/// A place to draw on.
+#[derive(Debug)]
+pub(super) struct Canvas<'b> {
+    buffer: &'b mut Buffer,
+    pub(super) theme: Theme,
+}
+
+impl<'b> Canvas<'b> {
+    pub(super) fn new(buffer: &'b mut Buffer, color: bool) -> Self {
+        Self { buffer, theme: Theme { color } }
+    }
+
+    /// Puts a text at a place, cut to so many columns; how many it took.
+    pub(super) fn put(&mut self, x: u16, y: u16, columns: u16, text: &str, style: Style) -> u16 {
+        let columns = columns.min(self.buffer.area.right().saturating_sub(x));
+        if columns == 0 || y >= self.buffer.area.bottom() {
+            return 0;
+        }
+        let text = visible_line(text);
+        if width(&text) <= usize::from(columns) {
+            let (end, _) = self.buffer.set_stringn(x, y, &text, usize::from(columns), style);
+            return end - x;
+        }
+        let (end, _) = self.buffer.set_stringn(x, y, &text, usize::from(columns - 1), style);
+        self.buffer.set_stringn(end, y, "…", 1, style);
+        end + 1 - x
+    }
+
+    /// Puts texts one after the other into an area's first line.
+    pub(super) fn line(&mut self, area: Rect, parts: &[(&str, Style)]) -> u16 {
+        let mut x = area.x;
+        for (text, style) in parts {
+            x += self.put(x, area.y, area.right().saturating_sub(x), text, *style);
+        }
+        x
+    }
+
+    /// Puts a row of cells into an area's first line, a column apart. The last cell that begins in the area gets what is left of it.
+    pub(super) fn row(&mut self, area: Rect, cells: &[Cell]) {
+        let mut x = area.x;
+        for (number, cell) in cells.iter().enumerate() {
+            let left = area.right().saturating_sub(x);
+            let columns = if number + 1 == cells.len() { left } else { cell.columns.min(left) };
+            let taken = u16::try_from(width(&visible_line(&cell.text))).unwrap_or(u16::MAX);
+            let indent = if cell.right { columns.saturating_sub(taken) } else { 0 };
+            self.put(x + indent, area.y, columns - indent, &cell.text, cell.style);
+            x = x.saturating_add(columns + 1).min(area.right());
+        }
+    }
+
+    /// A title with a rule to the right end.
+    pub(super) fn title(&mut self, area: Rect, words: &str, style: Style) {
+        let x = self.line(area, &[(words, style), (" ", self.theme.plain())]);
+        let rule = "─".repeat(usize::from(area.right().saturating_sub(x)));
+        self.put(x, area.y, area.right().saturating_sub(x), &rule, self.theme.faint());
+    }
+
+    /// Changes how a whole line looks.
+    pub(super) fn tint(&mut self, area: Rect, style: Style) {
+        self.buffer.set_style(Rect { height: 1, ..area }, style);
+    }
+}

@@ -1,0 +1,75 @@
+//! Texts cut to lines of a width, as the terminal counts it.
+//!
+//! Invariant: no line is wider, and nothing of a text is left out but the spaces at which it was cut. What peers wrote is made visible first.
+
+use ratatui::style::Style;
+use ratatui::text::Span;
+
+use crate::output::text::visible_block;
+
+/// Columns that a text takes.
+pub(crate) fn width(text: &str) -> usize {
+    Span::raw(text).width()
+}
+
+/// The lines of a text.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let text = visible_block(text.trim_end_matches('\n')).replace('\t', "    ");
+    text.split('\n').flat_map(|line| one(line, columns.max(2))).collect()
+}
+
+fn one(line: &str, columns: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (mut current, mut taken) = (String::new(), 0);
+    // Where the line could be cut, in bytes.
+    let mut space = None;
+    let span = Span::raw(line);
+    for grapheme in span.styled_graphemes(Style::new()) {
+        let wide = width(grapheme.symbol);
+        if taken + wide > columns {
+            let rest = match space {
+                Some(at) => current.split_off(at),
+                None => String::new(),
+            };
+            let rest = rest.trim_start().to_owned();
+            lines.push(current.trim_end().to_owned());
+            (taken, current, space) = (width(&rest), rest, None);
+        }
+        current.push_str(grapheme.symbol);
+        taken += wide;
+        if grapheme.symbol == " " && !current.trim().is_empty() {
+            space = Some(current.len());
+        }
+    }
+    lines.push(current);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_at_spaces_and_long_words_anywhere() {
+        assert_eq!(wrap("the quick brown fox", 10), ["the quick", "brown fox"]);
+        assert_eq!(wrap("abcdefghijkl mn", 5), ["abcde", "fghij", "kl mn"]);
+        assert_eq!(wrap("a\n\n  b\n\n", 5), ["a", "", "  b"]);
+        assert_eq!(wrap("", 5), [""]);
+    }
+
+    #[test]
+    fn wide_characters_are_counted_as_the_terminal_does() {
+        assert_eq!(wrap("日本語です", 4), ["日本", "語で", "す"]);
+        assert_eq!(wrap("e\u{301}e\u{301}e\u{301}", 2), ["e\u{301}e\u{301}", "e\u{301}"]);
+    }
+
+    #[test]
+    fn nothing_of_a_peer_is_a_control_character_any_more() {
+        assert_eq!(wrap("a\u{1b}[2J\tb", 40), ["a\\u{1b}[2J    b"]);
+        for columns in 0..30 {
+            for line in wrap("日本 one two\u{7} three-four 🐝🐝\u{202e}x", columns) {
+                assert!(width(&line) <= columns.max(2), "{line:?} is wider than {columns}");
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Something that a search found: a message or a question.
+
+use hive_proto::v1::search_hit;
+use serde::Serialize;
+
+use super::message::Message;
+use super::question::Question;
+use super::search_words::SearchWords;
+use crate::output::style::Style;
+use crate::output::text::visible_line;
+use crate::output::{Text, View};
+
+/// What is indented below the first line of a hit.
+const INDENT: &str = "    ";
+
+/// One hit; exactly one of the two is set.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Hit {
+    message: Option<Message>,
+    question: Option<Question>,
+    /// The words that were searched, to be shown.
+    #[serde(skip)]
+    words: SearchWords,
+}
+
+impl Hit {
+    pub(crate) fn new(hit: search_hit::Hit, words: SearchWords) -> Self {
+        match hit {
+            search_hit::Hit::Message(message) => Self { message: Some(message.into()), question: None, words },
+            search_hit::Hit::Question(question) => Self { message: None, question: Some(question.into()), words },
+        }
+    }
+}
+
+impl View for Hit {
+    const SCHEMA: &'static str = "hive.hit.v1";
+}
+
+impl Text for Hit {
+    fn text(&self, style: &Style) -> String {
+        let room = style.width.saturating_sub(INDENT.len());
+        let excerpt =
+            |text: &str| format!("{INDENT}{}", self.words.highlighted(&self.words.excerpt(&visible_line(text), room), style));
+        match (&self.message, &self.question) {
+            (Some(message), _) => format!("{}\n{}", style.head(&message.head(style)), excerpt(message.body.trim_end())),
+            (None, Some(question)) => {
+                let options = question.options.join(" / ");
+                let asked = if options.is_empty() { question.preview() } else { format!("{} ({options})", question.preview()) };
+                let outcome = question.outcome();
+                format!("{}\n{}", style.head(&format!("{}, {outcome}", question.head(style))), excerpt(&asked))
+            }
+            (None, None) => "-".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A loose end: something that an agent, or the operator, has open.
+
+use hive_core::time::WallTime;
+use hive_proto::v1;
+use serde::Serialize;
+
+use super::{cell, iso, text, word};
+use crate::output::style::Style;
+use crate::output::text::visible_line;
+use crate::output::{Row, View, time};
+
+/// One loose end.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct LooseEnd {
+    /// `question_asked`, `question_owed`, `reminder`, `dead_letter` or `external`.
+    kind: Option<String>,
+    /// Of the question, the reminder, the message or the published entry.
+    id: u64,
+    pub(crate) agent: String,
+    /// The other side.
+    peer: Option<String>,
+    text: String,
+    #[serde(serialize_with = "iso")]
+    create_time: Option<WallTime>,
+    #[serde(serialize_with = "iso")]
+    due_time: Option<WallTime>,
+    /// The co-process's own name for it.
+    key: Option<String>,
+}
+
+impl From<v1::LooseEnd> for LooseEnd {
+    fn from(loose_end: v1::LooseEnd) -> Self {
+        let v1::LooseEnd { kind, id, agent, peer, text: about, create_time, due_time, key } = loose_end;
+        Self {
+            kind: word::<v1::LooseEndKind>(kind, v1::LooseEndKind::as_str_name, "LOOSE_END_KIND_"),
+            id,
+            agent,
+            peer: text(peer),
+            text: about,
+            create_time: time::of_wire(create_time),
+            due_time: time::of_wire(due_time),
+            key: text(key),
+        }
+    }
+}
+
+impl View for LooseEnd {
+    const SCHEMA: &'static str = "hive.loose_end.v1";
+}
+
+impl Row for LooseEnd {
+    const HEADER: &'static [&'static str] = &["ID", "AGENT", "KIND", "PEER", "SINCE", "DUE", "TEXT"];
+    const NONE: &'static str = "no loose ends";
+
+    fn cells(&self, style: &Style) -> Vec<String> {
+        vec![
+            self.id.to_string(),
+            visible_line(&self.agent),
+            cell(self.kind.as_ref()),
+            self.peer.as_deref().map_or_else(|| "-".to_owned(), visible_line),
+            style.time(self.create_time),
+            style.until(self.due_time),
+            visible_line(self.text.trim_end()),
+        ]
+    }
+}

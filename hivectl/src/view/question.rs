@@ -1,0 +1,282 @@
+//! A question: who asks whom, what is offered, and its one outcome.
+
+use hive_core::message::OPERATOR;
+use hive_core::time::WallTime;
+use hive_proto::v1;
+use serde::Serialize;
+
+use super::{fields, id, iso, text, word};
+use crate::output::style::Style;
+use crate::output::text::{indented, visible_block, visible_line};
+use crate::output::{Row, Text, View, time};
+
+/// One question.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Question {
+    pub(crate) id: u64,
+    /// An agent's name, or `operator`.
+    asker: String,
+    /// An agent's name, or `operator`.
+    target: String,
+    text: String,
+    pub(crate) options: Vec<String>,
+    pub(crate) multi: bool,
+    /// `open`, `answered`, `expired` or `cancelled`.
+    pub(crate) state: Option<String>,
+    #[serde(serialize_with = "iso")]
+    create_time: Option<WallTime>,
+    #[serde(serialize_with = "iso")]
+    deadline_time: Option<WallTime>,
+    /// Set where it is answered.
+    answer: Option<Answer>,
+    pub(crate) closed_by: Option<String>,
+    operator_override: bool,
+    #[serde(serialize_with = "iso")]
+    close_time: Option<WallTime>,
+    turn_id: Option<u64>,
+    pub(crate) message_id: Option<u64>,
+}
+
+/// What was answered.
+#[derive(Clone, Debug, Serialize)]
+struct Answer {
+    choices: Vec<String>,
+    text: Option<String>,
+}
+
+impl From<v1::Question> for Question {
+    fn from(question: v1::Question) -> Self {
+        let v1::Question {
+            id: question_id,
+            asker,
+            target,
+            text: wording,
+            options,
+            multi,
+            state,
+            create_time,
+            deadline_time,
+            answer,
+            closed_by,
+            operator_override,
+            close_time,
+            turn_id,
+            message_id,
+        } = question;
+        Self {
+            id: question_id,
+            asker,
+            target,
+            text: wording,
+            options,
+            multi,
+            state: word::<v1::QuestionState>(state, v1::QuestionState::as_str_name, "QUESTION_STATE_"),
+            create_time: time::of_wire(create_time),
+            deadline_time: time::of_wire(deadline_time),
+            answer: answer.map(|v1::Answer { choices, text: words }| Answer { choices, text: text(words) }),
+            closed_by: text(closed_by),
+            operator_override,
+            close_time: time::of_wire(close_time),
+            turn_id: id(turn_id),
+            message_id: id(message_id),
+        }
+    }
+}
+
+impl Question {
+    pub(crate) fn is_open(&self) -> bool {
+        self.state.as_deref() == Some("open")
+    }
+
+    /// Its text on one line.
+    pub(crate) fn preview(&self) -> String {
+        visible_line(self.text.trim_end())
+    }
+
+    /// Who asks whom.
+    pub(crate) fn between(&self) -> String {
+        format!("{} to {}", visible_line(&self.asker), visible_line(&self.target))
+    }
+
+    /// Who asks whom, and since when it stands as it stands, on one line.
+    pub(crate) fn head(&self, style: &Style) -> String {
+        let time = self.close_time.or(self.create_time);
+        format!("{}  {}  {} asks {}", self.id, style.time(time), visible_line(&self.asker), visible_line(&self.target))
+    }
+
+    /// Its outcome on one line, as `answered by bob: yes`; `open` where it has none.
+    pub(crate) fn outcome(&self) -> String {
+        let state = self.state.as_deref().unwrap_or("-");
+        let by = self.closed_by.as_deref().map(|by| format!(" by {}", visible_line(by))).unwrap_or_default();
+        let place =
+            if self.operator_override { format!(" in the place of {}", visible_line(&self.target)) } else { String::new() };
+        let answer = self.answer.as_ref().map(|answer| format!(": {}", answer.line())).unwrap_or_default();
+        format!("{state}{by}{place}{answer}")
+    }
+
+    /// What is asked and what is offered, for a terminal, whatever stdout is.
+    pub(crate) fn on_terminal(&self) -> String {
+        self.with_options(&visible_block(&self.text))
+    }
+
+    /// What is asked and what is offered.
+    fn asked(&self, style: &Style) -> String {
+        self.with_options(&style.body(&self.text))
+    }
+
+    fn with_options(&self, text: &str) -> String {
+        let mut asked = indented(text, "    ");
+        for (place, option) in (1..).zip(&self.options) {
+            asked.push_str(&format!("\n    {place:>4}. {}", visible_line(option)));
+        }
+        asked
+    }
+
+    /// Who asks, and how much time there is, for the person who is asked.
+    pub(crate) fn heading(&self, style: &Style) -> String {
+        let deadline = self.deadline_time.map(|time| format!(", to be answered {}", style.until(Some(time)))).unwrap_or_default();
+        let target = if self.target == OPERATOR { String::new() } else { format!(" to {}", visible_line(&self.target)) };
+        format!("question {} of {}{target}{deadline}:", self.id, visible_line(&self.asker))
+    }
+
+    fn state_cell(&self, style: &Style) -> String {
+        let state = self.state.as_deref().unwrap_or("-");
+        match state {
+            "open" => style.busy(state),
+            "answered" => style.good(state),
+            _ => style.faint(state),
+        }
+    }
+
+    fn deadline_cell(&self, style: &Style) -> String {
+        if self.is_open() { style.until(self.deadline_time) } else { "-".to_owned() }
+    }
+}
+
+impl Answer {
+    fn line(&self) -> String {
+        let choices = self.choices.iter().map(|choice| visible_line(choice)).collect::<Vec<_>>().join(", ");
+        let words = self.text.as_deref().map(|text| visible_line(text.trim_end()));
+        [text(choices), words].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl View for Question {
+    const SCHEMA: &'static str = "hive.question.v1";
+}
+
+impl Row for Question {
+    const HEADER: &'static [&'static str] = &["ID", "ASKED", "FROM", "TO", "STATE", "DEADLINE", "QUESTION"];
+    const NONE: &'static str = "no questions";
+
+    fn cells(&self, style: &Style) -> Vec<String> {
+        vec![
+            self.id.to_string(),
+            style.time(self.create_time),
+            visible_line(&self.asker),
+            visible_line(&self.target),
+            self.state_cell(style),
+            self.deadline_cell(style),
+            self.preview(),
+        ]
+    }
+}
+
+impl Text for Question {
+    fn text(&self, style: &Style) -> String {
+        let turn = self.turn_id.map(|turn| format!(", in turn {turn}")).unwrap_or_default();
+        let deadline = match self.deadline_time {
+            Some(time) if self.is_open() => {
+                let (then, left) = (style.time(Some(time)), style.until(Some(time)));
+                if then == left { then } else { format!("{then} ({left})") }
+            }
+            deadline => style.time(deadline),
+        };
+        let outcome = if self.is_open() { style.busy("open") } else { self.outcome() };
+        let mut rows = vec![
+            ("question", self.id.to_string()),
+            ("from", visible_line(&self.asker)),
+            ("to", visible_line(&self.target)),
+            ("asked", format!("{}{turn}", style.time(self.create_time))),
+            ("message", super::cell(self.message_id.as_ref())),
+            ("deadline", deadline),
+            ("outcome", outcome),
+        ];
+        if let Some(time) = self.close_time {
+            rows.push(("closed", style.time(Some(time))));
+        }
+        if !self.options.is_empty() {
+            rows.push(("choose", if self.multi { "one or more" } else { "one" }.to_owned()));
+        }
+        format!("{}\n\n{}", fields(&rows), self.asked(style))
+    }
+}
+
+/// A question that was just asked: its id, for people and scripts; as JSON it is the question.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Asked(pub(crate) Question);
+
+impl View for Asked {
+    const SCHEMA: &'static str = Question::SCHEMA;
+}
+
+impl Text for Asked {
+    fn text(&self, _: &Style) -> String {
+        self.0.id.to_string()
+    }
+}
+
+/// A question of which the answer is wanted: each choice on a line, then the text; as JSON it is the question.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Answered(pub(crate) Question);
+
+impl View for Answered {
+    const SCHEMA: &'static str = Question::SCHEMA;
+}
+
+impl Text for Answered {
+    fn text(&self, style: &Style) -> String {
+        let Some(Answer { choices, text }) = &self.0.answer else { return String::new() };
+        let lines: Vec<String> = choices.iter().chain(text).map(|line| style.body(line)).collect();
+        lines.join("\n")
+    }
+}
+
+/// A question that was just closed: its outcome in a sentence; as JSON it is the question.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Closed(pub(crate) Question);
+
+impl View for Closed {
+    const SCHEMA: &'static str = Question::SCHEMA;
+}
+
+impl Text for Closed {
+    fn text(&self, _: &Style) -> String {
+        let question = &self.0;
+        format!("question {}, {}: {}", question.id, question.between(), question.outcome())
+    }
+}
+
+/// A question that is followed: in full while it is open, its outcome in a line once it is closed; as JSON it is the question.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Followed(pub(crate) Question);
+
+impl View for Followed {
+    const SCHEMA: &'static str = Question::SCHEMA;
+}
+
+impl Text for Followed {
+    fn text(&self, style: &Style) -> String {
+        let question = &self.0;
+        if !question.is_open() {
+            return format!("{}, {}", style.head(&question.head(style)), question.outcome());
+        }
+        let deadline =
+            question.deadline_time.map(|time| format!(", to be answered {}", style.until(Some(time)))).unwrap_or_default();
+        format!("{}{deadline}\n{}", style.head(&question.head(style)), question.asked(style))
+    }
+}

@@ -1,0 +1,80 @@
+//! A reminder: mail that an agent sends to itself for later.
+
+use hive_core::time::WallTime;
+use hive_proto::v1;
+use serde::Serialize;
+
+use super::{id, iso, word};
+use crate::output::style::Style;
+use crate::output::text::visible_line;
+use crate::output::{Row, Text, View, time};
+
+/// One reminder.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Reminder {
+    id: u64,
+    agent: String,
+    body: String,
+    /// `pending`, `fired` or `cancelled`.
+    state: Option<String>,
+    #[serde(serialize_with = "iso")]
+    create_time: Option<WallTime>,
+    #[serde(serialize_with = "iso")]
+    due_time: Option<WallTime>,
+    #[serde(serialize_with = "iso")]
+    close_time: Option<WallTime>,
+    message_id: Option<u64>,
+    turn_id: Option<u64>,
+}
+
+impl From<v1::Reminder> for Reminder {
+    fn from(reminder: v1::Reminder) -> Self {
+        let v1::Reminder { id: reminder_id, agent, body, state, create_time, due_time, close_time, message_id, turn_id } =
+            reminder;
+        Self {
+            id: reminder_id,
+            agent,
+            body,
+            state: word::<v1::ReminderState>(state, v1::ReminderState::as_str_name, "REMINDER_STATE_"),
+            create_time: time::of_wire(create_time),
+            due_time: time::of_wire(due_time),
+            close_time: time::of_wire(close_time),
+            message_id: id(message_id),
+            turn_id: id(turn_id),
+        }
+    }
+}
+
+impl Reminder {
+    fn due_cell(&self, style: &Style) -> String {
+        if self.state.as_deref() == Some("pending") { style.until(self.due_time) } else { style.time(self.due_time) }
+    }
+}
+
+impl View for Reminder {
+    const SCHEMA: &'static str = "hive.reminder.v1";
+}
+
+impl Row for Reminder {
+    const HEADER: &'static [&'static str] = &["ID", "AGENT", "SET", "STATE", "DUE", "MESSAGE", "BODY"];
+    const NONE: &'static str = "no reminders";
+
+    fn cells(&self, style: &Style) -> Vec<String> {
+        vec![
+            self.id.to_string(),
+            visible_line(&self.agent),
+            style.time(self.create_time),
+            self.state.clone().unwrap_or_else(|| "-".to_owned()),
+            self.due_cell(style),
+            super::cell(self.message_id.as_ref()),
+            visible_line(self.body.trim_end()),
+        ]
+    }
+}
+
+/// Told in a sentence where it was just cancelled.
+impl Text for Reminder {
+    fn text(&self, _: &Style) -> String {
+        format!("reminder {} of {} {}", self.id, visible_line(&self.agent), self.state.as_deref().unwrap_or("-"))
+    }
+}

@@ -1,0 +1,68 @@
+//! The broker dies in the middle of the call that asks: the bridge makes the same request of the next one, and it is one question.
+
+use std::collections::BTreeMap;
+
+use hive_tests::rig::{HarnessOptions, Rig, Wire};
+use hive_tests::scripted::script::{Rule, Step};
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::{QUESTION, TWO_TURNS, hears_answer};
+use crate::steps::{rule, text, touch, wait_for};
+
+/// Asks when there is a file `go`.
+fn rules(rig: &Rig) -> Vec<Rule> {
+    let call = Step::Call { call: "ask".to_owned(), input: json!({"question": QUESTION}), touch: rig.path("called") };
+    let steps = vec![touch(rig, "reached"), wait_for(rig, "go"), call, text("I have asked.")];
+    vec![rule(" is answered", vec![text("Done.")]), rule("", steps)]
+}
+
+/// One question came of it, the model knows which, and its answer is heard.
+async fn comes_out(rig: Rig) {
+    let operator = rig.operator().await;
+    let question = operator.asked("operator").await;
+    operator.answer(question.id, "red").await;
+    hears_answer(&rig, &question, &["red"], &TWO_TURNS).await;
+    assert_eq!(operator.questions().await.len(), 1);
+    let results = rig.tool_results("bob");
+    let receipt = format!("Asked operator: question #{}.", question.id);
+    assert!(results.len() == 1 && results[0].starts_with(&receipt), "{results:?}");
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn the_broker_dies_with_the_question() {
+    let mut rig = Rig::duo().await;
+    let rules = rules(&rig);
+    rig.start_harness("bob", &rules);
+    rig.operator().await.send("bob", "Decide.").await;
+    rig.appeared("reached").await;
+    rig.broker().signal(Signal::STOP);
+    rig.touch("go");
+    rig.appeared("called").await;
+    rig.kill_broker().await;
+    rig.start_broker().await;
+    comes_out(rig).await;
+}
+
+#[tokio::test]
+async fn the_broker_dies_with_the_reply() {
+    let mut rig = Rig::duo().await;
+    let wire = Wire::lay(&rig.path("wire"), &rig.agent_socket("bob"));
+    let env = BTreeMap::from([("HIVE_SOCKET".to_owned(), wire.path().display().to_string())]);
+    let rules = rules(&rig);
+    rig.start_harness_with("bob", &HarnessOptions { rules, env, ..HarnessOptions::default() });
+    let operator = rig.operator().await;
+    operator.send("bob", "Decide.").await;
+    rig.appeared("reached").await;
+    wire.lose_replies(true);
+    rig.touch("go");
+    // It is on disk, and the bridge does not know.
+    let question = operator.asked("operator").await;
+    assert!(rig.tool_results("bob").is_empty());
+    rig.kill_broker().await;
+    wire.lose_replies(false);
+    rig.start_broker().await;
+    assert_eq!(rig.operator().await.asked("operator").await, question);
+    comes_out(rig).await;
+}
