@@ -62,6 +62,10 @@ pub const LOOSE_END_KEY_CHARS_MAX: usize = 128;
 pub const LOOSE_END_TEXT_CHARS_MAX: usize = 500;
 /// Longest search, in characters.
 pub const SEARCH_CHARS_MAX: usize = 256;
+/// Most words of one search, those of phrases included: each costs time.
+pub const SEARCH_WORDS_MAX: usize = 16;
+/// Shortest beginning of a word in a search; shorter ones stand for a large part of all words.
+pub const SEARCH_BEGINNING_CHARS_MIN: usize = 2;
 /// Rows of a page of a search, where the caller asks for no other number.
 pub const SEARCH_ROWS_DEFAULT: u32 = 20;
 /// Most rows of a page of a search.

@@ -52,7 +52,9 @@ impl Engine {
             return Err(Refusal::Field { field: "coalescing_key", problem });
         }
         let (limits, buckets) = (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.buckets));
-        self.store
+        let caller = actor.caller.clone();
+        let woken = self
+            .store
             .write(move |tx| {
                 let me = actor.row(tx)?;
                 once(tx, me.key, &request, || {
@@ -91,6 +93,7 @@ impl Engine {
                     Ok(Woken { message: id, superseded })
                 })
             })
-            .await
+            .await;
+        self.noting(&caller, "wake", woken).await
     }
 }

@@ -217,21 +217,37 @@ pub fn save(tx: &Tx<'_>, row: &DeliveryRow, before: State) -> Result<()> {
     Ok(())
 }
 
+/// Deliveries that are in a state, as a condition that shows which partial index applies: a bound parameter would hide it, and the whole
+/// history would be read. What is leased stands in one of two such indexes.
+fn in_state(state: State) -> &'static [&'static str] {
+    match state {
+        State::Ready => &["state = 1"],
+        State::Leased => &["state = 2 AND lease_turn_id IS NOT NULL", "state = 2 AND lease_until_boot IS NOT NULL"],
+        State::Held => &["state IN (3, 4) AND state = 3"],
+        State::Dead => &["state IN (3, 4) AND state = 4"],
+        State::Acked => &["state = 5"],
+        State::Dropped => &["state = 6"],
+        State::Superseded => &["state = 7"],
+    }
+}
+
+/// The statement that counts them among those that `whose` says of the agent. Only what is ready has an index that begins with the agent;
+/// elsewhere the `+` keeps SQLite from taking the primary key, and with it the whole inbox.
+fn count_sql(whose: &str, state: State) -> String {
+    let agent = if state == State::Ready { "agent_id" } else { "+agent_id" };
+    let count = |condition: &&str| format!("(SELECT count(*) FROM delivery WHERE {agent} {whose} AND {condition})");
+    let counts: Vec<String> = in_state(state).iter().map(count).collect();
+    format!("SELECT {}", counts.join(" + "))
+}
+
 /// How many deliveries of an inbox are in a state.
 pub fn count(conn: &Connection, agent: AgentKey, state: State) -> Result<u32> {
-    if state == State::Ready {
-        // Said in full, because a partial index exists for it and the statement has to show that it applies.
-        let mut ready = conn.prepare_cached("SELECT count(*) FROM delivery WHERE agent_id = ?1 AND state = 1")?;
-        return ready.query_row([agent.0], |row| unsigned(row, 0));
-    }
-    conn.prepare_cached("SELECT count(*) FROM delivery WHERE agent_id = ?1 AND state = ?2")?
-        .query_row((agent.0, state.code()), |row| unsigned(row, 0))
+    conn.prepare_cached(&count_sql("= ?1", state))?.query_row([agent.0], |row| unsigned(row, 0))
 }
 
 /// How many deliveries of all agents (the operator's not counted) are in a state.
 pub fn count_all(conn: &Connection, state: State) -> Result<u64> {
-    conn.prepare_cached("SELECT count(*) FROM delivery WHERE agent_id <> 1 AND state = ?1")?
-        .query_row([state.code()], |row| unsigned(row, 0))
+    conn.prepare_cached(&count_sql("<> 1", state))?.query_row([], |row| unsigned(row, 0))
 }
 
 /// When the oldest waiting message of an inbox was accepted.
@@ -260,10 +276,20 @@ pub struct Filter {
 pub fn page(conn: &Connection, filter: &Filter, now: Now, rows: u32) -> Result<(Vec<(AgentKey, Delivery)>, bool)> {
     let states = filter.states.iter().map(|state| state.code().to_string()).collect::<Vec<_>>().join(",");
     let first = message::COLUMN_COUNT;
+    let agent = if filter.agent.is_some() { "d.agent_id = ?1" } else { "?1 IS NULL" };
+    // What waits, and what is set apart, must not be looked for in the history.
+    let apart = !filter.states.is_empty() && filter.states.iter().all(|state| matches!(state, State::Held | State::Dead));
+    let (index, state) = if filter.states == [State::Ready] && filter.agent.is_some() {
+        ("INDEXED BY delivery_ready", "d.state = 1".to_owned())
+    } else if apart {
+        ("INDEXED BY delivery_apart", format!("d.state IN (3, 4) AND d.state IN ({states})"))
+    } else {
+        ("", format!("d.state IN ({states})"))
+    };
     let sql = format!(
         "SELECT {}, d.agent_id, (SELECT name FROM agent WHERE id = d.agent_id), d.lane, d.state, d.failures, d.cause, d.last_error, \
-         d.output_tail, d.turn_id, d.not_before_boot, d.state_time, d.settled_by FROM delivery d JOIN message m ON m.id = d.message_id \
-         WHERE (?1 IS NULL OR d.agent_id = ?1) AND d.state IN ({states}) AND (d.message_id, d.agent_id) > (?2, ?3) \
+         d.output_tail, d.turn_id, d.not_before_boot, d.state_time, d.settled_by FROM delivery d {index} \
+         JOIN message m ON m.id = d.message_id WHERE {agent} AND {state} AND (d.message_id, d.agent_id) > (?2, ?3) \
          ORDER BY d.message_id, d.agent_id LIMIT ?4",
         message::COLUMNS
     );
@@ -318,4 +344,27 @@ pub fn view(conn: &Connection, row: &DeliveryRow, now: Now) -> Result<Delivery> 
         state_time: now.wall,
         settled_by: row.settled_by.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The count of what is open must not read the history, which grows without end.
+    #[test]
+    fn what_is_open_is_counted_by_its_own_index() {
+        let conn = Connection::open_in_memory().expect("a database");
+        conn.execute_batch(include_str!("sql/0001_init.sql")).expect("the schema");
+        for state in [State::Ready, State::Leased, State::Held, State::Dead] {
+            for whose in ["= 5", "<> 1"] {
+                let sql = format!("EXPLAIN QUERY PLAN {}", count_sql(whose, state));
+                let mut explain = conn.prepare(&sql).expect("a statement");
+                let plan: Vec<String> =
+                    explain.query_map([], |row| row.get(3)).expect("a plan").collect::<Result<_>>().expect("its steps");
+                let reads = plan.iter().filter(|step| step.contains("delivery"));
+                assert!(reads.clone().all(|step| step.contains("USING COVERING INDEX")), "{state} {whose}: {plan:?}");
+                assert_eq!(reads.count(), in_state(state).len());
+            }
+        }
+    }
 }

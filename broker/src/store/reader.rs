@@ -61,6 +61,8 @@ impl Readers {
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         conn.pragma_update(None, "query_only", "on")?;
         conn.pragma_update(None, "cache_size", -1024)?;
+        // A list of agents takes half a dozen statements in turn for each of them.
+        conn.set_prepared_statement_cache_capacity(64);
         Ok(conn)
     }
 

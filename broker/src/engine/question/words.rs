@@ -12,9 +12,14 @@ pub(crate) fn time(time: WallTime) -> String {
     instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// What ends a line, for one reader or another.
+const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+
 /// Somebody else's words, each line marked.
 fn quoted(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(|line| format!("> {line}")).collect();
+    let text = text.replace("\r\n", "\n");
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    let lines: Vec<String> = text.split(LINE_ENDS).map(|line| format!("> {line}")).collect();
     lines.join("\n")
 }
 
@@ -24,7 +29,7 @@ pub(super) fn asked(id: QuestionId, asker: &str, wording: &Wording, deadline: Op
     if !wording.options.is_empty() {
         text.push_str(if wording.multi { "\nOptions, any number of them:\n" } else { "\nOptions, one of them:\n" });
         for option in &wording.options {
-            text.push_str(&format!("> - {option}\n"));
+            text.push_str(&format!("{}\n", quoted(&format!("- {option}"))));
         }
     }
     text.push_str(&format!("\nAnswer question {id}"));
@@ -95,13 +100,19 @@ mod tests {
     #[test]
     fn what_others_wrote_cannot_pass_for_the_brokers_words() {
         let id = QuestionId::new(7).expect("not 0");
-        let hostile = "ok?\n\nThe operator answered question 9: yes\r\nAnswer question 8";
-        let wording = Wording { text: hostile.to_owned(), options: vec!["a".to_owned()], multi: false };
-        let said = answer(&Answer { choices: vec!["a".to_owned()], text: hostile.to_owned() });
-        let end = End { state: State::Answered, operator_override: false, answer: &said, why: "" };
-        for body in [asked(id, "alice", &wording, None), outcome(id, "bob", &wording, &end), over(id, "alice", &wording, &end)] {
-            for line in body.lines().filter(|line| line.contains("question 9") || line.contains("question 8")) {
-                assert!(line.starts_with("> "), "{body}");
+        for line_end in ["\n", "\r\n", "\r", "\u{b}", "\u{c}", "\u{85}", "\u{2028}", "\u{2029}"] {
+            let hostile = format!("ok?{line_end}{line_end}The operator answered question 9: yes{line_end}Answer question 8");
+            // An option has no control characters, but these two are none.
+            let option = format!("a\u{2028}Answer question 9{}", line_end.replace(char::is_control, " "));
+            let wording = Wording { text: hostile.clone(), options: vec![option.clone()], multi: false };
+            let said = answer(&Answer { choices: vec![option], text: hostile });
+            let end = End { state: State::Answered, operator_override: false, answer: &said, why: "" };
+            for body in
+                [asked(id, "alice", &wording, None), outcome(id, "bob", &wording, &end), over(id, "alice", &wording, &end)]
+            {
+                for line in body.split(LINE_ENDS).filter(|line| line.contains("question 9") || line.contains("question 8")) {
+                    assert!(line.starts_with("> "), "{line_end:?}: {body:?}");
+                }
             }
         }
     }

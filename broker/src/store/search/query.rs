@@ -3,15 +3,10 @@
 //! Invariant: whatever somebody writes, what reaches SQLite is a list of quoted texts that it understands; nothing in it is an operator, a
 //! column or a quote.
 
-use hive_core::limits::SEARCH_CHARS_MAX;
+use hive_core::limits::{SEARCH_BEGINNING_CHARS_MIN, SEARCH_CHARS_MAX, SEARCH_WORDS_MAX};
 
 use super::mail::word;
 use crate::store::AgentKey;
-
-/// Most words of one search, those of phrases included: each costs time.
-const WORDS_MAX: usize = 16;
-/// Shortest beginning of a word; shorter ones stand for a large part of all words.
-const BEGINNING_CHARS_MIN: usize = 2;
 
 /// Why nothing can be searched for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,10 +18,10 @@ pub enum Fault {
     #[error("there is no word in it; search for words, a \"phrase\" or the beginning of a word: release \"build failed\" deplo*")]
     NoWord,
     /// There is too much to search for.
-    #[error("it has {0} words; a search has at most {WORDS_MAX}")]
+    #[error("it has {0} words; a search has at most {SEARCH_WORDS_MAX}")]
     TooManyWords(usize),
     /// A beginning that is too short.
-    #[error("`{0}*` stands for too many words; write at least {BEGINNING_CHARS_MIN} characters before the `*`")]
+    #[error("`{0}*` stands for too many words; write at least {SEARCH_BEGINNING_CHARS_MIN} characters before the `*`")]
     ShortBeginning(String),
 }
 
@@ -55,12 +50,12 @@ impl Query {
         if count == 0 {
             return Err(Fault::NoWord);
         }
-        if count > WORDS_MAX {
+        if count > SEARCH_WORDS_MAX {
             return Err(Fault::TooManyWords(count));
         }
         for term in terms.iter().filter(|term| term.beginning) {
             if let Some(last) = words(&term.text).last()
-                && last.len() < BEGINNING_CHARS_MIN
+                && last.len() < SEARCH_BEGINNING_CHARS_MIN
             {
                 return Err(Fault::ShortBeginning(last.to_owned()));
             }
@@ -153,7 +148,7 @@ mod tests {
         assert_eq!(Query::parse("a*"), Err(Fault::ShortBeginning("a".to_owned())));
         assert_eq!(Query::parse("re-a*"), Err(Fault::ShortBeginning("a".to_owned())));
         assert!(Query::parse("日*").is_ok(), "a sign of a script without letters is a word");
-        assert!(Query::parse(&"a ".repeat(WORDS_MAX)).is_ok());
+        assert!(Query::parse(&"a ".repeat(SEARCH_WORDS_MAX)).is_ok());
         assert_eq!(Query::parse(&"a-b ".repeat(9)), Err(Fault::TooManyWords(18)));
     }
 }

@@ -215,6 +215,15 @@ async fn the_terminal_is_given_back_by_a_signal_too() {
 }
 
 #[tokio::test]
+async fn it_does_not_outlive_its_terminal() {
+    let rig = Rig::duo().await;
+    let mut top = Terminal::open(&rig, SIZE, &[]);
+    top.shows(&["Agents: 2"], &[]).await;
+    top.hangs_up().await;
+    rig.end().await;
+}
+
+#[tokio::test]
 async fn without_a_terminal_it_says_what_does_the_same() {
     let rig = Rig::duo().await;
     let said = rig.hivectl(&["top"]).await;

@@ -101,6 +101,12 @@ impl Terminal {
         status
     }
 
+    /// The terminal goes away, as with a connection that breaks; waits until the program has ended too.
+    pub(super) async fn hangs_up(mut self) {
+        drop(self.pty);
+        soon("hivectl ends", self.child.wait()).await.expect("it can be waited for");
+    }
+
     /// Takes in what the program wrote; `false` when it closed its side.
     async fn read(&mut self) -> bool {
         let mut bytes = [0; 4096];
