@@ -2,18 +2,22 @@
 //!
 //! Invariant: every command's arguments live beside its code; here is only the table of contents.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    agent, agents, answer, ask, config, dead_letters, drain, events, inbox, loose_ends, questions, reminders, search, send,
-    status, top, topology, trace, turn, up,
+    agent, agents, answer, ask, completions, config, dead_letters, drain, events, inbox, loose_ends, questions, reminders,
+    search, send, status, top, topology, trace, turn, up,
 };
+use crate::connect;
 
 /// How long to wait for one answer of the broker, where nothing else was said.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Names the operator socket.
+pub(crate) const SOCKET_ENV: &str = "HIVE_SOCKET";
 
 /// Under which these options stand in every command's help.
 const GLOBAL: &str = "Global options";
@@ -33,10 +37,10 @@ pub struct Cli {
 }
 
 /// Options of every command.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct Global {
     /// The broker's operator socket [default: hived.sock of $HIVE_RUNTIME_DIR, else .hive/run/hived.sock, else /run/hive/hived.sock]
-    #[arg(long, global = true, help_heading = GLOBAL, env = "HIVE_SOCKET", hide_env_values = true, value_name = "PATH")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = SOCKET_ENV, hide_env_values = true, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
     /// Print JSON: an object names its schema, a list is an array of such objects, a stream is one object per line
     #[arg(long, global = true, help_heading = GLOBAL)]
@@ -50,6 +54,12 @@ impl Global {
     /// How long to wait for one answer of the broker.
     pub(crate) fn answer_timeout(&self) -> Duration {
         self.timeout.map_or(ANSWER_TIMEOUT, Duration::from_secs_f64)
+    }
+
+    /// The operator socket.
+    pub(crate) fn socket(&self) -> PathBuf {
+        let runtime_dir = std::env::var_os("HIVE_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        connect::socket(self.socket.as_deref(), runtime_dir, Path::new("."))
     }
 }
 
@@ -96,6 +106,7 @@ pub(crate) enum Command {
     Config(config::Config),
     /// Shut the broker down in good order
     Drain(drain::Drain),
+    Completions(completions::Completions),
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cli::Global;
-use crate::connect::{self, Broker};
+use crate::connect::Broker;
 use crate::error::Failure;
 use crate::output::Output;
 
@@ -23,10 +23,8 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(global: &Global) -> Self {
-        let runtime_dir = std::env::var_os("HIVE_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-        let socket = connect::socket(global.socket.as_deref(), runtime_dir, std::path::Path::new("."));
         let patience = global.timeout.map(Duration::from_secs_f64);
-        Self { socket, timeout: global.answer_timeout(), patience, out: Output::stdout(global.json) }
+        Self { socket: global.socket(), timeout: global.answer_timeout(), patience, out: Output::stdout(global.json) }
     }
 
     /// Connects to the broker.

@@ -8,6 +8,7 @@
 
 pub mod cli;
 mod command;
+mod complete;
 mod connect;
 mod context;
 mod error;
@@ -18,6 +19,7 @@ mod interrupt;
 mod output;
 mod question_feed;
 mod reconnect;
+pub mod schema;
 mod top;
 mod view;
 
@@ -28,6 +30,9 @@ use clap::Parser as _;
 /// Parses the command line, runs the command and reports how it ended.
 #[must_use]
 pub fn main() -> ExitCode {
+    if let Some(exit) = complete::answer() {
+        return exit;
+    }
     // One thread is enough for a client, and `up` needs its children to be started by a thread that lives as long as the process.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

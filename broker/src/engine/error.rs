@@ -10,6 +10,8 @@ use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::reason::Reason;
 use hive_core::{loose_end, reminder};
 
+use crate::store::backup::CopyError;
+use crate::store::check::CheckError;
 use crate::store::search::SearchError;
 use crate::store::{CommandError, StoreError};
 
@@ -91,6 +93,10 @@ pub enum Refusal {
     StorageFull { bytes: u64, max: u64 },
     #[error("the broker is shutting down; try again when it is back")]
     Draining,
+    #[error("another backup is under way, and one is made at a time; try again when it is done")]
+    BackupUnderWay,
+    #[error("no backup was made: {0}")]
+    Backup(#[source] CopyError),
     #[error("search does not work now: {0}")]
     Search(#[from] SearchError),
     #[error(transparent)]
@@ -108,6 +114,26 @@ fn nearest_text(nearest: &[String]) -> String {
 impl From<rusqlite::Error> for Refusal {
     fn from(error: rusqlite::Error) -> Self {
         Self::Store(error.into())
+    }
+}
+
+impl From<CopyError> for Refusal {
+    fn from(error: CopyError) -> Self {
+        match error {
+            // Somebody who went away is not answered, so it is the broker that gave it up.
+            CopyError::Stopped => Self::Draining,
+            CopyError::Store(error) => Self::Store(error),
+            CopyError::NoRoom { .. } | CopyError::Unwritable { .. } | CopyError::Unreadable { .. } => Self::Backup(error),
+        }
+    }
+}
+
+impl From<CheckError> for Refusal {
+    fn from(error: CheckError) -> Self {
+        match error {
+            CheckError::Stopped => Self::Draining,
+            CheckError::Store(error) => Self::Store(error),
+        }
     }
 }
 
@@ -159,6 +185,7 @@ impl Refusal {
             Self::RateLimited { .. } => Reason::RateLimited,
             Self::StorageFull { .. } => Reason::StorageFull,
             Self::Draining => Reason::Draining,
+            Self::BackupUnderWay | Self::Backup(_) => Reason::StorageUnavailable,
             Self::Search(SearchError::Filling | SearchError::File { .. }) => Reason::StorageUnavailable,
             Self::Store(StoreError::Unavailable { .. } | StoreError::Closed) => Reason::StorageUnavailable,
             Self::Store(StoreError::Sql(_) | StoreError::Panicked) => Reason::Internal,
@@ -174,7 +201,10 @@ impl Refusal {
         if let Self::AgentParked { retry_after, .. } = self {
             return *retry_after;
         }
-        if matches!(self, Self::InboxFull { .. } | Self::StorageFull { .. }) {
+        if matches!(self, Self::Backup(_)) {
+            return None;
+        }
+        if matches!(self, Self::InboxFull { .. } | Self::StorageFull { .. } | Self::BackupUnderWay) {
             return Some(Duration::from_secs(10));
         }
         let away = matches!(self.reason(), Reason::Draining | Reason::StorageUnavailable);

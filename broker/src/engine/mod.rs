@@ -5,6 +5,7 @@
 pub mod agents;
 pub mod attach;
 pub mod attention;
+pub mod backup;
 pub mod commands;
 pub mod declare;
 pub mod error;
@@ -104,6 +105,7 @@ pub struct Engine {
     buckets: Arc<Buckets>,
     refusals: Refusals,
     searching: search::Searching,
+    long_reads: backup::LongReads,
     draining: CancellationToken,
     lines: tokio::sync::watch::Sender<u64>,
     /// Where retention goes on.
@@ -124,6 +126,7 @@ impl Engine {
             buckets: Arc::default(),
             refusals: Refusals::default(),
             searching: search::Searching::new(Index::beside(store.path())),
+            long_reads: backup::LongReads::default(),
             limits: Arc::new(limits),
             draining: CancellationToken::new(),
             lines: tokio::sync::watch::Sender::new(0),

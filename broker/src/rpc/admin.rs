@@ -7,6 +7,7 @@ use hive_proto::convert::{delivery, message, request as fields, time};
 use hive_proto::status::bad_field;
 use hive_proto::v1;
 use hive_proto::v1::command::Command as WireOrder;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::inbox::{place_of, token_of};
@@ -15,6 +16,7 @@ use crate::engine::agents::Create;
 use crate::engine::commands::Tell;
 use crate::engine::policy::Part;
 use crate::store::Health;
+use crate::store::check::Checked;
 
 impl Rpc {
     async fn decided(
@@ -213,6 +215,21 @@ impl v1::admin_service_server::AdminService for Rpc {
             open_question_count: totals.open_questions,
             pending_reminder_count: totals.pending_reminders,
         }))
+    }
+
+    type BackupStream = ReceiverStream<Result<v1::BackupResponse, Status>>;
+
+    async fn backup(&self, _request: Request<v1::BackupRequest>) -> Result<Response<Self::BackupStream>, Status> {
+        let backup = self.engine.backup().await?;
+        Ok(Response::new(self.in_pieces(backup)))
+    }
+
+    async fn check_integrity(
+        &self,
+        _request: Request<v1::CheckIntegrityRequest>,
+    ) -> Result<Response<v1::CheckIntegrityResponse>, Status> {
+        let Checked { problems, pages } = self.engine.check_integrity().await?;
+        Ok(Response::new(v1::CheckIntegrityResponse { problems, page_count: pages }))
     }
 
     async fn drain(&self, _request: Request<v1::DrainRequest>) -> Result<Response<v1::DrainResponse>, Status> {

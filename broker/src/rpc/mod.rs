@@ -10,6 +10,7 @@ pub mod listen;
 pub mod server;
 
 mod admin;
+mod backup;
 mod event;
 mod history;
 mod inbox;

@@ -6,6 +6,8 @@
 
 pub mod agent;
 pub mod attention;
+pub mod backup;
+pub mod check;
 pub mod command;
 pub mod delivery;
 pub mod event;

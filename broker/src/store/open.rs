@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::{MigrateError, migrate};
+use super::{MigrateError, backup, migrate};
 use crate::clock::Clock;
 
 /// Why the database could not be opened.
@@ -72,6 +72,7 @@ pub(super) fn open(dir: &Path, clock: &dyn Clock) -> Result<Opened, OpenError> {
         Err(rustix::io::Errno::WOULDBLOCK) => return Err(OpenError::InUse { path: dir.to_path_buf() }),
         Err(errno) => return Err(directory(errno.into())),
     }
+    backup::remove_leftovers(dir);
 
     let path = dir.join("hive.db");
     let sqlite = |source| OpenError::Sqlite { path: path.clone(), hint: hint(&source), source };

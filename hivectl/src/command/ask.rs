@@ -9,6 +9,7 @@ use hive_proto::v1::recipient::To;
 use hive_proto::v1::{AskQuestionRequest, AskQuestionResponse, Recipient, WatchQuestionsRequest};
 use jiff::SpanRelativeTo;
 
+use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
@@ -30,6 +31,7 @@ use crate::view::question::{Answered, Asked, Question};
 #[derive(Args, Debug)]
 pub(crate) struct Ask {
     /// The agent
+    #[arg(add = complete::agents())]
     agent: String,
     /// The question; `-` reads it from stdin, without one final line break
     #[arg(allow_hyphen_values = true)]

@@ -3,6 +3,7 @@
 use clap::Args;
 use hive_proto::v1::{ListEventsRequest, ListEventsResponse};
 
+use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
@@ -23,7 +24,7 @@ pub(crate) struct Events {
     #[arg(long)]
     follow: bool,
     /// Only events of this agent; `operator` for the operator's inbox
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, add = complete::agents_and_operator())]
     agent: String,
     /// All events after this number; 0 for the whole log [default: the newest ones]
     #[arg(long, value_name = "SEQ")]

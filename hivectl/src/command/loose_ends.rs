@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use hive_proto::v1::ListLooseEndsRequest;
 
+use crate::complete;
 use crate::connect::{Broker, all_pages};
 use crate::context::Context;
 use crate::error::Failure;
@@ -18,6 +19,7 @@ use crate::view::loose_end::LooseEnd;
 #[derive(Args, Debug)]
 pub(crate) struct LooseEnds {
     /// Whose; `operator` for your own [default: everybody's]
+    #[arg(add = complete::agents_and_operator())]
     agent: Option<String>,
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod ask;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod dead_letters;
 pub(crate) mod drain;
@@ -52,5 +53,6 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Top(top) => top.run(&mut context).await,
         Command::Config(config) => config.run(&mut context),
         Command::Drain(drain) => drain.run(&mut context).await,
+        Command::Completions(completions) => completions.run(&mut context),
     }
 }

@@ -3,6 +3,7 @@
 use clap::Args;
 use hive_proto::v1::{SearchMessagesRequest, SearchMessagesResponse};
 
+use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -23,7 +24,7 @@ pub(crate) struct Search {
     #[arg(required = true, value_name = "WORD")]
     words: Vec<String>,
     /// Only messages that this agent sent or received, and questions that it asked or was asked
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, add = complete::agents_and_operator())]
     agent: String,
     /// At most this many
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]

@@ -6,6 +6,7 @@ use hive_core::name::AgentName;
 use hive_proto::v1::recipient::To;
 use hive_proto::v1::{EveryoneRecipient, Recipient, SendMessageRequest};
 
+use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -19,12 +20,13 @@ use crate::view::receipt::Receipt;
 #[derive(Args, Debug)]
 pub(crate) struct Send {
     /// An agent, or `*` for everyone
+    #[arg(add = complete::agents())]
     to: String,
     /// The text; `-` reads it from stdin, without one final line break
     #[arg(allow_hyphen_values = true)]
     body: String,
     /// The message this one answers; that marks it as read, too
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = complete::mail())]
     reply_to: Option<u64>,
 }
 

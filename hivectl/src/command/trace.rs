@@ -9,6 +9,7 @@ use clap::Args;
 use hive_proto::v1::{GetMessageRequest, GetTurnRequest, ListMessagesRequest};
 
 use super::{events, questions};
+use crate::complete;
 use crate::connect::{Broker, all_pages};
 use crate::context::Context;
 use crate::error::Failure;
@@ -28,6 +29,7 @@ const BODY_CHARS: usize = 60;
 #[derive(Args, Debug)]
 pub(crate) struct Trace {
     /// The message
+    #[arg(add = complete::messages())]
     id: u64,
 }
 

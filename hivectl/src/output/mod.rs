@@ -13,13 +13,14 @@ pub(crate) mod time;
 
 use std::io::{self, IsTerminal as _, Write};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::style::Style;
 use crate::error::Failure;
 
 /// Something that can be printed.
-pub(crate) trait View: Serialize {
+pub(crate) trait View: JsonSchema + Serialize {
     /// The name and version of its JSON.
     const SCHEMA: &'static str;
 }
@@ -40,8 +41,10 @@ pub(crate) trait Text: View {
     fn text(&self, style: &Style) -> String;
 }
 
-#[derive(Serialize)]
-struct Tagged<'v, V> {
+/// What is printed of a view: the view itself, and its schema.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct Tagged<'v, V> {
+    /// The name and version of this shape.
     schema: &'static str,
     #[serde(flatten)]
     view: &'v V,

@@ -2,61 +2,97 @@
 
 use hive_core::time::WallTime;
 use hive_proto::v1;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{cell, fields, id, iso, text, word};
+use super::{Iso, Word, cell, fields, id, text, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
 use crate::output::{Row, Text, View, time};
 
 /// One agent.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Agent {
+    /// Its name.
     pub(crate) name: String,
+    /// What it is for.
     role: Option<String>,
+    /// Whose child it is; none: it is a root, and answers to the operator.
     pub(crate) parent: Option<String>,
+    /// Who declared it.
+    #[schemars(with = "Word<v1::AgentSource>")]
     source: Option<String>,
+    /// What its harness does.
+    #[schemars(with = "Word<v1::HarnessState>")]
     pub(crate) state: Option<String>,
-    #[serde(serialize_with = "iso")]
+    /// Since when.
+    #[serde(with = "Iso")]
     state_time: Option<WallTime>,
+    /// Whether a harness is attached.
     running: bool,
+    /// What it says of itself.
     pub(crate) status_text: Option<String>,
-    #[serde(serialize_with = "iso")]
+    /// When it said so.
+    #[serde(with = "Iso")]
     status_time: Option<WallTime>,
+    /// The model that it runs on.
     model: Option<String>,
+    /// How full its context is.
     context_tokens: Option<u64>,
+    /// How much fits into its context.
     context_window_tokens: Option<u64>,
+    /// The name of its hive.
     hive_name: Option<String>,
+    /// The name of its hive's swarm.
     swarm_name: Option<String>,
+    /// The version of its harness.
     revision: Option<String>,
+    /// What it may do.
     policy: Policy,
+    /// Why it starts no turns; none where it does.
     pub(crate) park: Option<Park>,
+    /// Whether it is retired.
     pub(crate) retired: bool,
+    /// Deliveries that wait in its inbox.
     pub(crate) ready_count: u32,
+    /// Its dead letters.
     pub(crate) dead_count: u32,
+    /// How the host keeps it apart from its peers.
+    #[schemars(with = "Word<v1::Isolation>")]
     isolation: Option<String>,
+    /// The turn that runs.
     open_turn_id: Option<u64>,
 }
 
 /// What an agent may do; no recipients: everyone.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Policy {
+    /// The tool groups that it gets.
     tool_groups: Vec<String>,
+    /// Whom it may send to and ask, besides its parent; empty: everyone.
     allowed_recipients: Vec<String>,
+    /// Its further rights.
     capabilities: Vec<String>,
-    /// These are none where the broker's limit holds.
+    /// What it may send per minute; none: the hive's limit.
     sends_per_minute_max: Option<u32>,
+    /// Bytes of unsettled bodies that it may have stored; none: the hive's limit.
     sender_stored_bytes_max: Option<u64>,
+    /// Open questions that it may have asked; none: the hive's limit.
     questions_open_max: Option<u32>,
+    /// Pending reminders that it may have; none: the hive's limit.
     reminders_pending_max: Option<u32>,
 }
 
 /// Why an agent starts no turns.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Park {
+    /// The outcome of the turn that led to it.
+    #[schemars(with = "Word<v1::TurnOutcome>")]
     cause: Option<String>,
-    #[serde(serialize_with = "iso")]
+    /// When it ends by itself; none: when somebody acts.
+    #[serde(with = "Iso")]
     until_time: Option<WallTime>,
+    /// What went wrong.
     error: Option<String>,
 }
 
@@ -90,8 +126,8 @@ impl From<v1::Agent> for Agent {
             name,
             role: text(role),
             parent: text(parent),
-            source: word::<v1::AgentSource>(source, v1::AgentSource::as_str_name, "AGENT_SOURCE_"),
-            state: word::<v1::HarnessState>(state, v1::HarnessState::as_str_name, "HARNESS_STATE_"),
+            source: word::<v1::AgentSource>(source),
+            state: word::<v1::HarnessState>(state),
             state_time: time::of_wire(state_time),
             running,
             status_text: text(status_text),
@@ -107,7 +143,7 @@ impl From<v1::Agent> for Agent {
             retired,
             ready_count,
             dead_count,
-            isolation: word::<v1::Isolation>(isolation, v1::Isolation::as_str_name, "ISOLATION_"),
+            isolation: word::<v1::Isolation>(isolation),
             open_turn_id: id(open_turn_id),
         }
     }
@@ -160,11 +196,7 @@ impl From<v1::Park> for Park {
     fn from(park: v1::Park) -> Self {
         // What remains is told by `until_time`.
         let v1::Park { cause, until_time, error, remaining: _ } = park;
-        Self {
-            cause: word::<v1::TurnOutcome>(cause, v1::TurnOutcome::as_str_name, "TURN_OUTCOME_"),
-            until_time: time::of_wire(until_time),
-            error: text(error),
-        }
+        Self { cause: word::<v1::TurnOutcome>(cause), until_time: time::of_wire(until_time), error: text(error) }
     }
 }
 
@@ -257,7 +289,7 @@ impl Text for Agent {
 }
 
 /// An agent of which only the policy is told; as JSON it is the whole agent.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub(crate) struct WithPolicy(pub(crate) Agent);
 

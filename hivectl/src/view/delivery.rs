@@ -2,30 +2,46 @@
 
 use hive_core::time::WallTime;
 use hive_proto::v1;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::message::Message;
-use super::{fields, id, iso, text, word};
+use super::{Iso, Word, fields, id, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_line};
 use crate::output::{Row, Text, View, time};
 
 /// One delivery.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Delivery {
+    /// Whose inbox it is in; `operator` for the operator's.
     pub(crate) agent: String,
+    /// What is delivered.
     pub(crate) message: Message,
+    /// Where it stands.
+    #[schemars(with = "Word<v1::DeliveryState>")]
     pub(crate) state: Option<String>,
+    /// In which order it is served.
+    #[schemars(with = "Word<v1::Lane>")]
     lane: Option<String>,
+    /// The number of its present or last attempt; 0 before the first.
     attempt: u32,
+    /// Why it came back.
+    #[schemars(with = "Word<v1::RedeliveryCause>")]
     redelivery_cause: Option<String>,
+    /// What went wrong at its last attempt.
     last_error: Option<String>,
+    /// The end of that turn's output.
     output_tail: Option<String>,
+    /// The turn that carries it, or carried it last.
     turn_id: Option<u64>,
-    #[serde(serialize_with = "iso")]
+    /// It is not handed out before.
+    #[serde(with = "Iso")]
     not_before_time: Option<WallTime>,
-    #[serde(serialize_with = "iso")]
+    /// Since when it stands so.
+    #[serde(with = "Iso")]
     state_time: Option<WallTime>,
+    /// Who settled it, where that was no turn.
     settled_by: Option<String>,
 }
 
@@ -48,14 +64,10 @@ impl From<v1::Delivery> for Delivery {
         Self {
             agent,
             message: message.unwrap_or_default().into(),
-            state: word::<v1::DeliveryState>(state, v1::DeliveryState::as_str_name, "DELIVERY_STATE_"),
-            lane: word::<v1::Lane>(lane, v1::Lane::as_str_name, "LANE_"),
+            state: word::<v1::DeliveryState>(state),
+            lane: word::<v1::Lane>(lane),
             attempt,
-            redelivery_cause: word::<v1::RedeliveryCause>(
-                redelivery_cause,
-                v1::RedeliveryCause::as_str_name,
-                "REDELIVERY_CAUSE_",
-            ),
+            redelivery_cause: word::<v1::RedeliveryCause>(redelivery_cause),
             last_error: text(last_error),
             output_tail: text(output_tail),
             turn_id: id(turn_id),
@@ -127,7 +139,7 @@ impl Text for Delivery {
 }
 
 /// A dead letter: a delivery, listed over all inboxes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub(crate) struct DeadLetter(pub(crate) Delivery);
 

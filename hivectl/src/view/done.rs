@@ -1,5 +1,6 @@
 //! What a change did: one record for every command that changes something and has nothing better to show.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::style::Style;
@@ -7,12 +8,15 @@ use crate::output::text::visible_line;
 use crate::output::{Text, View};
 
 /// One change that was made.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub(crate) struct Done {
     /// What was done, in the past tense: `acked`, `released`, `commanded` ...
     pub(crate) done: &'static str,
+    /// Which agent it concerns.
     pub(crate) agent: Option<String>,
+    /// Which message it concerns.
     pub(crate) message_id: Option<u64>,
+    /// The command that was given to a harness.
     pub(crate) command_id: Option<u64>,
     #[serde(skip)]
     pub(crate) sentence: String,

@@ -2,25 +2,36 @@
 
 use hive_core::time::WallTime;
 use hive_proto::v1;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{cell, id, iso, text, word};
+use super::{Iso, Word, cell, id, text, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
 use crate::output::{Row, Text, View, time};
 
 /// One event.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Event {
+    /// Its number in the log.
     pub(crate) sequence: u64,
+    /// What happened.
+    #[schemars(with = "Word<v1::EventKind>")]
     pub(crate) kind: Option<String>,
-    #[serde(serialize_with = "iso")]
+    /// When.
+    #[serde(with = "Iso")]
     pub(crate) time: Option<WallTime>,
+    /// Which agent it concerns, or `operator`.
     pub(crate) agent: Option<String>,
+    /// Which message it concerns.
     pub(crate) message_id: Option<u64>,
+    /// Which turn it concerns.
     pub(crate) turn_id: Option<u64>,
+    /// More about it, for a person.
     pub(crate) detail: Option<String>,
+    /// Which question it concerns.
     pub(crate) question_id: Option<u64>,
+    /// Which reminder it concerns.
     pub(crate) reminder_id: Option<u64>,
 }
 
@@ -29,7 +40,7 @@ impl From<v1::Event> for Event {
         let v1::Event { sequence, kind, time, agent, message_id, turn_id, detail, question_id, reminder_id } = event;
         Self {
             sequence,
-            kind: word::<v1::EventKind>(kind, v1::EventKind::as_str_name, "EVENT_KIND_"),
+            kind: word::<v1::EventKind>(kind),
             time: time::of_wire(time),
             agent: text(agent),
             message_id: id(message_id),

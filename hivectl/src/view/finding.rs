@@ -3,19 +3,26 @@
 use std::path::Path;
 
 use hive_core::config;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::style::Style;
 use crate::output::{Text, View};
 
 /// One finding.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Finding {
+    /// The file, as it was named.
     file: String,
+    /// The line, from 1.
     line: usize,
+    /// The column, from 1.
     column: usize,
+    /// The key.
     key: String,
+    /// What is wrong.
     sentence: String,
+    /// The known key that is nearest to an unknown one.
     nearest: Option<String>,
     #[serde(skip)]
     told: String,

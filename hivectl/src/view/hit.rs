@@ -1,6 +1,7 @@
 //! Something that a search found: a message or a question.
 
 use hive_proto::v1::search_hit;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::message::Message;
@@ -14,9 +15,11 @@ use crate::output::{Text, View};
 const INDENT: &str = "    ";
 
 /// One hit; exactly one of the two is set.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Hit {
+    /// The message that was found.
     message: Option<Message>,
+    /// The question that was found.
     question: Option<Question>,
     /// The words that were searched, to be shown.
     #[serde(skip)]

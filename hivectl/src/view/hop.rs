@@ -1,25 +1,34 @@
 //! One hop of a message's journey.
 
 use hive_core::time::WallTime;
+use hive_proto::v1;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::iso;
+use super::{Iso, Word};
 use crate::output::style::Style;
 use crate::output::{Row, View};
 
 /// One hop.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Hop {
-    #[serde(serialize_with = "iso")]
+    /// When.
+    #[serde(with = "Iso")]
     pub(crate) time: Option<WallTime>,
     /// The event's sequence number.
     pub(crate) sequence: u64,
     /// The event's kind.
+    #[schemars(with = "Word<v1::EventKind>")]
     pub(crate) kind: Option<String>,
+    /// Which agent it concerns, or `operator`.
     pub(crate) agent: Option<String>,
+    /// Which message it concerns.
     pub(crate) message_id: Option<u64>,
+    /// Which turn it concerns.
     pub(crate) turn_id: Option<u64>,
+    /// Which question it concerns.
     pub(crate) question_id: Option<u64>,
+    /// Which reminder it concerns.
     pub(crate) reminder_id: Option<u64>,
     /// What happened, for a person.
     pub(crate) what: String,

@@ -2,27 +2,33 @@
 
 use hive_core::time::WallTime;
 use hive_proto::v1;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{cell, iso, text, word};
+use super::{Iso, Word, cell, text, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
 use crate::output::{Row, View, time};
 
 /// One loose end.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct LooseEnd {
-    /// `question_asked`, `question_owed`, `reminder`, `dead_letter` or `external`.
+    /// What it is.
+    #[schemars(with = "Word<v1::LooseEndKind>")]
     kind: Option<String>,
     /// Of the question, the reminder, the message or the published entry.
     id: u64,
+    /// Who has it open; `operator` for the operator.
     pub(crate) agent: String,
     /// The other side.
     peer: Option<String>,
+    /// What it is about.
     text: String,
-    #[serde(serialize_with = "iso")]
+    /// Since when it is open.
+    #[serde(with = "Iso")]
     create_time: Option<WallTime>,
-    #[serde(serialize_with = "iso")]
+    /// When it ends by itself.
+    #[serde(with = "Iso")]
     due_time: Option<WallTime>,
     /// The co-process's own name for it.
     key: Option<String>,
@@ -32,7 +38,7 @@ impl From<v1::LooseEnd> for LooseEnd {
     fn from(loose_end: v1::LooseEnd) -> Self {
         let v1::LooseEnd { kind, id, agent, peer, text: about, create_time, due_time, key } = loose_end;
         Self {
-            kind: word::<v1::LooseEndKind>(kind, v1::LooseEndKind::as_str_name, "LOOSE_END_KIND_"),
+            kind: word::<v1::LooseEndKind>(kind),
             id,
             agent,
             peer: text(peer),

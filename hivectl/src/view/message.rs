@@ -3,31 +3,47 @@
 use hive_core::message::OPERATOR;
 use hive_core::time::WallTime;
 use hive_proto::v1;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{cell, id, iso, text, word};
+use super::{Iso, Word, cell, id, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_line};
 use crate::output::{Text, View, time};
 
 /// One message.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Message {
+    /// Its id.
     pub(crate) id: u64,
     /// Who sent it, in one word: an agent's name, `operator`, `system` or `external:<label>`.
     pub(crate) from: String,
+    /// What its sender is.
+    #[schemars(with = "Word<v1::OriginKind>")]
     from_kind: Option<String>,
+    /// The name of its sender: an agent, the person who is the operator, or a label.
     from_name: Option<String>,
+    /// Whom it was sent to.
     pub(crate) recipients: Vec<String>,
+    /// The text.
     pub(crate) body: String,
+    /// The message that it answers.
     in_reply_to: Option<u64>,
-    #[serde(serialize_with = "iso")]
+    /// When it was accepted.
+    #[serde(with = "Iso")]
     pub(crate) accept_time: Option<WallTime>,
+    /// What the broker tells with it; none where it is not from the broker.
+    #[schemars(with = "Word<v1::SystemKind>")]
     system_kind: Option<String>,
+    /// Whether it was sent to everyone.
     broadcast: bool,
+    /// The turn that sent it.
     pub(crate) turn_id: Option<u64>,
+    /// A newer one with this key takes the place of one that was not delivered.
     coalescing_key: Option<String>,
+    /// The question that it brings, or of which it tells the outcome.
     pub(crate) question_id: Option<u64>,
+    /// The reminder that fired.
     pub(crate) reminder_id: Option<u64>,
 }
 
@@ -48,7 +64,7 @@ impl From<v1::Message> for Message {
             reminder_id,
         } = message;
         let v1::Origin { kind, name } = origin.unwrap_or_default();
-        let from_kind = word::<v1::OriginKind>(kind, v1::OriginKind::as_str_name, "ORIGIN_KIND_");
+        let from_kind = word::<v1::OriginKind>(kind);
         Self {
             id: message_id,
             from: match from_kind.as_deref() {
@@ -63,7 +79,7 @@ impl From<v1::Message> for Message {
             body,
             in_reply_to: id(in_reply_to),
             accept_time: time::of_wire(accept_time),
-            system_kind: word::<v1::SystemKind>(system_kind, v1::SystemKind::as_str_name, "SYSTEM_KIND_"),
+            system_kind: word::<v1::SystemKind>(system_kind),
             broadcast,
             turn_id: id(turn_id),
             coalescing_key: text(coalescing_key),

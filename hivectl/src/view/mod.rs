@@ -22,19 +22,16 @@ pub(crate) mod status;
 pub(crate) mod topology;
 pub(crate) mod turn;
 pub(crate) mod turn_event;
+mod word;
+
+use std::borrow::Cow;
 
 use hive_core::time::WallTime;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serializer;
 
+use self::word::{Word, word};
 use crate::output::time;
-
-/// The word for a value of an enumeration: `DELIVERY_STATE_READY` is `ready`; `None` for the unspecified one.
-fn word<E: TryFrom<i32>>(value: i32, name: impl Fn(&E) -> &'static str, prefix: &str) -> Option<String> {
-    let Ok(known) = E::try_from(value) else { return Some(format!("unknown_{value}")) };
-    let name = name(&known);
-    let word = name.strip_prefix(prefix).unwrap_or(name).to_ascii_lowercase();
-    (word != "unspecified").then_some(word)
-}
 
 /// An id; `None` for 0, which is none.
 fn id(id: u64) -> Option<u64> {
@@ -51,11 +48,30 @@ fn cell<T: ToString>(value: Option<&T>) -> String {
     value.map_or_else(|| "-".to_owned(), ToString::to_string)
 }
 
-/// A time as JSON.
-fn iso<S: Serializer>(time: &Option<WallTime>, serializer: S) -> Result<S::Ok, S::Error> {
-    match time {
-        Some(time) => serializer.serialize_str(&time::iso(*time)),
-        None => serializer.serialize_none(),
+/// A time as JSON: ISO 8601 in UTC, to the millisecond, or nothing.
+#[derive(Debug)]
+struct Iso;
+
+impl Iso {
+    fn serialize<S: Serializer>(time: &Option<WallTime>, serializer: S) -> Result<S::Ok, S::Error> {
+        match time {
+            Some(time) => serializer.serialize_str(&time::iso(*time)),
+            None => serializer.serialize_none(),
+        }
+    }
+}
+
+impl JsonSchema for Iso {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "time".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "null"], "format": "date-time" })
     }
 }
 

@@ -3,44 +3,59 @@
 use hive_core::message::OPERATOR;
 use hive_core::time::WallTime;
 use hive_proto::v1;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{fields, id, iso, text, word};
+use super::{Iso, Word, fields, id, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_block, visible_line};
 use crate::output::{Row, Text, View, time};
 
 /// One question.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Question {
+    /// Its id.
     pub(crate) id: u64,
-    /// An agent's name, or `operator`.
+    /// Who asks: an agent's name, or `operator`.
     asker: String,
-    /// An agent's name, or `operator`.
+    /// Who is asked: an agent's name, or `operator`.
     target: String,
+    /// What is asked.
     text: String,
+    /// What is offered; free text can be answered all the same.
     pub(crate) options: Vec<String>,
+    /// Whether several options may be chosen.
     pub(crate) multi: bool,
-    /// `open`, `answered`, `expired` or `cancelled`.
+    /// Where it stands.
+    #[schemars(with = "Word<v1::QuestionState>")]
     pub(crate) state: Option<String>,
-    #[serde(serialize_with = "iso")]
+    /// When it was asked.
+    #[serde(with = "Iso")]
     create_time: Option<WallTime>,
-    #[serde(serialize_with = "iso")]
+    /// When it expires; none: never.
+    #[serde(with = "Iso")]
     deadline_time: Option<WallTime>,
     /// Set where it is answered.
     answer: Option<Answer>,
+    /// Who closed it; none where nobody did.
     pub(crate) closed_by: Option<String>,
+    /// Whether the operator answered in the place of the target.
     operator_override: bool,
-    #[serde(serialize_with = "iso")]
+    /// When it was closed.
+    #[serde(with = "Iso")]
     close_time: Option<WallTime>,
+    /// The turn that asked it.
     turn_id: Option<u64>,
+    /// The message that brought it to its target.
     pub(crate) message_id: Option<u64>,
 }
 
 /// What was answered.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 struct Answer {
+    /// The options that were chosen.
     choices: Vec<String>,
+    /// The free text.
     text: Option<String>,
 }
 
@@ -70,7 +85,7 @@ impl From<v1::Question> for Question {
             text: wording,
             options,
             multi,
-            state: word::<v1::QuestionState>(state, v1::QuestionState::as_str_name, "QUESTION_STATE_"),
+            state: word::<v1::QuestionState>(state),
             create_time: time::of_wire(create_time),
             deadline_time: time::of_wire(deadline_time),
             answer: answer.map(|v1::Answer { choices, text: words }| Answer { choices, text: text(words) }),
@@ -213,7 +228,7 @@ impl Text for Question {
 }
 
 /// A question that was just asked: its id, for people and scripts; as JSON it is the question.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Asked(pub(crate) Question);
 
@@ -228,7 +243,7 @@ impl Text for Asked {
 }
 
 /// A question of which the answer is wanted: each choice on a line, then the text; as JSON it is the question.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Answered(pub(crate) Question);
 
@@ -245,7 +260,7 @@ impl Text for Answered {
 }
 
 /// A question that was just closed: its outcome in a sentence; as JSON it is the question.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Closed(pub(crate) Question);
 
@@ -261,7 +276,7 @@ impl Text for Closed {
 }
 
 /// A question that is followed: in full while it is open, its outcome in a line once it is closed; as JSON it is the question.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Followed(pub(crate) Question);
 

@@ -2,20 +2,26 @@
 
 use hive_core::time::WallTime;
 use hive_proto::v1;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::iso;
+use super::Iso;
 use crate::output::style::Style;
 use crate::output::{Text, View, time};
 
 /// One receipt.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Receipt {
+    /// The id of the message.
     message_id: u64,
+    /// How many recipients it has.
     recipient_count: u32,
+    /// Agents that it was not sent to, because their inboxes are full.
     pub(crate) skipped_agents: Vec<String>,
+    /// Whether the very message was sent before; then this is the receipt of that one.
     already_sent: bool,
-    #[serde(serialize_with = "iso")]
+    /// When it was accepted.
+    #[serde(with = "Iso")]
     accept_time: Option<WallTime>,
 }
 

@@ -2,28 +2,38 @@
 
 use hive_core::time::WallTime;
 use hive_proto::v1;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{id, iso, word};
+use super::{Iso, Word, id, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
 use crate::output::{Row, Text, View, time};
 
 /// One reminder.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Reminder {
+    /// Its id.
     id: u64,
+    /// Whose it is.
     agent: String,
+    /// The text.
     body: String,
-    /// `pending`, `fired` or `cancelled`.
+    /// Where it stands.
+    #[schemars(with = "Word<v1::ReminderState>")]
     state: Option<String>,
-    #[serde(serialize_with = "iso")]
+    /// When it was set.
+    #[serde(with = "Iso")]
     create_time: Option<WallTime>,
-    #[serde(serialize_with = "iso")]
+    /// When it fires.
+    #[serde(with = "Iso")]
     due_time: Option<WallTime>,
-    #[serde(serialize_with = "iso")]
+    /// When it fired or was cancelled.
+    #[serde(with = "Iso")]
     close_time: Option<WallTime>,
+    /// The message that it became.
     message_id: Option<u64>,
+    /// The turn that set it.
     turn_id: Option<u64>,
 }
 
@@ -35,7 +45,7 @@ impl From<v1::Reminder> for Reminder {
             id: reminder_id,
             agent,
             body,
-            state: word::<v1::ReminderState>(state, v1::ReminderState::as_str_name, "REMINDER_STATE_"),
+            state: word::<v1::ReminderState>(state),
             create_time: time::of_wire(create_time),
             due_time: time::of_wire(due_time),
             close_time: time::of_wire(close_time),

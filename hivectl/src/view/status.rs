@@ -4,47 +4,71 @@
 
 use hive_core::time::WallTime;
 use hive_proto::v1;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::agent::Agent;
-use super::{counted, fields, iso, text};
+use super::{Iso, counted, fields, text};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
 use crate::output::{Text, View, time};
 
 /// The state of a hive.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Status {
+    /// The broker's version.
     version: String,
+    /// Its process.
     pid: u32,
-    #[serde(serialize_with = "iso")]
+    /// Since when it runs.
+    #[serde(with = "Iso")]
     start_time: Option<WallTime>,
+    /// Whether the database can be written.
     storage_ok: bool,
+    /// Why not.
     storage_error: Option<String>,
+    /// Where the database is.
     database_path: String,
+    /// How large it is.
     database_bytes: u64,
+    /// Agents, retired ones not counted.
     agent_count: u32,
+    /// Agents with a harness.
     attached_count: u32,
+    /// Deliveries that wait.
     ready_count: u64,
+    /// Deliveries that a turn carries.
     leased_count: u64,
+    /// Deliveries that are held after a cancelled turn.
     held_count: u64,
+    /// Dead letters.
     dead_count: u64,
+    /// The operator's unread mail.
     operator_unread_count: u64,
+    /// Agents that the host does not keep apart from their peers.
     not_isolated_agents: Vec<String>,
+    /// The number of the newest event.
     last_event_sequence: u64,
+    /// Whether the broker is shutting down.
     draining: bool,
+    /// Open questions to the operator.
     operator_question_count: u64,
+    /// Everybody's open questions.
     open_question_count: u64,
+    /// Pending reminders.
     pending_reminder_count: u64,
+    /// What is not as it should be; empty if all is well.
     pub(crate) findings: Vec<Finding>,
 }
 
 /// Something that is not as it should be.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Finding {
     /// What kind: `storage`, `draining`, `parked`, `unattended`, `held`, `dead_letters`, `not_isolated`.
     kind: &'static str,
+    /// Which agent it concerns.
     agent: Option<String>,
+    /// What it is.
     sentence: String,
     /// The command that helps next.
     command: Option<String>,

@@ -5,22 +5,33 @@
 use std::collections::BTreeMap;
 
 use hive_core::message::OPERATOR;
+use hive_proto::v1;
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Word;
 use super::agent::Agent;
 use crate::output::style::Style;
 use crate::output::text::visible_line;
 use crate::output::{Text, View};
 
 /// An agent and its children; the list of roots is the whole tree.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Node {
+    /// The agent's name.
     name: String,
+    /// What its harness does.
+    #[schemars(with = "Word<v1::HarnessState>")]
     state: Option<String>,
+    /// What it says of itself.
     status_text: Option<String>,
+    /// Deliveries that wait in its inbox.
     ready_count: u32,
+    /// Its dead letters.
     dead_count: u32,
+    /// Its loose ends.
     loose_end_count: usize,
+    /// Its children, each with all below.
     children: Vec<Node>,
     #[serde(skip)]
     line: String,

@@ -2,49 +2,77 @@
 
 use hive_core::time::WallTime;
 use hive_proto::v1;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{cell, counted, fields, id, iso, text, word};
+use super::{Iso, Word, cell, counted, fields, id, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_line};
 use crate::output::{Row, Text, View, time};
 
 /// One turn.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Turn {
+    /// Its id.
     pub(crate) id: u64,
+    /// Whose it is.
     pub(crate) agent: String,
+    /// What it was begun for.
+    #[schemars(with = "Word<v1::TurnKind>")]
     kind: Option<String>,
+    /// The model session that it belongs to.
     conversation: String,
+    /// The number of its harness's session.
     session_epoch: u64,
+    /// The message that it was begun for.
     message_id: Option<u64>,
+    /// Which attempt at that message it is.
     attempt: u32,
     /// How it ended; none while it is open.
+    #[schemars(with = "Word<v1::TurnOutcome>")]
     pub(crate) outcome: Option<String>,
-    #[serde(serialize_with = "iso")]
+    /// When it began.
+    #[serde(with = "Iso")]
     start_time: Option<WallTime>,
-    #[serde(serialize_with = "iso")]
+    /// When it ended.
+    #[serde(with = "Iso")]
     end_time: Option<WallTime>,
+    /// What went wrong.
     error: Option<String>,
+    /// The end of its output.
     output_tail: Option<String>,
+    /// What the model used.
     usage: Usage,
+    /// The model.
     model: Option<String>,
+    /// How full the context was at its end.
     context_tokens: Option<u64>,
+    /// How much fits into the context.
     context_window_tokens: Option<u64>,
+    /// Whether the context was compacted in it.
     compacted: bool,
+    /// What it took besides.
     received_message_ids: Vec<u64>,
+    /// What it sent.
     sent_message_ids: Vec<u64>,
 }
 
 /// What the model used.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 struct Usage {
+    /// Tokens read that were not in the cache.
     input_tokens: u64,
+    /// Tokens read from the cache.
     cache_read_tokens: u64,
+    /// Tokens written to the cache.
     cache_creation_tokens: u64,
+    /// Tokens written.
     output_tokens: u64,
+    /// What it cost, in millionths of a US dollar.
     cost_micro_usd: u64,
+    /// Calls of the model.
     inference_count: u32,
+    /// Calls of tools.
     tool_call_count: u32,
 }
 
@@ -83,12 +111,12 @@ impl From<v1::Turn> for Turn {
         Self {
             id: turn_id,
             agent,
-            kind: word::<v1::TurnKind>(kind, v1::TurnKind::as_str_name, "TURN_KIND_"),
+            kind: word::<v1::TurnKind>(kind),
             conversation,
             session_epoch,
             message_id: id(message_id),
             attempt,
-            outcome: word::<v1::TurnOutcome>(outcome, v1::TurnOutcome::as_str_name, "TURN_OUTCOME_"),
+            outcome: word::<v1::TurnOutcome>(outcome),
             start_time: time::of_wire(start_time),
             end_time: time::of_wire(end_time),
             error: text(error),

@@ -2,10 +2,11 @@
 
 use hive_core::time::WallTime;
 use hive_proto::v1;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{iso, word};
+use super::{Iso, Word, word};
 use crate::output::style::Style;
 use crate::output::text::{visible_block, visible_line};
 use crate::output::{Text, View, time};
@@ -14,24 +15,24 @@ use crate::output::{Text, View, time};
 const TOOL_TEXT_CHARS: usize = 200;
 
 /// One line.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct TurnEvent {
+    /// Its number within the turn.
     sequence: u64,
+    /// Where it was written.
+    #[schemars(with = "Word<v1::TurnEventStream>")]
     stream: Option<String>,
+    /// The line as it was.
     line: String,
-    #[serde(serialize_with = "iso")]
+    /// When it was written.
+    #[serde(with = "Iso")]
     time: Option<WallTime>,
 }
 
 impl From<v1::TurnEvent> for TurnEvent {
     fn from(event: v1::TurnEvent) -> Self {
         let v1::TurnEvent { sequence, stream, line, time } = event;
-        Self {
-            sequence,
-            stream: word::<v1::TurnEventStream>(stream, v1::TurnEventStream::as_str_name, "TURN_EVENT_STREAM_"),
-            line,
-            time: time::of_wire(time),
-        }
+        Self { sequence, stream: word::<v1::TurnEventStream>(stream), line, time: time::of_wire(time) }
     }
 }
 

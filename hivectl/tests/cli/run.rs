@@ -42,7 +42,8 @@ pub(crate) async fn run_with(socket: &Path, args: &[&str], stdin: &[u8]) -> Ran 
     ran(child.wait_with_output().await.expect("it ends"))
 }
 
-fn ran(output: Output) -> Ran {
+/// What it gave.
+pub(crate) fn ran(output: Output) -> Ran {
     Ran {
         code: output.status.code().expect("it ends by itself"),
         out: String::from_utf8(output.stdout).expect("text"),

@@ -1186,6 +1186,32 @@ pub struct DrainRequest {}
 /// It is ending.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrainResponse {}
+/// Asks for a copy of the database.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackupRequest {}
+/// A piece of the copy.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackupResponse {
+    /// The next bytes of the file.
+    #[prost(bytes = "vec", tag = "1")]
+    pub chunk: ::prost::alloc::vec::Vec<u8>,
+    /// Size of the whole file, in bytes; the same in every piece. A copy that ends short of it is incomplete.
+    #[prost(uint64, tag = "2")]
+    pub total_bytes: u64,
+}
+/// Asks whether the database is right.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CheckIntegrityRequest {}
+/// What was found.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CheckIntegrityResponse {
+    /// What is not right, a sentence each, at most 100; empty: nothing.
+    #[prost(string, repeated, tag = "1")]
+    pub problems: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// How many pages were read.
+    #[prost(uint64, tag = "2")]
+    pub page_count: u64,
+}
 /// Generated client implementations.
 pub mod admin_service_client {
     #![allow(
@@ -1527,6 +1553,59 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("hive.v1.AdminService", "GetBrokerStatus"));
             self.inner.unary(req, path, codec).await
         }
+        /// Sends a consistent copy of the database as it stands when the call comes; sending and receiving go on meanwhile. A hived that is
+        /// started on a directory with this file alone continues from there.
+        /// Reasons: STORAGE_UNAVAILABLE, DRAINING, INTERNAL.
+        pub async fn backup(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BackupRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::BackupResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.AdminService/Backup",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.AdminService", "Backup"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Reads the whole database and says what is not right with it. Takes long on a large one; sending and receiving go on meanwhile.
+        /// Reasons: STORAGE_UNAVAILABLE, DRAINING, INTERNAL.
+        pub async fn check_integrity(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CheckIntegrityRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CheckIntegrityResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.AdminService/CheckIntegrity",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.AdminService", "CheckIntegrity"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Shuts the broker down in good order: new work is refused, what was accepted is on disk, then the process ends.
         /// Reasons: none.
         pub async fn drain(
@@ -1653,6 +1732,28 @@ pub mod admin_service_server {
             request: tonic::Request<super::GetBrokerStatusRequest>,
         ) -> std::result::Result<
             tonic::Response<super::GetBrokerStatusResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the Backup method.
+        type BackupStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::BackupResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Sends a consistent copy of the database as it stands when the call comes; sending and receiving go on meanwhile. A hived that is
+        /// started on a directory with this file alone continues from there.
+        /// Reasons: STORAGE_UNAVAILABLE, DRAINING, INTERNAL.
+        async fn backup(
+            &self,
+            request: tonic::Request<super::BackupRequest>,
+        ) -> std::result::Result<tonic::Response<Self::BackupStream>, tonic::Status>;
+        /// Reads the whole database and says what is not right with it. Takes long on a large one; sending and receiving go on meanwhile.
+        /// Reasons: STORAGE_UNAVAILABLE, DRAINING, INTERNAL.
+        async fn check_integrity(
+            &self,
+            request: tonic::Request<super::CheckIntegrityRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CheckIntegrityResponse>,
             tonic::Status,
         >;
         /// Shuts the broker down in good order: new work is refused, what was accepted is on disk, then the process ends.
@@ -2176,6 +2277,97 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetBrokerStatusSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.AdminService/Backup" => {
+                    #[allow(non_camel_case_types)]
+                    struct BackupSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::ServerStreamingService<super::BackupRequest>
+                    for BackupSvc<T> {
+                        type Response = super::BackupResponse;
+                        type ResponseStream = T::BackupStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BackupRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::backup(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BackupSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.AdminService/CheckIntegrity" => {
+                    #[allow(non_camel_case_types)]
+                    struct CheckIntegritySvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::CheckIntegrityRequest>
+                    for CheckIntegritySvc<T> {
+                        type Response = super::CheckIntegrityResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CheckIntegrityRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::check_integrity(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CheckIntegritySvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -3131,7 +3323,7 @@ pub mod inbox_service_client {
         /// Leases the next deliveries. With a process token (metadata `hive-process-token`) they belong to that process's open turn and are
         /// settled by its end; without one the caller is a consumer and settles each by its lease token. An empty answer is not an error.
         /// The operator's mail is never leased: read it with ListDeliveries.
-        /// Reasons: FIELD_INVALID, TURN_ENDED, ALREADY_ATTACHED, REQUEST_ID_REUSED, NOT_AN_AGENT, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, TURN_ENDED, ALREADY_ATTACHED, REQUEST_ID_REUSED, NOT_AN_AGENT, CAPABILITY_MISSING, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn receive_messages(
             &mut self,
             request: impl tonic::IntoRequest<super::ReceiveMessagesRequest>,
@@ -3304,7 +3496,7 @@ pub mod inbox_service_server {
         /// Leases the next deliveries. With a process token (metadata `hive-process-token`) they belong to that process's open turn and are
         /// settled by its end; without one the caller is a consumer and settles each by its lease token. An empty answer is not an error.
         /// The operator's mail is never leased: read it with ListDeliveries.
-        /// Reasons: FIELD_INVALID, TURN_ENDED, ALREADY_ATTACHED, REQUEST_ID_REUSED, NOT_AN_AGENT, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, TURN_ENDED, ALREADY_ATTACHED, REQUEST_ID_REUSED, NOT_AN_AGENT, CAPABILITY_MISSING, DRAINING, STORAGE_UNAVAILABLE.
         async fn receive_messages(
             &self,
             request: tonic::Request<super::ReceiveMessagesRequest>,
@@ -4524,7 +4716,7 @@ pub struct ListMessagesResponse {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SearchMessagesRequest {
     /// Words, all of which must occur: upper and lower case and accents make no difference, `"a phrase"` in double quotes must occur as
-    /// it stands, `wor*` finds every word that begins so. 1 to 256 characters.
+    /// it stands, `wor*` (two letters at least) finds every word that begins so. 1 to 256 characters, at most 16 words.
     #[prost(string, tag = "1")]
     pub query: ::prost::alloc::string::String,
     /// At most this many; 0 means 20, at most 50.
@@ -4651,7 +4843,7 @@ pub mod message_service_client {
         }
         /// Accepts a message. The reply leaves after the commit that made it durable, never before.
         /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, MESSAGE_NOT_FOUND, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED,
-        /// TURN_ENDED, INBOX_FULL, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, DRAINING, STORAGE_UNAVAILABLE.
+        /// CAPABILITY_MISSING, TURN_ENDED, INBOX_FULL, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn send_message(
             &mut self,
             request: impl tonic::IntoRequest<super::SendMessageRequest>,
@@ -4728,8 +4920,9 @@ pub mod message_service_client {
                 .insert(GrpcMethod::new("hive.v1.MessageService", "ListMessages"));
             self.inner.unary(req, path, codec).await
         }
-        /// Searches the words of messages and questions that the caller may see, newest first. New ones are found within a second.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS.
+        /// Searches the words of messages and questions that the caller may see, newest first. New ones are found within a second. While the
+        /// index is being made anew, which takes about a minute for a million messages, it says STORAGE_UNAVAILABLE and when to try again.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS, STORAGE_UNAVAILABLE.
         pub async fn search_messages(
             &mut self,
             request: impl tonic::IntoRequest<super::SearchMessagesRequest>,
@@ -4771,7 +4964,7 @@ pub mod message_service_server {
     pub trait MessageService: std::marker::Send + std::marker::Sync + 'static {
         /// Accepts a message. The reply leaves after the commit that made it durable, never before.
         /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, MESSAGE_NOT_FOUND, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED,
-        /// TURN_ENDED, INBOX_FULL, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, DRAINING, STORAGE_UNAVAILABLE.
+        /// CAPABILITY_MISSING, TURN_ENDED, INBOX_FULL, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, DRAINING, STORAGE_UNAVAILABLE.
         async fn send_message(
             &self,
             request: tonic::Request<super::SendMessageRequest>,
@@ -4797,8 +4990,9 @@ pub mod message_service_server {
             tonic::Response<super::ListMessagesResponse>,
             tonic::Status,
         >;
-        /// Searches the words of messages and questions that the caller may see, newest first. New ones are found within a second.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS.
+        /// Searches the words of messages and questions that the caller may see, newest first. New ones are found within a second. While the
+        /// index is being made anew, which takes about a minute for a million messages, it says STORAGE_UNAVAILABLE and when to try again.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS, STORAGE_UNAVAILABLE.
         async fn search_messages(
             &self,
             request: tonic::Request<super::SearchMessagesRequest>,
@@ -5433,7 +5627,7 @@ pub mod question_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Lists questions that the caller asked or was asked, newest first; the operator lists any.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND.
         pub async fn list_questions(
             &mut self,
             request: impl tonic::IntoRequest<super::ListQuestionsRequest>,
@@ -5459,7 +5653,7 @@ pub mod question_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Follows the questions that the caller may see: first those that are open, then each one that is asked or closed.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS, QUESTION_NOT_FOUND, DRAINING.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, QUESTION_NOT_FOUND, DRAINING.
         pub async fn watch_questions(
             &mut self,
             request: impl tonic::IntoRequest<super::WatchQuestionsRequest>,
@@ -5539,7 +5733,7 @@ pub mod question_service_server {
             tonic::Status,
         >;
         /// Lists questions that the caller asked or was asked, newest first; the operator lists any.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND.
         async fn list_questions(
             &self,
             request: tonic::Request<super::ListQuestionsRequest>,
@@ -5554,7 +5748,7 @@ pub mod question_service_server {
             + std::marker::Send
             + 'static;
         /// Follows the questions that the caller may see: first those that are open, then each one that is asked or closed.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS, QUESTION_NOT_FOUND, DRAINING.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, QUESTION_NOT_FOUND, DRAINING.
         async fn watch_questions(
             &self,
             request: tonic::Request<super::WatchQuestionsRequest>,
@@ -7021,7 +7215,7 @@ pub mod status_service_client {
             self
         }
         /// Sets the agent's own one-line status; it survives restarts.
-        /// Reasons: STATUS_TOO_LONG, FIELD_INVALID, REQUEST_ID_REUSED, TURN_ENDED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: STATUS_TOO_LONG, FIELD_INVALID, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn set_status_text(
             &mut self,
             request: impl tonic::IntoRequest<super::SetStatusTextRequest>,
@@ -7088,7 +7282,7 @@ pub mod status_service_server {
     #[async_trait]
     pub trait StatusService: std::marker::Send + std::marker::Sync + 'static {
         /// Sets the agent's own one-line status; it survives restarts.
-        /// Reasons: STATUS_TOO_LONG, FIELD_INVALID, REQUEST_ID_REUSED, TURN_ENDED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: STATUS_TOO_LONG, FIELD_INVALID, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, DRAINING, STORAGE_UNAVAILABLE.
         async fn set_status_text(
             &self,
             request: tonic::Request<super::SetStatusTextRequest>,
@@ -7483,7 +7677,7 @@ pub mod topology_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Reads an agent by name.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, CAPABILITY_MISSING.
         pub async fn get_agent(
             &mut self,
             request: impl tonic::IntoRequest<super::GetAgentRequest>,
@@ -7509,7 +7703,7 @@ pub mod topology_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Lists all agents, by name.
-        /// Reasons: FIELD_INVALID.
+        /// Reasons: FIELD_INVALID, CAPABILITY_MISSING.
         pub async fn list_agents(
             &mut self,
             request: impl tonic::IntoRequest<super::ListAgentsRequest>,
@@ -7535,7 +7729,7 @@ pub mod topology_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Lists the direct children of an agent, by name.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, CAPABILITY_MISSING.
         pub async fn list_children(
             &mut self,
             request: impl tonic::IntoRequest<super::ListChildrenRequest>,
@@ -7582,7 +7776,7 @@ pub mod topology_service_server {
             request: tonic::Request<super::GetSelfRequest>,
         ) -> std::result::Result<tonic::Response<super::GetSelfResponse>, tonic::Status>;
         /// Reads an agent by name.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, CAPABILITY_MISSING.
         async fn get_agent(
             &self,
             request: tonic::Request<super::GetAgentRequest>,
@@ -7591,7 +7785,7 @@ pub mod topology_service_server {
             tonic::Status,
         >;
         /// Lists all agents, by name.
-        /// Reasons: FIELD_INVALID.
+        /// Reasons: FIELD_INVALID, CAPABILITY_MISSING.
         async fn list_agents(
             &self,
             request: tonic::Request<super::ListAgentsRequest>,
@@ -7600,7 +7794,7 @@ pub mod topology_service_server {
             tonic::Status,
         >;
         /// Lists the direct children of an agent, by name.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, CAPABILITY_MISSING.
         async fn list_children(
             &self,
             request: tonic::Request<super::ListChildrenRequest>,
@@ -8858,7 +9052,7 @@ pub mod turn_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Asks for another turn after the caller's open one even if the inbox is empty. Needs a process token.
-        /// Reasons: TURN_ENDED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: TURN_ENDED, CAPABILITY_MISSING, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn request_next_turn(
             &mut self,
             request: impl tonic::IntoRequest<super::RequestNextTurnRequest>,
@@ -9022,7 +9216,7 @@ pub mod turn_service_server {
             tonic::Status,
         >;
         /// Asks for another turn after the caller's open one even if the inbox is empty. Needs a process token.
-        /// Reasons: TURN_ENDED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: TURN_ENDED, CAPABILITY_MISSING, DRAINING, STORAGE_UNAVAILABLE.
         async fn request_next_turn(
             &self,
             request: tonic::Request<super::RequestNextTurnRequest>,

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::scripted::fill::fill;
+
 /// What an inference says that it used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
@@ -51,7 +53,7 @@ impl Reply {
         Self::message(vec![json!({"type": "text", "text": text})], "end_turn")
     }
 
-    /// Calls a tool.
+    /// Calls a tool. What the prompt says can be put into the input, as [`crate::scripted::fill`] tells.
     #[must_use]
     pub fn tool(name: &str, input: Value) -> Self {
         Self::tools([(name, input)])
@@ -186,6 +188,16 @@ impl Reply {
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
+        self
+    }
+
+    /// The answer to this prompt: what it says is put into the inputs of tools.
+    pub(super) fn filled(mut self, prompt: &str) -> Self {
+        if let Kind::Message { blocks, .. } = &mut self.kind {
+            for input in blocks.iter_mut().filter_map(|block| block.get_mut("input")) {
+                *input = fill(input.take(), prompt);
+            }
+        }
         self
     }
 }

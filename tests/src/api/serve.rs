@@ -50,7 +50,7 @@ async fn message(State(shared): State<Arc<Shared>>, body: axum::body::Bytes) -> 
     let reply = if conversation::is_compaction(&body) {
         Reply::text("<summary>What was said so far.</summary>")
     } else {
-        shared.script().reply(&prompt, step)
+        shared.script().reply(&prompt, step).filled(&prompt)
     };
     let count = {
         let mut recorded = shared.recorded();

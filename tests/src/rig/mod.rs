@@ -4,14 +4,17 @@
 //! rig. Invariant: a journey that cannot go on fails with what the programs said, and never hangs.
 
 mod client;
+pub mod clock;
 pub mod host;
 mod look;
 pub mod on_disk;
+mod open;
 mod process;
 pub mod raw;
 mod refusing;
 pub mod small_disk;
 mod watch;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,6 +30,7 @@ pub use look::{Said, gone};
 pub use process::{Process, strays};
 pub use refusing::run;
 pub use watch::Watch;
+pub use wire::Wire;
 
 use crate::binary;
 use crate::scripted::appear;
@@ -250,6 +254,11 @@ impl Rig {
     /// A client on an agent's socket.
     pub async fn agent(&self, name: &str) -> Client {
         Client::new(self.channel(&self.agent_socket(name)).await)
+    }
+
+    /// A client on whatever socket, a wire's for example.
+    pub async fn client_at(&self, socket: &Path) -> Client {
+        Client::new(self.channel(socket).await)
     }
 
     async fn channel(&self, socket: &Path) -> Channel {

@@ -15,6 +15,7 @@ pub mod args;
 pub mod duo;
 pub mod events;
 pub mod files;
+pub mod fill;
 pub mod mail;
 pub mod run;
 pub mod script;

@@ -25,8 +25,8 @@ pub struct Rule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Step {
-    /// Calls a tool, by its full name or by what stands behind `mcp__SERVER__`. In the input, `"$id"` is the number of the message that
-    /// woke the turn and `"$from"` its sender.
+    /// Calls a tool, by its full name or by what stands behind `mcp__SERVER__`. What the prompt says can be put into the input, as
+    /// [`super::fill`] tells.
     Tool {
         /// The tool.
         tool: String,

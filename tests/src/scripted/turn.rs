@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::duo::{self, Letter, Plan};
 use super::events::{self, Events};
+use super::fill::fill;
 use super::mail::{self, Mail, Sender};
 use super::script::Step;
 use super::servers::Servers;
@@ -67,12 +68,10 @@ impl Turn {
     async fn step(&mut self, step: &Step, prompt: &str, held: Option<&str>) -> io::Result<Option<u8>> {
         match step {
             Step::Tool { tool, input } => {
-                let woken_by = mail::read(prompt).into_iter().next();
-                self.tool(tool, filled(input.clone(), woken_by.as_ref()), Value::Null).await?;
+                self.tool(tool, fill(input.clone(), prompt), Value::Null).await?;
             }
             Step::Call { call, input, touch } => {
-                let woken_by = mail::read(prompt).into_iter().next();
-                self.tool_telling(call, filled(input.clone(), woken_by.as_ref()), Value::Null, Some(touch.as_path())).await?;
+                self.tool_telling(call, fill(input.clone(), prompt), Value::Null, Some(touch.as_path())).await?;
             }
             Step::Text { text } => self.say(text)?,
             Step::Duo { duo: true } => self.duo(prompt, held.map(str::to_owned)).await?,
@@ -228,19 +227,6 @@ impl Turn {
 fn receipt(text: &str) -> Option<u64> {
     let (_, after) = text.split_once('#')?;
     after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
-}
-
-/// Puts the waking message's number and sender where a script wants them.
-fn filled(input: Value, woken_by: Option<&Mail>) -> Value {
-    match input {
-        Value::String(text) if text == "$id" => json!(woken_by.map_or(0, |mail| mail.id)),
-        Value::String(text) if text == "$from" => match woken_by.map(|mail| &mail.sender) {
-            Some(Sender::Agent(name)) => json!(name),
-            Some(Sender::Operator | Sender::Oneself | Sender::Other) | None => json!("operator"),
-        },
-        Value::Object(object) => object.into_iter().map(|(name, value)| (name, filled(value, woken_by))).collect(),
-        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => other,
-    }
 }
 
 /// Starts a process that nobody waits for.

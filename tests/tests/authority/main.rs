@@ -5,10 +5,14 @@
 
 #[path = "../authority_table/mod.rs"]
 mod authority_table;
+mod calls;
 mod expected;
 mod peers;
+mod policy;
+mod questions;
 mod reflection;
 mod requests;
 mod rows;
 mod scene;
+mod search;
 mod tokens;

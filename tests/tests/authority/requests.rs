@@ -21,7 +21,7 @@ pub(crate) fn shows_process(row: &Row) -> bool {
 /// If there is none for this RPC: then it belongs here.
 pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
     let request_id = fresh_id();
-    let Things { agent, message, held, dead, session, process, turn, lease, command } = things.clone();
+    let Things { agent, message, held, dead, session, process, turn, lease, command, .. } = things.clone();
     let session_token = session;
     let key = |message_id| Some(DeliveryKey { agent: agent.clone(), message_id });
     match (row.service, row.method) {
@@ -30,6 +30,10 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
         }
         ("MessageService", "GetMessage") => GetMessageRequest { message_id: message }.encode_to_vec(),
         ("MessageService", "ListMessages") => ListMessagesRequest { agent, ..ListMessagesRequest::default() }.encode_to_vec(),
+        ("MessageService", "SearchMessages") => {
+            SearchMessagesRequest { query: "owner".to_owned(), agent, ..SearchMessagesRequest::default() }.encode_to_vec()
+        }
+        ("QuestionService" | "ReminderService" | "LooseEndService", method) => open_things(method, things),
         ("InboxService", "ReceiveMessages") => {
             ReceiveMessagesRequest { request_id, ..ReceiveMessagesRequest::default() }.encode_to_vec()
         }
@@ -92,6 +96,36 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
     }
 }
 
+fn open_things(method: &str, things: &Things) -> Vec<u8> {
+    let request_id = fresh_id();
+    let Things { agent, owed, asked, loose_end, reminder, .. } = things.clone();
+    let text = "which way?".to_owned();
+    match method {
+        "AskQuestion" => AskQuestionRequest { request_id, to: to("dan"), text, ..AskQuestionRequest::default() }.encode_to_vec(),
+        "AnswerQuestion" => AnswerQuestionRequest { request_id, question_id: owed, choices: Vec::new(), text }.encode_to_vec(),
+        "CancelQuestion" => CancelQuestionRequest { request_id, question_id: asked }.encode_to_vec(),
+        "GetQuestion" => GetQuestionRequest { question_id: owed }.encode_to_vec(),
+        "ListQuestions" => ListQuestionsRequest { target: agent, ..ListQuestionsRequest::default() }.encode_to_vec(),
+        "WatchQuestions" => WatchQuestionsRequest { question_id: owed, ..WatchQuestionsRequest::default() }.encode_to_vec(),
+        "CreateReminder" => {
+            let due = Some(create_reminder_request::Due::Delay(prost_types::Duration { seconds: 3600, nanos: 0 }));
+            CreateReminderRequest { request_id, body: text, due }.encode_to_vec()
+        }
+        "CancelReminder" => CancelReminderRequest { request_id, reminder_id: reminder }.encode_to_vec(),
+        "ListReminders" => ListRemindersRequest { agent, ..ListRemindersRequest::default() }.encode_to_vec(),
+        "ListLooseEnds" => ListLooseEndsRequest { agent, ..ListLooseEndsRequest::default() }.encode_to_vec(),
+        "CancelLooseEnd" => {
+            let kind = LooseEndKind::QuestionAsked.into();
+            CancelLooseEndRequest { request_id, kind, id: loose_end }.encode_to_vec()
+        }
+        "ReplaceLooseEnds" => {
+            let entry = PublishedLooseEnd { key: "build".to_owned(), text: "the build runs".to_owned() };
+            ReplaceLooseEndsRequest { request_id, label: "ci".to_owned(), loose_ends: vec![entry] }.encode_to_vec()
+        }
+        method => panic!("{method} is new: say here how it is called"),
+    }
+}
+
 fn admin(method: &str, agent: String, held: u64, dead: u64, key: impl Fn(u64) -> Option<DeliveryKey>) -> Vec<u8> {
     let request_id = fresh_id();
     match method {
@@ -100,6 +134,11 @@ fn admin(method: &str, agent: String, held: u64, dead: u64, key: impl Fn(u64) ->
         }
         "RemoveAgent" => RemoveAgentRequest { request_id, name: agent }.encode_to_vec(),
         "SetParent" => SetParentRequest { request_id, name: agent, parent: "ada".to_owned() }.encode_to_vec(),
+        "SetPolicy" => {
+            let policy = Policy { questions_open_max: Some(7), ..Policy::default() };
+            let update_mask = Some(prost_types::FieldMask { paths: vec!["questions_open_max".to_owned()] });
+            SetPolicyRequest { request_id, name: agent, policy: Some(policy), update_mask }.encode_to_vec()
+        }
         "ListDeadLetters" => ListDeadLettersRequest::default().encode_to_vec(),
         "RedriveDelivery" => RedriveDeliveryRequest { request_id, key: key(dead) }.encode_to_vec(),
         "DropDelivery" => DropDeliveryRequest { request_id, key: key(held) }.encode_to_vec(),

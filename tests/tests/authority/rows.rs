@@ -11,7 +11,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
 use crate::authority_table::{OPERATOR_ONLY, Row, TABLE};
-use crate::expected::{Stranger, of_operator, of_stranger};
+use crate::expected::{Stranger, group_of, of_operator, of_stranger};
 use crate::scene::{SECRET, Scene, of_others, path};
 
 /// Asserts that a call was refused for this reason.
@@ -66,6 +66,13 @@ async fn a_stranger_with_anothers_ids_and_tokens_changes_nothing_and_learns_noth
                 }
                 refused(row, "a stranger", answer, reason);
                 scene.rig.unchanged(&before, row.method);
+            }
+            Stranger::Logged(reason) => {
+                if let Err(refusal) = &answer {
+                    assert!(!refusal.message().contains(SECRET), "{refusal:?}");
+                }
+                refused(row, "a stranger", answer, reason);
+                scene.refusal_logged(&before, row.method);
             }
             Stranger::Absent => {
                 let refusal = answer.expect_err("agents have no such service");
@@ -161,5 +168,8 @@ fn there_is_an_answer_for_every_row() {
     for row in TABLE {
         assert!(path(row).starts_with("/hive.v1."));
         let _ = (of_stranger(row), of_operator(row));
+        if row.agent {
+            let _ = group_of(row);
+        }
     }
 }

@@ -8,21 +8,25 @@ use hive_proto::PROCESS_TOKEN_KEY;
 use hive_proto::v1::admin_service_client::AdminServiceClient;
 use hive_proto::v1::attach_response::Step;
 use hive_proto::v1::command::Command as Order;
+use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
+use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_proto::v1::{
-    AttachRequest, AttachResponse, BeginTurnRequest, Command, EndTurnRequest, NackDeliveryRequest, ReceiveMessagesRequest,
-    SendCommandRequest, StartNewSession, TurnOutcome,
+    AskQuestionRequest, AskQuestionResponse, AttachRequest, AttachResponse, BeginTurnRequest, Command, CreateReminderRequest,
+    CreateReminderResponse, EndTurnRequest, EventKind, NackDeliveryRequest, ReceiveMessagesRequest, SendCommandRequest,
+    StartNewSession, TurnOutcome,
 };
-use hive_tests::rig::on_disk::Tables;
+use hive_tests::rig::on_disk::{Tables, changes};
 use hive_tests::rig::raw::{self, Answer};
-use hive_tests::rig::{Client, Rig, fresh_id, process_token, soon};
+use hive_tests::rig::{Client, Rig, fresh_id, process_token, soon, to};
+use prost::Message as _;
 use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
-use crate::authority_table::Row;
-use crate::requests;
+use crate::authority_table::{Row, TABLE};
+use crate::{requests, search};
 
 /// What one agent has. Numbers are 0 and texts empty where it has none.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +49,14 @@ pub(crate) struct Things {
     pub(crate) lease: String,
     /// A command that it has not carried out.
     pub(crate) command: u64,
+    /// A question that it was asked.
+    pub(crate) owed: u64,
+    /// A question that it asked.
+    pub(crate) asked: u64,
+    /// Another question that it asked.
+    pub(crate) loose_end: u64,
+    /// A reminder that it set.
+    pub(crate) reminder: u64,
 }
 
 /// What stands in every body that only its owner and the operator may see.
@@ -75,6 +87,7 @@ impl Scene {
         scene.bob = scene.set_bob(&operator).await;
         scene.cyd = scene.set_cyd(&operator).await;
         scene.dan = scene.set_dan(&operator).await;
+        search::ready(&operator.channel(), "ada").await;
         scene
     }
 
@@ -97,7 +110,8 @@ impl Scene {
         let send = SendCommandRequest { request_id: fresh_id(), agent: "bob".to_owned(), command: Some(order) };
         let told = AdminServiceClient::new(self.channel("operator")).send_command(send).await.expect("the command is taken");
         let command = told.into_inner().command_id;
-        Things { agent: "bob".to_owned(), message, held, session, process, turn, command, ..Things::default() }
+        let things = Things { agent: "bob".to_owned(), message, held, session, process, turn, command, ..Things::default() };
+        self.with_open_things(things).await
     }
 
     async fn set_cyd(&mut self, operator: &Client) -> Things {
@@ -107,7 +121,31 @@ impl Scene {
         InboxServiceClient::new(self.channel("cyd")).nack_delivery(nack).await.expect("it is given up");
         operator.send("cyd", SECRET).await;
         let (message, lease) = self.lease("cyd").await;
-        Things { agent: "cyd".to_owned(), message, dead, lease, ..Things::default() }
+        self.with_open_things(Things { agent: "cyd".to_owned(), message, dead, lease, ..Things::default() }).await
+    }
+
+    /// The same agent with questions and a reminder of which nobody but it and the operator knows.
+    async fn with_open_things(&self, things: Things) -> Things {
+        let ask =
+            |to| AskQuestionRequest { request_id: fresh_id(), to, text: SECRET.to_owned(), ..AskQuestionRequest::default() };
+        let by_owner = |method, request| {
+            let row = TABLE.iter().find(|row| row.method == method).expect("a row");
+            send(self.channel(&things.agent), row, request, &things.process)
+        };
+        let asked = |answer: Answer| answer.decode::<AskQuestionResponse>().question.expect("a question").id;
+        let to_operator = || by_owner("AskQuestion", ask(to("operator")).encode_to_vec());
+        let (first, second) = (to_operator().await.expect("asked"), to_operator().await.expect("asked"));
+        let by_operator = QuestionServiceClient::new(self.channel("operator")).ask_question(ask(to(&things.agent))).await;
+        let due = Some(Due::Delay(prost_types::Duration { seconds: 3600, nanos: 0 }));
+        let remind = CreateReminderRequest { request_id: fresh_id(), body: SECRET.to_owned(), due };
+        let set = by_owner("CreateReminder", remind.encode_to_vec()).await.expect("it is set");
+        Things {
+            owed: by_operator.expect("asked").into_inner().question.expect("a question").id,
+            asked: asked(first),
+            loose_end: asked(second),
+            reminder: set.decode::<CreateReminderResponse>().reminder.expect("a reminder").id,
+            ..things.clone()
+        }
     }
 
     async fn set_dan(&mut self, operator: &Client) -> Things {
@@ -169,17 +207,25 @@ impl Scene {
 
     /// Calls an RPC on somebody's socket with these things.
     pub(crate) async fn call(&self, socket: &str, row: &Row, things: &Things) -> Result<Answer, Status> {
-        call(&self.channel(socket), row, things, &things.process).await
+        self.call_by(socket, row, things, &things.process).await
     }
 
     /// The same, but showing this process token; empty for none.
     pub(crate) async fn call_by(&self, socket: &str, row: &Row, things: &Things, process: &str) -> Result<Answer, Status> {
-        call(&self.channel(socket), row, things, process).await
+        send(self.channel(socket), row, requests::of(row, things), process).await
     }
 
     /// Every row of every table, as it is on disk.
     pub(crate) fn on_disk(&self) -> Tables {
         self.rig.on_disk()
+    }
+
+    /// Asserts that nothing has changed but that one refusal is in the log.
+    pub(crate) fn refusal_logged(&self, before: &Tables, by: &str) {
+        let changes = changes(before, &self.on_disk());
+        let refusal = format!(";kind=Integer({});", i32::from(EventKind::Refused));
+        let [logged] = &changes[..] else { panic!("{by} changed something, or was not logged: {changes:#?}") };
+        assert!(logged.starts_with("+ event: ") && logged.contains(&refusal), "{by}: {logged}");
     }
 }
 
@@ -188,19 +234,20 @@ pub(crate) fn of_others(tables: &Tables, agent: &str) -> Vec<String> {
     let named = format!("name=Text(\"{agent}\");");
     let own = tables["agent"].iter().find(|row| row.contains(&named)).expect("the agent is there");
     let id = own.split_once(';').expect("the first column is the id").0.trim_start_matches("id=");
-    let (id, agent_id) = (format!("id={id};"), format!("agent_id={id};"));
-    let about = |row: &&String| row.contains("agent_id=") && !row.contains(&agent_id);
+    let own = ["agent_id", "asker_id", "target_id"].map(|column| format!("{column}={id};"));
+    let id = format!("id={id};");
+    let is_about = |row: &str| row.contains("agent_id=") || row.contains("asker_id=");
+    let about = |row: &&String| is_about(row) && !own.iter().any(|own| row.contains(own));
     let agents = tables["agent"].iter().filter(|row| !row.starts_with(&id));
     tables.values().flatten().filter(about).chain(agents).cloned().collect()
 }
 
-async fn call(channel: &Channel, row: &Row, things: &Things, process: &str) -> Result<Answer, Status> {
+async fn send(channel: Channel, row: &Row, request: Vec<u8>, process: &str) -> Result<Answer, Status> {
     let mut metadata = MetadataMap::new();
     if requests::shows_process(row) && !process.is_empty() {
         metadata.insert(PROCESS_TOKEN_KEY, process.parse().expect("a token is plain text"));
     }
-    let request = requests::of(row, things);
-    soon(&format!("{} answers", row.method), raw::call(channel, &path(row), metadata, request)).await
+    soon(&format!("{} answers", row.method), raw::call(&channel, &path(row), metadata, request)).await
 }
 
 /// The path of an RPC.

@@ -11,6 +11,7 @@ use tonic::Code;
 use tonic::metadata::{MetadataMap, MetadataValue};
 
 use crate::authority_table::{Proof, Row, TABLE};
+use crate::expected::{Stranger, of_stranger};
 use crate::requests;
 use crate::rows::refused;
 use crate::scene::{Scene, Things, path};
@@ -119,16 +120,26 @@ async fn the_process_of_a_turn_that_ended_can_do_nothing_more() {
     let scene = Scene::set().await;
     scene.call("bob", row("EndTurn"), &scene.bob).await.expect("the turn ends");
     let (_, next) = scene.begin("bob", &scene.bob.session).await;
-    let before = scene.on_disk();
     for row in TABLE.iter().filter(|row| row.agent && requests::shows_process(row)) {
+        let before = scene.on_disk();
         refused(row, "a bridge that outlived its turn", scene.call("bob", row, &scene.bob).await, Reason::TurnEnded);
         // A shell that dropped the token while a harness is attached.
         let answer = scene.call_by("bob", row, &scene.bob, "").await;
         let reason = if row.method == "ReceiveMessages" { Reason::AlreadyAttached } else { Reason::TurnEnded };
         refused(row, "a program without a token", answer, reason);
-        // The present turn's token on another's socket.
-        refused(row, "another agent", scene.call_by("dan", row, &scene.bob, &next).await, Reason::TurnEnded);
         scene.rig.unchanged(&before, row.method);
+        // The present turn's token on another's socket.
+        let answer = scene.call_by("dan", row, &scene.bob, &next).await;
+        match of_stranger(row) {
+            Stranger::Logged(reason) => {
+                refused(row, "another agent", answer, reason);
+                scene.refusal_logged(&before, row.method);
+            }
+            Stranger::Refused(_) | Stranger::Public | Stranger::OnOwn | Stranger::Absent => {
+                refused(row, "another agent", answer, Reason::TurnEnded);
+                scene.rig.unchanged(&before, row.method);
+            }
+        }
     }
     // Where no harness is attached, a plain client needs no token, but a wrong one is wrong.
     for row in TABLE.iter().filter(|row| row.agent && requests::shows_process(row)) {

@@ -18,19 +18,22 @@ async fn used() -> (Rig, u64) {
 #[tokio::test]
 async fn a_database_from_the_future_is_refused_and_left_alone() {
     let (mut rig, id) = used().await;
-    let set = |rig: &Rig, version: u32| {
+    // Sets the version, and gives the one before.
+    let set = |rig: &Rig, version: u32| -> u32 {
         let database = Connection::open(rig.path("state/hive.db")).expect("it opens");
+        let before = database.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a pragma");
         database.pragma_update(None, "user_version", version).expect("a pragma");
         database.close().expect("it closes");
+        before
     };
-    set(&rig, 999);
+    let present = set(&rig, 999);
     let before = fs::read(rig.path("state/hive.db")).expect("it is there");
     let error = rig.refused_broker().await;
     assert!(error.contains("schema version 999") && error.contains("a newer hived wrote it"), "{error}");
     assert!(error.contains("nothing was changed"), "{error}");
     assert_eq!(fs::read(rig.path("state/hive.db")).expect("it is there"), before, "not a byte of it");
     assert!(!rig.operator_socket().exists());
-    set(&rig, 1);
+    set(&rig, present);
     rig.start_broker().await;
     assert_eq!(rig.operator().await.messages().await[0].id, id);
 }

@@ -5,5 +5,7 @@ mod config;
 mod database;
 mod disk;
 mod garbage;
+mod open_things;
+mod policies;
 mod requests;
 mod sockets;

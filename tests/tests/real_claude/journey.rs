@@ -91,7 +91,18 @@ async fn a_message_is_read_answered_and_settled() {
 fn tools_are_fenced(request: &Recorded) {
     let mut tools = request.tools();
     tools.sort_unstable();
-    let ours = ["mcp__hive__get_agent_meta", "mcp__hive__recv", "mcp__hive__request_next_turn", "mcp__hive__send"];
+    let ours = [
+        "mcp__hive__answer",
+        "mcp__hive__ask",
+        "mcp__hive__cancel_loose_end",
+        "mcp__hive__get_agent_meta",
+        "mcp__hive__get_loose_ends",
+        "mcp__hive__recv",
+        "mcp__hive__remind",
+        "mcp__hive__request_next_turn",
+        "mcp__hive__send",
+        "mcp__hive__set_status",
+    ];
     assert_eq!(tools, [&["Edit", "Glob", "Grep", "Read", "Write"][..], &ours].concat());
 }
 

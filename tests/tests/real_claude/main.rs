@@ -6,6 +6,7 @@
 
 mod hostile;
 mod journey;
+mod questions;
 mod stage;
 mod trouble;
 mod weather;

@@ -55,13 +55,24 @@ impl Stage {
 
     /// Starts ada's harness.
     pub(crate) fn start(&mut self) {
-        let key = self.rig.start_harness_with("ada", &self.options);
-        assert_eq!(key, "ada");
+        self.start_agent("ada");
+    }
+
+    /// Starts an agent's harness.
+    pub(crate) fn start_agent(&mut self, name: &str) {
+        let key = self.rig.start_harness_with(name, &self.options);
+        assert_eq!(key, name);
     }
 
     /// The next turn of ada that ends.
     pub(crate) async fn turn(&mut self) -> Turn {
         let ended = self.watch.kind("ada", EventKind::TurnEnded).await;
+        self.operator.turn(ended.turn_id).await
+    }
+
+    /// The first turn of an agent that ends.
+    pub(crate) async fn first_turn_of(&self, name: &str) -> Turn {
+        let ended = self.rig.watch().await.kind(name, EventKind::TurnEnded).await;
         self.operator.turn(ended.turn_id).await
     }
 

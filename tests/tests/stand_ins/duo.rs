@@ -35,7 +35,18 @@ async fn a_message_is_answered_and_the_events_are_claudes() {
     let init = finished.init();
     assert_eq!(init["mcp_servers"][0]["status"], "connected");
     let tools: Vec<&str> = init["tools"].as_array().expect("a list").iter().filter_map(|tool| tool.as_str()).collect();
-    let ours = ["mcp__hive__send", "mcp__hive__recv", "mcp__hive__request_next_turn", "mcp__hive__get_agent_meta"];
+    let ours = [
+        "mcp__hive__send",
+        "mcp__hive__recv",
+        "mcp__hive__ask",
+        "mcp__hive__answer",
+        "mcp__hive__get_loose_ends",
+        "mcp__hive__cancel_loose_end",
+        "mcp__hive__remind",
+        "mcp__hive__request_next_turn",
+        "mcp__hive__set_status",
+        "mcp__hive__get_agent_meta",
+    ];
     assert_eq!(tools, [&["Edit", "Read"][..], &ours].concat());
     let types: Vec<&str> = finished.events.iter().filter_map(|event| event["type"].as_str()).collect();
     assert_eq!(types, ["system", "assistant", "user", "assistant", "result"]);

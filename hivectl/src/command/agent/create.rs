@@ -4,6 +4,7 @@ use clap::Args;
 use hive_core::agent::DEFAULT_TOOL_GROUPS;
 use hive_proto::v1::{CreateAgentRequest, Policy};
 
+use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -16,7 +17,7 @@ pub(crate) struct Create {
     /// Its name
     name: String,
     /// Its parent [default: none, so that it answers to the operator]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::agents())]
     parent: Option<String>,
     /// What it is for
     #[arg(long)]
@@ -25,13 +26,13 @@ pub(crate) struct Create {
     #[arg(long)]
     model: Option<String>,
     /// A tool group that it gets; may be repeated [default: messaging, inbox, meta, execution]
-    #[arg(long = "tool-group", value_name = "GROUP")]
+    #[arg(long = "tool-group", value_name = "GROUP", add = complete::tool_groups())]
     tool_groups: Vec<String>,
     /// Whom it may send to, besides its parent; may be repeated [default: everyone]
-    #[arg(long = "allow", value_name = "NAME")]
+    #[arg(long = "allow", value_name = "NAME", add = complete::agents())]
     allowed_recipients: Vec<String>,
     /// A further right; may be repeated
-    #[arg(long = "capability", value_name = "WORD")]
+    #[arg(long = "capability", value_name = "WORD", add = complete::capabilities())]
     capabilities: Vec<String>,
     /// Take over the name and the kept mail of a retired agent
     #[arg(long)]

@@ -4,6 +4,7 @@ use clap::Args;
 use hive_core::message::OPERATOR;
 use hive_proto::v1::SetParentRequest;
 
+use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -13,8 +14,10 @@ use crate::view::agent::Agent;
 #[derive(Args, Debug)]
 pub(crate) struct SetParent {
     /// Which agent
+    #[arg(add = complete::agents())]
     name: String,
     /// Its new parent; `operator` makes it a root
+    #[arg(add = complete::agents_and_operator())]
     parent: String,
 }
 

@@ -9,6 +9,7 @@ use clap::{ArgGroup, Args};
 use hive_proto::v1::{Policy, SetPolicyRequest};
 use prost_types::FieldMask;
 
+use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -28,18 +29,19 @@ const DEFAULT: &str = "default";
 ]))]
 pub(crate) struct SetPolicy {
     /// Which agent
+    #[arg(add = complete::agents())]
     name: String,
     /// A tool group that it gets, in place of those it has; may be repeated. Groups: messaging, inbox, meta, execution, web_tools
-    #[arg(long = "tool-group", value_name = "GROUP")]
+    #[arg(long = "tool-group", value_name = "GROUP", add = complete::tool_groups_or_default())]
     tool_groups: Vec<String>,
     /// Whom it may send to and ask, besides its parent, in place of those it may; may be repeated
-    #[arg(long = "allow", value_name = "NAME")]
+    #[arg(long = "allow", value_name = "NAME", add = complete::agents())]
     allowed_recipients: Vec<String>,
     /// It may send to everyone; the default
     #[arg(long, conflicts_with = "allowed_recipients")]
     allow_everyone: bool,
     /// A further right, in place of those it has; may be repeated. `query_agent_state` lets it read the loose ends of all agents
-    #[arg(long = "capability", value_name = "WORD")]
+    #[arg(long = "capability", value_name = "WORD", add = complete::capabilities())]
     capabilities: Vec<String>,
     /// It has no further rights; the default
     #[arg(long, conflicts_with = "capabilities")]

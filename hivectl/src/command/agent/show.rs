@@ -3,6 +3,7 @@
 use clap::Args;
 use hive_proto::v1::GetAgentRequest;
 
+use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -12,6 +13,7 @@ use crate::view::agent::Agent;
 #[derive(Args, Debug)]
 pub(crate) struct Show {
     /// Its name
+    #[arg(add = complete::agents())]
     name: String,
 }
 

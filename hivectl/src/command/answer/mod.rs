@@ -6,6 +6,7 @@ use clap::Args;
 use hive_proto::v1::AnswerQuestionRequest;
 
 use super::questions::question;
+use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -19,11 +20,12 @@ use crate::view::question::Closed;
 #[derive(Args, Debug)]
 pub(crate) struct Answer {
     /// The question
+    #[arg(add = complete::questions())]
     id: u64,
     /// Free text, also beside a choice; `-` reads it from stdin, without one final line break
     text: Option<String>,
     /// One of the options, by its text or its number; may be repeated where several may be chosen
-    #[arg(long = "choice", value_name = "OPTION", allow_hyphen_values = true)]
+    #[arg(long = "choice", value_name = "OPTION", allow_hyphen_values = true, add = complete::options())]
     choices: Vec<String>,
 }
 

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -11,7 +12,7 @@ use crate::view::delivery::DeadLetter;
 #[derive(Args, Debug)]
 pub(crate) struct List {
     /// Only of this inbox
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::agents())]
     agent: Option<String>,
 }
 

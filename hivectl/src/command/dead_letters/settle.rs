@@ -4,6 +4,7 @@ use clap::Args;
 use hive_proto::v1::{DeliveryKey, RedriveDeliveryRequest};
 
 use crate::command::turn::held::{drop_delivery, settle};
+use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
@@ -13,10 +14,10 @@ use crate::exit::Exit;
 #[derive(Args, Debug)]
 struct Which {
     /// The messages
-    #[arg(value_name = "ID", required_unless_present = "all")]
+    #[arg(value_name = "ID", required_unless_present = "all", add = complete::dead_letters())]
     ids: Vec<u64>,
     /// Whose inbox, where a message died in several
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::agents())]
     agent: Option<String>,
     /// All of them; with --agent all of that inbox
     #[arg(long, conflicts_with = "ids")]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -10,9 +11,10 @@ use crate::exit::Exit;
 #[derive(Args, Debug)]
 pub(crate) struct Show {
     /// The message
+    #[arg(add = complete::dead_letters())]
     id: u64,
     /// Whose inbox, where it died in several
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::agents())]
     agent: Option<String>,
 }
 

@@ -5,6 +5,7 @@ use hive_core::message::OPERATOR;
 use hive_proto::v1::ack_delivery_request::Target;
 use hive_proto::v1::{AckDeliveryRequest, DeliveryKey};
 
+use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
@@ -15,10 +16,10 @@ use crate::view::done::Done;
 #[derive(Args, Debug)]
 pub(crate) struct Ack {
     /// The messages
-    #[arg(required = true, value_name = "ID")]
+    #[arg(required = true, value_name = "ID", add = complete::mail())]
     ids: Vec<u64>,
     /// Whose inbox [default: the operator's]
-    #[arg(long, value_name = "NAME", default_value = OPERATOR, hide_default_value = true)]
+    #[arg(long, value_name = "NAME", default_value = OPERATOR, hide_default_value = true, add = complete::agents_and_operator())]
     agent: String,
 }
 

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use hive_proto::v1::DeliveryState;
 
 use super::follow;
+use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -12,6 +13,7 @@ use crate::exit::Exit;
 #[derive(Args, Debug)]
 pub(crate) struct List {
     /// Whose [default: the operator's]
+    #[arg(add = complete::agents_and_operator())]
     agent: Option<String>,
     /// Only deliveries in this state; may be repeated [default: all that are not settled]
     #[arg(long, value_enum, value_name = "STATE")]

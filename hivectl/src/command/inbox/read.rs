@@ -4,6 +4,7 @@ use clap::Args;
 use hive_core::message::OPERATOR;
 use hive_proto::v1::{DeliveryState, GetMessageRequest};
 
+use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -13,9 +14,10 @@ use crate::view::message::Message;
 #[derive(Args, Debug)]
 pub(crate) struct Read {
     /// The message
+    #[arg(add = complete::mail())]
     id: u64,
     /// Whose inbox [default: the operator's]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::agents_and_operator())]
     agent: Option<String>,
     /// Only the message itself, wherever it is
     #[arg(long, conflicts_with = "agent")]

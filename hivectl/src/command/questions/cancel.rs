@@ -3,6 +3,7 @@
 use clap::Args;
 use hive_proto::v1::CancelQuestionRequest;
 
+use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
@@ -13,7 +14,7 @@ use crate::view::question::Closed;
 #[derive(Args, Debug)]
 pub(crate) struct Cancel {
     /// The questions
-    #[arg(required = true, value_name = "ID")]
+    #[arg(required = true, value_name = "ID", add = complete::questions())]
     ids: Vec<u64>,
 }
 

@@ -5,6 +5,7 @@ use hive_core::message::OPERATOR;
 use hive_proto::v1::QuestionState;
 
 use super::{Whose, follow};
+use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -16,10 +17,10 @@ pub(crate) struct List {
     #[arg(long)]
     all: bool,
     /// Only those that this agent asked, or `operator`, whoever is asked
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::agents_and_operator())]
     asker: Option<String>,
     /// Only those that this agent is asked, or `operator`
-    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    #[arg(long, value_name = "NAME", conflicts_with = "all", add = complete::agents_and_operator())]
     target: Option<String>,
     /// Only those that stand so; may be repeated [default: open]
     #[arg(long, value_enum, value_name = "STATE")]

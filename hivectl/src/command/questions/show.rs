@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -10,6 +11,7 @@ use crate::exit::Exit;
 #[derive(Args, Debug)]
 pub(crate) struct Show {
     /// The question
+    #[arg(add = complete::questions())]
     id: u64,
 }
 

@@ -3,6 +3,7 @@
 use clap::Args;
 use hive_proto::v1::CancelReminderRequest;
 
+use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
@@ -13,7 +14,7 @@ use crate::view::reminder::Reminder;
 #[derive(Args, Debug)]
 pub(crate) struct Cancel {
     /// The reminders
-    #[arg(required = true, value_name = "ID")]
+    #[arg(required = true, value_name = "ID", add = complete::reminders())]
     ids: Vec<u64>,
 }
 

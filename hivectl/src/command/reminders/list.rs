@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use hive_proto::v1::{ListRemindersRequest, ReminderState};
 
+use crate::complete;
 use crate::connect::all_pages;
 use crate::context::Context;
 use crate::error::Failure;
@@ -13,6 +14,7 @@ use crate::view::reminder::Reminder;
 #[derive(Args, Debug)]
 pub(crate) struct List {
     /// Whose [default: everyone's]
+    #[arg(add = complete::agents())]
     agent: Option<String>,
     /// Only those that stand so; may be repeated [default: pending]
     #[arg(long, value_enum, value_name = "STATE")]

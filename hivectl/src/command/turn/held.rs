@@ -6,6 +6,7 @@ use clap::Args;
 use hive_proto::v1::{DeliveryKey, DeliveryState, DropDeliveryRequest, ReleaseDeliveryRequest};
 
 use crate::command::inbox::deliveries;
+use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
@@ -16,9 +17,10 @@ use crate::view::done::Done;
 #[derive(Args, Debug)]
 struct Held {
     /// Whose inbox
+    #[arg(add = complete::agents())]
     agent: String,
     /// The messages
-    #[arg(value_name = "ID", required_unless_present = "all")]
+    #[arg(value_name = "ID", required_unless_present = "all", add = complete::held())]
     ids: Vec<u64>,
     /// All that is held there
     #[arg(long, conflicts_with = "ids")]

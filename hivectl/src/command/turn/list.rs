@@ -3,6 +3,7 @@
 use clap::Args;
 use hive_proto::v1::ListTurnsRequest;
 
+use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -12,6 +13,7 @@ use crate::view::turn::Turn;
 #[derive(Args, Debug)]
 pub(crate) struct List {
     /// Whose [default: everyone's]
+    #[arg(add = complete::agents())]
     agent: Option<String>,
     /// At most this many
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=500))]

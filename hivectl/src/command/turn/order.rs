@@ -6,6 +6,7 @@ use clap::Args;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::{CancelTurn, Command, RestartHarness, SendCommandRequest, SetModel, StartNewSession};
 
+use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -15,9 +16,10 @@ use crate::view::done::Done;
 #[derive(Args, Debug)]
 pub(crate) struct Cancel {
     /// Whose
+    #[arg(add = complete::agents())]
     agent: String,
     /// Only if this turn is the open one
-    #[arg(long, value_name = "ID", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "ID", default_value_t = 0, hide_default_value = true, add = complete::open_turns())]
     turn: u64,
 }
 
@@ -25,6 +27,7 @@ pub(crate) struct Cancel {
 #[derive(Args, Debug)]
 pub(crate) struct NewSession {
     /// Whose
+    #[arg(add = complete::agents())]
     agent: String,
 }
 
@@ -32,6 +35,7 @@ pub(crate) struct NewSession {
 #[derive(Args, Debug)]
 pub(crate) struct Model {
     /// Whose
+    #[arg(add = complete::agents())]
     agent: String,
     /// A model's name or alias, as claude takes it
     model: String,
@@ -41,6 +45,7 @@ pub(crate) struct Model {
 #[derive(Args, Debug)]
 pub(crate) struct Restart {
     /// Whose
+    #[arg(add = complete::agents())]
     agent: String,
 }
 

@@ -3,6 +3,7 @@
 use clap::Args;
 use hive_proto::v1::{GetTurnRequest, WatchTurnRequest};
 
+use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
@@ -17,6 +18,7 @@ use crate::view::turn_event::TurnEvent;
 #[derive(Args, Debug)]
 pub(crate) struct Show {
     /// The turn
+    #[arg(add = complete::turns())]
     id: u64,
     /// Show the output that is kept
     #[arg(long)]

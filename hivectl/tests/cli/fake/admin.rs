@@ -133,6 +133,16 @@ impl AdminService for Script {
         }))
     }
 
+    type BackupStream = super::people::Streaming<BackupResponse>;
+
+    async fn backup(&self, _: Request<BackupRequest>) -> Result<Response<Self::BackupStream>, Status> {
+        super::unused()
+    }
+
+    async fn check_integrity(&self, _: Request<CheckIntegrityRequest>) -> Result<Response<CheckIntegrityResponse>, Status> {
+        super::unused()
+    }
+
     async fn drain(&self, _: Request<DrainRequest>) -> Result<Response<DrainResponse>, Status> {
         self.change("", "drain".to_owned());
         Ok(Response::new(DrainResponse {}))

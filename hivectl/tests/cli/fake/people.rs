@@ -15,7 +15,7 @@ use tonic::{Request, Response, Status};
 
 use super::{Script, data, unused};
 
-type Streaming<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+pub(super) type Streaming<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl TopologyService for Script {

@@ -69,6 +69,10 @@ async fn the_harness_is_away_when_the_answer_comes() {
     let question = operator.asked("operator").await;
     ended(&rig, &mut watch, "bob", TurnOutcome::Ok).await;
     rig.kill_harness("bob").await;
+    // A broker that has never heard of that harness: the other might not have noticed yet, and hand the answer to the dead.
+    rig.kill_broker().await;
+    rig.start_broker().await;
+    let operator = rig.operator().await;
     operator.answer(question.id, "red").await;
     rig.start_harness("bob", &asker("operator"));
     hears_answer(&rig, &question, &["red"], &TWO_TURNS).await;

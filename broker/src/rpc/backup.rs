@@ -1,0 +1,58 @@
+//! Handing out a backup, piece by piece, as fast as its reader takes it.
+//!
+//! Invariant: what is sent is the file from its beginning, without a gap; who has fewer bytes than `total_bytes` has no backup.
+
+use hive_core::reason::Reason;
+use hive_proto::status::refusal;
+use hive_proto::v1;
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+
+use super::Rpc;
+use crate::engine::Refusal;
+use crate::engine::backup::Backup;
+
+/// Size of a piece.
+const PIECE_BYTES: usize = 256 * 1024;
+/// Pieces that wait for the connection.
+const PIECES_AHEAD: usize = 2;
+
+type Piece = Result<v1::BackupResponse, Status>;
+
+impl Rpc {
+    /// Sends a backup until its end, or until its reader goes or the broker drains.
+    pub(super) fn in_pieces(&self, backup: Backup) -> ReceiverStream<Piece> {
+        let (out, stream) = mpsc::channel(PIECES_AHEAD);
+        let draining = self.engine.draining().clone();
+        self.streams.spawn(async move {
+            tokio::select! {
+                () = send(backup, &out) => {}
+                // Where nobody takes it, the stream ends short of its end, which is a failure too.
+                () = draining.cancelled() => drop(out.try_send(Err(Refusal::Draining.into()))),
+            }
+        });
+        ReceiverStream::new(stream)
+    }
+}
+
+async fn send(mut backup: Backup, out: &mpsc::Sender<Piece>) {
+    loop {
+        let mut chunk = Vec::with_capacity(PIECE_BYTES);
+        let piece = (&mut backup.file).take(PIECE_BYTES as u64);
+        let read = { piece }.read_to_end(&mut chunk).await;
+        let piece = match read {
+            Ok(0) => return,
+            Ok(_) => Ok(v1::BackupResponse { chunk, total_bytes: backup.bytes }),
+            Err(error) => {
+                tracing::warn!(%error, "a backup could not be read");
+                Err(refusal(Reason::StorageUnavailable, format!("the finished copy cannot be read: {error}"), None))
+            }
+        };
+        let failed = piece.is_err();
+        if out.send(piece).await.is_err() || failed {
+            return;
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The line that is being completed, as far as it is typed: which broker it is for, and what stands in it already.
+//!
+//! Invariant: a line that makes no sense yet is no error; what cannot be read of it is not there.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::parser::ArgMatches;
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use crate::cli::{Cli, Global, SOCKET_ENV};
+
+/// Tells which of the words is at the cursor; without it the last one is.
+const INDEX_ENV: &str = "_CLAP_COMPLETE_INDEX";
+
+/// Stands before the words of the line.
+const BEGIN: &str = "--";
+
+/// A line that somebody types.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    /// What it says without the word at the cursor.
+    matches: ArgMatches,
+}
+
+/// Whether this process was given a line to complete.
+pub(super) fn is_given() -> bool {
+    std::env::args_os().any(|arg| arg == BEGIN)
+}
+
+impl Line {
+    /// The line that this process was given.
+    pub(super) fn given() -> Self {
+        let words = std::env::args_os().skip_while(|arg| arg != BEGIN).skip(1).collect();
+        let index = std::env::var(INDEX_ENV).ok().and_then(|index| index.parse().ok());
+        Self::of(words, index)
+    }
+
+    fn of(mut words: Vec<OsString>, index: Option<usize>) -> Self {
+        let cursor = index.unwrap_or_else(|| words.len().saturating_sub(1));
+        if cursor < words.len() {
+            words.remove(cursor);
+        }
+        let matches = matches(&joined(words)).or_else(|| matches(&[OsString::from("hivectl")])).unwrap_or_default();
+        Self { matches }
+    }
+
+    /// The socket of its broker.
+    pub(super) fn socket(&self) -> PathBuf {
+        let mut global = Global::from_arg_matches(&self.matches).unwrap_or_default();
+        let of_environment = || std::env::var_os(SOCKET_ENV).filter(|socket| !socket.is_empty()).map(PathBuf::from);
+        // The shell has not expanded it yet.
+        global.socket = global.socket.map(|socket| at_home(&socket)).or_else(of_environment);
+        global.socket()
+    }
+
+    /// The value of an argument of its command, where it is given.
+    pub(super) fn value<T: Clone + Send + Sync + 'static>(&self, argument: &str) -> Option<T> {
+        self.command().try_get_one::<T>(argument).ok().flatten().cloned()
+    }
+
+    /// Whether an id stands among those of its command already.
+    pub(super) fn has(&self, id: u64) -> bool {
+        let ids = self.command().try_get_many::<u64>("ids").ok().flatten();
+        ids.is_some_and(|mut ids| ids.any(|other| *other == id))
+    }
+
+    fn command(&self) -> &ArgMatches {
+        let mut command = &self.matches;
+        while let Some((_, below)) = command.subcommand() {
+            command = below;
+        }
+        command
+    }
+}
+
+fn matches(words: &[OsString]) -> Option<ArgMatches> {
+    Cli::command().ignore_errors(true).try_get_matches_from(words).ok()
+}
+
+/// Bash takes `--socket=PATH` for three words; they are one.
+fn joined(words: Vec<OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::with_capacity(words.len());
+    for word in words {
+        let option = joined.last_mut().filter(|last| last.to_str().is_some_and(|last| last.starts_with("--")));
+        match option {
+            Some(option) if word == "=" || option.to_str().is_some_and(|option| option.ends_with('=')) => option.push(word),
+            Some(_) | None => joined.push(word),
+        }
+    }
+    joined
+}
+
+/// A path that begins with `~/` is below the home directory.
+fn at_home(path: &Path) -> PathBuf {
+    let home = std::env::home_dir();
+    match (path.strip_prefix("~"), home) {
+        (Ok(below), Some(home)) => home.join(below),
+        (Ok(_) | Err(_), _) => path.to_path_buf(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(words: &[&str]) -> Line {
+        Line::of(words.iter().map(OsString::from).collect(), None)
+    }
+
+    #[test]
+    fn the_socket_is_that_of_the_line_wherever_it_stands() {
+        for words in [
+            &["hivectl", "--socket", "/s", "send", "a"][..],
+            &["hivectl", "send", "--socket", "/s", "a"],
+            &["hivectl", "send", "--socket=/s", "a"],
+            &["hivectl", "send", "--socket", "=", "/s", "a"],
+            &["hivectl", "inbox", "read", "--socket", "/s", "a"],
+            &["hivectl", "turn", "release", "--socket", "/s", "--nonsense", "a"],
+        ] {
+            assert_eq!(line(words).socket(), Path::new("/s"), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn what_stands_in_the_line_is_known_but_for_the_word_at_the_cursor() {
+        let held = line(&["hivectl", "turn", "release", "bob", "12", "1"]);
+        assert_eq!(held.value::<String>("agent").as_deref(), Some("bob"));
+        assert!(held.has(12) && !held.has(1));
+        let answer = Line::of(["hivectl", "answer", "30", "--choice", "y", "text"].map(OsString::from).to_vec(), Some(4));
+        assert_eq!(answer.value::<u64>("id"), Some(30));
+        assert_eq!(answer.value::<String>("nonsense"), None);
+    }
+
+    #[test]
+    fn no_line_is_an_error() {
+        for words in [
+            &[][..],
+            &["hivectl"],
+            &["hivectl", "--help", ""],
+            &["hivectl", "sned", "--", "x"],
+            &["hivectl", "--timeout", "x", ""],
+        ] {
+            assert_eq!(line(words).value::<String>("agent"), None, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The JSON schemas of what commands print, draft 2020-12.
+//!
+//! A schema names every field, and all of them are required, because each is always there. Others are allowed, because there will be more.
+
+use std::collections::BTreeMap;
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Value, json};
+
+use crate::output::{Tagged, View};
+use crate::view::agent::Agent;
+use crate::view::delivery::Delivery;
+use crate::view::done::Done;
+use crate::view::event::Event;
+use crate::view::finding::Finding;
+use crate::view::hit::Hit;
+use crate::view::hop::Hop;
+use crate::view::loose_end::LooseEnd;
+use crate::view::message::Message;
+use crate::view::question::Question;
+use crate::view::receipt::Receipt;
+use crate::view::reminder::Reminder;
+use crate::view::status::Status;
+use crate::view::topology::Node;
+use crate::view::turn::Turn;
+use crate::view::turn_event::TurnEvent;
+
+/// Every schema by its name.
+#[must_use]
+pub fn documents() -> BTreeMap<&'static str, Value> {
+    BTreeMap::from([
+        document::<Agent>(),
+        document::<Delivery>(),
+        document::<Done>(),
+        document::<Event>(),
+        document::<Finding>(),
+        document::<Hit>(),
+        document::<Hop>(),
+        document::<LooseEnd>(),
+        document::<Message>(),
+        document::<Node>(),
+        document::<Question>(),
+        document::<Receipt>(),
+        document::<Reminder>(),
+        document::<Status>(),
+        document::<Turn>(),
+        document::<TurnEvent>(),
+    ])
+}
+
+/// The schema of one view, as it is printed.
+fn document<V: View>() -> (&'static str, Value) {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let about = V::json_schema(&mut settings.clone().into_generator()).remove("description");
+    let mut schema = settings.into_generator().into_root_schema_for::<Tagged<'_, V>>().to_value();
+    schema["title"] = V::SCHEMA.into();
+    schema["description"] = about.unwrap_or_default();
+    schema["properties"]["schema"] = json!({ "description": "The name and version of this schema.", "const": V::SCHEMA });
+    (V::SCHEMA, schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::PRINTED;
+
+    #[test]
+    fn every_schema_that_is_printed_is_documented_and_no_other() {
+        let documents = documents();
+        let printed: std::collections::BTreeSet<&str> = PRINTED.iter().map(|printed| printed.schema).collect();
+        assert!(printed.iter().eq(documents.keys()), "{printed:?}");
+    }
+
+    #[test]
+    fn every_field_is_described() {
+        fn look(at: &str, value: &Value) {
+            for (name, field) in value.get("properties").and_then(Value::as_object).into_iter().flatten() {
+                assert!(field["description"].as_str().is_some_and(|text| text.len() > 3), "{at}: {name} is not described");
+            }
+            for (name, part) in value.get("$defs").and_then(Value::as_object).into_iter().flatten() {
+                look(&format!("{at}, {name}"), part);
+            }
+        }
+        for (name, schema) in documents() {
+            assert!(schema["description"].is_string(), "{name}");
+            look(name, &schema);
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! What a shell is offered at its cursor: the real binary, called as the scripts of the shells call it.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use tokio::net::{UnixListener, UnixStream};
+
+use super::fake::Broker;
+use super::run::{hivectl, ran};
+
+/// Long enough for a slow machine; a shell waits for a quarter of a second.
+const PATIENT: &str = "60000";
+
+/// Completes a line of which the last word is at the cursor, as fish does it: each candidate with what is told of it.
+async fn fish(socket: &Path, line: &str) -> String {
+    let mut command = hivectl(socket);
+    command.env("COMPLETE", "fish").env("HIVE_COMPLETION_MS", PATIENT).args(["--", "hivectl"]).args(line.split(' '));
+    let ran = ran(command.output().await.expect("the binary runs"));
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{line}");
+    ran.out
+}
+
+/// The candidates alone.
+async fn offered(socket: &Path, line: &str) -> Vec<String> {
+    let told = fish(socket, line).await;
+    told.lines().filter_map(|line| line.split('\t').next()).map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_are_completed_wherever_an_agent_can_stand() {
+    let broker = Broker::start();
+    for line in [
+        "send a",
+        "ask a",
+        "inbox a",
+        "inbox list a",
+        "inbox ack 14 --agent a",
+        "inbox ack 14 --agent=a",
+        "questions --asker a",
+        "questions list --target a",
+        "reminders a",
+        "loose-ends a",
+        "search green --agent a",
+        "events --agent a",
+        "dead-letters --agent a",
+        "dead-letters redrive 12 --agent a",
+        "agent show a",
+        "agent remove a",
+        "agent set-parent a",
+        "agent set-parent bob a",
+        "agent set-policy a",
+        "agent set-policy bob --allow a",
+        "agent set-policy bob --allow bob --allow a",
+        "agent create cy --parent a",
+        "turn list a",
+        "turn cancel a",
+        "turn model a",
+        "turn release a",
+    ] {
+        let mut offered = offered(&broker.socket(), line).await;
+        // A verb may begin so too.
+        offered.retain(|word| !["ack", "all"].contains(&word.as_str()));
+        let option = line.rsplit(' ').next().and_then(|word| word.strip_suffix("=a")).map(|option| format!("{option}="));
+        assert_eq!(offered, [format!("{}ada", option.unwrap_or_default())], "{line}");
+    }
+    for line in ["inbox o", "questions --asker o", "loose-ends o", "agent set-parent bob o", "events --agent o"] {
+        assert_eq!(offered(&broker.socket(), line).await, ["operator"], "{line}");
+    }
+    assert_eq!(offered(&broker.socket(), "send o").await, [""; 0], "the operator sends no mail to the operator");
+    assert_eq!(offered(&broker.socket(), "agent create a").await, [""; 0], "a new name is new");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_are_told_with_what_they_are() {
+    let broker = Broker::start();
+    let mut told = String::new();
+    for line in [
+        "answer 3",
+        "questions show 3",
+        "questions cancel 3",
+        "questions cancel 30 3",
+        "answer 30 --choice n",
+        "answer 34 --choice l",
+        "reminders cancel 5",
+        "inbox read 1",
+        "inbox ack 14 1",
+        "inbox ack --agent ada 1",
+        "send ada hello --reply-to 3",
+        "dead-letters show 1",
+        "dead-letters drop 1",
+        "dead-letters redrive 12 1",
+        "turn release ada 1",
+        "turn drop ada 10 1",
+        "turn show 1",
+        "turn cancel ada --turn 2",
+        "trace 1",
+        "agent set-policy bob --tool-group m",
+        "agent set-policy bob --tool-group d",
+        "agent create cy --tool-group d",
+        "agent set-policy bob --capability q",
+        "questions --state e",
+        "reminders --state f",
+        "inbox --state d",
+        "completions p",
+    ] {
+        told.push_str(&format!("$ hivectl {line}\n{}", fish(&broker.socket(), line).await));
+    }
+    insta::assert_snapshot!(told);
+    assert!(broker.changes().is_empty(), "who completes changes nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_broker_of_the_line_is_asked_before_that_of_the_environment() {
+    let (broker, other) = (Broker::start(), Broker::empty());
+    let socket = broker.socket();
+    let socket = socket.to_str().expect("text");
+    for line in [
+        format!("--socket {socket} send a"),
+        format!("send --socket={socket} a"),
+        format!("send --socket = {socket} a"),
+        format!("--timeout x send --socket {socket} a"),
+    ] {
+        assert_eq!(offered(&other.socket(), &line).await, ["ada"], "{line}");
+    }
+    assert_eq!(offered(&other.socket(), "send a").await, [""; 0]);
+}
+
+/// Every shell's own way to ask.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_shell_gets_its_answer() {
+    let broker = Broker::start();
+    for (shell, separator, answer) in [
+        ("bash", "\u{b}", "30\u{b}34\u{b}32"),
+        ("elvish", "\n", "30\n34\n32"),
+        (
+            "zsh",
+            "\n",
+            "34:bob asks: What is left?\n30:ada asks: Deploy now?⏎The build is \\\\u{1b}[31mgreen.\n32:operator asks ada: How long will it take?",
+        ),
+        (
+            "fish",
+            "",
+            "34\tbob asks: What is left?\n30\tada asks: Deploy now?⏎The build is \\u{1b}[31mgreen.\n32\toperator asks ada: How long will it take?\n",
+        ),
+        (
+            "powershell",
+            "",
+            "34\tbob asks: What is left?\n30\tada asks: Deploy now?⏎The build is \\u{1b}[31mgreen.\n32\toperator asks ada: How long will it take?\n",
+        ),
+    ] {
+        let mut command = hivectl(&broker.socket());
+        command
+            .env("COMPLETE", shell)
+            .env("HIVE_COMPLETION_MS", PATIENT)
+            .env("_CLAP_IFS", separator)
+            .env("_CLAP_COMPLETE_INDEX", "2");
+        let ran = ran(command.args(["--", "hivectl", "answer", "3"]).output().await.expect("the binary runs"));
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{shell}");
+        assert_eq!(ran.out.replace("34\u{b}30", "30\u{b}34").replace("34\n30\n", "30\n34\n"), answer, "{shell}");
+    }
+}
+
+/// Completes `send a` with what would break a shell's line if it came: an error, a hang, a word on stderr.
+async fn nothing_is_offered(socket: &Path, patience: Option<&str>) {
+    let mut command = hivectl(socket);
+    command.env("COMPLETE", "fish").envs(patience.map(|patience| ("HIVE_COMPLETION_MS", patience)));
+    let ran = ran(command.args(["--", "hivectl", "send", "a"]).output().await.expect("the binary runs"));
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", ""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_broker_nothing_is_offered_and_nothing_is_said() {
+    nothing_is_offered(Path::new("/nonexistent/hived.sock"), Some(PATIENT)).await;
+    nothing_is_offered(Path::new(&format!("/{}", "x".repeat(120))), Some(PATIENT)).await;
+    let dir = tempfile::tempdir().expect("a directory");
+    nothing_is_offered(dir.path(), Some(PATIENT)).await;
+    // Somebody who hangs up is no broker.
+    let rude = dir.path().join("rude.sock");
+    let listener = UnixListener::bind(&rude).expect("a socket");
+    let hanging_up = tokio::spawn(async move {
+        while let Ok((peer, _)) = listener.accept().await {
+            drop(peer);
+        }
+    });
+    nothing_is_offered(&rude, Some(PATIENT)).await;
+    hanging_up.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_does_not_answer_is_not_waited_for() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mute = dir.path().join("mute.sock");
+    let listener = UnixListener::bind(&mute).expect("a socket");
+    let (heard, mut hears) = tokio::sync::mpsc::unbounded_channel::<UnixStream>();
+    let holding = tokio::spawn(async move {
+        while let Ok((peer, _)) = listener.accept().await {
+            heard.send(peer).expect("the test runs");
+        }
+    });
+    // It ends although nobody ever answers; without a bound it never would.
+    nothing_is_offered(&mute, None).await;
+    nothing_is_offered(&mute, Some("1")).await;
+    assert!(hears.recv().await.is_some(), "it was asked");
+    holding.abort();
+}
+
+#[tokio::test]
+async fn a_line_that_makes_no_sense_is_no_error() {
+    let nowhere = Path::new("/nonexistent/hived.sock");
+    for (index, line) in [("9", "send a"), ("1", "--help send a"), ("3", "sned a b"), ("0", ""), ("2", "-- a")] {
+        let mut command = hivectl(nowhere);
+        command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index).args(["--", "hivectl"]).args(line.split(' '));
+        let ran = ran(command.output().await.expect("the binary runs"));
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{line}");
+    }
+    let ran = ran(hivectl(nowhere).env("COMPLETE", "tcsh").output().await.expect("the binary runs"));
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    assert!(ran.err.contains("unknown shell `tcsh`"), "who sets it up is told: {}", ran.err);
+}
+
+#[tokio::test]
+async fn the_script_calls_the_program_as_it_was_called() {
+    let nowhere = Path::new("/nonexistent/hived.sock");
+    for (shell, word) in [
+        ("bash", "complete -o nospace -o bashdefault -o nosort -F _clap_complete_hivectl hivectl"),
+        ("elvish", "set edit:completion:arg-completer[hivectl]"),
+        ("fish", "complete --keep-order --exclusive --command hivectl"),
+        ("powershell", "Register-ArgumentCompleter -Native -CommandName hivectl"),
+        ("zsh", "#compdef hivectl"),
+    ] {
+        let program = env!("CARGO_BIN_EXE_hivectl");
+        let ran = ran(hivectl(nowhere).args(["completions", shell]).output().await.expect("the binary runs"));
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{shell}");
+        assert!(ran.out.contains(word) && ran.out.contains(program), "{shell}: {}", ran.out);
+    }
+    let mut by_name = hivectl(nowhere);
+    by_name.arg0("hivectl").args(["completions", "bash"]).stdin(Stdio::null());
+    let ran = ran(by_name.output().await.expect("the binary runs"));
+    assert!(ran.out.contains("\"hivectl\" -- \"${words[@]}\""), "{}", ran.out);
+}
