@@ -6,7 +6,7 @@ CONFIG ?= examples/duo/hive.toml
 CLAUDE ?= target/debug/scripted-claude
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test bench gen fmt lint clean-hive
+.PHONY: help build run demo test bench gen docs fmt lint clean-hive
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ bench: ## Measure against the floors of this machine and print ratios (takes min
 
 gen: ## Generate the Rust of the contract anew from proto/hive/v1
 	HIVE_REGENERATE=1 $(CARGO) test --locked --package hive-tests --test generated
+
+docs: ## Generate the man pages, the command reference and the JSON schemas anew from the programs
+	HIVE_REGENERATE=1 $(CARGO) test --locked --package hive-tests --test docs
 
 fmt: ## Format the Rust sources
 	$(CARGO) fmt --all

@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    agent, agents, answer, ask, completions, config, dead_letters, drain, events, inbox, loose_ends, questions, reminders,
-    search, send, status, top, topology, trace, turn, up,
+    agent, agents, answer, ask, backup, completions, config, dead_letters, doctor, drain, events, inbox, loose_ends, questions,
+    reminders, search, send, status, top, topology, trace, turn, up,
 };
 use crate::connect;
 
@@ -99,11 +99,13 @@ pub(crate) enum Command {
     DeadLetters(dead_letters::DeadLetters),
     Trace(trace::Trace),
     Status(status::StatusCommand),
+    Doctor(doctor::Doctor),
     /// The hive on a screen, live: what waits on you, what is stuck, and what everyone does
     Top(top::Top),
     /// Check a configuration file
     #[command(subcommand)]
     Config(config::Config),
+    Backup(backup::Backup),
     /// Shut the broker down in good order
     Drain(drain::Drain),
     Completions(completions::Completions),

@@ -67,6 +67,8 @@ pub(crate) enum Failure {
     #[error("{} cannot be read", .path.display())]
     FileUnreadable { path: PathBuf, source: io::Error },
     #[error(transparent)]
+    Backup(#[from] crate::command::backup::BackupError),
+    #[error(transparent)]
     Up(#[from] crate::command::up::UpError),
 }
 
@@ -98,6 +100,7 @@ impl Failure {
             Self::QuestionClosed { .. } | Self::QuestionCancelled { .. } => Exit::Conflict,
             Self::QuestionExpired { .. } | Self::AnswerTimedOut { .. } => Exit::TimedOut,
             Self::NotInInbox { .. } | Self::NoDeadLetter { .. } | Self::NothingHeld { .. } => Exit::NotFound,
+            Self::Backup(error) => error.exit(),
             Self::Up(error) => error.exit(),
             Self::NotAnswered { .. } | Self::AnswerInterrupted { .. } => Exit::Failure,
             Self::Runtime(_) | Self::Output(_) | Self::Input(_) | Self::Incomplete { .. } | Self::FileUnreadable { .. } => {
@@ -112,8 +115,23 @@ impl Failure {
         hive_proto::status::reason(status)
     }
 
+    /// The sentence with its causes.
+    pub(crate) fn in_one_line(&self) -> String {
+        let mut sentence = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(next) = cause {
+            // Some causes are already part of the sentence.
+            let words = next.to_string();
+            if !sentence.contains(&words) {
+                sentence = format!("{sentence}: {words}");
+            }
+            cause = next.source();
+        }
+        sentence
+    }
+
     /// What helps next.
-    fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(status) => match hive_proto::status::reason(status) {
                 Some(reason) => hint_of_reason(reason, status),
@@ -152,6 +170,7 @@ impl Failure {
             Self::AnswerTimedOut { id, .. } | Self::AnswerInterrupted { id } => Some(format!(
                 "`hivectl questions show {id}` shows an answer that comes later; `hivectl questions cancel {id}` withdraws it"
             )),
+            Self::Backup(error) => error.hint(),
             Self::Up(error) => error.hint(),
             Self::Runtime(_)
             | Self::Output(_)
@@ -174,17 +193,7 @@ pub(crate) fn report(failure: &Failure) -> ExitCode {
 }
 
 fn write_report(stderr: &mut impl io::Write, failure: &Failure) -> io::Result<()> {
-    let mut sentence = failure.to_string();
-    let mut cause = std::error::Error::source(failure);
-    while let Some(next) = cause {
-        // Some causes are already part of the sentence.
-        let words = next.to_string();
-        if !sentence.contains(&words) {
-            sentence = format!("{sentence}: {words}");
-        }
-        cause = next.source();
-    }
-    writeln!(stderr, "error: {}", visible_block(&sentence))?;
+    writeln!(stderr, "error: {}", visible_block(&failure.in_one_line()))?;
     if let Some(reason) = failure.reason() {
         writeln!(stderr, "reason: {reason}")?;
     }

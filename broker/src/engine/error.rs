@@ -93,8 +93,6 @@ pub enum Refusal {
     StorageFull { bytes: u64, max: u64 },
     #[error("the broker is shutting down; try again when it is back")]
     Draining,
-    #[error("another backup is under way, and one is made at a time; try again when it is done")]
-    BackupUnderWay,
     #[error("no backup was made: {0}")]
     Backup(#[source] CopyError),
     #[error("search does not work now: {0}")]
@@ -123,7 +121,9 @@ impl From<CopyError> for Refusal {
             // Somebody who went away is not answered, so it is the broker that gave it up.
             CopyError::Stopped => Self::Draining,
             CopyError::Store(error) => Self::Store(error),
-            CopyError::NoRoom { .. } | CopyError::Unwritable { .. } | CopyError::Unreadable { .. } => Self::Backup(error),
+            CopyError::UnderWay | CopyError::NoRoom { .. } | CopyError::Unwritable { .. } | CopyError::Unreadable { .. } => {
+                Self::Backup(error)
+            }
         }
     }
 }
@@ -185,7 +185,7 @@ impl Refusal {
             Self::RateLimited { .. } => Reason::RateLimited,
             Self::StorageFull { .. } => Reason::StorageFull,
             Self::Draining => Reason::Draining,
-            Self::BackupUnderWay | Self::Backup(_) => Reason::StorageUnavailable,
+            Self::Backup(_) => Reason::StorageUnavailable,
             Self::Search(SearchError::Filling | SearchError::File { .. }) => Reason::StorageUnavailable,
             Self::Store(StoreError::Unavailable { .. } | StoreError::Closed) => Reason::StorageUnavailable,
             Self::Store(StoreError::Sql(_) | StoreError::Panicked) => Reason::Internal,
@@ -201,10 +201,10 @@ impl Refusal {
         if let Self::AgentParked { retry_after, .. } = self {
             return *retry_after;
         }
-        if matches!(self, Self::Backup(_)) {
-            return None;
+        if let Self::Backup(error) = self {
+            return matches!(error, CopyError::UnderWay).then_some(Duration::from_secs(10));
         }
-        if matches!(self, Self::InboxFull { .. } | Self::StorageFull { .. } | Self::BackupUnderWay) {
+        if matches!(self, Self::InboxFull { .. } | Self::StorageFull { .. }) {
             return Some(Duration::from_secs(10));
         }
         let away = matches!(self.reason(), Reason::Draining | Reason::StorageUnavailable);

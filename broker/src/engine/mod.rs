@@ -105,7 +105,7 @@ pub struct Engine {
     buckets: Arc<Buckets>,
     refusals: Refusals,
     searching: search::Searching,
-    long_reads: backup::LongReads,
+    checking: backup::Checking,
     draining: CancellationToken,
     lines: tokio::sync::watch::Sender<u64>,
     /// Where retention goes on.
@@ -126,7 +126,7 @@ impl Engine {
             buckets: Arc::default(),
             refusals: Refusals::default(),
             searching: search::Searching::new(Index::beside(store.path())),
-            long_reads: backup::LongReads::default(),
+            checking: backup::Checking::default(),
             limits: Arc::new(limits),
             draining: CancellationToken::new(),
             lines: tokio::sync::watch::Sender::new(0),

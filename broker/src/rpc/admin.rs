@@ -13,10 +13,10 @@ use tonic::{Request, Response, Status};
 use super::inbox::{place_of, token_of};
 use super::{Rpc, caller, request};
 use crate::engine::agents::Create;
+use crate::engine::backup::Checked;
 use crate::engine::commands::Tell;
 use crate::engine::policy::Part;
 use crate::store::Health;
-use crate::store::check::Checked;
 
 impl Rpc {
     async fn decided(

@@ -40,9 +40,8 @@ impl Rpc {
 async fn send(mut backup: Backup, out: &mpsc::Sender<Piece>) {
     loop {
         let mut chunk = Vec::with_capacity(PIECE_BYTES);
-        let piece = (&mut backup.file).take(PIECE_BYTES as u64);
-        let read = { piece }.read_to_end(&mut chunk).await;
-        let piece = match read {
+        let mut next = (&mut backup.file).take(PIECE_BYTES as u64);
+        let piece = match next.read_to_end(&mut chunk).await {
             Ok(0) => return,
             Ok(_) => Ok(v1::BackupResponse { chunk, total_bytes: backup.bytes }),
             Err(error) => {

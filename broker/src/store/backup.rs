@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use super::writer::is_fatal;
@@ -29,6 +30,9 @@ const STOP_CHECK_OPS: i32 = 10_000;
 /// Why no copy was made.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
+    /// One is being made or read.
+    #[error("another backup is under way, and one is made at a time; try again when it is done")]
+    UnderWay,
     /// The disk would be full.
     #[error(
         "a copy of the database needs {} MiB of room in {}, and {} MiB are free; make room there, then try again",
@@ -83,14 +87,18 @@ pub struct Copied {
     pub file: File,
     /// How long it is.
     pub bytes: u64,
+    /// While this is kept, no other copy is made: there is room for one.
+    pub place: OwnedMutexGuard<()>,
 }
 
 impl Store {
-    /// Makes a copy of the database as it stands. It is given up once `stop` is cancelled.
+    /// Makes a copy of the database as it stands, unless one is being made or read. It is given up once `stop` is cancelled.
     pub async fn copy(&self, stop: CancellationToken) -> Result<Copied, CopyError> {
         self.check_health()?;
+        let place = Arc::clone(&self.copying).try_lock_owned().map_err(|_| CopyError::UnderWay)?;
         let path = self.path.clone();
-        let copied = tokio::task::spawn_blocking(move || copy(&path, stop)).await;
+        // The work keeps the place to its end, also where nobody waits for it any more: its file has the one name that there is.
+        let copied = tokio::task::spawn_blocking(move || copy(&path, stop, place)).await;
         // Asked again: a fault that came meanwhile may have made what was read worthless.
         self.check_health()?;
         copied.unwrap_or(Err(CopyError::Store(StoreError::Panicked)))
@@ -147,7 +155,7 @@ impl Drop for Named {
     }
 }
 
-fn copy(database: &Path, stop: CancellationToken) -> Result<Copied, CopyError> {
+fn copy(database: &Path, stop: CancellationToken, place: OwnedMutexGuard<()>) -> Result<Copied, CopyError> {
     let dir = database.parent().unwrap_or(Path::new("."));
     let conn = long_reader(database, stop)?;
     check_room(&conn, dir)?;
@@ -165,7 +173,7 @@ fn copy(database: &Path, stop: CancellationToken) -> Result<Copied, CopyError> {
     })?;
     let file = File::open(&named.0).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
-    Ok(Copied { file, bytes })
+    Ok(Copied { file, bytes, place })
 }
 
 /// Refuses a copy that would fill the disk, and with that stop the mail.

@@ -63,11 +63,12 @@ const RULES: &[&str] = &[
      SELECT above.id, agent.parent_id FROM above JOIN agent ON agent.id = above.upper WHERE agent.parent_id IS NOT NULL) \
      SELECT format('`%s` is its own ancestor', (SELECT name FROM agent WHERE agent.id = above.id)) FROM above WHERE id = upper",
     // What is open, and its end.
-    "SELECT format('the asker of question %d was told %d outcomes', id, told) FROM (SELECT q.id, q.state, (SELECT count(*) FROM message m \
-     WHERE m.question_id = q.id AND m.to_id = q.asker_id AND m.system_kind IN (6, 7, 8)) AS told FROM question q) \
-     WHERE told > (state <> 1)",
-    "SELECT format('reminder %d became %d messages', id, found) FROM (SELECT r.id, r.state, (SELECT count(*) FROM message m \
-     WHERE m.reminder_id = r.id) AS found FROM reminder r) WHERE found <> (state = 2)",
+    "SELECT format('the asker of question %d was told %d outcomes', q.id, m.told) FROM question q JOIN (SELECT question_id, to_id, \
+     count(*) AS told FROM message WHERE question_id IS NOT NULL AND system_kind IN (6, 7, 8) GROUP BY question_id, to_id) m \
+     ON m.question_id = q.id AND m.to_id = q.asker_id WHERE m.told > (q.state <> 1)",
+    "SELECT format('reminder %d became %d messages', r.id, coalesce(m.found, 0)) FROM reminder r LEFT JOIN (SELECT reminder_id, \
+     count(*) AS found FROM message WHERE reminder_id IS NOT NULL GROUP BY reminder_id) m ON m.reminder_id = r.id \
+     WHERE coalesce(m.found, 0) <> (r.state = 2)",
     "SELECT format('question %d is open, and `%s` is retired', q.id, a.name) FROM question q \
      JOIN agent a ON a.id IN (q.asker_id, q.target_id) WHERE q.state = 1 AND a.retired = 1",
     "SELECT format('reminder %d is pending, and `%s` is retired', r.id, a.name) FROM reminder r JOIN agent a ON a.id = r.agent_id \
@@ -110,14 +111,24 @@ impl Store {
         self.check_health()?;
         let path = self.path().to_path_buf();
         let checked = tokio::task::spawn_blocking(move || {
-            let conn = long_reader(&path, stop.clone()).map_err(StoreError::from)?;
-            let mut checking = Checking { conn: &conn, checked: Checked::default() };
-            checking.all();
-            if stop.is_cancelled() { Err(CheckError::Stopped) } else { Ok(checking.checked) }
+            let checked = check(&path, stop.clone());
+            if stop.is_cancelled() { Err(CheckError::Stopped) } else { Ok(checked) }
         });
         let checked = checked.await;
         self.check_health()?;
         checked.unwrap_or(Err(CheckError::Store(StoreError::Panicked)))
+    }
+}
+
+/// Checks a database file.
+pub(crate) fn check(path: &Path, stop: CancellationToken) -> Checked {
+    match long_reader(path, stop) {
+        Ok(conn) => {
+            let mut checking = Checking { conn: &conn, checked: Checked::default() };
+            checking.all();
+            checking.checked
+        }
+        Err(error) => Checked { problems: vec![format!("the file cannot be opened: {error}")], pages: 0 },
     }
 }
 
@@ -182,13 +193,4 @@ impl Checking<'_> {
             self.checked.problems.push(problem);
         }
     }
-}
-
-/// Checks a file that no broker has open.
-#[cfg(test)]
-pub(crate) fn check_file(path: &Path) -> Checked {
-    let conn = long_reader(path, CancellationToken::new()).expect("it opens");
-    let mut checking = Checking { conn: &conn, checked: Checked::default() };
-    checking.all();
-    checking.checked
 }

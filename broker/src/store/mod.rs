@@ -113,6 +113,7 @@ pub struct Store {
     readers: Arc<reader::Readers>,
     health: watch::Receiver<Health>,
     attention: Arc<AtomicBool>,
+    copying: Arc<tokio::sync::Mutex<()>>,
     _lock: std::fs::File,
 }
 
@@ -133,7 +134,7 @@ impl Store {
             attention: Arc::clone(&attention),
         };
         let writer = writer::Writer::start(parts).map_err(OpenError::Thread)?;
-        Ok(Self { path, clock, writer, readers, health, attention, _lock: lock })
+        Ok(Self { path, clock, writer, readers, health, attention, copying: Arc::default(), _lock: lock })
     }
 
     /// From the next commit on, what begins to wait on the operator goes into the outbox; before that nobody would take it out again.

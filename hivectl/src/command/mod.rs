@@ -6,9 +6,11 @@ pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod ask;
+pub(crate) mod backup;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod dead_letters;
+pub(crate) mod doctor;
 pub(crate) mod drain;
 pub(crate) mod events;
 pub(crate) mod inbox;
@@ -50,8 +52,10 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::DeadLetters(dead_letters) => dead_letters.run(&mut context).await,
         Command::Trace(trace) => trace.run(&mut context).await,
         Command::Status(status) => status.run(&mut context).await,
+        Command::Doctor(doctor) => doctor.run(&mut context).await,
         Command::Top(top) => top.run(&mut context).await,
         Command::Config(config) => config.run(&mut context),
+        Command::Backup(backup) => backup.run(&mut context).await,
         Command::Drain(drain) => drain.run(&mut context).await,
         Command::Completions(completions) => completions.run(&mut context),
     }

@@ -13,6 +13,9 @@ use crate::cli::{Cli, Global, SOCKET_ENV};
 /// Tells which of the words is at the cursor; without it the last one is.
 const INDEX_ENV: &str = "_CLAP_COMPLETE_INDEX";
 
+/// Stands between an option and its value.
+const EQUALS: &str = "=";
+
 /// Stands before the words of the line.
 const BEGIN: &str = "--";
 
@@ -78,17 +81,30 @@ fn matches(words: &[OsString]) -> Option<ArgMatches> {
     Cli::command().ignore_errors(true).try_get_matches_from(words).ok()
 }
 
-/// Bash takes `--socket=PATH` for three words; they are one.
+/// Bash takes `--socket=PATH` for three words; here they are one.
 fn joined(words: Vec<OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::with_capacity(words.len());
     for word in words {
-        let option = joined.last_mut().filter(|last| last.to_str().is_some_and(|last| last.starts_with("--")));
-        match option {
-            Some(option) if word == "=" || option.to_str().is_some_and(|option| option.ends_with('=')) => option.push(word),
+        match joined.last_mut().filter(|last| is_option(last)) {
+            Some(option) if word == EQUALS || option.to_str().is_some_and(|option| option.ends_with(EQUALS)) => option.push(word),
             Some(_) | None => joined.push(word),
         }
     }
     joined
+}
+
+/// The same for clap, which counts them: an option and its value, after a flag that changes nothing.
+pub(super) fn apart(mut words: Vec<OsString>) -> Vec<OsString> {
+    for at in 2..words.len() {
+        if words[at - 1] == EQUALS && is_option(&words[at - 2]) {
+            words[at - 1] = std::mem::replace(&mut words[at - 2], OsString::from("--json"));
+        }
+    }
+    words
+}
+
+fn is_option(word: &OsString) -> bool {
+    word.to_str().is_some_and(|word| word.len() > 2 && word.starts_with("--"))
 }
 
 /// A path that begins with `~/` is below the home directory.
@@ -130,6 +146,16 @@ mod tests {
         let answer = Line::of(["hivectl", "answer", "30", "--choice", "y", "text"].map(OsString::from).to_vec(), Some(4));
         assert_eq!(answer.value::<u64>("id"), Some(30));
         assert_eq!(answer.value::<String>("nonsense"), None);
+    }
+
+    #[test]
+    fn what_bash_took_apart_is_an_option_and_its_value() {
+        let apart = |words: &[&str]| apart(words.iter().map(OsString::from).collect());
+        assert_eq!(apart(&["hivectl", "--socket", "=", "/s", "send", "a"]), ["hivectl", "--json", "--socket", "/s", "send", "a"]);
+        for as_it_was in [&["hivectl", "inbox", "--agent", "="][..], &["hivectl", "send", "a", "=", "b"], &["--", "=", "x"], &[]]
+        {
+            assert_eq!(apart(as_it_was), as_it_was);
+        }
     }
 
     #[test]

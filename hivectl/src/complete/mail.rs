@@ -6,13 +6,13 @@ use hive_proto::v1::{Delivery, DeliveryState, ListDeadLettersRequest, ListDelive
 
 use super::candidate::Candidate;
 use super::line::Line;
-use super::live::live;
+use super::live::{live, rows};
 use crate::connect::Broker;
 use crate::error::Failure;
 use crate::view::message::Message;
 
-/// More are not looked through while somebody waits.
-const ROWS: u32 = 500;
+/// Rows of one page; the most that the broker gives.
+const PAGE_ROWS: u32 = 500;
 /// So many of the newest messages are offered where any would do.
 const NEWEST: u32 = 50;
 
@@ -36,9 +36,12 @@ pub(crate) fn held() -> ArgValueCompleter {
 pub(crate) fn dead_letters() -> ArgValueCompleter {
     live(|broker, line| async move {
         let agent = line.value::<String>("agent").unwrap_or_default();
-        let request = ListDeadLettersRequest { page_size: ROWS, page_token: String::new(), agent };
-        let page = broker.read(broker.admin().list_dead_letters(request)).await?;
-        Ok(untold(&line, page.deliveries, |agent, message| format!("of {agent}, {}", said(agent, message))))
+        let letters = rows(|page_token| async {
+            let request = ListDeadLettersRequest { page_size: PAGE_ROWS, page_token, agent: agent.clone() };
+            let page = broker.read(broker.admin().list_dead_letters(request)).await?;
+            Ok((page.deliveries, page.next_page_token))
+        });
+        Ok(untold(&line, letters.await?, |agent, message| format!("of {agent}, {}", said(agent, message))))
     })
 }
 
@@ -56,9 +59,13 @@ pub(crate) fn messages() -> ArgValueCompleter {
 }
 
 async fn deliveries(broker: &Broker, agent: String, states: &[DeliveryState]) -> Result<Vec<Delivery>, Failure> {
-    let states = states.iter().map(|state| i32::from(*state)).collect();
-    let request = ListDeliveriesRequest { page_size: ROWS, page_token: String::new(), agent, states };
-    Ok(broker.read(broker.inbox().list_deliveries(request)).await?.deliveries)
+    let states: Vec<i32> = states.iter().map(|state| i32::from(*state)).collect();
+    rows(|page_token| async {
+        let request = ListDeliveriesRequest { page_size: PAGE_ROWS, page_token, agent: agent.clone(), states: states.clone() };
+        let page = broker.read(broker.inbox().list_deliveries(request)).await?;
+        Ok((page.deliveries, page.next_page_token))
+    })
+    .await
 }
 
 /// Those that do not stand in the line yet.

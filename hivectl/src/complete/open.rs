@@ -7,24 +7,36 @@ use hive_proto::v1::{
 };
 
 use super::candidate::{Candidate, is_plain};
-use super::live::live;
+use super::live::{live, rows};
+use crate::connect::Broker;
+use crate::error::Failure;
 
-/// More are not looked through while somebody waits.
-const ROWS: u32 = 500;
+/// Rows of one page; the most that the broker gives.
+const PAGE_ROWS: u32 = 500;
 
 /// Open questions, those to the operator first.
 pub(crate) fn questions() -> ArgValueCompleter {
     live(|broker, line| async move {
-        let states = vec![QuestionState::Open.into()];
-        let request = ListQuestionsRequest { page_size: ROWS, states, ..ListQuestionsRequest::default() };
-        let mut questions = broker.read(broker.questions().list_questions(request)).await?.questions;
-        questions.sort_by_key(|question| question.target != OPERATOR);
+        // Everyone's have those to the operator among them; each is offered once.
+        let mut questions = open(&broker, OPERATOR).await?;
+        questions.extend(open(&broker, "").await?);
         let told = |Question { id, asker, target, text, .. }| {
             let whom = if target == OPERATOR { String::new() } else { format!(" {target}") };
             Candidate::told(id, &format!("{asker} asks{whom}: {text}"))
         };
         Ok(questions.into_iter().filter(|question| !line.has(question.id)).map(told).collect())
     })
+}
+
+/// The open questions to somebody, or to anybody.
+async fn open(broker: &Broker, target: &str) -> Result<Vec<Question>, Failure> {
+    rows(|page_token| async {
+        let (states, target) = (vec![QuestionState::Open.into()], target.to_owned());
+        let request = ListQuestionsRequest { page_size: PAGE_ROWS, page_token, states, asker: String::new(), target };
+        let page = broker.read(broker.questions().list_questions(request)).await?;
+        Ok((page.questions, page.next_page_token))
+    })
+    .await
 }
 
 /// The options of the question that the line names: by their text where it is a plain word, else by their number.
@@ -47,10 +59,13 @@ pub(crate) fn options() -> ArgValueCompleter {
 /// Pending reminders.
 pub(crate) fn reminders() -> ArgValueCompleter {
     live(|broker, line| async move {
-        let states = vec![ReminderState::Pending.into()];
-        let request = ListRemindersRequest { page_size: ROWS, states, ..ListRemindersRequest::default() };
-        let reminders = broker.read(broker.reminders().list_reminders(request)).await?.reminders;
+        let reminders = rows(|page_token| async {
+            let states = vec![ReminderState::Pending.into()];
+            let request = ListRemindersRequest { page_size: PAGE_ROWS, page_token, agent: String::new(), states };
+            let page = broker.read(broker.reminders().list_reminders(request)).await?;
+            Ok((page.reminders, page.next_page_token))
+        });
         let told = |Reminder { id, agent, body, .. }| Candidate::told(id, &format!("of {agent}: {body}"));
-        Ok(reminders.into_iter().filter(|reminder| !line.has(reminder.id)).map(told).collect())
+        Ok(reminders.await?.into_iter().filter(|reminder| !line.has(reminder.id)).map(told).collect())
     })
 }

@@ -6,6 +6,7 @@
 //!
 //! Invariant: this module alone writes to stdout, but for the screen of `top`.
 
+pub(crate) mod progress;
 pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod text;
@@ -115,6 +116,11 @@ impl Output {
     /// Prints a line of text as it is; only for what has no JSON.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
         self.write(&format!("{text}\n"))
+    }
+
+    /// Prints bytes as they are; only for what is no text.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.writer.write_all(bytes).and_then(|()| self.writer.flush())
     }
 
     fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {

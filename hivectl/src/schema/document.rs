@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use crate::output::{Tagged, View};
 use crate::view::agent::Agent;
+use crate::view::backup::Backup;
+use crate::view::check::Check;
 use crate::view::delivery::Delivery;
 use crate::view::done::Done;
 use crate::view::event::Event;
@@ -30,6 +32,8 @@ use crate::view::turn_event::TurnEvent;
 pub fn documents() -> BTreeMap<&'static str, Value> {
     BTreeMap::from([
         document::<Agent>(),
+        document::<Backup>(),
+        document::<Check>(),
         document::<Delivery>(),
         document::<Done>(),
         document::<Event>(),

@@ -2,6 +2,8 @@
 
 use crate::output::View as _;
 use crate::view::agent::Agent;
+use crate::view::backup::Backup;
+use crate::view::check::Check;
 use crate::view::delivery::Delivery;
 use crate::view::done::Done;
 use crate::view::event::Event;
@@ -62,7 +64,7 @@ const fn lines(command: &'static str, with: &'static str, schema: &'static str) 
 }
 
 /// What each command prints with `--json`, by command.
-pub const PRINTED: [Printed; 49] = [
+pub const PRINTED: [Printed; 51] = [
     object("agent create", Agent::SCHEMA),
     object("agent remove", Done::SCHEMA),
     object("agent set-parent", Agent::SCHEMA),
@@ -71,12 +73,14 @@ pub const PRINTED: [Printed; 49] = [
     array("agents", Agent::SCHEMA),
     object("answer", Question::SCHEMA),
     object("ask", Question::SCHEMA),
+    object("backup", Backup::SCHEMA),
     array("config check", Finding::SCHEMA),
     array("dead-letters", Delivery::SCHEMA),
     array("dead-letters drop", Done::SCHEMA),
     array("dead-letters list", Delivery::SCHEMA),
     array("dead-letters redrive", Done::SCHEMA),
     object("dead-letters show", Delivery::SCHEMA),
+    array("doctor", Check::SCHEMA),
     object("drain", Done::SCHEMA),
     array("events", Event::SCHEMA),
     lines("events", "--follow", Event::SCHEMA),

@@ -27,7 +27,7 @@ pub(crate) struct Agent {
     pub(crate) state: Option<String>,
     /// Since when.
     #[serde(with = "Iso")]
-    state_time: Option<WallTime>,
+    pub(crate) state_time: Option<WallTime>,
     /// Whether a harness is attached.
     running: bool,
     /// What it says of itself.
@@ -88,10 +88,10 @@ pub(crate) struct Policy {
 pub(crate) struct Park {
     /// The outcome of the turn that led to it.
     #[schemars(with = "Word<v1::TurnOutcome>")]
-    cause: Option<String>,
+    pub(crate) cause: Option<String>,
     /// When it ends by itself; none: when somebody acts.
     #[serde(with = "Iso")]
-    until_time: Option<WallTime>,
+    pub(crate) until_time: Option<WallTime>,
     /// What went wrong.
     error: Option<String>,
 }

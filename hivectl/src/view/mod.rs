@@ -6,6 +6,8 @@
 //! Invariant: the field names here are the documented JSON; they are changed by a new schema version only.
 
 pub(crate) mod agent;
+pub(crate) mod backup;
+pub(crate) mod check;
 pub(crate) mod delivery;
 pub(crate) mod done;
 pub(crate) mod event;

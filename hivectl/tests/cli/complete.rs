@@ -36,6 +36,7 @@ async fn names_are_completed_wherever_an_agent_can_stand() {
         "inbox list a",
         "inbox ack 14 --agent a",
         "inbox ack 14 --agent=a",
+        "inbox ack 14 --agent = a",
         "questions --asker a",
         "questions list --target a",
         "reminders a",
@@ -129,34 +130,20 @@ async fn the_broker_of_the_line_is_asked_before_that_of_the_environment() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_shell_gets_its_answer() {
     let broker = Broker::start();
+    let told = "34{}bob asks: What is left?\n30{}ada asks: Deploy now?⏎The build is {}u{1b}[31mgreen.\n32{}operator asks ada: How long will it take?";
+    let told = |between: &str, backslash: &str| told.replacen("{}u", &format!("{backslash}u"), 1).replace("{}", between);
     for (shell, separator, answer) in [
-        ("bash", "\u{b}", "30\u{b}34\u{b}32"),
-        ("elvish", "\n", "30\n34\n32"),
-        (
-            "zsh",
-            "\n",
-            "34:bob asks: What is left?\n30:ada asks: Deploy now?⏎The build is \\\\u{1b}[31mgreen.\n32:operator asks ada: How long will it take?",
-        ),
-        (
-            "fish",
-            "",
-            "34\tbob asks: What is left?\n30\tada asks: Deploy now?⏎The build is \\u{1b}[31mgreen.\n32\toperator asks ada: How long will it take?\n",
-        ),
-        (
-            "powershell",
-            "",
-            "34\tbob asks: What is left?\n30\tada asks: Deploy now?⏎The build is \\u{1b}[31mgreen.\n32\toperator asks ada: How long will it take?\n",
-        ),
+        ("bash", "\u{b}", "34\u{b}30\u{b}32".to_owned()),
+        ("elvish", "\n", "34\n30\n32".to_owned()),
+        ("zsh", "\n", told(":", "\\\\")),
+        ("fish", "", told("\t", "\\") + "\n"),
+        ("powershell", "", told("\t", "\\") + "\n"),
     ] {
         let mut command = hivectl(&broker.socket());
-        command
-            .env("COMPLETE", shell)
-            .env("HIVE_COMPLETION_MS", PATIENT)
-            .env("_CLAP_IFS", separator)
-            .env("_CLAP_COMPLETE_INDEX", "2");
-        let ran = ran(command.args(["--", "hivectl", "answer", "3"]).output().await.expect("the binary runs"));
-        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{shell}");
-        assert_eq!(ran.out.replace("34\u{b}30", "30\u{b}34").replace("34\n30\n", "30\n34\n"), answer, "{shell}");
+        command.env("COMPLETE", shell).env("HIVE_COMPLETION_MS", PATIENT).env("_CLAP_IFS", separator);
+        command.env("_CLAP_COMPLETE_INDEX", "2").args(["--", "hivectl", "answer", "3"]);
+        let ran = ran(command.output().await.expect("the binary runs"));
+        assert_eq!((ran.code, ran.err.as_str(), ran.out), (0, "", answer), "{shell}");
     }
 }
 

@@ -192,3 +192,11 @@ async fn up_says_what_is_missing_before_it_starts_anything() {
     assert_eq!(ran.code, 8, "{}", ran.err);
     assert!(ran.err.contains("line 1, column 9: `Ada` is no name"), "{}", ran.err);
 }
+
+#[test]
+fn every_code_has_its_test() {
+    let tests = include_str!("errors.rs");
+    let codes = 0..=hivectl::exit::Exit::Findings as u8;
+    let without: Vec<u8> = codes.filter(|code| !tests.contains(&format!("async fn exit_{code}_"))).collect();
+    assert!(without.is_empty(), "no test ends with {without:?}");
+}

@@ -38,8 +38,11 @@ async fn help_is_as_it_was() {
         "dead-letters redrive",
         "trace",
         "status",
+        "doctor",
+        "backup",
         "config check",
         "drain",
+        "completions",
     ] {
         let args: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).chain(["--help"]).collect();
         let ran = run(nowhere, &args).await;

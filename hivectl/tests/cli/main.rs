@@ -1,6 +1,8 @@
 //! `hivectl` as its users have it: the real binary against a broker that answers from a script, over a real socket.
 
+mod backup;
 mod complete;
+mod doctor;
 mod errors;
 mod fake;
 mod follow;
@@ -8,5 +10,6 @@ mod help;
 mod output;
 mod questions;
 mod run;
+mod schemas;
 mod terminal;
 mod up;

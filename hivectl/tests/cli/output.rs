@@ -4,7 +4,7 @@ use super::fake::Broker;
 use super::run::{Ran, hivectl, run, run_with};
 
 /// Commands that only look, and the name of their snapshots.
-const LOOKS: [&[&str]; 38] = [
+pub(crate) const LOOKS: [&[&str]; 38] = [
     &["inbox"],
     &["inbox", "ada"],
     &["inbox", "read", "14"],
@@ -43,6 +43,44 @@ const LOOKS: [&[&str]; 38] = [
     &["trace", "10"],
     &["trace", "31"],
     &["status"],
+];
+
+/// Commands that change something.
+pub(crate) const CHANGES: [&[&str]; 34] = [
+    &["send", "ada", "hello"],
+    &["send", "ada", "-x\n", "--reply-to", "14"],
+    &["send", "*", "all hands"],
+    &["inbox", "ack", "14", "16"],
+    &["inbox", "ack", "10", "--agent", "ada"],
+    &["ask", "ada", "Done?"],
+    &["ask", "ada", "-x\n", "--option", "yes", "--option", "-no", "--multi", "--ttl", "2h"],
+    &["ask", "ada", "Done?", "--wait"],
+    &["answer", "30", "--choice", "yes"],
+    &["answer", "30", "--choice", "2", "but not today"],
+    &["answer", "32", "in the place of ada"],
+    &["answer", "34", "--choice", "1", "--choice", "LINT"],
+    &["questions", "cancel", "30", "32"],
+    &["reminders", "cancel", "51"],
+    &["agent", "set-policy", "bob", "--tool-group", "inbox", "--tool-group", "meta", "--sends-per-minute", "5"],
+    &["agent", "set-policy", "bob", "--tool-group", "default", "--allow", "default", "--capability", "query_agent_state"],
+    &["agent", "set-policy", "bob", "--allow-everyone", "--no-capabilities", "--stored-bytes", "default"],
+    &["agent", "set-policy", "bob", "--questions-open", "3", "--reminders-pending", "7", "--stored-bytes", "5000000000"],
+    &["agent", "create", "cy"],
+    &["agent", "create", "cy", "--parent", "bob", "--role", "r", "--model", "m", "--allow", "bob", "--adopt"],
+    &["agent", "remove", "bob"],
+    &["agent", "set-parent", "bob", "operator"],
+    &["turn", "cancel", "ada"],
+    &["turn", "cancel", "ada", "--turn", "21"],
+    &["turn", "new-session", "ada"],
+    &["turn", "model", "ada", "opus"],
+    &["turn", "restart", "ada"],
+    &["turn", "release", "ada", "10"],
+    &["turn", "release", "ada", "--all"],
+    &["turn", "drop", "ada", "--all"],
+    &["dead-letters", "redrive", "12"],
+    &["dead-letters", "redrive", "--all", "--agent", "bob"],
+    &["dead-letters", "drop", "12"],
+    &["drain"],
 ];
 
 fn name(args: &[&str]) -> String {
@@ -107,42 +145,7 @@ async fn an_empty_list_is_an_empty_array_for_programs_and_a_note_for_people() {
 async fn changes_are_asked_for_as_they_were_meant() {
     let broker = Broker::start();
     let mut told = String::new();
-    for args in [
-        &["send", "ada", "hello"][..],
-        &["send", "ada", "-x\n", "--reply-to", "14"],
-        &["send", "*", "all hands"],
-        &["inbox", "ack", "14", "16"],
-        &["inbox", "ack", "10", "--agent", "ada"],
-        &["ask", "ada", "Done?"],
-        &["ask", "ada", "-x\n", "--option", "yes", "--option", "-no", "--multi", "--ttl", "2h"],
-        &["ask", "ada", "Done?", "--wait"],
-        &["answer", "30", "--choice", "yes"],
-        &["answer", "30", "--choice", "2", "but not today"],
-        &["answer", "32", "in the place of ada"],
-        &["answer", "34", "--choice", "1", "--choice", "LINT"],
-        &["questions", "cancel", "30", "32"],
-        &["reminders", "cancel", "51"],
-        &["agent", "set-policy", "bob", "--tool-group", "inbox", "--tool-group", "meta", "--sends-per-minute", "5"],
-        &["agent", "set-policy", "bob", "--tool-group", "default", "--allow", "default", "--capability", "query_agent_state"],
-        &["agent", "set-policy", "bob", "--allow-everyone", "--no-capabilities", "--stored-bytes", "default"],
-        &["agent", "set-policy", "bob", "--questions-open", "3", "--reminders-pending", "7", "--stored-bytes", "5000000000"],
-        &["agent", "create", "cy"],
-        &["agent", "create", "cy", "--parent", "bob", "--role", "r", "--model", "m", "--allow", "bob", "--adopt"],
-        &["agent", "remove", "bob"],
-        &["agent", "set-parent", "bob", "operator"],
-        &["turn", "cancel", "ada"],
-        &["turn", "cancel", "ada", "--turn", "21"],
-        &["turn", "new-session", "ada"],
-        &["turn", "model", "ada", "opus"],
-        &["turn", "restart", "ada"],
-        &["turn", "release", "ada", "10"],
-        &["turn", "release", "ada", "--all"],
-        &["turn", "drop", "ada", "--all"],
-        &["dead-letters", "redrive", "12"],
-        &["dead-letters", "redrive", "--all", "--agent", "bob"],
-        &["dead-letters", "drop", "12"],
-        &["drain"],
-    ] {
+    for args in CHANGES {
         for json in [false, true] {
             let mut all = args.to_vec();
             all.extend(json.then_some("--json"));

@@ -148,6 +148,8 @@ fn admin(method: &str, agent: String, held: u64, dead: u64, key: impl Fn(u64) ->
             SendCommandRequest { request_id, agent, command: Some(order) }.encode_to_vec()
         }
         "GetBrokerStatus" => GetBrokerStatusRequest {}.encode_to_vec(),
+        "Backup" => BackupRequest {}.encode_to_vec(),
+        "CheckIntegrity" => CheckIntegrityRequest {}.encode_to_vec(),
         "Drain" => DrainRequest {}.encode_to_vec(),
         method => panic!("AdminService.{method} is new: say here how it is called"),
     }

@@ -105,6 +105,8 @@ pub(crate) const TABLE: &[Row] = &[
     operator("ReleaseDelivery", true),
     operator("SendCommand", true),
     operator("GetBrokerStatus", false),
+    operator("Backup", false),
+    operator("CheckIntegrity", false),
     operator("Drain", true),
     both("ServerInfoService", "GetServerInfo", Proof::Socket, false),
 ];

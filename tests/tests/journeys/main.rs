@@ -2,8 +2,10 @@
 
 mod asked;
 mod attention;
+mod backup;
 mod cancel;
 mod command;
+mod completion;
 mod conversation;
 mod drain;
 mod killed;

@@ -8,6 +8,7 @@ mod hive;
 
 mod agents;
 mod attention;
+mod backup;
 mod bounds;
 mod clocks;
 mod commands;

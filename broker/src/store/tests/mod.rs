@@ -1,5 +1,6 @@
 //! Tests of the store: what a receipt is worth, on real files.
 
+mod backup;
 mod batch;
 mod faults;
 mod migrations;

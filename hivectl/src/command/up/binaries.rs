@@ -26,7 +26,7 @@ impl Binaries {
 }
 
 /// The program of this name on PATH.
-pub(super) fn on_path(name: &str) -> Option<PathBuf> {
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     on(&std::env::var_os("PATH")?, name)
 }
 
@@ -35,7 +35,7 @@ fn on(path: &OsStr, name: &str) -> Option<PathBuf> {
 }
 
 /// A program given as a name or a path, as an absolute path.
-pub(super) fn resolve(command: &str) -> Option<PathBuf> {
+pub(crate) fn resolve(command: &str) -> Option<PathBuf> {
     if command.contains('/') {
         let path = std::path::absolute(command).ok()?;
         is_program(&path).then_some(path)

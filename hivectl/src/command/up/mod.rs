@@ -31,6 +31,7 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+pub(crate) use self::binaries::{on_path, resolve};
 pub(crate) use self::error::UpError;
 
 use self::binaries::Binaries;

@@ -1,13 +1,21 @@
 //! The operator's tools, as the script has them.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use hive_core::reason::Reason;
 use hive_proto::status::{bad_field, refusal};
 use hive_proto::v1::admin_service_server::AdminService;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::*;
+use tokio_stream::{StreamExt as _, iter, pending};
 use tonic::{Request, Response, Status};
 
+use super::people::Streaming;
 use super::{Script, data};
+
+/// How large the scripted database is.
+pub(crate) const DATABASE_BYTES: usize = 3500;
 
 fn key(key: Option<DeliveryKey>) -> String {
     let key = key.expect("a key");
@@ -116,6 +124,19 @@ impl AdminService for Script {
         if self.empty {
             return Ok(Response::new(quiet));
         }
+        if self.sick {
+            let sick = GetBrokerStatusResponse {
+                version: "0.0.9".to_owned(),
+                storage_ok: false,
+                storage_error: "disk I/O error".to_owned(),
+                draining: true,
+                ..quiet
+            };
+            let mut response = Response::new(sick);
+            let noon = "Sun, 01 Mar 2020 12:00:00 GMT".parse().expect("text");
+            response.metadata_mut().insert("date", noon);
+            return Ok(response);
+        }
         Ok(Response::new(GetBrokerStatusResponse {
             agent_count: 2,
             attached_count: 2,
@@ -133,14 +154,29 @@ impl AdminService for Script {
         }))
     }
 
-    type BackupStream = super::people::Streaming<BackupResponse>;
+    type BackupStream = Streaming<BackupResponse>;
 
     async fn backup(&self, _: Request<BackupRequest>) -> Result<Response<Self::BackupStream>, Status> {
-        super::unused()
+        if self.empty {
+            let reason = Reason::StorageUnavailable;
+            return Err(refusal(reason, "another backup is under way", Some(Duration::from_secs(10))));
+        }
+        // Every byte value, so that nothing takes it for text.
+        let bytes: Vec<u8> = (0..=255).cycle().take(DATABASE_BYTES).collect();
+        let total_bytes = bytes.len() as u64;
+        let pieces = bytes.chunks(1000).take(if self.sick { 2 } else { usize::MAX });
+        let pieces: Vec<_> = pieces.map(|chunk| Ok(BackupResponse { chunk: chunk.to_vec(), total_bytes })).collect();
+        if self.stalls.load(Ordering::SeqCst) {
+            let _ = self.watched.send(());
+            return Ok(Response::new(Box::pin(iter(pieces.into_iter().take(1)).chain(pending()))));
+        }
+        Ok(Response::new(Box::pin(iter(pieces))))
     }
 
     async fn check_integrity(&self, _: Request<CheckIntegrityRequest>) -> Result<Response<CheckIntegrityResponse>, Status> {
-        super::unused()
+        let problems = ["the file is damaged: Tree 5 page 7: it is\u{1b}[31m red", "agent `ada` has no inbox"];
+        let problems = problems.map(str::to_owned).into_iter().filter(|_| self.sick).collect();
+        Ok(Response::new(CheckIntegrityResponse { problems, page_count: 10 }))
     }
 
     async fn drain(&self, _: Request<DrainRequest>) -> Result<Response<DrainResponse>, Status> {

@@ -104,7 +104,12 @@ impl InboxService for Script {
     }
 
     async fn get_inbox_status(&self, _: Request<GetInboxStatusRequest>) -> Result<Response<GetInboxStatusResponse>, Status> {
-        unused()
+        let mail = if self.empty { Vec::new() } else { data::mail() };
+        Ok(Response::new(GetInboxStatusResponse {
+            ready_count: u32::try_from(mail.len()).expect("few"),
+            oldest_ready_time: mail.first().and_then(|delivery| delivery.state_time),
+            ..GetInboxStatusResponse::default()
+        }))
     }
 
     /// Pages of one row, so that paging is used.

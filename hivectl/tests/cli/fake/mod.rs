@@ -11,6 +11,8 @@ mod people;
 mod questions;
 mod reminders;
 
+pub(crate) use self::admin::DATABASE_BYTES;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -48,33 +50,42 @@ pub(crate) struct Script {
     questions: broadcast::Sender<Option<Question>>,
     /// Whether the broker was away.
     was_away: AtomicBool,
+    /// Whether a backup stops in the middle and waits.
+    stalls: AtomicBool,
     watched: mpsc::UnboundedSender<()>,
     empty: bool,
+    /// Whether nothing of it is well.
+    sick: bool,
 }
 
 impl Broker {
     /// A hive of two agents with some history.
     pub(crate) fn start() -> Self {
-        Self::with(false)
+        Self::with(false, false)
     }
 
     /// A hive of nobody and nothing.
     pub(crate) fn empty() -> Self {
-        Self::with(true)
+        Self::with(true, false)
     }
 
-    fn with(empty: bool) -> Self {
+    /// A broker of another version, with a disk that fails, on its way down.
+    pub(crate) fn sick() -> Self {
+        Self::with(false, true)
+    }
+
+    fn with(empty: bool, sick: bool) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("hived.sock");
-        Self::at(dir, socket, empty)
+        Self::at(dir, socket, empty, sick)
     }
 
     /// A hive of two agents, on this socket.
     pub(crate) fn on(socket: PathBuf) -> Self {
-        Self::at(tempfile::tempdir().expect("a directory"), socket, false)
+        Self::at(tempfile::tempdir().expect("a directory"), socket, false, false)
     }
 
-    fn at(dir: tempfile::TempDir, socket: PathBuf, empty: bool) -> Self {
+    fn at(dir: tempfile::TempDir, socket: PathBuf, empty: bool, sick: bool) -> Self {
         let listener = UnixListener::bind(&socket).expect("a socket");
         let (watched, watching) = mpsc::unbounded_channel();
         let script = Arc::new(Script {
@@ -82,8 +93,10 @@ impl Broker {
             events: broadcast::Sender::new(16),
             questions: broadcast::Sender::new(16),
             was_away: AtomicBool::new(false),
+            stalls: AtomicBool::new(false),
             watched,
             empty,
+            sick,
         });
         let share = || Arc::clone(&script);
         let server = Server::builder()
@@ -119,7 +132,7 @@ impl Broker {
         self.script.changes.lock().expect("no panic").iter().map(|(id, _)| id.clone()).collect()
     }
 
-    /// Waits until somebody watches the event log, or questions.
+    /// Waits until somebody watches the event log, or questions, or waits for a backup that stalls.
     pub(crate) async fn watched(&mut self) {
         self.watching.recv().await.expect("the script lives");
     }
@@ -132,6 +145,11 @@ impl Broker {
     /// A question is asked or closed.
     pub(crate) fn question(&self, question: Question) {
         self.script.questions.send(Some(question)).expect("somebody watches");
+    }
+
+    /// From now on a backup stops in the middle and waits.
+    pub(crate) fn stalls(&self) {
+        self.script.stalls.store(true, Ordering::SeqCst);
     }
 
     /// The broker goes away, and comes back with question 30 answered.

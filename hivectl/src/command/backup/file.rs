@@ -1,0 +1,82 @@
+//! The file that a backup becomes: written under another name beside it, and given its own when it is whole and on disk.
+//!
+//! Invariant: under its own name there is either what was there before or a whole backup, and nothing else is left behind.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::BackupError;
+use crate::connect::request_id;
+
+/// A backup that is being written.
+#[derive(Debug)]
+pub(super) struct Unfinished {
+    file: File,
+    /// Under this name, until it is finished.
+    temporary: Option<PathBuf>,
+    path: PathBuf,
+    force: bool,
+}
+
+impl Unfinished {
+    /// Begins, if the name is free or may be taken.
+    pub(super) fn begin(path: &Path, force: bool) -> Result<Self, BackupError> {
+        let unwritable = |source| BackupError::Unwritable { path: path.to_path_buf(), source };
+        match path.symlink_metadata() {
+            Ok(there) if !there.is_file() => return Err(BackupError::NoFile { path: path.to_path_buf() }),
+            Ok(_) if !force => return Err(BackupError::Exists { path: path.to_path_buf() }),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(unwritable(error)),
+        }
+        let Some(name) = path.file_name() else { return Err(BackupError::NoFile { path: path.to_path_buf() }) };
+        // A name that nobody else takes, in the same directory, so that giving it the other is one step.
+        let temporary = path.with_file_name(format!(".{}.{}", name.to_string_lossy(), request_id()));
+        // The mail of the hive: for nobody else to read.
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).map_err(unwritable)?;
+        Ok(Self { file, temporary: Some(temporary), path: path.to_path_buf(), force })
+    }
+
+    /// Writes the next bytes.
+    pub(super) fn write(&mut self, chunk: &[u8]) -> Result<(), BackupError> {
+        self.file.write_all(chunk).map_err(|source| self.unwritable(source))
+    }
+
+    /// Puts it on disk and gives it its name.
+    pub(super) fn finish(mut self) -> Result<(), BackupError> {
+        self.file.sync_all().map_err(|source| self.unwritable(source))?;
+        let Some(temporary) = &self.temporary else { return Ok(()) };
+        let flags = if self.force { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        match renameat_with(CWD, temporary, CWD, &self.path, flags) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => return Err(BackupError::Exists { path: self.path.clone() }),
+            // Not every file system can do it without replacing; that the name was free was seen above.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                std::fs::rename(temporary, &self.path).map_err(|source| self.unwritable(source))?;
+            }
+            Err(errno) => return Err(self.unwritable(errno.into())),
+        }
+        self.temporary = None;
+        let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // The name is on disk, too, before anybody relies on it.
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(|source| self.unwritable(source))
+    }
+
+    fn unwritable(&self, source: io::Error) -> BackupError {
+        BackupError::Unwritable { path: self.path.clone(), source }
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(temporary) = self.temporary.take() {
+            // Nothing better can be done where even this fails.
+            let _ = std::fs::remove_file(temporary);
+        }
+    }
+}

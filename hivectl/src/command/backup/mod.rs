@@ -1,0 +1,130 @@
+//! `hivectl backup`: a copy of the database of a running broker.
+//!
+//! What it is not: an archive of many states. One call makes one file, and who keeps how many of them is the business of whoever calls.
+
+mod error;
+mod file;
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use hive_proto::v1::{BackupRequest, BackupResponse};
+use tonic::Streaming;
+
+pub(crate) use self::error::BackupError;
+
+use self::file::Unfinished;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::interrupt::until_interrupted;
+use crate::output::note;
+use crate::output::progress::Progress;
+use crate::view::backup::Backup as Made;
+
+const AFTER_HELP: &str = "\
+To restore: stop hived, put the file as hive.db into an empty state directory, and start hived on that directory. It goes on from there, with the same \
+agents, mail, questions, reminders and numbers. Live turn output is not part of it, and the search index is made anew.";
+
+/// Copy the database while the broker runs, into one file.
+///
+/// The copy holds everything that was accepted before the call. Sending and receiving go on meanwhile. The broker makes it beside its
+/// database first, so there has to be room for it there. The file is private (0600), and under its name it is either whole or not there.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Backup {
+    /// The file to write; `-` for stdout
+    path: PathBuf,
+    /// Overwrite a file that is there
+    #[arg(long)]
+    force: bool,
+}
+
+impl Backup {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let begin = Instant::now();
+        if self.path.as_os_str() == "-" {
+            return self.to_stdout(context).await;
+        }
+        let mut file = Unfinished::begin(&self.path, self.force)?;
+        let work = async {
+            let mut pieces = Pieces::ask(context).await?;
+            while let Some(chunk) = pieces.next().await? {
+                file.write(&chunk)?;
+            }
+            file.finish()?;
+            Ok::<_, Failure>(pieces.bytes)
+        };
+        let bytes = until_interrupted(work).await.unwrap_or(Err(BackupError::Interrupted.into()))?;
+        context.out.one(&Made::new(&self.path, bytes, begin.elapsed()))?;
+        if !context.out.json {
+            note(HOW_TO_RESTORE);
+        }
+        Ok(Exit::Ok)
+    }
+
+    async fn to_stdout(&self, context: &mut Context) -> Result<Exit, Failure> {
+        if context.out.json {
+            return Err(BackupError::NoRoomForJson.into());
+        }
+        if context.out.style.terminal {
+            return Err(BackupError::Terminal.into());
+        }
+        let work = async {
+            let mut pieces = Pieces::ask(context).await?;
+            while let Some(chunk) = pieces.next().await? {
+                // A reader that goes has no backup, so here that is an error.
+                let unwritable = |source| BackupError::Unwritable { path: Path::new("stdout").to_path_buf(), source };
+                context.out.bytes(&chunk).map_err(unwritable)?;
+            }
+            Ok::<_, Failure>(())
+        };
+        until_interrupted(work).await.unwrap_or(Err(BackupError::Interrupted.into()))?;
+        note(HOW_TO_RESTORE);
+        Ok(Exit::Ok)
+    }
+}
+
+const HOW_TO_RESTORE: &str =
+    "to restore: stop hived, put the file as hive.db into an empty state directory, and start hived on that directory";
+
+/// The pieces of a backup, in order.
+struct Pieces {
+    stream: Streaming<BackupResponse>,
+    patience: Option<Duration>,
+    progress: Progress,
+    bytes: u64,
+    total: u64,
+}
+
+impl Pieces {
+    /// Asks the broker for a backup. It answers when the copy is made, which takes as long as the database is large.
+    async fn ask(context: &Context) -> Result<Self, Failure> {
+        let broker = context.broker().await?;
+        let progress = Progress::begin("the broker copies its database ...");
+        let patience = context.patience;
+        let stream = patiently(patience, broker.admin().backup(BackupRequest {})).await??.into_inner();
+        Ok(Self { stream, patience, progress, bytes: 0, total: 0 })
+    }
+
+    /// The next piece; `None` once all of it came.
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        let Some(BackupResponse { chunk, total_bytes }) = patiently(self.patience, self.stream.message()).await?? else {
+            let Self { bytes, total, .. } = *self;
+            let whole = bytes == total && total > 0;
+            return if whole { Ok(None) } else { Err(BackupError::Incomplete { bytes, total }.into()) };
+        };
+        (self.bytes, self.total) = (self.bytes + chunk.len() as u64, total_bytes);
+        self.progress.tell(&format!("{} of {} MiB", self.bytes >> 20, self.total.div_ceil(1 << 20)));
+        Ok(Some(chunk))
+    }
+}
+
+/// Waits as long as it takes, or as long as --timeout says.
+async fn patiently<T>(patience: Option<Duration>, work: impl Future<Output = T>) -> Result<T, Failure> {
+    let Some(patience) = patience else { return Ok(work.await) };
+    let timed_out = |_| Failure::TimedOut { seconds: patience.as_secs_f64(), mutation: false };
+    tokio::time::timeout(patience, work).await.map_err(timed_out)
+}

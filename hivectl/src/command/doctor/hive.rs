@@ -1,0 +1,158 @@
+//! Agents, and what waits: for them, for a decision, or for the operator.
+
+use std::time::Duration;
+
+use hive_core::message::OPERATOR;
+use hive_core::time::WallTime;
+use hive_proto::v1::{GetInboxStatusRequest, ListQuestionsRequest, Question, QuestionState};
+
+use super::list::List;
+use super::reach::Reached;
+use crate::command::agents;
+use crate::connect::all_pages;
+use crate::error::Failure;
+use crate::output::style::Style;
+use crate::output::time;
+use crate::view::agent::Agent;
+use crate::view::check::State;
+
+/// What has waited on the operator for longer is told.
+const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// Everything about agents and their mail. A database that cannot be used is told elsewhere, and answers nothing of this.
+pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
+    if !reached.status.storage_ok {
+        return list.not_checked("agents", "while the database cannot be used, nothing is known of agents and mail");
+    }
+    let day_ago = WallTime(reached.here.as_millisecond()).before(WAIT_MAX);
+    told(list, "agents", agents::list(&reached.broker, false).await, |list, agents| of_agents(&agents, style, list));
+    isolation(&reached.status.not_isolated_agents, list);
+    counts(reached, list);
+    told(list, "questions", questions(reached).await, |list, open| of_questions(&open, day_ago, style, list));
+    let inbox = reached.broker.read(reached.broker.inbox().get_inbox_status(GetInboxStatusRequest::default())).await;
+    told(list, "mail", inbox, |list, inbox| {
+        of_mail(inbox.ready_count, time::of_wire(inbox.oldest_ready_time), day_ago, style, list);
+    });
+}
+
+/// Judges an answer; that there is none is a problem.
+fn told<T>(list: &mut List, name: &'static str, answer: Result<T, Failure>, judge: impl FnOnce(&mut List, T)) {
+    match answer {
+        Ok(answer) => judge(list, answer),
+        Err(failure) => {
+            let next = failure.hint().unwrap_or_else(|| "`hivectl status` tells how the broker is".to_owned());
+            list.problem(name, failure.in_one_line(), next);
+        }
+    }
+}
+
+fn of_agents(agents: &[Agent], style: &Style, list: &mut List) {
+    const NAME: &str = "agents";
+    let before = list.checks.len();
+    for agent in agents.iter().filter(|agent| !agent.retired) {
+        let (name, since) = (&agent.name, style.time(agent.state_time));
+        if let Some(park) = &agent.park {
+            let needs_login = park.cause.as_deref() == Some("needs_login");
+            let sentence = format!("{name} starts no turns since {since}: {}", park.line(style));
+            let (state, next) = if needs_login {
+                (
+                    State::Problem,
+                    format!("log claude in with the home of {name}, or give it a key; `hivectl up --help` tells how"),
+                )
+            } else if park.until_time.is_some() {
+                (State::Warning, format!("it goes on by itself; `hivectl agent show {name}` shows more"))
+            } else {
+                (State::Warning, format!("`hivectl agent show {name}` shows more; `hivectl turn restart {name}` tries again"))
+            };
+            list.of_agent(NAME, state, name, sentence, next);
+        } else if agent.state.as_deref() == Some("offline") {
+            let sentence = format!("{name} has no harness since {since}, and {} unread", agent.ready_count);
+            let next =
+                format!("start its harness, or `hivectl agent remove {name}` if it is wanted no more; its log says why it ended");
+            list.of_agent(NAME, State::Warning, name, sentence, next);
+        }
+    }
+    if list.checks.len() == before {
+        let active = agents.iter().filter(|agent| !agent.retired).count();
+        list.ok(
+            NAME,
+            if active == 0 { "there are none".to_owned() } else { format!("{active}, and each has a harness and starts turns") },
+        );
+    }
+}
+
+fn isolation(not_isolated: &[String], list: &mut List) {
+    const NAME: &str = "isolation";
+    if not_isolated.is_empty() {
+        return list.ok(NAME, "no agent with a harness can open another's socket");
+    }
+    for agent in not_isolated {
+        let sentence = format!("{agent} is NOT ISOLATED: under one uid its shell tool could open its peers' sockets");
+        let next = "install bubblewrap and start again with `hivectl up`, or give each agent a user of its own";
+        list.of_agent(NAME, State::Warning, agent, sentence, next.to_owned());
+    }
+}
+
+fn counts(reached: &Reached, list: &mut List) {
+    match reached.status.dead_count {
+        0 => list.ok("dead_letters", "there are none"),
+        count => list.warning(
+            "dead_letters",
+            format!("{count} without attempts left"),
+            "`hivectl dead-letters` lists them, with what went wrong",
+        ),
+    }
+    match reached.status.held_count {
+        0 => list.ok("held", "no mail is held"),
+        count => {
+            let next = "`hivectl turn release AGENT --all` puts it back, `hivectl turn drop AGENT --all` drops it";
+            list.warning("held", format!("{count} after a cancelled turn"), next);
+        }
+    }
+}
+
+/// What is open and put to the operator.
+async fn questions(reached: &Reached) -> Result<Vec<Question>, Failure> {
+    let broker = &reached.broker;
+    let questions = all_pages(|page_token| async {
+        let states = vec![QuestionState::Open.into()];
+        let target = OPERATOR.to_owned();
+        let request = ListQuestionsRequest { page_size: 500, page_token, states, asker: String::new(), target };
+        let page = broker.read(broker.questions().list_questions(request)).await?;
+        Ok((page.questions, page.next_page_token))
+    });
+    questions.await
+}
+
+fn of_questions(open: &[Question], day_ago: WallTime, style: &Style, list: &mut List) {
+    const NAME: &str = "questions";
+    let asked = |question: &&Question| time::of_wire(question.create_time);
+    let old: Vec<&Question> = open.iter().filter(|question| asked(question).is_some_and(|asked| asked < day_ago)).collect();
+    match old.iter().min_by_key(|question| (asked(question), question.id)) {
+        Some(oldest) => {
+            let sentence = format!(
+                "{} of {} open to you {} asked more than a day ago; the oldest is {} of {}, since {}",
+                old.len(),
+                open.len(),
+                if old.len() == 1 { "was" } else { "were" },
+                oldest.id,
+                oldest.asker,
+                style.time(asked(oldest))
+            );
+            list.warning(NAME, sentence, "`hivectl questions` lists them, and `hivectl answer ID` answers");
+        }
+        None if open.is_empty() => list.ok(NAME, "none waits on you"),
+        None => list.ok(NAME, format!("{} open to you, none for longer than a day", open.len())),
+    }
+}
+
+fn of_mail(unread: u32, oldest: Option<WallTime>, day_ago: WallTime, style: &Style, list: &mut List) {
+    const NAME: &str = "mail";
+    match oldest.filter(|oldest| *oldest < day_ago) {
+        Some(oldest) => {
+            let sentence = format!("{unread} unread, the oldest since {}", style.time(Some(oldest)));
+            list.warning(NAME, sentence, "`hivectl inbox` lists it, and `hivectl inbox ack ID` marks it as read");
+        }
+        None => list.ok(NAME, format!("{unread} unread")),
+    }
+}

@@ -1,0 +1,48 @@
+//! The list that the doctor writes.
+//!
+//! Invariant: what is not as it should be cannot be written down without what to do next.
+
+use crate::view::check::{Check, State};
+
+/// What was looked at so far.
+#[derive(Debug, Default)]
+pub(super) struct List {
+    pub(super) checks: Vec<Check>,
+}
+
+impl List {
+    /// It is as it should be.
+    pub(super) fn ok(&mut self, name: &'static str, sentence: impl Into<String>) {
+        self.add(name, State::Ok, None, sentence.into(), None);
+    }
+
+    /// It works, and somebody should look at it.
+    pub(super) fn warning(&mut self, name: &'static str, sentence: impl Into<String>, next: impl Into<String>) {
+        self.add(name, State::Warning, None, sentence.into(), Some(next.into()));
+    }
+
+    /// It does not work.
+    pub(super) fn problem(&mut self, name: &'static str, sentence: impl Into<String>, next: impl Into<String>) {
+        self.add(name, State::Problem, None, sentence.into(), Some(next.into()));
+    }
+
+    /// The same, with an agent whom it concerns.
+    pub(super) fn of_agent(&mut self, name: &'static str, state: State, agent: &str, sentence: String, next: String) {
+        self.add(name, state, Some(agent.to_owned()), sentence, Some(next));
+    }
+
+    /// It could not be looked at.
+    pub(super) fn not_checked(&mut self, name: &'static str, why: impl Into<String>) {
+        self.add(name, State::NotChecked, None, why.into(), None);
+    }
+
+    /// How many are not as they should be: warnings, and problems.
+    pub(super) fn findings(&self) -> (usize, usize) {
+        let count = |state| self.checks.iter().filter(|check| check.state == state).count();
+        (count(State::Warning), count(State::Problem))
+    }
+
+    fn add(&mut self, name: &'static str, state: State, agent: Option<String>, sentence: String, next: Option<String>) {
+        self.checks.push(Check { name, state, agent, sentence, next });
+    }
+}

@@ -1,0 +1,68 @@
+//! `hivectl doctor`: one list of all that can be wrong with a hive, and what to do about it.
+//!
+//! What it is not: it changes nothing and repairs nothing. It asks the broker where there is one, and the host for the rest; without a broker the
+//! list is shorter, and says so.
+
+mod broker;
+mod hive;
+mod host;
+mod list;
+mod reach;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use self::list::List;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::output::note;
+
+/// Look at everything that can be wrong with a hive, and say what to do about it.
+///
+/// Looks at the socket, the broker and its version, the database and its disk, clocks, every agent, and what waits on you. Needs no broker for what the
+/// host can tell. Changes nothing. Ends with 0 if all is well and with 8 if there is a warning or a problem, also where no broker answers.
+#[derive(Args, Debug)]
+pub(crate) struct Doctor {
+    /// Look at this configuration too, and at the claude that it names
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Read the whole database too, which takes long on a large one
+    #[arg(long)]
+    deep: bool,
+}
+
+impl Doctor {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let mut list = List::default();
+        reach::socket(&context.socket, &mut list);
+        let reached = reach::broker(context, &mut list).await;
+        let config = self.config.as_deref().and_then(|file| host::config(file, &mut list));
+        match &reached {
+            Some(reached) => {
+                broker::all(reached, &context.out.style, &mut list).await;
+                host::database(Path::new(&reached.status.database_path), &mut list);
+                hive::all(reached, &context.out.style, &mut list).await;
+            }
+            None => host::database(&host::guessed_database(config.as_ref()), &mut list),
+        }
+        if let Some(config) = &config {
+            host::claude(&config.claude.command, &mut list).await;
+        }
+        host::bubblewrap(reached.as_ref().map(|reached| &reached.status), &mut list);
+        if self.deep {
+            reach::integrity(context, reached.as_ref(), &mut list).await;
+        }
+        let (warnings, problems) = list.findings();
+        context.out.each(&list.checks)?;
+        if !context.out.json {
+            let of = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+            match (warnings, problems) {
+                (0, 0) => note("all is well"),
+                (warnings, problems) => note(&format!("{}, {}", of(problems, "problem"), of(warnings, "warning"))),
+            }
+        }
+        Ok(if warnings + problems == 0 { Exit::Ok } else { Exit::Findings })
+    }
+}

@@ -1,0 +1,39 @@
+//! A backup that was made.
+
+use std::path::Path;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::output::style::Style;
+use crate::output::text::visible_line;
+use crate::output::{Text, View};
+
+/// A backup.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub(crate) struct Backup {
+    /// The file, as it was named.
+    path: String,
+    /// Its size.
+    bytes: u64,
+    /// How long it took, in milliseconds.
+    duration_ms: u64,
+}
+
+impl Backup {
+    pub(crate) fn new(path: &Path, bytes: u64, duration: Duration) -> Self {
+        let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Self { path: path.display().to_string(), bytes, duration_ms }
+    }
+}
+
+impl View for Backup {
+    const SCHEMA: &'static str = "hive.backup.v1";
+}
+
+impl Text for Backup {
+    fn text(&self, _: &Style) -> String {
+        format!("{}: {} KiB, in {:.1} s", visible_line(&self.path), self.bytes.div_ceil(1024), self.duration_ms as f64 / 1000.0)
+    }
+}

@@ -1,0 +1,65 @@
+//! One thing that `hivectl doctor` looked at, and what it found.
+//!
+//! Invariant: a warning or a problem makes `hivectl doctor` end with 8, and each says what to do next.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::output::style::Style;
+use crate::output::text::visible_line;
+use crate::output::{Text, View};
+
+/// Columns before the sentence: the words of a state and the longest name, with two spaces behind each.
+const STATE_WIDTH: usize = 13;
+const NAME_WIDTH: usize = 14;
+
+/// How something is.
+#[derive(Clone, Copy, Debug, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    /// As it should be.
+    Ok,
+    /// It works, and somebody should look at it.
+    Warning,
+    /// It does not work.
+    Problem,
+    /// It could not be looked at, for a reason that is nobody's fault.
+    NotChecked,
+}
+
+/// What was looked at.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub(crate) struct Check {
+    /// What: `socket`, `broker`, `version`, `storage`, `draining`, `clock`, `schema`, `disk`, `agents`, `isolation`, `dead_letters`, `held`,
+    /// `questions`, `mail`, `config`, `claude`, `bubblewrap`, `integrity`. There may be several of one.
+    pub(crate) name: &'static str,
+    /// How it is.
+    pub(crate) state: State,
+    /// Which agent it concerns.
+    pub(crate) agent: Option<String>,
+    /// What was found.
+    pub(crate) sentence: String,
+    /// What to do next; always there with a warning or a problem.
+    pub(crate) next: Option<String>,
+}
+
+impl View for Check {
+    const SCHEMA: &'static str = "hive.check.v1";
+}
+
+impl Text for Check {
+    fn text(&self, style: &Style) -> String {
+        let (word, painted) = match self.state {
+            State::Ok => ("ok", style.good("ok")),
+            State::Warning => ("warning", style.busy("warning")),
+            State::Problem => ("problem", style.bad("problem")),
+            State::NotChecked => ("not checked", style.faint("not checked")),
+        };
+        let space = " ".repeat(STATE_WIDTH.saturating_sub(word.len()));
+        let mut text = format!("{painted}{space}{:NAME_WIDTH$}{}", self.name.replace('_', " "), visible_line(&self.sentence));
+        if let Some(next) = &self.next {
+            text.push_str(&format!("\n{:width$}next: {}", "", visible_line(next), width = STATE_WIDTH + NAME_WIDTH));
+        }
+        text
+    }
+}

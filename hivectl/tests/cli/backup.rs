@@ -1,0 +1,189 @@
+//! `hivectl backup`: under its name there is a whole backup, or what was there before.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::fake::{Broker, DATABASE_BYTES};
+use super::run::{Ran, hivectl, ran, run};
+use super::terminal::Terminal;
+
+/// A directory for backups, and the name of one in it.
+struct Place {
+    dir: tempfile::TempDir,
+    path: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("hive.db").to_str().expect("text").to_owned();
+        Self { dir, path }
+    }
+
+    /// What lies in the directory.
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.dir.path()).expect("a directory");
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect()
+    }
+
+    /// What a run said, with the same name for every directory and the same time for every run.
+    fn told(&self, ran: &Ran) -> String {
+        let dir = self.dir.path().to_str().expect("text");
+        let mut told = ran.all().replace(dir, "DIR");
+        if let Some((before, rest)) = told.split_once("KiB, in ") {
+            let (_, after) = rest.split_once(" s").expect("a duration");
+            told = format!("{before}KiB, in 0.0 s{after}");
+        }
+        told
+    }
+}
+
+/// What the scripted broker has for a database.
+fn database() -> Vec<u8> {
+    (0..=255).cycle().take(DATABASE_BYTES).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_is_a_private_file_and_nothing_else() {
+    let (broker, place) = (Broker::start(), Place::new());
+    let ran = run(&broker.socket(), &["backup", &place.path]).await;
+    insta::assert_snapshot!(place.told(&ran), @r"
+    exit 0
+    --- stdout
+    DIR/hive.db: 4 KiB, in 0.0 s
+    --- stderr
+    to restore: stop hived, put the file as hive.db into an empty state directory, and start hived on that directory
+    ");
+    assert_eq!(std::fs::read(&place.path).expect("a file"), database());
+    assert_eq!(Path::new(&place.path).metadata().expect("its metadata").permissions().mode() & 0o777, 0o600);
+    assert_eq!(place.names(), ["hive.db"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_are_told_the_path_the_size_and_the_time_it_took() {
+    let (broker, place) = (Broker::start(), Place::new());
+    let ran = run(&broker.socket(), &["backup", &place.path, "--json"]).await;
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let told: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!(told["schema"], "hive.backup.v1");
+    assert_eq!((told["path"].as_str(), told["bytes"].as_u64()), (Some(place.path.as_str()), Some(DATABASE_BYTES as u64)));
+    assert!(told["duration_ms"].is_u64());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_there_is_not_overwritten_unless_that_is_wanted() {
+    let (broker, place) = (Broker::start(), Place::new());
+    std::fs::write(&place.path, "precious").expect("a file");
+    let ran = run(&broker.socket(), &["backup", &place.path]).await;
+    insta::assert_snapshot!(place.told(&ran), @r"
+    exit 5
+    --- stdout
+    --- stderr
+    error: DIR/hive.db is there already
+    hint: choose another name, or overwrite it with --force
+    ");
+    assert_eq!(std::fs::read(&place.path).expect("a file"), b"precious");
+    assert_eq!(run(&broker.socket(), &["backup", &place.path, "--force"]).await.code, 0);
+    assert_eq!(std::fs::read(&place.path).expect("a file"), database());
+    assert_eq!(place.names(), ["hive.db"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_incomplete_backup_is_a_failure_and_no_file() {
+    let (broker, place) = (Broker::sick(), Place::new());
+    let ran = run(&broker.socket(), &["backup", &place.path]).await;
+    insta::assert_snapshot!(place.told(&ran), @r"
+    exit 1
+    --- stdout
+    --- stderr
+    error: the backup is incomplete: 2000 of 3500 bytes came
+    hint: nothing of it was kept; `hivectl status` tells whether the broker is back
+    ");
+    assert_eq!(place.names(), [] as [&str; 0]);
+    std::fs::write(&place.path, "yesterday's").expect("a file");
+    assert_eq!(run(&broker.socket(), &["backup", &place.path, "--force"]).await.code, 1);
+    assert_eq!(std::fs::read(&place.path).expect("a file"), b"yesterday's", "the one before is kept");
+    assert_eq!(place.names(), ["hive.db"]);
+    let output = hivectl(&broker.socket()).args(["backup", "-"]).output().await.expect("the binary runs");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_interrupts_it_leaves_nothing_behind() {
+    let (mut broker, place) = (Broker::start(), Place::new());
+    broker.stalls();
+    let child = hivectl(&broker.socket()).args(["backup", &place.path]).spawn().expect("the binary runs");
+    broker.watched().await;
+    let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).expect("it runs");
+    kill_process(pid, Signal::INT).expect("it runs");
+    let ran = ran(child.wait_with_output().await.expect("it ends"));
+    assert_eq!((ran.code, ran.err.as_str()), (1, "error: interrupted; no backup was made\n"));
+    assert_eq!(place.names(), [] as [&str; 0]);
+    let ran = run(&broker.socket(), &["backup", &place.path, "--timeout", "0.2"]).await;
+    assert_eq!(ran.code, 6, "{}", ran.err);
+    assert_eq!(place.names(), [] as [&str; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_no_backup_can_be_made_or_put_nothing_is_left_and_it_is_said_why() {
+    let (busy, place) = (Broker::empty(), Place::new());
+    let dir = place.dir.path().to_str().expect("text");
+    let missing = format!("{dir}/missing/hive.db");
+    let mut told = String::new();
+    for path in [place.path.as_str(), &missing, dir, "/dev/null", "/", ".."] {
+        told.push_str(&place.told(&run(&busy.socket(), &["backup", path]).await));
+    }
+    told.push_str(&place.told(&run(Path::new("/nonexistent/hived.sock"), &["backup", &place.path]).await));
+    insta::assert_snapshot!(told);
+    assert_eq!(place.names(), [] as [&str; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_goes_to_a_program_byte_by_byte_but_not_to_a_terminal() {
+    let (broker, place) = (Broker::start(), Place::new());
+    let output = hivectl(&broker.socket()).args(["backup", "-"]).output().await.expect("the binary runs");
+    assert_eq!((output.status.code(), output.stdout), (Some(0), database()));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("to restore: stop hived"));
+
+    let ran_json = run(&broker.socket(), &["backup", "-", "--json"]).await;
+    assert_eq!((ran_json.code, ran_json.out.as_str()), (2, ""), "{}", ran_json.err);
+    let terminal = Terminal::open();
+    let child = hivectl(&broker.socket()).args(["backup", "-"]).stdout(terminal.side()).spawn().expect("the binary runs");
+    let output = child.wait_with_output().await.expect("it ends");
+    insta::assert_snapshot!(place.told(&ran(output)), @r"
+    exit 2
+    --- stdout
+    --- stderr
+    error: a backup is no text, and stdout is a terminal
+    hint: name a file, or send it to a program: `hivectl backup - | gzip > hive.db.gz`
+    ");
+    assert_eq!(terminal.shown(), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_goes_away_has_no_backup() {
+    let broker = Broker::start();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let child = hivectl(&broker.socket()).args(["backup", "-"]).stdout(writer).spawn().expect("the binary runs");
+    let ran = ran(child.wait_with_output().await.expect("it ends"));
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.starts_with("error: stdout cannot be written: Broken pipe"), "{}", ran.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sits_at_a_terminal_sees_how_far_it_is_and_in_the_end_nothing_of_it() {
+    let (broker, place, terminal) = (Broker::start(), Place::new(), Terminal::open());
+    let mut command = hivectl(&broker.socket());
+    let child = command.args(["backup", &place.path, "--json"]).stderr(terminal.side()).spawn().expect("the binary runs");
+    // It has the terminal's other side for as long as it lives.
+    drop(command);
+    assert!(child.wait_with_output().await.expect("it ends").status.success());
+    let shown = terminal.shown();
+    assert!(shown.starts_with("\rthe broker copies its database ...\r"), "{shown:?}");
+    assert!(shown.contains("\r0 of 1 MiB "), "{shown:?}");
+    let last = shown.trim_end_matches('\r').rsplit('\r').next().expect("a line");
+    assert_eq!(last.trim(), "", "{shown:?}");
+}

@@ -1,0 +1,124 @@
+//! `hivectl doctor`: one list, and the exit code that goes with it.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::fake::Broker;
+use super::run::{Ran, hivectl, ran};
+
+/// Puts a program into a directory.
+fn program(dir: &Path, name: &str, script: &str) {
+    let path = dir.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a file");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+}
+
+/// Runs the doctor in `dir`, with the programs of `dir/bin` and no others.
+async fn doctor(socket: &Path, dir: &Path, args: &[&str]) -> Ran {
+    if let Ok(metadata) = socket.metadata() {
+        // Whatever the mask of whoever runs the tests is.
+        let mode = metadata.permissions().mode() & 0o7000 | 0o600;
+        std::fs::set_permissions(socket, std::fs::Permissions::from_mode(mode)).expect("a mode");
+    }
+    let mut command = hivectl(socket);
+    command.env("PATH", dir.join("bin")).current_dir(dir).arg("doctor").args(args);
+    ran(command.output().await.expect("the binary runs"))
+}
+
+/// What was said, without what differs from host to host: directories, the disk, and how far apart the clocks are.
+fn told(ran: &Ran, dir: &Path, socket: &Path) -> String {
+    let all = ran.all().replace(socket.to_str().expect("text"), "SOCKET").replace(dir.to_str().expect("text"), "DIR");
+    let masked = |line: &str| match line.split_once(" s apart") {
+        Some((before, _)) => format!("{} SECONDS s apart", before.rsplit_once(' ').expect("a number").0),
+        None if line.contains("disk     ") || line.contains("schema     ") => line.chars().take(27).collect(),
+        None => line.to_owned(),
+    };
+    all.lines().map(masked).map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// A directory with a `bin` in it.
+fn directory() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir(dir.path().join("bin")).expect("a directory");
+    dir
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hive_with_troubles_is_told_with_what_to_do() {
+    let (broker, dir) = (Broker::start(), directory());
+    let ran = doctor(&broker.socket(), dir.path(), &["--deep"]).await;
+    insta::assert_snapshot!(told(&ran, dir.path(), &broker.socket()));
+    assert!(broker.changes().is_empty(), "who looks changes nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sick_broker_is_told_with_what_to_do() {
+    let (broker, dir) = (Broker::sick(), directory());
+    let ran = doctor(&broker.socket(), dir.path(), &["--deep"]).await;
+    insta::assert_snapshot!(told(&ran, dir.path(), &broker.socket()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_all_is_well_it_ends_with_0() {
+    let (broker, dir) = (Broker::empty(), directory());
+    program(&dir.path().join("bin"), "bwrap", "exit 0");
+    program(&dir.path().join("bin"), "claude", "echo 2.1.330 '(Claude Code)'");
+    std::fs::write(dir.path().join("hive.toml"), "[agents.ada]\n").expect("a file");
+    let ran = doctor(&broker.socket(), dir.path(), &["--deep", "--config", "hive.toml"]).await;
+    insta::assert_snapshot!(told(&ran, dir.path(), &broker.socket()));
+}
+
+#[tokio::test]
+async fn without_a_broker_it_tells_what_the_host_tells() {
+    let dir = directory();
+    let socket = Path::new("/nonexistent/hived.sock");
+    program(&dir.path().join("bin"), "claude", "echo it is broken >&2; exit 3");
+    std::fs::write(dir.path().join("hive.toml"), "[agents.ada]\nparnet = \"bob\"\n").expect("a file");
+    let ran = doctor(socket, dir.path(), &["--deep", "--config", "hive.toml"]).await;
+    insta::assert_snapshot!("without_a_broker", told(&ran, dir.path(), socket));
+
+    std::fs::write(dir.path().join("hive.toml"), "[broker]\nstate_dir = \"db\"\n").expect("a file");
+    std::fs::create_dir(dir.path().join("db")).expect("a directory");
+    std::fs::write(dir.path().join("db/hive.db"), "notes".repeat(100)).expect("a file");
+    let ran = doctor(socket, dir.path(), &["--config", "hive.toml"]).await;
+    assert_eq!(ran.code, 8);
+    for sentence in [
+        "db/hive.db is no database\n",
+        "failed (exit status: 3): it is broken\n",
+        "hive.toml is valid, with 0 agents\n",
+        "start a hive with `hivectl up`",
+    ] {
+        assert!(ran.out.contains(sentence), "{sentence}: {}", ran.out);
+    }
+    let ran = doctor(socket, dir.path(), &["--config", "missing.toml"]).await;
+    assert_eq!(ran.code, 8);
+    assert!(ran.out.contains("missing.toml cannot be read: No such file"), "{}", ran.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_is_none_or_open_to_all_is_a_problem() {
+    let (broker, dir) = (Broker::empty(), directory());
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").expect("a file");
+    let ran = doctor(&file, dir.path(), &[]).await;
+    assert!(ran.code == 8 && ran.out.contains("file is no socket"), "{}", ran.out);
+    std::fs::set_permissions(broker.socket(), std::fs::Permissions::from_mode(0o666)).expect("a mode");
+    let mut command = hivectl(&broker.socket());
+    let ran = super::run::ran(command.arg("doctor").output().await.expect("the binary runs"));
+    assert!(ran.code == 8 && ran.out.contains("has mode 0666: every user of this host can open it"), "{}", ran.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_get_an_array_of_checks() {
+    let (broker, dir) = (Broker::start(), directory());
+    let ran = doctor(&broker.socket(), dir.path(), &["--json"]).await;
+    assert_eq!((ran.code, ran.err.as_str()), (8, ""));
+    let checks: Vec<serde_json::Value> = serde_json::from_str(&ran.out).expect("JSON");
+    for check in &checks {
+        assert_eq!(check["schema"], "hive.check.v1");
+        let found = matches!(check["state"].as_str(), Some("warning" | "problem"));
+        assert_eq!(check["next"].is_string(), found, "{check}");
+    }
+    let isolation = checks.iter().find(|check| check["name"] == "isolation").expect("it is looked at");
+    assert_eq!((isolation["state"].as_str(), isolation["agent"].as_str()), (Some("warning"), Some("ada")));
+}
