@@ -8,7 +8,7 @@ use hive_core::agent::{Agent, HarnessState, Isolation, Policy, Source, is_model_
 use hive_core::caller::Caller;
 use hive_core::delivery::{RedeliveryCause, Settlement, State};
 use hive_core::event::Kind;
-use hive_core::limits::{MODEL_CHARS_MAX, ROLE_CHARS_MAX};
+use hive_core::limits::{MODEL_CHARS_MAX, PAGE_BYTES_MAX, ROLE_CHARS_MAX};
 use hive_core::name::AgentName;
 use hive_core::time::Now;
 use hive_core::turn::Outcome;
@@ -94,6 +94,14 @@ fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now:
     })
 }
 
+/// About how many bytes an agent has on the wire: its texts, and room for the rest.
+fn bytes_of(agent: &Agent) -> usize {
+    let Policy { tool_groups, allowed_recipients, capabilities, .. } = &agent.policy;
+    let lists: usize = [tool_groups, allowed_recipients, capabilities].into_iter().flatten().map(|text| text.len() + 2).sum();
+    let park = agent.park.as_ref().map_or(0, |park| park.error.len());
+    agent.role.len() + agent.status_text.len() + agent.model.len() + lists + park + 400
+}
+
 fn parse(name: &str) -> Result<AgentName, Refusal> {
     AgentName::parse(name).map_err(|problem| Refusal::Field { field: "name", problem: problem.to_string() })
 }
@@ -164,8 +172,16 @@ impl Engine {
     /// Agents by name, after `after`; and whether there are more.
     pub async fn list_agents(&self, after: String, include_retired: bool, rows: u32) -> Result<(Vec<Agent>, bool), Refusal> {
         let mut found = self.shown_agents(move |conn| Ok(agents::page(conn, &after, include_retired, rows + 1)?)).await?;
-        let more = found.len() > rows as usize;
-        found.truncate(rows as usize);
+        let (mut bytes, mut fit) = (0, 0);
+        for agent in found.iter().take(rows as usize) {
+            bytes += bytes_of(agent);
+            if bytes > PAGE_BYTES_MAX && fit > 0 {
+                break;
+            }
+            fit += 1;
+        }
+        let more = found.len() > fit;
+        found.truncate(fit);
         Ok((found, more))
     }
 

@@ -95,3 +95,26 @@ async fn lists_of_agents_are_paged_by_name() {
     assert_eq!(list("b", false).await, (vec!["c".to_owned()], false));
     assert_eq!(list("b", true).await, (vec!["c".to_owned(), "d".to_owned()], false));
 }
+
+#[tokio::test]
+async fn a_page_of_agents_fits_into_a_reply_and_loses_none() {
+    let hive = Hive::new(&[]).await;
+    // Names that a policy allows are the one thing of an agent without a bound of its own.
+    let allowed: Vec<String> = (0..20_000).map(|number| format!("a-rather-long-name-of-an-agent-{number:08}")).collect();
+    let policy = Policy { allowed_recipients: allowed, ..Policy::default() };
+    for number in 0..5 {
+        hive.create(&format!("a{number}"), None, policy.clone()).await;
+    }
+    let (mut after, mut seen, mut pages) = (String::new(), Vec::new(), 0);
+    loop {
+        let (page, more) = hive.engine().list_agents(after, false, 1000).await.expect("listed");
+        pages += 1;
+        after = page.last().expect("a page has agents").name.to_string();
+        seen.extend(page.into_iter().map(|agent| agent.name.to_string()));
+        if !more {
+            break;
+        }
+    }
+    assert_eq!(seen, ["a0", "a1", "a2", "a3", "a4"]);
+    assert!(pages > 1, "all at once would be more than a reply takes");
+}
