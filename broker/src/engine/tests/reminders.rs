@@ -233,3 +233,25 @@ async fn a_retired_agent_is_reminded_of_nothing() {
     assert_eq!(hive.reminders("alice").await[0].state, State::Cancelled);
     assert!(hive.inbox("alice").await.iter().all(|delivery| delivery.state != DeliveryState::Ready));
 }
+
+#[tokio::test]
+async fn what_two_sweeps_see_at_once_fires_once() {
+    let hive = Hive::new(&["alice"]).await;
+    hive.reminded("alice", "one", after(60)).await;
+    hive.pass(60);
+    // Both read that it is due before either of them can write.
+    let hold = hive.hold().await;
+    let sweep = || {
+        let engine = std::sync::Arc::clone(hive.engine());
+        async move { engine.sweep_reminders().await.expect("swept") }
+    };
+    let release = async {
+        // Behind the reads of the two, which were handed to the same threads before.
+        tokio::task::spawn_blocking(|| ()).await.expect("a thread");
+        hold.release()
+    };
+    let (_, _, holder) = tokio::join!(sweep(), sweep(), release);
+    super::hive::done(holder).await.expect("the writer went on");
+    assert_eq!(hive.fired("alice").await.len(), 1);
+    assert_eq!(hive.count_events(EventKind::ReminderFired).await, 1);
+}
