@@ -248,10 +248,9 @@ async fn what_two_sweeps_see_at_once_fires_once() {
     let release = async {
         // Behind the reads of the two, which were handed to the same threads before.
         tokio::task::spawn_blocking(|| ()).await.expect("a thread");
-        hold.release()
+        super::hive::done(hold.release()).await.expect("the writer goes on");
     };
-    let (_, _, holder) = tokio::join!(sweep(), sweep(), release);
-    super::hive::done(holder).await.expect("the writer went on");
+    tokio::join!(sweep(), sweep(), release);
     assert_eq!(hive.fired("alice").await.len(), 1);
     assert_eq!(hive.count_events(EventKind::ReminderFired).await, 1);
 }
