@@ -180,4 +180,8 @@ pub struct Agent {
     pub isolation: Option<Isolation>,
     /// Its open turn.
     pub open_turn: Option<TurnId>,
+    /// When the size of its context was measured; `None` if never.
+    pub context_time: Option<WallTime>,
+    /// Models it may be switched to; empty: any.
+    pub available_models: Vec<String>,
 }

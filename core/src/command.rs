@@ -17,6 +17,8 @@ pub enum Order {
     SetModel(String),
     /// Hand back the running turn and start anew.
     RestartHarness,
+    /// Compact the conversation, once no turn runs.
+    CompactSession,
 }
 
 /// An order on its way.

@@ -74,6 +74,32 @@ pub const SEARCH_ROWS_MAX: u32 = 50;
 pub const ALONE_FROM_ATTEMPT: u32 = 3;
 /// After this many system deliveries in a row one normal delivery is served.
 pub const SYSTEM_RUN_MAX: u32 = 8;
+/// Most tools that are counted in one turn.
+pub const TURN_TOOLS_MAX: usize = 64;
+/// Longest name of a tool, in characters.
+pub const TOOL_NAME_CHARS_MAX: usize = 128;
+/// Turns are summed up over so long, where the caller asks for no other time.
+pub const STATS_WINDOW_DEFAULT: Duration = Duration::from_secs(24 * 3600);
+/// Shortest time over which turns are summed up.
+pub const STATS_WINDOW_MIN: Duration = Duration::from_secs(1);
+/// Longest time over which turns are summed up.
+pub const STATS_WINDOW_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+/// Most tools in a sum of turns.
+pub const STATS_TOOLS_MAX: usize = 20;
+/// Most labels of co-processes in a sum of turns; the rest is counted without its labels.
+pub const STATS_LABELS_MAX: usize = 20;
+/// Into so many equal slices a sum of turns is cut.
+pub const STATS_SLICES: usize = 24;
+/// Longest subject of a problem, in characters.
+pub const PROBLEM_SUBJECT_CHARS_MAX: usize = 64;
+/// Longest text of a problem, in bytes; it is cut there.
+pub const PROBLEM_TEXT_BYTES_MAX: usize = 8 * 1024;
+/// So long a harness may take to answer the wish for a login dialogue.
+pub const LOGIN_ANSWER_MAX: Duration = Duration::from_secs(10);
+/// Most bytes of one step of a login dialogue.
+pub const LOGIN_STEP_BYTES_MAX: usize = 64 * 1024;
+/// Longest name of a kind of terminal, in characters.
+pub const TERMINAL_KIND_CHARS_MAX: usize = 64;
 /// Longest path of a unix socket on Linux, in bytes.
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 

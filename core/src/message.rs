@@ -65,6 +65,8 @@ pub enum SystemKind {
     QuestionCancelled,
     /// A reminder's time has come.
     Reminder,
+    /// Something around a child's harness does not work.
+    Problem,
 }
 
 /// A message as it was accepted.

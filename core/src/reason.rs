@@ -76,6 +76,12 @@ reasons! {
     TurnOpen = "TURN_OPEN",
     /// A harness is attached.
     AlreadyAttached = "ALREADY_ATTACHED",
+    /// No harness is attached, or it does not answer.
+    HarnessOffline = "HARNESS_OFFLINE",
+    /// A login dialogue with the agent is open already.
+    LoginOpen = "LOGIN_OPEN",
+    /// There is no such login dialogue, or it is over.
+    LoginNotFound = "LOGIN_NOT_FOUND",
     /// The agent starts no turns for now.
     AgentParked = "AGENT_PARKED",
     /// The delivery's state does not allow it.

@@ -23,6 +23,17 @@ pub enum Kind {
     Compact,
 }
 
+impl Kind {
+    /// Whether it tends the conversation itself and no mail: where it fails, nothing that anybody waits for is lost.
+    #[must_use]
+    pub fn is_upkeep(self) -> bool {
+        match self {
+            Self::Checkpoint | Self::Compact => true,
+            Self::Mail | Self::Continue => false,
+        }
+    }
+}
+
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
@@ -98,6 +109,15 @@ pub struct Usage {
     pub inference_count: u32,
     /// Tool calls.
     pub tool_call_count: u32,
+}
+
+/// How often a tool was called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolUse {
+    /// Its full name.
+    pub name: String,
+    /// How often.
+    pub count: u32,
 }
 
 /// One run of the model.

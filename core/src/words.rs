@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::command::Order;
 use crate::delivery::{RedeliveryCause, State};
+use crate::message::SystemKind;
 use crate::turn::{Kind, Outcome};
 use crate::{loose_end, question, reminder};
 
@@ -33,6 +34,11 @@ words! {
         QuestionAsked = "question asked", QuestionOwed = "question owed", Reminder = "reminder", DeadLetter = "dead letter",
         External = "external",
     }
+    SystemKind {
+        TurnFailed = "turn failed", DeadLetter = "dead letter", Restarted = "restarted", Unavailable = "unavailable",
+        QuestionAsked = "question asked", QuestionAnswered = "question answered", QuestionExpired = "question expired",
+        QuestionCancelled = "question cancelled", Reminder = "reminder", Problem = "problem",
+    }
     Kind { Mail = "mail", Continue = "continue", Checkpoint = "checkpoint", Compact = "compact" }
     Outcome {
         Ok = "ok", Failed = "failed", RateLimited = "rate limited", AuthFailed = "auth failed", Unavailable = "unavailable",
@@ -47,6 +53,7 @@ impl fmt::Display for Order {
             Self::StartNewSession => f.write_str("start a new session"),
             Self::SetModel(model) => write!(f, "run on model {model}"),
             Self::RestartHarness => f.write_str("restart"),
+            Self::CompactSession => f.write_str("compact the conversation"),
         }
     }
 }

@@ -13,6 +13,13 @@ pub mod v1 {
     include!("gen/hive.v1.rs");
 }
 
+/// The generated package `hive.harness.v1`: what the harness serves to its own agent's `bash` MCP server.
+#[allow(clippy::all, clippy::pedantic, clippy::clone_on_ref_ptr, clippy::wildcard_enum_match_arm, missing_debug_implementations, unreachable_pub, unused_qualifications)]
+#[rustfmt::skip]
+pub mod harness_v1 {
+    include!("gen/hive.harness.v1.rs");
+}
+
 /// Descriptors of the package and what it imports, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("gen/hive.v1.bin");
 

@@ -22,6 +22,7 @@ pub fn code(reason: Reason) -> Code {
         | Reason::ReminderNotFound
         | Reason::DeliveryNotFound
         | Reason::TurnNotFound
+        | Reason::LoginNotFound
         | Reason::CommandNotFound => Code::NotFound,
         Reason::RequestIdReused | Reason::AgentExists => Code::AlreadyExists,
         Reason::RecipientNotAllowed
@@ -36,6 +37,8 @@ pub fn code(reason: Reason) -> Code {
         | Reason::TurnOpen
         | Reason::AlreadyAttached
         | Reason::AgentParked
+        | Reason::HarnessOffline
+        | Reason::LoginOpen
         | Reason::WrongState
         | Reason::QuestionClosed
         | Reason::TopologyCycle

@@ -5,32 +5,42 @@
 use std::path::{Path, PathBuf};
 
 use prost::Message as _;
+use prost_types::FileDescriptorSet;
 
-const GENERATED: [&str; 2] = ["hive.v1.rs", "hive.v1.bin"];
+const GENERATED: [&str; 3] = ["hive.v1.rs", "hive.harness.v1.rs", "hive.v1.bin"];
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the workspace").to_path_buf()
 }
 
-fn generate(out: &Path) {
-    let proto = workspace().join("proto");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(proto.join("hive/v1"))
-        .expect("proto/hive/v1 is readable")
+fn descriptors(proto: &Path, package: &str) -> FileDescriptorSet {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(proto.join(package))
+        .expect("the package is readable")
         .map(|entry| entry.expect("a directory entry").path())
         .filter(|path| path.extension().is_some_and(|ext| ext == "proto"))
         .collect();
     files.sort();
-    let mut compiler = protox::Compiler::new([&proto]).expect("proto/ is an include path");
+    let mut compiler = protox::Compiler::new([proto]).expect("proto/ is an include path");
     compiler.include_source_info(true).include_imports(true);
     compiler.open_files(&files).expect("the .proto files compile");
-    let mut set = compiler.file_descriptor_set();
+    compiler.file_descriptor_set()
+}
 
+fn code(set: &FileDescriptorSet, out: &Path) {
     tonic_prost_build::configure()
         .emit_rerun_if_changed(false)
         .build_transport(false)
         .out_dir(out)
         .compile_fds(set.clone())
         .expect("code is generated");
+}
+
+fn generate(out: &Path) {
+    let proto = workspace().join("proto");
+    // What the harness serves to its own agent is no part of the broker's contract.
+    code(&descriptors(&proto, "hive/harness/v1"), out);
+    let mut set = descriptors(&proto, "hive/v1");
+    code(&set, out);
 
     // What reflection serves needs no comments; they are three quarters of the bytes.
     for file in &mut set.file {

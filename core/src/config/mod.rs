@@ -3,10 +3,8 @@
 //! What it is not: it opens no file, creates nothing and knows no default directory; it turns text into a [`Config`] or into findings, each
 //! with its line, its column and, for a misspelt word, the nearest known one. The daemon and `hivectl config check` read with this same code.
 //!
-//! Invariant: nothing in the file is ignored. An unknown key is a finding. A key whose feature this version does not have is a finding too
-//! (`not supported yet by this version`), because a setting that is accepted and does nothing is worse than a refusal. Those keys are, for now:
-//! `process = "resident"` in `[claude]`, and in `[agents.NAME]` `extra_mcp_servers`, `auto_compact`, `available_models`, `plugins`,
-//! `marketplaces`, `plugins_auto_update` and `cargo_short_messages`.
+//! Invariant: nothing in the file is ignored. An unknown key is a finding, because a setting that is accepted and does nothing is worse than
+//! a refusal.
 //!
 //! ```text
 //! [hive]        name, domain, swarm
@@ -14,12 +12,18 @@
 //! [operator]    pronouns, notify.command or notify.webhook
 //! [claude]      command, env, process, max_retries, mcp_server_name
 //! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, state_dir, home_dir, env, context_window_tokens,
+//!               process, auto_compact, available_models, plugins, marketplaces, plugins_auto_update, cargo_short_messages,
+//!               extra_mcp_servers.KEY.<command, args, env, allowed_tools>,
 //!               limits.<sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max>
 //! ```
 
+mod agents;
 mod check;
+mod environment;
 mod error;
+mod extra_servers;
 mod limits;
+mod models;
 mod notify;
 mod section;
 mod sections;
@@ -30,7 +34,8 @@ mod values;
 use toml::de::DeTable;
 
 pub use self::error::{ConfigError, Finding};
-pub use self::values::{AgentConfig, AgentLimits, Broker, Claude, Config, Hive, Notify, Operator};
+pub use self::extra_servers::{BASH_SERVER, is_server_name, is_tool_pattern};
+pub use self::values::{AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator, ProcessMode};
 
 use self::error::Findings;
 

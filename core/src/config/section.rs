@@ -75,6 +75,12 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         self.whole(key, value, &bounds)
     }
 
+    /// Yes or no.
+    pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
+        let value = self.value(key)?;
+        self.typed(key, value, "true or false", DeValue::as_bool)
+    }
+
     /// A list of texts, each with its place.
     pub(super) fn texts(&mut self, key: &'static str) -> Option<Vec<(String, Range<usize>)>> {
         let value = self.value(key)?;
@@ -114,11 +120,9 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         self.typed(key, value, "a table", DeValue::as_table)
     }
 
-    /// A key that a later version will know.
-    pub(super) fn not_yet(&mut self, key: &'static str) {
-        if let Some(value) = self.value(key) {
-            self.object(value.span(), key, format!("`{key}` is not supported yet by this version; remove it"), None);
-        }
+    /// Keys that nobody has asked for so far.
+    pub(super) fn unknown(&self) -> Vec<&'d str> {
+        self.table.iter().map(|(key, _)| key.get_ref().as_ref()).filter(|word| !self.known.contains(word)).collect()
     }
 
     /// Who collects the findings; for reading a table below this one.

@@ -82,13 +82,35 @@ pub enum Notify {
     Webhook(String),
 }
 
-/// How claude is started: one process per turn.
+/// How claude's process lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessMode {
+    /// A process for each turn.
+    PerTurn,
+    /// One process for many turns.
+    Resident,
+}
+
+impl ProcessMode {
+    /// The word of the file, and of `HIVE_PROCESS`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::PerTurn => "per-turn",
+            Self::Resident => "resident",
+        }
+    }
+}
+
+/// How claude is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claude {
     /// The program: a name on PATH, or a path.
     pub command: String,
     /// Added to the environment of every agent's claude.
     pub env: BTreeMap<String, String>,
+    /// How claude's process lives, where an agent's own table does not say it.
+    pub process: Option<ProcessMode>,
     /// How often claude repeats a failed API call by itself; `None`: the harness' default.
     pub max_retries: Option<u32>,
     /// The name under which claude knows our tools, as in `mcp__hive__send`.
@@ -97,12 +119,18 @@ pub struct Claude {
 
 impl Default for Claude {
     fn default() -> Self {
-        Self { command: "claude".to_owned(), env: BTreeMap::new(), max_retries: None, mcp_server_name: "hive".to_owned() }
+        Self {
+            command: "claude".to_owned(),
+            env: BTreeMap::new(),
+            process: None,
+            max_retries: None,
+            mcp_server_name: "hive".to_owned(),
+        }
     }
 }
 
 /// One agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentConfig {
     /// Its parent; `None` for a root, whose parent is the operator.
     pub parent: Option<AgentName>,
@@ -128,6 +156,70 @@ pub struct AgentConfig {
     pub env: BTreeMap<String, String>,
     /// The size of its model's window, where claude does not tell.
     pub context_window_tokens: Option<u64>,
+    /// How its claude's process lives; `None`: as `[claude]` says.
+    pub process: Option<ProcessMode>,
+    /// Whether its conversation is compacted before the window is full.
+    pub auto_compact: bool,
+    /// Models that it may be switched to; empty: any. With a [`AgentConfig::model`] there it is one of them.
+    pub available_models: Vec<String>,
+    /// Its MCP servers besides Hive's own, by their names.
+    pub extra_mcp_servers: BTreeMap<String, ExtraMcpServer>,
+    /// Plugins that its claude installs when its harness starts.
+    pub plugins: Vec<String>,
+    /// Where plugins come from; `None`: the official marketplace.
+    pub marketplaces: Option<Vec<String>>,
+    /// Whether the marketplaces are read anew before plugins are installed.
+    pub plugins_auto_update: bool,
+    /// Whether cargo in its shell tells errors and warnings in short.
+    pub cargo_short_messages: bool,
+}
+
+impl AgentConfig {
+    /// The model that it begins with: the one that was chosen, else the first of those that it may have.
+    #[must_use]
+    pub fn first_model(&self) -> Option<&str> {
+        self.model.as_deref().or_else(|| self.available_models.first().map(String::as_str))
+    }
+}
+
+impl Default for AgentConfig {
+    fn default() -> Self {
+        Self {
+            parent: None,
+            role: None,
+            model: None,
+            tool_groups: None,
+            allowed_recipients: None,
+            capabilities: None,
+            limits: AgentLimits::default(),
+            uids: Vec::new(),
+            state_dir: None,
+            home_dir: None,
+            env: BTreeMap::new(),
+            context_window_tokens: None,
+            process: None,
+            auto_compact: true,
+            available_models: Vec::new(),
+            extra_mcp_servers: BTreeMap::new(),
+            plugins: Vec::new(),
+            marketplaces: None,
+            plugins_auto_update: false,
+            cargo_short_messages: true,
+        }
+    }
+}
+
+/// An MCP server besides Hive's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtraMcpServer {
+    /// The program: a name on PATH, or a path.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its environment, besides what every program needs; it gets nothing else.
+    pub env: BTreeMap<String, String>,
+    /// Tools of it that need no further permission, with `*` for any part of a name. Never empty.
+    pub allowed_tools: Vec<String>,
 }
 
 /// Bounds of one agent, each in place of that of [`Limits`] of the same name.
@@ -144,7 +236,8 @@ pub struct AgentLimits {
 }
 
 impl Config {
-    /// Makes every relative path one below `base`, the directory of the configuration file. A command without a `/` stays a name on PATH.
+    /// Makes every relative path one below `base`, the directory of the configuration file. A command without a `/` stays a name on PATH, and
+    /// a marketplace is a path only if it begins with `./` or `../`.
     pub fn resolve_paths(&mut self, base: &Path) {
         let resolve = |path: &mut Option<PathBuf>| {
             if let Some(path) = path {
@@ -153,15 +246,19 @@ impl Config {
         };
         resolve(&mut self.broker.state_dir);
         resolve(&mut self.broker.runtime_dir);
+        let mut programs = vec![&mut self.claude.command];
+        if let Some(Notify::Command(command)) = &mut self.operator.notify {
+            programs.extend(command.first_mut());
+        }
         for agent in self.agents.values_mut() {
             resolve(&mut agent.state_dir);
             resolve(&mut agent.home_dir);
+            programs.extend(agent.extra_mcp_servers.values_mut().map(|server| &mut server.command));
+            // Others are names of repositories, or URLs.
+            let directories = agent.marketplaces.iter_mut().flatten();
+            programs.extend(directories.filter(|source| source.starts_with("./") || source.starts_with("../")));
         }
-        let notify = match &mut self.operator.notify {
-            Some(Notify::Command(command)) => command.first_mut(),
-            Some(Notify::Webhook(_)) | None => None,
-        };
-        for program in [Some(&mut self.claude.command), notify].into_iter().flatten().filter(|program| program.contains('/')) {
+        for program in programs.into_iter().filter(|program| program.contains('/')) {
             *program = base.join(&*program).to_string_lossy().into_owned();
         }
     }

@@ -91,6 +91,8 @@ pub fn agent(agent: Agent, now: WallTime) -> v1::Agent {
         dead_count,
         isolation,
         open_turn,
+        context_time,
+        available_models,
     } = agent;
     v1::Agent {
         name: name.into(),
@@ -115,6 +117,8 @@ pub fn agent(agent: Agent, now: WallTime) -> v1::Agent {
         dead_count,
         isolation: super::number::<v1::Isolation, _>(isolation),
         open_turn_id: number(open_turn, TurnId::get),
+        context_time: context_time.map(timestamp),
+        available_models,
     }
 }
 
@@ -144,6 +148,8 @@ impl TryFrom<v1::Agent> for Agent {
             dead_count,
             isolation,
             open_turn_id,
+            context_time,
+            available_models,
         } = wire;
         Ok(Self {
             name: agent_name(&name, "name")?,
@@ -168,6 +174,8 @@ impl TryFrom<v1::Agent> for Agent {
             dead_count,
             isolation: optional_value::<v1::Isolation, _>(isolation, "isolation")?,
             open_turn: TurnId::new(open_turn_id),
+            context_time: optional_wall_time(context_time, "context_time")?,
+            available_models,
         })
     }
 }

@@ -16,6 +16,7 @@ impl From<Order> for WireOrder {
             Order::StartNewSession => Self::StartNewSession(v1::StartNewSession {}),
             Order::SetModel(model) => Self::SetModel(v1::SetModel { model }),
             Order::RestartHarness => Self::RestartHarness(v1::RestartHarness {}),
+            Order::CompactSession => Self::CompactSession(v1::CompactSession {}),
         }
     }
 }
@@ -31,6 +32,7 @@ impl TryFrom<WireOrder> for Order {
             WireOrder::StartNewSession(v1::StartNewSession {}) => Self::StartNewSession,
             WireOrder::SetModel(v1::SetModel { model }) => Self::SetModel(self::model(model, "set_model.model")?),
             WireOrder::RestartHarness(v1::RestartHarness {}) => Self::RestartHarness,
+            WireOrder::CompactSession(v1::CompactSession {}) => Self::CompactSession,
         })
     }
 }

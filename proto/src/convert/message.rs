@@ -20,6 +20,7 @@ same_values!(
         QuestionExpired,
         QuestionCancelled,
         Reminder,
+        Problem,
     }
 );
 

@@ -10,7 +10,7 @@ use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::{Message, Origin, Recipient, SystemKind};
 use hive_core::name::{AgentName, Label, RESERVED};
 use hive_core::time::WallTime;
-use hive_core::turn::{self, Outcome, Turn, Usage};
+use hive_core::turn::{self, Outcome, ToolUse, Turn, Usage};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -88,6 +88,7 @@ fn system_kind() -> impl Strategy<Value = SystemKind> {
         SystemKind::QuestionExpired,
         SystemKind::QuestionCancelled,
         SystemKind::Reminder,
+        SystemKind::Problem,
     ])
 }
 
@@ -193,6 +194,10 @@ pub(super) fn usage() -> impl Strategy<Value = Usage> {
     )
 }
 
+pub(super) fn tool_use() -> impl Strategy<Value = ToolUse> {
+    (text(), any::<u32>()).prop_map(|(name, count)| ToolUse { name, count })
+}
+
 fn turn_kind() -> impl Strategy<Value = turn::Kind> {
     select(vec![turn::Kind::Mail, turn::Kind::Continue, turn::Kind::Checkpoint, turn::Kind::Compact])
 }
@@ -272,6 +277,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
         (wall_time(), any::<bool>(), text(), option::of(wall_time()), text(), any::<u64>(), any::<u64>()),
         (text(), text(), text(), policy(), option::of(park())),
         (any::<bool>(), any::<u32>(), any::<u32>(), option::of(isolation()), option::of(turn_id())),
+        (option::of(wall_time()), vec(text(), 0..3)),
     )
         .prop_map(
             |(
@@ -279,6 +285,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
                 (state_time, running, status_text, status_time, model, context_tokens, context_window_tokens),
                 (hive_name, swarm_name, revision, policy, park),
                 (retired, ready_count, dead_count, isolation, open_turn),
+                (context_time, available_models),
             )| Agent {
                 name,
                 role,
@@ -302,6 +309,8 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
                 dead_count,
                 isolation,
                 open_turn,
+                context_time,
+                available_models,
             },
         )
 }
@@ -312,6 +321,7 @@ pub(super) fn order() -> impl Strategy<Value = Order> {
         Just(Order::StartNewSession),
         "\\PC{1,40}".prop_map(Order::SetModel),
         Just(Order::RestartHarness),
+        Just(Order::CompactSession),
     ]
 }
 

@@ -13,7 +13,7 @@ use hive_core::question::{self, Question};
 use hive_core::reason::Reason;
 use hive_core::reminder::{self, Reminder};
 use hive_core::time::WallTime;
-use hive_core::turn::{Kind, Outcome, Turn, Usage};
+use hive_core::turn::{Kind, Outcome, ToolUse, Turn, Usage};
 use proptest::prelude::*;
 
 use super::{Invalid, agent, delivery, optional_value, request, strategies, time, turn, value};
@@ -48,6 +48,11 @@ proptest! {
     #[test]
     fn turns(core in strategies::turn()) {
         prop_assert_eq!(Turn::try_from(sent(&v1::Turn::from(core.clone()))), Ok(core));
+    }
+
+    #[test]
+    fn tool_uses(core in strategies::tool_use()) {
+        prop_assert_eq!(ToolUse::from(sent(&v1::ToolUse::from(core.clone()))), core);
     }
 
     #[test]
@@ -155,7 +160,7 @@ fn enums_are_the_same_on_both_sides_and_unspecified_is_on_neither() {
     assert_eq!(values::<v1::TurnKind, Kind>().len(), 4);
     assert_eq!(values::<v1::TurnOutcome, Outcome>().len(), 9);
     assert_eq!(values::<v1::EventKind, event::Kind>().len(), 29);
-    assert_eq!(values::<v1::SystemKind, SystemKind>().len(), 9);
+    assert_eq!(values::<v1::SystemKind, SystemKind>().len(), 10);
     assert_eq!(values::<v1::Isolation, Isolation>().len(), 3);
     assert_eq!(values::<v1::QuestionState, question::State>().len(), 4);
     assert_eq!(values::<v1::ReminderState, reminder::State>().len(), 3);

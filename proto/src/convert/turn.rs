@@ -3,7 +3,7 @@
 use hive_core::agent::Park;
 use hive_core::id::{MessageId, TurnId, number};
 use hive_core::time::WallTime;
-use hive_core::turn::{Kind, Outcome, Turn, Usage};
+use hive_core::turn::{Kind, Outcome, ToolUse, Turn, Usage};
 
 use super::message::agent_name;
 use super::time::{duration, optional_span, optional_wall_time, required_wall_time, timestamp};
@@ -57,6 +57,20 @@ impl From<v1::TurnUsage> for Usage {
             inference_count,
             tool_call_count,
         }
+    }
+}
+
+impl From<ToolUse> for v1::ToolUse {
+    fn from(tool: ToolUse) -> Self {
+        let ToolUse { name, count } = tool;
+        Self { name, count }
+    }
+}
+
+impl From<v1::ToolUse> for ToolUse {
+    fn from(wire: v1::ToolUse) -> Self {
+        let v1::ToolUse { name, count } = wire;
+        Self { name, count }
     }
 }
 

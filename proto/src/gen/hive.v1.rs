@@ -24,6 +24,16 @@ pub struct TurnUsage {
     #[prost(uint32, tag = "7")]
     pub tool_call_count: u32,
 }
+/// How often a tool was called.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolUse {
+    /// Its full name, as `mcp__hive__send`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// How often.
+    #[prost(uint32, tag = "2")]
+    pub count: u32,
+}
 /// One run of the model.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Turn {
@@ -350,6 +360,12 @@ pub struct Agent {
     /// Its open turn; 0 for none.
     #[prost(uint64, tag = "22")]
     pub open_turn_id: u64,
+    /// When the size of its context was measured; unset if never.
+    #[prost(message, optional, tag = "23")]
+    pub context_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Models it may be switched to, as configured; empty: any.
+    #[prost(string, repeated, tag = "24")]
+    pub available_models: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Who declared an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -498,6 +514,9 @@ pub struct SetModel {
 /// Hand back the running turn and start the harness anew.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RestartHarness {}
+/// Compact the conversation, once no turn runs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CompactSession {}
 /// One command.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Command {
@@ -508,7 +527,7 @@ pub struct Command {
     #[prost(message, optional, tag = "6")]
     pub create_time: ::core::option::Option<::prost_types::Timestamp>,
     /// What to do. Exactly one is set.
-    #[prost(oneof = "command::Command", tags = "2, 3, 4, 5")]
+    #[prost(oneof = "command::Command", tags = "2, 3, 4, 5, 7")]
     pub command: ::core::option::Option<command::Command>,
 }
 /// Nested message and enum types in `Command`.
@@ -528,6 +547,9 @@ pub mod command {
         /// Start the harness anew.
         #[prost(message, tag = "5")]
         RestartHarness(super::RestartHarness),
+        /// Compact the conversation.
+        #[prost(message, tag = "7")]
+        CompactSession(super::CompactSession),
     }
 }
 /// The author of a message, as the broker knows it.
@@ -680,6 +702,8 @@ pub enum SystemKind {
     QuestionCancelled = 8,
     /// A reminder's time has come; `Message.reminder_id` names it.
     Reminder = 9,
+    /// Something around a child's harness does not work; no turn ended for it.
+    Problem = 10,
 }
 impl SystemKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -698,6 +722,7 @@ impl SystemKind {
             Self::QuestionExpired => "SYSTEM_KIND_QUESTION_EXPIRED",
             Self::QuestionCancelled => "SYSTEM_KIND_QUESTION_CANCELLED",
             Self::Reminder => "SYSTEM_KIND_REMINDER",
+            Self::Problem => "SYSTEM_KIND_PROBLEM",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -713,6 +738,7 @@ impl SystemKind {
             "SYSTEM_KIND_QUESTION_EXPIRED" => Some(Self::QuestionExpired),
             "SYSTEM_KIND_QUESTION_CANCELLED" => Some(Self::QuestionCancelled),
             "SYSTEM_KIND_REMINDER" => Some(Self::Reminder),
+            "SYSTEM_KIND_PROBLEM" => Some(Self::Problem),
             _ => None,
         }
     }
@@ -934,6 +960,32 @@ impl RedeliveryCause {
             _ => None,
         }
     }
+}
+/// The operator's terminal.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Terminal {
+    /// Its lines; 0 if unknown.
+    #[prost(uint32, tag = "1")]
+    pub rows: u32,
+    /// Its columns; 0 if unknown.
+    #[prost(uint32, tag = "2")]
+    pub columns: u32,
+    /// Its kind, as `xterm-256color`, at most 64 characters; only the first word on it counts.
+    #[prost(string, tag = "3")]
+    pub kind: ::prost::alloc::string::String,
+}
+/// How a login dialogue ended.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LoginEnd {
+    /// Whether claude has a valid login now.
+    #[prost(bool, tag = "1")]
+    pub logged_in: bool,
+    /// Why the dialogue did not take place or broke off; empty when claude ended it by itself.
+    #[prost(string, tag = "2")]
+    pub error: ::prost::alloc::string::String,
+    /// claude's exit code; 0 where it did not run.
+    #[prost(int32, tag = "3")]
+    pub exit_code: i32,
 }
 /// An agent to create.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1211,6 +1263,59 @@ pub struct CheckIntegrityResponse {
     /// How many pages were read.
     #[prost(uint64, tag = "2")]
     pub page_count: u64,
+}
+/// What the operator says in a login dialogue.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LoginRequest {
+    /// Exactly one is set.
+    #[prost(oneof = "login_request::Step", tags = "1, 2, 3")]
+    pub step: ::core::option::Option<login_request::Step>,
+}
+/// Nested message and enum types in `LoginRequest`.
+pub mod login_request {
+    /// Exactly one is set.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Step {
+        /// Always the first.
+        #[prost(message, tag = "1")]
+        Start(super::LoginStart),
+        /// What was typed.
+        #[prost(bytes, tag = "2")]
+        Input(::prost::alloc::vec::Vec<u8>),
+        /// The terminal changed its size.
+        #[prost(message, tag = "3")]
+        Terminal(super::Terminal),
+    }
+}
+/// Which login dialogue to begin.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LoginStart {
+    /// Whose claude to log in.
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    /// The operator's terminal.
+    #[prost(message, optional, tag = "2")]
+    pub terminal: ::core::option::Option<Terminal>,
+}
+/// What the login dialogue says.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LoginResponse {
+    /// Exactly one is set.
+    #[prost(oneof = "login_response::Step", tags = "1, 2")]
+    pub step: ::core::option::Option<login_response::Step>,
+}
+/// Nested message and enum types in `LoginResponse`.
+pub mod login_response {
+    /// Exactly one is set.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Step {
+        /// What it wrote to its terminal.
+        #[prost(bytes, tag = "1")]
+        Output(::prost::alloc::vec::Vec<u8>),
+        /// It is over; always the last.
+        #[prost(message, tag = "2")]
+        End(super::LoginEnd),
+    }
 }
 /// Generated client implementations.
 pub mod admin_service_client {
@@ -1527,6 +1632,33 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("hive.v1.AdminService", "SendCommand"));
             self.inner.unary(req, path, codec).await
         }
+        /// Runs claude's login dialogue in an agent's own environment, in the operator's terminal. The first request is `start`. It needs an
+        /// attached harness that runs no turn; one dialogue at a time.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, HARNESS_OFFLINE, LOGIN_OPEN, DRAINING.
+        pub async fn login(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::LoginRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::LoginResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.AdminService/Login",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.AdminService", "Login"));
+            self.inner.streaming(req, path, codec).await
+        }
         /// Reads how the broker is.
         /// Reasons: none.
         pub async fn get_broker_status(
@@ -1725,6 +1857,19 @@ pub mod admin_service_server {
             tonic::Response<super::SendCommandResponse>,
             tonic::Status,
         >;
+        /// Server streaming response type for the Login method.
+        type LoginStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::LoginResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Runs claude's login dialogue in an agent's own environment, in the operator's terminal. The first request is `start`. It needs an
+        /// attached harness that runs no turn; one dialogue at a time.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, HARNESS_OFFLINE, LOGIN_OPEN, DRAINING.
+        async fn login(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::LoginRequest>>,
+        ) -> std::result::Result<tonic::Response<Self::LoginStream>, tonic::Status>;
         /// Reads how the broker is.
         /// Reasons: none.
         async fn get_broker_status(
@@ -2242,6 +2387,54 @@ pub mod admin_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.AdminService/Login" => {
+                    #[allow(non_camel_case_types)]
+                    struct LoginSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::StreamingService<super::LoginRequest>
+                    for LoginSvc<T> {
+                        type Response = super::LoginResponse;
+                        type ResponseStream = T::LoginStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::LoginRequest>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::login(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = LoginSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)
@@ -8157,6 +8350,128 @@ pub struct WatchTurnResponse {
     #[prost(message, repeated, tag = "1")]
     pub events: ::prost::alloc::vec::Vec<TurnEvent>,
 }
+/// Which turns to sum up.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetTurnStatsRequest {
+    /// Whose; empty for the caller's own, or on the operator socket for all.
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    /// How far to look back; unset means 24 hours, at most 366 days.
+    #[prost(message, optional, tag = "2")]
+    pub window: ::core::option::Option<::prost_types::Duration>,
+}
+/// The turns in numbers.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetTurnStatsResponse {
+    /// From when.
+    #[prost(message, optional, tag = "1")]
+    pub start_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Until when.
+    #[prost(message, optional, tag = "2")]
+    pub end_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// All of them together.
+    #[prost(message, optional, tag = "3")]
+    pub total: ::core::option::Option<TurnStats>,
+    /// Each agent that had one, by name; only where all agents were asked for. `slices` and `tools` are empty there.
+    #[prost(message, repeated, tag = "4")]
+    pub agents: ::prost::alloc::vec::Vec<AgentTurnStats>,
+}
+/// The turns of one agent in numbers.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AgentTurnStats {
+    /// Whose.
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    /// The numbers.
+    #[prost(message, optional, tag = "2")]
+    pub stats: ::core::option::Option<TurnStats>,
+}
+/// Turns in numbers.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TurnStats {
+    /// How many ended.
+    #[prost(uint64, tag = "1")]
+    pub turn_count: u64,
+    /// How many of each kind; kinds that did not occur are left out.
+    #[prost(message, repeated, tag = "2")]
+    pub kinds: ::prost::alloc::vec::Vec<TurnKindCount>,
+    /// How many with each outcome; outcomes that did not occur are left out.
+    #[prost(message, repeated, tag = "3")]
+    pub outcomes: ::prost::alloc::vec::Vec<TurnOutcomeCount>,
+    /// What they used, summed up.
+    #[prost(message, optional, tag = "4")]
+    pub usage: ::core::option::Option<TurnUsage>,
+    /// Half of them took at most this long; unset where there was none.
+    #[prost(message, optional, tag = "5")]
+    pub duration_p50: ::core::option::Option<::prost_types::Duration>,
+    /// 95 % of them took at most this long; unset where there was none.
+    #[prost(message, optional, tag = "6")]
+    pub duration_p95: ::core::option::Option<::prost_types::Duration>,
+    /// How many ran a compaction.
+    #[prost(uint64, tag = "7")]
+    pub compaction_count: u64,
+    /// The tools called most, at most 20, most first.
+    #[prost(message, repeated, tag = "8")]
+    pub tools: ::prost::alloc::vec::Vec<ToolUse>,
+    /// What woke the turns, most first.
+    #[prost(message, repeated, tag = "9")]
+    pub wakes: ::prost::alloc::vec::Vec<TurnWakeCount>,
+    /// The window in 24 equal slices, oldest first.
+    #[prost(message, repeated, tag = "10")]
+    pub slices: ::prost::alloc::vec::Vec<TurnStatsSlice>,
+}
+/// How many turns of a kind.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TurnKindCount {
+    /// The kind.
+    #[prost(enumeration = "TurnKind", tag = "1")]
+    pub kind: i32,
+    /// How many.
+    #[prost(uint64, tag = "2")]
+    pub count: u64,
+}
+/// How many turns with an outcome.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TurnOutcomeCount {
+    /// The outcome.
+    #[prost(enumeration = "TurnOutcome", tag = "1")]
+    pub outcome: i32,
+    /// How many.
+    #[prost(uint64, tag = "2")]
+    pub count: u64,
+}
+/// How many turns were woken by something.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TurnWakeCount {
+    /// Whose message it was; unset for turns without a message.
+    #[prost(enumeration = "OriginKind", tag = "1")]
+    pub origin_kind: i32,
+    /// The label, of a co-process; what the notice is about, in one word, of the broker; else empty.
+    #[prost(string, tag = "2")]
+    pub detail: ::prost::alloc::string::String,
+    /// How many.
+    #[prost(uint64, tag = "3")]
+    pub count: u64,
+}
+/// A part of the window.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TurnStatsSlice {
+    /// When it begins.
+    #[prost(message, optional, tag = "1")]
+    pub start_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Turns that ended in it.
+    #[prost(uint64, tag = "2")]
+    pub turn_count: u64,
+    /// Of them, those that did not end OK.
+    #[prost(uint64, tag = "3")]
+    pub not_ok_count: u64,
+    /// What they cost, in millionths of a US dollar.
+    #[prost(uint64, tag = "4")]
+    pub cost_micro_usd: u64,
+    /// Tokens that they produced.
+    #[prost(uint64, tag = "5")]
+    pub output_tokens: u64,
+}
 /// Generated client implementations.
 pub mod turn_history_service_client {
     #![allow(
@@ -8316,6 +8631,32 @@ pub mod turn_history_service_client {
                 .insert(GrpcMethod::new("hive.v1.TurnHistoryService", "WatchTurn"));
             self.inner.server_streaming(req, path, codec).await
         }
+        /// Sums up the turns that ended in the last time. Turns that are older than the hive keeps them are not counted.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS.
+        pub async fn get_turn_stats(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetTurnStatsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetTurnStatsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.TurnHistoryService/GetTurnStats",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.TurnHistoryService", "GetTurnStats"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -8358,6 +8699,15 @@ pub mod turn_history_service_server {
             &self,
             request: tonic::Request<super::WatchTurnRequest>,
         ) -> std::result::Result<tonic::Response<Self::WatchTurnStream>, tonic::Status>;
+        /// Sums up the turns that ended in the last time. Turns that are older than the hive keeps them are not counted.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS.
+        async fn get_turn_stats(
+            &self,
+            request: tonic::Request<super::GetTurnStatsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetTurnStatsResponse>,
+            tonic::Status,
+        >;
     }
     /// Lists turns and follows a running one. On agent sockets only the caller's own; on the operator socket any.
     #[derive(Debug)]
@@ -8572,6 +8922,52 @@ pub mod turn_history_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/hive.v1.TurnHistoryService/GetTurnStats" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetTurnStatsSvc<T: TurnHistoryService>(pub Arc<T>);
+                    impl<
+                        T: TurnHistoryService,
+                    > tonic::server::UnaryService<super::GetTurnStatsRequest>
+                    for GetTurnStatsSvc<T> {
+                        type Response = super::GetTurnStatsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetTurnStatsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as TurnHistoryService>::get_turn_stats(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetTurnStatsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 _ => {
                     Box::pin(async move {
                         let mut response = http::Response::new(
@@ -8654,7 +9050,7 @@ pub struct Attached {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AttachResponse {
     /// Exactly one is set.
-    #[prost(oneof = "attach_response::Step", tags = "1, 2, 3")]
+    #[prost(oneof = "attach_response::Step", tags = "1, 2, 3, 4")]
     pub step: ::core::option::Option<attach_response::Step>,
 }
 /// Nested message and enum types in `AttachResponse`.
@@ -8671,6 +9067,9 @@ pub mod attach_response {
         /// The agent's policy, parent or model changed; takes effect at the next turn.
         #[prost(message, tag = "3")]
         AgentChanged(super::Agent),
+        /// The operator wants to log claude in; to be answered with ServeLogin.
+        #[prost(message, tag = "4")]
+        LoginWanted(super::LoginWanted),
     }
 }
 /// Which command is closed.
@@ -8795,7 +9194,7 @@ pub struct ReportTurnEventsResponse {
     pub kept_count: u64,
 }
 /// How a turn ended.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct EndTurnRequest {
     /// Client-made idempotency key, 1 to 128 characters.
     #[prost(string, tag = "1")]
@@ -8836,6 +9235,9 @@ pub struct EndTurnRequest {
     /// When the rate limit ends, where the model said so.
     #[prost(message, optional, tag = "13")]
     pub retry_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Which tools were called, each name once; at most 64.
+    #[prost(message, repeated, tag = "14")]
+    pub tool_uses: ::prost::alloc::vec::Vec<ToolUse>,
 }
 /// What became of the turn's deliveries.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -8861,6 +9263,92 @@ pub struct EndTurnResponse {
     /// Whether and why no turn may start for now; unset when one may.
     #[prost(message, optional, tag = "7")]
     pub park: ::core::option::Option<Park>,
+}
+/// Something that does not work.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportProblemRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// The session.
+    #[prost(string, tag = "2")]
+    pub session_token: ::prost::alloc::string::String,
+    /// What it is about, 1 to 64 characters, for example `plugins`.
+    #[prost(string, tag = "3")]
+    pub subject: ::prost::alloc::string::String,
+    /// What is wrong and what helps; not empty, cut beyond 8 KiB.
+    #[prost(string, tag = "4")]
+    pub text: ::prost::alloc::string::String,
+}
+/// The parent will be told.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportProblemResponse {
+    /// The message to the parent.
+    #[prost(uint64, tag = "1")]
+    pub message_id: u64,
+}
+/// An operator waits for a login dialogue.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LoginWanted {
+    /// Which one; ServeLogin names it.
+    #[prost(uint64, tag = "1")]
+    pub login_id: u64,
+    /// The operator's terminal.
+    #[prost(message, optional, tag = "2")]
+    pub terminal: ::core::option::Option<Terminal>,
+}
+/// What the harness says in a login dialogue.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ServeLoginRequest {
+    /// Exactly one is set.
+    #[prost(oneof = "serve_login_request::Step", tags = "1, 2, 3")]
+    pub step: ::core::option::Option<serve_login_request::Step>,
+}
+/// Nested message and enum types in `ServeLoginRequest`.
+pub mod serve_login_request {
+    /// Exactly one is set.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Step {
+        /// Always the first.
+        #[prost(message, tag = "1")]
+        Start(super::ServeLoginStart),
+        /// What the dialogue wrote to its terminal.
+        #[prost(bytes, tag = "2")]
+        Output(::prost::alloc::vec::Vec<u8>),
+        /// It is over; always the last.
+        #[prost(message, tag = "3")]
+        End(super::LoginEnd),
+    }
+}
+/// The beginning of a login dialogue.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ServeLoginStart {
+    /// The session.
+    #[prost(string, tag = "1")]
+    pub session_token: ::prost::alloc::string::String,
+    /// Which dialogue.
+    #[prost(uint64, tag = "2")]
+    pub login_id: u64,
+}
+/// What the operator says in a login dialogue.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ServeLoginResponse {
+    /// Exactly one is set.
+    #[prost(oneof = "serve_login_response::Step", tags = "1, 2")]
+    pub step: ::core::option::Option<serve_login_response::Step>,
+}
+/// Nested message and enum types in `ServeLoginResponse`.
+pub mod serve_login_response {
+    /// Exactly one is set.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Step {
+        /// What the operator typed.
+        #[prost(bytes, tag = "1")]
+        Input(::prost::alloc::vec::Vec<u8>),
+        /// The operator's terminal changed its size.
+        #[prost(message, tag = "2")]
+        Terminal(super::Terminal),
+    }
 }
 /// Generated client implementations.
 pub mod turn_service_client {
@@ -9157,6 +9645,60 @@ pub mod turn_service_client {
                 .insert(GrpcMethod::new("hive.v1.TurnService", "EndTurn"));
             self.inner.unary(req, path, codec).await
         }
+        /// Tells the agent's parent of something around the harness that does not work and ends no turn, such as a plugin that is not there. An
+        /// undelivered earlier word on the same subject is superseded.
+        /// Reasons: FIELD_INVALID, LEASE_LOST, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn report_problem(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReportProblemRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportProblemResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.TurnService/ReportProblem",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.TurnService", "ReportProblem"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Connects claude's login dialogue with the operator who asked for it. The first request is `start`; the stream ends when the operator
+        /// goes away or after `end`.
+        /// Reasons: FIELD_INVALID, LEASE_LOST, LOGIN_NOT_FOUND, DRAINING.
+        pub async fn serve_login(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::ServeLoginRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ServeLoginResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.TurnService/ServeLogin",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.TurnService", "ServeLogin"));
+            self.inner.streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -9248,6 +9790,29 @@ pub mod turn_service_server {
             &self,
             request: tonic::Request<super::EndTurnRequest>,
         ) -> std::result::Result<tonic::Response<super::EndTurnResponse>, tonic::Status>;
+        /// Tells the agent's parent of something around the harness that does not work and ends no turn, such as a plugin that is not there. An
+        /// undelivered earlier word on the same subject is superseded.
+        /// Reasons: FIELD_INVALID, LEASE_LOST, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn report_problem(
+            &self,
+            request: tonic::Request<super::ReportProblemRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportProblemResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the ServeLogin method.
+        type ServeLoginStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ServeLoginResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Connects claude's login dialogue with the operator who asked for it. The first request is `start`; the stream ends when the operator
+        /// goes away or after `end`.
+        /// Reasons: FIELD_INVALID, LEASE_LOST, LOGIN_NOT_FOUND, DRAINING.
+        async fn serve_login(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::ServeLoginRequest>>,
+        ) -> std::result::Result<tonic::Response<Self::ServeLoginStream>, tonic::Status>;
     }
     /// Runs an agent's turns. On agent sockets only; one harness at a time is attached to an agent.
     #[derive(Debug)]
@@ -9687,6 +10252,99 @@ pub mod turn_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.TurnService/ReportProblem" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReportProblemSvc<T: TurnService>(pub Arc<T>);
+                    impl<
+                        T: TurnService,
+                    > tonic::server::UnaryService<super::ReportProblemRequest>
+                    for ReportProblemSvc<T> {
+                        type Response = super::ReportProblemResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReportProblemRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as TurnService>::report_problem(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReportProblemSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.TurnService/ServeLogin" => {
+                    #[allow(non_camel_case_types)]
+                    struct ServeLoginSvc<T: TurnService>(pub Arc<T>);
+                    impl<
+                        T: TurnService,
+                    > tonic::server::StreamingService<super::ServeLoginRequest>
+                    for ServeLoginSvc<T> {
+                        type Response = super::ServeLoginResponse;
+                        type ResponseStream = T::ServeLoginStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::ServeLoginRequest>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as TurnService>::serve_login(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ServeLoginSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

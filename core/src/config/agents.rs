@@ -1,0 +1,154 @@
+//! `[agents.NAME]`: who lives in the hive.
+//!
+//! Invariant: as everywhere in the file, a value that is wrong is reported and left at its default.
+
+use std::collections::BTreeMap;
+
+use toml::de::DeTable;
+
+use super::environment::{OWN_VARIABLES, environment};
+use super::error::Findings;
+use super::section::{Section, list};
+use super::sections::{Places, bounded, path, process_mode};
+use super::values::AgentConfig;
+use crate::agent::{CAPABILITIES, TOOL_GROUPS};
+use crate::limits::ROLE_CHARS_MAX;
+use crate::message::OPERATOR;
+use crate::name::{AgentName, nearest};
+
+/// Reads all agents; `server` is the name of our MCP server.
+pub(super) fn read(
+    table: &DeTable<'_>,
+    server: &str,
+    findings: &mut Findings<'_>,
+    places: &mut Places,
+) -> BTreeMap<AgentName, AgentConfig> {
+    let mut agents = BTreeMap::new();
+    for (key, value) in table {
+        let written = key.get_ref().as_ref();
+        let name = match AgentName::parse(written) {
+            Ok(name) => name,
+            Err(error) => {
+                findings.add(
+                    key.span(),
+                    format!("agents.{}", written.escape_debug()),
+                    error.to_string().escape_debug().to_string(),
+                );
+                continue;
+            }
+        };
+        let Some(table) = value.get_ref().as_table() else {
+            let sentence = format!("`{name}` must be a table: write [agents.{name}]");
+            findings.add(value.span(), format!("agents.{name}"), sentence);
+            continue;
+        };
+        let agent = agent(&name, table, server, findings, places);
+        agents.insert(name, agent);
+    }
+    agents
+}
+
+fn agent(name: &AgentName, table: &DeTable<'_>, server: &str, findings: &mut Findings<'_>, places: &mut Places) -> AgentConfig {
+    let mut section = Section::new(format!("agents.{name}"), table, findings);
+    let defaults = AgentConfig::default();
+    let agent = AgentConfig {
+        parent: section.text("parent").and_then(|(parent, span)| match AgentName::parse(&parent) {
+            Ok(parent) => {
+                places.insert(name.clone(), span);
+                Some(parent)
+            }
+            Err(_) if parent == OPERATOR => {
+                section.object(span, "parent", "a root has no `parent`: leave the key out".to_owned(), None);
+                None
+            }
+            Err(error) => {
+                section.object(span, "parent", error.to_string().escape_debug().to_string(), None);
+                None
+            }
+        }),
+        role: bounded(&mut section, "role", ROLE_CHARS_MAX),
+        model: super::models::chosen(&mut section),
+        tool_groups: words(&mut section, "tool_groups", "tool group", &TOOL_GROUPS),
+        allowed_recipients: allowed_recipients(&mut section),
+        capabilities: words(&mut section, "capabilities", "capability", &CAPABILITIES),
+        limits: section
+            .table("limits")
+            .map(|limits| super::limits::of_agent(format!("agents.{name}.limits"), limits, section.findings()))
+            .unwrap_or_default(),
+        uids: section
+            .numbers("uids", 0..=u64::from(u32::MAX) - 1)
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|uid| u32::try_from(uid).ok())
+            .collect(),
+        state_dir: path(&mut section, "state_dir"),
+        home_dir: path(&mut section, "home_dir"),
+        env: environment(&mut section, &OWN_VARIABLES),
+        context_window_tokens: section.number("context_window_tokens", 1_000..=100_000_000),
+        process: process_mode(&mut section),
+        auto_compact: section.flag("auto_compact").unwrap_or(defaults.auto_compact),
+        available_models: super::models::available(&mut section),
+        extra_mcp_servers: super::extra_servers::read(&mut section, server),
+        plugins: arguments(&mut section, "plugins").unwrap_or_default(),
+        marketplaces: arguments(&mut section, "marketplaces"),
+        plugins_auto_update: section.flag("plugins_auto_update").unwrap_or(defaults.plugins_auto_update),
+        cargo_short_messages: section.flag("cargo_short_messages").unwrap_or(defaults.cargo_short_messages),
+    };
+    section.finish();
+    agent
+}
+
+/// A list of words, each of which has to be known.
+fn words(section: &mut Section<'_, '_, '_>, key: &'static str, noun: &str, known: &[&'static str]) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    for (word, span) in section.texts(key)? {
+        if known.contains(&word.as_str()) {
+            words.push(word);
+            continue;
+        }
+        let near = nearest(&word, known.iter().copied()).first().copied();
+        let mut sentence = format!("unknown {noun} `{}`", word.escape_debug());
+        if near.is_none() {
+            let be = if known.len() == 1 { "is" } else { "are" };
+            sentence.push_str(&format!("; known {be} {}", list(known.iter().copied())));
+        }
+        section.object(span, key, sentence, near);
+    }
+    Some(words)
+}
+
+fn allowed_recipients(section: &mut Section<'_, '_, '_>) -> Option<Vec<String>> {
+    let span = section.value("allowed_recipients")?.span();
+    let mut recipients = Vec::new();
+    let texts = section.texts("allowed_recipients")?;
+    if texts.is_empty() {
+        // On the wire an empty list is "everyone"; who writes [] here most likely means the opposite.
+        let sentence = "`allowed_recipients` is empty; leave it out to allow everyone, or name whom the agent may send to";
+        section.object(span, "allowed_recipients", sentence.to_owned(), None);
+    }
+    for (recipient, span) in texts {
+        match AgentName::parse(&recipient) {
+            Err(error) if recipient != OPERATOR => {
+                let sentence = format!("{}; write an agent's name or `{OPERATOR}`", error.to_string().escape_debug());
+                section.object(span, "allowed_recipients", sentence, None);
+            }
+            Ok(_) | Err(_) => recipients.push(recipient),
+        }
+    }
+    Some(recipients)
+}
+
+/// Words that are handed to claude as arguments, one each: plugins and where they come from.
+fn arguments(section: &mut Section<'_, '_, '_>, key: &'static str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    for (word, span) in section.texts(key)? {
+        // One that begins with `-` would be an option of claude's.
+        if word.is_empty() || word.starts_with('-') || word.chars().any(char::is_control) {
+            let sentence = format!("`{key}` must be words of one line each that do not begin with `-`");
+            section.object(span, key, sentence, None);
+        } else {
+            words.push(word);
+        }
+    }
+    Some(words)
+}
