@@ -113,10 +113,12 @@ fn state_dir(cli: &crate::cli::Cli, name: &AgentName, agent: &AgentConfig) -> Op
 fn declared(agent: AgentConfig) -> Declared {
     let default = Policy::default();
     let AgentLimits { sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max } = agent.limits;
+    let model = agent.first_model().unwrap_or_default().to_owned();
     Declared {
         parent: agent.parent,
         role: agent.role.unwrap_or_default(),
-        model: agent.model.unwrap_or_default(),
+        model,
+        available_models: agent.available_models,
         policy: Policy {
             tool_groups: agent.tool_groups.unwrap_or(default.tool_groups),
             allowed_recipients: agent.allowed_recipients.unwrap_or_default(),

@@ -91,13 +91,16 @@ fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now:
         dead_count: delivery::count(conn, row.key, State::Dead)?,
         isolation: seen.isolation,
         open_turn: turn::open_all(conn, row.key)?.first().map(|open| open.id),
+        context_time: row.context_time,
+        available_models: row.available_models,
     })
 }
 
 /// About how many bytes an agent has on the wire: its texts, and room for the rest.
 fn bytes_of(agent: &Agent) -> usize {
     let Policy { tool_groups, allowed_recipients, capabilities, .. } = &agent.policy;
-    let lists: usize = [tool_groups, allowed_recipients, capabilities].into_iter().flatten().map(|text| text.len() + 2).sum();
+    let lists = [tool_groups, allowed_recipients, capabilities, &agent.available_models];
+    let lists: usize = lists.into_iter().flatten().map(|text| text.len() + 2).sum();
     let park = agent.park.as_ref().map_or(0, |park| park.error.len());
     agent.role.len() + agent.status_text.len() + agent.model.len() + lists + park + 400
 }
@@ -301,6 +304,7 @@ fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
                 model: create.model.clone(),
                 policy: create.policy.clone(),
                 declared: None,
+                available_models: Vec::new(),
                 retired: false,
                 ..row
             };

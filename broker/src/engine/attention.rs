@@ -35,7 +35,7 @@ pub struct Item {
     pub kind: Kind,
     /// The agent it is about: who asks, who wrote, whose letter is dead, who has no login.
     pub agent: String,
-    /// The id of what waits: of the question, of the message, or of the turn that found no login.
+    /// The id of what waits: of the question, of the message, or of the turn that found no login; 0 where the harness found that without one.
     pub id: u64,
     /// What there is to say.
     pub text: String,

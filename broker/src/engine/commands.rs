@@ -5,16 +5,19 @@ use hive_core::caller::Caller;
 use hive_core::command::{Command, Order};
 use hive_core::event::Kind;
 use hive_core::id::CommandId;
-use hive_core::limits::{ERROR_BYTES_MAX, MODEL_CHARS_MAX};
+use hive_core::limits::{ERROR_BYTES_MAX, Limits, MODEL_CHARS_MAX};
+use hive_core::message::SystemKind;
 use hive_core::name::AgentName;
 use hive_core::turn::MAIN_CONVERSATION;
 
+use super::notice::{self, Notice};
 use super::once::once;
 use super::turn::session;
 use super::{Engine, Refusal, actor};
+use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
-use crate::store::{AgentKey, agent, command, turn};
+use crate::store::{AgentKey, Tx, agent, command, turn};
 
 /// What to tell; a cancel without a turn means the open one.
 #[derive(Clone, Debug)]
@@ -49,6 +52,7 @@ impl Engine {
                         Tell::Order(order) => order,
                     };
                     if let Order::SetModel(model) = &order {
+                        check_available(&row, model)?;
                         row.model.clone_from(model);
                         agent::update(tx, &row)?;
                         log(tx, Fact { detail: "model", ..Fact::about(Kind::AgentChanged, row.key) })?;
@@ -72,14 +76,14 @@ impl Engine {
         self.store.read(move |conn, _| Ok(command::open(conn, agent, after)?)).await
     }
 
-    /// A harness closes a command.
+    /// A harness closes a command. What follows from that happens once, however often it is said.
     pub async fn ack_command(&self, caller: Caller, session_token: String, id: CommandId, error: String) -> Result<(), Refusal> {
         self.check_open()?;
         if error.len() > ERROR_BYTES_MAX {
             let problem = format!("it has {} bytes; at most {ERROR_BYTES_MAX} are allowed", error.len());
             return Err(Refusal::Field { field: "error", problem });
         }
-        let presences = std::sync::Arc::clone(&self.presences);
+        let (limits, presences) = (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.presences));
         self.store
             .write(move |tx| {
                 let me = session(tx, &caller, &session_token)?;
@@ -94,10 +98,31 @@ impl Engine {
                         } else {
                             format!("command {id}: refused: {error}")
                         };
-                        Ok(log(tx, Fact { detail: &detail, ..Fact::about(Kind::CommandClosed, me.key) })?)
+                        log(tx, Fact { detail: &detail, ..Fact::about(Kind::CommandClosed, me.key) })?;
+                        if error.is_empty() && command::order(tx, me.key, id)? == Some(Order::RestartHarness) {
+                            kick(tx, &limits, &me)?;
+                        }
+                        Ok(())
                     }
                 }
             })
             .await
     }
+}
+
+/// Refuses a model that the configuration file does not name among those of the agent.
+fn check_available(row: &AgentRow, model: &str) -> Result<(), Refusal> {
+    let models = &row.available_models;
+    if models.is_empty() || models.iter().any(|known| known == model) {
+        return Ok(());
+    }
+    let (name, models) = (&row.name, models.join(", "));
+    let problem = format!("`{name}` may be switched to {models}; others are added under `available_models` in hive.toml");
+    Err(Refusal::Field { field: "command.set_model.model", problem })
+}
+
+/// A harness that was told to start anew, and did, finds a word to its agent, who would else sit where the restart cut it off.
+fn kick(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
+    let body = "Your harness was restarted on the operator's order. If you were in the middle of something, go on with it.";
+    notice::send(tx, limits, Notice::about(&me.name, me.key, SystemKind::Restarted, body)).map(|_| ())
 }

@@ -28,6 +28,9 @@ pub struct Declared {
     pub model: String,
     /// What it may do.
     pub policy: Policy,
+    /// Models that it may be switched to; empty: any.
+    #[serde(default)]
+    pub available_models: Vec<String>,
 }
 
 impl Engine {
@@ -109,12 +112,20 @@ fn apply(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal
     if changed(|before, now| before.model == now.model) {
         row.model.clone_from(&wanted.model);
     }
+    if changed(|before, now| before.available_models == now.available_models) {
+        row.available_models.clone_from(&wanted.available_models);
+        // A model that the operator chose at run time, and that the file no longer allows, is the one thing that the file takes back.
+        if !row.available_models.is_empty() && !row.available_models.contains(&row.model) {
+            row.model.clone_from(&wanted.model);
+        }
+    }
     for part in Part::ALL {
         if before.as_ref().is_none_or(|before| !part.same(&before.policy, &wanted.policy)) {
             part.copy(&wanted.policy, &mut row.policy);
         }
     }
-    let visible = (row.parent, &row.role, &row.model, &row.policy) != (old.parent, &old.role, &old.model, &old.policy);
+    let visible = (row.parent, &row.role, &row.model, &row.policy, &row.available_models)
+        != (old.parent, &old.role, &old.model, &old.policy, &old.available_models);
     row.declared = Some(serde_json::to_string(wanted).expect("a declaration is plain data"));
     agents::update(tx, &row)?;
     if visible && before.is_some() {

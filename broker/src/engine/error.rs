@@ -75,6 +75,12 @@ pub enum Refusal {
     TurnOpen { id: TurnId },
     #[error("a harness is attached to agent `{agent}`")]
     AlreadyAttached { agent: String },
+    #[error("agent `{agent}` has no harness that answers; start it, or look at what it says")]
+    HarnessOffline { agent: String },
+    #[error("a login dialogue with agent `{agent}` is open already; end that one first")]
+    LoginOpen { agent: String },
+    #[error("there is no login dialogue {id} that waits for you; it is over, or it is another agent's")]
+    LoginNotFound { id: u64 },
     #[error("agent `{agent}` starts no turns for now: {error}")]
     AgentParked { agent: String, error: String, retry_after: Option<Duration> },
     #[error("the delivery of message {message} to `{agent}` is {state}, which does not allow that")]
@@ -176,6 +182,9 @@ impl Refusal {
             Self::TurnEnded => Reason::TurnEnded,
             Self::TurnOpen { .. } => Reason::TurnOpen,
             Self::AlreadyAttached { .. } => Reason::AlreadyAttached,
+            Self::HarnessOffline { .. } => Reason::HarnessOffline,
+            Self::LoginOpen { .. } => Reason::LoginOpen,
+            Self::LoginNotFound { .. } => Reason::LoginNotFound,
             Self::AgentParked { .. } => Reason::AgentParked,
             Self::WrongState { .. } => Reason::WrongState,
             Self::TopologyCycle { .. } => Reason::TopologyCycle,

@@ -11,11 +11,13 @@ pub mod declare;
 pub mod error;
 pub mod events;
 pub mod history;
+pub mod login;
 pub mod loose_end;
 pub mod messages;
 pub mod operate;
 pub mod policy;
 pub mod presence;
+pub mod problem;
 pub mod question;
 pub mod rate;
 pub mod receive;
@@ -23,6 +25,7 @@ pub mod reminder;
 pub mod search;
 pub mod send;
 pub mod settle;
+pub mod stats;
 pub mod status;
 pub mod sweep;
 pub mod turn;
@@ -35,6 +38,7 @@ mod once;
 mod quota;
 mod refused;
 mod token;
+mod tool_use;
 
 #[cfg(test)]
 mod tests;
@@ -103,6 +107,7 @@ pub struct Engine {
     state_dirs: BTreeMap<AgentName, PathBuf>,
     presences: Arc<Presences>,
     buckets: Arc<Buckets>,
+    logins: Arc<login::Logins>,
     refusals: Refusals,
     searching: search::Searching,
     checking: backup::Checking,
@@ -124,6 +129,7 @@ impl Engine {
             presences: Arc::clone(&presences),
             turn_events: Arc::new(turn_events),
             buckets: Arc::default(),
+            logins: Arc::default(),
             refusals: Refusals::default(),
             searching: search::Searching::new(Index::beside(store.path())),
             checking: backup::Checking::default(),

@@ -34,20 +34,24 @@ pub(crate) struct Notice<'a> {
     pub(crate) question: Option<QuestionId>,
     /// The reminder it comes from.
     pub(crate) reminder: Option<ReminderId>,
+    /// What a problem is about.
+    pub(crate) subject: Option<&'a str>,
 }
 
 impl<'a> Notice<'a> {
     /// A notice about an agent, and about nothing else in particular.
     pub(crate) fn about(about: &'a str, to: AgentKey, kind: SystemKind, body: &'a str) -> Self {
-        Self { to, about, kind, body, in_reply_to: None, turn: None, question: None, reminder: None }
+        Self { to, about, kind, body, in_reply_to: None, turn: None, question: None, reminder: None, subject: None }
     }
 
-    /// Under which key it coalesces, and whether it does so before the inbox is full. Of questions and reminders each counts for itself.
+    /// Under which key it coalesces, and whether it does so before the inbox is full. Of questions and reminders each counts for itself, of
+    /// problems each subject of an agent.
     fn key(&self) -> (String, bool) {
-        match (self.question, self.reminder) {
-            (Some(question), _) => (format!("question:{question}"), true),
-            (None, Some(reminder)) => (format!("reminder:{reminder}"), true),
-            (None, None) => (format!("{:?}:{}", self.kind, self.about), false),
+        match (self.question, self.reminder, self.subject) {
+            (Some(question), _, _) => (format!("question:{question}"), true),
+            (None, Some(reminder), _) => (format!("reminder:{reminder}"), true),
+            (None, None, Some(subject)) => (format!("problem:{}:{subject}", self.about), true),
+            (None, None, None) => (format!("{:?}:{}", self.kind, self.about), false),
         }
     }
 }

@@ -54,6 +54,9 @@ fn ground(refusal: &Refusal) -> Option<Ground> {
         | Reason::TurnOpen
         | Reason::AlreadyAttached
         | Reason::AgentParked
+        | Reason::HarnessOffline
+        | Reason::LoginOpen
+        | Reason::LoginNotFound
         | Reason::WrongState
         | Reason::QuestionClosed
         | Reason::TopologyCycle

@@ -12,7 +12,7 @@ use hive_core::id::TurnId;
 use hive_core::limits::Limits;
 use hive_core::message::SystemKind;
 use hive_core::time::WallTime;
-use hive_core::turn::Outcome;
+use hive_core::turn::{Kind as TurnKind, Outcome, ToolUse};
 use serde::{Deserialize, Serialize};
 
 use super::Refusal;
@@ -22,7 +22,7 @@ use crate::store::agent::{AgentRow, ParkRow};
 use crate::store::delivery::DeliveryRow;
 use crate::store::event::{Fact, log};
 use crate::store::turn::{self, End, TurnRow};
-use crate::store::{AgentKey, Effect, Tx, agent, delivery};
+use crate::store::{AgentKey, Effect, Tx, agent, delivery, turn_tool};
 
 /// What became of a turn's deliveries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,7 @@ pub struct Settled {
 pub(crate) struct Ending<'a> {
     pub(crate) outcome: Outcome,
     pub(crate) returned_tool_uses: &'a HashSet<String>,
+    pub(crate) tool_uses: &'a [ToolUse],
     pub(crate) end: End<'a>,
     pub(crate) retry_time: Option<WallTime>,
 }
@@ -49,7 +50,7 @@ pub(crate) struct Ending<'a> {
 impl Ending<'_> {
     /// An ending that the broker decides, with nothing known but why.
     pub(crate) fn by_broker<'a>(outcome: Outcome, error: &'a str, none: &'a HashSet<String>) -> Ending<'a> {
-        Ending { outcome, returned_tool_uses: none, end: End { error, ..End::default() }, retry_time: None }
+        Ending { outcome, returned_tool_uses: none, tool_uses: &[], end: End { error, ..End::default() }, retry_time: None }
     }
 }
 
@@ -80,16 +81,18 @@ pub(crate) fn end_turn(
     }
     let json = serde_json::to_string(&settled).expect("four numbers");
     turn::end(tx, open.id, ending.outcome, &ending.end, &json)?;
+    turn_tool::insert(tx, open.id, ending.tool_uses)?;
     let detail = format!(
         "{}: {} acked, {} returned, {} dead, {} held",
         ending.outcome, settled.acked, settled.returned, settled.dead, settled.held
     );
     log(tx, Fact { message: open.message, turn: Some(open.id), detail: &detail, ..Fact::about(Kind::TurnEnded, me.key) })?;
-    if ending.outcome == Outcome::Failed {
+    if ending.outcome == Outcome::Failed && !open.kind.is_upkeep() {
         tell_parent_of_failure(tx, limits, me, open, ending)?;
     }
     park(tx, limits, me, open, ending, settled)?;
-    if ending.end.context_tokens > 0 {
+    // After a compaction that nobody measured, the size of before is no longer true.
+    if ending.end.context_tokens > 0 || ending.end.compacted {
         agent::set_context(tx, me.key, ending.end.context_tokens, ending.end.context_window_tokens)?;
     }
     tx.after_commit(Effect::Wake(me.key));
@@ -123,7 +126,8 @@ pub(crate) fn settle(
     Ok(progress.state)
 }
 
-fn parent(me: &AgentRow) -> AgentKey {
+/// Whom an agent's troubles are told: its parent, or for a root the operator.
+pub(super) fn parent(me: &AgentRow) -> AgentKey {
     me.parent.unwrap_or(AgentKey::OPERATOR)
 }
 
@@ -172,9 +176,12 @@ fn park(
     settled: Settled,
 ) -> Result<(), Refusal> {
     if ending.outcome == Outcome::Ok {
-        return Ok(agent::set_park(tx, me.key, None, 0, false)?);
+        // A compaction that did nothing asked no model, so it shows nothing of whether one answers.
+        let ran = open.kind != TurnKind::Compact || ending.end.compacted;
+        return if ran { Ok(agent::set_park(tx, me.key, None, 0, false)?) } else { Ok(()) };
     }
-    if !ending.outcome.is_failure() {
+    // A checkpoint or compaction that failed leaves everything as it was: the next turn for mail shows whether more is wrong.
+    if !ending.outcome.is_failure() || (ending.outcome == Outcome::Failed && open.kind.is_upkeep()) {
         return Ok(());
     }
     let failures = me.failures_in_a_row.saturating_add(1);
@@ -204,17 +211,31 @@ fn park(
         Outcome::Ok | Outcome::Cancelled | Outcome::Drained | Outcome::Fenced => false,
     };
     let failures = if settled.dead > 0 { 0 } else { failures };
-    let tell = parked && matches!(ending.outcome, Outcome::Unavailable | Outcome::AuthFailed) && !me.operator_told;
-    agent::set_park(tx, me.key, parked.then_some(&row), failures, me.operator_told || tell)?;
-    if parked {
-        let detail = format!("{}: {}", ending.outcome, ending.end.error);
-        log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentParked, me.key) })?;
+    if !parked {
+        return Ok(agent::set_park(tx, me.key, None, failures, me.operator_told)?);
     }
-    let body = format!("{} cannot run turns now ({}): {}", me.name, ending.outcome, ending.end.error);
+    park_for(tx, limits, me, &row, failures, Some(open.id))
+}
+
+/// Parks the agent. Where turns cannot run at all the operator is told, once until one ran well; `found_by` is the turn that showed it.
+pub(super) fn park_for(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    row: &ParkRow,
+    failures: u32,
+    found_by: Option<TurnId>,
+) -> Result<(), Refusal> {
+    let tell = matches!(row.cause, Outcome::Unavailable | Outcome::AuthFailed) && !me.operator_told;
+    agent::set_park(tx, me.key, Some(row), failures, me.operator_told || tell)?;
+    let detail = format!("{}: {}", row.cause, row.error);
+    log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentParked, me.key) })?;
+    let body = format!("{} cannot run turns now ({}): {}", me.name, row.cause, row.error);
     let notice = Notice::about(&me.name, AgentKey::OPERATOR, SystemKind::Unavailable, &body);
-    let needs_login = ending.outcome == Outcome::AuthFailed;
+    let needs_login = row.cause == Outcome::AuthFailed;
     if needs_login {
-        wait_on_operator(tx, attention::Kind::NeedsLogin, me.key, open.id.get(), &body)?;
+        let subject = found_by.map_or(0, TurnId::get);
+        wait_on_operator(tx, attention::Kind::NeedsLogin, me.key, subject, &body)?;
     }
     match (tell, needs_login) {
         (true, true) => notice::put(tx, limits, notice).map(|_| ()),

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use hive_core::agent::{HarnessState, STATUS_CHARS_MAX};
 use hive_core::caller::Caller;
 use hive_core::event::Kind;
+use hive_core::turn::Outcome;
 
 use super::actor::{Actor, check_group};
 use super::once::once;
+use super::settle::park_for;
 use super::turn::session;
 use super::{Engine, Refusal};
 use crate::store::agent;
@@ -45,24 +47,31 @@ impl Engine {
         self.noting(&caller, "set status", set).await
     }
 
-    /// Notes what the harness is doing. A harness that no longer waits for a login ends the park that does.
+    /// Notes what the harness is doing. A harness without a login parks its agent until there is one; one that no longer waits for a login
+    /// ends that park.
     pub async fn report_harness(&self, caller: Caller, session_token: String, state: HarnessState) -> Result<(), Refusal> {
         self.check_open()?;
         if state == HarnessState::Offline {
             let problem = "a harness that is attached is not offline".to_owned();
             return Err(Refusal::Field { field: "state", problem });
         }
-        let presences = Arc::clone(&self.presences);
+        let (limits, presences) = (Arc::clone(&self.limits), Arc::clone(&self.presences));
         self.store
             .write(move |tx| {
                 let me = session(tx, &caller, &session_token)?;
                 presences.touch(me.key, &session_token, tx.now.boot);
                 agent::set_harness_state(tx, me.key, state)?;
                 let waits = me.park.as_ref().is_some_and(agent::ParkRow::waits_for_login);
-                if waits && state != HarnessState::NeedsLogin {
-                    agent::set_park(tx, me.key, None, me.failures_in_a_row, me.operator_told)?;
+                match (waits, state == HarnessState::NeedsLogin) {
+                    (true, false) => Ok(agent::set_park(tx, me.key, None, me.failures_in_a_row, me.operator_told)?),
+                    // It takes the place of any other park: until somebody logs in, no other end of it would be worth a try.
+                    (false, true) => {
+                        let error = "claude has no valid login here".to_owned();
+                        let park = agent::ParkRow { cause: Outcome::AuthFailed, until_wall: None, until_boot: None, error };
+                        park_for(tx, &limits, &me, &park, me.failures_in_a_row, None)
+                    }
+                    (true, true) | (false, false) => Ok(()),
                 }
-                Ok(())
             })
             .await
     }

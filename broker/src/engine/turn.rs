@@ -16,13 +16,13 @@ use hive_core::message::Message;
 use hive_core::question::Question;
 use hive_core::reminder::Reminder;
 use hive_core::time::{BootTime, WallTime};
-use hive_core::turn::{Kind, MAIN_CONVERSATION, Outcome, Turn, Usage};
+use hive_core::turn::{Kind, MAIN_CONVERSATION, Outcome, ToolUse, Turn, Usage};
 
 use super::actor::{self, Actor};
 use super::once::{keep, replay};
 use super::receive::{claim, pick};
 use super::settle::{Ending, Settled, end_turn, is_of_session, new_turn_id};
-use super::{Engine, Refusal, token};
+use super::{Engine, Refusal, token, tool_use};
 use crate::store::agent::{self, AgentRow, ParkRow};
 use crate::store::delivery::Lease;
 use crate::store::event::{Fact, log};
@@ -86,6 +86,8 @@ pub struct Ended {
     pub compacted: bool,
     /// When the rate limit ends.
     pub retry_time: Option<WallTime>,
+    /// Which tools were called.
+    pub tool_uses: Vec<ToolUse>,
 }
 
 /// What became of it.
@@ -137,7 +139,7 @@ impl Engine {
         begun.map(|begun| *begun).ok_or(Refusal::Draining)
     }
 
-    /// Opens a turn that carries no delivery.
+    /// Opens a turn that carries no delivery. The operator may have a conversation compacted also while the agent is parked.
     pub async fn open_turn(&self, caller: Caller, request: RequestKey, begin: Begin, kind: Kind) -> Result<Turn, Refusal> {
         self.check_open()?;
         let (boot_id, presences) = (self.clock.boot_id().to_owned(), Arc::clone(&self.presences));
@@ -151,7 +153,7 @@ impl Engine {
                     return Ok(view);
                 }
                 check_no_open_turn(tx, &me, &begin)?;
-                if let Some(park) = me.park.as_ref().filter(|park| park.holds(tx.now)) {
+                if let Some(park) = me.park.as_ref().filter(|park| kind != Kind::Compact && park.holds(tx.now)) {
                     let retry_after = park.until(tx.now).map(|until| until.since(tx.now.wall));
                     return Err(Refusal::AgentParked { agent: me.name, error: park.error.clone(), retry_after });
                 }
@@ -170,6 +172,7 @@ impl Engine {
             let problem = format!("{} is the broker's to say", ended.outcome);
             return Err(Refusal::Field { field: "outcome", problem });
         }
+        tool_use::check(&ended.tool_uses)?;
         cut_end(&mut ended.error, ERROR_BYTES_MAX);
         cut_end(&mut ended.model, MODEL_CHARS_MAX);
         cut_start(&mut ended.output_tail, OUTPUT_TAIL_BYTES_MAX);
@@ -343,6 +346,7 @@ fn settle_end(
     let ending = Ending {
         outcome: ended.outcome,
         returned_tool_uses: &ended.returned_tool_uses,
+        tool_uses: &ended.tool_uses,
         end: End {
             error: &ended.error,
             output_tail: &ended.output_tail,

@@ -8,7 +8,7 @@ use hive_proto::status::bad_field;
 use hive_proto::v1;
 use hive_proto::v1::command::Command as WireOrder;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 use super::inbox::{place_of, token_of};
 use super::{Rpc, caller, request};
@@ -236,5 +236,11 @@ impl v1::admin_service_server::AdminService for Rpc {
         tracing::info!("the operator asked for a drain");
         self.shutdown.cancel();
         Ok(Response::new(v1::DrainResponse {}))
+    }
+
+    type LoginStream = ReceiverStream<Result<v1::LoginResponse, Status>>;
+
+    async fn login(&self, request: Request<Streaming<v1::LoginRequest>>) -> Result<Response<Self::LoginStream>, Status> {
+        self.begin_login(request).await
     }
 }

@@ -93,4 +93,11 @@ impl v1::turn_history_service_server::TurnHistoryService for Rpc {
         });
         Ok(Response::new(ReceiverStream::new(stream)))
     }
+
+    async fn get_turn_stats(
+        &self,
+        request: Request<v1::GetTurnStatsRequest>,
+    ) -> Result<Response<v1::GetTurnStatsResponse>, Status> {
+        self.turn_stats(request).await
+    }
 }

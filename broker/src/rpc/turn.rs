@@ -11,9 +11,10 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{Rpc, caller, request};
+use super::{Rpc, caller, login, request};
 use crate::engine::Refusal;
 use crate::engine::attach::{Attach, Attached};
+use crate::engine::problem::Problem;
 use crate::engine::turn::{Begin, Begun, Ended, EndedAnswer};
 use crate::store::turn_events::Line;
 
@@ -56,7 +57,7 @@ impl Rpc {
         if out.send(Ok(v1::AttachResponse { step: Some(Step::Attached(first)) })).await.is_err() {
             return;
         }
-        let mut last_command = 0;
+        let (mut last_command, mut last_login) = (0, 0);
         loop {
             let hint = hints.told.notified();
             tokio::pin!(hint);
@@ -68,9 +69,14 @@ impl Rpc {
                         return Ok(());
                     }
                 }
+                if let Some(wish) = self.engine.login_wanted(key).filter(|(id, _)| *id != last_login) {
+                    last_login = wish.0;
+                    let step = Some(Step::LoginWanted(login::wanted(wish)));
+                    drop(out.send(Ok(v1::AttachResponse { step })).await);
+                }
                 let agent = self.engine.agent_by_key(key).await?;
-                if (&agent.policy, &agent.parent, &agent.model, &agent.role)
-                    != (&shown.policy, &shown.parent, &shown.model, &shown.role)
+                if (&agent.policy, &agent.parent, &agent.model, &agent.role, &agent.available_models)
+                    != (&shown.policy, &shown.parent, &shown.model, &shown.role, &shown.available_models)
                 {
                     shown = agent.clone();
                     let agent = convert::agent::agent(agent, self.engine.clock().now().wall);
@@ -222,6 +228,7 @@ impl v1::turn_service_server::TurnService for Rpc {
             context_window_tokens,
             compacted,
             retry_time,
+            tool_uses,
         } = message;
         let ended = Ended {
             session_token: fields::token(session_token, "session_token")?,
@@ -236,6 +243,7 @@ impl v1::turn_service_server::TurnService for Rpc {
             context_window_tokens,
             compacted,
             retry_time: time::optional_wall_time(retry_time, "retry_time")?,
+            tool_uses: tool_uses.into_iter().map(Into::into).collect(),
         };
         let EndedAnswer { settled, pending, next_turn_requested, park } = self.engine.end_turn(caller, key, ended).await?;
         Ok(Response::new(v1::EndTurnResponse {
@@ -247,5 +255,27 @@ impl v1::turn_service_server::TurnService for Rpc {
             next_turn_requested,
             park: park.map(|park| convert::turn::park(park, self.engine.clock().now().wall)),
         }))
+    }
+
+    async fn report_problem(
+        &self,
+        request: Request<v1::ReportProblemRequest>,
+    ) -> Result<Response<v1::ReportProblemResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut message = request.into_inner();
+        let key = request::key("ReportProblem", std::mem::take(&mut message.request_id), &message)?;
+        let v1::ReportProblemRequest { request_id: _, session_token, subject, text } = message;
+        let problem = Problem { session_token: fields::token(session_token, "session_token")?, subject, text };
+        let id = self.engine.report_problem(caller, key, problem).await?;
+        Ok(Response::new(v1::ReportProblemResponse { message_id: id.get() }))
+    }
+
+    type ServeLoginStream = ReceiverStream<Result<v1::ServeLoginResponse, Status>>;
+
+    async fn serve_login(
+        &self,
+        request: Request<Streaming<v1::ServeLoginRequest>>,
+    ) -> Result<Response<Self::ServeLoginStream>, Status> {
+        self.take_login(request).await
     }
 }

@@ -6,7 +6,7 @@ use hive_core::time::{BootTime, Now, WallTime};
 use hive_core::turn::Outcome;
 use rusqlite::{Connection, OptionalExtension as _, Result, Row};
 
-use super::codec::{Coded as _, coded, coded_option, integer, unsigned};
+use super::codec::{Coded as _, coded, coded_option, integer, json, unsigned};
 use super::{Effect, Tx};
 
 /// The row of an agent. Never leaves the broker.
@@ -98,11 +98,15 @@ pub struct AgentRow {
     pub failures_in_a_row: u32,
     /// Whether the operator was told of the present trouble.
     pub operator_told: bool,
+    /// When the size of its context was measured.
+    pub context_time: Option<WallTime>,
+    /// Models that it may be switched to; empty: any.
+    pub available_models: Vec<String>,
 }
 
 const COLUMNS: &str = "id, name, source, parent_id, role, model, policy, declared, retired, status_text, status_time, harness_state, \
      harness_state_time, revision, context_tokens, context_window_tokens, session_epoch, session_token, park_cause, \
-     park_until_time, park_until_boot, park_error, failures_in_a_row, operator_told";
+     park_until_time, park_until_boot, park_error, failures_in_a_row, operator_told, context_time, available_models";
 
 fn from_row(row: &Row<'_>) -> Result<AgentRow> {
     let policy: String = row.get(6)?;
@@ -144,6 +148,8 @@ fn from_row(row: &Row<'_>) -> Result<AgentRow> {
         park,
         failures_in_a_row: unsigned(row, 22)?,
         operator_told: row.get(23)?,
+        context_time: row.get::<_, Option<i64>>(24)?.map(WallTime),
+        available_models: json(row, 25)?,
     })
 }
 
@@ -216,7 +222,7 @@ pub struct NewAgent<'a> {
     pub declared: Option<&'a str>,
 }
 
-fn json(policy: &Policy) -> String {
+fn policy_json(policy: &Policy) -> String {
     serde_json::to_string(policy).expect("a policy is three lists of strings")
 }
 
@@ -232,7 +238,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewAgent<'_>) -> Result<AgentKey> {
         new.parent.map(|parent| parent.0),
         new.role,
         new.model,
-        json(new.policy),
+        policy_json(new.policy),
         new.declared,
         tx.now.wall.0,
     ))?;
@@ -244,7 +250,8 @@ pub fn insert(tx: &Tx<'_>, new: &NewAgent<'_>) -> Result<AgentKey> {
 /// Writes what the operator or the configuration file decides of an agent.
 pub fn update(tx: &Tx<'_>, agent: &AgentRow) -> Result<()> {
     tx.prepare_cached(
-        "UPDATE agent SET source = ?2, parent_id = ?3, role = ?4, model = ?5, policy = ?6, declared = ?7, retired = ?8 WHERE id = ?1",
+        "UPDATE agent SET source = ?2, parent_id = ?3, role = ?4, model = ?5, policy = ?6, declared = ?7, retired = ?8, \
+         available_models = ?9 WHERE id = ?1",
     )?
     .execute((
         agent.key.0,
@@ -252,9 +259,10 @@ pub fn update(tx: &Tx<'_>, agent: &AgentRow) -> Result<()> {
         agent.parent.map(|parent| parent.0),
         &agent.role,
         &agent.model,
-        json(&agent.policy),
+        policy_json(&agent.policy),
         agent.declared.as_deref(),
         agent.retired,
+        serde_json::to_string(&agent.available_models).expect("names are plain data"),
     ))?;
     tx.after_commit(Effect::Told(agent.key));
     Ok(())
@@ -294,11 +302,15 @@ pub fn set_harness_state(tx: &Tx<'_>, key: AgentKey, state: HarnessState) -> Res
         .map(|_| ())
 }
 
-/// Notes how large the context is.
+/// Notes how large the context is now; 0 tokens where nobody knows any more, and then the window stays as it was.
 pub fn set_context(tx: &Tx<'_>, key: AgentKey, tokens: u64, window: u64) -> Result<()> {
-    tx.prepare_cached("UPDATE agent SET context_tokens = ?2, context_window_tokens = ?3 WHERE id = ?1")?
-        .execute((key.0, integer(tokens), integer(window)))
-        .map(|_| ())
+    let time = (tokens > 0).then_some(tx.now.wall.0);
+    tx.prepare_cached(
+        "UPDATE agent SET context_tokens = ?2, context_window_tokens = iif(?2 = 0, context_window_tokens, ?3), context_time = ?4 \
+         WHERE id = ?1",
+    )?
+    .execute((key.0, integer(tokens), integer(window), time))
+    .map(|_| ())
 }
 
 /// Parks or unparks the agent and counts its failures in a row.

@@ -57,6 +57,8 @@ const RULES: &[&str] = &[
     // Turns, and the tree.
     "SELECT format('turn %d of `%s` is open, and not of its present session', t.id, a.name) FROM turn t \
      JOIN agent a ON a.id = t.agent_id WHERE t.outcome IS NULL AND (a.session_token IS NULL OR a.session_epoch <> t.session_epoch)",
+    "SELECT format('tool calls are counted for turn %d, which has not ended', turn_id) FROM turn_tool \
+     WHERE turn_id NOT IN (SELECT id FROM turn WHERE outcome IS NOT NULL) GROUP BY turn_id",
     "SELECT format('the parent of `%s` is `%s`, who is retired', a.name, p.name) FROM agent a JOIN agent p ON p.id = a.parent_id \
      WHERE a.retired = 0 AND p.retired = 1",
     "WITH RECURSIVE above (id, upper) AS (SELECT id, parent_id FROM agent WHERE parent_id IS NOT NULL UNION \

@@ -55,7 +55,7 @@ codes! {
     }
     SystemKind {
         TurnFailed = 1, DeadLetter = 2, Restarted = 3, Unavailable = 4, QuestionAsked = 5, QuestionAnswered = 6, QuestionExpired = 7,
-        QuestionCancelled = 8, Reminder = 9,
+        QuestionCancelled = 8, Reminder = 9, Problem = 10,
     }
     question::State { Open = 1, Answered = 2, Expired = 3, Cancelled = 4 }
     attention::Kind { Question = 1, Mail = 2, DeadLetter = 3, NeedsLogin = 4 }

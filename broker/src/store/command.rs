@@ -5,14 +5,14 @@ use hive_core::id::CommandId;
 use hive_core::time::WallTime;
 use rusqlite::{Connection, OptionalExtension as _, Result};
 
-use super::codec::{id, integer};
+use super::codec::{id, integer, json};
 use super::{AgentKey, Effect, Tx};
 
 /// Adds a command.
 pub fn insert(tx: &Tx<'_>, id: CommandId, agent: AgentKey, order: &Order, given_by: &str) -> Result<()> {
-    let json = serde_json::to_string(order).expect("an order is plain data");
+    let order = serde_json::to_string(order).expect("an order is plain data");
     tx.prepare_cached("INSERT INTO command (id, agent_id, command, create_time, given_by) VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute((integer(id.get()), agent.0, json, tx.now.wall.0, given_by))?;
+        .execute((integer(id.get()), agent.0, order, tx.now.wall.0, given_by))?;
     tx.after_commit(Effect::Told(agent));
     Ok(())
 }
@@ -23,10 +23,7 @@ pub fn open(conn: &Connection, agent: AgentKey, after: u64) -> Result<Vec<Comman
         "SELECT id, command, create_time FROM command WHERE agent_id = ?1 AND id > ?2 AND close_time IS NULL ORDER BY id",
     )?;
     let found = select.query_map((agent.0, integer(after)), |row| {
-        let json: String = row.get(1)?;
-        let order = serde_json::from_str(&json)
-            .map_err(|error| rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, Box::new(error)))?;
-        Ok(Command { id: id(row, 0, CommandId::new)?, order, create_time: WallTime(row.get(2)?) })
+        Ok(Command { id: id(row, 0, CommandId::new)?, order: json(row, 1)?, create_time: WallTime(row.get(2)?) })
     })?;
     found.collect()
 }
@@ -35,6 +32,13 @@ pub fn open(conn: &Connection, agent: AgentKey, after: u64) -> Result<Vec<Comman
 pub fn is_closed(conn: &Connection, agent: AgentKey, id: CommandId) -> Result<Option<bool>> {
     conn.prepare_cached("SELECT close_time IS NOT NULL FROM command WHERE agent_id = ?1 AND id = ?2")?
         .query_row((agent.0, integer(id.get())), |row| row.get(0))
+        .optional()
+}
+
+/// What a command of this agent says.
+pub fn order(conn: &Connection, agent: AgentKey, id: CommandId) -> Result<Option<Order>> {
+    conn.prepare_cached("SELECT command FROM command WHERE agent_id = ?1 AND id = ?2")?
+        .query_row((agent.0, integer(id.get())), |row| json(row, 0))
         .optional()
 }
 

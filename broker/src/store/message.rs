@@ -10,10 +10,10 @@ use rusqlite::{Connection, OptionalExtension as _, Result, Row};
 use super::codec::{coded_option, id, id_option, integer, parsed};
 use super::{AgentKey, Tx};
 
-const AGENT: i64 = 1;
-const OPERATOR: i64 = 2;
-const SYSTEM: i64 = 3;
-const EXTERNAL: i64 = 4;
+pub(super) const AGENT: i64 = 1;
+pub(super) const OPERATOR: i64 = 2;
+pub(super) const SYSTEM: i64 = 3;
+pub(super) const EXTERNAL: i64 = 4;
 
 /// To whom a message goes, as a row keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,10 +5,11 @@
 use rusqlite::Connection;
 
 /// The migrations; entry N brings a database from version N to N + 1. Never edit an entry that was released.
-const MIGRATIONS: &[&str] = &[include_str!("sql/0001_init.sql"), include_str!("sql/0002_conversation.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("sql/0001_init.sql"), include_str!("sql/0002_conversation.sql"), include_str!("sql/0003_turn_loop.sql")];
 
 /// The version that this broker writes.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// Why a database could not be brought to this broker's version.
 #[derive(Debug, thiserror::Error)]

@@ -22,6 +22,8 @@ pub mod retention;
 pub mod search;
 pub mod turn;
 pub mod turn_events;
+pub mod turn_stats;
+pub mod turn_tool;
 
 mod codec;
 mod migrate;

@@ -102,6 +102,7 @@ fn turns(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Option<
             for sql in [
                 "DELETE FROM turn_delivery WHERE turn_id = ?1",
                 "DELETE FROM absorbed WHERE turn_id = ?1",
+                "DELETE FROM turn_tool WHERE turn_id = ?1",
                 "DELETE FROM turn WHERE id = ?1",
             ] {
                 tx.prepare_cached(sql)?.execute([id])?;

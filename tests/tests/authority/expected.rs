@@ -46,11 +46,20 @@ pub(crate) fn of_stranger(row: &Row) -> Stranger {
         ("MessageService", "ListMessages" | "SearchMessages", _)
         | ("ReminderService", "ListReminders", _)
         | ("InboxService", "GetInboxStatus" | "ListDeliveries", _)
-        | ("TurnHistoryService", "ListTurns", _)
+        | ("TurnHistoryService", "ListTurns" | "GetTurnStats", _)
         | ("EventService", "ListEvents" | "WatchEvents", _) => Refused(Reason::NotYours),
         // Of another's questions a stranger sees those that they share, and here there are none.
         ("TopologyService" | "ServerInfoService", _, _) | ("QuestionService", "ListQuestions", _) => Public,
         (service, method, _) => panic!("{service}.{method} is new: say here what a stranger gets"),
+    }
+}
+
+/// Why an owner is refused who has all that a call must show: what it is about is not there. What it does where it is, has tests of its own.
+pub(crate) fn of_owner(row: &Row) -> Option<Reason> {
+    match (row.service, row.method) {
+        // Nobody waits for a login dialogue.
+        ("TurnService", "ServeLogin") => Some(Reason::LoginNotFound),
+        _ => None,
     }
 }
 
@@ -62,6 +71,8 @@ pub(crate) fn of_operator(row: &Row) -> Option<Reason> {
         ("InboxService", "AckDelivery" | "NackDelivery" | "ExtendLease") => Some(Reason::LeaseLost),
         // Nobody is reminded of what somebody else wants to remember, and only an agent has co-processes.
         ("ReminderService", "CreateReminder") | ("LooseEndService", "ReplaceLooseEnds") => Some(Reason::NotAnAgent),
+        // Nobody is attached who could serve it.
+        ("AdminService", "Login") => Some(Reason::HarnessOffline),
         // A loose end is closed by whose it is; the operator withdraws another's question by its name.
         ("LooseEndService", "CancelLooseEnd") => Some(Reason::NotYours),
         _ => None,

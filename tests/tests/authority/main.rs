@@ -7,6 +7,7 @@
 mod authority_table;
 mod calls;
 mod expected;
+mod login;
 mod peers;
 mod policy;
 mod questions;

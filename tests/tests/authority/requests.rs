@@ -70,6 +70,15 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
             let outcome = TurnOutcome::Ok.into();
             EndTurnRequest { request_id, session_token, turn_id: turn, outcome, ..EndTurnRequest::default() }.encode_to_vec()
         }
+        ("TurnService", "ReportProblem") => {
+            let (subject, text) = ("plugins".to_owned(), "one is not there".to_owned());
+            ReportProblemRequest { request_id, session_token, subject, text }.encode_to_vec()
+        }
+        ("TurnService", "ServeLogin") => {
+            let start = ServeLoginStart { session_token, login_id: 1 };
+            ServeLoginRequest { step: Some(serve_login_request::Step::Start(start)) }.encode_to_vec()
+        }
+        ("TurnHistoryService", "GetTurnStats") => GetTurnStatsRequest { agent, window: None }.encode_to_vec(),
         ("TurnHistoryService", "ListTurns") => ListTurnsRequest { agent, ..ListTurnsRequest::default() }.encode_to_vec(),
         ("TurnHistoryService", "GetTurn") => GetTurnRequest { turn_id: turn }.encode_to_vec(),
         ("TurnHistoryService", "WatchTurn") => {
@@ -146,6 +155,10 @@ fn admin(method: &str, agent: String, held: u64, dead: u64, key: impl Fn(u64) ->
         "SendCommand" => {
             let order = Command { command: Some(Order::RestartHarness(RestartHarness {})), ..Command::default() };
             SendCommandRequest { request_id, agent, command: Some(order) }.encode_to_vec()
+        }
+        "Login" => {
+            let start = LoginStart { agent, terminal: None };
+            LoginRequest { step: Some(login_request::Step::Start(start)) }.encode_to_vec()
         }
         "GetBrokerStatus" => GetBrokerStatusRequest {}.encode_to_vec(),
         "Backup" => BackupRequest {}.encode_to_vec(),

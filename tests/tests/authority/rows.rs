@@ -11,7 +11,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
 use crate::authority_table::{OPERATOR_ONLY, Row, TABLE};
-use crate::expected::{Stranger, group_of, of_operator, of_stranger};
+use crate::expected::{Stranger, group_of, of_operator, of_owner, of_stranger};
 use crate::scene::{SECRET, Scene, of_others, path};
 
 /// Asserts that a call was refused for this reason.
@@ -35,6 +35,11 @@ async fn the_owner_may_and_only_what_the_table_says_changes_the_disk() {
         let before = scene.on_disk();
         let things = scene.owner(row);
         let answer = scene.call(&things.agent, row, things).await;
+        if let Some(reason) = of_owner(row) {
+            refused(row, "its owner", answer, reason);
+            scene.rig.unchanged(&before, row.method);
+            continue;
+        }
         let answer = answer.unwrap_or_else(|refusal| panic!("{}.{} to its owner: {refusal:?}", row.service, row.method));
         // A takeover of a session by its own holder goes on with it and writes nothing.
         let is_resumed = row.method == "Attach" && resumed(&answer);
@@ -167,7 +172,7 @@ async fn without_a_name_an_agent_gets_its_own_and_only_that() {
 fn there_is_an_answer_for_every_row() {
     for row in TABLE {
         assert!(path(row).starts_with("/hive.v1."));
-        let _ = (of_stranger(row), of_operator(row));
+        let _ = (of_stranger(row), of_operator(row), of_owner(row));
         if row.agent {
             let _ = group_of(row);
         }

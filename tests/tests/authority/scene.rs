@@ -199,7 +199,7 @@ impl Scene {
     /// The one whose things a call of this RPC needs.
     pub(crate) fn owner(&self, row: &Row) -> &Things {
         match (row.service, row.method) {
-            (_, "AckDelivery" | "NackDelivery" | "ExtendLease" | "RedriveDelivery") => &self.cyd,
+            (_, "AckDelivery" | "NackDelivery" | "ExtendLease" | "RedriveDelivery" | "Login") => &self.cyd,
             (_, "BeginTurn" | "OpenTurn") => &self.dan,
             _ => &self.bob,
         }

@@ -34,7 +34,7 @@ use crate::store::request::RequestKey;
 use crate::store::{AgentKey, Tx, message};
 pub(crate) use close::{Closer, close};
 pub use read::Which;
-pub(crate) use words::time as time_words;
+pub(crate) use words::{quoted, time as time_words};
 
 /// Most questions that one sweep closes, so that it never stalls a send.
 const STEP_ROWS: u32 = 100;

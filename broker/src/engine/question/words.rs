@@ -16,7 +16,7 @@ pub(crate) fn time(time: WallTime) -> String {
 const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// Somebody else's words, each line marked.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let text = text.strip_suffix('\n').unwrap_or(&text);
     let lines: Vec<String> = text.split(LINE_ENDS).map(|line| format!("> {line}")).collect();

@@ -42,6 +42,10 @@ const RULES: &[(&str, &str)] = &[
         "SELECT count(*) FROM turn t JOIN agent a ON a.id = t.agent_id WHERE t.outcome IS NULL \
          AND (a.session_token IS NULL OR a.session_epoch <> t.session_epoch)",
     ),
+    (
+        "tools are counted for turns that ended",
+        "SELECT count(*) FROM turn_tool u WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = u.turn_id AND t.end_time IS NOT NULL)",
+    ),
     ("the operator leases nothing", "SELECT count(*) FROM delivery WHERE agent_id = 1 AND state = 2"),
     ("a dead letter used an attempt", "SELECT count(*) FROM delivery WHERE state = 4 AND failures < 1"),
     ("only what waits has a backoff", "SELECT count(*) FROM delivery WHERE state <> 1 AND not_before_boot IS NOT NULL"),

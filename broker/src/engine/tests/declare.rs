@@ -21,6 +21,7 @@ fn file(agents: &[(&str, Option<&str>)]) -> BTreeMap<hive_core::name::AgentName,
         role: String::new(),
         model: String::new(),
         policy: Policy::default(),
+        available_models: Vec::new(),
     };
     agents.iter().map(|(agent, parent)| (name(agent), declared(parent))).collect()
 }
@@ -122,6 +123,60 @@ async fn parent_and_child_may_change_places() {
     apply(&hive, &[("one", Some("two")), ("two", None)]).await;
     assert_eq!(parent(&hive, "one").await.as_deref(), Some("two"));
     assert_eq!(parent(&hive, "two").await, None);
+}
+
+#[tokio::test]
+async fn the_models_of_the_file_are_those_that_an_agent_may_be_switched_to() {
+    let hive = Hive::new(&[]).await;
+    let declare = async |models: &[&str], model: &str| {
+        let mut file = file(&[("bob", None)]);
+        let bob = file.get_mut(&name("bob")).expect("bob");
+        bob.available_models = models.iter().map(|model| (*model).to_owned()).collect();
+        bob.model = model.to_owned();
+        hive.engine().declare(file).await.expect("the file is applied");
+    };
+    let shown = async || {
+        let bob = hive.engine().get_agent(name("bob")).await.expect("bob");
+        (bob.model, bob.available_models.join(" "))
+    };
+    let switch = async |model: &str| {
+        let order = Tell::Order(Order::SetModel(model.to_owned()));
+        hive.engine().tell(caller("operator"), hive.request("Tell"), name("bob"), order).await
+    };
+    declare(&["small", "large"], "small").await;
+    assert_eq!(shown().await, ("small".to_owned(), "small large".to_owned()));
+    switch("large").await.expect("one of them");
+    let refusal = switch("huge").await.expect_err("none of them");
+    assert!(refusal.to_string().contains("may be switched to small, large;"), "{refusal}");
+    assert_eq!(refusal.reason(), Reason::FieldInvalid);
+    assert_eq!(shown().await.0, "large");
+    // The same file again changes nothing; one that no longer allows the model takes it back, and says so.
+    declare(&["small", "large"], "small").await;
+    assert_eq!(shown().await.0, "large");
+    let changes = hive.count_events(EventKind::AgentChanged).await;
+    declare(&["small", "tiny"], "small").await;
+    assert_eq!(shown().await, ("small".to_owned(), "small tiny".to_owned()));
+    assert_eq!(hive.count_events(EventKind::AgentChanged).await, changes + 1);
+    declare(&[], "small").await;
+    switch("huge").await.expect("any");
+    assert_eq!(shown().await, ("huge".to_owned(), String::new()));
+}
+
+#[tokio::test]
+async fn a_declaration_of_an_older_version_is_understood() {
+    let mut hive = Hive::new(&[]).await;
+    apply(&hive, &[("bob", None)]).await;
+    let order = Tell::Order(Order::SetModel("large".to_owned()));
+    hive.engine().tell(caller("operator"), hive.request("Tell"), name("bob"), order).await.expect("told");
+    hive.restart_after(|dir| {
+        let conn = rusqlite::Connection::open(dir.join("hive.db")).expect("opened");
+        let changed =
+            conn.execute("UPDATE agent SET declared = json_remove(declared, '$.available_models') WHERE name = 'bob'", []);
+        assert_eq!(changed.expect("written"), 1);
+    })
+    .await;
+    apply(&hive, &[("bob", None)]).await;
+    assert_eq!(hive.engine().get_agent(name("bob")).await.expect("bob").model, "large", "the operator's choice stays");
 }
 
 #[tokio::test]

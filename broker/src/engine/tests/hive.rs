@@ -201,6 +201,7 @@ pub(super) fn ended(run: &Run, outcome: Outcome) -> Ended {
         context_window_tokens: 0,
         compacted: false,
         retry_time: None,
+        tool_uses: Vec::new(),
     }
 }
 

@@ -5,9 +5,11 @@ use std::time::Duration;
 use hive_core::delivery::{Decision, State};
 use hive_core::id::MessageId;
 use hive_core::reason::Reason;
-use hive_core::turn::Outcome;
+use hive_core::turn::{Outcome, ToolUse};
 
-use super::hive::{Hive, caller};
+use super::super::Refusal;
+use super::super::turn::Ended;
+use super::hive::{Hive, caller, ended};
 
 const MONTH: Duration = Duration::from_secs(30 * 86_400);
 const DAY: u64 = 86_400;
@@ -91,7 +93,9 @@ async fn old_turns_go_but_those_of_unsettled_mail_stay() {
     hive.send("alice", "bob", "good").await;
     hive.send("alice", "bob", "bad").await;
     let harness = hive.attach("bob").await;
-    let good = hive.turn(&harness, Outcome::Ok).await;
+    let good = hive.begin(&harness).await;
+    let tool_uses = vec![ToolUse { name: "Bash".to_owned(), count: 2 }];
+    hive.try_end(&good, Ended { tool_uses, ..ended(&good, Outcome::Ok) }).await.expect("it ends");
     let run = hive.begin(&harness).await;
     let sent = hive.send_in(&run, "alice", "done").await.expect("accepted").message;
     hive.end(&run, Outcome::Failed).await;
@@ -99,6 +103,9 @@ async fn old_turns_go_but_those_of_unsettled_mail_stay() {
     prune(&hive).await;
     let gone = hive.engine().get_turn(caller("operator"), good.id).await;
     assert_eq!(gone.expect_err("it went").reason(), Reason::TurnNotFound);
+    let tools = |conn: &rusqlite::Connection| conn.query_row("SELECT count(*) FROM turn_tool", [], |row| row.get::<_, i64>(0));
+    let tools = hive.engine().store().read(move |conn, _| Ok::<_, Refusal>(tools(conn)?)).await;
+    assert_eq!(tools.expect("counted"), 0, "its tools went with it");
     // The bad one is run again, and what its first run said is still known.
     let again = hive.begin(&harness).await;
     assert_eq!(hive.send_in(&again, "alice", "done").await.expect("accepted").message, sent);

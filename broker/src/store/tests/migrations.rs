@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use hive_core::id::MessageId;
+use hive_core::id::{MessageId, TurnId};
+use hive_core::time::WallTime;
+use hive_core::turn::{Outcome, ToolUse};
 use rusqlite::Connection;
 
-use super::super::{SCHEMA_VERSION, event, message, question};
+use super::super::turn_stats::Window;
+use super::super::{SCHEMA_VERSION, event, message, question, turn, turn_stats, turn_tool};
 use super::{Failed, directory, open, said};
 
 /// What hived of schema version 1 left behind: an agent, a message on its way, its event, and counters that pruning kept.
@@ -18,6 +21,21 @@ const VERSION_1: &str = "
     INSERT INTO event (sequence, kind, time, agent_id, message_id, detail) VALUES (3, 1, 1000, 2, 7, 'from operator');
     INSERT INTO meta (key, value) VALUES ('last_id', 41), ('last_event', 3);
     PRAGMA user_version = 1;
+";
+
+/// What hived of schema version 2 left behind: an agent of the file in mid-conversation, a turn that ended, one that is open, and a question.
+const VERSION_2: &str = "
+    INSERT INTO agent (id, name, source, harness_state_time) VALUES (1, 'operator', 0, 0);
+    INSERT INTO agent (id, name, source, model, declared, harness_state_time, context_tokens, context_window_tokens, session_epoch, session_token)
+    VALUES (2, 'ada', 1, 'large', '{\"parent\":null,\"role\":\"\",\"model\":\"large\"}', 0, 90000, 200000, 3, 'session');
+    INSERT INTO inbox (agent_id, open_count) VALUES (1, 0), (2, 0);
+    INSERT INTO turn (id, agent_id, kind, conversation, session_epoch, process_token, boot_id, outcome, settled, start_time, end_time,
+    output_tokens) VALUES (11, 2, 2, 'main', 3, 'process', 'boot-0', 1, '{\"acked\":0,\"returned\":0,\"dead\":0,\"held\":0}', 1000, 3000, 70);
+    INSERT INTO turn (id, agent_id, kind, conversation, session_epoch, process_token, boot_id, start_time)
+    VALUES (12, 2, 2, 'main', 3, 'process', 'boot-0', 4000);
+    INSERT INTO question (id, asker_id, target_id, text, options, multi, create_time, message_id) VALUES (9, 2, 1, 'well?', '[]', 0, 1000, 8);
+    INSERT INTO meta (key, value) VALUES ('last_id', 12), ('last_event', 3);
+    PRAGMA user_version = 2;
 ";
 
 fn seed(dir: &Path, schema: &str, rows: &str) {
@@ -50,4 +68,61 @@ async fn a_database_of_version_1_is_brought_forward_with_all_it_held() {
     let newest =
         store.read(|conn, _| Ok::<_, Failed>(conn.query_row("SELECT max(id) FROM message", [], |row| row.get::<_, i64>(0))?));
     assert_eq!(newest.await.expect("read"), 42, "ids go on behind what was given out");
+}
+
+#[tokio::test]
+async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_up() {
+    let dir = directory();
+    let schema = concat!(include_str!("../sql/0001_init.sql"), include_str!("../sql/0002_conversation.sql"));
+    seed(dir.path(), schema, VERSION_2);
+    let (store, _) = open(dir.path());
+    let found = store.read(|conn, _| {
+        let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let ada = super::super::agent::by_name(conn, "ada")?.expect("the agent is kept");
+        let window = Window { start: WallTime(0), end: WallTime(10_000) };
+        let mut ended = Vec::new();
+        turn_stats::each(conn, window, None, |turn| ended.push(turn))?;
+        let tools = turn_tool::most_called(conn, window, None, 10)?;
+        Ok::<_, Failed>((version, ada, ended, tools, question::open_count(conn)?))
+    });
+    let (version, ada, ended, tools, open_questions) = found.await.expect("read");
+    assert_eq!(version, SCHEMA_VERSION);
+    assert_eq!((ada.context_tokens, ada.context_time, ada.available_models.len()), (90_000, None, 0));
+    assert_eq!((ada.model.as_str(), ada.session_token.as_deref()), ("large", Some("session")));
+    let [turn] = &ended[..] else { panic!("{ended:?}") };
+    assert_eq!((turn.usage.output_tokens, turn.end_time.since(turn.start_time).as_secs()), (70, 2));
+    assert_eq!((tools.len(), open_questions), (0, 1));
+    // What is new can be written in it.
+    let written = store.write(move |tx| {
+        let open = TurnId::new(12).expect("not 0");
+        turn::end(tx, open, Outcome::Ok, &turn::End::default(), "{}")?;
+        turn_tool::insert(tx, open, &[ToolUse { name: "Bash".to_owned(), count: 4 }])?;
+        super::super::agent::set_context(tx, ada.key, 5, 10)?;
+        let models = vec!["small".to_owned()];
+        super::super::agent::update(tx, &super::super::agent::AgentRow { available_models: models, ..ada })?;
+        Ok::<_, Failed>((tx.now.wall, super::super::agent::by_name(tx, "ada")?.expect("it is there")))
+    });
+    let (now, ada) = written.await.expect("written");
+    assert_eq!((ada.context_time, ada.available_models), (Some(now), vec!["small".to_owned()]));
+    said(&store, "it goes on").await.expect("written");
+}
+
+#[tokio::test]
+async fn a_database_that_holds_what_no_version_wrote_is_not_brought_forward_by_half() {
+    let dir = directory();
+    let schema = concat!(include_str!("../sql/0001_init.sql"), include_str!("../sql/0002_conversation.sql"));
+    // Somebody's own table stands where the new one would.
+    seed(dir.path(), schema, "CREATE TABLE turn_tool (x); PRAGMA user_version = 2");
+    let opened = super::super::Store::open(
+        dir.path(),
+        std::sync::Arc::new(crate::clock::ManualClock::new("boot-0")),
+        std::sync::Arc::new(super::Commits::default()),
+    );
+    assert!(opened.is_err());
+    let conn = Connection::open(dir.path().join("hive.db")).expect("opened");
+    let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).expect("read");
+    let columns: i64 = conn
+        .query_row("SELECT count(*) FROM pragma_table_info('agent') WHERE name = 'context_time'", [], |row| row.get(0))
+        .expect("read");
+    assert_eq!((version, columns), (2, 0), "all of a step or nothing");
 }

@@ -5,6 +5,7 @@ mod batch;
 mod faults;
 mod migrations;
 mod open;
+mod sums;
 mod turn_lines;
 
 use std::path::Path;

@@ -10,7 +10,7 @@ mod world;
 use proptest::prelude::*;
 
 use hive_core::delivery::Decision;
-use hive_core::turn::Outcome;
+use hive_core::turn::{Kind, Outcome};
 
 use world::World;
 
@@ -33,7 +33,8 @@ enum Step {
     Attach { take_over: bool },
     Resume,
     Vanish,
-    Login,
+    Open { kind: Kind },
+    Login { is_there: bool },
     Receive { who: usize, max: u32 },
     Ack { which: usize },
     Nack { which: usize, permanent: bool },
@@ -62,6 +63,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => Just(Decision::Redrive),
     ];
     let who = prop_oneof![Just(WORKER), Just(READER)];
+    let kind = prop_oneof![Just(Kind::Continue), Just(Kind::Checkpoint), Just(Kind::Compact)];
     prop_oneof![
         8 => (any::<bool>(), who.clone()).prop_map(|(by_agent, to)| Step::Send { by_agent, to }),
         6 => who.clone().prop_map(|to| Step::Notice { to }),
@@ -74,7 +76,8 @@ fn step() -> impl Strategy<Value = Step> {
         5 => any::<bool>().prop_map(|take_over| Step::Attach { take_over }),
         2 => Just(Step::Resume),
         3 => Just(Step::Vanish),
-        2 => Just(Step::Login),
+        4 => kind.prop_map(|kind| Step::Open { kind }),
+        3 => prop::bool::weighted(0.8).prop_map(|is_there| Step::Login { is_there }),
         5 => (who.clone(), 1..4u32).prop_map(|(who, max)| Step::Receive { who, max }),
         3 => any::<usize>().prop_map(|which| Step::Ack { which }),
         4 => (any::<usize>(), prop::bool::weighted(0.2)).prop_map(|(which, permanent)| Step::Nack { which, permanent }),

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use hive_core::delivery::{Decision, Lane, State};
-use hive_core::turn::Outcome;
+use hive_core::turn::{Kind, Outcome};
 
 /// Bounds of the contract, in milliseconds where they are times.
 const ATTEMPTS_MAX: u32 = 5;
@@ -59,6 +59,8 @@ pub(super) struct Agent {
     pub(super) items: Vec<Item>,
     system_run: u32,
     pub(super) session: Option<Session>,
+    /// What the open turn, or the last one, is for; none for mail.
+    kind: Option<Kind>,
     park: Option<Park>,
     failures_in_a_row: u32,
     told: bool,
@@ -163,7 +165,19 @@ impl Agent {
         }
         let message = self.next(true, at).map(|index| self.serve(index, Holder::Turn { tool_use: None }))?;
         self.session.as_mut().expect("it is there").turn_open = true;
+        self.kind = None;
         Some(message)
+    }
+
+    /// A turn without mail is opened; `false` where a park forbids it.
+    pub(super) fn open(&mut self, kind: Kind, at: At) -> bool {
+        if self.is_parked(at) && kind != Kind::Compact {
+            return false;
+        }
+        let session = self.session.as_mut().expect("only a session opens turns");
+        (session.turn_open, session.contact) = (true, at.boot);
+        self.kind = Some(kind);
+        true
     }
 
     /// The open turn takes more; `None` where its delivery is served alone.
@@ -197,7 +211,7 @@ impl Agent {
     }
 
     /// The open turn ends.
-    pub(super) fn end(&mut self, outcome: Outcome, returned: &HashSet<String>, limit_ends: Option<i64>, at: At) {
+    pub(super) fn end(&mut self, outcome: Outcome, returned: &HashSet<String>, compacted: bool, limit_ends: Option<i64>, at: At) {
         let mut deaths = 0;
         for item in &mut self.items {
             let Some(Holder::Turn { tool_use }) = item.holder.clone() else { continue };
@@ -217,8 +231,13 @@ impl Agent {
             }
             deaths += u32::from(item.state == State::Dead);
         }
-        self.to_parent += deaths + u32::from(outcome == Outcome::Failed);
-        self.park_after(outcome, deaths, limit_ends, at);
+        let upkeep = matches!(self.kind, Some(Kind::Checkpoint | Kind::Compact));
+        self.to_parent += deaths + u32::from(outcome == Outcome::Failed && !upkeep);
+        let did_nothing = self.kind == Some(Kind::Compact) && outcome == Outcome::Ok && !compacted;
+        let broke = upkeep && outcome == Outcome::Failed;
+        if !did_nothing && !broke {
+            self.park_after(outcome, deaths, limit_ends, at);
+        }
         let session = self.session.as_mut().expect("a turn has a session");
         (session.turn_open, session.contact) = (false, at.boot);
     }
@@ -265,6 +284,16 @@ impl Agent {
         }
     }
 
+    /// The harness says that it is not logged in.
+    pub(super) fn logout(&mut self, at: At) {
+        self.session.as_mut().expect("a harness says it").contact = at.boot;
+        if self.park != Some(Park::Login) {
+            self.park = Some(Park::Login);
+            self.to_operator += u32::from(!self.told);
+            self.told = true;
+        }
+    }
+
     /// A harness starts afresh; `false` where it is refused.
     pub(super) fn attach(&mut self, take_over: bool, at: At) -> bool {
         let live = self.session.as_ref().is_some_and(|session| session.live);
@@ -272,7 +301,7 @@ impl Agent {
             return false;
         }
         if self.session.as_ref().is_some_and(|session| session.turn_open) {
-            self.end(if live { Outcome::Fenced } else { Outcome::Vanished }, &HashSet::new(), None, at);
+            self.end(if live { Outcome::Fenced } else { Outcome::Vanished }, &HashSet::new(), false, None, at);
         }
         self.session = Some(Session { live: true, contact: at.boot, turn_open: false });
         true
@@ -318,7 +347,7 @@ impl Agent {
             && session.contact.saturating_add(GRACE) <= at.boot
         {
             if session.turn_open {
-                self.end(Outcome::Vanished, &HashSet::new(), None, at);
+                self.end(Outcome::Vanished, &HashSet::new(), false, None, at);
             }
             self.session = None;
         }
@@ -350,7 +379,7 @@ impl Agent {
             *boot = None;
         }
         if self.session.as_ref().is_some_and(|session| session.turn_open) {
-            self.end(Outcome::Fenced, &HashSet::new(), None, at);
+            self.end(Outcome::Fenced, &HashSet::new(), false, None, at);
         }
         self.restart(at);
     }

@@ -9,7 +9,7 @@ use hive_core::id::MessageId;
 use hive_core::message::SystemKind;
 use hive_core::name::Label;
 use hive_core::reason::Reason;
-use hive_core::turn::Outcome;
+use hive_core::turn::{Kind, Outcome};
 
 use super::super::super::Refusal;
 use super::super::super::notice::{self, Notice};
@@ -109,15 +109,8 @@ impl World {
                     self.model.agents[WORKER].vanish();
                 }
             }
-            Step::Login => {
-                if let Some(harness) = &self.harness
-                    && self.model.agents[WORKER].session.is_some()
-                {
-                    let report = self.hive.engine().report_harness(caller("worker"), harness.token.clone(), HarnessState::Idle);
-                    report.await.expect("noted");
-                    self.model.agents[WORKER].login(at);
-                }
-            }
+            Step::Open { kind } => self.open(kind, at).await,
+            Step::Login { is_there } => self.login(is_there, at).await,
             Step::Receive { who, max } => self.receive(who, max, at).await,
             Step::Ack { which } => {
                 if let Some((who, leased)) = self.consumer(which) {
@@ -213,6 +206,39 @@ impl World {
         }
     }
 
+    async fn open(&mut self, kind: Kind, at: At) {
+        let worker = &mut self.model.agents[WORKER];
+        let Some(harness) = &self.harness else { return };
+        // The rest is as with a turn for mail.
+        if worker.session.is_none() || self.run.is_some() {
+            return;
+        }
+        let opens = worker.open(kind, at);
+        match self.hive.open(harness, kind).await {
+            Ok(run) => {
+                assert!(opens, "{kind:?}");
+                self.run = Some(run);
+            }
+            Err(refusal) => assert!(!opens && refusal.reason() == Reason::AgentParked, "{kind:?}: {refusal:?}"),
+        }
+    }
+
+    async fn login(&mut self, is_there: bool, at: At) {
+        let Some(harness) = &self.harness else { return };
+        let worker = &mut self.model.agents[WORKER];
+        if worker.session.is_none() {
+            return;
+        }
+        let state = if is_there { HarnessState::Idle } else { HarnessState::NeedsLogin };
+        let report = self.hive.engine().report_harness(caller("worker"), harness.token.clone(), state);
+        report.await.expect("noted");
+        if is_there {
+            worker.login(at);
+        } else {
+            worker.logout(at);
+        }
+    }
+
     async fn recv(&mut self, max: u32, at: At) {
         let Some(run) = &self.run else { return };
         self.tool_uses += 1;
@@ -231,10 +257,11 @@ impl World {
         let ended = Ended {
             returned_tool_uses: last_tool_use.clone(),
             retry_time: limit_ends.map(hive_core::time::WallTime),
+            compacted: returned,
             ..ended(&run, outcome)
         };
         let answer = self.hive.try_end(&run, ended.clone()).await.expect("it ends");
-        self.model.agents[WORKER].end(outcome, &last_tool_use, limit_ends, at);
+        self.model.agents[WORKER].end(outcome, &last_tool_use, returned, limit_ends, at);
         assert_eq!(answer.park.is_some(), self.model.agents[WORKER].is_parked(at));
         self.last = Some((run, ended));
     }

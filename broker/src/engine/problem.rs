@@ -1,0 +1,65 @@
+//! Problems: something around a harness that does not work and ends no turn. The agent's parent is told, in one notice for each subject.
+
+use hive_core::caller::Caller;
+use hive_core::id::MessageId;
+use hive_core::limits::{PROBLEM_SUBJECT_CHARS_MAX, PROBLEM_TEXT_BYTES_MAX};
+use hive_core::message::SystemKind;
+
+use super::notice::{self, Notice};
+use super::once::once;
+use super::question::quoted;
+use super::settle::parent;
+use super::turn::session;
+use super::{Engine, Refusal};
+use crate::store::request::RequestKey;
+
+/// What a harness says of a problem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The session.
+    pub session_token: String,
+    /// What it is about.
+    pub subject: String,
+    /// What is wrong and what helps.
+    pub text: String,
+}
+
+fn check(problem: &mut Problem) -> Result<(), Refusal> {
+    let Problem { session_token: _, subject, text } = problem;
+    let chars = subject.chars().count();
+    if !(1..=PROBLEM_SUBJECT_CHARS_MAX).contains(&chars) || subject.contains(char::is_control) {
+        let problem = format!("it has 1 to {PROBLEM_SUBJECT_CHARS_MAX} printable characters, as `plugins`");
+        return Err(Refusal::Field { field: "subject", problem });
+    }
+    if text.trim().is_empty() {
+        return Err(Refusal::Field { field: "text", problem: "say what is wrong, and what helps".to_owned() });
+    }
+    text.truncate(text.floor_char_boundary(PROBLEM_TEXT_BYTES_MAX));
+    Ok(())
+}
+
+impl Engine {
+    /// Tells the agent's parent; answers with the message. An undelivered word on the same subject gives way to it.
+    pub async fn report_problem(&self, caller: Caller, request: RequestKey, mut problem: Problem) -> Result<MessageId, Refusal> {
+        self.check_open()?;
+        check(&mut problem)?;
+        let (limits, presences) = (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.presences));
+        self.store
+            .write(move |tx| {
+                let Problem { session_token, subject, text } = &problem;
+                let me = session(tx, &caller, session_token)?;
+                presences.touch(me.key, session_token, tx.now.boot);
+                once(tx, me.key, &request, || {
+                    let about = quoted(subject);
+                    let body = format!(
+                        "Something around the harness of {} does not work. It says:\n\n{about}\n{}",
+                        me.name,
+                        quoted(text)
+                    );
+                    let notice = Notice::about(&me.name, parent(&me), SystemKind::Problem, &body);
+                    notice::send(tx, &limits, Notice { subject: Some(subject), ..notice })
+                })
+            })
+            .await
+    }
+}

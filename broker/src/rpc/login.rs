@@ -1,0 +1,266 @@
+//! The login dialogue on the wire: the operator's stream (`Login`) and the harness's (`ServeLogin`), each with the engine's channels behind it.
+//!
+//! Invariant: each direction waits for its slower side alone, and whichever stream ends first takes the other with it. What is typed and said
+//! is passed on as it is, and never logged.
+
+use hive_core::caller::Caller;
+use hive_core::limits::{ERROR_BYTES_MAX, LOGIN_ANSWER_MAX, LOGIN_STEP_BYTES_MAX, TERMINAL_KIND_CHARS_MAX};
+use hive_proto::convert::message;
+use hive_proto::convert::request as fields;
+use hive_proto::status::bad_field;
+use hive_proto::v1;
+use hive_proto::v1::{login_request, login_response, serve_login_request, serve_login_response};
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::{Rpc, caller};
+use crate::engine::Refusal;
+use crate::engine::login::{End, Login, Said, Serving, Terminal, Typed};
+
+/// Steps of a stream that wait for the transport.
+const STREAM_STEPS: usize = 8;
+
+type Out<T> = mpsc::Sender<Result<T, Status>>;
+pub(super) type Answers<T> = Response<ReceiverStream<Result<T, Status>>>;
+
+fn terminal(wire: v1::Terminal) -> Result<Terminal, Status> {
+    let v1::Terminal { rows, columns, kind } = wire;
+    let cells = |number, field| u16::try_from(number).map_err(|_| bad_field(field, "no terminal is so large; at most 65535"));
+    if kind.chars().count() > TERMINAL_KIND_CHARS_MAX || kind.contains(char::is_control) {
+        return Err(bad_field("terminal.kind", format!("it has at most {TERMINAL_KIND_CHARS_MAX} printable characters")));
+    }
+    Ok(Terminal { rows: cells(rows, "terminal.rows")?, columns: cells(columns, "terminal.columns")?, kind })
+}
+
+fn wire_terminal(terminal: Terminal) -> v1::Terminal {
+    let Terminal { rows, columns, kind } = terminal;
+    v1::Terminal { rows: rows.into(), columns: columns.into(), kind }
+}
+
+/// An operator's wish, for the harness.
+pub(super) fn wanted((login_id, terminal): (u64, Terminal)) -> v1::LoginWanted {
+    v1::LoginWanted { login_id, terminal: Some(wire_terminal(terminal)) }
+}
+
+fn wire_end(end: End) -> v1::LoginEnd {
+    let End { logged_in, error, exit_code } = end;
+    v1::LoginEnd { logged_in, error, exit_code }
+}
+
+fn end(wire: v1::LoginEnd) -> End {
+    let v1::LoginEnd { logged_in, mut error, exit_code } = wire;
+    error.truncate(error.floor_char_boundary(ERROR_BYTES_MAX));
+    End { logged_in, error, exit_code }
+}
+
+fn piece(bytes: Vec<u8>, field: &str) -> Result<Vec<u8>, Status> {
+    if bytes.len() > LOGIN_STEP_BYTES_MAX {
+        let problem = format!("it has {} bytes; send at most {LOGIN_STEP_BYTES_MAX} at a time", bytes.len());
+        return Err(bad_field(field, problem));
+    }
+    Ok(bytes)
+}
+
+fn not_a_start(field: &str) -> Status {
+    bad_field(field, "it is the first step, and only that")
+}
+
+/// How the log tells what became of a dialogue.
+fn how(end: &End) -> String {
+    match (end.logged_in, end.error.as_str()) {
+        (true, _) => "logged in".to_owned(),
+        (false, "") => format!("not logged in; claude ended with {}", end.exit_code),
+        (false, error) => format!("not logged in: {error}"),
+    }
+}
+
+/// What the operator types, to the harness. Ends with what the operator did wrong, or with nothing when they have gone; not when they have
+/// only nothing more to type.
+async fn type_in(stream: &mut Streaming<v1::LoginRequest>, typed: &mpsc::Sender<Typed>) -> Option<Status> {
+    use login_request::Step;
+    loop {
+        let step = match stream.message().await {
+            Ok(Some(v1::LoginRequest { step: Some(Step::Input(bytes)) })) => piece(bytes, "input").map(Typed::Input),
+            Ok(Some(v1::LoginRequest { step: Some(Step::Terminal(size)) })) => terminal(size).map(Typed::Terminal),
+            Ok(Some(v1::LoginRequest { step: Some(Step::Start(_)) })) => Err(not_a_start("start")),
+            Ok(Some(v1::LoginRequest { step: None })) => Err(bad_field("step", "must be set")),
+            Ok(None) => return std::future::pending().await,
+            Err(_) => return None,
+        };
+        match step {
+            // A harness that has gone is told by its own side.
+            Ok(step) => drop(typed.send(step).await),
+            Err(status) => return Some(status),
+        }
+    }
+}
+
+/// What the harness says, to the operator, until its end; none where it went away without one.
+async fn show(said: &mut mpsc::Receiver<Said>, out: &Out<v1::LoginResponse>) -> Option<End> {
+    while let Some(said) = said.recv().await {
+        match said {
+            // An operator who has gone is seen by the closed stream.
+            Said::Output(bytes) => {
+                drop(out.send(Ok(v1::LoginResponse { step: Some(login_response::Step::Output(bytes)) })).await);
+            }
+            Said::End(end) => return Some(end),
+        }
+    }
+    None
+}
+
+/// What the log says of an operator who did not wait for the end.
+const GONE: &str = "the operator went away";
+
+/// What the dialogue says, to the operator's side: until its end, or what the harness did wrong.
+async fn say(stream: &mut Streaming<v1::ServeLoginRequest>, said: &mpsc::Sender<Said>) -> Result<(), Status> {
+    use serve_login_request::Step;
+    while let Some(v1::ServeLoginRequest { step }) = stream.message().await? {
+        let step = match step {
+            Some(Step::Output(bytes)) => Said::Output(piece(bytes, "output")?),
+            Some(Step::End(wire)) => Said::End(end(wire)),
+            Some(Step::Start(_)) => return Err(not_a_start("start")),
+            None => return Err(bad_field("step", "must be set")),
+        };
+        let over = matches!(step, Said::End(_));
+        if said.send(step).await.is_err() || over {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// What the operator types, to the harness; ends when either has gone.
+async fn hand_over(typed: &mut mpsc::Receiver<Typed>, out: &Out<v1::ServeLoginResponse>) {
+    use serve_login_response::Step;
+    while let Some(step) = typed.recv().await {
+        let step = match step {
+            Typed::Input(bytes) => Step::Input(bytes),
+            Typed::Terminal(terminal) => Step::Terminal(wire_terminal(terminal)),
+        };
+        if out.send(Ok(v1::ServeLoginResponse { step: Some(step) })).await.is_err() {
+            return;
+        }
+    }
+}
+
+impl Rpc {
+    /// The first step of a stream.
+    async fn first<M>(&self, stream: &mut Streaming<M>) -> Result<Option<M>, Status> {
+        tokio::select! {
+            first = stream.message() => first,
+            () = self.engine.draining().cancelled() => Err(Refusal::Draining.into()),
+        }
+    }
+
+    /// `Login`: the operator's side. It is answered once the harness serves the dialogue.
+    pub(super) async fn begin_login(
+        &self,
+        request: Request<Streaming<v1::LoginRequest>>,
+    ) -> Result<Answers<v1::LoginResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut stream = request.into_inner();
+        let Some(v1::LoginRequest { step: Some(login_request::Step::Start(start)) }) = self.first(&mut stream).await? else {
+            return Err(not_a_start("start"));
+        };
+        let v1::LoginStart { agent, terminal: size } = start;
+        let name = message::agent_name(&agent, "start.agent")?;
+        let login = self.engine.begin_login(caller, name, terminal(size.unwrap_or_default())?).await?;
+        let (out, answers) = mpsc::channel(STREAM_STEPS);
+        let (begun, answered) = oneshot::channel();
+        // A task of its own: it ends the dialogue in good order also where nobody waits for this call any more.
+        self.streams.spawn(self.clone().log_in(login, stream, out, begun));
+        answered.await.unwrap_or(Err(Refusal::Draining))?;
+        Ok(Response::new(ReceiverStream::new(answers)))
+    }
+
+    async fn log_in(
+        self,
+        mut login: Login,
+        mut stream: Streaming<v1::LoginRequest>,
+        out: Out<v1::LoginResponse>,
+        begun: oneshot::Sender<Result<(), Refusal>>,
+    ) {
+        let answered = tokio::select! {
+            answered = self.engine.login_answered(&mut login, LOGIN_ANSWER_MAX) => answered,
+            () = out.closed() => return self.engine.end_login(login, GONE).await,
+        };
+        if let Err(refusal) = answered {
+            self.engine.end_login(login, &refusal.to_string()).await;
+            drop(begun.send(Err(refusal)));
+            return;
+        }
+        drop(begun.send(Ok(())));
+        let how = tokio::select! {
+            // An end that was said in the same moment is not lost.
+            biased;
+            end = show(&mut login.said, &out) => self.last_word(end, &out).await,
+            fault = type_in(&mut stream, &login.typed) => match fault {
+                Some(status) => {
+                    let how = format!("broken off: {}", status.message());
+                    drop(out.send(Err(status)).await);
+                    how
+                }
+                None => GONE.to_owned(),
+            },
+            () = out.closed() => GONE.to_owned(),
+            () = self.engine.draining().cancelled() => self.last_word(None, &out).await,
+        };
+        self.engine.end_login(login, &how).await;
+    }
+
+    /// Tells the operator how the dialogue ended, and answers what the log says of it. Of a broker that ends both sides may go in any order.
+    async fn last_word(&self, end: Option<End>, out: &Out<v1::LoginResponse>) -> String {
+        if end.is_none() && self.engine.draining().is_cancelled() {
+            drop(out.send(Err(Refusal::Draining.into())).await);
+            return Refusal::Draining.to_string();
+        }
+        let end = end.unwrap_or_else(|| End { error: "the harness went away".to_owned(), ..End::default() });
+        let how = how(&end);
+        drop(out.send(Ok(v1::LoginResponse { step: Some(login_response::Step::End(wire_end(end))) })).await);
+        how
+    }
+
+    /// `ServeLogin`: the harness's side.
+    pub(super) async fn take_login(
+        &self,
+        request: Request<Streaming<v1::ServeLoginRequest>>,
+    ) -> Result<Answers<v1::ServeLoginResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut stream = request.into_inner();
+        let first = self.first(&mut stream).await?;
+        let Some(v1::ServeLoginRequest { step: Some(serve_login_request::Step::Start(start)) }) = first else {
+            return Err(not_a_start("start"));
+        };
+        let v1::ServeLoginStart { session_token, login_id } = start;
+        let token = fields::token(session_token, "start.session_token")?;
+        let serving = self.engine.serve_login(caller.clone(), token.clone(), login_id).await?;
+        let (out, answers) = mpsc::channel(STREAM_STEPS);
+        self.streams.spawn(self.clone().serve(caller, token, serving, stream, out));
+        Ok(Response::new(ReceiverStream::new(answers)))
+    }
+
+    async fn serve(
+        self,
+        caller: Caller,
+        session_token: String,
+        serving: Serving,
+        mut stream: Streaming<v1::ServeLoginRequest>,
+        out: Out<v1::ServeLoginResponse>,
+    ) {
+        let Serving { mut typed, said } = serving;
+        let last_word = tokio::select! {
+            biased;
+            ended = say(&mut stream, &said) => ended.err(),
+            () = hand_over(&mut typed, &out) => None,
+            () = said.closed() => None,
+            () = out.closed() => None,
+            refusal = self.engine.session_over(caller, session_token) => Some(refusal.into()),
+            () = self.engine.draining().cancelled() => Some(Refusal::Draining.into()),
+        };
+        if let Some(status) = last_word {
+            drop(out.send(Err(status)).await);
+        }
+    }
+}

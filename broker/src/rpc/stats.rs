@@ -1,0 +1,70 @@
+//! Sums of turns on the wire.
+
+use hive_core::limits::STATS_WINDOW_DEFAULT;
+use hive_proto::convert::time;
+use hive_proto::v1;
+use tonic::{Request, Response, Status};
+
+use super::{Rpc, caller};
+use crate::engine::stats::{Slice, Stats, TurnStats, Waker, Window};
+
+fn wake((waker, count): (Waker, u64)) -> v1::TurnWakeCount {
+    use v1::OriginKind as Origin;
+    let (origin, detail) = match waker {
+        Waker::Agent => (Origin::Agent, String::new()),
+        Waker::Operator => (Origin::Operator, String::new()),
+        Waker::System(kind) => (Origin::System, kind.to_string().replace(' ', "_")),
+        Waker::External(label) => (Origin::External, label),
+        Waker::Turn(kind) => (Origin::Unspecified, kind.to_string()),
+    };
+    v1::TurnWakeCount { origin_kind: origin.into(), detail, count }
+}
+
+fn slice(slice: Slice) -> v1::TurnStatsSlice {
+    let Slice { start, turns, not_ok, cost_micro_usd, output_tokens } = slice;
+    v1::TurnStatsSlice {
+        start_time: Some(time::timestamp(start)),
+        turn_count: turns,
+        not_ok_count: not_ok,
+        cost_micro_usd,
+        output_tokens,
+    }
+}
+
+fn stats(stats: Stats) -> v1::TurnStats {
+    let Stats { turns, kinds, outcomes, usage, duration_p50, duration_p95, compactions, tools, wakes, slices } = stats;
+    let kind = |(kind, count)| v1::TurnKindCount { kind: v1::TurnKind::from(kind).into(), count };
+    let outcome = |(outcome, count)| v1::TurnOutcomeCount { outcome: v1::TurnOutcome::from(outcome).into(), count };
+    v1::TurnStats {
+        turn_count: turns,
+        kinds: kinds.into_iter().map(kind).collect(),
+        outcomes: outcomes.into_iter().map(outcome).collect(),
+        usage: Some(usage.into()),
+        duration_p50: duration_p50.map(time::duration),
+        duration_p95: duration_p95.map(time::duration),
+        compaction_count: compactions,
+        tools: tools.into_iter().map(Into::into).collect(),
+        wakes: wakes.into_iter().map(wake).collect(),
+        slices: slices.into_iter().map(slice).collect(),
+    }
+}
+
+impl Rpc {
+    /// `GetTurnStats`.
+    pub(super) async fn turn_stats(
+        &self,
+        request: Request<v1::GetTurnStatsRequest>,
+    ) -> Result<Response<v1::GetTurnStatsResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let v1::GetTurnStatsRequest { agent, window } = request.into_inner();
+        let window = time::optional_span(window, "window")?.unwrap_or(STATS_WINDOW_DEFAULT);
+        let TurnStats { window: Window { start, end }, total, agents } = self.engine.turn_stats(caller, agent, window).await?;
+        let agents = agents.into_iter().map(|(agent, of)| v1::AgentTurnStats { agent, stats: Some(stats(of)) });
+        Ok(Response::new(v1::GetTurnStatsResponse {
+            start_time: Some(time::timestamp(start)),
+            end_time: Some(time::timestamp(end)),
+            total: Some(stats(total)),
+            agents: agents.collect(),
+        }))
+    }
+}
