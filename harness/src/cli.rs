@@ -2,10 +2,21 @@
 //!
 //! Invariant: every setting of `serve` can be given by environment alone, because a container has nothing else.
 
+pub mod conversation;
+pub mod extras;
+pub mod process;
+pub mod tasks;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use hive_core::name::Label;
+
+pub use self::conversation::ConversationArgs;
+pub use self::extras::ExtraArgs;
+pub use self::process::ProcessArgs;
+pub use self::tasks::TaskArgs;
+pub use crate::scrub::ScrubArgs;
 
 /// Runs claude's turns for one agent of a hive, and wakes it from beside it.
 #[derive(Debug, Parser)]
@@ -28,6 +39,9 @@ pub enum Command {
     /// Put a message into this agent's own inbox, as a program that runs beside it
     #[command(after_help = WAKE_HELP)]
     Wake(WakeArgs),
+    /// Become a program whose environment is made from an allow-list; MCP servers are started so
+    #[command(hide = true)]
+    Scrub(ScrubArgs),
 }
 
 const WAKE_HELP: &str = "Prints the id of the accepted message: when it is printed, the message is on the broker's disk.\n\n\
@@ -116,6 +130,18 @@ pub struct ServeArgs {
     /// How long claude has to obey a signal before a stronger one follows
     #[arg(long, env = "HIVE_KILL_GRACE_MS", default_value_t = 5000, value_name = "MS")]
     pub kill_grace_ms: u64,
+    /// The conversation: its window, compaction and resets
+    #[command(flatten)]
+    pub conversation: ConversationArgs,
+    /// The process that claude runs in
+    #[command(flatten)]
+    pub process: ProcessArgs,
+    /// Further MCP servers and plugins
+    #[command(flatten)]
+    pub extras: ExtraArgs,
+    /// Shell tasks
+    #[command(flatten)]
+    pub tasks: TaskArgs,
 }
 
 #[cfg(test)]

@@ -6,7 +6,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cli::ServeArgs;
+use hive_core::config::{BASH_SERVER, ExtraMcpServer, is_server_name};
+
+use crate::boot::extra_servers::{self, InvalidExtraServers};
+use crate::cli::{ConversationArgs, ProcessArgs, ServeArgs};
+use crate::plugins::{InvalidList, Plan};
+use crate::task::{InvalidSettings, Settings};
+use crate::turn::context::Watermarks;
 
 /// Settings of `hive serve`.
 #[derive(Clone, Debug)]
@@ -41,6 +47,18 @@ pub struct Config {
     pub heartbeat: Duration,
     /// Spans that the turn machine works with.
     pub spans: Spans,
+    /// When the conversation is compacted or begun anew.
+    pub watermarks: Watermarks,
+    /// A system prompt in place of the built-in one.
+    pub system_prompt: Option<PathBuf>,
+    /// How claude is run.
+    pub process: ProcessArgs,
+    /// The agent's own MCP servers.
+    pub extra_servers: BTreeMap<String, ExtraMcpServer>,
+    /// Plugins to install at the start.
+    pub plugins: Plan,
+    /// Settings of shell tasks.
+    pub tasks: Settings,
 }
 
 /// Spans that the turn machine works with.
@@ -75,11 +93,20 @@ pub enum InvalidConfig {
     #[error("neither HIVE_HOME_DIR nor HOME is set: one of them has to name claude's home directory")]
     NoHome,
     /// The MCP server's name would not make good tool names.
-    #[error("HIVE_MCP_SERVER_NAME `{0}` must be 1 to 32 letters, digits, `-` or single `_`")]
+    #[error("HIVE_MCP_SERVER_NAME `{0}` must be 1 to 32 letters, digits, `-` or single `_`, and not `bash`")]
     ServerName(String),
     /// The further environment is no object of strings.
     #[error("HIVE_CLAUDE_ENV must be a JSON object whose values are strings: {0}")]
     ClaudeEnv(String),
+    /// The agent's own MCP servers.
+    #[error(transparent)]
+    ExtraServers(#[from] InvalidExtraServers),
+    /// Plugins or marketplaces.
+    #[error(transparent)]
+    Plugins(#[from] InvalidList),
+    /// Shell tasks.
+    #[error(transparent)]
+    Tasks(#[from] InvalidSettings),
     /// Signs of life would never be sent.
     #[error("HIVE_HEARTBEAT_SECS must be 1 to 30: the broker gives a silent harness's turn back")]
     Heartbeat,
@@ -108,17 +135,23 @@ impl Config {
             drain_grace_secs,
             heartbeat_secs,
             kill_grace_ms,
+            conversation,
+            process,
+            extras,
+            tasks,
         } = args;
         let state_dir = directory("the state directory", &state_dir, "HIVE_STATE_DIR")?;
         let home_dir = home_dir.or(home).ok_or(InvalidConfig::NoHome)?;
         let home_dir = directory("claude's home directory", &home_dir, "HIVE_HOME_DIR")?;
         let run_dir = run_dir.map_or_else(|| home_dir.join(".hive"), |dir| std::path::absolute(&dir).unwrap_or(dir));
-        if !is_server_name(&mcp_server_name) {
+        if !is_server_name(&mcp_server_name) || mcp_server_name == BASH_SERVER {
             return Err(InvalidConfig::ServerName(mcp_server_name));
         }
         if !(1..=30).contains(&heartbeat_secs) {
             return Err(InvalidConfig::Heartbeat);
         }
+        let read = |path: &PathBuf| extra_servers::read(path, &mcp_server_name);
+        let extra_servers = extras.extra_mcp.as_ref().map(read).transpose()?.unwrap_or_default();
         let claude_env = serde_json::from_str(&claude_env).map_err(|error| InvalidConfig::ClaudeEnv(error.to_string()))?;
         let some_secs = |secs: u64| (secs > 0).then(|| Duration::from_secs(secs));
         Ok(Self {
@@ -143,7 +176,32 @@ impl Config {
                 drain_grace: Duration::from_secs(drain_grace_secs),
                 kill_grace: Duration::from_millis(kill_grace_ms),
             },
+            watermarks: watermarks(&conversation, std::env::vars()),
+            system_prompt: conversation.system_prompt.map(|path| std::path::absolute(&path).unwrap_or(path)),
+            process,
+            extra_servers,
+            plugins: Plan::new(&extras)?,
+            tasks: Settings::new(&tasks)?,
         })
+    }
+}
+
+/// The watermarks; the windows of models by name come from `HIVE_CONTEXT_WINDOW_TOKENS_KEY`.
+fn watermarks(args: &ConversationArgs, variables: impl Iterator<Item = (String, String)>) -> Watermarks {
+    let windows = variables.filter_map(|(name, value)| {
+        let key = name.strip_prefix("HIVE_CONTEXT_WINDOW_TOKENS_")?.to_lowercase();
+        Some((key, value.parse().ok()?)).filter(|(key, _)| !key.is_empty())
+    });
+    let mut windows_by_model: Vec<(String, u64)> = windows.collect();
+    // The longest name says most; between equals the order must not depend on the environment's.
+    windows_by_model.sort_by(|(left, _), (right, _)| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
+    Watermarks {
+        compact: if args.auto_compact { args.compact_watermark_tokens } else { Some(0) },
+        reset: args.auto_reset_watermark_tokens,
+        cache_ttl: Duration::from_secs(args.cache_ttl_secs),
+        reset_checkpoint: args.auto_reset_checkpoint,
+        window: args.context_window_tokens.filter(|tokens| *tokens > 0),
+        windows_by_model,
     }
 }
 
@@ -152,13 +210,6 @@ fn directory(what: &'static str, path: &Path, variable: &'static str) -> Result<
     let missing = || InvalidConfig::NoDirectory { what, path: path.to_path_buf(), variable };
     let real = path.canonicalize().map_err(|_| missing())?;
     if real.is_dir() { Ok(real) } else { Err(missing()) }
-}
-
-fn is_server_name(name: &str) -> bool {
-    (1..=32).contains(&name.len())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
-        // `__` parts server and tool in claude's names.
-        && !name.contains("__")
 }
 
 #[cfg(test)]
@@ -172,7 +223,7 @@ mod tests {
         let all = ["hive", "serve"].iter().chain(more);
         match Cli::try_parse_from(all).expect("parses").command {
             Command::Serve(args) => *args,
-            Command::Wake(_) => unreachable!("serve was asked for"),
+            Command::Wake(_) | Command::Scrub(_) => unreachable!("serve was asked for"),
         }
     }
 

@@ -48,9 +48,16 @@ impl DirSnapshot {
     }
 }
 
-/// Waits until something is written under `dir` after `first`.
-pub async fn wait(dir: &Path, first: DirSnapshot) {
-    while !DirSnapshot::take(dir).advanced_since(&first) {
+/// Waits until something is written under `dir` after `first`, and claude says that it has a login then. Asking claude writes there too, so
+/// what it wrote is taken for old.
+pub async fn wait<L: Future<Output = bool>>(dir: &Path, mut first: DirSnapshot, is_logged_in: impl Fn() -> L) {
+    loop {
+        if DirSnapshot::take(dir).advanced_since(&first) {
+            if is_logged_in().await {
+                return;
+            }
+            first = DirSnapshot::take(dir);
+        }
         tokio::time::sleep(INTERVAL).await;
     }
 }

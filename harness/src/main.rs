@@ -5,16 +5,21 @@ use std::os::unix::process::CommandExt as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use hive_harness::cli::{Cli, Command, ServeArgs};
+use hive_harness::cli::{Cli, Command, ScrubArgs, ServeArgs, WakeArgs};
 use hive_harness::config::Config;
 use hive_harness::exit::{self, Failure};
 use hive_harness::turn::output::Leaving;
-use hive_harness::{driver, wake};
+use hive_harness::{boot, driver, scrub, wake};
+use tokio::runtime::Runtime;
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match run(cli) {
+    let done = match Cli::parse().command {
+        Command::Serve(args) => serve(*args),
+        Command::Wake(args) => run_wake(args),
+        Command::Scrub(args) => return run_scrub(args),
+    };
+    match done {
         Ok(()) => ExitCode::from(exit::OK),
         Err(failure) => {
             // Nobody is left to tell that stderr is closed.
@@ -24,29 +29,34 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<(), Failure> {
-    // One thread is enough: the work is claude's and the broker's.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(exit::FAILURE, "cannot start", error.to_string(), ""))?;
-    match cli.command {
-        Command::Serve(args) => {
-            log("info");
-            let leaving = runtime.block_on(serve(*args))?;
-            drop(runtime);
-            finish(&leaving)
-        }
-        Command::Wake(args) => {
-            log("warn");
-            runtime.block_on(wake::run(args))
-        }
-    }
-}
-
-async fn serve(args: ServeArgs) -> Result<Leaving, Failure> {
+fn serve(args: ServeArgs) -> Result<(), Failure> {
+    let runtime = runtime()?;
+    log("info");
     let home = std::env::var_os("HOME").map(Into::into);
     let config = Config::new(args, home)
         .map_err(|error| Failure::new(exit::USAGE, error.to_string(), exit::chain(&error), "see hive serve --help"))?;
-    driver::run(config).await
+    let leaving = runtime.block_on(driver::run(config))?;
+    drop(runtime);
+    finish(&leaving)
+}
+
+fn run_wake(args: WakeArgs) -> Result<(), Failure> {
+    let runtime = runtime()?;
+    log("warn");
+    runtime.block_on(wake::run(args))
+}
+
+/// Every MCP server starts this way, so nothing is set up before.
+fn run_scrub(args: ScrubArgs) -> ExitCode {
+    let not_run = scrub::run(args);
+    let _ = writeln!(std::io::stderr(), "{not_run}");
+    ExitCode::from(not_run.code())
+}
+
+/// One thread is enough: the work is claude's and the broker's.
+fn runtime() -> Result<Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::new(exit::FAILURE, "cannot start", error.to_string(), ""))
 }
 
 fn finish(leaving: &Leaving) -> Result<(), Failure> {
@@ -65,13 +75,10 @@ fn finish(leaving: &Leaving) -> Result<(), Failure> {
 /// Becomes the program that is installed now, with the same arguments. Comes back only where that fails.
 fn restart() -> Failure {
     let failed = |why: String| Failure::new(exit::FAILURE, "cannot start anew", why, "start hive serve again");
-    let program = match std::env::current_exe() {
+    let program = match boot::own_program() {
         Ok(program) => program,
         Err(error) => return failed(error.to_string()),
     };
-    // After an upgrade the kernel calls the old file by this name; the new one is in its place.
-    let name = program.to_string_lossy();
-    let program = name.strip_suffix(" (deleted)").map_or_else(|| program.clone(), Into::into);
     // Taking over was for the first start.
     let arguments = std::env::args_os().skip(1).filter(|argument| argument != "--take-over");
     failed(std::process::Command::new(program).args(arguments).exec().to_string())

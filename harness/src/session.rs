@@ -12,25 +12,40 @@ use crate::prompt::occasion;
 
 /// How much of the end of a conversation is read, in bytes.
 const READ_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// The kind of line behind which a compacted conversation goes on.
+const BOUNDARY: &str = "compact_boundary";
 
-/// Whether the conversation that claude would go on with in this directory holds the text of the message.
+/// Whether the model still sees the text of the message in the conversation that claude would go on with in this directory.
 #[must_use]
 pub fn holds(home: &Path, state_dir: &Path, message_id: u64) -> bool {
-    let Some(text) = newest(&project_dir(home, state_dir)).and_then(|path| read_end(&path)) else { return false };
+    let Some(text) = newest(home, state_dir).and_then(|path| read_end(&path)) else { return false };
     let opening = occasion::opening(message_id);
-    text.lines().filter(|line| line.contains(&opening)).any(|line| is_whole_prompt(line, &opening))
+    let mut prompts: Vec<(String, bool)> = Vec::new();
+    for line in text.lines().filter(|line| line.contains(&opening) || line.contains(BOUNDARY)) {
+        let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
+        if value["type"] == "system" && value["subtype"] == BOUNDARY {
+            // What stands before a compaction is gone, but for what it names.
+            let kept = &value["compactMetadata"]["preservedMessages"]["uuids"];
+            prompts.retain(|(id, _)| kept.as_array().into_iter().flatten().any(|kept| kept.as_str() == Some(id)));
+        } else {
+            prompts.push((value["uuid"].as_str().unwrap_or_default().to_owned(), is_whole_prompt(&value, &opening)));
+        }
+    }
+    prompts.iter().any(|(_, is_whole)| *is_whole)
+}
+
+/// The file of the conversation that claude would go on with in this directory.
+#[must_use]
+pub fn newest(home: &Path, state_dir: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(project_dir(home, state_dir)).ok()?.flatten();
+    let conversations = entries.filter(|entry| entry.path().extension().is_some_and(|e| e == "jsonl"));
+    conversations.max_by_key(|entry| entry.metadata().and_then(|metadata| metadata.modified()).ok()).map(|entry| entry.path())
 }
 
 /// Where claude keeps the conversations of a directory: every character of its path that is no letter or digit becomes a hyphen.
 fn project_dir(home: &Path, state_dir: &Path) -> PathBuf {
     let name: String = state_dir.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     home.join(".claude/projects").join(name)
-}
-
-fn newest(dir: &Path) -> Option<PathBuf> {
-    let conversations =
-        std::fs::read_dir(dir).ok()?.flatten().filter(|entry| entry.path().extension().is_some_and(|e| e == "jsonl"));
-    conversations.max_by_key(|entry| entry.metadata().and_then(|metadata| metadata.modified()).ok()).map(|entry| entry.path())
 }
 
 fn read_end(path: &Path) -> Option<String> {
@@ -43,9 +58,8 @@ fn read_end(path: &Path) -> Option<String> {
 }
 
 /// Whether a line of the file is a prompt of ours with the message's text.
-fn is_whole_prompt(line: &str, opening: &str) -> bool {
-    let Ok(value) = serde_json::from_str::<Value>(line) else { return false };
-    if value["type"] != "user" {
+fn is_whole_prompt(value: &Value, opening: &str) -> bool {
+    if value["type"] != "user" || value["isCompactSummary"] == true {
         return false;
     }
     let content = &value["message"]["content"];
@@ -66,7 +80,7 @@ mod tests {
     fn prompt(telling: Telling, body: &str) -> String {
         let message = v1::Message { id: 17, body: body.into(), ..v1::Message::default() };
         let delivery = v1::Delivery { message: Some(message), ..v1::Delivery::default() };
-        mail(&v1::BeginTurnResponse { delivery: Some(delivery), ..v1::BeginTurnResponse::default() }, telling, "hive")
+        mail(&v1::BeginTurnResponse { delivery: Some(delivery), ..v1::BeginTurnResponse::default() }, telling, "", "hive")
     }
 
     fn held(lines: &[Value]) -> bool {
@@ -83,6 +97,22 @@ mod tests {
         let whole = prompt(Telling::Whole, "hello");
         assert!(held(&[json!({"type": "user", "message": {"content": whole}})]));
         assert!(held(&[json!({"type": "user", "message": {"content": [{"type": "text", "text": whole}]}})]));
+    }
+
+    #[test]
+    fn what_a_compaction_has_summed_up_is_not_held_any_more() {
+        let prompt = |id: &str| json!({"type": "user", "uuid": id, "message": {"content": prompt(Telling::Whole, "hello")}});
+        let boundary = |kept: &[&str]| {
+            let kept = json!({"preservedMessages": {"uuids": kept}});
+            json!({"type": "system", "subtype": "compact_boundary", "compactMetadata": kept})
+        };
+        assert!(!held(&[prompt("a"), boundary(&["b"])]));
+        assert!(!held(&[prompt("a"), json!({"type": "system", "subtype": "compact_boundary", "compactMetadata": {}})]));
+        assert!(held(&[prompt("a"), boundary(&["a"])]));
+        assert!(!held(&[prompt("a"), boundary(&["a"]), boundary(&[])]));
+        assert!(held(&[prompt("a"), boundary(&[]), prompt("c")]));
+        let summary = json!({"type": "user", "isCompactSummary": true, "message": {"content": "Message 17 from agent bob:"}});
+        assert!(!held(&[boundary(&[]), summary]));
     }
 
     #[test]

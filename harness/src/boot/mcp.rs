@@ -1,13 +1,22 @@
-//! The MCP configuration of one claude process: our bridge, with the token that ties it to the turn.
+//! The MCP configuration of one claude process: our bridge, with the token that ties it to the turn; the shell tools; and the agent's own
+//! servers.
 //!
-//! Invariant: the token is in no other place than this file (mode 0600) and the bridge's environment.
+//! Invariants: the token is in no other place than this file (mode 0600) and the bridge's environment. No server gets a variable of claude's
+//! environment that it was not given here.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use hive_core::config::{BASH_SERVER, ExtraMcpServer};
 use serde_json::{Map, Value, json};
 
-/// Longest tool call, in milliseconds: a `recv` of 180 s, a broker that restarts meanwhile, and a margin.
+use crate::claude::command_line::EXECUTION_GROUP;
+use crate::scrub;
+
+/// Longest tool call of our own servers, in milliseconds: a `recv` of 180 s, a broker that restarts meanwhile, and a margin.
 pub const TOOL_TIMEOUT_MS: u64 = 300_000;
+/// Tools of the shell server.
+pub const BASH_TOOLS: [&str; 2] = ["run", "status"];
 
 /// The bridge that claude is to start.
 #[derive(Debug)]
@@ -28,29 +37,108 @@ pub struct Bridge<'a> {
     pub log: &'a str,
 }
 
-/// The configuration file.
+/// One server that claude is to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    name: String,
+    program: String,
+    args: Vec<String>,
+    env: BTreeMap<String, String>,
+    tools: Vec<String>,
+    timeout_ms: Option<u64>,
+}
+
+/// All servers of an agent: the bridge; the shell tools, if it has their group; and its own.
 #[must_use]
-pub fn text(bridge: &Bridge<'_>) -> String {
-    let Bridge { server_name, program, socket, process_token, tool_groups, label, log } = bridge;
-    let mut environment = json!({
-        hive_proto::SOCKET_ENV: socket.to_string_lossy(),
-        "HIVE_PROCESS_TOKEN": process_token,
-        "HIVE_TOOL_GROUPS": tool_groups.join(","),
-        "HIVE_LABEL": label,
-    });
-    if !log.is_empty() {
-        environment["HIVE_LOG"] = json!(log);
+pub fn servers(bridge: &Bridge<'_>, task_socket: &Path, extras: &BTreeMap<String, ExtraMcpServer>) -> Vec<Server> {
+    let with_bash = bridge.tool_groups.iter().any(|group| group == EXECUTION_GROUP);
+    let ours = [Some(Server::of_bridge(bridge)), with_bash.then(|| Server::of_bash(bridge, task_socket))];
+    ours.into_iter().flatten().chain(extras.iter().map(|(name, extra)| Server::of_extra(name, extra))).collect()
+}
+
+/// What `--allowedTools` says of the servers.
+#[must_use]
+pub fn allowed_tools(servers: &[Server]) -> Vec<String> {
+    servers.iter().flat_map(|server| server.tools.iter().map(|tool| format!("mcp__{}__{tool}", server.name))).collect()
+}
+
+/// The configuration file; `hive` is the program that scrubs the environment of each server.
+#[must_use]
+pub fn text(servers: &[Server], hive: &Path) -> String {
+    format!("{:#}\n", value(servers, hive))
+}
+
+/// Whether a file holds exactly these servers.
+#[must_use]
+pub fn is_sound(text: &str, servers: &[Server], hive: &Path) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|read| read == value(servers, hive))
+}
+
+fn value(servers: &[Server], hive: &Path) -> Value {
+    let servers: Map<String, Value> = servers.iter().map(|server| (server.name.clone(), server.value(hive))).collect();
+    json!({ "mcpServers": servers })
+}
+
+impl Server {
+    fn of_bridge(bridge: &Bridge<'_>) -> Self {
+        let Bridge { server_name, program, socket, process_token, tool_groups, label, log } = bridge;
+        let mut env = BTreeMap::from([
+            (hive_proto::SOCKET_ENV.to_owned(), socket.to_string_lossy().into_owned()),
+            ("HIVE_PROCESS_TOKEN".to_owned(), (*process_token).to_owned()),
+            ("HIVE_TOOL_GROUPS".to_owned(), tool_groups.join(",")),
+            ("HIVE_LABEL".to_owned(), (*label).to_owned()),
+        ]);
+        insert_log(&mut env, log);
+        Self {
+            name: (*server_name).to_owned(),
+            program: program.to_string_lossy().into_owned(),
+            args: Vec::new(),
+            env,
+            tools: vec!["*".to_owned()],
+            timeout_ms: Some(TOOL_TIMEOUT_MS),
+        }
     }
-    let server = json!({
-        "type": "stdio",
-        "command": program.to_string_lossy(),
-        "args": [],
-        "env": environment,
-        "alwaysLoad": true,
-        "timeout": TOOL_TIMEOUT_MS,
-    });
-    let servers = Map::from_iter([((*server_name).to_owned(), server)]);
-    format!("{:#}\n", json!({ "mcpServers": Value::Object(servers) }))
+
+    fn of_bash(bridge: &Bridge<'_>, task_socket: &Path) -> Self {
+        let mut env = BTreeMap::from([("HIVE_TASK_SOCKET".to_owned(), task_socket.to_string_lossy().into_owned())]);
+        insert_log(&mut env, bridge.log);
+        Self {
+            name: BASH_SERVER.to_owned(),
+            program: bridge.program.to_string_lossy().into_owned(),
+            args: vec!["bash".to_owned()],
+            env,
+            tools: BASH_TOOLS.map(str::to_owned).to_vec(),
+            timeout_ms: Some(TOOL_TIMEOUT_MS),
+        }
+    }
+
+    /// One of the agent's own. How long its tools may run is its own business.
+    fn of_extra(name: &str, extra: &ExtraMcpServer) -> Self {
+        let ExtraMcpServer { command, args, env, allowed_tools } = extra.clone();
+        Self { name: name.to_owned(), program: command, args, env, tools: allowed_tools, timeout_ms: None }
+    }
+
+    fn value(&self, hive: &Path) -> Value {
+        let args = scrub::arguments(self.env.keys().map(String::as_str), &self.program, &self.args);
+        let mut value = json!({
+            "type": "stdio",
+            "command": hive.to_string_lossy(),
+            "args": args,
+            "env": self.env,
+            // A tool that is deferred is not offered before the model has searched for it.
+            "alwaysLoad": true,
+        });
+        if let Some(timeout) = self.timeout_ms {
+            value["timeout"] = json!(timeout);
+        }
+        value
+    }
+}
+
+fn insert_log(env: &mut BTreeMap<String, String>, log: &str) {
+    if !log.is_empty() {
+        env.insert("HIVE_LOG".to_owned(), log.to_owned());
+    }
 }
 
 /// Finds the bridge: the named program, else the one beside us, else the one on PATH.
@@ -69,25 +157,73 @@ pub fn find(named: Option<&Path>, own: Option<&Path>, path: &std::ffi::OsStr) ->
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_bridge_gets_what_it_needs_and_its_tools_are_never_deferred() {
-        let text = text(&Bridge {
+    fn all(groups: &[&str], extras: &BTreeMap<String, ExtraMcpServer>) -> Vec<Server> {
+        let tool_groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
+        let bridge = Bridge {
             server_name: "hub",
             program: Path::new("/bin/hive-mcp"),
             socket: Path::new("/run/hive/hive.sock"),
             process_token: "secret",
-            tool_groups: &["messaging".into(), "meta".into()],
+            tool_groups: &tool_groups,
             label: "bob",
-            log: "",
-        });
+            log: "debug",
+        };
+        servers(&bridge, Path::new("/h/tasks.sock"), extras)
+    }
+
+    fn notes() -> BTreeMap<String, ExtraMcpServer> {
+        let notes = ExtraMcpServer {
+            command: "notes".into(),
+            args: vec!["--dir".into(), "n".into()],
+            env: BTreeMap::from([("NOTES_KEY".into(), "k".into())]),
+            allowed_tools: vec!["read_*".into(), "list".into()],
+        };
+        BTreeMap::from([("notes".to_owned(), notes)])
+    }
+
+    #[test]
+    fn every_server_is_started_through_scrub_and_its_tools_are_never_deferred() {
+        let servers = all(&["messaging", "execution"], &notes());
+        let text = text(&servers, Path::new("/bin/hive"));
         let read: Value = serde_json::from_str(&text).expect("JSON");
-        assert_eq!(
-            read,
-            json!({ "mcpServers": { "hub": {
-                "type": "stdio", "command": "/bin/hive-mcp", "args": [], "alwaysLoad": true, "timeout": 300_000,
-                "env": { "HIVE_SOCKET": "/run/hive/hive.sock", "HIVE_PROCESS_TOKEN": "secret", "HIVE_TOOL_GROUPS": "messaging,meta", "HIVE_LABEL": "bob" },
-            } } })
-        );
+        let wanted = json!({ "mcpServers": {
+            "hub": {
+                "type": "stdio", "command": "/bin/hive", "alwaysLoad": true, "timeout": 300_000,
+                "args": ["scrub", "--keep=HIVE_LABEL", "--keep=HIVE_LOG", "--keep=HIVE_PROCESS_TOKEN", "--keep=HIVE_SOCKET",
+                    "--keep=HIVE_TOOL_GROUPS", "--", "/bin/hive-mcp"],
+                "env": { "HIVE_SOCKET": "/run/hive/hive.sock", "HIVE_PROCESS_TOKEN": "secret",
+                    "HIVE_TOOL_GROUPS": "messaging,execution", "HIVE_LABEL": "bob", "HIVE_LOG": "debug" },
+            },
+            "bash": {
+                "type": "stdio", "command": "/bin/hive", "alwaysLoad": true, "timeout": 300_000,
+                "args": ["scrub", "--keep=HIVE_LOG", "--keep=HIVE_TASK_SOCKET", "--", "/bin/hive-mcp", "bash"],
+                "env": { "HIVE_TASK_SOCKET": "/h/tasks.sock", "HIVE_LOG": "debug" },
+            },
+            "notes": {
+                "type": "stdio", "command": "/bin/hive", "alwaysLoad": true,
+                "args": ["scrub", "--keep=NOTES_KEY", "--", "notes", "--dir", "n"],
+                "env": { "NOTES_KEY": "k" },
+            },
+        } });
+        assert_eq!(read, wanted);
+        assert_eq!(text.matches("secret").count(), 1, "the token is in the bridge's environment alone");
+    }
+
+    #[test]
+    fn what_needs_no_permission_is_said_tool_by_tool() {
+        let allowed = allowed_tools(&all(&["execution"], &notes()));
+        assert_eq!(allowed, ["mcp__hub__*", "mcp__bash__run", "mcp__bash__status", "mcp__notes__read_*", "mcp__notes__list"]);
+        assert_eq!(allowed_tools(&all(&["meta"], &BTreeMap::new())), ["mcp__hub__*"]);
+    }
+
+    #[test]
+    fn a_file_with_other_servers_is_not_sound() {
+        let servers = all(&["meta"], &notes());
+        let hive = Path::new("/bin/hive");
+        assert!(is_sound(&text(&servers, hive), &servers, hive));
+        for other in ["", "{}", &text(&servers[..1], hive), &text(&servers, Path::new("/evil/hive"))] {
+            assert!(!is_sound(other, &servers, hive), "{other}");
+        }
     }
 
     #[test]

@@ -68,3 +68,18 @@ pub async fn run(program: &Path, environment: &BTreeMap<OsString, OsString>, dir
     let found = version::judge(&text)?;
     Ok(found.map_or_else(|| "of an unknown version".to_owned(), |version| version.to_string()))
 }
+
+/// Whether the CLI has a login. A CLI that does not know the question is believed to have one: its turns will tell.
+pub async fn is_logged_in(program: &Path, environment: &BTreeMap<OsString, OsString>, dir: &Path) -> bool {
+    let output = Command::new(program)
+        .args(["auth", "status"])
+        .env_clear()
+        .envs(environment)
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let Ok(Ok(output)) = tokio::time::timeout(PATIENCE, output).await else { return true };
+    let said: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
+    said.and_then(|said| said["loggedIn"].as_bool()).unwrap_or(true)
+}

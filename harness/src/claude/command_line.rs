@@ -14,6 +14,9 @@ pub const DENIED_TOOLS: [&str; 4] = ["Bash", "Task", "NotebookEdit", "TodoWrite"
 /// The tool group that adds [`WEB_TOOLS`].
 pub const WEB_GROUP: &str = "web_tools";
 
+/// The tool group of the shell tools, which are a server's, not claude's.
+pub const EXECUTION_GROUP: &str = "execution";
+
 /// What one claude process is started with.
 #[derive(Debug)]
 pub struct Invocation<'a> {
@@ -21,14 +24,16 @@ pub struct Invocation<'a> {
     pub model: &'a str,
     /// Whether to go on with the conversation of the working directory.
     pub continues: bool,
+    /// Whether the process stays and takes a line of JSON a turn, instead of one prompt.
+    pub resident: bool,
     /// The settings file.
     pub settings: &'a Path,
     /// The system prompt file.
     pub system_prompt: &'a Path,
     /// The MCP configuration file.
     pub mcp_config: &'a Path,
-    /// The name of our MCP server.
-    pub mcp_server_name: &'a str,
+    /// Tools of MCP servers that need no further permission.
+    pub mcp_tools: &'a [String],
     /// The agent's tool groups.
     pub tool_groups: &'a [String],
 }
@@ -36,10 +41,13 @@ pub struct Invocation<'a> {
 /// The arguments, without the program.
 #[must_use]
 pub fn arguments(invocation: &Invocation<'_>) -> Vec<OsString> {
-    let Invocation { model, continues, settings, system_prompt, mcp_config, mcp_server_name, tool_groups } = invocation;
+    let Invocation { model, continues, resident, settings, system_prompt, mcp_config, mcp_tools, tool_groups } = invocation;
     let builtins = builtin_tools(tool_groups).join(",");
     let mut arguments: Vec<OsString> =
         ["--print", "--verbose", "--output-format", "stream-json", "--model", model].map(OsString::from).to_vec();
+    if *resident {
+        arguments.extend(["--input-format".into(), "stream-json".into()]);
+    }
     if *continues {
         arguments.push("--continue".into());
     }
@@ -50,7 +58,8 @@ pub fn arguments(invocation: &Invocation<'_>) -> Vec<OsString> {
     // Without this a changed system prompt is silently ignored for the rest of the conversation.
     arguments.extend(["--system-prompt-snapshot".into(), "off".into()]);
     arguments.extend(["--tools".into(), builtins.clone().into()]);
-    arguments.extend(["--allowedTools".into(), format!("{builtins},mcp__{mcp_server_name}__*").into()]);
+    let allowed = [&[builtins], *mcp_tools].concat().join(",");
+    arguments.extend(["--allowedTools".into(), allowed.into()]);
     arguments
 }
 
@@ -70,10 +79,11 @@ mod tests {
         let arguments = arguments(&Invocation {
             model: "haiku",
             continues,
+            resident: false,
             settings: Path::new("s.json"),
             system_prompt: Path::new("p.md"),
             mcp_config: Path::new("m.json"),
-            mcp_server_name: "hive",
+            mcp_tools: &["mcp__hive__*".to_owned(), "mcp__notes__list".to_owned()],
             tool_groups: &tool_groups,
         });
         arguments.join(std::ffi::OsStr::new(" ")).into_string().expect("plain text")
@@ -85,7 +95,7 @@ mod tests {
             line(true, &["messaging"]),
             "--print --verbose --output-format stream-json --model haiku --continue --settings s.json --system-prompt-file p.md \
              --mcp-config m.json --strict-mcp-config --system-prompt-snapshot off --tools Edit,Glob,Grep,Read,Write \
-             --allowedTools Edit,Glob,Grep,Read,Write,mcp__hive__*"
+             --allowedTools Edit,Glob,Grep,Read,Write,mcp__hive__*,mcp__notes__list"
         );
     }
 
@@ -94,6 +104,6 @@ mod tests {
         let line = line(false, &["web_tools"]);
         assert!(!line.contains("--continue"));
         assert!(line.contains("--tools Edit,Glob,Grep,Read,Write,WebFetch,WebSearch "));
-        assert!(line.ends_with("WebFetch,WebSearch,mcp__hive__*"));
+        assert!(line.ends_with("WebFetch,WebSearch,mcp__hive__*,mcp__notes__list"));
     }
 }

@@ -31,6 +31,17 @@ const PASSED: [&str; 19] = [
 ];
 /// Beginnings of variables that pass.
 const PASSED_BEGINNINGS: [&str; 5] = ["LC_", "SSL_CERT_", "ANTHROPIC_", "CLAUDE_", "AWS_"];
+/// What belongs to another claude, one that this harness was started by: with it ours would take part in that one's session.
+const DROPPED: [&str; 8] = [
+    "CLAUDE_CODE_CHILD_NOTES_DIR",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS",
+    "CLAUDE_CODE_MESSAGING_SOCKET",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_PROJECT_DIR",
+];
 
 /// The whole environment of one claude process.
 #[must_use]
@@ -57,7 +68,8 @@ pub fn build(
 
 fn passes(name: &OsString) -> bool {
     let Some(name) = name.to_str() else { return false };
-    PASSED.contains(&name) || PASSED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+    let is_listed = PASSED.contains(&name) || PASSED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
+    is_listed && !DROPPED.contains(&name)
 }
 
 #[cfg(test)]
@@ -67,7 +79,9 @@ mod tests {
     #[test]
     fn only_what_is_on_the_list_passes() {
         let inherited = ["PATH", "HIVE_SOCKET", "LC_ALL", "SECRET", "ANTHROPIC_API_KEY", "HOME", "LD_PRELOAD"]
-            .map(|n| (n.into(), "x".into()));
+            .into_iter()
+            .chain(DROPPED)
+            .map(|name| (name.into(), "x".into()));
         let further = BTreeMap::from([("EXTRA".to_owned(), "1".to_owned())]);
         let environment = build(inherited, &further, Path::new("/h"), Path::new("/h/t"), 2);
         let names: Vec<_> = environment.keys().filter_map(|name| name.to_str()).collect();

@@ -20,6 +20,13 @@ pub enum Event {
     Result(Box<TurnResult>),
     /// An error event of other versions of the CLI; its whole text.
     Error(String),
+    /// The conversation was compacted.
+    Compacted {
+        /// Its new size in tokens, where that is told.
+        post_tokens: Option<u64>,
+    },
+    /// What came of `/compact`; with words where nothing did.
+    CompactResult(Result<(), String>),
     /// A sign of life of a tool that runs; says nothing about progress.
     ToolHeartbeat,
     /// Anything else.
@@ -130,6 +137,8 @@ pub fn parse(line: &str) -> Option<Event> {
 fn read(value: &Value, line: &str) -> Event {
     match (text(value, "type"), text(value, "subtype")) {
         ("system", "init") => Event::Init(init(value)),
+        ("system", "compact_boundary") => Event::Compacted { post_tokens: value["compact_metadata"]["post_tokens"].as_u64() },
+        ("system", "status") => compact_result(value),
         ("assistant", _) => Event::Assistant(assistant(value)),
         ("user", _) => Event::ToolResults(tool_results(value)),
         ("rate_limit_event", _) => Event::RateLimit(rate_limit(&value["rate_limit_info"])),
@@ -137,6 +146,18 @@ fn read(value: &Value, line: &str) -> Event {
         ("error", _) => Event::Error(line.to_owned()),
         ("tool_progress", _) => Event::ToolHeartbeat,
         _ => Event::Other,
+    }
+}
+
+/// `/compact` ends well for the process even where it failed; only this field tells.
+fn compact_result(value: &Value) -> Event {
+    match text(value, "compact_result") {
+        "" => Event::Other,
+        "success" => Event::CompactResult(Ok(())),
+        other => {
+            let error = text(value, "compact_error");
+            Event::CompactResult(Err(if error.is_empty() { other } else { error }.to_owned()))
+        }
     }
 }
 
@@ -195,10 +216,21 @@ fn result(value: &Value) -> TurnResult {
         text: text(value, "result").to_owned(),
         terminal_reason: text(value, "terminal_reason").to_owned(),
         api_status: status(value),
-        usage: usage(&value["usage"]),
+        usage: Some(usage(&value["usage"])).filter(|sum| *sum != Usage::default()).unwrap_or_else(|| of_models(since_last)),
         context_window: models().filter_map(|model| model["contextWindow"].as_u64()).max(),
         cost_of_turn: since_last.map(|models| models.values().filter_map(|model| model["costUSD"].as_f64()).sum()),
         cost_of_session: value["total_cost_usd"].as_f64(),
+    }
+}
+
+/// A command such as `/compact` tells what it used by model only.
+fn of_models(models: Option<&serde_json::Map<String, Value>>) -> Usage {
+    let sum = |name: &str| models.into_iter().flat_map(|models| models.values()).filter_map(|model| model[name].as_u64()).sum();
+    Usage {
+        input: sum("inputTokens"),
+        cache_read: sum("cacheReadInputTokens"),
+        cache_creation: sum("cacheCreationInputTokens"),
+        output: sum("outputTokens"),
     }
 }
 

@@ -3,14 +3,17 @@
 //! A settings file with one invalid field is dropped whole and silently, and a bridge that does not start fails no turn. So what claude says
 //! of itself is checked. Invariant: a turn whose fences are not proven does no harm: it is stopped at its first event.
 
-use crate::claude::command_line::DENIED_TOOLS;
+use hive_core::config::BASH_SERVER;
+
+use crate::boot::mcp::BASH_TOOLS;
+use crate::claude::command_line::{DENIED_TOOLS, EXECUTION_GROUP};
 use crate::claude::event::Init;
 
 /// What claude has to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// The name of our MCP server.
-    pub server: String,
+    /// The names of Hive's own MCP servers.
+    pub servers: Vec<String>,
     /// Full names of the tools that have to be there.
     pub tools: Vec<String>,
 }
@@ -25,7 +28,7 @@ pub enum Breach {
         server: String,
     },
     /// Our server does not work.
-    #[error("the MCP server `{server}` is {status}, not connected: check that hive-mcp starts and reaches the broker")]
+    #[error("the MCP server `{server}` is {status}, not connected: check that hive-mcp starts and reaches its socket")]
     NotConnected {
         /// Its name.
         server: String,
@@ -53,8 +56,11 @@ impl Expected {
     /// What an agent with these tool groups has to have.
     #[must_use]
     pub fn of(server: &str, tool_groups: &[String]) -> Self {
-        let tools = tool_groups.iter().flat_map(|group| tools_of(group)).map(|tool| format!("mcp__{server}__{tool}")).collect();
-        Self { server: server.to_owned(), tools }
+        let has_bash = tool_groups.iter().any(|group| group == EXECUTION_GROUP);
+        let servers = [server].into_iter().chain(has_bash.then_some(BASH_SERVER)).map(str::to_owned).collect();
+        let of_bridge = tool_groups.iter().flat_map(|group| tools_of(group)).map(|tool| format!("mcp__{server}__{tool}"));
+        let of_bash = BASH_TOOLS.iter().filter(|_| has_bash).map(|tool| format!("mcp__{BASH_SERVER}__{tool}"));
+        Self { servers, tools: of_bridge.chain(of_bash).collect() }
     }
 
     /// Compares it with what claude says.
@@ -63,19 +69,37 @@ impl Expected {
         if let Some(tool) = DENIED_TOOLS.into_iter().find(|tool| init.tools.iter().any(|offered| offered == tool)) {
             return Err(Breach::DeniedTool { tool: tool.to_owned() });
         }
-        let server = self.server.clone();
-        match init.mcp_servers.iter().find(|(name, _)| *name == self.server) {
-            None => return Err(Breach::NoServer { server }),
-            Some((_, status)) if status != "connected" => {
-                return Err(Breach::NotConnected { server, status: status.clone() });
+        for server in &self.servers {
+            let server = server.clone();
+            match status(init, &server) {
+                None => return Err(Breach::NoServer { server }),
+                Some(CONNECTED) => {}
+                Some(status) => return Err(Breach::NotConnected { server, status: status.to_owned() }),
             }
-            Some(_) => {}
         }
         match self.tools.iter().find(|tool| !init.tools.contains(tool)) {
             Some(tool) => Err(Breach::NoTool { tool: tool.clone() }),
             None => Ok(()),
         }
     }
+}
+
+/// Which of the agent's own servers do not work, and what claude says of each. They are no fence: a turn goes on without them.
+#[must_use]
+pub fn missing_extras<'a>(keys: impl IntoIterator<Item = &'a String>, init: &Init) -> Vec<(String, String)> {
+    let missing = |key: &'a String| match status(init, key) {
+        Some(CONNECTED) => None,
+        Some(status) => Some((key.clone(), status.to_owned())),
+        None => Some((key.clone(), "not started".to_owned())),
+    };
+    keys.into_iter().filter_map(missing).collect()
+}
+
+/// What claude calls a server that works.
+const CONNECTED: &str = "connected";
+
+fn status<'i>(init: &'i Init, server: &str) -> Option<&'i str> {
+    init.mcp_servers.iter().find(|(name, _)| name == server).map(|(_, status)| status.as_str())
 }
 
 /// The bridge's tools of a group.
@@ -97,10 +121,11 @@ mod tests {
     }
 
     fn init(tools: &[&str], status: &str) -> Init {
-        Init { tools: groups(tools), mcp_servers: vec![("hive".into(), status.into())], ..Init::default() }
+        let servers = ["hive", "bash"].map(|server| (server.to_owned(), status.to_owned()));
+        Init { tools: groups(tools), mcp_servers: servers.to_vec(), ..Init::default() }
     }
 
-    const GOOD: [&str; 7] = [
+    const GOOD: [&str; 9] = [
         "Read",
         "mcp__hive__send",
         "mcp__hive__recv",
@@ -108,6 +133,8 @@ mod tests {
         "mcp__hive__answer",
         "mcp__hive__set_status",
         "mcp__hive__get_agent_meta",
+        "mcp__bash__run",
+        "mcp__bash__status",
     ];
 
     #[test]
@@ -127,7 +154,29 @@ mod tests {
             }
         }
         let all = Expected::of("hive", &groups(&hive_core::agent::DEFAULT_TOOL_GROUPS));
-        assert_eq!(all.tools.len(), 10);
+        assert_eq!(all.tools.len(), 12);
+    }
+
+    #[test]
+    fn the_shell_server_is_demanded_where_its_group_is() {
+        let mut without = init(&GOOD, "connected");
+        without.mcp_servers.pop();
+        let server = || "bash".to_owned();
+        let breach = |init: &Init| Expected::of("hive", &groups(&["messaging", "execution"])).check(init);
+        assert_eq!(breach(&without), Err(Breach::NoServer { server: server() }));
+        without.mcp_servers.push((server(), "failed".into()));
+        assert_eq!(breach(&without), Err(Breach::NotConnected { server: server(), status: "failed".into() }));
+        assert_eq!(Expected::of("hive", &groups(&["messaging"])).check(&without), Ok(()));
+    }
+
+    #[test]
+    fn an_extra_server_that_does_not_work_is_told_and_is_no_breach() {
+        let mut told = init(&GOOD, "connected");
+        told.mcp_servers.extend([("a".into(), "connected".into()), ("b".into(), "failed".into())]);
+        let keys = groups(&["a", "b", "c"]);
+        let pair = |key: &str, status: &str| (key.to_owned(), status.to_owned());
+        assert_eq!(missing_extras(&keys, &told), [pair("b", "failed"), pair("c", "not started")]);
+        assert_eq!(Expected::of("hive", &groups(&["messaging", "execution"])).check(&told), Ok(()));
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub struct Verdict {
 /// Judges the end of a process.
 #[must_use]
 pub fn classify(evidence: &Evidence<'_>) -> Verdict {
-    let Evidence { exit, transcript, stop, retry_fallback } = evidence;
+    let Evidence { exit, transcript, stop, retry_fallback: _ } = evidence;
     if let Some(StopCause::Unfenced(breach)) = stop {
         return verdict(Outcome::Unavailable, breach.to_string());
     }
@@ -90,15 +90,68 @@ pub fn classify(evidence: &Evidence<'_>) -> Verdict {
             None => by_markers(transcript.markers, *exit, transcript),
         },
     };
-    if verdict.outcome == Outcome::RateLimited {
-        let reset = transcript.rate_limit.resets_at.filter(|_| transcript.rate_limit.rejected);
-        verdict.retry_time = reset.map(|seconds| WallTime(seconds.saturating_mul(1000))).or(*retry_fallback);
-    }
+    verdict.retry_time = reset_time(evidence, verdict.outcome);
     if verdict.error.is_empty() {
         verdict.error = words(result, transcript, *exit);
     }
     verdict.error = line::beginning(&verdict.error, ERROR_BYTES_MAX).to_owned();
     verdict
+}
+
+/// Judges the end of a process that was to compact the conversation. That it ended well says nothing; only claude's own word counts.
+#[must_use]
+pub fn classify_compaction(evidence: &Evidence<'_>) -> Verdict {
+    let judged = Verdict { too_long: false, ..classify(evidence) };
+    if judged.outcome != Outcome::Ok {
+        return judged;
+    }
+    let transcript = evidence.transcript;
+    match &transcript.compact_result {
+        Some(Ok(())) => judged,
+        Some(Err(words)) => {
+            let outcome = if transcript.rate_limit.rejected { Outcome::RateLimited } else { by_compact_error(words) };
+            Verdict { retry_time: reset_time(evidence, outcome), ..verdict(outcome, line::beginning(words, ERROR_BYTES_MAX)) }
+        }
+        None => {
+            // Where there is nothing to compact, only a remark of the CLI says so.
+            let said = [transcript.result.as_ref().map_or("", |result| result.text.trim()), transcript.remark.trim()];
+            let words = said.into_iter().find(|words| !words.is_empty());
+            let words = words.unwrap_or("claude did not say that it compacted anything");
+            verdict(Outcome::Failed, line::beginning(words, ERROR_BYTES_MAX))
+        }
+    }
+}
+
+/// Whether a compaction failed because the conversation has nothing in it that could be summed up.
+#[must_use]
+pub fn is_nothing_to_compact(words: &str) -> bool {
+    ["Not enough messages to compact", "No messages to compact"].iter().any(|text| words.contains(text))
+}
+
+/// What a compaction failed of. There are no fields for it; the words are the CLI's own, never a peer's.
+fn by_compact_error(words: &str) -> Outcome {
+    let words = words.strip_prefix("Error during compaction: ").unwrap_or(words);
+    let status = words.split("API Error: ").nth(1).and_then(|rest| rest.get(..3)).and_then(|digits| digits.parse::<u16>().ok());
+    let has = |any: &[&str]| any.iter().any(|text| words.starts_with(text));
+    if status == Some(429) || words.contains("rejected (429)") || has(&["You've hit your"]) {
+        Outcome::RateLimited
+    } else if matches!(status, Some(401 | 403)) || has(&["Invalid API key", "Not logged in", "Failed to authenticate"]) {
+        Outcome::AuthFailed
+    } else if status.is_some_and(|status| status >= 500) || has(&["API Error: Connection", "Credit balance"]) {
+        Outcome::Unavailable
+    } else {
+        Outcome::Failed
+    }
+}
+
+/// When a rate limit ends, where that is known or set.
+fn reset_time(evidence: &Evidence<'_>, outcome: Outcome) -> Option<WallTime> {
+    if outcome != Outcome::RateLimited {
+        return None;
+    }
+    let limit = &evidence.transcript.rate_limit;
+    let reset = limit.resets_at.filter(|_| limit.rejected);
+    reset.map(|seconds| WallTime(seconds.saturating_mul(1000))).or(evidence.retry_fallback)
 }
 
 fn verdict(outcome: Outcome, error: impl Into<String>) -> Verdict {
@@ -180,12 +233,7 @@ fn by_markers(markers: Markers, exit: Exit, transcript: &Transcript) -> Verdict 
 fn too_long(words: &str) -> Verdict {
     Verdict {
         too_long: true,
-        ..verdict(
-            Outcome::Unavailable,
-            format!(
-                "{words}: the conversation has outgrown the model's window; give the agent a new session, or a model with a larger window"
-            ),
-        )
+        ..verdict(Outcome::Unavailable, format!("{words}: the conversation has outgrown the model's window"))
     }
 }
 

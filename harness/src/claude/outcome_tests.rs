@@ -50,8 +50,8 @@ fn cases() -> Vec<Case> {
         case("429", api_error("rate_limit", "429", "api_error", "API Error: Request rejected (429)"), 1, RateLimited, "rejected"),
         case("529", api_error("server_error", "529", "api_error", "API Error: 529 Overloaded. check your inference gateway (127.0.0.1:4010)"), 1, Unavailable, "529"),
         case("500", api_error("server_error", "500", "api_error", "API Error: 500 Internal server error."), 1, Unavailable, "500"),
-        case("too long, says the API", api_error("invalid_request", "400", "prompt_too_long", "Prompt is too long"), 1, Unavailable, "new session"),
-        case("too long, says the CLI", api_error("invalid_request", "null", "blocking_limit", "Prompt is too long"), 1, Unavailable, "new session"),
+        case("too long, says the API", api_error("invalid_request", "400", "prompt_too_long", "Prompt is too long"), 1, Unavailable, "outgrown"),
+        case("too long, says the CLI", api_error("invalid_request", "null", "blocking_limit", "Prompt is too long"), 1, Unavailable, "outgrown"),
         case("404 model", api_error("model_not_found", "404", "api_error", "There's an issue with the selected model (x)."), 1, Unavailable, "selected model"),
         case("connection refused", api_error("unknown", "null", "api_error", "API Error: Connection refused (ECONNREFUSED)"), 1, Unavailable, "refused"),
         case("400 of another kind", api_error("invalid_request", "400", "api_error", "messages.3: bad"), 1, Failed, "bad"),
@@ -71,7 +71,7 @@ fn cases() -> Vec<Case> {
         stderr("an unknown flag", "error: unknown option '--system-prompt-snapshot'", Unavailable, "unknown option"),
         stderr("marker of a limit", "API error: 429 rate_limit_error", RateLimited, "429"),
         stderr("marker of a login", "authentication_failed", AuthFailed, "authentication_failed"),
-        stderr("marker of a long prompt", "Prompt is too long", Unavailable, "new session"),
+        stderr("marker of a long prompt", "Prompt is too long", Unavailable, "outgrown"),
         case("an error event", vec![INIT.to_owned(), r#"{"type":"error","error":{"type":"rate_limit_error"}}"#.to_owned()], 1, RateLimited, "exit code 1"),
         case("words of a model are no marker", vec![INIT.to_owned(), r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"429 rate_limit 401"}]}}"#.to_owned()], 1, Failed, "exit code 1"),
         case("a success beats the exit code", result(r#""subtype":"success","is_error":false,"terminal_reason":"completed""#), 143, Ok, ""),
@@ -97,7 +97,7 @@ fn every_recorded_case_comes_out_right() {
         assert_eq!(verdict.outcome, expected, "{name}: {verdict:?}");
         assert!(verdict.error.contains(says), "{name}: {verdict:?}");
         assert_eq!(verdict.error.is_empty(), expected == Outcome::Ok, "{name}: {verdict:?}");
-        assert_eq!(verdict.too_long, says == "new session", "{name}: {verdict:?}");
+        assert_eq!(verdict.too_long, says == "outgrown", "{name}: {verdict:?}");
     }
 }
 
@@ -146,4 +146,88 @@ fn why_we_stopped_it_decides_unless_the_model_was_done() {
         let evidence = Evidence { exit: Exit::Code(0), transcript: &transcript, stop: Some(&stop), retry_fallback: None };
         assert_eq!(classify(&evidence).outcome, expected, "{stop:?}");
     }
+}
+
+/// A failed `/compact` as the CLI prints it: nothing but the words tells why.
+fn failed_compaction(words: &str) -> Vec<String> {
+    vec![
+        r#"{"type":"system","subtype":"status","status":"compacting","session_id":"s"}"#.to_owned(),
+        format!(
+            r#"{{"type":"system","subtype":"status","status":null,"compact_result":"failed","compact_error":"{words}","session_id":"s"}}"#
+        ),
+        INIT.to_owned(),
+        format!(
+            r#"{{"type":"assistant","message":{{"id":"x","model":"<synthetic>","content":[{{"type":"text","text":"{words}"}}],"usage":{{"input_tokens":0,"output_tokens":0}}}},"local_command_run":{{"command":"compact","args":""}},"local_command_outcome":{{"kind":"failed"}}}}"#
+        ),
+        format!(
+            r#"{{"type":"result","subtype":"success","is_error":false,"num_turns":0,"result":"{words}","local_command":"compact"}}"#
+        ),
+    ]
+}
+
+fn compaction(lines: &[String]) -> Verdict {
+    let transcript = shown(lines, "");
+    classify_compaction(&Evidence { exit: Exit::Code(0), transcript: &transcript, stop: None, retry_fallback: None })
+}
+
+#[test]
+fn a_compaction_is_judged_by_its_own_word_not_by_its_exit() {
+    for (words, expected) in [
+        ("Compaction failed · conversation could not be reduced below the context limit", Outcome::Failed),
+        ("Error during compaction: summarization produced empty response", Outcome::Failed),
+        (
+            "Error during compaction: API Error: 529 Overloaded. check your inference gateway (127.0.0.1:4010).",
+            Outcome::Unavailable,
+        ),
+        ("Error during compaction: API Error: 500 Internal server error.", Outcome::Unavailable),
+        ("Error during compaction: Invalid API key · Fix external API key", Outcome::AuthFailed),
+        ("Error during compaction: Failed to authenticate. API Error: 401 x", Outcome::AuthFailed),
+        ("Error during compaction: API Error: Request rejected (429) · slow down", Outcome::RateLimited),
+        ("Error during compaction: You've hit your 5-hour limit · resets 9:40pm (UTC)", Outcome::RateLimited),
+    ] {
+        let verdict = compaction(&failed_compaction(words));
+        assert_eq!((verdict.outcome, verdict.too_long), (expected, false), "{words}");
+        assert_eq!(verdict.error, words);
+    }
+}
+
+#[test]
+fn a_limit_hit_by_a_compaction_is_waited_out() {
+    let mut lines = failed_compaction("Error during compaction: You've hit your 5-hour limit");
+    lines.insert(1, r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":2000}}"#.to_owned());
+    let verdict = compaction(&lines);
+    assert_eq!((verdict.outcome, verdict.retry_time), (Outcome::RateLimited, Some(WallTime(2_000_000))));
+}
+
+#[test]
+fn a_compaction_that_went_well_tells_the_new_size_and_what_it_cost() {
+    let lines = [
+        r#"{"type":"system","subtype":"status","status":null,"compact_result":"success","session_id":"s"}"#.to_owned(),
+        INIT.to_owned(),
+        r#"{"type":"system","subtype":"compact_boundary","compact_metadata":{"trigger":"manual","pre_tokens":180132,"post_tokens":505}}"#.to_owned(),
+        r#"{"type":"user","message":{"role":"user","content":"This session is being continued"},"isSynthetic":true}"#.to_owned(),
+        r#"{"type":"result","subtype":"success","is_error":false,"num_turns":0,"result":"","local_command":"compact","usage":{"input_tokens":0,"output_tokens":0},"model_usage_since_last_result":{"m":{"inputTokens":10,"outputTokens":20,"cacheReadInputTokens":30,"cacheCreationInputTokens":40,"costUSD":0.5}}}"#.to_owned(),
+    ];
+    assert_eq!(compaction(&lines).outcome, Outcome::Ok);
+    let transcript = shown(&lines, "");
+    assert_eq!((transcript.compacted, transcript.post_tokens, transcript.context_tokens), (true, Some(505), 505));
+    let usage = transcript.usage(None);
+    assert_eq!((usage.input_tokens, usage.output_tokens, usage.cost_micro_usd), (10, 20, 500_000));
+}
+
+#[test]
+fn nothing_to_compact_is_no_success() {
+    let lines = [
+        INIT.to_owned(),
+        r#"{"type":"result","subtype":"success","is_error":false,"num_turns":0,"result":"","local_command":"compact"}"#
+            .to_owned(),
+    ];
+    assert_eq!(compaction(&lines).outcome, Outcome::Failed);
+    let mut told = failed_compaction("Error: No messages to compact");
+    told.drain(..2);
+    told[2].clone_from(&lines[1]);
+    let verdict = compaction(&told);
+    assert_eq!((verdict.outcome, verdict.error.as_str()), (Outcome::Failed, "Error: No messages to compact"));
+    assert!(is_nothing_to_compact(&verdict.error));
+    assert_eq!(compaction(&[]).outcome, Outcome::Unavailable);
 }

@@ -2,15 +2,19 @@
 //!
 //! Invariant: it only grows, takes bounded memory whatever claude prints, and knows nothing that claude did not print.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use hive_core::limits::OUTPUT_TAIL_BYTES_MAX;
+use hive_core::limits::{ERROR_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
 
 use crate::claude::event::{Assistant, Event, Init, RateLimit, TurnResult, Usage};
 use crate::claude::line;
 
 /// Most ids that are remembered of a turn; far above what a turn does.
 const IDS_MAX: usize = 10_000;
+/// Most tools that are counted by name.
+const TOOL_NAMES_MAX: usize = 64;
+/// Longest name of a tool that is kept, in bytes.
+const TOOL_NAME_BYTES_MAX: usize = 128;
 /// Texts that other versions of the CLI print on a rate limit.
 const RATE_LIMIT_MARKERS: [&str; 2] = ["429", "rate_limit"];
 /// Texts that they print on a missing login.
@@ -49,6 +53,16 @@ pub struct Transcript {
     pub markers: Markers,
     /// Size of the context at the last inference.
     pub context_tokens: u64,
+    /// Whether the conversation was compacted.
+    pub compacted: bool,
+    /// Its size after that, where it was told.
+    pub post_tokens: Option<u64>,
+    /// What came of `/compact`.
+    pub compact_result: Option<Result<(), String>>,
+    /// What the CLI itself said last, in place of a model.
+    pub remark: String,
+    /// How often each tool was called.
+    pub tools: BTreeMap<String, u32>,
     returned: Vec<String>,
     open_tools: HashSet<String>,
     tool_calls: u32,
@@ -82,6 +96,17 @@ impl Transcript {
                 self.mark(text);
                 self.note(text.clone());
             }
+            Event::Compacted { post_tokens } => {
+                self.compacted = true;
+                self.post_tokens = *post_tokens;
+                self.context_tokens = post_tokens.unwrap_or(0);
+            }
+            Event::CompactResult(result) => {
+                if let Err(words) = result {
+                    self.note(format!("compaction failed: {words}"));
+                }
+                self.compact_result = Some(result.clone());
+            }
             Event::ToolHeartbeat | Event::Other => {}
         }
     }
@@ -96,12 +121,19 @@ impl Transcript {
         for (id, name) in &assistant.tool_uses {
             self.tool_calls = self.tool_calls.saturating_add(1);
             self.note(format!("tool: {name}"));
+            if self.tools.len() < TOOL_NAMES_MAX || self.tools.contains_key(name) {
+                let count = self.tools.entry(line::beginning(name, TOOL_NAME_BYTES_MAX).to_owned()).or_default();
+                *count = count.saturating_add(1);
+            }
             if self.open_tools.len() < IDS_MAX {
                 self.open_tools.insert(id.clone());
             }
         }
         if !assistant.text.is_empty() {
             self.note(assistant.text.clone());
+            if assistant.usage == Usage::default() {
+                line::beginning(&assistant.text, ERROR_BYTES_MAX).clone_into(&mut self.remark);
+            }
         }
     }
 
@@ -111,7 +143,9 @@ impl Transcript {
         if !assistant.nested && assistant.usage.context_tokens() > 0 {
             self.context_tokens = assistant.usage.context_tokens();
         }
-        if self.inferences.len() < IDS_MAX && self.inferences.insert(assistant.message_id.clone()) {
+        // What the CLI says itself is no inference.
+        let is_inference = assistant.usage != Usage::default();
+        if is_inference && self.inferences.len() < IDS_MAX && self.inferences.insert(assistant.message_id.clone()) {
             let usage = assistant.usage;
             self.spent.input += usage.input;
             self.spent.cache_read += usage.cache_read;
@@ -175,7 +209,8 @@ impl Transcript {
     /// What the turn used: the CLI's own sum, or what we saw where there is none. The cost is that of this turn alone.
     #[must_use]
     pub fn usage(&self, cost_before: Option<f64>) -> hive_core::turn::Usage {
-        let spent = self.result.as_ref().map_or(self.spent, |result| result.usage);
+        let told = self.result.as_ref().map(|result| result.usage).filter(|sum| *sum != Usage::default());
+        let spent = told.unwrap_or(self.spent);
         hive_core::turn::Usage {
             input_tokens: spent.input,
             cache_read_tokens: spent.cache_read,

@@ -21,9 +21,9 @@ use crate::turn::input::{Answer, Input, Park};
 use crate::turn::output::Ending;
 
 /// Waits for a turn.
-pub async fn begin(mut link: Link, process_token: String) -> Input {
+pub async fn begin(mut link: Link, request_id: String, process_token: String) -> Input {
     let request = v1::BeginTurnRequest {
-        request_id: token::random(),
+        request_id,
         session_token: String::new(),
         process_token,
         conversation: MAIN_CONVERSATION.to_owned(),
@@ -60,7 +60,9 @@ pub async fn open(mut link: Link, process_token: String, kind: Kind) -> Input {
         .await;
     match answer {
         Ok(opened) => Input::Opened(opened.into_inner().turn.map_or(0, |turn| turn.id)),
-        Err(status) if hive_proto::status::reason(&status) == Some(Reason::AgentParked) => Input::NotOpened,
+        Err(status) if matches!(hive_proto::status::reason(&status), Some(Reason::AgentParked | Reason::TurnOpen)) => {
+            Input::NotOpened
+        }
         Err(status) => refusal(&status),
     }
 }
@@ -112,6 +114,8 @@ fn end_request(ending: Ending) -> v1::EndTurnRequest {
         context_tokens,
         context_window_tokens,
         retry_time,
+        compacted,
+        tool_uses,
     } = ending;
     v1::EndTurnRequest {
         request_id: token::random(),
@@ -133,8 +137,9 @@ fn end_request(ending: Ending) -> v1::EndTurnRequest {
         model,
         context_tokens,
         context_window_tokens,
-        compacted: false,
+        compacted,
         retry_time: retry_time.map(timestamp),
+        tool_uses: tool_uses.into_iter().map(|(name, count)| v1::ToolUse { name, count }).collect(),
     }
 }
 
@@ -149,6 +154,19 @@ fn wire_outcome(outcome: Outcome) -> v1::TurnOutcome {
         Outcome::Drained => v1::TurnOutcome::Drained,
         Outcome::Vanished => v1::TurnOutcome::Vanished,
         Outcome::Fenced => v1::TurnOutcome::Fenced,
+    }
+}
+
+/// Tells the agent's parent that something does not work.
+pub async fn problem(mut link: Link, subject: String, text: String) {
+    let request = v1::ReportProblemRequest { request_id: token::random(), session_token: String::new(), subject, text };
+    let answer = link
+        .persist(request, |channel, session_token, request| async move {
+            TurnServiceClient::new(channel).report_problem(v1::ReportProblemRequest { session_token, ..request }).await
+        })
+        .await;
+    if let Err(status) = answer {
+        tracing::warn!(reason = %describe(&status), "a problem could not be told to the parent");
     }
 }
 

@@ -7,9 +7,14 @@ pub mod backoff;
 pub mod calls;
 pub mod launch;
 pub mod link;
+pub mod login;
+pub mod look;
 pub mod perform;
+pub mod prepare;
 pub mod report;
 pub mod session;
+pub mod shell;
+pub mod status;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -41,6 +46,8 @@ pub enum Happened {
     Call(u64, Input),
     /// claude printed a line.
     Printed(Printed),
+    /// Something to be remarked in the turn's output.
+    Noted(String),
     /// Something that belongs to no session.
     Local(Input),
 }
@@ -82,6 +89,8 @@ fn defaults(config: &Config) -> Defaults {
         model: config.default_model.clone(),
         operator_pronouns: config.operator_pronouns.clone(),
         mcp_server_name: config.mcp_server_name.clone(),
+        watermarks: config.watermarks.clone(),
+        extra_servers: config.extra_servers.keys().cloned().collect(),
     }
 }
 

@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
-use hive_core::time::WallTime;
-use hive_proto::v1::{HarnessState, TurnEventStream};
+use hive_proto::v1::{HarnessState, LoginWanted, TurnEventStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Duration, MissedTickBehavior, interval, timeout};
+use tokio::time::{Duration, timeout};
 use tonic::transport::Channel;
 
 use crate::config::Config;
+use crate::driver::launch::{self, Runner};
 use crate::driver::link::Link;
 use crate::driver::report::Reporter;
 use crate::driver::session::{self, News};
-use crate::driver::{Happened, calls, launch};
+use crate::driver::shell::Shell;
+use crate::driver::status::{self, Status};
+use crate::driver::{Happened, calls, login, look};
 use crate::exit::Failure;
-use crate::login::{self, DirSnapshot};
+use crate::login::DirSnapshot;
 use crate::process::child::Printed;
 use crate::process::family::Family;
 use crate::token;
@@ -25,13 +27,10 @@ use crate::turn::output::{Ending, Launch, Output, Signal};
 /// How long what is still on its way may take at the end of the program.
 const FINISH_PATIENCE: Duration = Duration::from_secs(2);
 
-type Status = (HarnessState, Option<WallTime>);
-
 /// Carries outputs out.
 #[derive(Debug)]
 pub struct Performer {
     config: Arc<Config>,
-    family: Arc<Family>,
     link: Link,
     to: mpsc::Sender<Happened>,
     token: watch::Sender<Option<String>>,
@@ -46,11 +45,17 @@ pub struct Performer {
     /// Calls of the session; aborted with it.
     calls: JoinSet<()>,
     begin: Option<AbortHandle>,
+    /// Request id and process token of a wait for a turn that was given up; the turn may be open all the same.
+    withdrawn: Option<(String, String)>,
+    /// Those of the wait for a turn.
+    waiting: Option<(String, String)>,
     /// What should still get through when the program ends.
     last_words: JoinSet<()>,
     /// Everything else; aborted at the end.
     tasks: JoinSet<()>,
     login: Option<AbortHandle>,
+    runner: Runner,
+    shell: Shell,
     process_token: String,
     signals: Option<mpsc::UnboundedSender<Signal>>,
     reporter: Option<Reporter>,
@@ -61,8 +66,10 @@ impl Performer {
     #[must_use]
     pub fn new(config: Arc<Config>, channel: Channel, family: Arc<Family>, to: mpsc::Sender<Happened>) -> Self {
         let (token, token_seen) = watch::channel(None);
+        let link = Link::new(channel.clone(), token_seen);
         let mut performer = Self {
-            link: Link::new(channel, token_seen),
+            shell: Shell::start(&config, &family, channel, link.clone()),
+            link,
             token,
             status: watch::Sender::new(None),
             running: watch::Sender::new(None),
@@ -72,18 +79,20 @@ impl Performer {
             session_token: String::new(),
             calls: JoinSet::new(),
             begin: None,
+            withdrawn: None,
+            waiting: None,
             last_words: JoinSet::new(),
             tasks: JoinSet::new(),
             login: None,
+            runner: Runner::new(Arc::clone(&config), family),
             process_token: String::new(),
             signals: None,
             reporter: None,
             config,
-            family,
             to,
         };
         let heartbeat =
-            beat(performer.link.clone(), performer.config.heartbeat, performer.running.subscribe(), performer.to.clone());
+            status::beat(performer.link.clone(), performer.config.heartbeat, performer.running.subscribe(), performer.to.clone());
         performer.tasks.spawn(heartbeat);
         performer
     }
@@ -101,18 +110,18 @@ impl Performer {
         while self.last_words.try_join_next().is_some() {}
         match output {
             Output::Attach => self.attach(),
-            Output::Begin => {
-                self.process_token = token::random();
-                let begin = calls::begin(self.link.clone(), self.process_token.clone());
-                self.begin = Some(self.call(begin));
-            }
+            Output::Begin => self.begin(),
             Output::Open(kind) => {
-                self.process_token = token::random();
+                if let Some(begin) = self.begin.take() {
+                    begin.abort();
+                    self.withdrawn = self.waiting.take();
+                }
+                self.process_token = self.next_process_token();
                 let open = calls::open(self.link.clone(), self.process_token.clone(), kind);
                 self.call(open);
             }
             Output::Probe => {
-                let probe = launch::probe(Arc::clone(&self.config));
+                let probe = look::probe(Arc::clone(&self.config), self.runner.clone());
                 self.local(probe);
             }
             Output::Start(launch) => self.start(*launch),
@@ -132,6 +141,14 @@ impl Performer {
                 self.last_words.spawn(calls::ack(self.link.clone(), command_id, error));
             }
             Output::WatchLogin => self.watch_login(),
+            Output::Login(wanted) => self.log_in(wanted),
+            Output::RefuseLogin(wanted, words) => {
+                self.last_words.spawn(login::refuse(self.link.clone(), wanted.login_id, words));
+            }
+            Output::Problem(subject, words) => {
+                tracing::warn!(subject, "{words}");
+                self.last_words.spawn(calls::problem(self.link.clone(), subject, words));
+            }
             Output::Note(text) => {
                 tracing::warn!(turn = turn_id, "{text}");
                 self.line(TurnEventStream::Note, &text);
@@ -148,7 +165,11 @@ impl Performer {
             Happened::Session(stream, news) if stream == self.stream => match news {
                 News::Attached(attached) => Some(self.attached(*attached)),
                 News::Command(command) => Some(Input::Command(command)),
-                News::AgentChanged(agent) => Some(Input::AgentChanged(agent)),
+                News::AgentChanged(agent) => {
+                    self.shell.policy(Some(&agent));
+                    Some(Input::AgentChanged(agent))
+                }
+                News::LoginWanted(wanted) => Some(Input::LoginWanted(wanted)),
                 News::Fenced(why) => Some(Input::Fenced(why)),
                 News::Refused(failure) => return Err(failure),
                 News::Lost => {
@@ -156,7 +177,16 @@ impl Performer {
                     None
                 }
             },
-            Happened::Call(session, input) if session == self.session => Some(input),
+            Happened::Call(session, input) if session == self.session => {
+                // The turn of a wait that was given up has come, or never will.
+                if let Input::Begun(begun) = &input {
+                    (self.waiting, self.begin) = (None, None);
+                    self.shell.begun(begun);
+                } else if matches!(input, Input::Opened(_)) {
+                    self.withdrawn = None;
+                }
+                Some(input)
+            }
             Happened::Session(..) | Happened::Call(..) => None,
             Happened::Printed(printed) => {
                 match &printed {
@@ -164,6 +194,11 @@ impl Performer {
                     Printed::Stderr(line) => self.line(TurnEventStream::Stderr, &line.text),
                 }
                 launch::read(&printed)
+            }
+            Happened::Noted(text) => {
+                tracing::warn!("{text}");
+                self.line(TurnEventStream::Note, &text);
+                None
             }
             Happened::Local(input) => Some(input),
         })
@@ -176,6 +211,7 @@ impl Performer {
         if timeout(FINISH_PATIENCE, last_words).await.is_err() {
             tracing::debug!("some last words did not get through");
         }
+        tokio::join!(self.runner.end_resident(), self.shell.end());
         self.tasks.shutdown().await;
         self.calls.shutdown().await;
     }
@@ -200,6 +236,9 @@ impl Performer {
             old.abort();
         }
         self.forget_session();
+        // A claude of the old session must not hold up a harness that has taken over.
+        let runner = self.runner.clone();
+        self.last_words.spawn(async move { runner.end_resident().await });
         self.stream += 1;
         // Only the first session may take over: one that was lost to another harness stays lost.
         let take_over = self.config.take_over && self.stream == 1;
@@ -213,6 +252,7 @@ impl Performer {
         self.session_token.clear();
         self.session += 1;
         self.calls.abort_all();
+        (self.begin, self.waiting, self.withdrawn) = (None, None, None);
     }
 
     fn attached(&mut self, attached: hive_proto::v1::Attached) -> Input {
@@ -224,10 +264,11 @@ impl Performer {
             self.forget_session();
         }
         tracing::info!(epoch = session_epoch, resumed, "attached");
+        self.shell.policy(agent.as_ref());
         self.session_token.clone_from(&session_token);
         self.token.send_replace(Some(session_token));
         if !resumed {
-            let tell = tell_status(self.link.clone(), self.status.subscribe(), self.to.clone(), self.session);
+            let tell = status::tell(self.link.clone(), self.status.subscribe(), self.to.clone(), self.session);
             self.calls.spawn(tell);
         }
         Input::Attached(Box::new(Attachment {
@@ -255,9 +296,8 @@ impl Performer {
             self.last_words.spawn(task);
         }
         self.line(TurnEventStream::Note, &format!("started: {}", launch.occasion.words()));
-        let (config, family) = (Arc::clone(&self.config), Arc::clone(&self.family));
-        let process_token = self.process_token.clone();
-        self.tasks.spawn(launch::run(config, family, launch, process_token, received, self.to.clone()));
+        let run = self.runner.clone().run(launch, self.process_token.clone(), received, self.to.clone());
+        self.tasks.spawn(run);
     }
 
     fn line(&mut self, stream: TurnEventStream, text: &str) {
@@ -283,11 +323,37 @@ impl Performer {
         }
         let dir = self.config.home_dir.join(".claude");
         let first = DirSnapshot::take(&dir);
+        let config = Arc::clone(&self.config);
         let wait = async move {
-            login::wait(&dir, first).await;
+            crate::login::wait(&dir, first, || look::is_logged_in(&config)).await;
             Input::LoggedIn
         };
         self.login = Some(self.local(wait));
+    }
+
+    fn log_in(&mut self, wanted: LoginWanted) {
+        // What the dialogue writes is no login before it says so.
+        if let Some(watch) = self.login.take() {
+            watch.abort();
+        }
+        let dialogue = login::hold(self.link.clone(), Arc::clone(&self.config), self.runner.clone(), wanted);
+        self.local(async move {
+            dialogue.await;
+            Input::LoginEnded
+        });
+    }
+
+    fn begin(&mut self) {
+        let (request_id, process_token) = self.withdrawn.take().unwrap_or_else(|| (token::random(), self.next_process_token()));
+        self.process_token.clone_from(&process_token);
+        let begin = calls::begin(self.link.clone(), request_id.clone(), process_token.clone());
+        self.waiting = Some((request_id, process_token));
+        self.begin = Some(self.call(begin));
+    }
+
+    /// A claude that stays keeps its secret from turn to turn.
+    fn next_process_token(&self) -> String {
+        self.runner.process_token().unwrap_or_else(token::random)
     }
 
     fn leave(&mut self) {
@@ -297,39 +363,5 @@ impl Performer {
         let (state, until) = self.status.borrow().unwrap_or((HarnessState::Idle, None));
         let leave = calls::leave(self.link.clone(), state, until);
         self.call(leave);
-    }
-}
-
-/// Tells the broker each new status of a session, the last one first.
-async fn tell_status(mut link: Link, mut status: watch::Receiver<Option<Status>>, to: mpsc::Sender<Happened>, session: u64) {
-    status.mark_changed();
-    while status.changed().await.is_ok() {
-        let now = *status.borrow_and_update();
-        let Some((state, until)) = now else { continue };
-        if let Err(Input::Fenced(why)) = calls::report(&mut link, state, until).await {
-            let _ = to.send(Happened::Call(session, Input::Fenced(why))).await;
-            return;
-        }
-    }
-}
-
-/// Signs of life, as long as the program runs.
-async fn beat(mut link: Link, every: Duration, running: watch::Receiver<Option<u64>>, to: mpsc::Sender<Happened>) {
-    let mut beats = interval(every);
-    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        beats.tick().await;
-        let expected = *running.borrow();
-        let input = match calls::heartbeat(&mut link).await {
-            Ok(open) => expected.filter(|turn_id| open != Some(*turn_id)).map(Input::TurnGone),
-            // A lost session is told by its stream too, which knows which session it was.
-            Err(status) => {
-                tracing::debug!(%status, "no answer to a sign of life");
-                None
-            }
-        };
-        if let Some(input) = input {
-            let _ = to.send(Happened::Local(input)).await;
-        }
     }
 }

@@ -30,6 +30,8 @@ pub enum News {
     Command(v1::Command),
     /// The agent changed.
     AgentChanged(Box<v1::Agent>),
+    /// The operator wants to log claude in.
+    LoginWanted(v1::LoginWanted),
     /// The stream broke; it is opened again.
     Lost,
     /// The session is not ours any more.
@@ -100,6 +102,7 @@ impl Session {
                         Step::Attached(attached) => News::Attached(Box::new(attached)),
                         Step::Command(command) => News::Command(command),
                         Step::AgentChanged(agent) => News::AgentChanged(Box::new(agent)),
+                        Step::LoginWanted(wanted) => News::LoginWanted(wanted),
                     })
                     .await;
                 }

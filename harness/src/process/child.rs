@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::Pid;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::claude::line::{Line, Splitter};
 use crate::claude::outcome::Exit;
@@ -23,7 +24,7 @@ use crate::turn::output::Signal;
 /// Longest line that is kept whole, in bytes; a tool result with a large file fits.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How long the pipes may stay open after the last descendant is gone.
-const PIPE_PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PIPE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What to start.
 #[derive(Debug)]
@@ -36,8 +37,6 @@ pub struct Spec {
     pub environment: BTreeMap<OsString, OsString>,
     /// Its working directory.
     pub dir: PathBuf,
-    /// What is written to its stdin, which is then closed.
-    pub input: String,
 }
 
 /// A line that claude printed.
@@ -68,38 +67,71 @@ pub enum RunError {
 /// Runs claude to its end. Signals are sent on to its process group.
 pub async fn run(
     spec: Spec,
+    input: String,
     lock: StateLock,
     family: &Family,
     signals: &mut mpsc::UnboundedReceiver<Signal>,
     printed: &mpsc::Sender<Printed>,
 ) -> Result<Exit, RunError> {
-    let (mut child, input) = start(spec, lock)?;
-    let group = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    let mut child = start(spec, lock)?;
+    let group = group(&child);
     let feeding = child.stdin.take().map(|stdin| tokio::spawn(feed(stdin, input)));
-    let stdout = child.stdout.take().map(|pipe| tokio::spawn(pump(pipe, printed.clone(), Printed::Stdout)));
-    let stderr = child.stderr.take().map(|pipe| tokio::spawn(pump(pipe, printed.clone(), Printed::Stderr)));
+    let (mut pipes, mut lines) = read(&mut child);
+    pipes.extend(feeding);
     let status = loop {
         tokio::select! {
             status = child.wait() => break status,
             Some(signal) = signals.recv() => send(group, signal),
+            Some(line) = lines.recv() => {
+                // The driver's loop takes every line, or the program ends.
+                let _ = printed.send(line).await;
+            }
         }
     };
     let stuck = family.end_all().await;
     if stuck > 0 {
         tracing::error!(stuck, "processes of the turn cannot be ended; no further claude starts before they are gone");
     }
-    for task in [feeding, stdout, stderr].into_iter().flatten() {
+    let rest = async {
+        while let Some(line) = lines.recv().await {
+            let _ = printed.send(line).await;
+        }
+    };
+    tokio::join!(rest, finish(pipes));
+    Ok(exit(status.map_err(RunError::Wait)?))
+}
+
+/// Waits for the readers of the pipes, which close with the last process; one that cannot be ended must not hold us up.
+pub(super) async fn finish(pipes: Vec<JoinHandle<()>>) {
+    for task in pipes {
         let handle = task.abort_handle();
         if tokio::time::timeout(PIPE_PATIENCE, task).await.is_err() {
             handle.abort();
         }
     }
-    let status = status.map_err(RunError::Wait)?;
-    Ok(status.code().map_or_else(|| Exit::Signal(status.signal().unwrap_or(0)), Exit::Code))
 }
 
-fn start(spec: Spec, lock: StateLock) -> Result<(Child, String), RunError> {
-    let Spec { program, arguments, environment, dir, input } = spec;
+/// How it ended.
+pub(super) fn exit(status: ExitStatus) -> Exit {
+    status.code().map_or_else(|| Exit::Signal(status.signal().unwrap_or(0)), Exit::Code)
+}
+
+/// The process group that it leads.
+pub(crate) fn group(child: &Child) -> Option<Pid> {
+    child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
+}
+
+/// Reads what it prints, in the order in which it comes. The lines end with the last process that has the pipes.
+pub(super) fn read(child: &mut Child) -> (Vec<JoinHandle<()>>, mpsc::Receiver<Printed>) {
+    let (printed, lines) = mpsc::channel(256);
+    let stdout = child.stdout.take().map(|pipe| tokio::spawn(pump(pipe, printed.clone(), Printed::Stdout)));
+    let stderr = child.stderr.take().map(|pipe| tokio::spawn(pump(pipe, printed, Printed::Stderr)));
+    ([stdout, stderr].into_iter().flatten().collect(), lines)
+}
+
+/// Starts it, with all three pipes.
+pub(super) fn start(spec: Spec, lock: StateLock) -> Result<Child, RunError> {
+    let Spec { program, arguments, environment, dir } = spec;
     let failed = |source| RunError::Start { program: program.display().to_string(), source };
     lock.hand_down().map_err(failed)?;
     let child = Command::new(&program)
@@ -116,10 +148,11 @@ fn start(spec: Spec, lock: StateLock) -> Result<(Child, String), RunError> {
         .map_err(failed)?;
     // Our copy of the lock goes here; claude has its own.
     drop(lock);
-    Ok((child, input))
+    Ok(child)
 }
 
-fn send(group: Option<Pid>, signal: Signal) {
+/// Sends a process group a signal.
+pub(crate) fn send(group: Option<Pid>, signal: Signal) {
     let signal = match signal {
         Signal::Interrupt => rustix::process::Signal::INT,
         Signal::Terminate => rustix::process::Signal::TERM,

@@ -1,12 +1,19 @@
 //! The processes below this one, as `/proc` shows them.
 //!
-//! Invariant: what was there when the harness started is somebody else's and is never touched.
+//! Invariants: what was there when the harness started is somebody else's and is never touched; what belongs to a running shell task is
+//! ended by the task's supervisor and by nobody else.
 
-use std::collections::{HashMap, HashSet};
+pub mod table;
+pub mod tasks;
+
+use std::collections::HashSet;
 use std::fs;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions};
+
+use self::table::{Entry, below, read, snapshot};
+use self::tasks::{Running, Tasks};
 
 /// How often the leftovers of a turn are looked for before giving up.
 const ROUNDS_MAX: u32 = 400;
@@ -22,18 +29,12 @@ pub struct Process {
     pub start: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    process: Process,
-    parent: i32,
-    is_zombie: bool,
-}
-
 /// The harness's processes, less those that were there before.
 #[derive(Clone, Debug)]
 pub struct Family {
     own: i32,
     before: HashSet<Process>,
+    tasks: Tasks,
 }
 
 impl Family {
@@ -42,23 +43,45 @@ impl Family {
         let own = rustix::process::getpid();
         rustix::process::set_child_subreaper(Some(own))?;
         let own = own.as_raw_pid();
-        let before = below(own, &HashSet::new(), &snapshot()).into_iter().map(|entry| entry.process).collect();
-        Ok(Self { own, before })
+        let before = below(own, &snapshot(), |_| false).into_iter().map(|entry| entry.process).collect();
+        Ok(Self { own, before, tasks: Tasks::default() })
     }
 
-    /// Kills and reaps everything below us, until nothing is left; the number of processes that could not be ended.
+    /// The list of running shell tasks, for their supervisor.
+    #[must_use]
+    pub fn tasks(&self) -> Tasks {
+        self.tasks.clone()
+    }
+
+    /// Kills and reaps everything below us but running tasks, until nothing is left; the number of processes that could not be ended.
     pub async fn end_all(&self) -> usize {
+        self.end_strays(&[]).await
+    }
+
+    /// As [`Family::end_all`], but leaves these processes and everything below them alone. They are not reaped either: who started them
+    /// waits for them.
+    pub async fn end_strays(&self, keep: &[Pid]) -> usize {
+        let keep: HashSet<i32> = keep.iter().map(|pid| pid.as_raw_pid()).collect();
         for _ in 0..ROUNDS_MAX {
-            let left = below(self.own, &self.before, &snapshot());
-            if left.is_empty() {
+            if self.round(&keep, |entry| self.end(entry)) == 0 {
                 return 0;
-            }
-            for entry in &left {
-                self.end(entry);
             }
             tokio::time::sleep(ROUND).await;
         }
-        below(self.own, &self.before, &snapshot()).len()
+        self.round(&keep, |_| {})
+    }
+
+    /// One look, in which no task can start: a task that is not on the list yet would be taken for a leftover of the turn.
+    fn round(&self, keep: &HashSet<i32>, end: impl Fn(&Entry)) -> usize {
+        self.tasks.look(|running| {
+            let left = below(self.own, &snapshot(), |entry| self.is_spared(entry, keep, running));
+            left.iter().for_each(end);
+            left.len()
+        })
+    }
+
+    fn is_spared(&self, entry: &Entry, keep: &HashSet<i32>, running: &Running) -> bool {
+        self.before.contains(&entry.process) || keep.contains(&entry.process.pid) || running.owns(entry, table::environment)
     }
 
     fn end(&self, entry: &Entry) {
@@ -97,62 +120,41 @@ pub fn all() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-fn snapshot() -> Vec<Entry> {
-    all().filter_map(read).collect()
-}
-
-/// Everything below `root`, without the processes in `without` and what is below those.
-fn below(root: i32, without: &HashSet<Process>, entries: &[Entry]) -> Vec<Entry> {
-    let mut children: HashMap<i32, Vec<Entry>> = HashMap::new();
-    for entry in entries.iter().filter(|entry| !without.contains(&entry.process)) {
-        children.entry(entry.parent).or_default().push(*entry);
-    }
-    let mut found = Vec::new();
-    let mut open = vec![root];
-    while let Some(pid) = open.pop() {
-        for child in children.remove(&pid).unwrap_or_default() {
-            open.push(child.process.pid);
-            found.push(child);
-        }
-    }
-    found
-}
-
-fn read(pid: i32) -> Option<Entry> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    parse(pid, &stat)
-}
-
-/// The line of `/proc/PID/stat`. The name in parentheses may contain anything, parentheses too.
-fn parse(pid: i32, stat: &str) -> Option<Entry> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    // The first field here is the third of the manual page.
-    let field = |number: usize| fields.get(number - 3).copied();
-    let process = Process { pid, start: field(22)?.parse().ok()? };
-    Some(Entry { process, parent: field(4)?.parse().ok()?, is_zombie: field(3)? == "Z" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn names_with_parentheses_are_read() {
-        let stat = "42 (a) b (c) Z 7 42 42 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 9911 0 0";
-        let entry = parse(42, stat).expect("readable");
-        assert_eq!((entry.process, entry.parent, entry.is_zombie), (Process { pid: 42, start: 9911 }, 7, true));
-        assert!(parse(1, "nonsense").is_none());
+    fn entry(pid: i32, parent: i32) -> Entry {
+        Entry { process: Process { pid, start: 1 }, parent, group: pid, is_zombie: false }
+    }
+
+    fn left(family: &Family, entries: &[Entry], keep: &[i32]) -> Vec<i32> {
+        let keep = keep.iter().copied().collect();
+        let mut pids: Vec<i32> = family.tasks.look(|running| {
+            let left = below(family.own, entries, |entry| family.is_spared(entry, &keep, running));
+            left.iter().map(|entry| entry.process.pid).collect()
+        });
+        pids.sort_unstable();
+        pids
     }
 
     #[test]
-    fn what_was_there_before_and_below_it_is_left_alone() {
-        let entry = |pid, parent| Entry { process: Process { pid, start: 1 }, parent, is_zombie: false };
-        let entries = [entry(2, 1), entry(3, 2), entry(4, 1), entry(5, 4), entry(9, 8)];
-        let without = HashSet::from([Process { pid: 2, start: 1 }]);
-        let mut pids: Vec<i32> = below(1, &without, &entries).iter().map(|entry| entry.process.pid).collect();
-        pids.sort_unstable();
-        assert_eq!(pids, [4, 5]);
+    fn what_was_there_before_what_is_kept_and_what_is_below_them_is_left_alone() {
+        let family = Family { own: 1, before: HashSet::from([Process { pid: 2, start: 1 }]), tasks: Tasks::default() };
+        let entries = [entry(2, 1), entry(3, 2), entry(4, 1), entry(5, 4), entry(6, 1), entry(7, 6), entry(9, 8)];
+        assert_eq!(left(&family, &entries, &[]), [4, 5, 6, 7]);
+        assert_eq!(left(&family, &entries, &[6]), [4, 5]);
+    }
+
+    #[test]
+    fn running_tasks_are_left_alone_and_ended_ones_are_not() {
+        let family = Family { own: 1, before: HashSet::new(), tasks: Tasks::default() };
+        // 5 has left the tree of 4, but not its group.
+        let entries = [entry(4, 1), Entry { group: 4, ..entry(5, 1) }, entry(6, 4), entry(7, 1)];
+        let task = family.tasks.enter("n:1", || Ok::<_, ()>(((), Some(Process { pid: 4, start: 1 })))).expect("entered").0;
+        assert_eq!(left(&family, &entries, &[]), [7]);
+        drop(task);
+        assert_eq!(left(&family, &entries, &[]), [4, 5, 6, 7]);
     }
 
     #[test]

@@ -9,3 +9,4 @@
 pub mod child;
 pub mod family;
 pub mod lock;
+pub mod resident;

@@ -3,6 +3,8 @@
 //! Invariant: a prompt begins with Hive's own words, `Message N from`, and every word of a sender in it is framed or made inert. The first
 //! line of a message's prompt is the same at every attempt, so that claude's session can be searched for it.
 
+use std::path::Path;
+
 use hive_proto::v1;
 
 use crate::prompt::{earlier, inert, placeholders};
@@ -11,12 +13,17 @@ const WAKE: &str = include_str!("../../../prompts/wake.md");
 const AGAIN: &str = include_str!("../../../prompts/again.md");
 const REDELIVERY: &str = include_str!("../../../prompts/redelivery.md");
 const RETRY: &str = include_str!("../../../prompts/retry.md");
+const RESET: &str = include_str!("../../../prompts/reset.md");
+const CHECKPOINT: &str = include_str!("../../../prompts/checkpoint.md");
 const CONTINUE: &str = include_str!("../../../prompts/continue.md");
 
 /// Longest name that is shown of a sender, in characters.
 pub(super) const NAME_CHARS_MAX: usize = 80;
 /// Longest error that is shown of an earlier attempt, in characters.
 const ERROR_CHARS_MAX: usize = 400;
+
+/// Longest path that is shown, in characters.
+const PATH_CHARS_MAX: usize = 1000;
 
 /// How a turn's message is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +36,41 @@ pub enum Telling {
     Retry,
 }
 
-/// The prompt of a turn that a message woke.
+/// What claude takes for the order to compact the conversation.
+pub const COMPACT: &str = "/compact";
+
+/// What becomes of the conversation after its notes were written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is summed up.
+    Compacted,
+    /// A new one begins.
+    BegunAnew,
+}
+
+/// The prompt that asks the agent for its notes.
 #[must_use]
-pub fn mail(begun: &v1::BeginTurnResponse, telling: Telling, mcp_server_name: &str) -> String {
+pub fn checkpoint(fate: Fate) -> String {
+    let fate = match fate {
+        Fate::Compacted => "cut down to a short summary",
+        Fate::BegunAnew => "left behind, and a new one begins",
+    };
+    tidy(&placeholders::fill(CHECKPOINT, &[("fate", fate)]))
+}
+
+/// What an agent is told whose conversation is begun anew without its doing: where the old one can be read.
+#[must_use]
+pub fn reset(transcript: Option<&Path>) -> String {
+    let transcript = transcript.map_or_else(String::new, |path| {
+        let path = inert::one_line(&path.display().to_string(), PATH_CHARS_MAX);
+        format!(" The whole earlier conversation, a JSON document a line, is in {path}: search it when you miss something.")
+    });
+    placeholders::fill(RESET, &[("transcript", &transcript)])
+}
+
+/// The prompt of a turn that a message woke; `reset` is empty, or says that the conversation is new.
+#[must_use]
+pub fn mail(begun: &v1::BeginTurnResponse, telling: Telling, reset: &str, mcp_server_name: &str) -> String {
     let delivery = begun.delivery.clone().unwrap_or_default();
     let message = delivery.message.clone().unwrap_or_default();
     let template = match telling {
@@ -47,6 +86,7 @@ pub fn mail(begun: &v1::BeginTurnResponse, telling: Telling, mcp_server_name: &s
             ("about", &about(&message)),
             ("body", &inert::frame(&message.body)),
             ("answer", &answer(&message, mcp_server_name)),
+            ("reset", reset),
             ("redelivery", &redelivery(begun, &delivery)),
             ("pending", &pending(begun.pending_count, mcp_server_name)),
         ],
@@ -110,6 +150,7 @@ fn notice(message: &v1::Message) -> String {
         v1::SystemKind::QuestionExpired => format!(", question {question_id} has expired"),
         v1::SystemKind::QuestionCancelled => format!(", question {question_id} is withdrawn"),
         v1::SystemKind::Reminder => format!(", your reminder {reminder_id}"),
+        v1::SystemKind::Problem => ", a notice: something around a child of yours does not work".to_owned(),
     }
 }
 

@@ -23,7 +23,7 @@ fn begun(message: v1::Message) -> v1::BeginTurnResponse {
 #[test]
 fn a_first_delivery_is_minimal() {
     let begun = begun(message(17, v1::OriginKind::Agent, "alice", "hello\nyou"));
-    assert_eq!(mail(&begun, Telling::Whole, "hive"), "Message 17 from agent alice:\n| hello\n| you\n");
+    assert_eq!(mail(&begun, Telling::Whole, "", "hive"), "Message 17 from agent alice:\n| hello\n| you\n");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn replies_broadcasts_and_pending_mail_are_told() {
     message.in_reply_to = 9;
     message.broadcast = true;
     assert_eq!(
-        mail(&begun, Telling::Whole, "hub"),
+        mail(&begun, Telling::Whole, "", "hub"),
         "Message 17 from the operator (ann), in reply to 9, to everyone:\n| x\n(3 more pending: mcp__hub__recv takes them)\n"
     );
 }
@@ -53,7 +53,7 @@ fn redelivered() -> v1::BeginTurnResponse {
 #[test]
 fn a_redelivery_tells_attempt_cause_and_what_was_sent() {
     assert_eq!(
-        mail(&redelivered(), Telling::Whole, "hive"),
+        mail(&redelivered(), Telling::Whole, "", "hive"),
         "Message 17 from the program ci beside you:\n| build \\@/x broke\n\
          This is attempt 2: the last turn failed. It said:\n| claude exited with 1\n\
          Earlier attempts sent this already:\n| message 18 to bob: done: \\@all\n"
@@ -80,7 +80,7 @@ fn a_redelivery_tells_what_was_asked_and_set() {
     fired.set_state(v1::ReminderState::Fired);
     begun.already_reminded = vec![reminder(21, "/clear\n@/etc/passwd"), fired];
     assert_eq!(
-        mail(&begun, Telling::Whole, "hive"),
+        mail(&begun, Telling::Whole, "", "hive"),
         "Message 17 from the program ci beside you:\n| build \\@/x broke\n\
          This is attempt 2: the last turn failed. It said:\n| claude exited with 1\n\
          Earlier attempts asked this already, and the outcome comes as a message:\n\
@@ -97,7 +97,7 @@ fn a_long_list_of_what_was_done_is_cut() {
     let mut begun = redelivered();
     begun.already_sent.clear();
     begun.already_asked = (1..=23).map(|id| question(id, "bob", "again?")).collect();
-    let prompt = mail(&begun, Telling::Whole, "hive");
+    let prompt = mail(&begun, Telling::Whole, "", "hive");
     assert!(prompt.contains("| question 20 to bob: again?\nand 3 more.\n") && !prompt.contains("question 21"), "{prompt}");
 }
 
@@ -111,12 +111,12 @@ fn of_hive(kind: v1::SystemKind, body: &str) -> v1::BeginTurnResponse {
 fn a_question_says_its_number_and_what_answers_it() {
     let asked = of_hive(v1::SystemKind::QuestionAsked, "bob asks you (question 16):\n\nwhich @file?");
     assert_eq!(
-        mail(&asked, Telling::Whole, "hub"),
+        mail(&asked, Telling::Whole, "", "hub"),
         "Message 17 from Hive itself, question 16 for you:\n| bob asks you (question 16):\n| \n| which \\@file?\n\
          (mcp__hub__answer with id 16 answers it)\n"
     );
     for telling in [Telling::HeldAlready, Telling::Retry] {
-        let again = mail(&asked, telling, "hub");
+        let again = mail(&asked, telling, "", "hub");
         assert!(again.starts_with("Message 17 from Hive itself, question 16 for you, whose text stands above"), "{again}");
         assert!(again.contains("\n(mcp__hub__answer with id 16 answers it)\n"), "{again}");
     }
@@ -131,17 +131,17 @@ fn outcomes_and_reminders_are_told_with_their_number() {
         (v1::SystemKind::Reminder, "your reminder 15"),
         (v1::SystemKind::Unavailable, "a notice: a child of yours cannot work now"),
     ] {
-        let prompt = mail(&of_hive(kind, "x"), Telling::Whole, "hive");
+        let prompt = mail(&of_hive(kind, "x"), Telling::Whole, "", "hive");
         assert_eq!(prompt, format!("Message 17 from Hive itself, {about}:\n| x\n"));
     }
 }
 
 #[test]
 fn a_text_that_the_conversation_holds_is_not_stacked() {
-    let again = mail(&redelivered(), Telling::HeldAlready, "hive");
+    let again = mail(&redelivered(), Telling::HeldAlready, "", "hive");
     assert!(again.starts_with("Message 17 from the program ci beside you, whose text stands above"), "{again}");
     assert!(!again.contains("broke") && again.contains("This is attempt 2: the last turn failed."), "{again}");
-    let retry = mail(&redelivered(), Telling::Retry, "hive");
+    let retry = mail(&redelivered(), Telling::Retry, "", "hive");
     assert!(retry.starts_with(&opening(17)) && !retry.contains("broke"), "{retry}");
 }
 
@@ -151,9 +151,30 @@ fn a_continued_turn_says_so() {
 }
 
 #[test]
+fn notes_are_asked_for_with_the_reason() {
+    let compacted = checkpoint(Fate::Compacted);
+    assert!(compacted.starts_with("Hive asks for your notes: after this turn your conversation is cut down to a short summary."));
+    assert!(checkpoint(Fate::BegunAnew).contains("is left behind, and a new one begins."));
+    assert!(!compacted.contains('@') && !compacted.contains('{'), "{compacted}");
+}
+
+#[test]
+fn a_new_conversation_names_the_old_one_after_the_message() {
+    let begun = begun(message(17, v1::OriginKind::Agent, "alice", "hello"));
+    let prompt = mail(&begun, Telling::Whole, &reset(Some(Path::new("/h/.claude/s.jsonl"))), "hive");
+    assert_eq!(
+        prompt,
+        "Message 17 from agent alice:\n| hello\n(Your conversation begins anew here: the earlier one was large and had rested for a while. Your \
+         notes are in your working directory. The whole earlier conversation, a JSON document a line, is in /h/.claude/s.jsonl: search it \
+         when you miss something.)\n"
+    );
+    assert!(reset(None).ends_with("working directory.)\n"));
+}
+
+#[test]
 fn every_placeholder_of_the_templates_is_in_the_readme() {
     let readme = include_str!("../../../prompts/README.md");
-    for template in [WAKE, AGAIN, REDELIVERY, RETRY, CONTINUE] {
+    for template in [WAKE, AGAIN, REDELIVERY, RETRY, RESET, CHECKPOINT, CONTINUE] {
         for name in template.split('{').skip(1).filter_map(|piece| piece.split_once('}')).map(|(name, _)| name) {
             assert!(readme.contains(&format!("`{{{name}}}`")), "{name}");
         }
@@ -181,9 +202,9 @@ proptest! {
             clean.already_asked = vec![question(19, "bob", "")];
             clean.already_reminded = vec![reminder(20, "")];
             clean.delivery.as_mut().and_then(|delivery| delivery.message.as_mut()).expect("set above").body = String::new();
-            mail(&clean, Telling::Whole, "hive").lines().filter(|line| !line.starts_with('|')).count()
+            mail(&clean, Telling::Whole, "", "hive").lines().filter(|line| !line.starts_with('|')).count()
         };
-        let prompt = mail(&begun, Telling::Whole, "hive");
+        let prompt = mail(&begun, Telling::Whole, "", "hive");
         prop_assert!(prompt.starts_with("Message 17 from "));
         let own = prompt.lines().filter(|line| !line.starts_with("| ")).count();
         // The note of what was said before is there or not; nothing else changes outside of the frame.

@@ -36,7 +36,9 @@ pub fn render(identity: &Identity) -> String {
     render_from(TEMPLATE, identity)
 }
 
-fn render_from(template: &str, identity: &Identity) -> String {
+/// The system prompt from another template.
+#[must_use]
+pub fn render_from(template: &str, identity: &Identity) -> String {
     let Identity { label, domain, operator_pronouns, hive_name, swarm_name, mcp_server_name, parent, role } = identity;
     let qualified = if domain.is_empty() { label.clone() } else { format!("{label}@{domain}") };
     let hive = named(" on hive", hive_name);

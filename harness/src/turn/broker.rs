@@ -25,17 +25,22 @@ impl Machine {
         match &self.phase {
             Phase::Detached | Phase::Recovering(_) => self.first_probe(now),
             Phase::Starting | Phase::Discarding(_) | Phase::Gone => {}
-            Phase::Running(run) if !resumed || open_turn != Some(run.job.turn_id) => self.lose_turn(now),
+            Phase::Running(run) if !resumed || open_turn != Some(run.course.job.turn_id) => self.lose_turn(now),
             Phase::Probing(job) if !resumed || open_turn != Some(job.turn_id) => self.lose_turn(now),
             // Calls of the old session will not be answered any more.
-            Phase::Beginning | Phase::Opening | Phase::Ending { .. } | Phase::Leaving if !resumed => self.rest(now),
-            Phase::Running(_) | Phase::Probing(_) | Phase::Beginning | Phase::Opening | Phase::Ending { .. } | Phase::Leaving => {
-            }
+            Phase::Beginning | Phase::Opening(_) | Phase::Ending { .. } | Phase::Leaving if !resumed => self.rest(now),
+            Phase::Running(_)
+            | Phase::Probing(_)
+            | Phase::Beginning
+            | Phase::Opening(_)
+            | Phase::Ending { .. }
+            | Phase::Leaving => {}
         }
     }
 
     fn first_probe(&mut self, now: Now) {
-        // A login is not waited for at a start: whoever started us may have logged in before.
+        self.context.remembered(&self.facts.agent);
+        // Whether a login is there, a look tells: whoever started us may have logged in before.
         let park = self.facts.agent.park.as_ref().map(Park::of).filter(|park| park.cause != Outcome::AuthFailed);
         self.parked = park.map(|park| Parked::new(park, now));
         if self.cli == Cli::Unknown {
@@ -58,6 +63,9 @@ impl Machine {
         if !agent.model.is_empty() {
             self.model = None;
         }
+        if agent.model != self.facts.agent.model {
+            self.context.forget_window();
+        }
         self.facts.agent = agent;
     }
 
@@ -75,7 +83,7 @@ impl Machine {
             Phase::Detached
             | Phase::Starting
             | Phase::Beginning
-            | Phase::Opening
+            | Phase::Opening(_)
             | Phase::Probing(_)
             | Phase::Ending { .. }
             | Phase::Recovering(_)
@@ -117,13 +125,28 @@ impl Machine {
     }
 
     pub(crate) fn opened(&mut self, turn_id: u64, now: Now) {
-        if matches!(self.phase, Phase::Opening) {
-            self.take(Job { turn_id, occasion: Occasion::Continue }, now);
-        }
+        let occasion = match self.phase {
+            Phase::Opening(Kind::Checkpoint) => Occasion::Checkpoint,
+            Phase::Opening(Kind::Compact) => Occasion::Compact,
+            Phase::Opening(Kind::Mail | Kind::Continue) => Occasion::Continue,
+            Phase::Detached
+            | Phase::Starting
+            | Phase::Beginning
+            | Phase::Probing(_)
+            | Phase::Running(_)
+            | Phase::Discarding(_)
+            | Phase::Ending { .. }
+            | Phase::Recovering(_)
+            | Phase::Leaving
+            | Phase::Gone => return,
+        };
+        self.take(Job { turn_id, occasion }, now);
     }
 
     pub(crate) fn not_opened(&mut self, now: Now) {
-        if matches!(self.phase, Phase::Opening) {
+        if matches!(self.phase, Phase::Opening(_)) {
+            // Mail may have come in between; its turn has to be run first.
+            self.begin_first = true;
             self.rest(now);
         }
     }
@@ -136,8 +159,11 @@ impl Machine {
             self.end_unrun(&job, Outcome::Drained, "the harness was shut down".to_owned(), now);
         } else if self.cancels.iter().any(|(_, turn_id)| *turn_id == job.turn_id) {
             self.end_unrun(&job, Outcome::Cancelled, "cancelled by the operator".to_owned(), now);
+        } else if self.dialogue {
+            // The end of the dialogue looks at the CLI.
+            self.phase = Phase::Probing(job);
         } else if self.cli == Cli::Ready {
-            self.launch(job, false, now);
+            self.start(job, now);
         } else {
             self.phase = Phase::Probing(job);
             self.probe();
@@ -147,16 +173,16 @@ impl Machine {
     /// Ends a turn for which no claude was started.
     pub(crate) fn end_unrun(&mut self, job: &Job, outcome: Outcome, error: String, now: Now) {
         let ending = Ending { turn_id: job.turn_id, error, model: self.next_model(), ..Ending::default() };
-        self.end(ending, outcome, now);
+        self.end(ending, job.occasion.kind(), outcome, now);
     }
 
-    pub(crate) fn end(&mut self, ending: Ending, outcome: Outcome, now: Now) {
+    pub(crate) fn end(&mut self, ending: Ending, kind: Kind, outcome: Outcome, now: Now) {
         self.logged_in = false;
         if outcome == Outcome::AuthFailed {
             // Now, with the failed claude dead, nobody but a login changes the files.
             self.put(Output::WatchLogin);
         }
-        self.phase = Phase::Ending { turn_id: ending.turn_id, outcome };
+        self.phase = Phase::Ending { turn_id: ending.turn_id, kind, outcome, error: ending.error.clone() };
         if self.is_leaving() {
             self.leave_by = Some(now.boot.after(LEAVE_PATIENCE));
         }
@@ -164,29 +190,14 @@ impl Machine {
     }
 
     pub(crate) fn ended(&mut self, answer: Answer, now: Now) {
-        let Phase::Ending { turn_id, outcome } = self.phase else { return };
+        let Phase::Ending { turn_id, kind, outcome, error } = &self.phase else { return };
+        let (turn_id, kind, outcome, error) = (*turn_id, *kind, *outcome, error.clone());
         self.recoveries = 0;
         self.leave_by = None;
         self.close_cancels(turn_id, outcome);
-        let continues = should_continue(outcome, &answer) && !self.is_leaving();
-        self.parked =
-            answer.park.filter(|park| park.cause != Outcome::AuthFailed || !self.logged_in).map(|park| Parked::new(park, now));
-        if continues {
-            self.phase = Phase::Opening;
-            self.put(Output::Open(Kind::Continue));
-        } else {
-            self.rest(now);
-        }
-    }
-
-    pub(crate) fn logged_in(&mut self, now: Now) {
-        self.logged_in = true;
-        if self.parked.as_ref().is_some_and(|parked| parked.park.cause == Outcome::AuthFailed) {
-            self.parked = None;
-            if matches!(self.phase, Phase::Beginning) {
-                self.report_resting(now);
-            }
-        }
+        let park = answer.park.clone();
+        self.parked = park.filter(|park| park.cause != Outcome::AuthFailed || !self.logged_in).map(|park| Parked::new(park, now));
+        self.after_turn(kind, outcome, &error, &answer, now);
     }
 
     /// A refusal that should not happen: begin a new session, later each time.
@@ -208,14 +219,9 @@ impl Machine {
         match open_turn {
             Some(turn_id) => {
                 let ending = Ending { turn_id, error: "the harness was shut down".to_owned(), ..Ending::default() };
-                self.end(ending, Outcome::Drained, now);
+                self.end(ending, Kind::Mail, Outcome::Drained, now);
             }
             None => self.go(),
         }
     }
-}
-
-/// Whether the next turn is one that the agent asked for: it went well, it was asked for, and no mail is there to wake the agent anyway.
-pub(crate) fn should_continue(outcome: Outcome, answer: &Answer) -> bool {
-    outcome == Outcome::Ok && answer.next_turn_requested && answer.pending_count == 0 && answer.park.is_none()
 }

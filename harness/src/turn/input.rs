@@ -34,7 +34,7 @@ pub enum Input {
     /// The broker says that this turn is not open any more.
     TurnGone(u64),
     /// The CLI was looked at: it can be used, or not, and why.
-    Probed(Result<(), String>),
+    Probed(Result<Found, String>),
     /// claude could not be started.
     NotStarted(String),
     /// claude printed a line of its stream.
@@ -45,12 +45,25 @@ pub enum Input {
     Exited(Exit),
     /// Somebody logged claude in.
     LoggedIn,
+    /// An operator wants to log claude in.
+    LoginWanted(v1::LoginWanted),
+    /// The login dialogue is over.
+    LoginEnded,
     /// We are to shut down. The second time: at once.
     Drain,
     /// No turn will begin any more; this one was open.
     Left(Option<u64>),
     /// A deadline passed.
     Tick,
+}
+
+/// A CLI that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Whether it has a login.
+    pub logged_in: bool,
+    /// What around it does not work: a subject and words each.
+    pub problems: Vec<(String, String)>,
 }
 
 /// How the broker took us in.

@@ -1,4 +1,4 @@
-//! What a turn is about.
+//! What a turn is about, and the steps that it is made of.
 
 use std::sync::Arc;
 
@@ -12,6 +12,10 @@ pub enum Occasion {
     Mail(Arc<v1::BeginTurnResponse>),
     /// The agent asked for it.
     Continue,
+    /// The agent's notes, before its conversation is compacted.
+    Checkpoint,
+    /// The conversation is compacted.
+    Compact,
 }
 
 impl Occasion {
@@ -21,6 +25,18 @@ impl Occasion {
         match self {
             Self::Mail(_) => Kind::Mail,
             Self::Continue => Kind::Continue,
+            Self::Checkpoint => Kind::Checkpoint,
+            Self::Compact => Kind::Compact,
+        }
+    }
+
+    /// The step that this is about.
+    #[must_use]
+    pub fn step(&self) -> Step {
+        match self {
+            Self::Mail(_) | Self::Continue => Step::Work,
+            Self::Checkpoint => Step::Checkpoint,
+            Self::Compact => Step::Compact,
         }
     }
 
@@ -34,8 +50,21 @@ impl Occasion {
                 format!("message {id}, attempt {}", delivery.map_or(0, |delivery| delivery.attempt))
             }
             Self::Continue => "continued".to_owned(),
+            Self::Checkpoint => "checkpoint".to_owned(),
+            Self::Compact => "compaction".to_owned(),
         }
     }
+}
+
+/// One run of claude within a turn. Most turns have one, of the turn's own kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// What the turn is about.
+    Work,
+    /// The agent writes down what it must not forget.
+    Checkpoint,
+    /// claude compacts the conversation.
+    Compact,
 }
 
 /// A turn that is open.

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use hive_core::time::{BootTime, Now, WallTime};
-use hive_core::turn::Outcome;
+use hive_core::turn::{Kind, Outcome};
 use hive_proto::v1::HarnessState;
 
 use crate::config::Spans;
 use crate::prompt::system::Identity;
+use crate::turn::context::{Context, Watermarks};
 use crate::turn::input::{Attachment, Input};
 use crate::turn::output::{Leaving, Output};
 use crate::turn::phase::{Cli, Drain, Parked, Phase};
@@ -29,6 +30,10 @@ pub struct Defaults {
     pub operator_pronouns: String,
     /// The name of our MCP server.
     pub mcp_server_name: String,
+    /// When the conversation is compacted or begun anew.
+    pub watermarks: Watermarks,
+    /// The agent's own MCP servers.
+    pub extra_servers: Vec<String>,
 }
 
 /// Decides what the harness does.
@@ -47,6 +52,18 @@ pub struct Machine {
     pub(crate) restart: Option<u64>,
     /// Commands that want a new conversation.
     pub(crate) new_session: Vec<u64>,
+    /// Commands that want the conversation compacted.
+    pub(crate) compacts: Vec<u64>,
+    /// Whether the agent asked for another turn in the last one that was about something.
+    pub(crate) wants_next: bool,
+    /// Whether a turn that is open at the broker has to be fetched before anything else.
+    pub(crate) begin_first: bool,
+    pub(crate) watermarks: Watermarks,
+    pub(crate) context: Context,
+    /// Whether an operator logs claude in.
+    pub(crate) dialogue: bool,
+    /// What was told of the agent's own MCP servers last: name and state.
+    pub(crate) missing: Vec<(String, String)>,
     /// Cancels that wait for their turn: command and turn.
     pub(crate) cancels: Vec<(u64, u64)>,
     /// Commands that were closed lately, and how; a lost stream shows them again.
@@ -67,6 +84,7 @@ impl Machine {
     pub fn new(spans: Spans, defaults: Defaults) -> Self {
         Self {
             spans,
+            watermarks: defaults.watermarks.clone(),
             defaults,
             facts: Attachment::default(),
             phase: Phase::Detached,
@@ -76,6 +94,12 @@ impl Machine {
             leave_by: None,
             restart: None,
             new_session: Vec::new(),
+            compacts: Vec::new(),
+            wants_next: false,
+            begin_first: false,
+            context: Context::default(),
+            dialogue: false,
+            missing: Vec::new(),
             cancels: Vec::new(),
             closed: VecDeque::new(),
             model: None,
@@ -111,6 +135,8 @@ impl Machine {
             Input::Stderr(text) => self.stderr(&text),
             Input::Exited(exit) => self.exited(exit, now),
             Input::LoggedIn => self.logged_in(now),
+            Input::LoginWanted(wanted) => self.login_wanted(wanted),
+            Input::LoginEnded => self.login_ended(),
             Input::Drain => self.drain(now),
             Input::Left(open_turn) => self.left(open_turn, now),
             Input::Tick => {}
@@ -127,12 +153,12 @@ impl Machine {
     #[must_use]
     pub fn running_turn_id(&self) -> Option<u64> {
         match &self.phase {
-            Phase::Running(run) => Some(run.job.turn_id),
+            Phase::Running(run) => Some(run.course.job.turn_id),
             Phase::Probing(job) => Some(job.turn_id),
             Phase::Detached
             | Phase::Starting
             | Phase::Beginning
-            | Phase::Opening
+            | Phase::Opening(_)
             | Phase::Discarding(_)
             | Phase::Ending { .. }
             | Phase::Recovering(_)
@@ -168,6 +194,11 @@ impl Machine {
             self.go();
             return;
         }
+        if !self.compacts.is_empty() && !self.begin_first {
+            self.open(Kind::Compact);
+            return;
+        }
+        self.begin_first = false;
         self.phase = Phase::Beginning;
         self.report_resting(now);
         self.put(Output::Begin);

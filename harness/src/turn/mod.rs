@@ -12,16 +12,21 @@
 //! IO, waits, or reads a clock, so every path is a plain test. Invariants: a turn that began is ended once, unless the broker said that it
 //! is no longer ours; a claude is started only inside a turn, and no turn is begun or attached anew before the last claude is gone.
 
+pub mod context;
 pub mod input;
 pub mod job;
 pub mod machine;
 pub mod output;
 
 mod broker;
+mod course;
+mod dialogue;
 mod orders;
 mod phase;
 mod process;
+mod steps;
 mod timers;
+mod upkeep;
 
 #[cfg(test)]
 mod tests;

@@ -30,9 +30,11 @@ impl Machine {
             }
             Some(Order::SetModel(set)) => {
                 self.model = Some(set.model.clone());
+                self.context.forget_window();
                 self.close(command.id, String::new());
             }
             Some(Order::RestartHarness(_)) => self.restart(command.id, now),
+            Some(Order::CompactSession(_)) => self.compact(command.id),
             None => self.close(command.id, "this harness does not know the command; update hive".to_owned()),
         }
     }
@@ -51,7 +53,7 @@ impl Machine {
         }
         let not_running = || format!("turn {turn_id} is not running");
         match &self.phase {
-            Phase::Running(run) if run.job.turn_id == turn_id => {
+            Phase::Running(run) if run.course.job.turn_id == turn_id => {
                 self.cancels.push((command_id, turn_id));
                 self.stop(StopCause::Cancelled, Signal::Interrupt, now);
             }
@@ -62,11 +64,11 @@ impl Machine {
             }
             Phase::Ending { turn_id: ending, .. } if *ending == turn_id => self.cancels.push((command_id, turn_id)),
             // It may overtake the answer that tells us of its turn.
-            Phase::Beginning | Phase::Opening if turn_id > self.highest_turn_id => self.cancels.push((command_id, turn_id)),
+            Phase::Beginning | Phase::Opening(_) if turn_id > self.highest_turn_id => self.cancels.push((command_id, turn_id)),
             Phase::Detached
             | Phase::Starting
             | Phase::Beginning
-            | Phase::Opening
+            | Phase::Opening(_)
             | Phase::Probing(_)
             | Phase::Running(_)
             | Phase::Discarding(_)
@@ -115,7 +117,7 @@ impl Machine {
                 self.leave_by = Some(now.boot.after(IDLE_LEAVE_PATIENCE));
                 self.put(Output::Leave);
             }
-            Phase::Opening | Phase::Ending { .. } => self.leave_by = patience,
+            Phase::Opening(_) | Phase::Ending { .. } => self.leave_by = patience,
             Phase::Probing(job) => {
                 let job = job.clone();
                 self.end_unrun(&job, Outcome::Drained, "the harness was shut down".to_owned(), now);
@@ -131,7 +133,7 @@ impl Machine {
             Phase::Detached
             | Phase::Starting
             | Phase::Beginning
-            | Phase::Opening
+            | Phase::Opening(_)
             | Phase::Probing(_)
             | Phase::Ending { .. }
             | Phase::Recovering(_)

@@ -2,10 +2,10 @@
 
 use hive_core::time::WallTime;
 use hive_core::turn::{Kind, Outcome, Usage};
-use hive_proto::v1::HarnessState;
+use hive_proto::v1::{HarnessState, LoginWanted};
 
 use crate::prompt::system::Identity;
-use crate::turn::job::Occasion;
+use crate::turn::job::{Occasion, Step};
 
 /// One thing to do. None of them is waited for; what comes of it is an input.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,12 @@ pub enum Output {
     Ack(u64, String),
     /// Remember what claude's login looks like now, and say when it changes.
     WatchLogin,
+    /// Run claude's login dialogue for the operator who waits for it.
+    Login(LoginWanted),
+    /// Tell the operator who waits for a login dialogue why there is none now.
+    RefuseLogin(LoginWanted, String),
+    /// Tell the agent's parent that something around the harness does not work: a subject and words.
+    Problem(String, String),
     /// Add a remark to the turn's output.
     Note(String),
     /// Stop waiting for a turn and make sure that none is open.
@@ -75,8 +81,14 @@ pub struct Launch {
     pub tool_groups: Vec<String>,
     /// What the turn is about.
     pub occasion: Occasion,
+    /// Which part of it this run is.
+    pub step: Step,
     /// Whether it is the retry after a failed login.
     pub retry: bool,
+    /// Whether the conversation was compacted in this turn because it had become too long.
+    pub made_room: bool,
+    /// Whether the conversation is begun anew because going on with the old one is a waste.
+    pub resets: bool,
 }
 
 /// How a turn ended.
@@ -102,4 +114,8 @@ pub struct Ending {
     pub context_window_tokens: u64,
     /// When the rate limit ends.
     pub retry_time: Option<WallTime>,
+    /// Whether the conversation was compacted.
+    pub compacted: bool,
+    /// How often each tool was called.
+    pub tool_uses: Vec<(String, u32)>,
 }

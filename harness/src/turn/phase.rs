@@ -1,13 +1,14 @@
 //! Where the machine stands.
 
 use hive_core::time::{BootTime, Now};
-use hive_core::turn::Outcome;
+use hive_core::turn::{Kind, Outcome};
 
 use crate::claude::fences::Expected;
 use crate::claude::outcome::StopCause;
 use crate::claude::transcript::Transcript;
+use crate::turn::course::Course;
 use crate::turn::input::Park;
-use crate::turn::job::Job;
+use crate::turn::job::{Job, Step};
 use crate::turn::output::Signal;
 
 /// Where the machine stands.
@@ -19,8 +20,8 @@ pub(crate) enum Phase {
     Starting,
     /// Waiting for a turn.
     Beginning,
-    /// Waiting for a turn that we asked for.
-    Opening,
+    /// Waiting for a turn of this kind that we asked for.
+    Opening(Kind),
     /// A turn is open, and the CLI is looked at before it.
     Probing(Job),
     /// A turn is open, and claude runs.
@@ -31,8 +32,12 @@ pub(crate) enum Phase {
     Ending {
         /// The turn.
         turn_id: u64,
+        /// What it was.
+        kind: Kind,
         /// How it ended.
         outcome: Outcome,
+        /// What went wrong.
+        error: String,
     },
     /// Something is wrong between us and the broker; a new session is tried then.
     Recovering(BootTime),
@@ -54,16 +59,17 @@ pub(crate) enum After {
 /// A claude at work.
 #[derive(Debug)]
 pub(crate) struct Run {
-    pub(crate) job: Job,
-    pub(crate) retry: bool,
+    pub(crate) course: Course,
+    pub(crate) step: Step,
     pub(crate) model: String,
-    /// Whether it begins a new conversation.
+    /// Whether it begins a new conversation, and has not said so yet.
     pub(crate) fresh: bool,
+    /// Whether it began a new conversation.
+    pub(crate) was_fresh: bool,
     pub(crate) expected: Expected,
     pub(crate) transcript: Transcript,
     pub(crate) stop: Option<Stop>,
     pub(crate) idle_at: Option<BootTime>,
-    pub(crate) overlong_at: Option<BootTime>,
 }
 
 /// A claude that is being ended.

@@ -1,41 +1,48 @@
 //! What claude does: starting, events, its end.
 
-use hive_core::time::{Now, WallTime};
+use hive_core::time::Now;
 use hive_core::turn::Outcome;
 use hive_proto::v1::HarnessState;
 
-use crate::claude::event::Event;
-use crate::claude::fences::{Breach, Expected};
-use crate::claude::outcome::{Evidence, Exit, StopCause, Verdict, classify};
+use crate::claude::event::{Event, Init};
+use crate::claude::fences::{Breach, Expected, missing_extras};
+use crate::claude::outcome::{Exit, StopCause};
 use crate::claude::transcript::Transcript;
-use crate::turn::job::Job;
+use crate::turn::course::Course;
+use crate::turn::input::Found;
+use crate::turn::job::Step;
 use crate::turn::machine::Machine;
-use crate::turn::output::{Ending, Launch, Output, Signal};
+use crate::turn::output::{Launch, Output, Signal};
 use crate::turn::phase::{After, Cli, Phase, Run, Stop};
 
 impl Machine {
-    pub(crate) fn launch(&mut self, job: Job, retry: bool, now: Now) {
-        let tool_groups = self.tool_groups();
+    /// Starts claude for a step of a turn.
+    pub(crate) fn launch(&mut self, course: Course, step: Step, now: Now) {
+        // Notes and a summary are of the conversation as it stands.
+        let continues = step != Step::Work || (self.new_session.is_empty() && !course.resets);
         let launch = Launch {
-            turn_id: job.turn_id,
+            turn_id: course.job.turn_id,
             model: self.next_model(),
-            continues: self.new_session.is_empty(),
+            continues,
             identity: self.identity(),
-            occasion: job.occasion.clone(),
-            tool_groups,
-            retry,
+            occasion: course.job.occasion.clone(),
+            step,
+            tool_groups: self.tool_groups(),
+            retry: course.login_retried,
+            made_room: course.made_room,
+            resets: course.resets && step == Step::Work,
         };
-        self.report(HarnessState::Thinking, None);
+        self.report(if step == Step::Compact { HarnessState::Compacting } else { HarnessState::Thinking }, None);
         self.phase = Phase::Running(Box::new(Run {
-            retry,
+            course,
+            step,
             model: launch.model.clone(),
-            fresh: !launch.continues,
+            fresh: !continues,
+            was_fresh: !continues,
             expected: Expected::of(&self.defaults.mcp_server_name, &launch.tool_groups),
             transcript: Transcript::default(),
             stop: None,
             idle_at: self.spans.turn_idle.map(|span| now.boot.after(span)),
-            overlong_at: self.spans.turn_max.map(|span| now.boot.after(span)),
-            job,
         }));
         self.put(Output::Start(Box::new(launch)));
     }
@@ -52,15 +59,30 @@ impl Machine {
             if let Event::Init(init) = event { run.expected.check(init).err() } else { unannounced.then_some(Breach::NoInit) };
         let begun_anew = matches!(event, Event::Init(_)) && std::mem::take(&mut run.fresh);
         if begun_anew {
+            run.course.resets = false;
+            self.context.begun_anew();
             // The conversation is new from here on, whatever becomes of the turn.
             for command_id in std::mem::take(&mut self.new_session) {
                 self.close(command_id, String::new());
             }
         }
+        if let (Event::Init(init), None) = (event, &breach) {
+            self.look_at_extra_servers(init);
+        }
         if let Some(breach) = breach {
             self.note(format!("stopped: {breach}"));
             self.stop(StopCause::Unfenced(breach), Signal::Kill, now);
         }
+    }
+
+    /// The turn goes on without a server of the agent's own that does not work; its parent is told, once.
+    fn look_at_extra_servers(&mut self, init: &Init) {
+        let missing = missing_extras(&self.defaults.extra_servers, init);
+        for (name, state) in missing.iter().filter(|server| !self.missing.contains(server)).cloned().collect::<Vec<_>>() {
+            let words = format!("The MCP server `{name}` is {state}; turns go on without its tools.");
+            self.put(Output::Problem(format!("mcp:{name}"), words));
+        }
+        self.missing = missing;
     }
 
     pub(crate) fn stderr(&mut self, text: &str) {
@@ -89,29 +111,41 @@ impl Machine {
         self.put(Output::Signal(signal));
     }
 
-    pub(crate) fn probed(&mut self, found: Result<(), String>, now: Now) {
+    pub(crate) fn probed(&mut self, found: Result<Found, String>, now: Now) {
         self.probing = false;
         let failures = match &self.cli {
             Cli::Broken { failures, .. } => *failures,
             Cli::Unknown | Cli::Ready => 0,
         };
         self.cli = match &found {
-            Ok(()) => Cli::Ready,
+            Ok(_) => Cli::Ready,
             Err(error) => {
                 let rest = hive_core::limits::Limits::default().park_backoff(failures.saturating_add(1));
                 Cli::Broken { error: error.clone(), next_at: now.boot.after(rest), failures: failures.saturating_add(1) }
             }
         };
+        for (subject, words) in found.iter().flat_map(|found| &found.problems) {
+            self.put(Output::Problem(subject.clone(), words.clone()));
+        }
+        let has_login = found.as_ref().map_or(true, |found| found.logged_in);
+        if let Phase::Probing(job) = &self.phase {
+            let job = job.clone();
+            match found {
+                Ok(_) if has_login => self.start(job, now),
+                Ok(_) => self.end_unrun(&job, Outcome::AuthFailed, "claude is not logged in".to_owned(), now),
+                Err(error) => self.end_unrun(&job, Outcome::Unavailable, error, now),
+            }
+            return;
+        }
+        if !has_login {
+            self.without_login(now);
+        } else if found.is_ok() && self.waits_for_login() {
+            self.logged_in(now);
+        }
         if matches!(self.phase, Phase::Starting) {
             self.rest(now);
         } else if matches!(self.phase, Phase::Beginning) {
             self.report_resting(now);
-        } else if let Phase::Probing(job) = &self.phase {
-            let job = job.clone();
-            match found {
-                Ok(()) => self.launch(job, false, now),
-                Err(error) => self.end_unrun(&job, Outcome::Unavailable, error, now),
-            }
         }
     }
 
@@ -124,7 +158,7 @@ impl Machine {
                 Some(StopCause::Drained) => Outcome::Drained,
                 Some(StopCause::Idle { .. } | StopCause::Overlong(_) | StopCause::Unfenced(_)) | None => Outcome::Unavailable,
             };
-            self.end_unrun(&run.job, outcome, why, now);
+            self.end_unrun(&run.course.job, outcome, why, now);
         }
     }
 
@@ -151,39 +185,4 @@ impl Machine {
             After::Rest => self.rest(now),
         }
     }
-
-    fn judge(&mut self, run: Run, exit: Exit, now: Now) {
-        let retry_fallback = self.spans.rate_limit_sleep.map(|span| now.wall.after(span));
-        let stop = run.stop.as_ref().map(|stop| &stop.cause);
-        let verdict = classify(&Evidence { exit, transcript: &run.transcript, stop, retry_fallback });
-        if verdict.outcome == Outcome::AuthFailed && !run.retry && !self.is_leaving() {
-            // Once, at once: a token that was refreshed a moment ago works now.
-            self.note("the login failed, trying once more");
-            self.launch(run.job, true, now);
-            return;
-        }
-        let usage = run.transcript.usage(self.cost_before);
-        if let Some(result) = &run.transcript.result {
-            self.cost_before = result.cost_of_session.or(self.cost_before);
-        }
-        let Verdict { outcome, error, retry_time, too_long: _ } = verdict;
-        let ending = Ending {
-            turn_id: run.job.turn_id,
-            outcome: None,
-            error,
-            output_tail: if outcome == Outcome::Ok { String::new() } else { run.transcript.tail() },
-            returned_tool_use_ids: run.transcript.returned_tool_use_ids().to_vec(),
-            usage,
-            model: run.transcript.init.as_ref().map(|init| init.model.clone()).filter(|m| !m.is_empty()).unwrap_or(run.model),
-            context_tokens: run.transcript.context_tokens,
-            context_window_tokens: run.transcript.result.as_ref().and_then(|result| result.context_window).unwrap_or(0),
-            retry_time: retry_time.map(|time| spread(time, run.job.turn_id)),
-        };
-        self.end(ending, outcome, now);
-    }
-}
-
-/// A little later, differently for each turn, so that agents of one account do not come back at the same moment.
-fn spread(time: WallTime, turn_id: u64) -> WallTime {
-    WallTime(time.0.saturating_add(i64::try_from(turn_id.wrapping_mul(7919) % 10_000).unwrap_or(0)))
 }

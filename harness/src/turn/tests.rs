@@ -12,15 +12,20 @@ use hive_proto::v1::command::Command as Order;
 use crate::claude::event;
 use crate::claude::outcome::Exit;
 use crate::config::Spans;
-use crate::turn::input::{Answer, Attachment, Input, Park};
+use crate::turn::context::Watermarks;
+use crate::turn::input::{Answer, Attachment, Found, Input, Park};
+use crate::turn::job::Step;
 use crate::turn::machine::{Defaults, Machine};
 use crate::turn::output::{Ending, Launch, Leaving, Output, Signal};
 
 mod broker;
 mod commands;
+mod compaction;
+mod dialogue;
 mod ends;
+mod resets;
 
-const GOOD_INIT: &str = r#"{"type":"system","subtype":"init","model":"claude-x","tools":["Read","mcp__hive__send","mcp__hive__recv","mcp__hive__ask","mcp__hive__answer"],"mcp_servers":[{"name":"hive","status":"connected"}]}"#;
+const GOOD_INIT: &str = r#"{"type":"system","subtype":"init","model":"claude-x","tools":["Read","mcp__hive__send","mcp__hive__recv","mcp__hive__ask","mcp__hive__answer"],"mcp_servers":[{"name":"hive","status":"connected"},{"name":"extra","status":"connected"}]}"#;
 const DONE: &str = r#"{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed"}"#;
 
 /// A machine with a clock in hand.
@@ -36,7 +41,7 @@ impl Rig {
         assert_eq!(rig.drain(), [Output::Attach]);
         rig.give(Input::Attached(Box::new(facts())));
         assert_eq!(rig.drain(), [Output::Report(State::Starting, None), Output::Probe]);
-        rig.give(Input::Probed(Ok(())));
+        rig.give(found(true));
         assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
         rig
     }
@@ -65,6 +70,8 @@ impl Rig {
             model: "haiku".into(),
             operator_pronouns: "she/her".into(),
             mcp_server_name: "hive".into(),
+            watermarks: Watermarks { cache_ttl: Duration::from_secs(3600), ..Watermarks::default() },
+            extra_servers: vec!["extra".into()],
         };
         let now = Now { wall: WallTime(1_000_000), boot: BootTime(5_000) };
         Self { machine: Machine::new(spans, defaults), now }
@@ -109,6 +116,54 @@ impl Rig {
         self.give(Input::Tick);
     }
 
+    /// claude answers with this many tokens in its context, and ends well.
+    fn succeed(&mut self, context_tokens: u64) {
+        self.line(GOOD_INIT);
+        self.line(&format!(
+            r#"{{"type":"assistant","message":{{"id":"m{context_tokens}","content":[],"usage":{{"input_tokens":{context_tokens}}}}}}}"#
+        ));
+        self.line(
+            r#"{"type":"result","subtype":"success","is_error":false,"modelUsage":{"claude-x":{"contextWindow":1000}},"usage":{"input_tokens":1}}"#,
+        );
+        self.give(Input::Exited(Exit::Code(0)));
+    }
+
+    /// claude refuses the prompt, because the conversation is too long.
+    fn overflow(&mut self) {
+        self.line(GOOD_INIT);
+        self.line(r#"{"type":"result","subtype":"success","is_error":true,"result":"Prompt is too long","terminal_reason":"blocking_limit"}"#);
+        self.give(Input::Exited(Exit::Code(1)));
+    }
+
+    /// `/compact` ends: with this size, or with this complaint.
+    fn compacted(&mut self, result: Result<u64, &str>) {
+        match result {
+            Ok(tokens) => {
+                self.line(r#"{"type":"system","subtype":"status","status":null,"compact_result":"success"}"#);
+                self.line(GOOD_INIT);
+                self.line(&format!(
+                    r#"{{"type":"system","subtype":"compact_boundary","compact_metadata":{{"trigger":"manual","post_tokens":{tokens}}}}}"#
+                ));
+            }
+            Err(words) => {
+                self.line(&format!(
+                    r#"{{"type":"system","subtype":"status","status":null,"compact_result":"failed","compact_error":"{words}"}}"#
+                ));
+                self.line(GOOD_INIT);
+            }
+        }
+        self.line(
+            r#"{"type":"result","subtype":"success","is_error":false,"result":"","num_turns":0,"local_command":"compact"}"#,
+        );
+        self.give(Input::Exited(Exit::Code(0)));
+    }
+
+    /// The turn ends OK, and the broker has nothing more.
+    fn settle(&mut self) {
+        assert_eq!(self.ending().outcome, Some(Outcome::Ok));
+        self.give(Input::Ended(Answer::default()));
+    }
+
     /// claude fails the API call in this way and exits.
     fn fail(&mut self, kind: &str, status: u16) {
         self.line(&format!(
@@ -130,6 +185,10 @@ fn facts() -> Attachment {
         },
         ..Attachment::default()
     }
+}
+
+fn found(logged_in: bool) -> Input {
+    Input::Probed(Ok(Found { logged_in, problems: Vec::new() }))
 }
 
 fn resumed(open_turn: Option<u64>) -> Input {

@@ -18,13 +18,13 @@ impl Machine {
         let phase = match &self.phase {
             Phase::Running(run) => match &run.stop {
                 Some(stop) => stop.next_at,
-                None => [run.idle_at, run.overlong_at, self.drain.map(|drain| drain.grace_at)].into_iter().flatten().min(),
+                None => [run.idle_at, run.course.overlong_at, self.drain.map(|drain| drain.grace_at)].into_iter().flatten().min(),
             },
             Phase::Recovering(at) => Some(*at),
             Phase::Beginning => self.parked.as_ref().and_then(|parked| parked.ends_at),
             Phase::Detached
             | Phase::Starting
-            | Phase::Opening
+            | Phase::Opening(_)
             | Phase::Probing(_)
             | Phase::Discarding(_)
             | Phase::Ending { .. }
@@ -59,7 +59,7 @@ impl Machine {
             }
             Phase::Detached
             | Phase::Starting
-            | Phase::Opening
+            | Phase::Opening(_)
             | Phase::Probing(_)
             | Phase::Discarding(_)
             | Phase::Ending { .. }
@@ -85,7 +85,7 @@ impl Machine {
         let seconds = |span: Option<std::time::Duration>| span.map_or(0, |span| span.as_secs());
         let cause = if is_due(run.idle_at) {
             StopCause::Idle { seconds: seconds(self.spans.turn_idle), in_tool: run.transcript.waits_for_a_tool() }
-        } else if is_due(run.overlong_at) {
+        } else if is_due(run.course.overlong_at) {
             StopCause::Overlong(seconds(self.spans.turn_max))
         } else if is_due(self.drain.map(|drain| drain.grace_at)) {
             StopCause::Drained

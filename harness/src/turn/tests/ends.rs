@@ -113,16 +113,6 @@ fn an_unavailable_api_parks() {
 }
 
 #[test]
-fn a_conversation_that_is_too_long_says_what_helps() {
-    let mut rig = Rig::running();
-    rig.line(r#"{"type":"result","subtype":"success","is_error":true,"result":"Prompt is too long","terminal_reason":"blocking_limit"}"#);
-    rig.give(Input::Exited(Exit::Code(1)));
-    let ending = rig.ending();
-    assert_eq!(ending.outcome, Some(Outcome::Unavailable));
-    assert!(ending.error.contains("new session"), "{ending:?}");
-}
-
-#[test]
 fn a_silent_turn_is_interrupted_then_terminated_then_killed() {
     let mut rig = Rig::running();
     // A tool's heartbeats are no progress.
@@ -217,7 +207,28 @@ fn an_agent_without_a_cli_tells_it_and_does_not_spin() {
     assert_eq!(rests, [20, 40, 80]);
     rig.sleep();
     rig.drain();
-    rig.give(Input::Probed(Ok(())));
+    rig.give(found(true));
     rig.give(begun(8));
     assert_eq!(rig.launch().turn_id, 8);
+}
+
+#[test]
+fn a_server_of_the_agents_own_that_does_not_work_ends_no_turn_and_is_told_once() {
+    let without = GOOD_INIT.replace(r#""extra","status":"connected""#, r#""extra","status":"failed""#);
+    let mut rig = Rig::waiting();
+    for turn_id in [7, 8] {
+        rig.give(begun(turn_id));
+        rig.launch();
+        rig.line(&without);
+        let told: Vec<_> = rig.drain().into_iter().filter(|output| matches!(output, Output::Problem(..))).collect();
+        if turn_id == 7 {
+            assert!(matches!(&told[..], [Output::Problem(subject, words)] if subject == "mcp:extra" && words.contains("failed")));
+        } else {
+            assert_eq!(told, []);
+        }
+        rig.line(DONE);
+        rig.give(Input::Exited(Exit::Code(0)));
+        rig.settle();
+        rig.drain();
+    }
 }

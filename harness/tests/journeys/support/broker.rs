@@ -287,6 +287,22 @@ impl TurnService for Service {
         self.ask(Asked::End(Box::new(request)));
         Ok(Response::new(answer))
     }
+
+    async fn report_problem(
+        &self,
+        _request: Request<v1::ReportProblemRequest>,
+    ) -> Result<Response<v1::ReportProblemResponse>, Status> {
+        Err(Status::unimplemented("ReportProblem"))
+    }
+
+    type ServeLoginStream = ReceiverStream<Result<v1::ServeLoginResponse, Status>>;
+
+    async fn serve_login(
+        &self,
+        _request: Request<Streaming<v1::ServeLoginRequest>>,
+    ) -> Result<Response<Self::ServeLoginStream>, Status> {
+        Err(Status::unimplemented("ServeLogin"))
+    }
 }
 
 #[tonic::async_trait]

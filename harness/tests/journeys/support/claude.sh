@@ -4,6 +4,10 @@ if [ "$1" = --version ]; then
     echo "${VERSION:-2.1.330} (Claude Code)"
     exit 0
 fi
+if [ "$1 $2" = "auth status" ]; then
+    echo '{"loggedIn": true}'
+    exit 0
+fi
 run=1
 while [ -e "$HOME/prompt.$run" ]; do run=$((run + 1)); done
 printf '%s\n' "$@" > "$HOME/arguments.$run"

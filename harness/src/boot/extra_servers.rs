@@ -1,0 +1,179 @@
+//! The file that `HIVE_EXTRA_MCP` names: the agent's MCP servers besides Hive's own.
+//!
+//! ```json
+//! { "KEY": { "command": "notes", "args": ["--dir", "n"], "env": { "NOTES_KEY": "..." }, "allowedTools": ["*"] } }
+//! ```
+//!
+//! It may hold keys, so no error shows its text. Invariant: what was read is as good as what `hive.toml` would have passed on.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hive_core::config::{BASH_SERVER, ExtraMcpServer, is_server_name, is_tool_pattern};
+use serde_json::{Map, Value};
+
+/// Why the file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidExtraServers {
+    /// It is not there, or not for us.
+    #[error("HIVE_EXTRA_MCP names {}, which cannot be read: {source}", .path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the host said.
+        source: io::Error,
+    },
+    /// It is no JSON.
+    #[error("{} (HIVE_EXTRA_MCP) is no JSON object: line {line}, column {column}", .path.display())]
+    Json {
+        /// Which file.
+        path: PathBuf,
+        /// Where it ends to be JSON.
+        line: usize,
+        /// Where it ends to be JSON.
+        column: usize,
+    },
+    /// It says something that cannot be.
+    #[error("{} (HIVE_EXTRA_MCP), server `{server}`: {problem}", .path.display())]
+    Server {
+        /// Which file.
+        path: PathBuf,
+        /// Which server.
+        server: String,
+        /// What is wrong with it, and what to do.
+        problem: String,
+    },
+}
+
+/// Reads the file; `own` is the name of Hive's own server.
+pub fn read(path: &Path, own: &str) -> Result<BTreeMap<String, ExtraMcpServer>, InvalidExtraServers> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| InvalidExtraServers::Unreadable { path: path.to_path_buf(), source })?;
+    let file: Map<String, Value> = serde_json::from_str(&text).map_err(|error| InvalidExtraServers::Json {
+        path: path.to_path_buf(),
+        line: error.line(),
+        column: error.column(),
+    })?;
+    let mut servers = BTreeMap::new();
+    for (name, value) in file {
+        match server(&name, value, own) {
+            Ok(server) => servers.insert(name, server),
+            Err(problem) => {
+                let server = name.escape_debug().to_string();
+                return Err(InvalidExtraServers::Server { path: path.to_path_buf(), server, problem });
+            }
+        };
+    }
+    Ok(servers)
+}
+
+fn server(name: &str, value: Value, own: &str) -> Result<ExtraMcpServer, String> {
+    if !is_server_name(name) {
+        return Err("its name must be 1 to 32 letters, digits, `-` or single `_`".to_owned());
+    }
+    if name == own || name == BASH_SERVER {
+        return Err("this is the name of a server of Hive's own; choose another".to_owned());
+    }
+    let Value::Object(mut fields) = value else { return Err("it must be an object with a `command`".to_owned()) };
+    let command = match fields.remove("command") {
+        Some(Value::String(command)) if !command.is_empty() && !command.contains('\0') => command,
+        _ => return Err("`command` must name the program".to_owned()),
+    };
+    let args = texts(fields.remove("args")).ok_or("`args` must be a list of strings without NUL characters")?;
+    let env = environment(fields.remove("env")).ok_or("`env` must be an object of strings, each of them a variable")?;
+    let allowed_tools = match fields.remove("allowedTools") {
+        None | Some(Value::Null) => vec!["*".to_owned()],
+        given => texts(given)
+            .filter(|patterns| !patterns.is_empty() && patterns.iter().all(|pattern| is_tool_pattern(pattern)))
+            .ok_or("`allowedTools` must be a list of tools: letters, digits, `_`, `-`, and `*` for any")?,
+    };
+    match fields.keys().next() {
+        Some(unknown) => {
+            Err(format!("unknown key `{}`; known are `command`, `args`, `env` and `allowedTools`", unknown.escape_debug()))
+        }
+        None => Ok(ExtraMcpServer { command, args, env, allowed_tools }),
+    }
+}
+
+fn texts(value: Option<Value>) -> Option<Vec<String>> {
+    match value {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(Value::Array(items)) => items.into_iter().map(text).collect(),
+        Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => None,
+    }
+}
+
+fn environment(value: Option<Value>) -> Option<BTreeMap<String, String>> {
+    let fields = match value {
+        None | Some(Value::Null) => return Some(BTreeMap::new()),
+        Some(Value::Object(fields)) => fields,
+        Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => return None,
+    };
+    let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
+    fields
+        .into_iter()
+        .map(|(name, value)| Some((name, text(value)?)))
+        .map(|pair| pair.filter(|(name, _)| is_name(name)))
+        .collect()
+}
+
+/// A text that can be part of a command line or an environment.
+fn text(value: Value) -> Option<String> {
+    match value {
+        Value::String(text) if !text.contains('\0') => Some(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(text: &str) -> Result<BTreeMap<String, ExtraMcpServer>, InvalidExtraServers> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("extra.json");
+        std::fs::write(&path, text).expect("written");
+        read(&path, "hive")
+    }
+
+    #[test]
+    fn what_is_left_out_has_a_default() {
+        let servers =
+            read_text(r#"{"a":{"command":"x"},"b-1":{"command":"y","args":["z"],"env":{"K":"v"},"allowedTools":["t_*"]}}"#);
+        let servers = servers.expect("valid");
+        assert_eq!(
+            (servers["a"].args.len(), servers["a"].env.len(), servers["a"].allowed_tools.as_slice()),
+            (0, 0, &["*".to_owned()][..])
+        );
+        assert_eq!((servers["b-1"].args.as_slice(), servers["b-1"].env["K"].as_str()), (&["z".to_owned()][..], "v"));
+        assert_eq!(servers["b-1"].allowed_tools, ["t_*"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_and_no_value_is_shown() {
+        let cases = [
+            ("[]", "no JSON object"),
+            ("{\"a\":", "line 1, column 5"),
+            (r#"{"hive":{"command":"x"}}"#, "a server of Hive's own"),
+            (r#"{"bash":{"command":"x"}}"#, "a server of Hive's own"),
+            (r#"{"a__b":{"command":"x"}}"#, "1 to 32 letters"),
+            (r#"{"a":3}"#, "must be an object"),
+            (r#"{"a":{}}"#, "`command`"),
+            (r#"{"a":{"command":""}}"#, "`command`"),
+            (r#"{"a":{"command":"x","args":"s3cret"}}"#, "`args`"),
+            (r#"{"a":{"command":"x","args":["s3cret\u0000"]}}"#, "`args`"),
+            (r#"{"a":{"command":"x","env":{"A":1}}}"#, "`env`"),
+            (r#"{"a":{"command":"x","env":{"A=B":"s3cret"}}}"#, "`env`"),
+            (r#"{"a":{"command":"x","allowedTools":[]}}"#, "`allowedTools`"),
+            (r#"{"a":{"command":"x","allowedTools":["t,Bash"]}}"#, "`allowedTools`"),
+            (r#"{"a":{"command":"x","env":{"K":"s3cret"},"allowed_tools":["t"]}}"#, "unknown key `allowed_tools`"),
+        ];
+        for (text, wanted) in cases {
+            let error = read_text(text).expect_err(text).to_string();
+            assert!(error.contains(wanted) && !error.contains("s3cret"), "{text}: {error}");
+        }
+        let error = read(Path::new("/no/such"), "hive").expect_err("missing").to_string();
+        assert!(error.contains("/no/such") && error.contains("HIVE_EXTRA_MCP"), "{error}");
+    }
+}

@@ -1,0 +1,33 @@
+//! Settings of the conversation: how large it may grow, and when it is compacted or begun anew.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::BoolishValueParser;
+
+/// When a conversation is compacted or begun anew.
+#[derive(Clone, Debug, Args)]
+pub struct ConversationArgs {
+    /// Compact the conversation after a turn that leaves at least so many tokens in it; 0 never [default: 75 % of the model's window]
+    #[arg(long, env = "HIVE_COMPACT_WATERMARK_TOKENS", value_name = "TOKENS")]
+    pub compact_watermark_tokens: Option<u64>,
+    /// Whether to compact before the window is full at all; `false` is the same as a watermark of 0
+    #[arg(long, env = "HIVE_AUTO_COMPACT", default_value_t = true, action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(), value_name = "BOOL")]
+    pub auto_compact: bool,
+    /// Begin the conversation anew before a turn that finds at least so many tokens in it and a cold cache; 0 never [default: 50 % of the
+    /// model's window]
+    #[arg(long, env = "HIVE_AUTO_RESET_WATERMARK_TOKENS", value_name = "TOKENS")]
+    pub auto_reset_watermark_tokens: Option<u64>,
+    /// How long after a turn the model's prompt cache is still warm
+    #[arg(long, env = "HIVE_CACHE_TTL_SECS", default_value_t = 3600, value_name = "SECS")]
+    pub cache_ttl_secs: u64,
+    /// Let the agent write down its notes in the old conversation before it is begun anew; costs a whole reading of the cold conversation
+    #[arg(long, env = "HIVE_AUTO_RESET_CHECKPOINT", default_value_t = false, action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(), value_name = "BOOL")]
+    pub auto_reset_checkpoint: bool,
+    /// The model's window, until claude has told it; HIVE_CONTEXT_WINDOW_TOKENS_KEY is for models with KEY in their name
+    #[arg(long, env = "HIVE_CONTEXT_WINDOW_TOKENS", value_name = "TOKENS")]
+    pub context_window_tokens: Option<u64>,
+    /// A system prompt of your own in place of the built-in one; read at every turn
+    #[arg(long, env = "HIVE_SYSTEM_PROMPT", value_name = "FILE")]
+    pub system_prompt: Option<PathBuf>,
+}

@@ -1,0 +1,24 @@
+//! Settings of what claude gets besides Hive's own tools: further MCP servers and plugins.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::BoolishValueParser;
+
+/// Further MCP servers and plugins.
+#[derive(Clone, Debug, Args)]
+pub struct ExtraArgs {
+    /// The agent's own MCP servers: a JSON object of { "command", "args", "env", "allowedTools" } by name
+    #[arg(long, env = "HIVE_EXTRA_MCP", value_name = "FILE")]
+    pub extra_mcp: Option<PathBuf>,
+    /// Plugins that claude installs at the start, as a JSON array of strings
+    #[arg(long, env = "HIVE_PLUGINS", default_value = "[]", value_name = "JSON")]
+    pub plugins: String,
+    /// Where plugins come from, as a JSON array of strings [default: anthropics/claude-plugins-official, where plugins are named]
+    #[arg(long, env = "HIVE_MARKETPLACES", value_name = "JSON")]
+    pub marketplaces: Option<String>,
+    /// Whether the marketplaces are read anew at the start
+    #[arg(long, env = "HIVE_PLUGINS_AUTO_UPDATE", default_value_t = false, action = clap::ArgAction::Set,
+          value_parser = BoolishValueParser::new(), value_name = "BOOL")]
+    pub plugins_auto_update: bool,
+}

@@ -1,0 +1,27 @@
+//! Settings of the process that claude runs in.
+
+use clap::{Args, ValueEnum};
+
+/// How claude is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ProcessMode {
+    /// A process for each turn.
+    #[default]
+    PerTurn,
+    /// One process for many turns.
+    Resident,
+}
+
+/// How claude is run.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct ProcessArgs {
+    /// A claude process for each turn, or one that stays between turns
+    #[arg(long = "process", env = "HIVE_PROCESS", value_enum, default_value_t = ProcessMode::PerTurn, value_name = "MODE")]
+    pub mode: ProcessMode,
+    /// End a resident claude that had no turn for so long; 0 never
+    #[arg(long, env = "HIVE_RESIDENT_IDLE_SECS", default_value_t = 900, value_name = "SECS")]
+    pub resident_idle_secs: u64,
+    /// Replace a resident claude that has grown beyond so much memory, between turns; 0 never
+    #[arg(long, env = "HIVE_RESIDENT_MEMORY_MIB", default_value_t = 768, value_name = "MIB")]
+    pub resident_memory_mib: u64,
+}

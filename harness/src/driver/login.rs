@@ -1,0 +1,157 @@
+//! claude's login dialogue for an operator: a pseudo-terminal here, theirs at the other end of the broker.
+//!
+//! Invariant: the dialogue ends with the operator's connection, leaves no process, and nothing that goes through it is logged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_proto::v1;
+use hive_proto::v1::serve_login_request::Step;
+use hive_proto::v1::serve_login_response::Step as Said;
+use hive_proto::v1::turn_service_client::TurnServiceClient;
+use pty_process::{Command, OwnedReadPty, OwnedWritePty, Size};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::Child;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+
+use crate::config::Config;
+use crate::driver::launch::Runner;
+use crate::driver::link::Link;
+use crate::driver::look;
+use crate::driver::prepare::{environment, private, program_path, temporary};
+use crate::exit::describe;
+use crate::process::child;
+use crate::turn::output::Signal;
+
+/// How long the dialogue has to end when the operator has gone.
+const END_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Holds the dialogue to its end.
+pub async fn hold(link: Link, config: Arc<Config>, runner: Runner, wanted: v1::LoginWanted) {
+    // It has the login of before.
+    runner.end_resident().await;
+    let terminal = wanted.terminal.unwrap_or_default();
+    let Some((said, from_operator)) = connect(link, wanted.login_id).await else { return };
+    let end = match start(&config, &terminal) {
+        Ok((child, read, write)) => talk(&config, child, read, write, &said, from_operator).await,
+        Err(error) => {
+            v1::LoginEnd { error: format!("claude's login dialogue cannot be started: {error}"), ..v1::LoginEnd::default() }
+        }
+    };
+    tracing::info!(logged_in = end.logged_in, exit_code = end.exit_code, "the login dialogue is over");
+    // The operator may have gone.
+    let _ = said.send(request(Step::End(end))).await;
+}
+
+/// Tells the operator why there is no dialogue now.
+pub async fn refuse(link: Link, login_id: u64, words: String) {
+    if let Some((said, mut rest)) = connect(link, login_id).await {
+        let end = v1::LoginEnd { error: words, ..v1::LoginEnd::default() };
+        if said.send(request(Step::End(end))).await.is_ok() {
+            drop(said);
+            // The words are there when the broker ends the stream.
+            let _ = timeout(END_PATIENCE, async { while let Ok(Some(_)) = rest.message().await {} }).await;
+        }
+    }
+}
+
+type ToOperator = mpsc::Sender<v1::ServeLoginRequest>;
+
+fn request(step: Step) -> v1::ServeLoginRequest {
+    v1::ServeLoginRequest { step: Some(step) }
+}
+
+async fn connect(mut link: Link, login_id: u64) -> Option<(ToOperator, Streaming<v1::ServeLoginResponse>)> {
+    let session_token = link.token().await;
+    let (said, stream) = mpsc::channel(16);
+    said.send(request(Step::Start(v1::ServeLoginStart { session_token, login_id }))).await.ok()?;
+    match TurnServiceClient::new(link.channel.clone()).serve_login(ReceiverStream::new(stream)).await {
+        Ok(answer) => Some((said, answer.into_inner())),
+        Err(status) => {
+            tracing::warn!(reason = %describe(&status), "nobody waits for the login dialogue any more");
+            None
+        }
+    }
+}
+
+fn start(
+    config: &Config,
+    terminal: &v1::Terminal,
+) -> Result<(Child, OwnedReadPty, OwnedWritePty), Box<dyn std::error::Error + Send + Sync>> {
+    let temporary = temporary(config);
+    private(&temporary)?;
+    let (pty, pts) = pty_process::open()?;
+    pty.resize(size(terminal))?;
+    let kind = if terminal.kind.is_empty() { "xterm-256color" } else { &terminal.kind };
+    let child = Command::new(program_path(&config.claude))
+        .args(["auth", "login"])
+        .env_clear()
+        .envs(environment(config, &temporary))
+        .env("TERM", kind)
+        .current_dir(&config.home_dir)
+        .kill_on_drop(true)
+        .spawn(pts)?;
+    let (read, write) = pty.into_split();
+    Ok((child, read, write))
+}
+
+fn size(terminal: &v1::Terminal) -> Size {
+    let bounded = |count: u32, default: u16| u16::try_from(count).ok().filter(|count| *count > 0).unwrap_or(default);
+    Size::new(bounded(terminal.rows, 24), bounded(terminal.columns, 80))
+}
+
+async fn talk(
+    config: &Config,
+    mut child: Child,
+    mut read: OwnedReadPty,
+    mut write: OwnedWritePty,
+    said: &ToOperator,
+    mut from_operator: Streaming<v1::ServeLoginResponse>,
+) -> v1::LoginEnd {
+    let mut buffer = vec![0; 8 * 1024];
+    let mut gone = false;
+    loop {
+        tokio::select! {
+            // A terminal whose last process has gone fails to be read.
+            count = read.read(&mut buffer) => match count {
+                Ok(count @ 1..) => {
+                    if said.send(request(Step::Output(buffer[..count].to_vec()))).await.is_err() {
+                        gone = true;
+                        break;
+                    }
+                }
+                Ok(0) | Err(_) => break,
+            },
+            heard = from_operator.message() => match heard.ok().flatten().and_then(|heard| heard.step) {
+                Some(Said::Input(bytes)) => {
+                    // A dialogue that has ended is noticed above.
+                    let _ = write.write_all(&bytes).await;
+                }
+                Some(Said::Terminal(terminal)) => {
+                    let _ = write.resize(size(&terminal));
+                }
+                None => {
+                    gone = true;
+                    break;
+                }
+            },
+        }
+    }
+    let group = child::group(&child);
+    if gone {
+        child::send(group, Signal::Terminate);
+    }
+    let status = match timeout(END_PATIENCE, child.wait()).await {
+        Ok(status) => status,
+        Err(_) => {
+            child::send(group, Signal::Kill);
+            child.wait().await
+        }
+    };
+    let error = if gone { "the operator left before the dialogue was over".to_owned() } else { String::new() };
+    let exit_code = status.ok().and_then(|status| status.code()).unwrap_or(-1);
+    v1::LoginEnd { logged_in: look::is_logged_in(config).await, error, exit_code }
+}

@@ -1,0 +1,46 @@
+//! The look at the CLI: whether it can be used, and whether it has a login; the first one installs its plugins.
+//!
+//! Invariants: it runs only while no claude does, with the lock on the state directory free; what concerns logins and plugins runs in claude's
+//! HOME, where no settings of the agent's working directory are obeyed.
+
+use std::sync::Arc;
+
+use crate::boot::probe;
+use crate::config::Config;
+use crate::driver::launch::Runner;
+use crate::driver::prepare::{environment, private, program_path, temporary};
+use crate::plugins;
+use crate::process::lock::StateLock;
+use crate::turn::input::{Found, Input};
+
+/// Ends what an earlier harness left behind, and looks whether the CLI can be used.
+pub async fn probe(config: Arc<Config>, runner: Runner) -> Input {
+    // A login or an update is for the next process.
+    runner.end_resident().await;
+    Input::Probed(look(&config, &runner).await.map_err(|error| error.to_string()))
+}
+
+async fn look(config: &Config, runner: &Runner) -> Result<Found, Box<dyn std::error::Error + Send + Sync>> {
+    let temporary = temporary(config);
+    private(&temporary)?;
+    private(&config.run_dir)?;
+    drop(StateLock::acquire(&config.state_dir, &config.run_dir, config.take_over).await?);
+    let (program, environment) = (program_path(&config.claude), environment(config, &temporary));
+    let version = probe::run(&program, &environment, &config.state_dir).await?;
+    let logged_in = probe::is_logged_in(&program, &environment, &config.home_dir).await;
+    tracing::info!(claude = %config.claude.display(), version, logged_in, "the CLI is there");
+    let mut problems = Vec::new();
+    if !config.plugins.is_empty() && runner.takes_plugins() {
+        let failures = plugins::install(&program, &environment, &config.home_dir, &config.plugins).await;
+        if !failures.is_empty() {
+            let words = format!("Plugins of this agent are not all there; it works without them.\n{}", failures.join("\n"));
+            problems.push(("plugins".to_owned(), words));
+        }
+    }
+    Ok(Found { logged_in, problems })
+}
+
+/// Whether the CLI says that it has a login. Nobody but claude knows all the ways in which it can have one.
+pub async fn is_logged_in(config: &Config) -> bool {
+    probe::is_logged_in(&program_path(&config.claude), &environment(config, &temporary(config)), &config.home_dir).await
+}

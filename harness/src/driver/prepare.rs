@@ -1,0 +1,176 @@
+//! What one claude process is started with: files, arguments, environment; and the prompt of a turn.
+//!
+//! Invariant: two turns with the same fingerprint can be run by the same process.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use hive_proto::v1;
+
+use crate::boot::mcp::{self, Bridge};
+use crate::boot::{self, aside, file};
+use crate::claude::command_line::{self, EXECUTION_GROUP, Invocation};
+use crate::claude::environment;
+use crate::cli::process::ProcessMode;
+use crate::config::Config;
+use crate::driver::launch::LaunchError;
+use crate::driver::shell;
+use crate::process::child::Spec;
+use crate::prompt::occasion::{self, Fate, Telling};
+use crate::prompt::system;
+use crate::session;
+use crate::turn::job::{Occasion, Step};
+use crate::turn::output::Launch;
+
+/// What a process is started with, before anything is written.
+#[derive(Debug)]
+pub struct Prepared<'a> {
+    launch: &'a Launch,
+    system_prompt: String,
+    /// What claude reads of its own accord when it starts.
+    memory: String,
+}
+
+impl<'a> Prepared<'a> {
+    /// Puts together what a turn needs.
+    pub fn new(config: &Config, launch: &'a Launch) -> Result<Self, LaunchError> {
+        let system_prompt = match &config.system_prompt {
+            None => system::render(&launch.identity),
+            Some(path) => {
+                let template = std::fs::read_to_string(path)
+                    .map_err(|source| LaunchError::SystemPrompt { path: path.display().to_string(), source })?;
+                system::render_from(&template, &launch.identity)
+            }
+        };
+        Ok(Self { launch, system_prompt, memory: memory(config) })
+    }
+
+    /// What a process must have been started with to run this turn.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let Launch { model, tool_groups, identity, .. } = self.launch;
+        format!("{model:?} {tool_groups:?} {:?} {:?} {:?}", identity.label, self.memory, self.system_prompt)
+    }
+
+    /// Writes the files and puts the process together.
+    pub fn spec(&self, config: &Config, process_token: &str) -> Result<Spec, LaunchError> {
+        let launch = self.launch;
+        let temporary = temporary(config);
+        // claude leaves files there at every turn.
+        let _ = std::fs::remove_dir_all(&temporary);
+        private(&temporary)?;
+        let environment = environment(config, &temporary);
+        let own = boot::own_program()?;
+        let path = environment.get(OsStr::new("PATH")).cloned().unwrap_or_default();
+        let program = mcp::find(config.mcp.as_deref(), Some(&own), &path).ok_or(LaunchError::NoBridge)?;
+        let socket = std::path::absolute(&config.socket).unwrap_or_else(|_| config.socket.clone());
+        let bridge = Bridge {
+            server_name: &config.mcp_server_name,
+            program: &program,
+            socket: &socket,
+            process_token,
+            tool_groups: &launch.tool_groups,
+            label: &launch.identity.label,
+            log: &std::env::var("HIVE_LOG").unwrap_or_default(),
+        };
+        let servers = mcp::servers(&bridge, &config.run_dir.join(shell::SOCKET), &config.extra_servers);
+        let files = boot::write(&config.run_dir, &self.system_prompt, &servers, &own)?;
+        let arguments = command_line::arguments(&Invocation {
+            model: &launch.model,
+            continues: launch.continues,
+            resident: config.process.mode == ProcessMode::Resident,
+            settings: &files.settings,
+            system_prompt: &files.system_prompt,
+            mcp_config: &files.mcp_config,
+            mcp_tools: &mcp::allowed_tools(&servers),
+            tool_groups: &launch.tool_groups,
+        });
+        Ok(Spec { program: program_path(&config.claude), arguments, environment, dir: config.state_dir.clone() })
+    }
+}
+
+/// Puts aside what the agent's own shell may have written to take claude over; a remark for each thing.
+pub fn guard(config: &Config, launch: &Launch) -> Result<Vec<String>, LaunchError> {
+    if !launch.tool_groups.iter().any(|group| group == EXECUTION_GROUP) {
+        return Ok(Vec::new());
+    }
+    let found = aside::settings(&config.state_dir)
+        .map_err(|source| LaunchError::Directory { path: config.state_dir.join(".claude").display().to_string(), source })?;
+    let words = |aside: aside::Aside| {
+        let (from, to) = (aside.from.display().to_string(), aside.to.display().to_string());
+        format!("{from} was put aside as {to}: claude would obey it, and this agent's shell could have written it")
+    };
+    Ok(found.into_iter().map(words).collect())
+}
+
+/// The files named CLAUDE.md that claude reads at its start, by their times and sizes.
+fn memory(config: &Config) -> String {
+    let own = config.home_dir.join(".claude/CLAUDE.md");
+    let above = config.state_dir.ancestors().map(|dir| dir.join("CLAUDE.md"));
+    let mut stamps = String::new();
+    for (number, path) in above.chain([own]).enumerate() {
+        if let Ok(metadata) = std::fs::metadata(path) {
+            let _ = write!(stamps, "{number}:{}.{}:{} ", metadata.mtime(), metadata.mtime_nsec(), metadata.len());
+        }
+    }
+    stamps
+}
+
+/// The prompt of a step.
+#[must_use]
+pub fn prompt(config: &Config, launch: &Launch) -> String {
+    match launch.step {
+        Step::Compact => return occasion::COMPACT.to_owned(),
+        Step::Checkpoint => {
+            let fate = if launch.occasion == Occasion::Checkpoint { Fate::Compacted } else { Fate::BegunAnew };
+            return occasion::checkpoint(fate);
+        }
+        Step::Work => {}
+    }
+    let Occasion::Mail(begun) = &launch.occasion else { return occasion::self_continue() };
+    let delivery = begun.delivery.as_ref();
+    let message_id = delivery.and_then(|delivery| delivery.message.as_ref()).map_or(0, |message| message.id);
+    let came_back = delivery.is_some_and(|delivery| delivery.redelivery_cause() != v1::RedeliveryCause::Unspecified);
+    let may_be_held = launch.continues && (launch.retry || launch.made_room || came_back);
+    let is_held = may_be_held && session::holds(&config.home_dir, &config.state_dir, message_id);
+    let telling = match (is_held, launch.retry) {
+        (true, true) => Telling::Retry,
+        (true, false) => Telling::HeldAlready,
+        (false, _) => Telling::Whole,
+    };
+    let reset = if launch.resets {
+        occasion::reset(session::newest(&config.home_dir, &config.state_dir).as_deref())
+    } else {
+        String::new()
+    };
+    occasion::mail(begun, telling, &reset, &config.mcp_server_name)
+}
+
+/// claude's directory for temporary files: below its HOME, for nobody else may own it.
+#[must_use]
+pub fn temporary(config: &Config) -> PathBuf {
+    config.home_dir.join(".hive/tmp")
+}
+
+/// A directory for our own user alone.
+pub fn private(path: &Path) -> Result<(), LaunchError> {
+    file::private_dir(path).map_err(|source| LaunchError::Directory { path: path.display().to_string(), source })
+}
+
+/// claude's environment.
+#[must_use]
+pub fn environment(config: &Config, temporary: &Path) -> BTreeMap<OsString, OsString> {
+    environment::build(std::env::vars_os(), &config.claude_env, &config.home_dir, temporary, config.claude_max_retries)
+}
+
+/// A program with a path is found from here, not from the state directory.
+#[must_use]
+pub fn program_path(program: &Path) -> PathBuf {
+    if program.components().count() > 1 {
+        return std::path::absolute(program).unwrap_or_else(|_| program.to_path_buf());
+    }
+    program.to_path_buf()
+}

@@ -1,0 +1,138 @@
+//! The supervisor of shell tasks beside the loop.
+//!
+//! It starts once the harness is attached: one that was just taken over may still have to end its own tasks. Invariant: when the program
+//! ends, no task is left.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_proto::v1;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tonic::transport::Channel;
+
+use crate::claude::command_line::EXECUTION_GROUP;
+use crate::config::Config;
+use crate::driver::calls;
+use crate::driver::link::Link;
+use crate::process::family::Family;
+use crate::task::wake::LABEL;
+use crate::task::{BrokerWaker, Supervisor, TaskConfig, environment};
+
+/// How long tasks may take to end with the program.
+const END_PATIENCE: Duration = Duration::from_secs(15);
+
+/// Where tasks are asked for, in the run directory.
+pub const SOCKET: &str = "tasks.sock";
+
+#[derive(Debug)]
+enum Order {
+    Allowed(bool),
+    Told,
+    End(oneshot::Sender<()>),
+}
+
+/// The supervisor of shell tasks, as the loop sees it.
+#[derive(Debug)]
+pub struct Shell {
+    orders: mpsc::UnboundedSender<Order>,
+    task: JoinHandle<()>,
+}
+
+impl Shell {
+    /// Starts it in the background.
+    #[must_use]
+    pub fn start(config: &Config, family: &Family, channel: Channel, link: Link) -> Self {
+        let config = TaskConfig {
+            run_dir: config.run_dir.clone(),
+            state_dir: config.state_dir.clone(),
+            socket: config.run_dir.join(SOCKET),
+            environment: environment::build(
+                std::env::vars_os(),
+                &config.home_dir,
+                &config.socket,
+                &config.run_dir,
+                config.tasks.cargo_short_messages,
+            ),
+            settings: config.tasks.clone(),
+        };
+        let (orders, inbox) = mpsc::unbounded_channel();
+        Self { orders, task: tokio::spawn(supervise(config, family.tasks(), channel, link, inbox)) }
+    }
+
+    /// The agent's policy, as the broker tells it.
+    pub fn policy(&self, agent: Option<&v1::Agent>) {
+        let groups = agent.and_then(|agent| agent.policy.as_ref()).map(|policy| &policy.tool_groups);
+        self.order(Order::Allowed(groups.is_some_and(|groups| groups.iter().any(|group| group == EXECUTION_GROUP))));
+    }
+
+    /// A turn began: with word of ended tasks, the agent knows of them.
+    pub fn begun(&self, begun: &v1::BeginTurnResponse) {
+        let message = begun.delivery.as_ref().and_then(|delivery| delivery.message.as_ref());
+        let origin = message.and_then(|message| message.origin.as_ref());
+        if origin.is_some_and(|origin| origin.kind() == v1::OriginKind::External && origin.name == LABEL) {
+            self.order(Order::Told);
+        }
+    }
+
+    /// Ends all tasks.
+    pub async fn end(&mut self) {
+        let (over, ended) = oneshot::channel();
+        self.order(Order::End(over));
+        if timeout(END_PATIENCE, ended).await.is_err() {
+            tracing::error!("shell tasks could not be ended in time");
+        }
+        self.task.abort();
+    }
+
+    fn order(&self, order: Order) {
+        // It is gone only when the program ends, or when it could not start, which was told.
+        let _ = self.orders.send(order);
+    }
+}
+
+async fn supervise(
+    config: TaskConfig,
+    tasks: crate::process::family::tasks::Tasks,
+    channel: Channel,
+    link: Link,
+    mut inbox: mpsc::UnboundedReceiver<Order>,
+) {
+    let mut session = link.clone();
+    let start = async move {
+        session.token().await;
+        Supervisor::start(config, tasks, Arc::new(BrokerWaker { channel })).await
+    };
+    tokio::pin!(start);
+    let mut allowed = false;
+    let supervisor = loop {
+        tokio::select! {
+            started = &mut start => match started {
+                Ok(supervisor) => break supervisor,
+                Err(error) => {
+                    tracing::error!(%error, "there are no shell tasks");
+                    calls::problem(link, "bash".to_owned(), format!("shell tasks do not work: {error}")).await;
+                    return;
+                }
+            },
+            order = inbox.recv() => match order {
+                Some(Order::Allowed(is_allowed)) => allowed = is_allowed,
+                Some(Order::Told) => {}
+                Some(Order::End(_)) | None => return,
+            },
+        }
+    };
+    supervisor.set_allowed(allowed);
+    while let Some(order) = inbox.recv().await {
+        match order {
+            Order::Allowed(is_allowed) => supervisor.set_allowed(is_allowed),
+            Order::Told => supervisor.told(),
+            Order::End(over) => {
+                supervisor.shutdown().await;
+                let _ = over.send(());
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What the broker is told without being asked: what the harness does, and that it lives.
+//!
+//! Invariant: the broker learns the last status of a session, and no older one after it.
+
+use std::time::Duration;
+
+use hive_core::time::WallTime;
+use hive_proto::v1::HarnessState;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::driver::link::Link;
+use crate::driver::{Happened, calls};
+use crate::turn::input::Input;
+
+/// What the harness does, and until when.
+pub type Status = (HarnessState, Option<WallTime>);
+
+/// Tells the broker each new status of a session, the last one first.
+pub async fn tell(mut link: Link, mut status: watch::Receiver<Option<Status>>, to: mpsc::Sender<Happened>, session: u64) {
+    status.mark_changed();
+    while status.changed().await.is_ok() {
+        let now = *status.borrow_and_update();
+        let Some((state, until)) = now else { continue };
+        if let Err(Input::Fenced(why)) = calls::report(&mut link, state, until).await {
+            let _ = to.send(Happened::Call(session, Input::Fenced(why))).await;
+            return;
+        }
+    }
+}
+
+/// Signs of life, as long as the program runs.
+pub async fn beat(mut link: Link, every: Duration, running: watch::Receiver<Option<u64>>, to: mpsc::Sender<Happened>) {
+    let mut beats = interval(every);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        beats.tick().await;
+        let expected = *running.borrow();
+        let input = match calls::heartbeat(&mut link).await {
+            Ok(open) => expected.filter(|turn_id| open != Some(*turn_id)).map(Input::TurnGone),
+            // A lost session is told by its stream too, which knows which session it was.
+            Err(status) => {
+                tracing::debug!(%status, "no answer to a sign of life");
+                None
+            }
+        };
+        if let Some(input) = input {
+            let _ = to.send(Happened::Local(input)).await;
+        }
+    }
+}

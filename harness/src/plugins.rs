@@ -1,0 +1,186 @@
+//! claude's plugins: installed by claude itself, before the first turn.
+//!
+//! Invariant: whatever goes wrong ends nothing; it becomes a sentence for a person. Each step ends within a minute, with all that it started.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::Command;
+
+use crate::cli::ExtraArgs;
+
+/// Where plugins come from, where plugins are named and no marketplace is.
+pub const OFFICIAL_MARKETPLACE: &str = "anthropics/claude-plugins-official";
+/// Longest step.
+const STEP_MAX: Duration = Duration::from_secs(60);
+/// How long the pipes may stay open after the end of a step.
+const PIPE_PATIENCE: Duration = Duration::from_secs(2);
+/// Bytes of each stream that are looked at.
+const OUTPUT_BYTES_MAX: usize = 16 * 1024;
+/// Characters of what claude said that are told.
+const WORDS_CHARS_MAX: usize = 400;
+/// Failures that are told one by one.
+const FAILURES_MAX: usize = 20;
+
+/// What is to be installed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Where plugins come from, besides what claude knows already.
+    pub marketplaces: Vec<String>,
+    /// The plugins.
+    pub plugins: Vec<String>,
+    /// Whether the marketplaces are read anew.
+    pub auto_update: bool,
+}
+
+/// A list that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{variable} must be a JSON array of words that do not begin with `-`, as [\"formatter@my-marketplace\"]")]
+pub struct InvalidList {
+    variable: &'static str,
+}
+
+impl Plan {
+    /// Checks the arguments.
+    pub fn new(args: &ExtraArgs) -> Result<Self, InvalidList> {
+        let plugins = list("HIVE_PLUGINS", &args.plugins)?;
+        let marketplaces = match &args.marketplaces {
+            Some(text) => list("HIVE_MARKETPLACES", text)?,
+            None if plugins.is_empty() => Vec::new(),
+            None => vec![OFFICIAL_MARKETPLACE.to_owned()],
+        };
+        Ok(Self { marketplaces, plugins, auto_update: args.plugins_auto_update })
+    }
+
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.marketplaces.is_empty() && self.plugins.is_empty()
+    }
+
+    /// The arguments of each step, in their order.
+    fn steps(&self) -> Vec<Vec<&str>> {
+        let Self { marketplaces, plugins, auto_update } = self;
+        let added = marketplaces.iter().map(|source| vec!["plugin", "marketplace", "add", source]);
+        let updated = (*auto_update && !self.is_empty()).then(|| vec!["plugin", "marketplace", "update"]);
+        let installed = plugins.iter().map(|plugin| vec!["plugin", "install", plugin]);
+        added.chain(updated).chain(installed).collect()
+    }
+}
+
+fn list(variable: &'static str, text: &str) -> Result<Vec<String>, InvalidList> {
+    let words: Vec<String> = serde_json::from_str(text).map_err(|_| InvalidList { variable })?;
+    let is_word = |word: &String| !word.is_empty() && !word.starts_with('-') && !word.contains(char::is_control);
+    if words.iter().all(is_word) { Ok(words) } else { Err(InvalidList { variable }) }
+}
+
+/// Carries the plan out, one step after the other. What failed, in words.
+pub async fn install(program: &Path, environment: &BTreeMap<OsString, OsString>, dir: &Path, plan: &Plan) -> Vec<String> {
+    install_within(program, environment, dir, plan, STEP_MAX).await
+}
+
+async fn install_within(
+    program: &Path,
+    environment: &BTreeMap<OsString, OsString>,
+    dir: &Path,
+    plan: &Plan,
+    step_max: Duration,
+) -> Vec<String> {
+    let mut failures = Vec::new();
+    let mut untold = 0;
+    for step in plan.steps() {
+        let mut command = Command::new(program);
+        // git must not ask at a terminal for a name and password.
+        command.args(&step).env_clear().envs(environment).env("GIT_TERMINAL_PROMPT", "0").current_dir(dir);
+        let Err(why) = run(command, step_max).await else { continue };
+        let failure = format!("`claude {}` {why}", step.join(" "));
+        tracing::warn!(failure, "a plugin step failed");
+        if failures.len() < FAILURES_MAX {
+            failures.push(failure);
+        } else {
+            untold += 1;
+        }
+    }
+    if untold > 0 {
+        failures.push(format!("{untold} more steps failed; the harness's log names them"));
+    }
+    failures
+}
+
+/// One step; why it failed.
+async fn run(mut command: Command, longest: Duration) -> Result<(), String> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
+    let mut child = command.spawn().map_err(|error| format!("cannot be started: {error}"))?;
+    let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    let end = || {
+        if let Some(group) = group {
+            // A group that is gone needs no signal.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    };
+    let output = tokio::spawn(said(child.stdout.take(), child.stderr.take()));
+    let status = match tokio::time::timeout(longest, child.wait()).await {
+        Ok(Ok(status)) => status,
+        Ok(Err(error)) => {
+            end();
+            return Err(format!("was lost: {error}"));
+        }
+        Err(_) => {
+            end();
+            // To see it dead, so that no zombie stays.
+            let _ = child.wait().await;
+            output.abort();
+            return Err(format!("did not end within {} s", longest.as_secs_f32()));
+        }
+    };
+    // What it left behind would hold the pipes open.
+    end();
+    let handle = output.abort_handle();
+    let words = tokio::time::timeout(PIPE_PATIENCE, output).await;
+    handle.abort();
+    if status.success() {
+        return Ok(());
+    }
+    let words = words.ok().and_then(Result::ok).unwrap_or_default();
+    Err(failed(status, &words))
+}
+
+fn failed(status: ExitStatus, words: &str) -> String {
+    let words: Vec<&str> = words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let words: String = words.join(" ").chars().filter(|c| !c.is_control()).take(WORDS_CHARS_MAX).collect();
+    let words = if words.is_empty() { "it said nothing" } else { &words };
+    match status.code() {
+        Some(code) => format!("failed with exit code {code}: {words}"),
+        None => format!("was ended by a signal: {words}"),
+    }
+}
+
+/// What it complained of, else what it told: the beginning. The rest is read and forgotten, so that nobody waits for a full pipe.
+async fn said(stdout: Option<impl AsyncRead + Unpin>, stderr: Option<impl AsyncRead + Unpin>) -> String {
+    let (stdout, stderr) = tokio::join!(beginning(stdout), beginning(stderr));
+    let words = if stderr.trim_ascii().is_empty() { stdout } else { stderr };
+    String::from_utf8_lossy(&words).into_owned()
+}
+
+async fn beginning(pipe: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+    let Some(mut pipe) = pipe else { return Vec::new() };
+    let mut kept = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        match pipe.read(&mut buffer).await {
+            Ok(0) | Err(_) => return kept,
+            Ok(count) => {
+                let room = OUTPUT_BYTES_MAX.saturating_sub(kept.len());
+                kept.extend_from_slice(&buffer[..count.min(room)]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

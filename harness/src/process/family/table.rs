@@ -1,0 +1,80 @@
+//! The table of processes, read from `/proc`, and who stands below whom in it.
+
+use std::collections::HashMap;
+use std::fs;
+
+use super::{Process, all};
+
+/// A process as its line in `/proc` shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Which one.
+    pub process: Process,
+    /// The number of its parent.
+    pub parent: i32,
+    /// Its process group.
+    pub group: i32,
+    /// Whether it has ended and waits to be reaped.
+    pub is_zombie: bool,
+}
+
+/// All processes that can be seen.
+#[must_use]
+pub fn snapshot() -> Vec<Entry> {
+    all().filter_map(read).collect()
+}
+
+/// Everything below `root`, without the processes that are spared and what is below those.
+#[must_use]
+pub fn below(root: i32, entries: &[Entry], is_spared: impl Fn(&Entry) -> bool) -> Vec<Entry> {
+    let mut children: HashMap<i32, Vec<Entry>> = HashMap::new();
+    for entry in entries {
+        children.entry(entry.parent).or_default().push(*entry);
+    }
+    let mut found = Vec::new();
+    let mut open = vec![root];
+    while let Some(pid) = open.pop() {
+        for child in children.remove(&pid).unwrap_or_default().into_iter().filter(|child| !is_spared(child)) {
+            open.push(child.process.pid);
+            found.push(child);
+        }
+    }
+    found
+}
+
+/// The process with this number now.
+#[must_use]
+pub fn read(pid: i32) -> Option<Entry> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    parse(pid, &stat)
+}
+
+/// The environment that a process was started with; empty where it cannot be seen, and for zombies.
+#[must_use]
+pub fn environment(process: Process) -> Vec<u8> {
+    fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default()
+}
+
+/// The line of `/proc/PID/stat`. The name in parentheses may contain anything, parentheses too.
+fn parse(pid: i32, stat: &str) -> Option<Entry> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    // The first field here is the third of the manual page.
+    let field = |number: usize| fields.get(number - 3).copied();
+    let process = Process { pid, start: field(22)?.parse().ok()? };
+    let (parent, group) = (field(4)?.parse().ok()?, field(5)?.parse().ok()?);
+    Some(Entry { process, parent, group, is_zombie: field(3)? == "Z" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_parentheses_are_read() {
+        let stat = "42 (a) b (c) Z 7 41 42 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 9911 0 0";
+        let entry = parse(42, stat).expect("readable");
+        assert_eq!((entry.process, entry.parent, entry.group, entry.is_zombie), (Process { pid: 42, start: 9911 }, 7, 41, true));
+        assert!(parse(1, "nonsense").is_none());
+    }
+}

@@ -1,0 +1,103 @@
+//! The list of running shell tasks: what of the processes below us is theirs.
+//!
+//! A task is known by its first process and by its mark, a word in the environment that everything it starts inherits. A process is the
+//! task's if it is below the first one, in its process group, or carries the mark.
+//!
+//! Invariant: a task is on the list before anybody can see its process, and until everything of it is gone.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Process;
+use super::table::Entry;
+
+/// The environment variable that carries the mark.
+pub const MARK_ENV: &str = "HIVE_TASK";
+
+/// The running tasks, shared between their supervisor and who ends the leftovers of turns.
+#[derive(Clone, Debug, Default)]
+pub struct Tasks(Arc<Mutex<Running>>);
+
+/// The running tasks by their mark, with their first process where it is known.
+#[derive(Debug, Default)]
+pub struct Running(HashMap<String, Option<Process>>);
+
+impl Tasks {
+    /// Starts a task under its mark. Nobody looks at the processes meanwhile.
+    pub fn enter<T, E>(&self, mark: &str, start: impl FnOnce() -> Result<(T, Option<Process>), E>) -> Result<(Entered, T), E> {
+        let mut running = self.lock();
+        let (started, root) = start()?;
+        running.0.insert(mark.to_owned(), root);
+        Ok((Entered { tasks: self.clone(), mark: mark.to_owned() }, started))
+    }
+
+    /// Looks at the processes while no task can start.
+    pub fn look<T>(&self, look: impl FnOnce(&Running) -> T) -> T {
+        look(&self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Running> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Running {
+    /// Whether a process is a running task's. What is below one that is need not be asked for.
+    pub fn owns(&self, entry: &Entry, environment: impl FnOnce(Process) -> Vec<u8>) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let mut roots = self.0.values().flatten();
+        roots.any(|root| *root == entry.process || root.pid == entry.group)
+            || mark(&environment(entry.process)).is_some_and(|mark| self.0.contains_key(mark))
+    }
+}
+
+/// The mark in an environment.
+#[must_use]
+pub fn mark(environment: &[u8]) -> Option<&str> {
+    let line = environment.split(|byte| *byte == 0).find_map(|line| line.strip_prefix(MARK_ENV.as_bytes())?.strip_prefix(b"="));
+    line.and_then(|mark| std::str::from_utf8(mark).ok())
+}
+
+/// A task on the list; off it when this is dropped.
+#[derive(Debug)]
+pub struct Entered {
+    tasks: Tasks,
+    mark: String,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.tasks.lock().0.remove(&self.mark);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mark_counts_and_nothing_that_looks_like_it() {
+        let tasks = Tasks::default();
+        let stray = Entry { process: Process { pid: 9, start: 5 }, parent: 1, group: 9, is_zombie: false };
+        let owns = |environment: &[u8]| tasks.look(|running| running.owns(&stray, |_| environment.to_vec()));
+        assert!(!owns(b"HIVE_TASK=n:1\0"));
+        let task = tasks.enter("n:1", || Ok::<_, ()>(((), None))).expect("entered").0;
+        assert!(owns(b"PATH=/bin\0HIVE_TASK=n:1\0A=b\0"));
+        for other in
+            [&b"HIVE_TASK=n:2\0"[..], b"HIVE_TASK=n:11\0", b"XHIVE_TASK=n:1\0", b"HIVE_TASKS=n:1\0", b"X=HIVE_TASK=n:1\0", b""]
+        {
+            assert!(!owns(other), "{}", String::from_utf8_lossy(other));
+        }
+        drop(task);
+        assert!(!owns(b"HIVE_TASK=n:1\0"));
+    }
+
+    #[test]
+    fn a_task_that_does_not_start_is_not_listed() {
+        let tasks = Tasks::default();
+        assert_eq!(tasks.enter("n:1", || Err::<((), Option<Process>), _>("no bash")).err(), Some("no bash"));
+        assert!(tasks.look(|running| running.0.is_empty()));
+    }
+}

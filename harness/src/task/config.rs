@@ -1,0 +1,192 @@
+//! What the supervisor is started with.
+//!
+//! Invariant: [`Settings`] that exist can be worked with.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::cli::TaskArgs;
+
+const MIB: u64 = 1024 * 1024;
+/// Longest time that a task may be allowed: a year.
+const TIMEOUT_SECS_MAX: u64 = 366 * 24 * 3600;
+
+/// What the supervisor is started with.
+#[derive(Clone, Debug)]
+pub struct TaskConfig {
+    /// Where the directory `tasks` with records and output is made.
+    pub run_dir: PathBuf,
+    /// The working directory of tasks.
+    pub state_dir: PathBuf,
+    /// Where tasks are asked for.
+    pub socket: PathBuf,
+    /// The environment of tasks, as [`super::environment::build`] makes it; each task gets its mark besides.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// The settings.
+    pub settings: Settings,
+}
+
+/// Settings of shell tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How long a task may run that asks for no other time.
+    pub timeout: Duration,
+    /// The longest time that a task may ask for.
+    pub timeout_max: Duration,
+    /// How many tasks may run at the same time.
+    pub running_max: usize,
+    /// How many bytes of a task's output are kept.
+    pub output_bytes_max: u64,
+    /// Limits that the kernel holds tasks to.
+    pub limits: Limits,
+    /// Whether cargo tells each message in one line.
+    pub cargo_short_messages: bool,
+}
+
+/// Limits that the kernel holds each process of a task to; `None`: none of ours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Memory that it may write to.
+    pub memory_bytes: Option<u64>,
+    /// Processor time.
+    pub cpu_secs: Option<u64>,
+    /// Processes of the user.
+    pub processes: Option<u64>,
+    /// Size of a file.
+    pub file_bytes: Option<u64>,
+}
+
+/// Why the settings cannot be worked with.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidSettings {
+    /// No task could run.
+    #[error("{0} must be at least 1")]
+    Zero(&'static str),
+    /// No task could have its default time.
+    #[error("HIVE_BASH_TIMEOUT_SECS ({timeout}) must not be more than HIVE_BASH_TIMEOUT_MAX_SECS ({max})")]
+    Timeout {
+        /// The default.
+        timeout: u64,
+        /// The bound.
+        max: u64,
+    },
+    /// More than can be counted with.
+    #[error("{name} must be at most {max}")]
+    TooLarge {
+        /// Which one.
+        name: &'static str,
+        /// The bound.
+        max: u64,
+    },
+}
+
+impl Settings {
+    /// Checks the arguments.
+    pub fn new(args: &TaskArgs) -> Result<Self, InvalidSettings> {
+        let TaskArgs {
+            bash_timeout_secs,
+            bash_timeout_max_secs,
+            bash_tasks_max,
+            bash_output_max_mib,
+            bash_memory_max_mib,
+            bash_cpu_secs_max,
+            bash_processes_max,
+            bash_file_max_mib,
+            cargo_short_messages,
+        } = args.clone();
+        let counts = [
+            ("HIVE_BASH_TIMEOUT_SECS", Some(bash_timeout_secs)),
+            ("HIVE_BASH_TASKS_MAX", u64::try_from(bash_tasks_max).ok()),
+            ("HIVE_BASH_OUTPUT_MAX_MIB", Some(bash_output_max_mib)),
+            ("HIVE_BASH_MEMORY_MAX_MIB", bash_memory_max_mib),
+            ("HIVE_BASH_CPU_SECS_MAX", bash_cpu_secs_max),
+            ("HIVE_BASH_PROCESSES_MAX", bash_processes_max),
+            ("HIVE_BASH_FILE_MAX_MIB", bash_file_max_mib),
+        ];
+        if let Some((name, _)) = counts.iter().find(|(_, value)| *value == Some(0)) {
+            return Err(InvalidSettings::Zero(name));
+        }
+        if bash_timeout_max_secs > TIMEOUT_SECS_MAX {
+            return Err(InvalidSettings::TooLarge { name: "HIVE_BASH_TIMEOUT_MAX_SECS", max: TIMEOUT_SECS_MAX });
+        }
+        if bash_timeout_secs > bash_timeout_max_secs {
+            return Err(InvalidSettings::Timeout { timeout: bash_timeout_secs, max: bash_timeout_max_secs });
+        }
+        let mib = |name, value: u64| value.checked_mul(MIB).ok_or(InvalidSettings::TooLarge { name, max: u64::MAX / MIB });
+        Ok(Self {
+            timeout: Duration::from_secs(bash_timeout_secs),
+            timeout_max: Duration::from_secs(bash_timeout_max_secs),
+            running_max: bash_tasks_max,
+            output_bytes_max: mib("HIVE_BASH_OUTPUT_MAX_MIB", bash_output_max_mib)?,
+            limits: Limits {
+                memory_bytes: bash_memory_max_mib.map(|value| mib("HIVE_BASH_MEMORY_MAX_MIB", value)).transpose()?,
+                cpu_secs: bash_cpu_secs_max,
+                processes: bash_processes_max,
+                file_bytes: bash_file_max_mib.map(|value| mib("HIVE_BASH_FILE_MAX_MIB", value)).transpose()?,
+            },
+            cargo_short_messages,
+        })
+    }
+}
+
+impl Limits {
+    /// A script that takes the limits on and then becomes bash with the command that is its first argument; `None` without limits.
+    ///
+    /// A limit that the host does not let us set is one that is stricter already.
+    #[must_use]
+    pub fn script(&self) -> Option<String> {
+        const KIB: u64 = 1024;
+        let Self { memory_bytes, cpu_secs, processes, file_bytes } = *self;
+        let limits = [
+            // Not the address space: many runtimes reserve far more of that than they use.
+            ('d', memory_bytes.map(|bytes| bytes / KIB)),
+            ('t', cpu_secs),
+            ('u', processes),
+            ('f', file_bytes.map(|bytes| bytes / KIB)),
+        ];
+        let lines: String =
+            limits.iter().filter_map(|(flag, value)| Some(format!("ulimit -{flag} {} 2>/dev/null; ", (*value)?))).collect();
+        (!lines.is_empty()).then(|| format!("{lines}exec bash -c \"$1\""))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Cli {
+        #[command(flatten)]
+        tasks: TaskArgs,
+    }
+
+    fn settings(args: &[&str]) -> Result<Settings, InvalidSettings> {
+        let cli = Cli::try_parse_from(["x"].iter().chain(args)).expect("parses");
+        Settings::new(&cli.tasks)
+    }
+
+    #[test]
+    fn defaults_are_sound_and_nonsense_names_its_variable() {
+        let defaults = settings(&[]).expect("sound");
+        assert_eq!((defaults.timeout.as_secs(), defaults.running_max, defaults.output_bytes_max), (1800, 16, 64 * MIB));
+        assert_eq!(defaults.limits.script(), None);
+        for (flag, name) in [("--bash-tasks-max", "HIVE_BASH_TASKS_MAX"), ("--bash-file-max-mib", "HIVE_BASH_FILE_MAX_MIB")] {
+            let error = settings(&[flag, "0"]).expect_err("refused").to_string();
+            assert!(error.starts_with(name), "{error}");
+        }
+        assert!(settings(&["--bash-timeout-secs", "60", "--bash-timeout-max-secs", "30"]).is_err());
+        assert!(settings(&["--bash-output-max-mib", "99999999999999999"]).is_err());
+        assert!(settings(&["--bash-timeout-max-secs", "99999999999999999"]).is_err());
+    }
+
+    #[test]
+    fn limits_become_a_script() {
+        let limits = settings(&["--bash-memory-max-mib", "1", "--bash-cpu-secs-max", "7"]).expect("sound").limits;
+        let script = "ulimit -d 1024 2>/dev/null; ulimit -t 7 2>/dev/null; exec bash -c \"$1\"";
+        assert_eq!(limits.script().as_deref(), Some(script));
+    }
+}

@@ -1,0 +1,141 @@
+//! The environment of shell tasks, built from an allow-list, and what bash reads before each command.
+//!
+//! Invariant: no key reaches a task. Of Hive's own variables it gets its mark and the way to the agent's socket, which its user may use
+//! anyway.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// What bash reads before each command where cargo is to tell its messages shortly.
+pub const BASH_ENV_TEXT: &str = include_str!("bash_env.sh");
+/// Its file in the run directory.
+pub const BASH_ENV_FILE: &str = "bash-env.sh";
+
+/// Variables that pass.
+const PASSED: [&str; 24] = [
+    "PATH",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TERM",
+    "TMPDIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+    "NODE_EXTRA_CA_CERTS",
+    "NIX_SSL_CERT_FILE",
+    "NIX_PATH",
+    "LOCALE_ARCHIVE",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "XDG_RUNTIME_DIR",
+];
+/// Beginnings of variables that pass.
+const PASSED_BEGINNINGS: [&str; 2] = ["LC_", "SSL_CERT_"];
+
+/// The environment of every task.
+#[must_use]
+pub fn build(
+    inherited: impl IntoIterator<Item = (OsString, OsString)>,
+    home: &Path,
+    agent_socket: &Path,
+    run_dir: &Path,
+    cargo_short_messages: bool,
+) -> BTreeMap<OsString, OsString> {
+    let mut environment: BTreeMap<OsString, OsString> = inherited.into_iter().filter(|(name, _)| passes(name)).collect();
+    environment.insert("HOME".into(), home.into());
+    // Tasks run in another directory than the harness was started in.
+    let agent_socket = std::path::absolute(agent_socket).unwrap_or_else(|_| agent_socket.to_path_buf());
+    environment.insert(hive_proto::SOCKET_ENV.into(), agent_socket.into());
+    if cargo_short_messages {
+        environment.insert("BASH_ENV".into(), run_dir.join(BASH_ENV_FILE).into());
+    }
+    environment
+}
+
+fn passes(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    PASSED.contains(&name) || PASSED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn keys_and_our_own_settings_do_not_pass() {
+        let names = [
+            "PATH",
+            "ANTHROPIC_API_KEY",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "AWS_SECRET_ACCESS_KEY",
+            "HIVE_RUN_DIR",
+            "BASH_ENV",
+            "LC_ALL",
+        ];
+        let inherited = names.map(|name| (name.into(), "x".into()));
+        let environment = build(inherited, Path::new("/h"), Path::new("/s"), Path::new("/r"), false);
+        let names: Vec<_> = environment.keys().filter_map(|name| name.to_str()).collect();
+        assert_eq!(names, ["HIVE_SOCKET", "HOME", "LC_ALL", "PATH"]);
+        let environment = build([], Path::new("/h"), Path::new("/s"), Path::new("/r"), true);
+        assert_eq!(environment[OsStr::new("BASH_ENV")], "/r/bash-env.sh");
+    }
+
+    /// What cargo is started with when bash runs this command.
+    fn cargo(command: &str) -> String {
+        let dir = tempfile::tempdir().expect("a directory");
+        let cargo = dir.path().join("cargo");
+        std::fs::write(&cargo, "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 7\n").expect("written");
+        std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).expect("made executable");
+        let file = dir.path().join(BASH_ENV_FILE);
+        std::fs::write(&file, BASH_ENV_TEXT).expect("written");
+        let path = format!("{}:/usr/bin:/bin", dir.path().display());
+        let mut bash = Command::new("bash");
+        bash.args(["-c", command]).env_clear().env("PATH", path).env("BASH_ENV", &file);
+        let output = bash.output().expect("bash runs");
+        assert_eq!(output.status.code(), Some(7), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{command}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    #[test]
+    fn cargo_tells_each_message_in_one_line() {
+        let short = "<--message-format><short>";
+        for sub in ["build", "check", "clippy", "test", "run", "doc", "bench", "install", "rustc", "fix", "b", "c", "t", "r", "d"]
+        {
+            assert_eq!(cargo(&format!("cargo {sub} -p x")), format!("<{sub}>{short}<-p><x>"));
+        }
+        assert_eq!(cargo("cargo +nightly build"), format!("<+nightly><build>{short}"));
+        assert_eq!(
+            cargo("cargo --color never -v --config a=b test"),
+            format!("<--color><never><-v><--config><a=b><test>{short}")
+        );
+        assert_eq!(cargo("cargo test a -- --message-format x"), format!("<test>{short}<a><--><--message-format><x>"));
+        assert_eq!(cargo("set -euo pipefail; cargo b"), format!("<b>{short}"));
+        assert_eq!(cargo("cargo run 'a b' ''"), format!("<run>{short}<a b><>"));
+    }
+
+    #[test]
+    fn what_cargo_is_told_already_and_other_commands_stay_as_they_are() {
+        assert_eq!(cargo("cargo build --message-format=json"), "<build><--message-format=json>");
+        assert_eq!(cargo("cargo build -v --message-format json"), "<build><-v><--message-format><json>");
+        assert_eq!(cargo("cargo fmt --all"), "<fmt><--all>");
+        assert_eq!(cargo("cargo +stable tree"), "<+stable><tree>");
+        assert_eq!(cargo("set -eu; cargo --version"), "<--version>");
+        assert_eq!(cargo("set -eu; cargo"), "<>");
+        assert_eq!(cargo("cargo nextest run build"), "<nextest><run><build>");
+        assert_eq!(cargo("bash -c 'cargo d'"), "<d><--message-format><short>");
+    }
+}

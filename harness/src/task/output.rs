@@ -1,0 +1,145 @@
+//! What a task writes: into a file up to a bound, its end in memory, all of it counted.
+//!
+//! Invariant: the pipe is read whatever happens to the file, so a command never waits for us.
+
+use std::collections::VecDeque;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::pipe::Receiver;
+
+/// How much of the end is kept beside the file.
+pub const TAIL_BYTES_MAX: usize = 16 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// The output of a running task, as far as it has come.
+#[derive(Debug, Default)]
+pub struct Output(Mutex<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    bytes: u64,
+    kept_bytes: u64,
+    tail: VecDeque<u8>,
+}
+
+/// The output at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// How many bytes were written.
+    pub bytes: u64,
+    /// How many of them are in the file.
+    pub kept_bytes: u64,
+    /// The end, at most [`TAIL_BYTES_MAX`] bytes.
+    pub tail: String,
+}
+
+impl Output {
+    /// The output so far.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = seen.tail.iter().copied().collect();
+        let is_whole = u64::try_from(bytes.len()).is_ok_and(|length| length == seen.bytes);
+        Summary { bytes: seen.bytes, kept_bytes: seen.kept_bytes, tail: text(&bytes, is_whole) }
+    }
+
+    fn came(&self, chunk: &[u8]) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.bytes += chunk.len() as u64;
+        let chunk = &chunk[chunk.len().saturating_sub(TAIL_BYTES_MAX)..];
+        let too_many = (seen.tail.len() + chunk.len()).saturating_sub(TAIL_BYTES_MAX);
+        seen.tail.drain(..too_many);
+        seen.tail.extend(chunk);
+    }
+
+    fn kept(&self, count: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).kept_bytes += count;
+    }
+}
+
+/// What is in the file of a task whose harness died.
+#[must_use]
+pub fn read_back(path: &Path) -> Summary {
+    let read = || {
+        let mut file = std::fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES_MAX as u64)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL_BYTES_MAX as u64).read_to_end(&mut bytes)?;
+        let tail = text(&bytes, length <= TAIL_BYTES_MAX as u64);
+        Ok::<_, std::io::Error>(Summary { bytes: length, kept_bytes: length, tail })
+    };
+    read().unwrap_or_default()
+}
+
+/// Reads the pipe to its end.
+pub async fn pump(mut pipe: Receiver, mut file: File, output: Arc<Output>, bytes_max: u64) {
+    let mut buffer = vec![0; CHUNK_BYTES];
+    let mut room = bytes_max;
+    // An error other than the end leaves nothing to read either.
+    while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
+        let chunk = &buffer[..count];
+        output.came(chunk);
+        let kept = chunk.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        if kept == 0 {
+            continue;
+        }
+        match write(&mut file, &chunk[..kept]).await {
+            Ok(()) => {
+                output.kept(kept as u64);
+                room -= kept as u64;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the output of a task cannot be kept any further");
+                room = 0;
+            }
+        }
+    }
+}
+
+async fn write(file: &mut File, chunk: &[u8]) -> std::io::Result<()> {
+    file.write_all(chunk).await?;
+    file.flush().await
+}
+
+/// Bytes as text. The beginning may be the rest of a character that was cut.
+fn text(bytes: &[u8], is_whole: bool) -> String {
+    let cut = if is_whole { 0 } else { bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count() };
+    let text = String::from_utf8_lossy(&bytes[cut..]).into_owned();
+    // What stands for a wrong byte is longer than the byte.
+    let start = text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES_MAX));
+    text[start..].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_is_the_end_in_whole_characters() {
+        let output = Output::default();
+        output.came(&[b'x'; 10]);
+        assert_eq!(output.summary().tail, "xxxxxxxxxx");
+        for _ in 0..3 {
+            output.came("ü".repeat(TAIL_BYTES_MAX / 2).as_bytes());
+        }
+        output.came(b"y");
+        let Summary { bytes, tail, .. } = output.summary();
+        assert_eq!(bytes, 10 + 3 * TAIL_BYTES_MAX as u64 + 1);
+        assert_eq!(tail, format!("{}y", "ü".repeat(TAIL_BYTES_MAX / 2 - 1)));
+    }
+
+    #[test]
+    fn wrong_bytes_are_shown_and_do_not_make_it_longer() {
+        let output = Output::default();
+        output.came(b"a\xffb\x80");
+        assert_eq!(output.summary().tail, "a\u{fffd}b\u{fffd}");
+        output.came(&[0xff; TAIL_BYTES_MAX]);
+        let tail = output.summary().tail;
+        assert!(tail.len() <= TAIL_BYTES_MAX && tail.chars().all(|c| c == '\u{fffd}'));
+    }
+}

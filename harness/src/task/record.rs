@@ -1,0 +1,186 @@
+//! A task as it stands on disk.
+//!
+//! Invariant: a record that says that its task runs was written by a harness that lives, or died before it could say more.
+
+use std::time::Duration;
+
+use hive_core::time::WallTime;
+use hive_proto::harness_v1::TaskState;
+use serde_json::{Value, json};
+
+use crate::process::family::Process;
+use crate::task::output::Summary;
+
+/// What is known of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its number.
+    pub id: u64,
+    /// The request that started it.
+    pub request_id: String,
+    /// The command.
+    pub command: String,
+    /// What marks its processes.
+    pub mark: String,
+    /// The boot of the host that it runs in.
+    pub boot_id: String,
+    /// Its first process.
+    pub root: Option<Process>,
+    /// When it was started.
+    pub start_time: WallTime,
+    /// How long it may run.
+    pub timeout: Duration,
+    /// Its end; `None` while it runs.
+    pub end: Option<End>,
+    /// Whether the agent knows of its end.
+    pub told: bool,
+}
+
+/// How a task ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// When.
+    pub time: WallTime,
+    /// How.
+    pub how: How,
+    /// How many processes it left behind, which were ended.
+    pub leftover_count: u32,
+    /// What it wrote.
+    pub output: Summary,
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Signaled(i32),
+    /// Its time was over.
+    TimedOut,
+    /// With its harness.
+    Lost,
+}
+
+impl How {
+    /// The word of the contract, the exit code and the signal.
+    #[must_use]
+    pub fn parts(self) -> (TaskState, i32, i32) {
+        match self {
+            Self::Exited(code) => (TaskState::Exited, code, 0),
+            Self::Signaled(signal) => (TaskState::Signaled, 0, signal),
+            Self::TimedOut => (TaskState::TimedOut, 0, 0),
+            Self::Lost => (TaskState::Lost, 0, 0),
+        }
+    }
+}
+
+impl Record {
+    /// As it is written.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Self { id, request_id, command, mark, boot_id, root, start_time, timeout, end, told } = self;
+        let end = end.as_ref().map(|end| {
+            let End { time, how, leftover_count, output: Summary { bytes, kept_bytes, tail } } = end;
+            let (state, exit_code, signal) = how.parts();
+            json!({
+                "time": time.0, "state": state.as_str_name(), "exit_code": exit_code, "signal": signal,
+                "leftover_count": leftover_count, "output_bytes": bytes, "kept_bytes": kept_bytes, "tail": tail,
+            })
+        });
+        let value = json!({
+            "id": id, "request_id": request_id, "command": command, "mark": mark, "boot_id": boot_id,
+            "pid": root.map(|root| root.pid), "pid_start": root.map(|root| root.start),
+            "start_time": start_time.0, "timeout_secs": timeout.as_secs(), "end": end, "told": told,
+        });
+        format!("{value:#}\n")
+    }
+
+    /// Reads it back; `None` if it is none.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let word = |name: &str| value[name].as_str().map(str::to_owned);
+        let root = match (&value["pid"], &value["pid_start"]) {
+            (Value::Null, _) => None,
+            (pid, start) => Some(Process { pid: number(pid)?, start: start.as_u64()? }),
+        };
+        let end = &value["end"];
+        Some(Self {
+            id: value["id"].as_u64()?,
+            request_id: word("request_id")?,
+            command: word("command")?,
+            mark: word("mark")?,
+            boot_id: word("boot_id")?,
+            root,
+            start_time: WallTime(value["start_time"].as_i64()?),
+            timeout: Duration::from_secs(value["timeout_secs"].as_u64()?),
+            end: if end.is_null() { None } else { Some(parse_end(end)?) },
+            told: value["told"].as_bool()?,
+        })
+    }
+}
+
+fn parse_end(end: &Value) -> Option<End> {
+    let how = match TaskState::from_str_name(end["state"].as_str()?)? {
+        TaskState::Exited => How::Exited(number(&end["exit_code"])?),
+        TaskState::Signaled => How::Signaled(number(&end["signal"])?),
+        TaskState::TimedOut => How::TimedOut,
+        TaskState::Lost => How::Lost,
+        TaskState::Unspecified | TaskState::Running => return None,
+    };
+    let output = Summary {
+        bytes: end["output_bytes"].as_u64()?,
+        kept_bytes: end["kept_bytes"].as_u64()?,
+        tail: end["tail"].as_str()?.to_owned(),
+    };
+    let leftover_count = u32::try_from(end["leftover_count"].as_u64()?).ok()?;
+    Some(End { time: WallTime(end["time"].as_i64()?), how, leftover_count, output })
+}
+
+fn number(value: &Value) -> Option<i32> {
+    value.as_i64().and_then(|number| i32::try_from(number).ok())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(crate) fn running(id: u64) -> Record {
+        Record {
+            id,
+            request_id: format!("r{id}"),
+            command: "echo \"hi\"\n".into(),
+            mark: format!("n:{id}"),
+            boot_id: "b".into(),
+            root: Some(Process { pid: 42, start: 7 }),
+            start_time: WallTime(1000),
+            timeout: Duration::from_secs(60),
+            end: None,
+            told: false,
+        }
+    }
+
+    pub(crate) fn ended(id: u64, how: How, tail: &str) -> Record {
+        let bytes = tail.len() as u64;
+        let output = Summary { bytes, kept_bytes: bytes, tail: tail.into() };
+        Record { end: Some(End { time: WallTime(13_400), how, leftover_count: 0, output }), ..running(id) }
+    }
+
+    #[test]
+    fn records_come_back_as_they_were_written() {
+        let all = [
+            running(1),
+            Record { root: None, told: true, ..running(2) },
+            ended(3, How::Exited(3), "a\nü"),
+            ended(4, How::Signaled(9), ""),
+            ended(5, How::TimedOut, ""),
+            ended(6, How::Lost, ""),
+        ];
+        for record in all {
+            assert_eq!(Record::parse(&record.text()), Some(record));
+        }
+        assert_eq!(Record::parse("{}"), None);
+        assert_eq!(Record::parse(&running(1).text()[..50]), None);
+    }
+}

@@ -1,0 +1,133 @@
+//! One task, from the start of its bash to the end of everything that it started.
+//!
+//! The exit of the first process is seen before it is reaped: until then its number, and with it the number of its process group, is
+//! nobody else's, so the rest of the group can be ended safely.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use tokio::net::unix::pipe::Receiver;
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::process::family::tasks::{Entered, MARK_ENV, Tasks};
+use crate::process::family::{self, Process};
+use crate::task::config::TaskConfig;
+use crate::task::output::{self, Output};
+use crate::task::record::How;
+use crate::task::sweep::Hunted;
+
+/// How long a task has to end by itself when its time is over.
+pub const END_GRACE: Duration = Duration::from_secs(5);
+/// How long the rest of a task has to end when its first process has exited.
+const LEFTOVER_GRACE: Duration = Duration::from_secs(1);
+/// How long the pipe may stay open after the last process of the task is gone.
+const PIPE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A task that was started.
+#[derive(Debug)]
+pub struct Run {
+    child: Child,
+    /// Tells that one of our children has changed.
+    changes: Signal,
+    pipe: Receiver,
+    entered: Entered,
+    mark: String,
+    /// Its first process.
+    pub root: Option<Process>,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How.
+    pub how: How,
+    /// How many processes its first one left behind.
+    pub leftover_count: u32,
+}
+
+/// Starts a command.
+pub fn start(config: &TaskConfig, tasks: &Tasks, mark: &str, command: &str) -> io::Result<Run> {
+    let (reader, writer) = io::pipe()?;
+    let also_writer = writer.try_clone()?;
+    let mut arguments: Vec<OsString> = vec!["-c".into()];
+    match config.settings.limits.script() {
+        Some(script) => arguments.extend([script.into(), "hive-task".into(), command.into()]),
+        None => arguments.push(command.into()),
+    }
+    let mut bash = Command::new("bash");
+    bash.args(arguments)
+        .env_clear()
+        .envs(&config.environment)
+        .env(MARK_ENV, mark)
+        .current_dir(&config.state_dir)
+        .stdin(Stdio::null())
+        .stdout(writer)
+        .stderr(also_writer)
+        .process_group(0)
+        .kill_on_drop(true);
+    let pipe = Receiver::from_owned_fd(reader.into())?;
+    let changes = signal(SignalKind::child())?;
+    let (entered, (child, root)) = tasks.enter(mark, || {
+        let child = bash.spawn()?;
+        let root = child.id().and_then(|pid| family::look(i32::try_from(pid).ok()?));
+        Ok::<_, io::Error>(((child, root), root))
+    })?;
+    // Our ends of the pipe go here, or its end would never be seen.
+    drop(bash);
+    Ok(Run { child, changes, pipe, entered, mark: mark.to_owned(), root })
+}
+
+/// Goes with a task to its end.
+pub async fn to_end(
+    run: Run,
+    file: tokio::fs::File,
+    output: Arc<Output>,
+    output_bytes_max: u64,
+    timeout: Duration,
+    mut stop: watch::Receiver<bool>,
+) -> io::Result<Ended> {
+    let Run { mut child, mut changes, pipe, entered, mark, root } = run;
+    let pump = tokio::spawn(output::pump(pipe, file, output, output_bytes_max));
+    let interrupted = tokio::select! {
+        biased;
+        () = exited(&child, &mut changes) => None,
+        _ = stop.wait_for(|stop| *stop) => Some(How::Lost),
+        () = tokio::time::sleep(timeout) => Some(How::TimedOut),
+    };
+    let grace = if interrupted.is_some() { END_GRACE } else { LEFTOVER_GRACE };
+    let hunted = Hunted { mark: &mark, root, is_held: true };
+    let leftover_count = hunted.end(grace).await;
+    let status = child.wait().await;
+    drop(entered);
+    let handle = pump.abort_handle();
+    if tokio::time::timeout(PIPE_PATIENCE, pump).await.is_err() {
+        tracing::warn!(mark, "the output of a task is still open after its end; what may come is not read");
+        handle.abort();
+    }
+    let how = match interrupted {
+        Some(how) => how,
+        None => how(status?),
+    };
+    Ok(Ended { how, leftover_count })
+}
+
+/// Sees the exit of a child without reaping it.
+async fn exited(child: &Child, changes: &mut Signal) {
+    let Some(pid) = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) else { return };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    // Nothing to wait for is an exit too.
+    while let Ok(None) = waitid(WaitId::Pid(pid), options) {
+        changes.recv().await;
+    }
+}
+
+fn how(status: ExitStatus) -> How {
+    status.code().map_or_else(|| How::Signaled(status.signal().unwrap_or(0)), How::Exited)
+}

@@ -1,0 +1,151 @@
+//! The service that claude's MCP server `bash` calls: decode, one call of the supervisor, encode.
+//!
+//! Invariant: nobody but the agent's own user can reach the socket.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_core::limits::{REQUEST_ID_CHARS_MAX, SOCKET_PATH_BYTES_MAX};
+use hive_core::reason::Reason;
+use hive_proto::harness_v1 as wire;
+use hive_proto::harness_v1::task_service_server::{TaskService, TaskServiceServer};
+use hive_proto::status::{bad_field, refusal};
+use tokio::net::UnixListener;
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::{Request, Response, Status};
+
+use crate::driver::timestamp;
+use crate::exit;
+use crate::task::output::Summary;
+use crate::task::record::Record;
+use crate::task::supervisor::{Asked, Inner, Refused};
+
+/// Longest command, in bytes; with its end it has to be shorter than what Linux takes as one argument.
+pub const COMMAND_BYTES_MAX: usize = 128 * 1024 - 1;
+/// Longest wait for the end of a task that is started.
+pub const RUN_WAIT_MAX: Duration = Duration::from_secs(30);
+/// Longest wait for the end of a task that is looked at.
+pub const LOOK_WAIT_MAX: Duration = Duration::from_secs(180);
+
+/// Takes the socket. Who had it before is gone: the store is ours.
+pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
+    let length = path.as_os_str().len();
+    if length > SOCKET_PATH_BYTES_MAX {
+        let problem = format!("the path has {length} bytes, more than the {SOCKET_PATH_BYTES_MAX} that Linux allows");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Serves until the tasks have to end.
+pub(super) async fn serve(listener: UnixListener, inner: Arc<Inner>) {
+    let mut stop = inner.stop.subscribe();
+    let stopped = async move {
+        // The sender lives as long as the service.
+        let _ = stop.wait_for(|stop| *stop).await;
+    };
+    let service = TaskServiceServer::new(Service { inner });
+    let server = tonic::transport::Server::builder().add_service(service);
+    if let Err(error) = server.serve_with_incoming_shutdown(UnixListenerStream::new(listener), stopped).await {
+        tracing::error!(%error, "shell tasks cannot be asked for any more");
+    }
+}
+
+#[derive(Debug)]
+struct Service {
+    inner: Arc<Inner>,
+}
+
+#[tonic::async_trait]
+impl TaskService for Service {
+    async fn run_task(&self, request: Request<wire::RunTaskRequest>) -> Result<Response<wire::RunTaskResponse>, Status> {
+        let wire::RunTaskRequest { request_id, command, timeout, wait } = request.into_inner();
+        if request_id.is_empty() || request_id.chars().count() > REQUEST_ID_CHARS_MAX {
+            return Err(bad_field("request_id", format!("must have 1 to {REQUEST_ID_CHARS_MAX} characters")));
+        }
+        if command.trim().is_empty() {
+            return Err(bad_field("command", "must not be empty"));
+        }
+        if command.len() > COMMAND_BYTES_MAX {
+            let problem = format!("has {} bytes, more than {COMMAND_BYTES_MAX}: write it to a file and run that", command.len());
+            return Err(bad_field("command", problem));
+        }
+        if command.contains('\0') {
+            return Err(bad_field("command", "must not contain a NUL character"));
+        }
+        let settings = &self.inner.config.settings;
+        let timeout = match timeout {
+            Some(timeout) => span("timeout", timeout, settings.timeout_max)?,
+            None => settings.timeout,
+        };
+        if timeout < Duration::from_secs(1) {
+            return Err(bad_field("timeout", "must be at least 1 s"));
+        }
+        let wait = wait_for(wait, RUN_WAIT_MAX)?;
+        let waiting = self.inner.begin(Asked { request_id, command, timeout }).map_err(status)?;
+        Ok(Response::new(wire::RunTaskResponse { task: waiting.look(wait).await }))
+    }
+
+    async fn get_task(&self, request: Request<wire::GetTaskRequest>) -> Result<Response<wire::GetTaskResponse>, Status> {
+        let wire::GetTaskRequest { id, wait } = request.into_inner();
+        let wait = wait_for(wait, LOOK_WAIT_MAX)?;
+        let waiting = self.inner.find(id).map_err(status)?;
+        Ok(Response::new(wire::GetTaskResponse { task: waiting.look(wait).await }))
+    }
+}
+
+fn wait_for(wait: Option<prost_types::Duration>, max: Duration) -> Result<Duration, Status> {
+    wait.map_or(Ok(Duration::ZERO), |wait| span("wait", wait, max))
+}
+
+fn span(field: &str, span: prost_types::Duration, max: Duration) -> Result<Duration, Status> {
+    let span = Duration::try_from(span).ok().filter(|span| *span <= max);
+    span.ok_or_else(|| bad_field(field, format!("must be 0 to {} s", max.as_secs())))
+}
+
+/// A refusal as it goes over the wire.
+fn status(refused: Refused) -> Status {
+    let chain = exit::chain(&refused);
+    let sentence = if chain.is_empty() { refused.to_string() } else { format!("{refused}: {chain}") };
+    match refused {
+        Refused::NotAllowed => refusal(Reason::CapabilityMissing, sentence, None),
+        Refused::RequestIdReused(_) => refusal(Reason::RequestIdReused, sentence, None),
+        Refused::Closing => Status::unavailable(sentence),
+        Refused::TooMany { .. } => Status::resource_exhausted(sentence),
+        Refused::NotFound(_) => Status::not_found(sentence),
+        Refused::Bash { .. } | Refused::Disk { .. } => Status::failed_precondition(sentence),
+    }
+}
+
+/// A task as it goes over the wire.
+pub(super) fn task(record: &Record, running_output: Summary, output_path: &Path) -> wire::Task {
+    let Record { id, request_id: _, command, mark: _, boot_id: _, root, start_time, timeout, end, told: _ } = record;
+    let (state, exit_code, signal) = end.as_ref().map_or((wire::TaskState::Running, 0, 0), |end| end.how.parts());
+    let Summary { bytes, kept_bytes, tail } = end.as_ref().map_or(running_output, |end| end.output.clone());
+    wire::Task {
+        id: *id,
+        command: command.clone(),
+        state: state.into(),
+        exit_code,
+        signal,
+        start_time: Some(timestamp(*start_time)),
+        end_time: end.as_ref().map(|end| timestamp(end.time)),
+        timeout: prost_types::Duration::try_from(*timeout).ok(),
+        output_path: output_path.to_string_lossy().into_owned(),
+        output_bytes: bytes,
+        kept_bytes,
+        tail,
+        process_group: root.filter(|_| end.is_none()).map_or(0, |root| root.pid),
+        leftover_count: end.as_ref().map_or(0, |end| end.leftover_count),
+    }
+}

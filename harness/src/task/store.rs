@@ -1,0 +1,184 @@
+//! The directory with the records and the output of tasks.
+//!
+//! Invariants: one harness uses it at a time; an id that was given once is not given again.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use tokio::time::Instant;
+
+use crate::boot::file;
+use crate::task::record::Record;
+
+const ROUND: Duration = Duration::from_millis(20);
+
+/// The directory.
+#[derive(Debug)]
+pub struct Store {
+    dir: PathBuf,
+    /// Held for as long as the store is used.
+    _lock: OwnedFd,
+}
+
+/// What was in the directory.
+#[derive(Debug, Default)]
+pub struct Records {
+    /// The records by their ids.
+    pub by_id: BTreeMap<u64, Record>,
+    /// The last id that was given.
+    pub last_id: u64,
+}
+
+/// Why the directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The disk, or its rights.
+    #[error("cannot use {}: {source}; check HIVE_RUN_DIR and the room on its disk", .path.display())]
+    Io {
+        /// Which directory.
+        path: PathBuf,
+        /// What the host said.
+        source: io::Error,
+    },
+    /// Another harness.
+    #[error("another harness runs shell tasks in {}; give each agent a run directory of its own", .0.display())]
+    InUse(PathBuf),
+}
+
+impl Store {
+    /// Takes the directory, and reads what is in it. Another harness that uses it is waited for: it may be on its way out.
+    pub async fn open(dir: PathBuf, patience: Duration) -> Result<(Self, Records), OpenError> {
+        let failed = |source: io::Error| OpenError::Io { path: dir.clone(), source };
+        file::private_dir(&dir).map_err(failed)?;
+        let lock = rustix::fs::open(&dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| failed(errno.into()))?;
+        let begun = Instant::now();
+        loop {
+            match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK | Errno::INTR) if begun.elapsed() < patience => tokio::time::sleep(ROUND).await,
+                Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(OpenError::InUse(dir)),
+                Err(errno) => return Err(failed(errno.into())),
+            }
+        }
+        let records = read_all(&dir).map_err(failed)?;
+        Ok((Self { dir, _lock: lock }, records))
+    }
+
+    /// Writes a record; it is whole on disk or as it was.
+    pub fn write(&self, record: &Record) -> io::Result<()> {
+        file::write(&record_path(&self.dir, record.id), &record.text())
+    }
+
+    /// Makes the file for a task's output.
+    pub fn create_output(&self, id: u64) -> io::Result<File> {
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(self.output_path(id))
+    }
+
+    /// Where the files are.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The file with a task's output.
+    #[must_use]
+    pub fn output_path(&self, id: u64) -> PathBuf {
+        output_path(&self.dir, id)
+    }
+
+    /// How large a task's output is on disk.
+    #[must_use]
+    pub fn output_bytes(&self, id: u64) -> u64 {
+        fs::metadata(self.output_path(id)).map_or(0, |metadata| metadata.len())
+    }
+
+    /// Forgets a task.
+    pub fn remove(&self, id: u64) {
+        remove(&self.dir, id);
+    }
+}
+
+fn record_path(dir: &Path, id: u64) -> PathBuf {
+    dir.join(format!("{id}.json"))
+}
+
+fn output_path(dir: &Path, id: u64) -> PathBuf {
+    dir.join(format!("{id}.out"))
+}
+
+/// The output first: what has no record is not looked for.
+fn remove(dir: &Path, id: u64) {
+    for path in [output_path(dir, id), record_path(dir, id)] {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(path = %path.display(), %error, "a file of an old task cannot be removed");
+            }
+            _ => {}
+        }
+    }
+}
+
+fn read_all(dir: &Path) -> io::Result<Records> {
+    let mut records = Records::default();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let is_record = path.extension().is_some_and(|extension| extension == "json");
+        let Some(id) = path.file_stem().filter(|_| is_record).and_then(|stem| stem.to_str()?.parse::<u64>().ok()) else {
+            continue;
+        };
+        records.last_id = records.last_id.max(id);
+        match fs::read_to_string(&path).ok().and_then(|text| Record::parse(&text)).filter(|record| record.id == id) {
+            Some(record) => {
+                records.by_id.insert(id, record);
+            }
+            None => tracing::warn!(path = %path.display(), "this is no record of a task; it is passed over"),
+        }
+    }
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::record::How;
+    use crate::task::record::tests::{ended, running};
+
+    #[tokio::test]
+    async fn what_was_written_is_read_and_what_is_no_record_is_passed_over() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let tasks = dir.path().join("tasks");
+        let (store, none) = Store::open(tasks.clone(), Duration::ZERO).await.expect("opened");
+        assert!(none.by_id.is_empty() && none.last_id == 0);
+        let records = [ended(1, How::Exited(0), "x"), running(12)];
+        for record in &records {
+            store.write(record).expect("written");
+        }
+        drop(store.create_output(12).expect("made"));
+        fs::write(tasks.join("17.json"), "{").expect("written");
+        drop(store);
+        let (store, read) = Store::open(tasks, Duration::ZERO).await.expect("opened again");
+        assert_eq!(read.by_id.into_values().collect::<Vec<_>>(), records);
+        assert_eq!(read.last_id, 17);
+        store.remove(12);
+        assert!(!store.output_path(12).exists());
+    }
+
+    #[tokio::test]
+    async fn two_do_not_use_it_at_the_same_time() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let first = Store::open(dir.path().to_owned(), Duration::ZERO).await.expect("opened");
+        let refused = Store::open(dir.path().to_owned(), Duration::ZERO).await.expect_err("refused");
+        assert!(matches!(refused, OpenError::InUse(_)), "{refused}");
+        let waiting = tokio::spawn(Store::open(dir.path().to_owned(), Duration::from_secs(60)));
+        drop(first);
+        waiting.await.expect("no panic").expect("opened");
+    }
+}

@@ -1,0 +1,323 @@
+//! The supervisor: starts tasks, goes with them to their ends, and keeps their records.
+//!
+//! Invariants: a record is on disk before its task starts; what is asked for twice under one request id is started once.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hive_proto::harness_v1 as wire;
+use tokio::sync::{Notify, watch};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::boot::file;
+use crate::driver::wall_now;
+use crate::process::family::tasks::Tasks;
+use crate::task::config::TaskConfig;
+use crate::task::output::{self, Output};
+use crate::task::record::{End, How, Record};
+use crate::task::run::{self, END_GRACE, Ended, Run};
+use crate::task::store::{OpenError, Store};
+use crate::task::sweep::Hunted;
+use crate::task::table::{self, Table};
+use crate::task::wake::Waker;
+use crate::task::{announcer, environment, service};
+use crate::token;
+
+/// The directory of records and output, in the run directory.
+const DIR: &str = "tasks";
+/// How long another harness with the same directory is waited for.
+const OTHER_PATIENCE: Duration = Duration::from_secs(15);
+/// How long answers that are on their way may take when the supervisor ends.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Runs the shell tasks of one agent. End it with [`Supervisor::shutdown`].
+#[derive(Debug)]
+pub struct Supervisor {
+    inner: Arc<Inner>,
+    server: JoinHandle<()>,
+    announcer: JoinHandle<()>,
+}
+
+/// Why there are no shell tasks.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The directory.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// What bash reads before each command.
+    #[error("cannot write {}: {source}; check HIVE_RUN_DIR and the room on its disk", .path.display())]
+    BashEnv {
+        /// The file.
+        path: PathBuf,
+        /// What the host said.
+        source: io::Error,
+    },
+    /// The socket.
+    #[error("cannot listen on {}: {source}; choose a short HIVE_RUN_DIR that this user owns", .path.display())]
+    Socket {
+        /// Where.
+        path: PathBuf,
+        /// What the host said.
+        source: io::Error,
+    },
+}
+
+impl Supervisor {
+    /// Ends what an earlier harness left behind, and takes requests from then on. Nothing is allowed before [`Supervisor::set_allowed`].
+    /// `tasks` is the list of the [`Family`](crate::process::family::Family) that ends the leftovers of turns.
+    pub async fn start(config: TaskConfig, tasks: Tasks, waker: Arc<dyn Waker>) -> Result<Self, StartError> {
+        let dir = config.run_dir.join(DIR);
+        let failed = |source| StartError::Store(OpenError::Io { path: config.run_dir.clone(), source });
+        file::private_dir(&config.run_dir).map_err(failed)?;
+        let (store, mut records) = Store::open(dir, OTHER_PATIENCE).await?;
+        let bash_env = config.run_dir.join(environment::BASH_ENV_FILE);
+        if config.settings.cargo_short_messages {
+            let written = file::write(&bash_env, environment::BASH_ENV_TEXT);
+            written.map_err(|source| StartError::BashEnv { path: bash_env, source })?;
+        }
+        let boot_id = boot_id();
+        end_lost(records.by_id.values_mut(), &store, &boot_id).await;
+        let listener =
+            service::listen(&config.socket).map_err(|source| StartError::Socket { path: config.socket.clone(), source })?;
+        let inner = Arc::new(Inner {
+            config,
+            tasks,
+            store,
+            nonce: token::random(),
+            boot_id,
+            table: Mutex::new(Table::of(records)),
+            stop: watch::Sender::new(false),
+            news: Notify::new(),
+        });
+        inner.news.notify_one();
+        let server = tokio::spawn(service::serve(listener, Arc::clone(&inner)));
+        let announcer = tokio::spawn(announcer::run(Arc::clone(&inner), waker));
+        Ok(Self { inner, server, announcer })
+    }
+
+    /// Whether the agent's policy has the group `execution`. Tasks that run go on.
+    pub fn set_allowed(&self, is_allowed: bool) {
+        self.inner.table().is_allowed = is_allowed;
+    }
+
+    /// The agent was handed a message of the origin external `bash`.
+    pub fn told(&self) {
+        self.inner.table().told_announced(&self.inner.store);
+    }
+
+    /// Ends all tasks and takes no more requests. What the agent was not told, the next harness tells it.
+    pub async fn shutdown(self) {
+        let Self { inner, mut server, announcer } = self;
+        announcer.abort();
+        let running: Vec<watch::Receiver<bool>> = {
+            let mut table = inner.table();
+            table.is_closing = true;
+            let running = table.entries.values().filter(|entry| entry.record.end.is_none());
+            running.map(|entry| entry.ended.subscribe()).collect()
+        };
+        inner.stop.send_replace(true);
+        for mut ended in running {
+            // Who would tell is gone only with the table.
+            let _ = ended.wait_for(|ended| *ended).await;
+        }
+        if tokio::time::timeout(ANSWER_PATIENCE, &mut server).await.is_err() {
+            server.abort();
+            let _ = server.await;
+        }
+        let _ = announcer.await;
+        let _ = std::fs::remove_file(&inner.config.socket);
+    }
+}
+
+/// What the parts of the supervisor share.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) config: TaskConfig,
+    tasks: Tasks,
+    pub(super) store: Store,
+    /// Tells the marks of this harness from those of others.
+    nonce: String,
+    boot_id: String,
+    table: Mutex<Table>,
+    /// Becomes true when all tasks have to end.
+    pub(super) stop: watch::Sender<bool>,
+    /// There may be something to tell the agent.
+    pub(super) news: Notify,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) request_id: String,
+    pub(super) command: String,
+    pub(super) timeout: Duration,
+}
+
+/// Why a task is not started, or not shown.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refused {
+    #[error("the policy of this agent does not have the group execution")]
+    NotAllowed,
+    #[error("the harness is shutting down")]
+    Closing,
+    #[error("{} shell tasks run already, which is as many as may: {running:?}", running.len())]
+    TooMany { running: Vec<u64> },
+    #[error("another command was started under this request id, as task {0}")]
+    RequestIdReused(u64),
+    #[error("there is no task {0}; the oldest are forgotten after a while")]
+    NotFound(u64),
+    #[error("bash cannot be started in {}", dir.display())]
+    Bash { dir: PathBuf, source: io::Error },
+    #[error("nothing can be written below {}", dir.display())]
+    Disk { dir: PathBuf, source: io::Error },
+}
+
+impl Inner {
+    pub(super) fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a task, or finds the one that this request has started.
+    pub(super) fn begin(self: &Arc<Self>, asked: Asked) -> Result<Waiting, Refused> {
+        let mut table = self.table();
+        if !table.is_allowed {
+            return Err(Refused::NotAllowed);
+        }
+        if let Some(entry) = table.requested(&asked.request_id) {
+            let id = entry.record.id;
+            return if entry.record.command == asked.command {
+                self.waiting(&mut table, id)
+            } else {
+                Err(Refused::RequestIdReused(id))
+            };
+        }
+        if table.is_closing {
+            return Err(Refused::Closing);
+        }
+        let running = table.running();
+        if running.len() >= self.config.settings.running_max {
+            return Err(Refused::TooMany { running });
+        }
+        let id = table.fresh_id();
+        self.start(&mut table, id, asked).inspect_err(|_| self.store.remove(id))?;
+        table.prune(&self.store, self.config.settings.output_bytes_max);
+        self.waiting(&mut table, id)
+    }
+
+    fn start(self: &Arc<Self>, table: &mut Table, id: u64, asked: Asked) -> Result<(), Refused> {
+        let disk = |source| Refused::Disk { dir: self.config.run_dir.clone(), source };
+        let Asked { request_id, command, timeout } = asked;
+        let mut record = Record {
+            id,
+            request_id,
+            command,
+            mark: format!("{}:{id}", self.nonce),
+            boot_id: self.boot_id.clone(),
+            root: None,
+            start_time: wall_now(),
+            timeout,
+            end: None,
+            told: false,
+        };
+        let file = self.store.create_output(id).map_err(disk)?;
+        self.store.write(&record).map_err(disk)?;
+        let run = run::start(&self.config, &self.tasks, &record.mark, &record.command)
+            .map_err(|source| Refused::Bash { dir: self.config.state_dir.clone(), source })?;
+        record.root = run.root;
+        if let Err(error) = self.store.write(&record) {
+            // By its mark it is found all the same.
+            tracing::warn!(task = id, %error, "the process of a task is not on record");
+        }
+        tracing::info!(task = id, pid = record.root.map(|root| root.pid), "task started");
+        let output = Arc::new(Output::default());
+        table.insert(record, Some(Arc::clone(&output)));
+        tokio::spawn(Arc::clone(self).accompany(id, run, tokio::fs::File::from_std(file), output, timeout));
+        Ok(())
+    }
+
+    async fn accompany(self: Arc<Self>, id: u64, run: Run, file: tokio::fs::File, output: Arc<Output>, timeout: Duration) {
+        let bytes_max = self.config.settings.output_bytes_max;
+        let ended = run::to_end(run, file, Arc::clone(&output), bytes_max, timeout, self.stop.subscribe()).await;
+        let Ended { how, leftover_count } = ended.unwrap_or_else(|error| {
+            tracing::error!(task = id, %error, "how a task ended cannot be told");
+            Ended { how: How::Lost, leftover_count: 0 }
+        });
+        tracing::info!(task = id, ?how, leftover_count, "task ended");
+        let end = End { time: wall_now(), how, leftover_count, output: output.summary() };
+        self.table().end(id, end, &self.store);
+        self.news.notify_one();
+    }
+
+    /// Looks at a task.
+    pub(super) fn find(self: &Arc<Self>, id: u64) -> Result<Waiting, Refused> {
+        let mut table = self.table();
+        if !table.is_allowed {
+            return Err(Refused::NotAllowed);
+        }
+        self.waiting(&mut table, id)
+    }
+
+    fn waiting(self: &Arc<Self>, table: &mut Table, id: u64) -> Result<Waiting, Refused> {
+        let entry = table.entries.get_mut(&id).ok_or(Refused::NotFound(id))?;
+        entry.waiters += 1;
+        Ok(Waiting { inner: Arc::clone(self), id, ended: entry.ended.subscribe() })
+    }
+}
+
+/// A call that will tell of a task; while there is one, no mail does.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    inner: Arc<Inner>,
+    id: u64,
+    ended: watch::Receiver<bool>,
+}
+
+impl Waiting {
+    /// The task at its end, or at the end of the wait.
+    pub(super) async fn look(mut self, wait: Duration) -> Option<wire::Task> {
+        // Either way it is looked at as it stands then.
+        let _ = tokio::time::timeout(wait, self.ended.wait_for(|ended| *ended)).await;
+        let mut table = self.inner.table();
+        let entry = table.entries.get(&self.id)?;
+        let output = entry.output.as_ref().map(|output| output.summary());
+        let task = service::task(&entry.record, output.unwrap_or_default(), &self.inner.store.output_path(self.id));
+        if entry.record.end.is_some() {
+            table.told(self.id, &self.inner.store);
+        }
+        Some(task)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(entry) = self.inner.table().entries.get_mut(&self.id) {
+            entry.waiters -= 1;
+        }
+        // Who waited may have gone without the answer.
+        self.inner.news.notify_one();
+    }
+}
+
+/// Ends what is left of tasks whose harness died.
+async fn end_lost(records: impl Iterator<Item = &mut Record>, store: &Store, boot_id: &str) {
+    let mut lost: Vec<&mut Record> = records.filter(|record| record.end.is_none()).collect();
+    let mut ending = JoinSet::new();
+    for record in &lost {
+        let (mark, root) = (record.mark.clone(), record.root.filter(|_| record.boot_id == boot_id));
+        ending.spawn(async move { Hunted { mark: &mark, root, is_held: false }.end(END_GRACE).await });
+    }
+    ending.join_all().await;
+    for record in &mut lost {
+        tracing::warn!(task = record.id, "the harness of a task has died; the task was ended");
+        let output = output::read_back(&store.output_path(record.id));
+        record.end = Some(End { time: wall_now(), how: How::Lost, leftover_count: 0, output });
+        table::save(record, store);
+    }
+}
+
+/// Which boot of the host this is: process numbers begin anew with each.
+fn boot_id() -> String {
+    std::fs::read_to_string(Path::new("/proc/sys/kernel/random/boot_id")).unwrap_or_default().trim().to_owned()
+}

@@ -1,0 +1,155 @@
+//! Finding and ending everything that belongs to a task.
+//!
+//! Invariant: only what is surely the task's is ended: its first process, its process group while that number cannot be another's, what
+//! carries its mark, and what is below those.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitOptions};
+use tokio::time::Instant;
+
+use crate::process::family::table::{Entry, below, environment, snapshot};
+use crate::process::family::{Process, tasks};
+
+/// The rest between two looks.
+const ROUND: Duration = Duration::from_millis(10);
+/// How often what was killed is looked for before giving up.
+const KILL_ROUNDS_MAX: u32 = 300;
+
+/// A task whose processes are looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Hunted<'a> {
+    /// Its mark.
+    pub mark: &'a str,
+    /// Its first process, where that is known for this boot of the host.
+    pub root: Option<Process>,
+    /// Whether the first process was not reaped yet, so that its number is still its own.
+    pub is_held: bool,
+}
+
+impl Hunted<'_> {
+    /// Ends everything of the task: asks first, kills what is still there after `grace`. Gives how many processes there were besides the
+    /// first.
+    pub async fn end(&self, grace: Duration) -> u32 {
+        let mut met = HashSet::new();
+        let asked = Instant::now();
+        let mut signal = Signal::TERM;
+        let mut kills = 0;
+        loop {
+            let entries = snapshot();
+            let living = self.living(&entries, environment);
+            for entry in &living {
+                // Asked once, killed until it is gone.
+                if met.insert(entry.process) || signal == Signal::KILL {
+                    send(entry.process, signal);
+                }
+            }
+            reap(&entries, &met, self.root);
+            if living.is_empty() {
+                break;
+            }
+            if signal == Signal::KILL {
+                kills += 1;
+                if kills > KILL_ROUNDS_MAX {
+                    tracing::error!(mark = self.mark, left = living.len(), "processes of a task cannot be ended");
+                    break;
+                }
+            } else if asked.elapsed() >= grace {
+                signal = Signal::KILL;
+                continue;
+            }
+            tokio::time::sleep(ROUND).await;
+        }
+        u32::try_from(met.iter().filter(|process| Some(**process) != self.root).count()).unwrap_or(u32::MAX)
+    }
+
+    /// The processes of the task that live.
+    fn living(&self, entries: &[Entry], environment: impl Fn(Process) -> Vec<u8>) -> Vec<Entry> {
+        let own = rustix::process::getpid().as_raw_pid();
+        let since = self.root.map_or(0, |root| root.start);
+        let candidates = || entries.iter().filter(|entry| entry.process.pid != own && entry.process.start >= since);
+        let is_marked = |entry: &Entry| tasks::mark(&environment(entry.process)) == Some(self.mark);
+        let mut found: Vec<Entry> =
+            candidates().filter(|entry| Some(entry.process) == self.root || is_marked(entry)).copied().collect();
+        if let Some(root) = self.root {
+            // While one of the task's is in the group, or its leader is not reaped, nobody else can have a group of this number.
+            if self.is_held || found.iter().any(|entry| entry.group == root.pid) {
+                found.extend(candidates().filter(|entry| entry.group == root.pid));
+            }
+        }
+        let further: Vec<Entry> = found.iter().flat_map(|entry| below(entry.process.pid, entries, |_| false)).collect();
+        found.extend(further);
+        let mut seen = HashSet::new();
+        found.retain(|entry| entry.process.pid != own && !entry.is_zombie && seen.insert(entry.process));
+        found
+    }
+}
+
+fn send(process: Process, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(process.pid) {
+        // It may be gone by now.
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// Reaps those that became our children when they lost their parents. The first process is waited for by who started it.
+fn reap(entries: &[Entry], met: &HashSet<Process>, root: Option<Process>) {
+    let own = rustix::process::getpid().as_raw_pid();
+    let dead = entries.iter().filter(|entry| entry.is_zombie && entry.parent == own && met.contains(&entry.process));
+    for entry in dead.filter(|entry| Some(entry.process) != root) {
+        if let Some(pid) = Pid::from_raw(entry.process.pid) {
+            let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(pid: i32, parent: i32, group: i32) -> Entry {
+        Entry { process: Process { pid, start: 10 }, parent, group, is_zombie: false }
+    }
+
+    fn pids(hunted: &Hunted<'_>, entries: &[Entry], marked: &[i32]) -> Vec<i32> {
+        let environment = |process: Process| {
+            if marked.contains(&process.pid) { b"HIVE_TASK=n:1\0".to_vec() } else { b"HIVE_TASK=n:2\0".to_vec() }
+        };
+        let mut pids: Vec<i32> = hunted.living(entries, environment).iter().map(|entry| entry.process.pid).collect();
+        pids.sort_unstable();
+        pids
+    }
+
+    // Numbers that no process has, so that the test's own is not among them.
+    const A: i32 = 2_000_000_000;
+
+    #[test]
+    fn group_mark_and_descent_make_a_process_the_tasks() {
+        let root = Process { pid: A, start: 10 };
+        let entries =
+            [entry(A, 1, A), entry(A + 1, 1, A), entry(A + 2, 1, A + 2), entry(A + 3, A + 2, A + 3), entry(A + 4, 1, A + 4)];
+        let hunted = Hunted { mark: "n:1", root: Some(root), is_held: true };
+        assert_eq!(pids(&hunted, &entries, &[A + 2]), [A, A + 1, A + 2, A + 3]);
+        assert_eq!(pids(&hunted, &entries, &[]), [A, A + 1]);
+    }
+
+    #[test]
+    fn a_number_that_was_given_to_another_is_left_alone() {
+        let later = Entry { process: Process { pid: A, start: 11 }, ..entry(A, 1, A) };
+        let entries = [later, entry(A + 1, A, A)];
+        let hunted = Hunted { mark: "n:1", root: Some(Process { pid: A, start: 10 }), is_held: false };
+        assert!(pids(&hunted, &entries, &[]).is_empty());
+        // Another one's group would have another number while this one is in it.
+        assert_eq!(pids(&hunted, &entries, &[A + 1]), [A, A + 1]);
+        let unknown = Hunted { root: None, ..hunted };
+        assert!(pids(&unknown, &entries, &[]).is_empty());
+    }
+
+    #[test]
+    fn what_was_started_before_the_task_is_not_asked_for_its_mark() {
+        let early = Entry { process: Process { pid: A + 1, start: 9 }, ..entry(A + 1, 1, A + 1) };
+        let hunted = Hunted { mark: "n:1", root: Some(Process { pid: A, start: 10 }), is_held: false };
+        assert!(pids(&hunted, &[early], &[A + 1]).is_empty());
+    }
+}

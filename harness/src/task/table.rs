@@ -1,0 +1,216 @@
+//! The tasks of this agent, running and ended: what was asked for, who waits, and what the agent was told.
+//!
+//! Invariant: every entry has a record on disk that says the same.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::task::output::Output;
+use crate::task::record::{End, Record};
+use crate::task::store::{Records, Store};
+
+/// How many tasks are remembered.
+const RECORDS_MAX: usize = 200;
+/// How many outputs of the largest size ended tasks may keep together.
+const FULL_OUTPUTS_MAX: u64 = 16;
+
+/// A task.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) record: Record,
+    /// What it has written, while it runs.
+    pub(super) output: Option<Arc<Output>>,
+    /// Becomes true at its end.
+    pub(super) ended: watch::Sender<bool>,
+    /// How many calls will tell of its end.
+    pub(super) waiters: usize,
+}
+
+/// All tasks.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) entries: BTreeMap<u64, Entry>,
+    requests: HashMap<String, u64>,
+    last_id: u64,
+    /// Whose ends stand in the newest message that the broker took.
+    announced: BTreeSet<u64>,
+    pub(super) is_allowed: bool,
+    pub(super) is_closing: bool,
+}
+
+impl Table {
+    /// The table of an earlier harness.
+    pub(super) fn of(records: Records) -> Self {
+        let mut table = Self { last_id: records.last_id, ..Self::default() };
+        for record in records.by_id.into_values() {
+            table.insert(record, None);
+        }
+        table
+    }
+
+    pub(super) fn insert(&mut self, record: Record, output: Option<Arc<Output>>) {
+        self.last_id = self.last_id.max(record.id);
+        self.requests.insert(record.request_id.clone(), record.id);
+        let entry = Entry { ended: watch::Sender::new(record.end.is_some()), record, output, waiters: 0 };
+        self.entries.insert(entry.record.id, entry);
+    }
+
+    /// An id that was never given.
+    pub(super) fn fresh_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// The task that an earlier request with this id started.
+    pub(super) fn requested(&self, request_id: &str) -> Option<&Entry> {
+        self.requests.get(request_id).and_then(|id| self.entries.get(id))
+    }
+
+    pub(super) fn running(&self) -> Vec<u64> {
+        self.entries.values().filter(|entry| entry.record.end.is_none()).map(|entry| entry.record.id).collect()
+    }
+
+    /// A task has ended.
+    pub(super) fn end(&mut self, id: u64, end: End, store: &Store) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        entry.record.end = Some(end);
+        entry.output = None;
+        save(&entry.record, store);
+        entry.ended.send_replace(true);
+    }
+
+    /// The agent knows of a task's end.
+    pub(super) fn told(&mut self, id: u64, store: &Store) {
+        self.announced.remove(&id);
+        if let Some(entry) = self.entries.get_mut(&id).filter(|entry| !entry.record.told) {
+            entry.record.told = true;
+            save(&entry.record, store);
+        }
+    }
+
+    /// The agent was handed the newest message.
+    pub(super) fn told_announced(&mut self, store: &Store) {
+        for id in std::mem::take(&mut self.announced) {
+            self.told(id, store);
+        }
+    }
+
+    /// The records to be told, if there is one among them that the newest message does not have.
+    pub(super) fn untold(&self) -> Option<Vec<Record>> {
+        let untold = self.entries.values().filter(|entry| {
+            let Record { end, told, .. } = &entry.record;
+            end.is_some() && !told && entry.waiters == 0
+        });
+        let records: Vec<Record> = untold.map(|entry| entry.record.clone()).collect();
+        records.iter().any(|record| !self.announced.contains(&record.id)).then_some(records)
+    }
+
+    /// The broker took a message about these tasks. Where it did not take the place of the one before, that one was handed out.
+    pub(super) fn announced(&mut self, ids: &[u64], has_superseded: bool, store: &Store) {
+        if !has_superseded {
+            self.told_announced(store);
+        }
+        let is_untold = |id: &&u64| self.entries.get(id).is_some_and(|entry| !entry.record.told);
+        self.announced = ids.iter().filter(is_untold).copied().collect();
+    }
+
+    /// Forgets the oldest ended tasks where there are too many, or too much of their output.
+    pub(super) fn prune(&mut self, store: &Store, output_bytes_max: u64) {
+        let mut bytes: u64 = self.ended().map(|entry| store.output_bytes(entry.record.id)).sum();
+        let bytes_max = output_bytes_max.saturating_mul(FULL_OUTPUTS_MAX);
+        while self.entries.len() > RECORDS_MAX || bytes > bytes_max {
+            let Some(id) = self.ended().next().map(|entry| entry.record.id) else { return };
+            bytes = bytes.saturating_sub(store.output_bytes(id));
+            store.remove(id);
+            self.announced.remove(&id);
+            if let Some(entry) = self.entries.remove(&id) {
+                self.requests.remove(&entry.record.request_id);
+            }
+        }
+    }
+
+    /// The ended tasks that nobody waits for, the oldest first.
+    fn ended(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values().filter(|entry| entry.record.end.is_some() && entry.waiters == 0)
+    }
+}
+
+/// A record that cannot be written is at worst told again, or ended again, by the next harness.
+pub(super) fn save(record: &Record, store: &Store) {
+    if let Err(error) = store.write(record) {
+        tracing::warn!(task = record.id, %error, "the record of a task cannot be written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::record::How;
+    use crate::task::record::tests::{ended, running};
+
+    async fn store() -> (tempfile::TempDir, Store) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (store, _) = Store::open(dir.path().join("tasks"), std::time::Duration::ZERO).await.expect("opened");
+        (dir, store)
+    }
+
+    fn table(ids: std::ops::RangeInclusive<u64>) -> Table {
+        let by_id = ids.map(|id| (id, ended(id, How::Exited(0), ""))).collect();
+        Table::of(Records { by_id, last_id: 0 })
+    }
+
+    fn untold(table: &Table) -> Option<Vec<u64>> {
+        Some(table.untold()?.iter().map(|record| record.id).collect())
+    }
+
+    #[tokio::test]
+    async fn an_end_is_told_until_the_message_with_it_was_handed_out() {
+        let (_dir, store) = store().await;
+        let mut table = table(1..=2);
+        assert_eq!(untold(&table), Some(vec![1, 2]));
+        table.announced(&[1, 2], false, &store);
+        assert_eq!(untold(&table), None, "it is on its way");
+        table.insert(ended(3, How::Exited(0), ""), None);
+        assert_eq!(untold(&table), Some(vec![1, 2, 3]), "the newer message has to say all");
+        table.announced(&[1, 2, 3], true, &store);
+        table.told_announced(&store);
+        table.insert(ended(4, How::Exited(0), ""), None);
+        assert_eq!(untold(&table), Some(vec![4]));
+        table.announced(&[4], false, &store);
+        table.insert(ended(5, How::Exited(0), ""), None);
+        assert_eq!(untold(&table), Some(vec![4, 5]));
+        table.announced(&[4, 5], false, &store);
+        assert!(table.entries[&4].record.told, "the message with 4 was not there to be superseded");
+        table.told(5, &store);
+        assert_eq!(untold(&table), None);
+    }
+
+    #[tokio::test]
+    async fn the_oldest_ended_tasks_are_forgotten_and_their_ids_are_not_given_again() {
+        let (_dir, store) = store().await;
+        let mut table = Table::of(Records { by_id: BTreeMap::from([(1, running(1))]), last_id: 0 });
+        for id in 2..=203 {
+            table.insert(ended(id, How::Exited(0), ""), None);
+        }
+        table.entries.get_mut(&2).expect("there").waiters = 1;
+        drop(store.create_output(3).expect("made"));
+        table.prune(&store, 1024);
+        let ids: Vec<u64> = table.entries.keys().copied().take(3).collect();
+        assert_eq!((ids, table.entries.len()), (vec![1, 2, 6], RECORDS_MAX));
+        assert!(!store.output_path(3).exists() && table.requested("r3").is_none() && table.requested("r6").is_some());
+        assert_eq!(table.fresh_id(), 204);
+    }
+
+    #[tokio::test]
+    async fn outputs_that_are_too_large_together_go_with_their_tasks() {
+        let (_dir, store) = store().await;
+        let mut table = table(1..=20);
+        for id in 1..=20 {
+            std::fs::write(store.output_path(id), [0; 100]).expect("written");
+        }
+        table.prune(&store, 100);
+        assert_eq!(table.entries.keys().next(), Some(&5));
+    }
+}

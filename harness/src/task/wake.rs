@@ -1,0 +1,44 @@
+//! Mail from a task's end to the agent.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use hive_proto::v1;
+use hive_proto::v1::wake_service_client::WakeServiceClient;
+use tonic::Status;
+use tonic::transport::Channel;
+
+/// Under which name tasks wake their agent.
+pub const LABEL: &str = "bash";
+/// A newer list of ended tasks takes the place of one that was not handed out.
+const KEY: &str = "tasks";
+/// How long the broker may take to answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Tells the agent something.
+pub trait Waker: fmt::Debug + Send + Sync {
+    /// Sends a message of the origin external `bash`. The same request id with the same body is the same message. Gives the id of the
+    /// message whose place it took, 0 for none.
+    fn wake(&self, request_id: String, body: String) -> Pin<Box<dyn Future<Output = Result<u64, Status>> + Send + '_>>;
+}
+
+/// Tells it by mail.
+#[derive(Clone, Debug)]
+pub struct BrokerWaker {
+    /// The agent's socket.
+    pub channel: Channel,
+}
+
+impl Waker for BrokerWaker {
+    fn wake(&self, request_id: String, body: String) -> Pin<Box<dyn Future<Output = Result<u64, Status>> + Send + '_>> {
+        let request = v1::WakeRequest { request_id, label: LABEL.to_owned(), body, coalescing_key: KEY.to_owned() };
+        let mut client = WakeServiceClient::new(self.channel.clone());
+        Box::pin(async move {
+            let answer = tokio::time::timeout(PATIENCE, client.wake(request)).await;
+            let answer = answer.map_err(|_| Status::deadline_exceeded("the broker took the message and did not answer"))??;
+            Ok(answer.into_inner().superseded_message_id)
+        })
+    }
+}

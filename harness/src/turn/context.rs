@@ -1,0 +1,163 @@
+//! How full the conversation is, and what follows from that.
+//!
+//! Invariant: nothing is compacted or begun anew without a measured size, and a compaction that did not help is not tried again before the
+//! conversation has grown.
+
+use std::time::Duration;
+
+use hive_core::time::WallTime;
+use hive_proto::v1;
+
+/// The window where nothing is known of it, in tokens.
+const WINDOW_FALLBACK: u64 = 200_000;
+
+/// When a conversation is compacted or begun anew.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Watermarks {
+    /// Compact from here on, in tokens; `None`: 75 % of the window; 0 never.
+    pub compact: Option<u64>,
+    /// Begin anew from here on where the cache is cold, in tokens; `None`: 50 % of the window; 0 never.
+    pub reset: Option<u64>,
+    /// How long after a turn the cache is warm.
+    pub cache_ttl: Duration,
+    /// Whether the agent writes its notes down in the old conversation before it is begun anew.
+    pub reset_checkpoint: bool,
+    /// The window until claude has told it, in tokens.
+    pub window: Option<u64>,
+    /// The same for models with this in their name, in lower case.
+    pub windows_by_model: Vec<(String, u64)>,
+}
+
+/// The conversation's size, as far as it was measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Context {
+    tokens: u64,
+    window: u64,
+    /// When it was measured.
+    time: Option<WallTime>,
+    /// The size that the last compaction left behind.
+    floor: Option<u64>,
+}
+
+impl Context {
+    /// What the broker remembers, where that is newer.
+    pub(crate) fn remembered(&mut self, agent: &v1::Agent) {
+        let time = agent.context_time.as_ref().map(|time| WallTime(time.seconds.saturating_mul(1000)));
+        if time > self.time {
+            *self = Self { tokens: agent.context_tokens, window: agent.context_window_tokens, time, floor: None };
+        }
+    }
+
+    /// claude told how large it was at the last inference, and how large it may be; 0 for what it did not tell.
+    pub(crate) fn measured(&mut self, tokens: u64, window: u64, now: WallTime) {
+        if tokens > 0 {
+            (self.tokens, self.time) = (tokens, Some(now));
+        }
+        if window > 0 {
+            self.window = window;
+        }
+    }
+
+    /// It was compacted to so many tokens, or could not be.
+    pub(crate) fn compacted(&mut self, tokens: Option<u64>, now: WallTime) {
+        if let Some(tokens) = tokens {
+            (self.tokens, self.time) = (tokens, Some(now));
+        }
+        self.floor = Some(self.tokens);
+    }
+
+    /// A new conversation began.
+    pub(crate) fn begun_anew(&mut self) {
+        (self.tokens, self.time, self.floor) = (0, None, None);
+    }
+
+    /// Another model has another window.
+    pub(crate) fn forget_window(&mut self) {
+        self.window = 0;
+    }
+
+    fn window(&self, watermarks: &Watermarks, model: &str) -> u64 {
+        if self.window > 0 {
+            return self.window;
+        }
+        let model = model.to_lowercase();
+        let named = watermarks.windows_by_model.iter().find(|(key, _)| model.contains(key)).map(|(_, tokens)| *tokens);
+        named.or(watermarks.window).unwrap_or(WINDOW_FALLBACK)
+    }
+
+    /// Whether it is time to compact, before the window is full.
+    pub(crate) fn is_due_for_compaction(&self, watermarks: &Watermarks, model: &str) -> bool {
+        let window = self.window(watermarks, model);
+        let watermark = watermarks.compact.unwrap_or(window / 4 * 3);
+        let has_grown = self.floor.is_none_or(|floor| self.tokens >= floor.saturating_add(window / 20));
+        watermark > 0 && self.tokens >= watermark && has_grown
+    }
+
+    /// Whether going on with it would only read a large conversation into a cold cache.
+    pub(crate) fn is_due_for_reset(&self, watermarks: &Watermarks, model: &str, now: WallTime) -> bool {
+        let watermark = watermarks.reset.unwrap_or(self.window(watermarks, model) / 2);
+        let is_cold = self.time.is_some_and(|time| now.since(time) > watermarks.cache_ttl);
+        watermark > 0 && self.tokens >= watermark && is_cold
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(tokens: u64, window: u64) -> Context {
+        let mut context = Context::default();
+        context.measured(tokens, window, WallTime(0));
+        context
+    }
+
+    #[test]
+    fn the_watermark_is_three_quarters_of_the_measured_window() {
+        let marks = Watermarks::default();
+        assert!(!measured(749_999, 1_000_000).is_due_for_compaction(&marks, "haiku"));
+        assert!(measured(750_000, 1_000_000).is_due_for_compaction(&marks, "haiku"));
+        let given = Watermarks { compact: Some(10), ..Watermarks::default() };
+        assert!(measured(10, 1_000_000).is_due_for_compaction(&given, "haiku"));
+        let off = Watermarks { compact: Some(0), ..Watermarks::default() };
+        assert!(!measured(999_999, 1_000_000).is_due_for_compaction(&off, "haiku"));
+        assert!(!Context::default().is_due_for_compaction(&given, "haiku"));
+    }
+
+    #[test]
+    fn the_window_is_measured_named_or_the_fallback() {
+        let marks = Watermarks { window: Some(300), windows_by_model: vec![("opus".into(), 400)], ..Watermarks::default() };
+        assert_eq!(measured(1, 0).window(&marks, "claude-OPUS-5"), 400);
+        assert_eq!(measured(1, 0).window(&marks, "haiku"), 300);
+        assert_eq!(measured(1, 500).window(&marks, "opus"), 500);
+        let mut context = measured(1, 500);
+        context.forget_window();
+        assert_eq!(context.window(&Watermarks::default(), "haiku"), WINDOW_FALLBACK);
+    }
+
+    #[test]
+    fn a_compaction_that_did_not_help_is_not_tried_again_at_once() {
+        let marks = Watermarks::default();
+        let mut context = measured(800, 1000);
+        context.compacted(None, WallTime(0));
+        context.measured(849, 0, WallTime(0));
+        assert!(!context.is_due_for_compaction(&marks, "haiku"));
+        context.measured(850, 0, WallTime(0));
+        assert!(context.is_due_for_compaction(&marks, "haiku"));
+        context.compacted(Some(760), WallTime(0));
+        assert!(!context.is_due_for_compaction(&marks, "haiku"));
+        context.begun_anew();
+        context.measured(760, 0, WallTime(0));
+        assert!(context.is_due_for_compaction(&marks, "haiku"));
+    }
+
+    #[test]
+    fn a_reset_needs_size_and_a_cold_cache() {
+        let marks = Watermarks { cache_ttl: Duration::from_secs(3600), ..Watermarks::default() };
+        let context = measured(500, 1000);
+        assert!(!context.is_due_for_reset(&marks, "haiku", WallTime(3_600_000)));
+        assert!(context.is_due_for_reset(&marks, "haiku", WallTime(3_600_001)));
+        assert!(!measured(499, 1000).is_due_for_reset(&marks, "haiku", WallTime(i64::MAX)));
+        let off = Watermarks { reset: Some(0), ..marks };
+        assert!(!context.is_due_for_reset(&off, "haiku", WallTime(i64::MAX)));
+    }
+}

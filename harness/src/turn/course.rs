@@ -1,0 +1,77 @@
+//! A turn on its way: what it is about, and what its runs of claude have come to so far.
+//!
+//! Invariant: what a turn used is the sum over its runs, whatever became of each.
+
+use std::collections::BTreeMap;
+
+use hive_core::time::BootTime;
+use hive_core::turn::Usage;
+
+use crate::claude::transcript::Transcript;
+use crate::turn::job::Job;
+use crate::turn::output::Ending;
+
+/// A turn on its way.
+#[derive(Debug)]
+pub(crate) struct Course {
+    pub(crate) job: Job,
+    /// Whether the login was tried a second time.
+    pub(crate) login_retried: bool,
+    /// Whether its conversation is to be begun anew because going on with the old one is a waste.
+    pub(crate) resets: bool,
+    /// Whether the conversation was compacted because it had become too long for this turn.
+    pub(crate) made_room: bool,
+    /// When the whole turn is too long.
+    pub(crate) overlong_at: Option<BootTime>,
+    usage: Usage,
+    tools: BTreeMap<String, u32>,
+    returned: Vec<String>,
+    compacted: bool,
+}
+
+impl Course {
+    pub(crate) fn new(job: Job, overlong_at: Option<BootTime>) -> Self {
+        Self {
+            job,
+            login_retried: false,
+            resets: false,
+            made_room: false,
+            overlong_at,
+            usage: Usage::default(),
+            tools: BTreeMap::new(),
+            returned: Vec::new(),
+            compacted: false,
+        }
+    }
+
+    /// Adds what a run has come to.
+    pub(crate) fn absorb(&mut self, transcript: &Transcript, cost_before: Option<f64>) {
+        let run = transcript.usage(cost_before);
+        let sum = &mut self.usage;
+        sum.input_tokens = sum.input_tokens.saturating_add(run.input_tokens);
+        sum.cache_read_tokens = sum.cache_read_tokens.saturating_add(run.cache_read_tokens);
+        sum.cache_creation_tokens = sum.cache_creation_tokens.saturating_add(run.cache_creation_tokens);
+        sum.output_tokens = sum.output_tokens.saturating_add(run.output_tokens);
+        sum.cost_micro_usd = sum.cost_micro_usd.saturating_add(run.cost_micro_usd);
+        sum.inference_count = sum.inference_count.saturating_add(run.inference_count);
+        sum.tool_call_count = sum.tool_call_count.saturating_add(run.tool_call_count);
+        for (name, count) in &transcript.tools {
+            let sum = self.tools.entry(name.clone()).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        self.returned.extend_from_slice(transcript.returned_tool_use_ids());
+        self.compacted |= transcript.compacted;
+    }
+
+    /// The end of the turn, as far as it follows from its runs.
+    pub(crate) fn ending(self) -> Ending {
+        Ending {
+            turn_id: self.job.turn_id,
+            returned_tool_use_ids: self.returned,
+            usage: self.usage,
+            compacted: self.compacted,
+            tool_uses: self.tools.into_iter().collect(),
+            ..Ending::default()
+        }
+    }
+}

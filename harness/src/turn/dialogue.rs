@@ -1,0 +1,61 @@
+//! Logins: the dialogue that an operator holds with claude, and a login that is waited for.
+//!
+//! Invariant: claude runs no turn while the dialogue is open, and what the dialogue itself writes is never taken for a login.
+
+use hive_core::time::Now;
+use hive_core::turn::Outcome;
+use hive_proto::v1;
+
+use crate::turn::input::Park;
+use crate::turn::machine::Machine;
+use crate::turn::output::Output;
+use crate::turn::phase::{Parked, Phase};
+
+impl Machine {
+    pub(crate) fn login_wanted(&mut self, wanted: v1::LoginWanted) {
+        let refusal = match &self.phase {
+            _ if self.dialogue => Some("another login dialogue is open"),
+            Phase::Running(_) | Phase::Opening(_) | Phase::Ending { .. } | Phase::Discarding(_) | Phase::Probing(_) => {
+                Some("a turn runs now; try again when it has ended, or cancel it with `hivectl turn cancel`")
+            }
+            Phase::Leaving | Phase::Gone => Some("the harness shuts down"),
+            Phase::Detached | Phase::Starting | Phase::Beginning | Phase::Recovering(_) => None,
+        };
+        match refusal {
+            Some(words) => self.put(Output::RefuseLogin(wanted, words.to_owned())),
+            None => {
+                self.dialogue = true;
+                self.put(Output::Login(wanted));
+            }
+        }
+    }
+
+    /// The dialogue is over; whether claude has a login now, a look tells.
+    pub(crate) fn login_ended(&mut self) {
+        self.dialogue = false;
+        self.probe();
+    }
+
+    /// Somebody logged claude in.
+    pub(crate) fn logged_in(&mut self, now: Now) {
+        self.logged_in = true;
+        if self.waits_for_login() {
+            self.parked = None;
+            if matches!(self.phase, Phase::Beginning) {
+                self.report_resting(now);
+            }
+        }
+    }
+
+    /// claude has no login: the agent runs nothing before it has.
+    pub(crate) fn without_login(&mut self, now: Now) {
+        self.logged_in = false;
+        let park = Park { cause: Outcome::AuthFailed, until: None, remaining: None };
+        self.parked = Some(Parked::new(park, now));
+        self.put(Output::WatchLogin);
+    }
+
+    pub(crate) fn waits_for_login(&self) -> bool {
+        self.parked.as_ref().is_some_and(|parked| parked.park.cause == Outcome::AuthFailed)
+    }
+}

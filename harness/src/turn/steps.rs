@@ -1,0 +1,173 @@
+//! The steps of a turn: what claude is run for, and what the end of a run means for the turn.
+//!
+//! Invariant: a turn has a bounded number of runs: a login is tried twice, room is made once, and a checkpoint comes only before the work.
+
+use hive_core::time::{Now, WallTime};
+use hive_core::turn::Outcome;
+
+use crate::claude::outcome::{Evidence, Exit, Verdict, classify, classify_compaction, is_nothing_to_compact};
+use crate::claude::transcript::Transcript;
+use crate::turn::course::Course;
+use crate::turn::job::{Job, Occasion, Step};
+use crate::turn::machine::Machine;
+use crate::turn::output::Ending;
+use crate::turn::phase::Run;
+
+impl Machine {
+    /// Begins the first step of a turn.
+    pub(crate) fn start(&mut self, job: Job, now: Now) {
+        let mut course = Course::new(job, self.spans.turn_max.map(|span| now.boot.after(span)));
+        let mut step = course.job.occasion.step();
+        let is_cold = || self.context.is_due_for_reset(&self.watermarks, &self.next_model(), now.wall);
+        if matches!(course.job.occasion, Occasion::Mail(_)) && self.new_session.is_empty() && is_cold() {
+            self.note("the conversation is large and the cache is cold: it is begun anew");
+            course.resets = true;
+            if self.watermarks.reset_checkpoint {
+                step = Step::Checkpoint;
+            }
+        }
+        self.launch(course, step, now);
+    }
+
+    /// A run is over.
+    pub(crate) fn judge(&mut self, run: Run, exit: Exit, now: Now) {
+        let Run { mut course, step, model, was_fresh, transcript, stop, .. } = run;
+        let retry_fallback = self.spans.rate_limit_sleep.map(|span| now.wall.after(span));
+        let evidence = Evidence { exit, transcript: &transcript, stop: stop.as_ref().map(|stop| &stop.cause), retry_fallback };
+        let verdict = if step == Step::Compact { classify_compaction(&evidence) } else { classify(&evidence) };
+        course.absorb(&transcript, self.cost_before);
+        if let Some(result) = &transcript.result {
+            self.cost_before = result.cost_of_session.or(self.cost_before);
+        }
+        self.measure(&transcript, step, now);
+        if verdict.outcome == Outcome::AuthFailed && !course.login_retried && !self.is_leaving() {
+            // Once, at once: a token that was refreshed a moment ago works now.
+            self.note("the login failed, trying once more");
+            course.login_retried = true;
+            self.launch(course, step, now);
+            return;
+        }
+        let is_work = course.job.occasion.step() == Step::Work;
+        let after = match step {
+            Step::Work if verdict.too_long => self.outgrown(&course, was_fresh, verdict),
+            Step::Compact if is_work => self.after_making_room(&mut course, verdict),
+            Step::Checkpoint if is_work => self.after_last_notes(verdict),
+            Step::Work | Step::Compact | Step::Checkpoint => After::End(verdict),
+        };
+        match after {
+            After::Run(step) => self.launch(course, step, now),
+            After::End(verdict) => self.finish(course, verdict, &transcript, model, now),
+        }
+    }
+
+    fn measure(&mut self, transcript: &Transcript, step: Step, now: Now) {
+        let window = transcript.result.as_ref().and_then(|result| result.context_window).unwrap_or(0);
+        self.context.measured(transcript.context_tokens, window, now.wall);
+        if step == Step::Compact || transcript.compacted {
+            self.context.compacted(transcript.post_tokens, now.wall);
+        }
+    }
+
+    /// The conversation does not fit into the window any more.
+    fn outgrown(&mut self, course: &Course, was_fresh: bool, verdict: Verdict) -> After {
+        if self.is_leaving() {
+            return After::drained();
+        }
+        if was_fresh || course.made_room {
+            // Nothing else is left in it that could be in the way.
+            return too_large(if was_fresh { "a new" } else { "a compacted" }, verdict);
+        }
+        self.note("the conversation is too long for the model: compacting it, then once more");
+        After::Run(Step::Compact)
+    }
+
+    fn after_making_room(&mut self, course: &mut Course, verdict: Verdict) -> After {
+        match verdict.outcome {
+            Outcome::Ok if self.is_leaving() => After::drained(),
+            Outcome::Ok => {
+                course.made_room = true;
+                After::Run(Step::Work)
+            }
+            Outcome::Failed if is_nothing_to_compact(&verdict.error) => too_large("an empty", verdict),
+            Outcome::Failed => {
+                let error = format!(
+                    "the conversation is too long for the model's window, and compacting it failed: {}; \
+                     `hivectl turn new-session {}` begins a new one",
+                    verdict.error,
+                    self.identity().label
+                );
+                After::End(Verdict { outcome: Outcome::Unavailable, error, ..verdict })
+            }
+            Outcome::RateLimited
+            | Outcome::AuthFailed
+            | Outcome::Unavailable
+            | Outcome::Cancelled
+            | Outcome::Drained
+            | Outcome::Vanished
+            | Outcome::Fenced => After::End(verdict),
+        }
+    }
+
+    /// The notes in the old conversation are a courtesy; the work is done without them where the model could not write them.
+    fn after_last_notes(&mut self, verdict: Verdict) -> After {
+        match verdict.outcome {
+            Outcome::Ok | Outcome::Failed if self.is_leaving() => After::drained(),
+            Outcome::Ok => After::Run(Step::Work),
+            Outcome::Failed => self.without_notes(&verdict),
+            Outcome::Unavailable if verdict.too_long => self.without_notes(&verdict),
+            Outcome::RateLimited
+            | Outcome::AuthFailed
+            | Outcome::Unavailable
+            | Outcome::Cancelled
+            | Outcome::Drained
+            | Outcome::Vanished
+            | Outcome::Fenced => After::End(verdict),
+        }
+    }
+
+    fn without_notes(&mut self, verdict: &Verdict) -> After {
+        self.note(format!("the notes before the new conversation failed: {}", verdict.error));
+        After::Run(Step::Work)
+    }
+
+    fn finish(&mut self, course: Course, verdict: Verdict, transcript: &Transcript, model: String, now: Now) {
+        let Verdict { outcome, error, retry_time, too_long: _ } = verdict;
+        let (turn_id, kind) = (course.job.turn_id, course.job.occasion.kind());
+        let ending = Ending {
+            error,
+            output_tail: if outcome == Outcome::Ok { String::new() } else { transcript.tail() },
+            model: transcript.init.as_ref().map(|init| init.model.clone()).filter(|m| !m.is_empty()).unwrap_or(model),
+            context_tokens: transcript.context_tokens,
+            context_window_tokens: transcript.result.as_ref().and_then(|result| result.context_window).unwrap_or(0),
+            retry_time: retry_time.map(|time| spread(time, turn_id)),
+            ..course.ending()
+        };
+        self.end(ending, kind, outcome, now);
+    }
+}
+
+/// No room can be made for it: the message is at fault.
+fn too_large(what: &str, verdict: Verdict) -> After {
+    let error = format!("the message does not fit into the model's window, even in {what} conversation: {}", verdict.error);
+    After::End(Verdict { outcome: Outcome::Failed, error, too_long: false, ..verdict })
+}
+
+/// What comes after a run.
+enum After {
+    /// Another one.
+    Run(Step),
+    /// The end of the turn.
+    End(Verdict),
+}
+
+impl After {
+    fn drained() -> Self {
+        let error = "the harness was shut down".to_owned();
+        Self::End(Verdict { outcome: Outcome::Drained, error, retry_time: None, too_long: false })
+    }
+}
+
+/// A little later, differently for each turn, so that agents of one account do not come back at the same moment.
+fn spread(time: WallTime, turn_id: u64) -> WallTime {
+    WallTime(time.0.saturating_add(i64::try_from(turn_id.wrapping_mul(7919) % 10_000).unwrap_or(0)))
+}

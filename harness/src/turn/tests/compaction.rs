@@ -1,0 +1,283 @@
+//! Compaction: because it must be, because it is time, and because the operator wants it.
+
+use super::*;
+
+fn compact(id: u64) -> Input {
+    command(id, Order::CompactSession(v1::CompactSession {}))
+}
+
+#[test]
+fn a_prompt_that_is_too_long_is_tried_once_more_after_a_compaction() {
+    let mut rig = Rig::running();
+    rig.overflow();
+    let launch = rig.launch();
+    assert_eq!((launch.turn_id, launch.step, launch.continues, launch.made_room), (7, Step::Compact, true, false));
+    rig.compacted(Ok(10));
+    let launch = rig.launch();
+    assert_eq!((launch.turn_id, launch.step, launch.continues, launch.made_room), (7, Step::Work, true, true));
+    rig.succeed(20);
+    let ending = rig.ending();
+    assert_eq!((ending.outcome, ending.compacted, ending.context_tokens), (Some(Outcome::Ok), true, 20));
+}
+
+#[test]
+fn the_state_shown_is_compacting_while_it_does() {
+    let mut rig = Rig::running();
+    rig.overflow();
+    assert!(rig.drain().contains(&Output::Report(State::Compacting, None)));
+    rig.compacted(Ok(10));
+    assert!(rig.drain().contains(&Output::Report(State::Thinking, None)));
+}
+
+#[test]
+fn a_compaction_that_fails_ends_the_turn_unavailable_and_says_what_helps() {
+    let mut rig = Rig::running();
+    rig.overflow();
+    rig.launch();
+    rig.compacted(Err("Compaction failed"));
+    let ending = rig.ending();
+    assert_eq!(ending.outcome, Some(Outcome::Unavailable));
+    assert!(ending.error.contains("Compaction failed") && ending.error.contains("hivectl turn new-session bob"), "{ending:?}");
+}
+
+#[test]
+fn room_is_made_once_and_what_does_not_fit_then_is_the_messages_fault() {
+    let mut rig = Rig::running();
+    rig.overflow();
+    rig.launch();
+    rig.compacted(Ok(10));
+    rig.launch();
+    rig.overflow();
+    let ending = rig.ending();
+    assert_eq!(ending.outcome, Some(Outcome::Failed));
+    assert!(ending.error.contains("does not fit"), "{ending:?}");
+}
+
+#[test]
+fn in_a_new_conversation_there_is_nothing_to_compact() {
+    let mut rig = Rig::waiting();
+    rig.give(command(30, Order::StartNewSession(v1::StartNewSession {})));
+    rig.give(begun(7));
+    assert!(!rig.launch().continues);
+    rig.overflow();
+    assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
+}
+
+#[test]
+fn a_conversation_with_nothing_else_in_it_cannot_be_made_smaller() {
+    let mut rig = Rig::running();
+    rig.overflow();
+    rig.launch();
+    rig.compacted(Err("Not enough messages to compact."));
+    let ending = rig.ending();
+    assert_eq!(ending.outcome, Some(Outcome::Failed));
+    assert!(ending.error.contains("does not fit"), "{ending:?}");
+}
+
+#[test]
+fn the_weather_during_a_compaction_is_the_turns_weather() {
+    for (words, outcome) in [
+        ("Error during compaction: API Error: 529 Overloaded. check (127.0.0.1:4290)", Outcome::Unavailable),
+        ("Error during compaction: Failed to authenticate. API Error: 401 x", Outcome::AuthFailed),
+        ("Error during compaction: You've hit your 5-hour limit", Outcome::RateLimited),
+    ] {
+        let mut rig = Rig::running();
+        rig.overflow();
+        rig.launch();
+        rig.compacted(Err(words));
+        if outcome == Outcome::AuthFailed {
+            // Once more, at once.
+            assert_eq!(rig.launch().step, Step::Compact);
+            rig.compacted(Err(words));
+        }
+        assert_eq!(rig.ending().outcome, Some(outcome), "{words}");
+    }
+}
+
+#[test]
+fn a_full_conversation_is_compacted_after_its_turn_with_notes_before() {
+    let mut rig = Rig::running();
+    rig.succeed(750);
+    rig.settle();
+    assert_eq!(rig.drain(), [Output::Open(Kind::Checkpoint)]);
+    rig.give(Input::Opened(8));
+    assert_eq!(rig.launch().step, Step::Checkpoint);
+    rig.succeed(760);
+    rig.settle();
+    assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
+    rig.give(Input::Opened(9));
+    assert_eq!(rig.launch().step, Step::Compact);
+    rig.compacted(Ok(10));
+    let ending = rig.ending();
+    assert_eq!((ending.turn_id, ending.outcome, ending.compacted, ending.context_tokens), (9, Some(Outcome::Ok), true, 10));
+    rig.give(Input::Ended(Answer::default()));
+    assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
+}
+
+#[test]
+fn failing_notes_do_not_keep_it_from_being_compacted_but_a_cancel_does() {
+    let checkpoint = || {
+        let mut rig = Rig::running();
+        rig.succeed(800);
+        rig.settle();
+        rig.drain();
+        rig.give(Input::Opened(8));
+        rig.launch();
+        rig
+    };
+    let mut rig = checkpoint();
+    rig.give(Input::Exited(Exit::Code(3)));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Unavailable));
+    rig.give(Input::Ended(Answer::default()));
+    assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
+
+    let mut rig = checkpoint();
+    rig.give(command(30, Order::CancelTurn(v1::CancelTurn { turn_id: 8 })));
+    rig.give(Input::Exited(Exit::Code(0)));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled));
+    rig.give(Input::Ended(Answer::default()));
+    assert!(rig.drain().contains(&Output::Begin));
+
+    // A limit that is hit has to be waited out first.
+    let mut rig = checkpoint();
+    rig.fail("rate_limit", 429);
+    assert_eq!(rig.ending().outcome, Some(Outcome::RateLimited));
+    rig.give(parked(Outcome::RateLimited, Some(60), rig.now));
+    assert!(rig.drain().contains(&Output::Begin));
+}
+
+#[test]
+fn a_compaction_that_failed_is_not_tried_again_after_each_turn() {
+    let mut rig = Rig::running();
+    rig.succeed(800);
+    rig.settle();
+    rig.drain();
+    rig.give(Input::Opened(8));
+    rig.launch();
+    rig.succeed(801);
+    rig.settle();
+    rig.drain();
+    rig.give(Input::Opened(9));
+    rig.launch();
+    rig.compacted(Err("Compaction failed"));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
+    rig.give(Input::Ended(Answer::default()));
+    rig.drain();
+    rig.give(begun(10));
+    rig.launch();
+    rig.succeed(820);
+    rig.settle();
+    assert!(rig.drain().contains(&Output::Begin));
+    rig.give(begun(11));
+    rig.launch();
+    rig.succeed(860);
+    rig.settle();
+    assert_eq!(rig.drain(), [Output::Open(Kind::Checkpoint)]);
+}
+
+#[test]
+fn the_operators_compaction_runs_at_once_or_after_the_turn_and_is_closed_with_its_result() {
+    let mut rig = Rig::waiting();
+    rig.give(compact(30));
+    assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
+    rig.give(compact(31));
+    rig.give(Input::Opened(8));
+    rig.launch();
+    rig.compacted(Ok(10));
+    rig.settle();
+    let expected =
+        [Output::Ack(30, String::new()), Output::Ack(31, String::new()), Output::Report(State::Idle, None), Output::Begin];
+    assert_eq!(rig.drain(), expected);
+
+    let mut rig = Rig::running();
+    rig.give(compact(30));
+    assert_eq!(rig.drain(), []);
+    rig.succeed(1);
+    rig.settle();
+    assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
+    rig.give(Input::Opened(8));
+    rig.launch();
+    rig.compacted(Err("Compaction failed"));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
+    rig.give(Input::Ended(Answer::default()));
+    assert_eq!(rig.drain()[0], Output::Ack(30, "the conversation was not compacted: Compaction failed".into()));
+}
+
+#[test]
+fn nothing_to_compact_is_told() {
+    let mut rig = Rig::waiting();
+    rig.give(compact(30));
+    rig.drain();
+    rig.give(Input::Opened(8));
+    rig.launch();
+    rig.line(GOOD_INIT);
+    rig.line(r#"{"type":"result","subtype":"success","is_error":false,"result":"","num_turns":0,"local_command":"compact"}"#);
+    rig.give(Input::Exited(Exit::Code(0)));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
+}
+
+#[test]
+fn mail_that_comes_before_the_operators_compaction_is_done_first() {
+    let mut rig = Rig::waiting();
+    rig.give(compact(30));
+    assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
+    // The broker had opened a turn already.
+    rig.give(Input::NotOpened);
+    assert_eq!(rig.drain(), [Output::Begin]);
+    rig.give(begun(7));
+    rig.launch();
+    rig.succeed(1);
+    rig.settle();
+    assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
+}
+
+#[test]
+fn another_turn_that_was_asked_for_comes_after_the_compaction() {
+    let mut rig = Rig::running();
+    rig.succeed(800);
+    rig.ending();
+    rig.give(Input::Ended(Answer { next_turn_requested: true, ..Answer::default() }));
+    assert_eq!(rig.drain(), [Output::Open(Kind::Checkpoint)]);
+    rig.give(Input::Opened(8));
+    rig.launch();
+    rig.succeed(801);
+    rig.settle();
+    rig.drain();
+    rig.give(Input::Opened(9));
+    rig.launch();
+    rig.compacted(Ok(1));
+    rig.settle();
+    assert_eq!(rig.drain(), [Output::Open(Kind::Continue)]);
+}
+
+#[test]
+fn what_a_turn_used_is_the_sum_over_its_runs() {
+    let mut rig = Rig::running();
+    rig.line(r#"{"type":"assistant","message":{"id":"a","content":[{"type":"tool_use","id":"t","name":"Read"}],"usage":{"input_tokens":7}}}"#);
+    rig.overflow();
+    rig.launch();
+    rig.compacted(Ok(10));
+    rig.launch();
+    rig.line(r#"{"type":"assistant","message":{"id":"b","content":[{"type":"tool_use","id":"u","name":"Read"}],"usage":{"input_tokens":5}}}"#);
+    rig.line(DONE);
+    rig.give(Input::Exited(Exit::Code(0)));
+    let ending = rig.ending();
+    assert_eq!((ending.usage.input_tokens, ending.usage.inference_count, ending.usage.tool_call_count), (12, 2, 2));
+    assert_eq!(ending.tool_uses, [("Read".to_owned(), 2)]);
+}
+
+#[test]
+fn a_shutdown_does_not_wait_for_upkeep() {
+    let mut rig = Rig::running();
+    rig.give(Input::Drain);
+    rig.overflow();
+    assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
+    rig.give(Input::Ended(Answer::default()));
+    assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
+
+    let mut rig = Rig::running();
+    rig.give(Input::Drain);
+    rig.succeed(900);
+    rig.settle();
+    assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
+}

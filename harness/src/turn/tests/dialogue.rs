@@ -1,0 +1,97 @@
+//! Logins: missing at the start, waited for, and made by an operator.
+
+use super::*;
+
+fn wanted() -> v1::LoginWanted {
+    v1::LoginWanted { login_id: 5, terminal: None }
+}
+
+fn without_login() -> Rig {
+    let mut rig = Rig::new();
+    rig.drain();
+    rig.give(Input::Attached(Box::new(facts())));
+    rig.drain();
+    rig.give(found(false));
+    assert_eq!(rig.drain(), [Output::WatchLogin, Output::Report(State::NeedsLogin, None), Output::Begin]);
+    rig
+}
+
+#[test]
+fn a_harness_that_starts_without_a_login_says_so_and_waits() {
+    let mut rig = without_login();
+    rig.give(Input::LoggedIn);
+    assert_eq!(rig.drain(), [Output::Report(State::Idle, None)]);
+    rig.give(begun(7));
+    rig.launch();
+}
+
+#[test]
+fn a_login_that_was_made_while_no_harness_ran_ends_the_wait() {
+    let mut rig = Rig::new();
+    rig.drain();
+    let mut facts = facts();
+    facts.agent.park = Some(v1::Park { cause: v1::TurnOutcome::AuthFailed.into(), ..v1::Park::default() });
+    rig.give(Input::Attached(Box::new(facts)));
+    rig.give(found(true));
+    assert!(rig.drain().contains(&Output::Report(State::Idle, None)));
+}
+
+#[test]
+fn the_operators_dialogue_is_followed_by_a_look() {
+    let mut rig = without_login();
+    rig.give(Input::LoginWanted(wanted()));
+    assert_eq!(rig.drain(), [Output::Login(wanted())]);
+    rig.give(Input::LoginWanted(wanted()));
+    assert!(matches!(&rig.drain()[..], [Output::RefuseLogin(_, words)] if words.contains("another")));
+    rig.give(Input::LoginEnded);
+    assert_eq!(rig.drain(), [Output::Probe]);
+    rig.give(found(true));
+    assert_eq!(rig.drain(), [Output::Report(State::Idle, None)]);
+}
+
+#[test]
+fn a_dialogue_without_a_login_goes_on_waiting_from_what_it_left_behind() {
+    let mut rig = without_login();
+    rig.give(Input::LoginWanted(wanted()));
+    rig.drain();
+    rig.give(Input::LoginEnded);
+    rig.drain();
+    rig.give(found(false));
+    assert_eq!(rig.drain(), [Output::WatchLogin]);
+}
+
+#[test]
+fn a_turn_that_comes_during_the_dialogue_waits_for_it() {
+    let mut rig = Rig::waiting();
+    rig.give(Input::LoginWanted(wanted()));
+    rig.drain();
+    rig.give(begun(7));
+    assert_eq!(rig.drain(), []);
+    rig.give(Input::LoginEnded);
+    rig.drain();
+    rig.give(found(true));
+    assert_eq!(rig.launch().turn_id, 7);
+}
+
+#[test]
+fn no_dialogue_while_a_turn_runs() {
+    let mut rig = Rig::running();
+    rig.give(Input::LoginWanted(wanted()));
+    assert!(matches!(&rig.drain()[..], [Output::RefuseLogin(_, words)] if words.contains("turn runs")));
+}
+
+#[test]
+fn a_login_that_went_away_is_seen_before_a_turn_costs_anything() {
+    let mut rig = Rig::waiting();
+    rig.give(begun(7));
+    rig.launch();
+    rig.give(Input::NotStarted("no such file".into()));
+    rig.drain();
+    rig.give(Input::Ended(Answer::default()));
+    rig.drain();
+    rig.give(begun(8));
+    rig.drain();
+    rig.give(found(false));
+    let ending = rig.ending();
+    assert_eq!((ending.turn_id, ending.outcome), (8, Some(Outcome::AuthFailed)));
+}

@@ -1,0 +1,106 @@
+//! Conversations that are begun anew because going on with them is a waste.
+
+use super::*;
+
+/// A large conversation that has rested for longer than the cache lasts.
+fn cold(checkpoint: bool) -> Rig {
+    let mut rig = Rig::waiting();
+    rig.machine.watermarks.reset_checkpoint = checkpoint;
+    rig.give(begun(7));
+    rig.launch();
+    rig.succeed(600);
+    rig.settle();
+    rig.drain();
+    rig.pass(Duration::from_secs(3601));
+    rig.give(begun(8));
+    rig
+}
+
+#[test]
+fn it_begins_anew_without_reading_the_old_one() {
+    let mut rig = cold(false);
+    let launch = rig.launch();
+    assert_eq!((launch.step, launch.continues, launch.resets), (Step::Work, false, true));
+    rig.succeed(10);
+    rig.settle();
+    rig.drain();
+    rig.give(begun(9));
+    let launch = rig.launch();
+    assert!(launch.continues && !launch.resets);
+}
+
+#[test]
+fn a_warm_or_a_small_one_goes_on() {
+    for (tokens, secs) in [(600, 3599), (499, 100_000)] {
+        let mut rig = Rig::running();
+        rig.succeed(tokens);
+        rig.settle();
+        rig.drain();
+        rig.pass(Duration::from_secs(secs));
+        rig.give(begun(8));
+        assert!(rig.launch().continues, "{tokens} tokens after {secs} s");
+    }
+}
+
+#[test]
+fn the_broker_remembers_what_a_new_harness_does_not_know() {
+    let mut rig = Rig::new();
+    rig.drain();
+    let mut facts = facts();
+    facts.agent.context_tokens = 150_000;
+    facts.agent.context_time = Some(prost_types::Timestamp { seconds: 1, nanos: 0 });
+    rig.now.wall = WallTime(4_000_000);
+    rig.give(Input::Attached(Box::new(facts)));
+    rig.give(found(true));
+    rig.drain();
+    rig.give(begun(7));
+    assert!(!rig.launch().continues);
+}
+
+#[test]
+fn notes_before_it_are_a_setting() {
+    let mut rig = cold(true);
+    let launch = rig.launch();
+    assert_eq!((launch.step, launch.continues, launch.resets), (Step::Checkpoint, true, false));
+    rig.succeed(610);
+    let launch = rig.launch();
+    assert_eq!((launch.turn_id, launch.step, launch.continues, launch.resets), (8, Step::Work, false, true));
+    rig.succeed(10);
+    rig.settle();
+}
+
+#[test]
+fn notes_that_fail_do_not_keep_the_message_waiting_but_the_weather_does() {
+    let mut rig = cold(true);
+    rig.launch();
+    rig.overflow();
+    assert_eq!(rig.launch().step, Step::Work);
+
+    let mut rig = cold(true);
+    rig.launch();
+    rig.fail("rate_limit", 429);
+    assert_eq!(rig.ending().outcome, Some(Outcome::RateLimited));
+}
+
+#[test]
+fn a_retry_goes_on_with_the_new_conversation() {
+    let mut rig = cold(false);
+    rig.launch();
+    rig.line(GOOD_INIT);
+    rig.fail("authentication_failed", 401);
+    let launch = rig.launch();
+    assert!(launch.retry && launch.continues && !launch.resets);
+}
+
+#[test]
+fn a_new_session_by_the_operator_is_no_reset() {
+    let mut rig = Rig::running();
+    rig.succeed(600);
+    rig.settle();
+    rig.drain();
+    rig.pass(Duration::from_secs(3601));
+    rig.give(command(30, Order::StartNewSession(v1::StartNewSession {})));
+    rig.give(begun(8));
+    let launch = rig.launch();
+    assert!(!launch.continues && !launch.resets);
+}
