@@ -1,7 +1,7 @@
 //! One tool call: its request id, who may stop it, and what it is waiting for.
 //!
 //! Invariant: the request id depends only on the process token and claude's tool-use id, so that however often the same call is tried it is
-//! one request for the broker; tool-use ids alone repeat between turns. The token cannot be read back from it.
+//! one request; tool-use ids alone repeat between turns. The token cannot be read back from it.
 
 use std::fmt::Write as _;
 use std::sync::Mutex;
@@ -47,12 +47,12 @@ impl Call {
         *self.waiting_for.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Notes for how long the broker was away.
+    /// Notes for how long the peer was away.
     pub fn note_away(&self, away: Duration) {
         self.away_ms.store(u64::try_from(away.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// For how long the broker was away; zero if it was not.
+    /// For how long the peer was away; zero if it was not.
     pub fn away(&self) -> Duration {
         Duration::from_millis(self.away_ms.load(Ordering::Relaxed))
     }
@@ -66,7 +66,8 @@ fn derived_id(process_token: &str, tool_use_id: &str) -> String {
     identified(&hash.finalize()[..16])
 }
 
-fn random_id() -> String {
+/// An id that nothing else has.
+pub fn random_id() -> String {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the kernel gives random bytes");
     identified(&bytes)

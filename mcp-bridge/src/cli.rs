@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 /// The environment variable with the process token; it has no flag, because flags show in the process list.
 pub const PROCESS_TOKEN_ENV: &str = "HIVE_PROCESS_TOKEN";
@@ -22,6 +22,20 @@ pub struct Args {
     /// The agent's name, for the log.
     #[arg(long, env = "HIVE_LABEL", default_value = "hive")]
     pub label: String,
+    /// Another server than that of Hive's tools.
+    #[command(subcommand)]
+    pub server: Option<Server>,
+}
+
+/// Further servers.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Server {
+    /// Serve the tools `run` and `status`: shell tasks, which the harness runs outside claude
+    Bash {
+        /// The harness's socket for shell tasks.
+        #[arg(long, env = "HIVE_TASK_SOCKET", value_name = "PATH")]
+        task_socket: PathBuf,
+    },
 }
 
 const AFTER_HELP: &str = "Environment:

@@ -6,9 +6,9 @@ use std::fmt;
 
 use hive_core::reason::Reason;
 use hive_proto::status;
-use tonic::Status;
+use tonic::{Code, Status};
 
-use crate::broker::{AWAY_MAX, Failure};
+use crate::peer::{Failure, Whom};
 use crate::words::one_line;
 
 const SENTENCE_CHARS_MAX: usize = 600;
@@ -16,7 +16,7 @@ const SENTENCE_CHARS_MAX: usize = 600;
 /// Why a tool call failed, in words for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The reason: one of the contract's, or one of the bridge's own (`BROKER_AWAY`, `FAULT`, `CLOSING`).
+    /// The reason: one of the contract's, or one of the bridge's own (`BROKER_AWAY`, `HARNESS_AWAY`, `FAULT`, `CLOSING`, and those of tasks).
     pub code: &'static str,
     /// What was wrong; what to do next.
     pub sentence: String,
@@ -35,17 +35,27 @@ impl Refusal {
         Self { code: reason.as_str(), sentence: joined(problem, advice(reason)) }
     }
 
-    fn from_status(refused: &Status) -> Self {
-        let Some(reason) = status::reason(refused) else {
-            // No reason of ours: something that is no broker of this version answered.
-            let problem = format!("the broker answered {:?}: {}", refused.code(), refused.message());
-            return Self { code: "FAULT", sentence: joined(&problem, "tell the operator, and go on without this tool") };
-        };
+    fn from_status(whom: Whom, refused: &Status) -> Self {
+        let Some(reason) = status::reason(refused) else { return Self::without_reason(whom, refused) };
         let mut refusal = Self::of(reason, refused.message());
         if let Some(delay) = status::retry_after(refused) {
             refusal.sentence.push_str(&format!(" (in {} s)", delay.as_secs_f64().ceil()));
         }
         refusal
+    }
+
+    fn without_reason(whom: Whom, refused: &Status) -> Self {
+        let (code, advice) = match (whom, refused.code()) {
+            (Whom::Harness, Code::ResourceExhausted) => ("TOO_MANY_TASKS", "wait for one of them with status, then call again"),
+            (Whom::Harness, Code::NotFound) => ("TASK_NOT_FOUND", "use an id that run gave you"),
+            (Whom::Harness, Code::FailedPrecondition) => ("TASK_NOT_STARTED", "tell the operator, and go on without this tool"),
+            // Something that is no peer of this version answered.
+            _ => {
+                let problem = format!("the {} answered {:?}: {}", whom.as_str(), refused.code(), refused.message());
+                return Self { code: "FAULT", sentence: joined(&problem, "tell the operator, and go on without this tool") };
+            }
+        };
+        Self { code, sentence: joined(refused.message(), advice) }
     }
 }
 
@@ -58,20 +68,35 @@ impl fmt::Display for Refusal {
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Refused(refused) => Self::from_status(&refused),
-            Failure::Away(last) => {
-                let problem = format!("the broker did not answer for {} s ({})", AWAY_MAX.as_secs(), last.message());
-                let advice = "whether this call took effect is unknown, so do not repeat a send, a question or a reminder blindly; end the turn if it stays so, mail is kept";
-                Self { code: "BROKER_AWAY", sentence: joined(&problem, advice) }
+            Failure::Refused(whom, refused) => Self::from_status(whom, &refused),
+            Failure::Away(whom, last) => {
+                let away_secs = whom.away_max().as_secs();
+                let problem = format!("the {} did not answer for {away_secs} s ({})", whom.as_str(), last.message());
+                let advice = match whom {
+                    Whom::Broker => {
+                        "whether this call took effect is unknown, so do not repeat a send, a question or a reminder blindly; end the turn if it stays so, mail is kept"
+                    }
+                    Whom::Harness => {
+                        "it may be restarting, which ends all tasks, and whether this command was started is unknown: end the turn, you get mail about tasks that ended"
+                    }
+                };
+                Self { code: away(whom), sentence: joined(&problem, advice) }
             }
-            Failure::NoWay(error) => Self {
-                code: "BROKER_AWAY",
-                sentence: joined(&error.to_string(), "tell the operator, and go on without this tool"),
-            },
+            Failure::NoWay(whom, error) => {
+                let sentence = joined(&error.to_string(), "tell the operator, and go on without this tool");
+                Self { code: away(whom), sentence }
+            }
             Failure::WaitOver | Failure::Closing => {
                 Self { code: "CLOSING", sentence: "the call was ended before its answer came".to_owned() }
             }
         }
+    }
+}
+
+const fn away(whom: Whom) -> &'static str {
+    match whom {
+        Whom::Broker => "BROKER_AWAY",
+        Whom::Harness => "HARNESS_AWAY",
     }
 }
 
@@ -100,6 +125,7 @@ fn advice(reason: Reason) -> &'static str {
         Reason::TurnEnded => "this turn is over and nothing was done: stop here, unsettled mail comes back in the next turn",
         Reason::TurnOpen | Reason::AlreadyAttached => "a harness has this agent: leave it to the running turn",
         Reason::AgentParked => "no turn starts for now: end this one and wait",
+        Reason::HarnessOffline | Reason::LoginOpen | Reason::LoginNotFound => "only the operator logs claude in",
         Reason::WrongState => "it has changed in the meantime: look again before you repeat it",
         Reason::QuestionClosed => "nothing was changed: go on with the outcome it has",
         Reason::TopologyCycle => "choose another parent",
@@ -127,7 +153,7 @@ mod tests {
     use super::*;
 
     fn refusal(status: Status) -> String {
-        Refusal::from(Failure::Refused(status)).to_string()
+        Refusal::from(Failure::Refused(Whom::Broker, status)).to_string()
     }
 
     #[test]
@@ -144,6 +170,18 @@ mod tests {
         let text =
             refusal(status::refusal(Reason::RateLimited, "600 messages a minute are allowed", Some(Duration::from_millis(1500))));
         assert!(text.ends_with("(in 2 s)"), "{text}");
+    }
+
+    #[test]
+    fn refusals_of_tasks_say_what_to_do() {
+        let full = Status::resource_exhausted("16 shell tasks run already, which is as many as may: [1, 2]");
+        let text = Refusal::from(Failure::Refused(Whom::Harness, full)).to_string();
+        assert_eq!(
+            text,
+            "TOO_MANY_TASKS: 16 shell tasks run already, which is as many as may: [1, 2]; wait for one of them with status, then call again"
+        );
+        let text = Refusal::from(Failure::Refused(Whom::Harness, Status::unimplemented("no"))).to_string();
+        assert!(text.starts_with("FAULT: the harness answered Unimplemented: no; "), "{text}");
     }
 
     #[test]

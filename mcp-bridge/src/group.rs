@@ -13,10 +13,12 @@ pub enum Group {
     Inbox,
     /// Who is who.
     Meta,
+    /// Shell tasks; they are offered by the server `bash`.
+    Execution,
 }
 
 impl Group {
-    const ALL: [Self; 3] = [Self::Messaging, Self::Inbox, Self::Meta];
+    const ALL: [Self; 4] = [Self::Messaging, Self::Inbox, Self::Meta, Self::Execution];
 
     /// The group's word.
     #[must_use]
@@ -25,11 +27,12 @@ impl Group {
             Self::Messaging => "messaging",
             Self::Inbox => "inbox",
             Self::Meta => "meta",
+            Self::Execution => "execution",
         }
     }
 }
 
-/// Reads a comma list. Groups whose tools live elsewhere (`execution`, `web_tools`) or that this version does not know are passed over.
+/// Reads a comma list. Groups whose tools live elsewhere (`web_tools`) or that this version does not know are passed over.
 #[must_use]
 pub fn parse(list: &str) -> BTreeSet<Group> {
     let words: BTreeSet<&str> = list.split(',').map(str::trim).collect();
@@ -42,8 +45,11 @@ mod tests {
 
     #[test]
     fn a_list_gives_the_groups_this_bridge_has() {
-        assert_eq!(parse(" meta,execution, messaging,nonsense"), BTreeSet::from([Group::Messaging, Group::Meta]));
-        assert_eq!(parse(&hive_core::agent::DEFAULT_TOOL_GROUPS.join(",")).len(), 3);
+        assert_eq!(
+            parse(" meta,execution, messaging,nonsense"),
+            BTreeSet::from([Group::Messaging, Group::Meta, Group::Execution])
+        );
+        assert_eq!(parse(&hive_core::agent::DEFAULT_TOOL_GROUPS.join(",")).len(), 4);
         assert!(parse("").is_empty());
     }
 

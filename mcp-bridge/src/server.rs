@@ -1,6 +1,6 @@
 //! The MCP server: the handshake, the list, and the envelope that every tool call runs in.
 //!
-//! Invariant: only a tool call reaches for the broker; everything else is answered from what the process was started with.
+//! Invariant: only a tool call reaches for the broker or the harness; everything else is answered from what the process was started with.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -18,13 +18,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::broker::Broker;
 use crate::call::Call;
-use crate::cli::{Args, PROCESS_TOKEN_ENV};
+use crate::cli::{Args, PROCESS_TOKEN_ENV, Server};
 use crate::error::Refusal;
+use crate::peer::{Peer, Whom};
 use crate::stdio::WatchedReader;
 use crate::tool::{self, Offer};
-use crate::{group, words};
+use crate::{call, group, words};
 
 /// How often a call that takes long says that it still waits.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
@@ -39,10 +39,13 @@ pub async fn serve(args: Args) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
 
     let process_token = std::env::var(PROCESS_TOKEN_ENV).ok().filter(|token| token.len() >= PROCESS_TOKEN_CHARS_MIN);
-    if process_token.is_none() {
+    if process_token.is_none() && args.server.is_none() {
         tracing::warn!("{PROCESS_TOKEN_ENV} is not set, or too short: this bridge belongs to no turn");
     }
-    let bridge = Bridge::new(&args, process_token, ended.clone(), stop.clone());
+    let bridge = match &args.server {
+        None => Bridge::hive(&args, process_token, ended.clone(), stop.clone()),
+        Some(Server::Bash { task_socket }) => Bridge::bash(task_socket, process_token, ended.clone(), stop.clone()),
+    };
     let (stdin, stdout) = rmcp::transport::io::stdio_pipes();
     let served = async {
         let running = bridge.serve_with_ct((WatchedReader::new(stdin, ended), stdout), stop.clone()).await.map_err(Box::new)?;
@@ -74,7 +77,9 @@ enum ServeError {
 }
 
 struct Bridge {
-    broker: Broker,
+    /// Its name in the handshake.
+    name: &'static str,
+    peer: Peer,
     process_token: Option<String>,
     offers: Vec<Offer>,
     /// Stdin has ended: calls that wait stop, the others may still finish.
@@ -84,11 +89,19 @@ struct Bridge {
 }
 
 impl Bridge {
-    fn new(args: &Args, process_token: Option<String>, ended: CancellationToken, stop: CancellationToken) -> Self {
-        let Args { socket, tool_groups, label: _ } = args;
+    /// Hive's own tools.
+    fn hive(args: &Args, process_token: Option<String>, ended: CancellationToken, stop: CancellationToken) -> Self {
+        let Args { socket, tool_groups, label: _, server: _ } = args;
         let groups = group::parse(tool_groups);
         let offers = tool::all().into_iter().filter(|offer| groups.contains(&offer.group)).collect();
-        Self { broker: broker(socket, process_token.as_deref()), process_token, offers, ended, stop }
+        let peer = Peer::broker(socket, process_token.as_deref().and_then(|token| token.parse().ok()));
+        Self { name: "hive", peer, process_token, offers, ended, stop }
+    }
+
+    /// Shell tasks. Calls belong to no turn; the token only tells the tool uses of one claude process from those of another.
+    fn bash(socket: &Path, process_token: Option<String>, ended: CancellationToken, stop: CancellationToken) -> Self {
+        let process_token = Some(process_token.unwrap_or_else(call::random_id));
+        Self { name: "bash", peer: Peer::harness(socket), process_token, offers: tool::bash(), ended, stop }
     }
 
     async fn answer(
@@ -98,7 +111,7 @@ impl Bridge {
         params: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Outcome {
-        let work = (offer.run)(&self.broker, call, params.arguments.unwrap_or_default());
+        let work = (offer.run)(&self.peer, call, params.arguments.unwrap_or_default());
         tokio::select! {
             result = work => Outcome::Done(result),
             () = report_progress(call, context) => unreachable!("reporting never ends"),
@@ -113,14 +126,10 @@ enum Outcome {
     Cancelled,
 }
 
-fn broker(socket: &Path, process_token: Option<&str>) -> Broker {
-    Broker::new(socket, process_token.and_then(|token| token.parse().ok()))
-}
-
 impl ServerHandler for Bridge {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("hive", env!("CARGO_PKG_VERSION")))
+            .with_server_info(Implementation::new(self.name, env!("CARGO_PKG_VERSION")))
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 
@@ -164,12 +173,12 @@ impl ServerHandler for Bridge {
             Outcome::Done(Ok(text)) => {
                 tracing::info!(%tool, tool_use_id = call.tool_use_id, duration_ms, outcome = "ok", "tool call done");
                 tracing::debug!(%tool, text, "tool call result");
-                CallToolResult::success(content(text, &call))
+                CallToolResult::success(content(text, &call, self.peer.whom()))
             }
             Outcome::Done(Err(refusal)) => {
                 tracing::info!(%tool, tool_use_id = call.tool_use_id, duration_ms, outcome = refusal.code, "tool call done");
                 tracing::debug!(%tool, sentence = refusal.sentence, "tool call refused");
-                CallToolResult::error(content(refusal.to_string(), &call))
+                CallToolResult::error(content(refusal.to_string(), &call, self.peer.whom()))
             }
             Outcome::Cancelled => {
                 tracing::info!(%tool, tool_use_id = call.tool_use_id, duration_ms, outcome = "cancelled", "tool call done");
@@ -180,11 +189,11 @@ impl ServerHandler for Bridge {
     }
 }
 
-/// The answer, and that the broker was away if it was.
-fn content(mut text: String, call: &Call) -> Vec<ContentBlock> {
+/// The answer, and that who gave it was away if it was.
+fn content(mut text: String, call: &Call, whom: Whom) -> Vec<ContentBlock> {
     let away = call.away();
     if away >= AWAY_WORTH_TELLING {
-        text.push_str(&format!("\n(The broker was away; this call waited {} s for it.)", away.as_secs()));
+        text.push_str(&format!("\n(The {} was away; this call waited {} s for it.)", whom.as_str(), away.as_secs()));
     }
     vec![ContentBlock::text(text)]
 }
@@ -213,9 +222,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_that_waits_says_so_every_ten_seconds() {
         let nowhere = tempfile::tempdir().expect("a temporary directory");
-        let args = Args { socket: nowhere.path().join("hive.sock"), tool_groups: "messaging".to_owned(), label: String::new() };
+        let socket = nowhere.path().join("hive.sock");
+        let args = Args { socket, tool_groups: "messaging".to_owned(), label: String::new(), server: None };
         let stop = CancellationToken::new();
-        let bridge = Bridge::new(&args, Some("a token of a turn".to_owned()), stop.child_token(), stop.clone());
+        let bridge = Bridge::hive(&args, Some("a token of a turn".to_owned()), stop.child_token(), stop.clone());
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let served = tokio::spawn(async move {
             let running = bridge.serve_with_ct(tokio::io::split(theirs), stop).await.expect("the handshake works");

@@ -70,6 +70,7 @@ fn notice(message: &Message) -> Option<String> {
         SystemKind::QuestionExpired => format!("question #{question_id} has expired"),
         SystemKind::QuestionCancelled => format!("question #{question_id} is withdrawn"),
         SystemKind::Reminder => format!("your reminder #{reminder_id}"),
+        SystemKind::Problem => "something around a child does not work".to_owned(),
     })
 }
 

@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Tool, adds, schema};
-use crate::broker::Broker;
 use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
+use crate::peer::Peer;
 use crate::words::one_line;
 
 pub(super) struct Answer;
@@ -45,7 +45,7 @@ impl Tool for Answer {
         adds(true)
     }
 
-    async fn run(broker: &Broker, call: &Call, input: Input) -> Result<String, Refusal> {
+    async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let Input { id, answer, choices } = input;
         let (text, choices) = (answer.unwrap_or_default(), choices.unwrap_or_default());
         if text.trim().is_empty() && choices.is_empty() {

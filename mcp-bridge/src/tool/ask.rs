@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Tool, adds, recipient, schema};
-use crate::broker::Broker;
 use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
+use crate::peer::Peer;
 use crate::words::{instant, one_line, question_state};
 
 /// Who is asked where nobody is named.
@@ -57,7 +57,7 @@ impl Tool for Ask {
         adds(false)
     }
 
-    async fn run(broker: &Broker, call: &Call, input: Input) -> Result<String, Refusal> {
+    async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let Input { question, options, multi, ttl_seconds, to } = input;
         let to = to.map(|to| to.trim().to_owned()).filter(|to| !to.is_empty()).unwrap_or_else(|| DEFAULT_TARGET.to_owned());
         if to == recipient::EVERYONE {

@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Tool, schema, takes_away};
-use crate::broker::Broker;
 use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
+use crate::peer::Peer;
 use crate::words::one_line;
 
 pub(super) struct CancelLooseEnd;
@@ -38,7 +38,7 @@ impl Tool for CancelLooseEnd {
         takes_away(true)
     }
 
-    async fn run(broker: &Broker, call: &Call, input: Input) -> Result<String, Refusal> {
+    async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let Input { kind, id } = input;
         let kind = kind_of(&kind)?;
         let request = CancelLooseEndRequest { request_id: call.request_id.clone(), kind: kind.into(), id };

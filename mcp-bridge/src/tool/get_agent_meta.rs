@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Tool, reads};
-use crate::broker::Broker;
 use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
+use crate::peer::Peer;
 use crate::words::{harness_state, instant, one_line};
 
 const TEXT_CHARS_MAX: usize = 1_000;
@@ -40,7 +40,7 @@ impl Tool for GetAgentMeta {
         reads()
     }
 
-    async fn run(broker: &Broker, call: &Call, input: Input) -> Result<String, Refusal> {
+    async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let agent = match input.name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
             Some(name) => {
                 let request = GetAgentRequest { name };

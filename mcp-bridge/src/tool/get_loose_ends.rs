@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Tool, reads, recipient};
-use crate::broker::Broker;
 use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
+use crate::peer::Peer;
 use crate::words::{instant, one_line};
 
 /// What a result takes of claude's bound of 50,000 characters, less a reserve for the lines around the entries.
@@ -53,7 +53,7 @@ impl Tool for GetLooseEnds {
         reads()
     }
 
-    async fn run(broker: &Broker, call: &Call, input: Input) -> Result<String, Refusal> {
+    async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let agent = input.agent.map(|agent| agent.trim().to_owned()).unwrap_or_default();
         if agent == recipient::EVERYONE {
             return Err(Refusal::arguments("`*` is no agent: name one of your children, or leave agent out for yourself"));

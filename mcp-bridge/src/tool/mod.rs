@@ -1,9 +1,10 @@
 //! The tools, one file each, and what they have in common.
 //!
-//! To add one: a file here with a type that implements [`Tool`], and its line in [`all`].
+//! To add one: a file here with a type that implements [`Tool`], and its line in [`all`] (or [`bash`], for the server of that name).
 
 mod answer;
 mod ask;
+mod bash;
 mod cancel_loose_end;
 mod get_agent_meta;
 mod get_loose_ends;
@@ -22,14 +23,14 @@ use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::broker::Broker;
 use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
+use crate::peer::Peer;
 
 /// A tool of the bridge.
 trait Tool: Sized {
-    /// What claude calls it, after `mcp__hive__`.
+    /// What claude calls it, after `mcp__hive__` or `mcp__bash__`.
     const NAME: &'static str;
     /// Who is offered it.
     const GROUP: Group;
@@ -42,10 +43,10 @@ trait Tool: Sized {
     fn annotations() -> ToolAnnotations;
 
     /// Does it.
-    fn run(broker: &Broker, call: &Call, input: Self::Input) -> impl Future<Output = Result<String, Refusal>> + Send;
+    fn run(peer: &Peer, call: &Call, input: Self::Input) -> impl Future<Output = Result<String, Refusal>> + Send;
 }
 
-type Run = for<'a> fn(&'a Broker, &'a Call, JsonObject) -> Pin<Box<dyn Future<Output = Result<String, Refusal>> + Send + 'a>>;
+type Run = for<'a> fn(&'a Peer, &'a Call, JsonObject) -> Pin<Box<dyn Future<Output = Result<String, Refusal>> + Send + 'a>>;
 
 /// A tool as the server holds it.
 #[derive(Clone, Debug)]
@@ -58,7 +59,7 @@ pub struct Offer {
     pub run: Run,
 }
 
-/// Every tool there is, in the order in which they are listed.
+/// Every tool of the server `hive`, in the order in which they are listed.
 #[must_use]
 pub fn all() -> Vec<Offer> {
     vec![
@@ -75,15 +76,21 @@ pub fn all() -> Vec<Offer> {
     ]
 }
 
+/// Every tool of the server `bash`.
+#[must_use]
+pub fn bash() -> Vec<Offer> {
+    vec![offer::<bash::run::Run>(), offer::<bash::status::Status>()]
+}
+
 fn offer<T: Tool + 'static>() -> Offer {
     let schema = Arc::new(schema::of::<T::Input>());
     let tool = rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, schema).with_annotations(T::annotations());
-    Offer { tool, group: T::GROUP, run: |broker, call, arguments| Box::pin(run::<T>(broker, call, arguments)) }
+    Offer { tool, group: T::GROUP, run: |peer, call, arguments| Box::pin(run::<T>(peer, call, arguments)) }
 }
 
-async fn run<T: Tool>(broker: &Broker, call: &Call, arguments: JsonObject) -> Result<String, Refusal> {
+async fn run<T: Tool>(peer: &Peer, call: &Call, arguments: JsonObject) -> Result<String, Refusal> {
     let input = serde_json::from_value(serde_json::Value::Object(arguments)).map_err(Refusal::arguments)?;
-    T::run(broker, call, input).await
+    T::run(peer, call, input).await
 }
 
 /// Annotations of a tool that changes nothing.
@@ -94,6 +101,11 @@ fn reads() -> ToolAnnotations {
 /// Annotations of a tool that adds or changes something and takes nothing away.
 fn adds(idempotent: bool) -> ToolAnnotations {
     ToolAnnotations::new().read_only(false).destructive(false).idempotent(idempotent).open_world(false)
+}
+
+/// Annotations of a tool that may do anything, inside of Hive and outside.
+fn does_anything() -> ToolAnnotations {
+    ToolAnnotations::new().read_only(false).destructive(true).idempotent(false).open_world(true)
 }
 
 /// Annotations of a tool that takes something away.

@@ -13,11 +13,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Tool, adds, schema};
-use crate::broker::{Broker, Failure};
 use crate::call::Call;
 use crate::entry;
 use crate::error::Refusal;
 use crate::group::Group;
+use crate::peer::{Failure, Peer};
 use crate::words::count;
 
 /// Bytes of bodies that one result carries; claude does not show the model a result of more than 50,000 characters.
@@ -50,7 +50,7 @@ impl Tool for Recv {
         adds(false)
     }
 
-    async fn run(broker: &Broker, call: &Call, input: Input) -> Result<String, Refusal> {
+    async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let wait = Duration::from_secs(input.wait_seconds.unwrap_or(0));
         if wait > RECEIVE_WAIT_MAX {
             return Err(Refusal::arguments(format_args!("wait_seconds is at most {}", RECEIVE_WAIT_MAX.as_secs())));

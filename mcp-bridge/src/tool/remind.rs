@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Tool, adds, schema};
-use crate::broker::Broker;
 use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
+use crate::peer::Peer;
 use crate::words::instant;
 
 pub(super) struct Remind;
@@ -44,7 +44,7 @@ impl Tool for Remind {
         adds(false)
     }
 
-    async fn run(broker: &Broker, call: &Call, input: Input) -> Result<String, Refusal> {
+    async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let Input { message, delay_seconds, at_unix_timestamp } = input;
         let due = due(delay_seconds, at_unix_timestamp)?;
         let request = CreateReminderRequest { request_id: call.request_id.clone(), body: message, due: Some(due) };

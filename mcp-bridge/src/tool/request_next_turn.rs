@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Tool, adds};
-use crate::broker::Broker;
 use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
+use crate::peer::Peer;
 
 pub(super) struct RequestNextTurn;
 
@@ -29,7 +29,7 @@ impl Tool for RequestNextTurn {
         adds(true)
     }
 
-    async fn run(broker: &Broker, call: &Call, _input: Input) -> Result<String, Refusal> {
+    async fn run(broker: &Peer, call: &Call, _input: Input) -> Result<String, Refusal> {
         broker
             .call(call, RequestNextTurnRequest {}, |channel, request| async move {
                 TurnServiceClient::new(channel).request_next_turn(request).await

@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Tool, adds, recipient, schema};
-use crate::broker::Broker;
 use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
+use crate::peer::Peer;
 use crate::words::{count, one_line};
 
 pub(super) struct Send;
@@ -40,7 +40,7 @@ impl Tool for Send {
         adds(false)
     }
 
-    async fn run(broker: &Broker, call: &Call, input: Input) -> Result<String, Refusal> {
+    async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let Input { to, body, in_reply_to } = input;
         let request = SendMessageRequest {
             request_id: call.request_id.clone(),

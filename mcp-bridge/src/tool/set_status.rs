@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Tool, adds};
-use crate::broker::Broker;
 use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
+use crate::peer::Peer;
 
 pub(super) struct SetStatus;
 
@@ -35,7 +35,7 @@ impl Tool for SetStatus {
         adds(true)
     }
 
-    async fn run(broker: &Broker, call: &Call, input: Input) -> Result<String, Refusal> {
+    async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let text = input.text.trim().to_owned();
         let done = if text.is_empty() { "The status is cleared." } else { "The status is set." };
         let request = SetStatusTextRequest { request_id: call.request_id.clone(), text };

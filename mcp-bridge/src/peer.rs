@@ -1,4 +1,5 @@
-//! The way to the broker: one channel, made when first used, and the patience to wait out a restart.
+//! The way to who answers the calls, the broker or the agent's harness: one channel, made when first used, and the patience to wait out a
+//! restart.
 //!
 //! Invariants: every attempt of a call sends the same bytes, request id included; only what a later attempt may cure is tried again; the
 //! bridge gives up before the broker gives the turn up.
@@ -16,8 +17,43 @@ use tonic::{Request, Response, Status};
 
 use crate::call::Call;
 
-/// How long a broker may be away before a call fails; less than the broker's grace for a harness.
-pub const AWAY_MAX: Duration = Duration::from_secs(45);
+/// Who answers the calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// The broker.
+    Broker,
+    /// The harness that claude was started by.
+    Harness,
+}
+
+impl Whom {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Broker => "broker",
+            Self::Harness => "harness",
+        }
+    }
+
+    /// How long it may be away before a call fails. For the broker less than its grace for a harness; a harness that is away has ended, and
+    /// ends its claude with it.
+    #[must_use]
+    pub const fn away_max(self) -> Duration {
+        match self {
+            Self::Broker => Duration::from_secs(45),
+            Self::Harness => Duration::from_secs(10),
+        }
+    }
+
+    const fn waiting_for(self) -> &'static str {
+        match self {
+            Self::Broker => "waiting for the broker, which is away",
+            Self::Harness => "waiting for the harness, which is away",
+        }
+    }
+}
+
 /// How long one attempt waits for its reply, beyond any wait that the request itself asks for.
 const REPLY_MAX: Duration = Duration::from_secs(20);
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
@@ -28,16 +64,16 @@ const LATER_WAIT_MIN: Duration = Duration::from_secs(2);
 /// Why a call has no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The broker said no.
-    #[error("the broker refused")]
-    Refused(#[source] Status),
-    /// The broker stayed away for longer than the bridge waits.
-    #[error("the broker stayed away")]
-    Away(#[source] Status),
+    /// The peer said no.
+    #[error("the {} refused", .0.as_str())]
+    Refused(Whom, #[source] Status),
+    /// The peer stayed away for longer than the bridge waits.
+    #[error("the {} stayed away", .0.as_str())]
+    Away(Whom, #[source] Status),
     /// The socket can never be reached.
-    #[error("there is no way to the broker")]
-    NoWay(#[source] ConnectError),
-    /// A waiting call's time was over while the broker came back.
+    #[error("there is no way to the {}", .0.as_str())]
+    NoWay(Whom, #[source] ConnectError),
+    /// A waiting call's time was over while the peer came back.
     #[error("the wait is over")]
     WaitOver,
     /// Claude has gone, so nobody waits for the reply.
@@ -45,19 +81,36 @@ pub enum Failure {
     Closing,
 }
 
-/// The channel to the broker, and the proof of which turn its calls belong to.
+/// The channel to who answers, and the proof of which turn its calls belong to.
 #[derive(Debug)]
-pub struct Broker {
+pub struct Peer {
+    whom: Whom,
     channel: Result<Channel, std::sync::Mutex<Option<ConnectError>>>,
     process_token: Option<MetadataValue<Ascii>>,
 }
 
-impl Broker {
+impl Peer {
     /// A broker that nothing was asked of yet; nothing is connected.
     #[must_use]
-    pub fn new(socket: &Path, process_token: Option<MetadataValue<Ascii>>) -> Self {
+    pub fn broker(socket: &Path, process_token: Option<MetadataValue<Ascii>>) -> Self {
+        Self::new(Whom::Broker, socket, process_token)
+    }
+
+    /// A harness that nothing was asked of yet; nothing is connected.
+    #[must_use]
+    pub fn harness(socket: &Path) -> Self {
+        Self::new(Whom::Harness, socket, None)
+    }
+
+    fn new(whom: Whom, socket: &Path, process_token: Option<MetadataValue<Ascii>>) -> Self {
         let channel = connect::connect_lazy(socket).map_err(|error| std::sync::Mutex::new(Some(error)));
-        Self { channel, process_token }
+        Self { whom, channel, process_token }
+    }
+
+    /// Who answers.
+    #[must_use]
+    pub fn whom(&self) -> Whom {
+        self.whom
     }
 
     /// Whether calls belong to a turn.
@@ -66,7 +119,7 @@ impl Broker {
         self.process_token.is_some()
     }
 
-    /// Makes a call, again and again while the broker is away.
+    /// Makes a call, again and again while the peer is away.
     pub async fn call<M, R, F>(&self, call: &Call, message: M, rpc: impl Fn(Channel, Request<M>) -> F) -> Result<R, Failure>
     where
         M: Clone,
@@ -75,7 +128,7 @@ impl Broker {
         self.call_waiting(call, Duration::ZERO, message, rpc).await
     }
 
-    /// Makes a call that the broker answers only after up to `wait`.
+    /// Makes a call that the peer answers only after up to `wait`.
     pub async fn call_waiting<M, R, F>(
         &self,
         call: &Call,
@@ -108,19 +161,20 @@ impl Broker {
                 Ok(Err(status)) if is_transient(&status) => status,
                 Ok(Err(status)) => {
                     note_away(call, away_since);
-                    return Err(Failure::Refused(status));
+                    return Err(Failure::Refused(self.whom, status));
                 }
                 Err(_) if later => return Err(Failure::WaitOver),
-                Err(_) => Status::deadline_exceeded("the broker took the call and did not answer"),
+                Err(_) => Status::deadline_exceeded("it took the call and did not answer"),
             };
             let since = *away_since.get_or_insert_with(Instant::now);
             note_away(call, away_since);
-            let left = AWAY_MAX.saturating_sub(since.elapsed());
+            let left = self.whom.away_max().saturating_sub(since.elapsed());
             if left.is_zero() {
-                return Err(Failure::Away(status));
+                return Err(Failure::Away(self.whom, status));
             }
-            tracing::warn!(code = ?status.code(), error = status.message(), "the broker is away; the call is tried again");
-            call.wait_for("waiting for the broker, which is away");
+            let whom = self.whom.as_str();
+            tracing::warn!(whom, code = ?status.code(), error = status.message(), "nobody answers; the call is tried again");
+            call.wait_for(self.whom.waiting_for());
             let pause = retry_after(&status).unwrap_or_default().max(jittered(backoff)).min(left);
             backoff = (backoff * 2).min(BACKOFF_MAX);
             tokio::select! {
@@ -133,7 +187,10 @@ impl Broker {
     fn channel(&self) -> Result<&Channel, Failure> {
         self.channel.as_ref().map_err(|error| {
             let error = error.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-            error.map_or_else(|| Failure::Away(Status::unavailable("the socket's path cannot be used")), Failure::NoWay)
+            error.map_or_else(
+                || Failure::Away(self.whom, Status::unavailable("the socket's path cannot be used")),
+                |error| Failure::NoWay(self.whom, error),
+            )
         })
     }
 
@@ -169,7 +226,7 @@ mod tests {
     use super::*;
 
     async fn receive(socket: &Path, wait: Duration) -> (Result<ReceiveMessagesResponse, Failure>, Duration) {
-        let broker = Broker::new(socket, None);
+        let broker = Peer::broker(socket, None);
         let call = Call::new(None, &RequestMetaObject::default(), CancellationToken::new());
         let started = Instant::now();
         let rpc = |channel, request| async move { InboxServiceClient::new(channel).receive_messages(request).await };
@@ -181,8 +238,9 @@ mod tests {
     async fn a_broker_that_is_away_is_waited_for_but_not_for_ever() {
         let never = FakeBroker::stopped();
         let (outcome, took) = receive(&never.socket(), Duration::ZERO).await;
-        assert!(matches!(outcome, Err(Failure::Away(_))), "{outcome:?}");
-        assert!(took >= AWAY_MAX && took < AWAY_MAX + Duration::from_secs(1), "{took:?}");
+        assert!(matches!(outcome, Err(Failure::Away(Whom::Broker, _))), "{outcome:?}");
+        let away_max = Whom::Broker.away_max();
+        assert!(took >= away_max && took < away_max + Duration::from_secs(1), "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -200,7 +258,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_path_that_no_socket_can_have_fails_at_once() {
         let (outcome, took) = receive(Path::new(&format!("/{}", "a".repeat(200))), Duration::ZERO).await;
-        assert!(matches!(outcome, Err(Failure::NoWay(_))), "{outcome:?}");
+        assert!(matches!(outcome, Err(Failure::NoWay(Whom::Broker, _))), "{outcome:?}");
         assert!(took.is_zero());
     }
 }
