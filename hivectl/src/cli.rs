@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    agent, agents, answer, ask, backup, completions, config, dead_letters, doctor, drain, events, inbox, loose_ends, questions,
-    reminders, search, send, status, top, topology, trace, turn, up,
+    agent, agents, answer, ask, backup, completions, config, dead_letters, doctor, drain, events, inbox, login, loose_ends,
+    questions, reminders, search, send, stats, status, top, topology, trace, turn, up,
 };
 use crate::connect;
 
@@ -91,6 +91,8 @@ pub(crate) enum Command {
     /// Turns: what ran, what runs, and commands to a harness
     #[command(subcommand)]
     Turn(turn::Turn),
+    Stats(stats::Stats),
+    Login(login::Login),
     Reminders(reminders::Reminders),
     LooseEnds(loose_ends::LooseEnds),
     /// What happened, by the event log

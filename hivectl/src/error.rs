@@ -62,6 +62,22 @@ pub(crate) enum Failure {
     AnswerTimedOut { id: u64, seconds: f64 },
     #[error("interrupted; question {id} stays open")]
     AnswerInterrupted { id: u64 },
+    #[error("the harness of {agent} refused command {id}: {why}")]
+    OrderRefused { id: u64, agent: String, why: String },
+    #[error("command {id} of {agent} is not done after {seconds} s; it stays given")]
+    OrderTimedOut { id: u64, agent: String, seconds: f64 },
+    #[error("interrupted; command {id} of {agent} stays given")]
+    OrderInterrupted { id: u64, agent: String },
+    #[error("the broker no longer has the events that tell what became of command {id} of {agent}")]
+    OrderMissed { id: u64, agent: String },
+    #[error("{} no turn yet", .agent.as_deref().map_or_else(|| "there is".to_owned(), |agent| format!("{agent} has run")))]
+    NoTurn { agent: Option<String> },
+    #[error("`login` is a dialogue, and needs a terminal on stdin and on stdout")]
+    LoginNeedsTerminal,
+    #[error("the login dialogue broke off: {}", sentence(.0))]
+    LoginLost(Box<Status>),
+    #[error("claude is not logged in for {agent}: {why}")]
+    NotLoggedIn { agent: String, why: String },
     #[error("the broker's answer lacks `{field}`")]
     Incomplete { field: &'static str },
     #[error("{} cannot be read", .path.display())]
@@ -88,6 +104,7 @@ impl Failure {
             Self::Connect(ConnectError::PathTooLong(_)) => Exit::Usage,
             Self::Connect(_) => Exit::Unreachable,
             Self::Refused(status) => exit::of_status(status),
+            Self::LoginLost(_) => Exit::Unreachable,
             Self::TimedOut { .. } => Exit::TimedOut,
             // Who reads our output may stop reading it; that is no error.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
@@ -96,13 +113,17 @@ impl Failure {
             Self::BodyNotText { .. } | Self::BodyEmpty | Self::ToOneself | Self::BadRecipient { .. } | Self::BadTarget { .. } => {
                 Exit::Usage
             }
-            Self::SeveralDeadLetters { .. } | Self::NoAnswer { .. } | Self::NoTerminal => Exit::Usage,
+            Self::SeveralDeadLetters { .. } | Self::NoAnswer { .. } | Self::NoTerminal | Self::LoginNeedsTerminal => Exit::Usage,
             Self::QuestionClosed { .. } | Self::QuestionCancelled { .. } => Exit::Conflict,
-            Self::QuestionExpired { .. } | Self::AnswerTimedOut { .. } => Exit::TimedOut,
-            Self::NotInInbox { .. } | Self::NoDeadLetter { .. } | Self::NothingHeld { .. } => Exit::NotFound,
+            Self::QuestionExpired { .. } | Self::AnswerTimedOut { .. } | Self::OrderTimedOut { .. } => Exit::TimedOut,
+            Self::NotInInbox { .. } | Self::NoDeadLetter { .. } | Self::NothingHeld { .. } | Self::NoTurn { .. } => {
+                Exit::NotFound
+            }
             Self::Backup(error) => error.exit(),
             Self::Up(error) => error.exit(),
             Self::NotAnswered { .. } | Self::AnswerInterrupted { .. } => Exit::Failure,
+            Self::OrderRefused { .. } | Self::OrderInterrupted { .. } | Self::OrderMissed { .. } => Exit::Failure,
+            Self::NotLoggedIn { .. } => Exit::Failure,
             Self::Runtime(_) | Self::Output(_) | Self::Input(_) | Self::Incomplete { .. } | Self::FileUnreadable { .. } => {
                 Exit::Failure
             }
@@ -170,6 +191,19 @@ impl Failure {
             Self::AnswerTimedOut { id, .. } | Self::AnswerInterrupted { id } => Some(format!(
                 "`hivectl questions show {id}` shows an answer that comes later; `hivectl questions cancel {id}` withdraws it"
             )),
+            Self::OrderRefused { agent, .. } => {
+                Some(format!("`hivectl turn show {agent} --output` shows what its last turn said"))
+            }
+            Self::OrderTimedOut { agent, .. } | Self::OrderInterrupted { agent, .. } | Self::OrderMissed { agent, .. } => {
+                Some(format!(
+                    "`hivectl events --agent {agent}` tells what becomes of it; `hivectl agent show {agent}` what its harness does"
+                ))
+            }
+            Self::NoTurn { agent: Some(agent) } => Some(format!("`hivectl turn show {agent} --follow` waits for its first one")),
+            Self::NoTurn { agent: None } => Some("`hivectl send AGENT TEXT` wakes one".to_owned()),
+            Self::LoginNeedsTerminal => Some("run it by hand, in a terminal; a key in the environment needs no login".to_owned()),
+            Self::LoginLost(_) => Some("`hivectl status` tells whether the broker is back; then begin anew".to_owned()),
+            Self::NotLoggedIn { agent, .. } => Some(format!("`hivectl login {agent}` begins anew")),
             Self::Backup(error) => error.hint(),
             Self::Up(error) => error.hint(),
             Self::Runtime(_)
@@ -227,7 +261,7 @@ fn hint_of_reason(reason: Reason, status: &Status) -> Option<String> {
         Reason::QuestionNotFound => "`hivectl questions --all` lists what is open; --state shows others",
         Reason::ReminderNotFound => "`hivectl reminders --all` lists them",
         Reason::TurnNotFound => "`hivectl turn list` lists them",
-        Reason::CommandNotFound => "`hivectl events` tells what became of it",
+        Reason::CommandNotFound | Reason::LoginNotFound => "`hivectl events` tells what became of it",
         Reason::RequestIdReused => "run the command again; it makes a new request id",
         Reason::AgentExists => "`hivectl agent show NAME` shows it",
         Reason::RecipientNotAllowed => "`hivectl agent show NAME` shows whom it may send to",
@@ -237,6 +271,10 @@ fn hint_of_reason(reason: Reason, status: &Status) -> Option<String> {
         Reason::PeerNotTrusted => "run it as a user whom the configuration trusts",
         Reason::LeaseLost | Reason::TurnEnded | Reason::TurnOpen => "`hivectl turn list AGENT` shows its turns",
         Reason::AlreadyAttached | Reason::AgentParked => "`hivectl agent show NAME` shows what its harness does",
+        Reason::HarnessOffline => {
+            "start its harness (`hivectl up` does, or its service), and try again; `hivectl agent show NAME` shows whether it is attached"
+        }
+        Reason::LoginOpen => "one dialogue at a time: let whoever has it open end it (Ctrl-] leaves it), then try again",
         Reason::WrongState => "`hivectl inbox AGENT --all` or `hivectl reminders --all` shows how it stands",
         Reason::QuestionClosed => "`hivectl questions show ID` shows its outcome",
         Reason::QuestionLimit => {

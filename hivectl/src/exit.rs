@@ -49,6 +49,7 @@ pub fn of_reason(reason: Reason) -> Exit {
         | Reason::ReminderNotFound
         | Reason::DeliveryNotFound
         | Reason::TurnNotFound
+        | Reason::LoginNotFound
         | Reason::CommandNotFound => Exit::NotFound,
         Reason::RecipientNotAllowed
         | Reason::NotYours
@@ -64,6 +65,8 @@ pub fn of_reason(reason: Reason) -> Exit {
         | Reason::TurnOpen
         | Reason::AlreadyAttached
         | Reason::AgentParked
+        | Reason::HarnessOffline
+        | Reason::LoginOpen
         | Reason::WrongState
         | Reason::QuestionClosed
         | Reason::TopologyCycle => Exit::Conflict,

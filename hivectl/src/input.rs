@@ -1,12 +1,18 @@
-//! What comes from stdin: a text in place of an argument, or the line of a person who was asked.
+//! What comes from stdin: a text in place of an argument, the line of a person who was asked, or keys as they are pressed.
 //!
 //! Invariant: nobody is asked where stdin is no terminal.
 
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 
+use rustix::io::Errno;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
 use crate::error::Failure;
 use crate::interrupt::until_interrupted;
 use crate::output::note;
+
+/// Reads that may wait until somebody looks at them.
+const READS_WAITING: usize = 16;
 
 /// An argument, or for `-` all of stdin, without one final line break.
 pub(crate) fn text_or_stdin(argument: String) -> Result<String, Failure> {
@@ -45,4 +51,31 @@ pub(crate) async fn line(prompt: &str) -> Result<Option<String>, Failure> {
     let Some(read) = until_interrupted(read).await else { return Ok(None) };
     let line = read.expect("reading does not panic").map_err(Failure::Input)?;
     Ok(line.map(|line| line.trim_end_matches(['\n', '\r']).to_owned()))
+}
+
+/// What is typed on the terminal that stdin is, as it comes; it ends with the terminal.
+///
+/// A thread reads it, because a read of a terminal waits, and the descriptor's mode is left alone: other programs share it. The thread ends with the
+/// terminal, or with the process.
+pub(crate) fn typed() -> io::Result<Receiver<Vec<u8>>> {
+    let (tell, read) = mpsc::channel(READS_WAITING);
+    std::thread::Builder::new().name("keys".to_owned()).spawn(move || listen(&tell))?;
+    Ok(read)
+}
+
+/// Until the terminal is gone, or nobody wants its keys.
+fn listen(tell: &Sender<Vec<u8>>) {
+    let mut bytes = [0; 4096];
+    loop {
+        match rustix::io::read(rustix::stdio::stdin(), &mut bytes) {
+            Ok(0) => return,
+            Ok(count) => {
+                if tell.blocking_send(bytes[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+            Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
 }

@@ -20,7 +20,9 @@ mod output;
 mod question_feed;
 mod reconnect;
 pub mod schema;
+mod span;
 mod top;
+mod turn_feed;
 mod view;
 
 use std::process::ExitCode;

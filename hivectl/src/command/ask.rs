@@ -7,7 +7,6 @@ use hive_core::message::OPERATOR;
 use hive_core::name::AgentName;
 use hive_proto::v1::recipient::To;
 use hive_proto::v1::{AskQuestionRequest, AskQuestionResponse, Recipient, WatchQuestionsRequest};
-use jiff::SpanRelativeTo;
 
 use crate::complete;
 use crate::connect::Broker;
@@ -19,6 +18,7 @@ use crate::interrupt::until_interrupted;
 use crate::output::note;
 use crate::output::text::visible_line;
 use crate::question_feed::{QuestionFeed, Step};
+use crate::span::{span, wire};
 use crate::view::question::{Answered, Asked, Question};
 
 /// Ask an agent; --wait prints the answer.
@@ -50,18 +50,12 @@ pub(crate) struct Ask {
     wait: bool,
 }
 
-fn span(text: &str) -> Result<Duration, String> {
-    let span = text.parse::<jiff::Span>().and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()));
-    let span = span.ok().and_then(|span| Duration::try_from(span).ok());
-    span.filter(|span| !span.is_zero()).ok_or_else(|| "give a span of time, as 90s, 30m, 2h or 1d".to_owned())
-}
-
 impl Ask {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let to = Some(recipient(&self.agent)?);
         let text = text_or_stdin(self.question)?;
         let broker = context.broker().await?;
-        let ttl = self.ttl.map(|ttl| prost_types::Duration::try_from(ttl).expect("a span that was parsed has few seconds"));
+        let ttl = self.ttl.map(wire);
         let response = broker
             .change(|request_id| {
                 let request = AskQuestionRequest {
@@ -135,20 +129,6 @@ async fn outcome(context: &Context, broker: &Broker, question_id: u64) -> Result
                 }
             }
             Step::SnapshotComplete | Step::Again => {}
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_are_read_as_people_write_them() {
-        let seconds = |text| span(text).map(|span| span.as_secs());
-        assert_eq!([seconds("90s"), seconds("30m"), seconds("2h"), seconds("1d12h")], [Ok(90), Ok(1800), Ok(7200), Ok(129_600)]);
-        for wrong in ["", "0s", "-2h", "90", "soon", "2 years", "99999999999999d"] {
-            assert!(span(wrong).is_err(), "{wrong}");
         }
     }
 }

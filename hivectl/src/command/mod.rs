@@ -14,11 +14,13 @@ pub(crate) mod doctor;
 pub(crate) mod drain;
 pub(crate) mod events;
 pub(crate) mod inbox;
+pub(crate) mod login;
 pub(crate) mod loose_ends;
 pub(crate) mod questions;
 pub(crate) mod reminders;
 pub(crate) mod search;
 pub(crate) mod send;
+pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod top;
 pub(crate) mod topology;
@@ -46,6 +48,8 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Agent(agent) => agent.run(&mut context).await,
         Command::Topology(topology) => topology.run(&mut context).await,
         Command::Turn(turn) => turn.run(&mut context).await,
+        Command::Stats(stats) => stats.run(&mut context).await,
+        Command::Login(login) => login.run(&mut context).await,
         Command::Reminders(reminders) => reminders.run(&mut context).await,
         Command::LooseEnds(loose_ends) => loose_ends.run(&mut context).await,
         Command::Events(events) => events.run(&mut context).await,

@@ -26,7 +26,8 @@ pub(crate) fn agents_and_operator() -> ArgValueCompleter {
     })
 }
 
-async fn names(broker: &Broker) -> Result<Vec<Candidate>, Failure> {
+/// The names of all agents.
+pub(super) async fn names(broker: &Broker) -> Result<Vec<Candidate>, Failure> {
     all_pages(|page_token| async {
         let request = ListAgentsRequest { page_size: PAGE_AGENTS, page_token, include_retired: false };
         let page = broker.read(broker.topology().list_agents(request)).await?;

@@ -22,7 +22,7 @@ use clap_complete::env::CompleteEnv;
 pub(crate) use self::agents::{agents, agents_and_operator};
 pub(crate) use self::mail::{dead_letters, held, mail, messages};
 pub(crate) use self::open::{options, questions, reminders};
-pub(crate) use self::turns::{open_turns, turns};
+pub(crate) use self::turns::{models, open_turns, turns_and_agents};
 pub(crate) use self::words::{capabilities, tool_groups, tool_groups_or_default};
 use crate::cli::Cli;
 
@@ -69,8 +69,8 @@ mod tests {
         "search limit",
         "search words",
         "send body",
+        "stats window",
         "turn list last",
-        "turn model model",
     ];
 
     fn look(command: &Command, path: &str, free: &mut Vec<String>) {

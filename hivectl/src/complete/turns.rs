@@ -1,9 +1,10 @@
-//! Ids of turns.
+//! Ids of turns, and the models that an agent may run on.
 
 use clap_complete::engine::ArgValueCompleter;
-use hive_proto::v1::ListTurnsRequest;
+use hive_proto::v1::{GetAgentRequest, ListTurnsRequest};
 
-use super::candidate::Candidate;
+use super::agents::names;
+use super::candidate::{Candidate, is_plain};
 use super::live::live;
 use crate::connect::Broker;
 use crate::error::Failure;
@@ -12,9 +13,22 @@ use crate::view::turn::Turn;
 /// So many of the newest are offered.
 const NEWEST: u32 = 50;
 
-/// The newest turns.
-pub(crate) fn turns() -> ArgValueCompleter {
-    live(|broker, _| async move { Ok(newest(&broker, String::new()).await?.iter().map(told).collect()) })
+/// Names of agents, and the newest turns.
+pub(crate) fn turns_and_agents() -> ArgValueCompleter {
+    live(|broker, _| async move {
+        let mut offered = names(&broker).await?;
+        offered.extend(newest(&broker, String::new()).await?.iter().map(told));
+        Ok(offered)
+    })
+}
+
+/// The models that the agent of the line may run on, where its configuration names them.
+pub(crate) fn models() -> ArgValueCompleter {
+    live(|broker, line| async move {
+        let Some(name) = line.value::<String>("agent") else { return Ok(Vec::new()) };
+        let agent = broker.read(broker.topology().get_agent(GetAgentRequest { name })).await?.agent.unwrap_or_default();
+        Ok(agent.available_models.into_iter().filter(|model| is_plain(model)).map(Candidate::word).collect())
+    })
 }
 
 /// The open turn of the agent that the line names.

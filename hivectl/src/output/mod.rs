@@ -11,6 +11,7 @@ pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod time;
+pub(crate) mod wrap;
 
 use std::io::{self, IsTerminal as _, Write};
 

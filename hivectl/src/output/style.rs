@@ -1,4 +1,4 @@
-//! How output looks: colour, width, time zone.
+//! How output looks: colour, width, characters, time zone.
 //!
 //! Invariant: without a terminal, or with NO_COLOR, no escape sequence is written.
 
@@ -18,10 +18,19 @@ pub(crate) struct Style {
     color: bool,
     /// Whether a person's terminal shows it; only then are control characters of bodies replaced.
     pub(crate) terminal: bool,
+    /// Whether drawings may use block characters; otherwise they are plain ASCII.
+    pub(crate) blocks: bool,
     /// Columns to fill.
     pub(crate) width: usize,
     zone: jiff::tz::TimeZone,
     now: jiff::Timestamp,
+}
+
+/// Whether the locale says that texts are UTF-8.
+fn is_utf8() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default().to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
 }
 
 impl Style {
@@ -39,6 +48,7 @@ impl Style {
         Self {
             color: false,
             terminal: false,
+            blocks: is_utf8(),
             width: PLAIN_WIDTH,
             zone: jiff::tz::TimeZone::system(),
             now: jiff::Timestamp::now(),

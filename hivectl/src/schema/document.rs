@@ -26,6 +26,7 @@ use crate::view::status::Status;
 use crate::view::topology::Node;
 use crate::view::turn::Turn;
 use crate::view::turn_event::TurnEvent;
+use crate::view::turn_stats::TurnStats;
 
 /// Every schema by its name.
 #[must_use]
@@ -49,6 +50,7 @@ pub fn documents() -> BTreeMap<&'static str, Value> {
         document::<Status>(),
         document::<Turn>(),
         document::<TurnEvent>(),
+        document::<TurnStats>(),
     ])
 }
 

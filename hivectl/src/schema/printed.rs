@@ -19,6 +19,7 @@ use crate::view::status::Status;
 use crate::view::topology::Node;
 use crate::view::turn::Turn;
 use crate::view::turn_event::TurnEvent;
+use crate::view::turn_stats::TurnStats;
 
 /// How many objects a command prints, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,8 +46,9 @@ pub struct Printed {
 }
 
 /// Commands that print no JSON, and why.
-pub const WITHOUT_JSON: [(&str, &str); 3] = [
+pub const WITHOUT_JSON: [(&str, &str); 4] = [
     ("completions", "prints a script for a shell"),
+    ("login", "is a dialogue on a terminal"),
     ("top", "draws on a terminal"),
     ("up", "prints lines for people until it ends"),
 ];
@@ -64,7 +66,7 @@ const fn lines(command: &'static str, with: &'static str, schema: &'static str) 
 }
 
 /// What each command prints with `--json`, by command.
-pub const PRINTED: [Printed; 51] = [
+pub const PRINTED: [Printed; 53] = [
     object("agent create", Agent::SCHEMA),
     object("agent remove", Done::SCHEMA),
     object("agent set-parent", Agent::SCHEMA),
@@ -103,10 +105,12 @@ pub const PRINTED: [Printed; 51] = [
     array("reminders list", Reminder::SCHEMA),
     array("search", Hit::SCHEMA),
     object("send", Receipt::SCHEMA),
+    object("stats", TurnStats::SCHEMA),
     object("status", Status::SCHEMA),
     array("topology", Node::SCHEMA),
     array("trace", Hop::SCHEMA),
     object("turn cancel", Done::SCHEMA),
+    object("turn compact", Done::SCHEMA),
     array("turn drop", Done::SCHEMA),
     array("turn list", Turn::SCHEMA),
     object("turn model", Done::SCHEMA),

@@ -4,8 +4,8 @@ use hive_core::message::OPERATOR;
 use hive_proto::v1::ack_delivery_request::Target;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::{
-    AckDeliveryRequest, AnswerQuestionRequest, CancelQuestionRequest, CancelTurn, Command, DeliveryKey, DropDeliveryRequest,
-    RedriveDeliveryRequest, ReleaseDeliveryRequest, SendCommandRequest,
+    AckDeliveryRequest, AnswerQuestionRequest, CancelQuestionRequest, CancelTurn, Command, CompactSession, DeliveryKey,
+    DropDeliveryRequest, RedriveDeliveryRequest, ReleaseDeliveryRequest, SendCommandRequest,
 };
 
 use super::change::{Asked, Change, Outcome};
@@ -47,15 +47,9 @@ async fn call(broker: &Broker, asked: &Asked) -> Result<(), Failure> {
             broker.change(call).await.map(drop)
         }
         Change::CancelTurn { agent, turn: turn_id } => {
-            let order = Order::CancelTurn(CancelTurn { turn_id });
-            let command = Command { id: 0, create_time: None, command: Some(order) };
-            let request = SendCommandRequest { request_id, agent, command: Some(command) };
-            let call = |_| {
-                let (mut admin, request) = (broker.admin(), request.clone());
-                async move { admin.send_command(request).await }
-            };
-            broker.change(call).await.map(drop)
+            tell(broker, request_id, agent, Order::CancelTurn(CancelTurn { turn_id })).await
         }
+        Change::Compact { agent } => tell(broker, request_id, agent, Order::CompactSession(CompactSession {})).await,
         Change::Redrive { agent, message: message_id } => {
             let request = RedriveDeliveryRequest { request_id, key: Some(DeliveryKey { agent, message_id }) };
             let call = |_| {
@@ -90,4 +84,15 @@ async fn call(broker: &Broker, asked: &Asked) -> Result<(), Failure> {
             broker.change(call).await.map(drop)
         }
     }
+}
+
+/// Gives a harness a command.
+async fn tell(broker: &Broker, request_id: String, agent: String, order: Order) -> Result<(), Failure> {
+    let command = Command { id: 0, create_time: None, command: Some(order) };
+    let request = SendCommandRequest { request_id, agent, command: Some(command) };
+    let call = |_| {
+        let (mut admin, request) = (broker.admin(), request.clone());
+        async move { admin.send_command(request).await }
+    };
+    broker.change(call).await.map(drop)
 }

@@ -13,6 +13,8 @@ pub(crate) enum Change {
     CancelQuestion { question: u64 },
     /// Cancels this turn of an agent, and no other.
     CancelTurn { agent: String, turn: u64 },
+    /// Compacts an agent's conversation, once no turn runs.
+    Compact { agent: String },
     /// Puts a dead letter back into its inbox.
     Redrive { agent: String, message: u64 },
     /// Settles a dead letter or a held delivery.
@@ -30,6 +32,7 @@ impl Change {
             Self::Answer { question, .. } => format!("answering question {question} ..."),
             Self::CancelQuestion { question } => format!("cancelling question {question} ..."),
             Self::CancelTurn { agent, turn } => format!("cancelling turn {turn} of {agent} ..."),
+            Self::Compact { agent } => format!("telling {agent} to compact ..."),
             Self::Redrive { agent, message } => format!("redriving message {message} of {agent} ..."),
             Self::Drop { agent, message } => format!("dropping message {message} of {agent} ..."),
             Self::Release { agent, message } => format!("releasing message {message} of {agent} ..."),
@@ -43,6 +46,7 @@ impl Change {
             Self::Answer { question, .. } => format!("question {question} answered"),
             Self::CancelQuestion { question } => format!("question {question} cancelled"),
             Self::CancelTurn { agent, turn } => format!("{agent} is told to cancel turn {turn}; its mail will be held"),
+            Self::Compact { agent } => format!("{agent} is told to compact its conversation, once no turn runs"),
             Self::Redrive { agent, message } => format!("message {message} of {agent} redriven"),
             Self::Drop { agent, message } => format!("message {message} of {agent} dropped"),
             Self::Release { agent, message } => format!("message {message} of {agent} released"),
@@ -56,6 +60,7 @@ impl Change {
             Self::Answer { question, .. } => format!("question {question} not answered"),
             Self::CancelQuestion { question } => format!("question {question} not cancelled"),
             Self::CancelTurn { agent, turn } => format!("turn {turn} of {agent} not cancelled"),
+            Self::Compact { agent } => format!("{agent} not told to compact"),
             Self::Redrive { agent, message } => format!("message {message} of {agent} not redriven"),
             Self::Drop { agent, message } => format!("message {message} of {agent} not dropped"),
             Self::Release { agent, message } => format!("message {message} of {agent} not released"),
@@ -68,6 +73,9 @@ impl Change {
         match self {
             Self::CancelQuestion { question } => Some(format!("cancel question {question}? its asker is told (y/n)")),
             Self::CancelTurn { agent, turn } => Some(format!("cancel turn {turn} of {agent}? its mail is held (y/n)")),
+            Self::Compact { agent } => {
+                Some(format!("compact the conversation of {agent}? its model goes on with a summary (y/n)"))
+            }
             Self::Drop { agent, message } => Some(format!("drop message {message} of {agent}? it is never delivered (y/n)")),
             Self::Answer { .. } | Self::Redrive { .. } | Self::Release { .. } | Self::Ack { .. } => None,
         }
@@ -86,6 +94,7 @@ impl Change {
                 Self::Answer { .. }
                 | Self::CancelQuestion { .. }
                 | Self::CancelTurn { .. }
+                | Self::Compact { .. }
                 | Self::Redrive { .. }
                 | Self::Drop { .. }
                 | Self::Release { .. }

@@ -9,9 +9,9 @@ use prost_types::Timestamp as Wire;
 
 use super::item::{Item, Key, sender};
 use super::state::State;
-use super::wrap::wrap;
 use crate::output::text::visible_line;
 use crate::output::time;
+use crate::output::wrap::wrap;
 
 /// A piece of what is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,7 +217,10 @@ impl Telling<'_> {
 
     fn until(&self, agent: &Agent, park: &Park) -> String {
         if park.cause() == TurnOutcome::AuthFailed || agent.state() == HarnessState::NeedsLogin {
-            return "claude is logged in for it, in its own home; it is tried again as soon as its login changes".to_owned();
+            return format!(
+                "`hivectl login {}` logs claude in for it; it is tried again as soon as its login changes",
+                agent.name
+            );
         }
         self.time(park.until_time)
     }

@@ -33,7 +33,6 @@ mod state;
 mod tree;
 mod update;
 mod view;
-mod wrap;
 
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use super::state::{Dialog, Link, Pane, State, Tone};
 use super::update::Action;
 
 /// The keys and what they do, as help lists them.
-pub(crate) const KEYS: [(&str, &str); 14] = [
+pub(crate) const KEYS: [(&str, &str); 15] = [
     ("up/down, j/k", "choose a row"),
     ("PgUp/PgDn", "a page of rows"),
     ("Home/End", "the first, the last row"),
@@ -21,6 +21,7 @@ pub(crate) const KEYS: [(&str, &str); 14] = [
     ("Enter", "all of it: the whole text, error and output"),
     ("a", "answer a question"),
     ("c", "cancel a question, or an agent's running turn"),
+    ("C", "compact an agent's conversation, once no turn runs"),
     ("m", "mark mail as read"),
     ("d", "redrive a dead letter: all attempts anew"),
     ("r", "release what a cancelled turn held"),
@@ -150,7 +151,7 @@ fn turned(pane: Pane, by: usize) -> Pane {
 
 /// A letter that does something to a row.
 fn act(state: &mut State, letter: char, actions: &mut Vec<Action>) {
-    if !matches!(letter, 'a' | 'c' | 'd' | 'm' | 'r' | 'x') {
+    if !matches!(letter, 'a' | 'c' | 'C' | 'd' | 'm' | 'r' | 'x') {
         return;
     }
     if state.slipped() {
@@ -183,6 +184,7 @@ fn meant(letter: char, item: Item<'_>) -> Result<Meant, String> {
             0 => return Err(format!("{} has no open turn", agent.name)),
             turn => Change::CancelTurn { agent: agent.name.clone(), turn },
         },
+        ('C', Item::Agent(agent) | Item::Parked(agent) | Item::Login(agent)) => Change::Compact { agent: agent.name.clone() },
         ('d', Item::DeadLetter(delivery)) => Change::Redrive { agent: delivery.agent.clone(), message: message_id(delivery) },
         ('x', Item::DeadLetter(delivery) | Item::Held(delivery)) => {
             Change::Drop { agent: delivery.agent.clone(), message: message_id(delivery) }
@@ -193,6 +195,7 @@ fn meant(letter: char, item: Item<'_>) -> Result<Meant, String> {
             let what = match letter {
                 'a' => "answers a question",
                 'c' => "cancels a question, or an agent's turn",
+                'C' => "compacts an agent's conversation",
                 'd' => "redrives a dead letter",
                 'm' => "marks mail as read",
                 'r' => "releases what is held",
@@ -225,7 +228,7 @@ pub(crate) fn letters(name: &Name, turn_open: bool) -> &'static str {
         Name::Mail(_) => "m mark as read  ",
         Name::DeadLetter(..) => "d redrive  x drop  ",
         Name::Held(..) => "r release  x drop  ",
-        Name::Login(_) | Name::Parked(_) | Name::Agent(_) if turn_open => "c cancel turn  ",
-        Name::Login(_) | Name::Parked(_) | Name::Agent(_) => "",
+        Name::Login(_) | Name::Parked(_) | Name::Agent(_) if turn_open => "c cancel turn  C compact  ",
+        Name::Login(_) | Name::Parked(_) | Name::Agent(_) => "C compact  ",
     }
 }

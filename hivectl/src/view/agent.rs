@@ -62,6 +62,11 @@ pub(crate) struct Agent {
     isolation: Option<String>,
     /// The turn that runs.
     open_turn_id: Option<u64>,
+    /// When the size of its context was measured.
+    #[serde(with = "Iso")]
+    context_time: Option<WallTime>,
+    /// Models that it may be switched to; empty: any.
+    available_models: Vec<String>,
 }
 
 /// What an agent may do; no recipients: everyone.
@@ -121,6 +126,8 @@ impl From<v1::Agent> for Agent {
             dead_count,
             isolation,
             open_turn_id,
+            context_time,
+            available_models,
         } = agent;
         Self {
             name,
@@ -145,6 +152,8 @@ impl From<v1::Agent> for Agent {
             dead_count,
             isolation: word::<v1::Isolation>(isolation),
             open_turn_id: id(open_turn_id),
+            context_time: time::of_wire(context_time),
+            available_models,
         }
     }
 }
@@ -201,6 +210,11 @@ impl From<v1::Park> for Park {
 }
 
 impl Park {
+    /// Whether it ends with a login.
+    pub(crate) fn needs_login(&self) -> bool {
+        self.cause.as_deref() == Some("auth_failed")
+    }
+
     /// Why and until when, in one line.
     pub(crate) fn line(&self, style: &Style) -> String {
         let cause = self.cause.as_deref().unwrap_or("parked");
@@ -224,6 +238,22 @@ impl Agent {
             "rate_limited" | "needs_login" | "unavailable" => style.bad(state),
             _ => state.to_owned(),
         }
+    }
+}
+
+impl Agent {
+    /// How full its context is, and when that was measured.
+    fn context(&self, style: &Style) -> String {
+        let size = match (self.context_tokens, self.context_window_tokens) {
+            (Some(used), Some(window)) => {
+                let percent = u128::from(used) * 100 / u128::from(window);
+                format!("{used} of {window} tokens ({percent} %)")
+            }
+            (Some(used), None) => format!("{used} tokens"),
+            (None, _) => return "-".to_owned(),
+        };
+        let measured = self.context_time.map(|time| format!(", measured {}", style.time(Some(time)))).unwrap_or_default();
+        format!("{size}{measured}")
     }
 }
 
@@ -253,11 +283,6 @@ impl Row for Agent {
 impl Text for Agent {
     fn text(&self, style: &Style) -> String {
         let optional = |value: &Option<String>| value.as_deref().map_or_else(|| "-".to_owned(), visible_line);
-        let context = match (self.context_tokens, self.context_window_tokens) {
-            (Some(used), Some(window)) => format!("{used} of {window} tokens"),
-            (Some(used), None) => format!("{used} tokens"),
-            (None, _) => "-".to_owned(),
-        };
         let hive = [self.hive_name.as_deref(), self.swarm_name.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ");
         let rows = [
             ("name", visible_line(&self.name)),
@@ -277,7 +302,15 @@ impl Text for Agent {
                 ),
             ),
             ("model", optional(&self.model)),
-            ("context", context),
+            (
+                "may run on",
+                if self.available_models.is_empty() {
+                    "any model".to_owned()
+                } else {
+                    visible_line(&self.available_models.join(", "))
+                },
+            ),
+            ("context", self.context(style)),
             ("unread", self.ready_count.to_string()),
             ("dead letters", self.dead_count.to_string()),
         ];
@@ -301,5 +334,30 @@ impl Text for WithPolicy {
     fn text(&self, _: &Style) -> String {
         let rows: Vec<_> = [("name", visible_line(&self.0.name))].into_iter().chain(self.0.policy.rows()).collect();
         fields(&rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_park_that_ends_with_a_login_is_told_from_others() {
+        let parked = |cause: v1::TurnOutcome| Park::from(v1::Park { cause: cause.into(), ..v1::Park::default() });
+        assert!(parked(v1::TurnOutcome::AuthFailed).needs_login());
+        assert!(!parked(v1::TurnOutcome::RateLimited).needs_login());
+    }
+
+    #[test]
+    fn the_context_is_told_with_its_share_of_the_window() {
+        let told = |context_tokens, context_window_tokens| {
+            let agent = v1::Agent { context_tokens, context_window_tokens, ..v1::Agent::default() };
+            Agent::from(agent).context(&Style::plain())
+        };
+        assert_eq!([told(0, 200_000), told(150_000, 0)], ["-", "150000 tokens"]);
+        assert_eq!(
+            [told(150_000, 200_000), told(250_000, 200_000)].map(|told| told.replace(" tokens", "")),
+            ["150000 of 200000 (75 %)", "250000 of 200000 (125 %)"]
+        );
     }
 }

@@ -10,7 +10,7 @@ use crate::output::{Text, View};
 /// One change that was made.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub(crate) struct Done {
-    /// What was done, in the past tense: `acked`, `released`, `commanded` ...
+    /// What was done, in the past tense: `acked`, `released`, `commanded`, `carried_out` ...
     pub(crate) done: &'static str,
     /// Which agent it concerns.
     pub(crate) agent: Option<String>,

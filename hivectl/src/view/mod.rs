@@ -19,11 +19,14 @@ pub(crate) mod message;
 pub(crate) mod question;
 pub(crate) mod receipt;
 pub(crate) mod reminder;
+mod said;
 pub(crate) mod search_words;
 pub(crate) mod status;
 pub(crate) mod topology;
 pub(crate) mod turn;
 pub(crate) mod turn_event;
+pub(crate) mod turn_stats;
+mod usage;
 mod word;
 
 use std::borrow::Cow;

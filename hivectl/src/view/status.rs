@@ -142,7 +142,8 @@ fn findings(status: &Status, agents: &[Agent], style: &Style) -> Vec<Finding> {
         let name = visible_line(&agent.name);
         if let Some(park) = &agent.park {
             let sentence = format!("{name} starts no turns: {}", park.line(style));
-            add("parked", Some(&agent.name), sentence, Some(format!("hivectl agent show {name}")));
+            let verb = if park.needs_login() { "login" } else { "agent show" };
+            add("parked", Some(&agent.name), sentence, Some(format!("hivectl {verb} {name}")));
         } else if agent.state.as_deref() == Some("offline") && agent.ready_count > 0 {
             let sentence = format!("{name} has {} unread and no harness", agent.ready_count);
             add("unattended", Some(&agent.name), sentence, Some(format!("hivectl inbox {name}")));

@@ -5,6 +5,7 @@ use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::usage::{Usage, dollars};
 use super::{Iso, Word, cell, counted, fields, id, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_line};
@@ -57,25 +58,6 @@ pub(crate) struct Turn {
     sent_message_ids: Vec<u64>,
 }
 
-/// What the model used.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
-struct Usage {
-    /// Tokens read that were not in the cache.
-    input_tokens: u64,
-    /// Tokens read from the cache.
-    cache_read_tokens: u64,
-    /// Tokens written to the cache.
-    cache_creation_tokens: u64,
-    /// Tokens written.
-    output_tokens: u64,
-    /// What it cost, in millionths of a US dollar.
-    cost_micro_usd: u64,
-    /// Calls of the model.
-    inference_count: u32,
-    /// Calls of tools.
-    tool_call_count: u32,
-}
-
 impl From<v1::Turn> for Turn {
     fn from(turn: v1::Turn) -> Self {
         let v1::Turn {
@@ -99,15 +81,6 @@ impl From<v1::Turn> for Turn {
             received_message_ids,
             sent_message_ids,
         } = turn;
-        let v1::TurnUsage {
-            input_tokens,
-            cache_read_tokens,
-            cache_creation_tokens,
-            output_tokens,
-            cost_micro_usd,
-            inference_count,
-            tool_call_count,
-        } = usage.unwrap_or_default();
         Self {
             id: turn_id,
             agent,
@@ -121,15 +94,7 @@ impl From<v1::Turn> for Turn {
             end_time: time::of_wire(end_time),
             error: text(error),
             output_tail: text(output_tail),
-            usage: Usage {
-                input_tokens,
-                cache_read_tokens,
-                cache_creation_tokens,
-                output_tokens,
-                cost_micro_usd,
-                inference_count,
-                tool_call_count,
-            },
+            usage: usage.unwrap_or_default().into(),
             model: text(model),
             context_tokens: id(context_tokens),
             context_window_tokens: id(context_window_tokens),
@@ -163,6 +128,32 @@ impl Turn {
         let calls = if usage.tool_call_count == 0 { String::new() } else { format!(", {}", tool_calls(usage)) };
         let error = self.error.as_deref().map(|error| format!(": {}", visible_line(error))).unwrap_or_default();
         format!("{outcome}{took}{used}{calls}{error}")
+    }
+}
+
+impl Turn {
+    /// What it was begun for, in one line.
+    pub(crate) fn beginning(&self, style: &Style) -> String {
+        let kind = self.kind.as_deref().unwrap_or("turn");
+        let woken = self.message_id.map(|id| format!(" of message {id}, attempt {}", self.attempt)).unwrap_or_default();
+        let words =
+            format!("turn {} of {}: {kind}{woken}, begun {}", self.id, visible_line(&self.agent), style.time(self.start_time));
+        style.head(&words)
+    }
+
+    /// How it ended, how long it took, and what that cost.
+    pub(crate) fn summary(&self, style: &Style) -> String {
+        let usage = &self.usage;
+        let mut words = vec![match self.took() {
+            Some(took) => format!("{} after {took}", self.outcome_cell(style)),
+            None => self.outcome_cell(style),
+        }];
+        if usage.inference_count > 0 || usage.output_tokens > 0 {
+            words.extend([usage.tokens(), tool_calls(usage), format!("{} USD", dollars(usage.cost_micro_usd))]);
+        }
+        words.extend(self.compacted.then(|| "compacted".to_owned()));
+        let error = self.error.as_deref().map(|error| format!(": {}", style.bad(&visible_line(error)))).unwrap_or_default();
+        format!("{} {}{error}", style.head(&format!("turn {} of {}:", self.id, visible_line(&self.agent))), words.join(", "))
     }
 }
 
@@ -201,7 +192,6 @@ impl Text for Turn {
             if ids.is_empty() { "-".to_owned() } else { ids.iter().map(u64::to_string).collect::<Vec<_>>().join(", ") }
         };
         let usage = &self.usage;
-        let dollars = format!("{}.{:06}", usage.cost_micro_usd / 1_000_000, usage.cost_micro_usd % 1_000_000);
         let rows = [
             ("turn", self.id.to_string()),
             ("agent", visible_line(&self.agent)),
@@ -216,14 +206,8 @@ impl Text for Turn {
             ("sent", ids(&self.sent_message_ids)),
             ("model", self.model.as_deref().map_or_else(|| "-".to_owned(), visible_line)),
             ("inferences", format!("{}, with {}", usage.inference_count, tool_calls(usage))),
-            (
-                "tokens",
-                format!(
-                    "{} in, {} from cache, {} to cache, {} out",
-                    usage.input_tokens, usage.cache_read_tokens, usage.cache_creation_tokens, usage.output_tokens
-                ),
-            ),
-            ("cost", format!("{dollars} USD")),
+            ("tokens", usage.tokens()),
+            ("cost", format!("{} USD", dollars(usage.cost_micro_usd))),
             (
                 "context",
                 match (self.context_tokens, self.context_window_tokens) {

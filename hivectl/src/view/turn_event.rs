@@ -4,35 +4,77 @@ use hive_core::time::WallTime;
 use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
+use super::said::{Said, Tone, said};
 use super::{Iso, Word, word};
 use crate::output::style::Style;
-use crate::output::text::{visible_block, visible_line};
+use crate::output::text::visible_line;
+use crate::output::wrap::{cut, width, wrap};
 use crate::output::{Text, View, time};
 
-/// Characters of a tool's input or result that are shown.
-const TOOL_TEXT_CHARS: usize = 200;
+/// The least room for words, however narrow the terminal is.
+const COLUMNS_MIN: usize = 20;
 
 /// One line.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct TurnEvent {
+    /// The turn.
+    turn_id: u64,
     /// Its number within the turn.
-    sequence: u64,
+    pub(crate) sequence: u64,
     /// Where it was written.
     #[schemars(with = "Word<v1::TurnEventStream>")]
-    stream: Option<String>,
+    pub(crate) stream: Option<String>,
     /// The line as it was.
-    line: String,
+    pub(crate) line: String,
     /// When it was written.
     #[serde(with = "Iso")]
     time: Option<WallTime>,
 }
 
-impl From<v1::TurnEvent> for TurnEvent {
-    fn from(event: v1::TurnEvent) -> Self {
+impl TurnEvent {
+    /// A line of this turn.
+    pub(crate) fn new(turn_id: u64, event: v1::TurnEvent) -> Self {
         let v1::TurnEvent { sequence, stream, line, time } = event;
-        Self { sequence, stream: word::<v1::TurnEventStream>(stream), line, time: time::of_wire(time) }
+        Self { turn_id, sequence, stream: word::<v1::TurnEventStream>(stream), line, time: time::of_wire(time) }
+    }
+
+    /// What a person is told of it; `None` where it says nothing to people.
+    pub(crate) fn told(&self, style: &Style) -> Option<String> {
+        let pieces = match self.stream.as_deref() {
+            Some("stdout") => said(&self.line, style).unwrap_or_else(|| vec![Said::cut(Tone::Plain, visible_line(&self.line))]),
+            Some("stderr") => vec![Said::whole(Tone::Bad, visible_line(&self.line))],
+            Some(_) | None => vec![Said::whole(Tone::Faint, format!("({})", visible_line(&self.line)))],
+        };
+        let time = style.time(self.time);
+        let mut lines = Vec::new();
+        for piece in &pieces {
+            for (number, line) in shown(piece, width(&time) + 2, style).into_iter().enumerate() {
+                let mark = if number == 0 { piece.mark.to_owned() } else { " ".repeat(piece.mark.len()) };
+                let column = if lines.is_empty() { style.faint(&time) } else { " ".repeat(width(&time)) };
+                lines.push(format!("{column}  {mark}{}", painted(piece.tone, &line, style)).trim_end().to_owned());
+            }
+        }
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+}
+
+/// The lines of a piece that begins after so many columns.
+fn shown(piece: &Said, begins: usize, style: &Style) -> Vec<String> {
+    let columns = style.width.saturating_sub(begins + piece.mark.len()).max(COLUMNS_MIN);
+    if piece.whole {
+        // Into a file a text goes with its own lines.
+        return wrap(&piece.text, if style.terminal { columns } else { usize::MAX });
+    }
+    piece.text.lines().map(|line| cut(&visible_line(line), columns)).collect()
+}
+
+fn painted(tone: Tone, line: &str, style: &Style) -> String {
+    match tone {
+        Tone::Plain => line.to_owned(),
+        Tone::Faint => style.faint(line),
+        Tone::Busy => style.busy(line),
+        Tone::Bad => style.bad(line),
     }
 }
 
@@ -42,89 +84,86 @@ impl View for TurnEvent {
 
 impl Text for TurnEvent {
     fn text(&self, style: &Style) -> String {
-        let time = style.faint(&style.time(self.time));
-        match self.stream.as_deref() {
-            Some("stdout") => format!("{time}  {}", spoken(&self.line).unwrap_or_else(|| visible_line(&self.line))),
-            Some("stderr") => format!("{time}  {}", style.bad(&visible_line(&self.line))),
-            Some(_) | None => format!("{time}  {}", style.faint(&format!("({})", visible_line(&self.line)))),
-        }
+        self.told(style).unwrap_or_default()
     }
-}
-
-/// What a JSON line of claude says; `None` if it is none.
-fn spoken(line: &str) -> Option<String> {
-    let value: Value = serde_json::from_str(line).ok()?;
-    let kind = value.get("type")?.as_str()?;
-    let parts = || value.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
-    let words = match kind {
-        "assistant" => parts().map(of_assistant).collect::<Vec<_>>().join("\n"),
-        "user" => parts().map(of_tool).collect::<Vec<_>>().join("\n"),
-        "result" => {
-            let text = value.get("result").and_then(Value::as_str).unwrap_or_default();
-            let well = if value.get("is_error").and_then(Value::as_bool) == Some(true) { "error" } else { "result" };
-            format!("[{well}] {}", visible_block(text))
-        }
-        other => {
-            let subtype = value.get("subtype").and_then(Value::as_str).map(|subtype| format!(" {subtype}")).unwrap_or_default();
-            format!("[{other}{subtype}]").chars().flat_map(|c| if c.is_control() { ' ' } else { c }.to_lowercase()).collect()
-        }
-    };
-    Some(words)
-}
-
-fn of_assistant(part: &Value) -> String {
-    match part.get("type").and_then(Value::as_str) {
-        Some("text") => visible_block(part.get("text").and_then(Value::as_str).unwrap_or_default()),
-        Some("tool_use") => {
-            let name = part.get("name").and_then(Value::as_str).unwrap_or("?");
-            let input = part.get("input").map(Value::to_string).unwrap_or_default();
-            format!("-> {} {}", visible_line(name), short(&input))
-        }
-        other => format!("[{}]", visible_line(other.unwrap_or("?"))),
-    }
-}
-
-fn of_tool(part: &Value) -> String {
-    let content = match part.get("content") {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(parts)) => {
-            parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str)).collect::<Vec<_>>().join(" ")
-        }
-        _ => part.get("text").and_then(Value::as_str).unwrap_or_default().to_owned(),
-    };
-    format!("<- {}", short(&content))
-}
-
-fn short(text: &str) -> String {
-    let line = visible_line(text.trim_end());
-    if line.chars().count() <= TOOL_TEXT_CHARS {
-        return line;
-    }
-    let mut cut: String = line.chars().take(TOOL_TEXT_CHARS).collect();
-    cut.push('…');
-    cut
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn event(stream: v1::TurnEventStream, line: &str) -> TurnEvent {
+        let time = Some(prost_types::Timestamp { seconds: 1_583_064_000, nanos: 0 });
+        TurnEvent::new(7, v1::TurnEvent { sequence: 1, stream: stream.into(), line: line.to_owned(), time })
+    }
+
+    fn terminal(columns: usize) -> Style {
+        let mut style = Style::plain();
+        (style.terminal, style.width) = (true, columns);
+        style
+    }
+
     #[test]
-    fn claudes_lines_are_told_in_words() {
-        let said = [
-            r#"{"type":"system","subtype":"init","cwd":"/x"}"#,
-            r#"{"type":"assistant","message":{"content":[{"type":"text","text":"Hello\u001b[2J"},{"type":"tool_use","name":"mcp__hive__send","input":{"to":"bob"}}]}}"#,
-            r#"{"type":"user","message":{"content":[{"type":"tool_result","content":[{"type":"text","text":"sent as 14"}]}]}}"#,
-            r#"{"type":"result","is_error":false,"result":"done"}"#,
-        ]
-        .map(|line| spoken(line).expect("a JSON line"));
-        insta::assert_snapshot!(said.join("\n"), @r#"
-        [system init]
-        Hello\u{1b}[2J
-        -> mcp__hive__send {"to":"bob"}
-        <- sent as 14
-        [result] done
-        "#);
-        assert_eq!(spoken("no JSON"), None);
+    fn on_a_terminal_words_are_wrapped_below_each_other_and_calls_are_cut() {
+        let line = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"First I look at the mail, then I answer bob."},{"type":"tool_use","name":"mcp__hive__send","input":{"body":"It is forty-two, as I said.","to":"bob"}}]}}"#;
+        let told = event(v1::TurnEventStream::Stdout, line).told(&terminal(50)).expect("it says something");
+        let begins = told.find("First").expect("the text");
+        for line in told.lines() {
+            assert!(width(line) <= 50, "{line}");
+        }
+        let words: Vec<&str> = told.lines().map(|line| &line[begins..]).collect();
+        assert_eq!(words.first(), Some(&"First I look at the mail, then"), "{told}");
+        assert_eq!(words[1], "I answer bob.");
+        assert!(words[2].starts_with("-> mcp__hive__send body=") && words[2].ends_with('…') && words.len() == 3, "{told}");
+    }
+
+    #[test]
+    fn nothing_of_any_stream_reaches_a_terminal_or_a_file_as_a_control_character() {
+        use v1::TurnEventStream::{Note, Stderr, Stdout};
+        let evil = "a\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}b";
+        let json = serde_json::to_string(evil).expect("text");
+        let lines = [
+            (Note, evil.to_owned()),
+            (Stderr, evil.to_owned()),
+            (Stdout, evil.to_owned()),
+            (Stdout, format!(r#"{{"type":{json},"subtype":{json}}}"#)),
+            (Stdout, format!(r#"{{"type":"result","is_error":true,"subtype":{json},"result":{json}}}"#)),
+            (Stdout, format!(r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":{json},"rateLimitType":{json}}}}}"#)),
+            (
+                Stdout,
+                format!(
+                    r#"{{"type":"system","subtype":"init","model":{json},"mcp_servers":[{{"name":{json},"status":{json}}}]}}"#
+                ),
+            ),
+            (Stdout, format!(r#"{{"type":"system","subtype":"api_retry","error":{json},"error_status":{json}}}"#)),
+            (Stdout, format!(r#"{{"type":"system","subtype":"permission_denied","tool_name":{json},"message":{json}}}"#)),
+            (Stdout, format!(r#"{{"type":"system","subtype":"compact_boundary","compact_metadata":{{"trigger":{json}}}}}"#)),
+            (Stdout, format!(r#"{{"type":"user","message":{{"content":{json}}}}}"#)),
+            (
+                Stdout,
+                format!(
+                    r#"{{"type":"assistant","message":{{"content":[{{"type":"text","text":{json}}},{{"type":"thinking","thinking":{json}}},{{"type":{json}}},{{"type":"tool_use","name":{json},"input":{{{json}:{json}}}}},{{"type":"tool_use","name":"x","input":[{json}]}}]}}}}"#
+                ),
+            ),
+            (
+                Stdout,
+                format!(
+                    r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","is_error":true,"content":{json}}},{{"type":"tool_result","content":[{{"type":"text","text":{json}}},{{"type":{json}}}]}}]}}}}"#
+                ),
+            ),
+        ];
+        for (stream, line) in lines {
+            for style in [terminal(60), Style::plain()] {
+                let told = event(stream, &line).told(&style).expect("it says something");
+                let evil = |c: &char| (c.is_control() && *c != '\n') || *c == '\u{202e}';
+                assert_eq!(told.chars().find(evil), None, "{line}: {told:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_says_nothing_to_people_is_left_out() {
+        let tokens = r#"{"type":"system","subtype":"thinking_tokens","estimated_tokens":2}"#;
+        assert_eq!(event(v1::TurnEventStream::Stdout, tokens).told(&Style::plain()), None);
     }
 }

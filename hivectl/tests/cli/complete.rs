@@ -56,6 +56,10 @@ async fn names_are_completed_wherever_an_agent_can_stand() {
         "turn list a",
         "turn cancel a",
         "turn model a",
+        "turn compact a",
+        "turn show a",
+        "stats a",
+        "login a",
         "turn release a",
     ] {
         let mut offered = offered(&broker.socket(), line).await;
@@ -94,6 +98,9 @@ async fn ids_are_told_with_what_they_are() {
         "turn drop ada 10 1",
         "turn show 1",
         "turn cancel ada --turn 2",
+        "turn model ada o",
+        "turn model ada ",
+        "turn model bob ",
         "trace 1",
         "agent set-policy bob --tool-group m",
         "agent set-policy bob --tool-group d",

@@ -50,6 +50,8 @@ async fn exit_2_usage() {
         run(&broker.socket(), &["answer", "30"]).await,
         run(&broker.socket(), &["answer", "30", "--choice", "maybe"]).await,
         run(&broker.socket(), &["agent", "set-policy", "bob", "--tool-group", "magic"]).await,
+        run(&broker.socket(), &["stats", "--window", "400d"]).await,
+        run(&broker.socket(), &["login", "ada"]).await,
     ]
     .map(|ran| ran.all());
     insta::assert_snapshot!(told.join(""));
@@ -65,6 +67,9 @@ async fn exit_3_not_found() {
         run(&broker.socket(), &["inbox", "read", "99"]).await,
         run(&broker.socket(), &["inbox", "read", "10"]).await,
         run(&broker.socket(), &["turn", "show", "99"]).await,
+        run(&broker.socket(), &["turn", "show", "bbo"]).await,
+        run(&broker.socket(), &["turn", "show", "cy", "--output"]).await,
+        run(&broker.socket(), &["stats", "bbo"]).await,
         run(&broker.socket(), &["dead-letters", "show", "10"]).await,
         run(&broker.socket(), &["turn", "release", "bob", "--all"]).await,
         run(&broker.socket(), &["trace", "99"]).await,

@@ -26,6 +26,11 @@ impl Following {
         self.lines.next_line().await.expect("text").expect("one more line")
     }
 
+    /// It ends by itself.
+    pub(crate) async fn ends(mut self) -> i32 {
+        self.child.wait().await.expect("it ends").code().expect("by itself")
+    }
+
     /// Ctrl-C.
     pub(crate) async fn interrupt(mut self) -> i32 {
         let pid = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).expect("it runs");

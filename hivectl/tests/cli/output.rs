@@ -4,7 +4,7 @@ use super::fake::Broker;
 use super::run::{Ran, hivectl, run, run_with};
 
 /// Commands that only look, and the name of their snapshots.
-pub(crate) const LOOKS: [&[&str]; 38] = [
+pub(crate) const LOOKS: [&[&str]; 43] = [
     &["inbox"],
     &["inbox", "ada"],
     &["inbox", "read", "14"],
@@ -36,6 +36,11 @@ pub(crate) const LOOKS: [&[&str]; 38] = [
     &["turn", "show", "11"],
     &["turn", "show", "11", "--output"],
     &["turn", "show", "13"],
+    &["turn", "show", "bob"],
+    &["turn", "show"],
+    &["turn", "show", "ada", "--output"],
+    &["stats"],
+    &["stats", "ada", "--window", "7d"],
     &["events"],
     &["events", "--agent", "ada", "--last", "2"],
     &["dead-letters"],
@@ -46,7 +51,7 @@ pub(crate) const LOOKS: [&[&str]; 38] = [
 ];
 
 /// Commands that change something.
-pub(crate) const CHANGES: [&[&str]; 34] = [
+pub(crate) const CHANGES: [&[&str]; 35] = [
     &["send", "ada", "hello"],
     &["send", "ada", "-x\n", "--reply-to", "14"],
     &["send", "*", "all hands"],
@@ -71,6 +76,7 @@ pub(crate) const CHANGES: [&[&str]; 34] = [
     &["agent", "set-parent", "bob", "operator"],
     &["turn", "cancel", "ada"],
     &["turn", "cancel", "ada", "--turn", "21"],
+    &["turn", "compact", "ada"],
     &["turn", "new-session", "ada"],
     &["turn", "model", "ada", "opus"],
     &["turn", "restart", "ada"],

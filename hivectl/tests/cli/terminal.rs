@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 
 /// A terminal that somebody sits at.
 pub(crate) struct Terminal {
@@ -30,6 +31,35 @@ impl Terminal {
     /// The side of the program.
     pub(crate) fn side(&self) -> Stdio {
         self.theirs.try_clone().expect("a descriptor").into()
+    }
+
+    /// Gives it a size. Whose terminal it is not is not told by the kernel.
+    pub(crate) fn resize(&self, rows: u16, columns: u16) {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.theirs, size).expect("a terminal");
+    }
+
+    /// Its modes, to be compared.
+    pub(crate) fn modes(&self) -> String {
+        let Termios { input_modes, output_modes, control_modes, local_modes, .. } = tcgetattr(&self.theirs).expect("a terminal");
+        format!("{input_modes:?} {output_modes:?} {control_modes:?} {local_modes:?}")
+    }
+
+    /// Whether every key goes to the program as it is.
+    pub(crate) fn is_raw(&self) -> bool {
+        let modes = tcgetattr(&self.theirs).expect("a terminal").local_modes;
+        !modes.intersects(LocalModes::ICANON | LocalModes::ISIG | LocalModes::ECHO)
+    }
+
+    /// Reads what is shown until this was shown.
+    pub(crate) fn until(&mut self, words: &str) -> String {
+        let mut shown = Vec::new();
+        let mut byte = [0];
+        while !shown.ends_with(words.as_bytes()) {
+            self.ours.read_exact(&mut byte).unwrap_or_else(|error| panic!("{error}: {}", shown.escape_ascii()));
+            shown.push(byte[0]);
+        }
+        String::from_utf8(shown).expect("text")
     }
 
     /// All that was shown, once the program has ended.

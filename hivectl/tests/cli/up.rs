@@ -247,3 +247,31 @@ async fn under_bubblewrap_an_agent_sees_its_own_part_of_the_hive_only() {
     assert_eq!(stage.told().await, "hived ends");
     assert_eq!(up.ends().await.0, 0);
 }
+
+/// Says which files of servers it sees, and whether its own names a command.
+const EQUIPPED: &str = r#"
+trap 'echo "$NAME ends" > "$PIPE"; exit 0' TERM
+cd "$DIR/.hive"
+own=$(grep -c '"command": "clock"' "${HIVE_EXTRA_MCP:-/dev/null}")
+echo "$HIVE_LABEL $own, sees" run/agents/*/extra* > "$PIPE"
+sleep 1000 & wait"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agents_own_servers_are_told_to_its_harness_alone() {
+    let agents = "[agents.ada]\nextra_mcp_servers.clock = { command = \"clock\", env = { KEY = \"k\" } }\n[agents.bob]";
+    let mut stage = Stage::of(agents, OBEDIENT, EQUIPPED);
+    let mut up = stage.up_with(&[]);
+    stage.started("hived").await;
+    let _broker = Broker::on(stage.path(".hive/run/hived.sock"));
+    let mut sees = [stage.told().await, stage.told().await];
+    sees.sort();
+    let said = up.says("Ctrl-C ends it").await;
+    assert_eq!(sees[0], "ada 1, sees run/agents/ada/extra-mcp.json");
+    if said.contains("isolation: each agent in its own namespaces") {
+        assert_eq!(sees[1], "bob 0, sees run/agents/*/extra*");
+    }
+    up.interrupt();
+    assert_eq!([stage.told().await, stage.told().await], ["hive ends", "hive ends"]);
+    assert_eq!(stage.told().await, "hived ends");
+    assert_eq!(up.ends().await.0, 0);
+}

@@ -94,15 +94,16 @@ const HIVECTL_CODES: [Code; 9] = [
     (8, "the command worked, and found something that needs attention"),
 ];
 
-const HIVECTL_ENVIRONMENT: [(&str, &str); 6] = [
+const HIVECTL_ENVIRONMENT: [(&str, &str); 7] = [
     ("COMPLETE", "Set by a shell that completes a command line; see hivectl-completions(1)."),
     (
         "HIVE_COMPLETION_MS",
         "How many milliseconds the broker has to answer a shell that completes a command line; 250 by default.",
     ),
     ("HIVE_RUNTIME_DIR", "The directory of the operator socket, where neither --socket nor HIVE_SOCKET names it."),
+    ("LANG", "Whether drawings may have block characters: they have where it names UTF-8. LC_ALL and LC_CTYPE come before it."),
     ("NO_COLOR", "No colours, whatever it is set to."),
-    ("TERM", "The terminal; top needs one that can show a screen."),
+    ("TERM", "The terminal; top needs one that can show a screen, and login tells claude which one it is."),
     ("TZ", "The time zone of times that people read."),
 ];
 
@@ -136,6 +137,16 @@ pub(crate) fn note_on(command: &str, code: u8) -> Option<&'static str> {
         ("ask", 6) => Some("with --wait also: the question expired, or nobody answered within --timeout"),
         ("config check", 8) => Some("something is wrong with the file"),
         ("doctor" | "status", 8) => Some("something needs attention"),
+        ("login", 1) => Some("claude is not logged in: its dialogue ended so, was left, or was interrupted"),
+        ("login", 2) => Some("stdin or stdout is no terminal"),
+        ("login", 5) => Some("no harness is attached, or another dialogue is open"),
+        ("login", 7) => Some("the connection broke in the middle of the dialogue"),
+        ("turn cancel" | "turn compact" | "turn model" | "turn new-session" | "turn restart", 1) => {
+            Some("with --wait also: the harness refused it, or interrupted, and the command stays given")
+        }
+        ("turn cancel" | "turn compact" | "turn model" | "turn new-session" | "turn restart", 6) => {
+            Some("with --wait also: it is not done within --timeout, and stays given")
+        }
         ("up", 5) => Some("a hive runs here already"),
         ("up", 6) => Some("the broker did not come up in time"),
         ("up", 8) => Some("something is wrong with the configuration"),

@@ -52,13 +52,10 @@ fn of_agents(agents: &[Agent], style: &Style, list: &mut List) {
     for agent in agents.iter().filter(|agent| !agent.retired) {
         let (name, since) = (&agent.name, style.time(agent.state_time));
         if let Some(park) = &agent.park {
-            let needs_login = park.cause.as_deref() == Some("needs_login");
+            let needs_login = park.needs_login();
             let sentence = format!("{name} starts no turns since {since}: {}", park.line(style));
             let (state, next) = if needs_login {
-                (
-                    State::Problem,
-                    format!("log claude in with the home of {name}, or give it a key; `hivectl up --help` tells how"),
-                )
+                (State::Problem, format!("`hivectl login {name}` logs claude in; a key does too, `hivectl up --help` tells how"))
             } else if park.until_time.is_some() {
                 (State::Warning, format!("it goes on by itself; `hivectl agent show {name}` shows more"))
             } else {

@@ -11,15 +11,15 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 
-/// Turns: what ran, what runs, and commands to a harness.
+/// Turns: what ran, what runs, and commands to a harness. Where a verb says nothing here, its own file says it, also at length.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Turn {
     /// List turns, newest first
     List(list::List),
-    /// Show a turn; --follow streams its output
     Show(show::Show),
     /// Cancel an agent's open turn; its mail is held until you release or drop it
     Cancel(order::Cancel),
+    Compact(order::Compact),
     /// Begin the agent's next turn with a fresh conversation
     NewSession(order::NewSession),
     /// Run the agent on another model from its next turn on
@@ -38,6 +38,7 @@ impl Turn {
             Self::List(list) => list.run(context).await,
             Self::Show(show) => show.run(context).await,
             Self::Cancel(cancel) => cancel.run(context).await,
+            Self::Compact(compact) => compact.run(context).await,
             Self::NewSession(new_session) => new_session.run(context).await,
             Self::Model(model) => model.run(context).await,
             Self::Restart(restart) => restart.run(context).await,

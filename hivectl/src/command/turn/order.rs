@@ -1,19 +1,41 @@
-//! `hivectl turn cancel|new-session|model|restart`: commands to a harness.
+//! `hivectl turn cancel|compact|new-session|model|restart`: commands to a harness.
 //!
-//! A command is a row in the broker: it outlives a harness that is away, and `hivectl events` tells when it was carried out.
+//! A command is a row in the broker: it outlives a harness that is away, and `hivectl events` tells when it was carried out. With --wait this program
+//! tells it.
 
 use clap::Args;
 use hive_proto::v1::command::Command as Order;
-use hive_proto::v1::{CancelTurn, Command, RestartHarness, SendCommandRequest, SetModel, StartNewSession};
+use hive_proto::v1::{
+    CancelTurn, Command, CompactSession, Event, EventKind, RestartHarness, SendCommandRequest, SetModel, StartNewSession,
+};
 
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::feed::{Feed, Step};
+use crate::interrupt::until_interrupted;
+use crate::output::note;
+use crate::output::text::visible_line;
 use crate::view::done::Done;
+
+/// What is said of --wait below the options of each command.
+const AFTER_HELP: &str = "\
+The command is on the broker's disk when this ends well, and is carried out as soon as the harness can: a harness that is away does it when it is back. \
+With --wait the exit code tells what became of it: 0 done, 1 refused by the harness; 6 where it is not done within --timeout, and 1 after Ctrl-C, and \
+then the command stays given. A restart of the broker is waited out.";
+
+/// Whether to wait.
+#[derive(Args, Debug)]
+struct Waiting {
+    /// Wait until the harness has carried the command out, or refused it; no longer than --timeout, where that is given
+    #[arg(long)]
+    wait: bool,
+}
 
 /// Cancel an agent's open turn; its mail is held until you release or drop it.
 #[derive(Args, Debug)]
+#[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Cancel {
     /// Whose
     #[arg(add = complete::agents())]
@@ -21,72 +43,197 @@ pub(crate) struct Cancel {
     /// Only if this turn is the open one
     #[arg(long, value_name = "ID", default_value_t = 0, hide_default_value = true, add = complete::open_turns())]
     turn: u64,
+    #[command(flatten)]
+    waiting: Waiting,
+}
+
+/// Compact an agent's conversation, once no turn runs.
+///
+/// The model sums its conversation up and goes on with the summary, so that its context is small again. A running turn is not disturbed: it ends first. An
+/// agent that is parked is compacted all the same.
+#[derive(Args, Debug)]
+#[command(after_long_help = AFTER_HELP)]
+pub(crate) struct Compact {
+    /// Whose
+    #[arg(add = complete::agents())]
+    agent: String,
+    #[command(flatten)]
+    waiting: Waiting,
 }
 
 /// Begin the agent's next turn with a fresh conversation.
 #[derive(Args, Debug)]
+#[command(after_long_help = AFTER_HELP)]
 pub(crate) struct NewSession {
     /// Whose
     #[arg(add = complete::agents())]
     agent: String,
+    #[command(flatten)]
+    waiting: Waiting,
 }
 
 /// Run the agent on another model from its next turn on.
 #[derive(Args, Debug)]
+#[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Model {
     /// Whose
     #[arg(add = complete::agents())]
     agent: String,
-    /// A model's name or alias, as claude takes it
+    /// A model's name or alias, as claude takes it; one of those that the agent may run on, where its configuration names them
+    #[arg(add = complete::models())]
     model: String,
+    #[command(flatten)]
+    waiting: Waiting,
 }
 
 /// Hand back the agent's running turn and start its harness anew.
 #[derive(Args, Debug)]
+#[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Restart {
     /// Whose
     #[arg(add = complete::agents())]
     agent: String,
+    #[command(flatten)]
+    waiting: Waiting,
 }
 
 impl Cancel {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let order = Order::CancelTurn(CancelTurn { turn_id: self.turn });
-        give(context, self.agent, order, "told to cancel its turn").await
+        self.waiting.give(context, self.agent, order, "told to cancel its turn").await
+    }
+}
+
+impl Compact {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let words = "told to compact its conversation";
+        self.waiting.give(context, self.agent, Order::CompactSession(CompactSession {}), words).await
     }
 }
 
 impl NewSession {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
-        give(context, self.agent, Order::StartNewSession(StartNewSession {}), "told to begin a new session").await
+        let words = "told to begin a new session";
+        self.waiting.give(context, self.agent, Order::StartNewSession(StartNewSession {}), words).await
     }
 }
 
 impl Model {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let words = format!("told to run on {} from the next turn on", self.model);
-        give(context, self.agent, Order::SetModel(SetModel { model: self.model }), &words).await
+        self.waiting.give(context, self.agent, Order::SetModel(SetModel { model: self.model }), &words).await
     }
 }
 
 impl Restart {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
-        give(context, self.agent, Order::RestartHarness(RestartHarness {}), "told to start anew").await
+        self.waiting.give(context, self.agent, Order::RestartHarness(RestartHarness {}), "told to start anew").await
     }
 }
 
-async fn give(context: &mut Context, agent: String, order: Order, words: &str) -> Result<Exit, Failure> {
-    let broker = context.broker().await?;
-    let response = broker
-        .change(|request_id| {
-            let command = Command { id: 0, create_time: None, command: Some(order.clone()) };
-            let request = SendCommandRequest { request_id, agent: agent.clone(), command: Some(command) };
-            let mut admin = broker.admin();
-            async move { admin.send_command(request).await }
-        })
-        .await?;
-    let sentence = format!("{agent} is {words} (command {})", response.command_id);
-    let done = Done { done: "commanded", agent: Some(agent), command_id: Some(response.command_id), sentence, ..Done::default() };
-    context.out.one(&done)?;
-    Ok(Exit::Ok)
+impl Waiting {
+    /// Gives the command, and waits for its end where that is wanted.
+    async fn give(self, context: &mut Context, agent: String, order: Order, words: &str) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        // The watch stands before the command is given, so that its end cannot be missed.
+        let feed = if self.wait { Some(Feed::open(context, &broker, &agent, None).await?.0) } else { None };
+        let response = broker
+            .change(|request_id| {
+                let command = Command { id: 0, create_time: None, command: Some(order.clone()) };
+                let request = SendCommandRequest { request_id, agent: agent.clone(), command: Some(command) };
+                let mut admin = broker.admin();
+                async move { admin.send_command(request).await }
+            })
+            .await?;
+        let id = response.command_id;
+        let mut sentence = format!("{agent} is {words} (command {id})");
+        let mut done = "commanded";
+        if let Some(feed) = feed {
+            note(&visible_line(&format!("{sentence}; waiting until it is done")));
+            closed(context, feed, id, &agent).await?;
+            (sentence, done) = (format!("{agent} has done it (command {id})"), "carried_out");
+        }
+        let done = Done { done, agent: Some(agent), command_id: Some(id), sentence, ..Done::default() };
+        context.out.one(&done)?;
+        Ok(Exit::Ok)
+    }
+}
+
+/// Waits until the harness has closed a command, and ends as it did.
+async fn closed(context: &Context, feed: Feed, id: u64, agent: &str) -> Result<(), Failure> {
+    let ending = until_interrupted(ending(feed, id));
+    let ending = match context.patience {
+        None => ending.await,
+        Some(patience) => match tokio::time::timeout(patience, ending).await {
+            Ok(ending) => ending,
+            Err(_) => return Err(Failure::OrderTimedOut { id, agent: agent.to_owned(), seconds: patience.as_secs_f64() }),
+        },
+    };
+    match ending.ok_or_else(|| Failure::OrderInterrupted { id, agent: agent.to_owned() })?? {
+        Ending::Done => Ok(()),
+        Ending::Refused(why) => Err(Failure::OrderRefused { id, agent: agent.to_owned(), why }),
+        Ending::Missed => Err(Failure::OrderMissed { id, agent: agent.to_owned() }),
+    }
+}
+
+/// How a command ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Ending {
+    Done,
+    Refused(String),
+    /// The event that tells it may be among those that were pruned while the broker was away.
+    Missed,
+}
+
+async fn ending(mut feed: Feed, id: u64) -> Result<Ending, Failure> {
+    loop {
+        let event = match feed.next().await? {
+            Step::Event(event) => event,
+            Step::Gap => return Ok(Ending::Missed),
+        };
+        if event.kind() == EventKind::CommandClosed
+            && let Some(ending) = told(&event.detail, id)
+        {
+            return Ok(ending);
+        }
+        if event.kind() == EventKind::AgentRetired {
+            return Ok(Ending::Refused("the agent was retired".to_owned()));
+        }
+        if let Some(words) = progress(&event) {
+            note(&visible_line(&words));
+        }
+    }
+}
+
+/// What goes on while a command waits.
+fn progress(event: &Event) -> Option<String> {
+    let what = [
+        (EventKind::TurnBegun, format!("turn {} begins", event.turn_id)),
+        (EventKind::TurnEnded, format!("turn {} has ended", event.turn_id)),
+        (EventKind::HarnessAttached, "the harness is attached".to_owned()),
+        (EventKind::HarnessLost, "the harness is gone".to_owned()),
+    ];
+    let (_, words) = what.into_iter().find(|(kind, _)| *kind == event.kind())?;
+    Some(if event.detail.is_empty() { words } else { format!("{words}: {}", event.detail) })
+}
+
+/// What the detail of an event says of a command.
+fn told(detail: &str, id: u64) -> Option<Ending> {
+    let ending = detail.strip_prefix(&format!("command {id}: "))?;
+    Some(match ending.strip_prefix("refused: ") {
+        Some(why) => Ending::Refused(why.to_owned()),
+        None => Ending::Done,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_tells_of_its_own_command_only() {
+        assert_eq!(told("command 30: done", 30), Some(Ending::Done));
+        assert_eq!(told("command 30: refused: too late: it ended", 30), Some(Ending::Refused("too late: it ended".to_owned())));
+        assert_eq!((told("command 301: done", 30), told("command 3: done", 30), told("", 30)), (None, None, None));
+    }
 }

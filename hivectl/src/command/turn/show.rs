@@ -1,64 +1,154 @@
-//! `hivectl turn show`: a turn, and its output as it comes.
+//! `hivectl turn show`: a turn, and what it says as it says it.
 
 use clap::Args;
-use hive_proto::v1::{GetTurnRequest, WatchTurnRequest};
+use hive_proto::v1::{EventKind, ListTurnsRequest};
 
 use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::feed::{Feed, Step};
 use crate::interrupt::until_interrupted;
+use crate::output::note;
+use crate::output::text::visible_line;
+use crate::turn_feed::{TurnFeed, turn};
 use crate::view::turn::Turn;
 use crate::view::turn_event::TurnEvent;
 
-/// Show a turn; with --output or --follow also what it printed.
+/// Turns that one look at the newest may find.
+const PAGE_TURNS: u32 = 100;
+
+const AFTER_HELP: &str = "\
+Examples:
+  hivectl turn show ada             the turn that ada runs, or ran last
+  hivectl turn show ada --follow    what ada does, turn by turn, until Ctrl-C
+  hivectl turn show 12 --output     what turn 12 said, as far as it is kept
+  hivectl turn show 12 --raw | jq   claude's own lines";
+
+/// Show a turn; with --output, --follow or --raw what it said.
 ///
-/// As JSON, --output and --follow print the lines only, one object each.
+/// A number is a turn; a name is an agent, and means its open turn, or else its last one. Without either it is the newest turn of the hive.
+///
+/// What a turn said is told in words: the model's text, each call of a tool with its arguments and the beginning of its result, errors, retries, rate
+/// limits, compactions and notes of the harness; at the end outcome, duration, tokens and cost. With --raw claude's lines go to stdout as they came,
+/// and everything else to stderr; on a terminal control characters are still shown, not obeyed. As JSON, all three print the lines only, one object
+/// each.
 #[derive(Args, Debug)]
+#[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Show {
-    /// The turn
-    #[arg(add = complete::turns())]
-    id: u64,
+    /// The turn, or whose
+    #[arg(value_name = "TURN|AGENT", add = complete::turns_and_agents())]
+    subject: Option<String>,
     /// Show the output that is kept
     #[arg(long)]
     output: bool,
-    /// Show the output, and go on with it until the turn ends, or Ctrl-C
+    /// Show the output, and go on with it until the turn ends; of an agent, with its next turns too, until Ctrl-C
     #[arg(long)]
     follow: bool,
+    /// Show the output as it came
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
 }
 
 impl Show {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
-        let turn = read(&broker, self.id).await?;
-        if !(self.output || self.follow) {
-            context.out.one(&turn)?;
-            return Ok(Exit::Ok);
+        // Names begin with a letter, so a number is no name.
+        let turn_id = self.subject.as_deref().and_then(|subject| subject.parse::<u64>().ok());
+        let agent = if turn_id.is_none() { self.subject.clone() } else { None };
+        if let (Some(agent), true) = (&agent, self.follow) {
+            return until_interrupted(self.agent(context, &broker, agent)).await.unwrap_or(Ok(Exit::Ok));
         }
-        if until_interrupted(lines(context, &broker, self.id, self.follow)).await.transpose()?.is_none() {
-            return Ok(Exit::Ok);
+        let turn = match turn_id {
+            Some(turn_id) => turn(&broker, turn_id).await?,
+            None => {
+                let newest = newest(&broker, agent.as_deref()).await?.into_iter().next();
+                newest.ok_or(Failure::NoTurn { agent })?
+            }
+        };
+        if self.output || self.follow || self.raw {
+            return until_interrupted(self.turn(context, &broker, &turn)).await.unwrap_or(Ok(())).map(|()| Exit::Ok);
         }
-        if self.follow && !context.out.json {
-            let ending = format!("turn {} of {}: {}", self.id, turn.agent, read(&broker, self.id).await?.ending());
-            context.out.line(&ending)?;
-        }
+        context.out.one(&turn)?;
         Ok(Exit::Ok)
     }
-}
 
-async fn read(broker: &Broker, turn_id: u64) -> Result<Turn, Failure> {
-    let turn = broker.read(broker.turns().get_turn(GetTurnRequest { turn_id })).await?.turn;
-    Ok(turn.ok_or(Failure::Incomplete { field: "turn" })?.into())
-}
+    /// What a turn said; then how it ended.
+    async fn turn(&self, context: &mut Context, broker: &Broker, shown: &Turn) -> Result<(), Failure> {
+        let words = !self.raw && !context.out.json;
+        if words {
+            let beginning = shown.beginning(&context.out.style);
+            context.out.line(&beginning)?;
+        }
+        let mut feed = TurnFeed::open(context, broker, shown.id, self.follow).await?;
+        let mut silent = true;
+        while let Some(events) = feed.next().await? {
+            silent = false;
+            for event in events {
+                self.event(context, &TurnEvent::new(shown.id, event))?;
+            }
+        }
+        if silent {
+            note("none of its output is kept");
+        }
+        if words {
+            // The broker may have been away meanwhile.
+            let ended = turn(feed.broker(), shown.id).await?.summary(&context.out.style);
+            context.out.line(&ended)?;
+        }
+        Ok(())
+    }
 
-async fn lines(context: &mut Context, broker: &Broker, turn_id: u64, follow: bool) -> Result<(), Failure> {
-    let request = WatchTurnRequest { turn_id, after_sequence: 0, follow };
-    let mut stream = broker.read(broker.turns().watch_turn(request)).await?;
-    while let Some(some) = stream.message().await? {
-        for event in some.events {
-            context.out.one(&TurnEvent::from(event))?;
+    fn event(&self, context: &mut Context, event: &TurnEvent) -> Result<(), Failure> {
+        if context.out.json {
+            return context.out.one(event);
+        }
+        if self.raw {
+            let line = context.out.style.body(&event.line);
+            if event.stream.as_deref() == Some("stdout") {
+                return context.out.line(&line);
+            }
+            note(&visible_line(&event.line));
+            return Ok(());
+        }
+        event.told(&context.out.style).map_or(Ok(()), |told| context.out.line(&told))
+    }
+
+    /// What an agent does, turn by turn, for ever.
+    async fn agent(&self, context: &mut Context, broker: &Broker, agent: &str) -> Result<Exit, Failure> {
+        // The watch stands before the first look, so that no turn begins between them.
+        let (mut feed, _) = Feed::open(context, broker, agent, None).await?;
+        let mut broker = broker.clone();
+        let mut newest = newest(&broker, Some(agent)).await?;
+        newest.truncate(1);
+        let mut shown = 0;
+        loop {
+            // The oldest that was not shown comes first.
+            newest.retain(|turn| turn.id > shown);
+            if let Some(next) = newest.pop() {
+                self.turn(context, &broker, &next).await?;
+                shown = next.id;
+                continue;
+            }
+            note(&format!("waiting for the next turn of {agent}"));
+            loop {
+                match feed.next().await? {
+                    Step::Event(event) if event.kind() == EventKind::TurnBegun && event.turn_id > shown => break,
+                    Step::Event(_) => {}
+                    Step::Gap => break,
+                }
+            }
+            broker = context.broker().await?;
+            newest = self::newest(&broker, Some(agent)).await?;
         }
     }
-    Ok(())
+}
+
+/// The newest turns, the newest first; of an agent, or of all.
+async fn newest(broker: &Broker, agent: Option<&str>) -> Result<Vec<Turn>, Failure> {
+    let agent = agent.unwrap_or_default().to_owned();
+    let request = ListTurnsRequest { page_size: PAGE_TURNS, page_token: String::new(), agent };
+    let turns = broker.read(broker.turns().list_turns(request)).await?.turns;
+    Ok(turns.into_iter().map(Turn::from).collect())
 }

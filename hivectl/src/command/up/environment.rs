@@ -43,7 +43,7 @@ const PASSED_PREFIXES: [&str; 4] = ["ANTHROPIC_", "CLAUDE_", "HIVE_", "LC_"];
 /// What the broker gets besides, for the command of `operator.notify`: a home, and the way to the operator's desktop.
 const PASSED_TO_BROKER: [&str; 5] = ["HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY"];
 /// What belongs to the caller's own claude or hive, and would mislead another.
-const DROPPED: [&str; 12] = [
+const DROPPED: [&str; 16] = [
     "CLAUDE_CONFIG_DIR",
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_SSE_PORT",
@@ -56,6 +56,10 @@ const DROPPED: [&str; 12] = [
     "HIVE_CLAUDE",
     "HIVE_CLAUDE_ENV",
     "HIVE_LABEL",
+    "HIVE_EXTRA_MCP",
+    "HIVE_PLUGINS",
+    "HIVE_MARKETPLACES",
+    "HIVE_TASK_SOCKET",
 ];
 
 /// The caller's environment.
@@ -81,8 +85,15 @@ pub(super) fn for_broker(caller: &Env) -> Env {
     env
 }
 
-/// The environment of an agent's harness.
-pub(super) fn for_agent(caller: &Env, plan: &Plan, agent: &AgentPlan, claude: &Path, binaries: &Binaries) -> Env {
+/// The environment of an agent's harness; `extra_mcp` is the file of its own MCP servers.
+pub(super) fn for_agent(
+    caller: &Env,
+    plan: &Plan,
+    agent: &AgentPlan,
+    claude: &Path,
+    binaries: &Binaries,
+    extra_mcp: Option<&Path>,
+) -> Env {
     let claude_env: BTreeMap<&String, &String> = plan.config.claude.env.iter().chain(&agent.config.env).collect();
     let mut env = scrubbed(caller);
     env.extend(claude_env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
@@ -99,12 +110,23 @@ pub(super) fn for_agent(caller: &Env, plan: &Plan, agent: &AgentPlan, claude: &P
     set("HIVE_MCP", binaries.hive_mcp.as_os_str());
     set("HIVE_MCP_SERVER_NAME", plan.config.claude.mcp_server_name.as_ref());
     set("HIVE_CLAUDE_ENV", json.as_ref());
+    let flag = |yes: bool| OsStr::new(if yes { "true" } else { "false" });
+    set("HIVE_AUTO_COMPACT", flag(agent.config.auto_compact));
+    set("HIVE_PLUGINS_AUTO_UPDATE", flag(agent.config.plugins_auto_update));
+    set("HIVE_CARGO_SHORT_MESSAGES", flag(agent.config.cargo_short_messages));
+    if let Some(file) = extra_mcp {
+        set("HIVE_EXTRA_MCP", file.as_os_str());
+    }
+    let list = |words: &Vec<String>| serde_json::to_string(words).expect("strings are JSON");
     let mut set_if = |name: &str, value: Option<String>| {
         if let Some(value) = value {
             env.insert(name.into(), value.into());
         }
     };
-    set_if("HIVE_DEFAULT_MODEL", agent.config.model.clone());
+    set_if("HIVE_DEFAULT_MODEL", agent.config.first_model().map(str::to_owned));
+    set_if("HIVE_PROCESS", agent.config.process.or(plan.config.claude.process).map(|mode| mode.word().to_owned()));
+    set_if("HIVE_PLUGINS", (!agent.config.plugins.is_empty()).then(|| list(&agent.config.plugins)));
+    set_if("HIVE_MARKETPLACES", agent.config.marketplaces.as_ref().map(list));
     set_if("HIVE_CLAUDE_MAX_RETRIES", plan.config.claude.max_retries.map(|retries| retries.to_string()));
     set_if("HIVE_OPERATOR_PRONOUNS", plan.config.operator.pronouns.clone());
     set_if("HIVE_CONTEXT_WINDOW_TOKENS", agent.config.context_window_tokens.map(|tokens| tokens.to_string()));
@@ -133,6 +155,9 @@ mod tests {
             ("CLAUDE_CONFIG_DIR", "/home/me/.claude"),
             ("CLAUDECODE", "1"),
             ("HIVE_SOCKET", "/other"),
+            ("HIVE_EXTRA_MCP", "/other"),
+            ("HIVE_PLUGINS", "[]"),
+            ("HIVE_MARKETPLACES", "[]"),
             ("HIVE_TURN_MAX_SECS", "9"),
         ]);
         let names: Vec<String> = scrubbed(&caller).into_keys().map(|name| name.to_string_lossy().into_owned()).collect();
@@ -151,7 +176,8 @@ mod tests {
         let plan = Plan::make(&file, &dir.path().join("h")).expect("a plan");
         let ada = &plan.agents[0];
         let binaries = Binaries { hived: "/b/hived".into(), hive: "/b/hive".into(), hive_mcp: "/b/hive-mcp".into() };
-        let env = for_agent(&env(&[("HOME", "/root"), ("HIVE_SOCKET", "/other")]), &plan, ada, Path::new("/c/claude"), &binaries);
+        let env =
+            for_agent(&env(&[("HOME", "/root"), ("HIVE_SOCKET", "/other")]), &plan, ada, Path::new("/c/claude"), &binaries, None);
         let get = |name: &str| env.get(OsStr::new(name)).map(|value| value.to_string_lossy().into_owned());
         assert_eq!(get("HOME").as_deref(), ada.home_dir.to_str());
         assert_eq!(get("HIVE_SOCKET").as_deref(), ada.socket().to_str());
@@ -164,5 +190,44 @@ mod tests {
         assert_eq!(get("HIVE_CLAUDE_MAX_RETRIES").as_deref(), Some("4"));
         assert_eq!(get("HIVE_OPERATOR_PRONOUNS").as_deref(), Some("they/them"));
         assert_eq!(get("HIVE_CONTEXT_WINDOW_TOKENS").as_deref(), Some("5000"));
+        for (name, wanted) in [
+            ("HIVE_AUTO_COMPACT", Some("true")),
+            ("HIVE_PLUGINS_AUTO_UPDATE", Some("false")),
+            ("HIVE_CARGO_SHORT_MESSAGES", Some("true")),
+            ("HIVE_PROCESS", None),
+            ("HIVE_EXTRA_MCP", None),
+            ("HIVE_PLUGINS", None),
+            ("HIVE_MARKETPLACES", None),
+        ] {
+            assert_eq!(get(name).as_deref(), wanted, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_the_file_says_of_an_agent_comes_before_the_callers_environment() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("hive.toml");
+        let text = "[claude]\nprocess = \"resident\"\n[agents.ada]\nauto_compact = false\navailable_models = [\"opus\", \"haiku\"]\n\
+                    plugins = [\"a@b\"]\nmarketplaces = []\nplugins_auto_update = true\ncargo_short_messages = false\n\
+                    [agents.bob]\nprocess = \"per-turn\"\n";
+        std::fs::write(&file, text).expect("a file");
+        let plan = Plan::make(&file, &dir.path().join("h")).expect("a plan");
+        let binaries = Binaries { hived: "/b/hived".into(), hive: "/b/hive".into(), hive_mcp: "/b/hive-mcp".into() };
+        let caller = env(&[("HIVE_AUTO_COMPACT", "true"), ("HIVE_PLUGINS", "[\"other\"]"), ("HIVE_PROCESS", "resident")]);
+        let of = |agent: usize, extra| for_agent(&caller, &plan, &plan.agents[agent], Path::new("/c"), &binaries, extra);
+        let (ada, bob) = (of(0, Some(Path::new("/x/extra.json"))), of(1, None));
+        for (name, of_ada, of_bob) in [
+            ("HIVE_PROCESS", Some("resident"), Some("per-turn")),
+            ("HIVE_AUTO_COMPACT", Some("false"), Some("true")),
+            ("HIVE_DEFAULT_MODEL", Some("opus"), None),
+            ("HIVE_PLUGINS", Some(r#"["a@b"]"#), None),
+            ("HIVE_MARKETPLACES", Some("[]"), None),
+            ("HIVE_PLUGINS_AUTO_UPDATE", Some("true"), Some("false")),
+            ("HIVE_CARGO_SHORT_MESSAGES", Some("false"), Some("true")),
+            ("HIVE_EXTRA_MCP", Some("/x/extra.json"), None),
+        ] {
+            let get = |env: &Env| env.get(OsStr::new(name)).map(|value| value.to_string_lossy().into_owned());
+            assert_eq!((get(&ada).as_deref(), get(&bob).as_deref()), (of_ada, of_bob), "{name}");
+        }
     }
 }

@@ -17,6 +17,8 @@ pub(crate) enum UpError {
     ConfigInvalid { path: PathBuf, source: ConfigError },
     #[error("{} cannot be created", .path.display())]
     Directory { path: PathBuf, source: io::Error },
+    #[error("{}, the file of the agent's MCP servers, cannot be written", .path.display())]
+    ExtraMcp { path: PathBuf, source: io::Error },
     #[error("the socket path {} has {} bytes, more than the {SOCKET_PATH_BYTES_MAX} that Linux allows", .path.display(), .path.as_os_str().len())]
     SocketTooLong { path: PathBuf },
     #[error("{first} and {second} share {}; each needs directories of its own", .path.display())]
@@ -41,7 +43,7 @@ impl UpError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::ConfigUnreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
-            Self::ConfigUnreadable { source, .. } | Self::Directory { source, .. }
+            Self::ConfigUnreadable { source, .. } | Self::Directory { source, .. } | Self::ExtraMcp { source, .. }
                 if source.kind() == io::ErrorKind::PermissionDenied =>
             {
                 Exit::Denied
@@ -52,7 +54,11 @@ impl UpError {
             Self::AlreadyUp { .. } => Exit::Conflict,
             Self::BrokerSilent { .. } => Exit::TimedOut,
             Self::Interrupted => Exit::Ok,
-            Self::ConfigUnreadable { .. } | Self::Directory { .. } | Self::BrokerEnded { .. } | Self::Signals(_) => Exit::Failure,
+            Self::ConfigUnreadable { .. }
+            | Self::Directory { .. }
+            | Self::ExtraMcp { .. }
+            | Self::BrokerEnded { .. }
+            | Self::Signals(_) => Exit::Failure,
         }
     }
 
@@ -60,14 +66,16 @@ impl UpError {
         match self {
             Self::ConfigUnreadable { .. } => Some("name the configuration with --config FILE".to_owned()),
             Self::ConfigInvalid { path, .. } => Some(format!("`hivectl config check {}` checks it again", path.display())),
-            Self::SocketTooLong { .. } => {
-                Some("choose a shorter directory with --state DIR, or `runtime_dir` in the configuration".to_owned())
-            }
+            Self::SocketTooLong { .. } => Some(
+                "choose a shorter directory with --state DIR, or `runtime_dir` or the agent's `home_dir` in the configuration"
+                    .to_owned(),
+            ),
             Self::Shared { .. } => Some("change `state_dir` and `home_dir` in the configuration".to_owned()),
             Self::NoProgram { .. } => Some("build or install all of hived, hive, hive-mcp and hivectl".to_owned()),
             Self::NoClaude { .. } => Some("install Claude Code, or name it with --claude PATH".to_owned()),
             Self::AlreadyUp { .. } => Some("look at it with `hivectl status`, or end it with Ctrl-C in its terminal".to_owned()),
             Self::Directory { .. }
+            | Self::ExtraMcp { .. }
             | Self::BrokerEnded { .. }
             | Self::BrokerSilent { .. }
             | Self::Interrupted

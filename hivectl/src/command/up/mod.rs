@@ -18,6 +18,7 @@ mod claude;
 mod confine;
 mod environment;
 mod error;
+mod extra_mcp;
 mod next;
 mod plan;
 mod process_tree;
@@ -37,7 +38,7 @@ pub(crate) use self::error::UpError;
 use self::binaries::Binaries;
 use self::child::{Registry, Spec};
 use self::confine::Confinement;
-use self::plan::Plan;
+use self::plan::{AgentPlan, Plan};
 use crate::cli::Global;
 use crate::context::Context;
 use crate::error::Failure;
@@ -90,6 +91,7 @@ impl Up {
         let claude = claude::choose(self.claude.as_deref(), self.fallback_claude.as_deref(), &plan)?;
         let confinement = Confinement::choose(self.no_isolation, &plan);
         supervise::refuse_second(&plan).await?;
+        let extra_mcp = plan.agents.iter().map(extra_mcp::write).collect::<Result<Vec<_>, _>>()?;
         let mut stop = Stop::on_signals().map_err(UpError::Signals)?;
         let registry = Registry::new().map_err(UpError::Signals)?;
 
@@ -102,15 +104,12 @@ impl Up {
         claude.announce(&plan);
         confinement.announce();
         let caller = environment::of_caller();
-        let harnesses: Vec<Supervised> = plan
-            .agents
-            .iter()
-            .map(|agent| {
-                let env = environment::for_agent(&caller, &plan, agent, &claude.program, &binaries);
-                let spec = confinement.harness_spec(&plan, agent, &binaries, env);
-                Supervised::start(spec, registry.clone(), None)
-            })
-            .collect();
+        let start = |(agent, extra_mcp): (&AgentPlan, &Option<PathBuf>)| {
+            let env = environment::for_agent(&caller, &plan, agent, &claude.program, &binaries, extra_mcp.as_deref());
+            let spec = confinement.harness_spec(&plan, agent, &binaries, env);
+            Supervised::start(spec, registry.clone(), None)
+        };
+        let harnesses: Vec<Supervised> = plan.agents.iter().zip(&extra_mcp).map(start).collect();
         next::print(&plan);
 
         let context = Context {

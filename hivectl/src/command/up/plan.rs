@@ -77,7 +77,8 @@ impl Plan {
     }
 
     fn check(&self) -> Result<(), UpError> {
-        let sockets = self.agents.iter().map(AgentPlan::socket).chain([self.operator_socket()]);
+        let of_agents = self.agents.iter().flat_map(|agent| [agent.socket(), agent.task_socket()]);
+        let sockets = of_agents.chain([self.operator_socket()]);
         let longest = sockets.max_by_key(|socket| socket.as_os_str().len()).unwrap_or_default();
         if longest.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
             return Err(UpError::SocketTooLong { path: longest });
@@ -121,6 +122,11 @@ impl AgentPlan {
     /// Where the agent reaches the broker.
     pub(super) fn socket(&self) -> PathBuf {
         self.socket_dir.join("hive.sock")
+    }
+
+    /// Where its harness serves the shell tools.
+    fn task_socket(&self) -> PathBuf {
+        self.home_dir.join(".hive/tasks.sock")
     }
 
     /// What it is given of the hive.
@@ -174,6 +180,11 @@ mod tests {
         let error = plan(&deep, &text).expect_err("too long");
         assert!(matches!(error, UpError::SocketTooLong { .. }), "{error}");
         assert_eq!(error.exit(), crate::exit::Exit::Usage);
+
+        // So is that of the shell tools, which lies in the agent's home.
+        let text = format!("[agents.ada]\nhome_dir = \"{}\"", "h".repeat(100));
+        let error = plan(dir.path(), &text).expect_err("too long");
+        assert!(matches!(&error, UpError::SocketTooLong { path } if path.ends_with(".hive/tasks.sock")), "{error}");
     }
 
     #[test]

@@ -28,6 +28,7 @@ fn each_letter_does_its_work_on_its_row() {
         (1, 1, "r", Change::Release { agent: text("ada"), message: 10 }),
         (1, 1, "xy", Change::Drop { agent: text("ada"), message: 10 }),
         (2, 0, "cy", Change::CancelTurn { agent: text("ada"), turn: 21 }),
+        (2, 0, "Cy", Change::Compact { agent: text("ada") }),
     ] {
         let mut state = full((80, 24));
         go(&mut state, tabs, down);

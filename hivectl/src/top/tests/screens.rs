@@ -149,7 +149,7 @@ trait Cursor {
 impl Cursor for TestBackend {
     fn assert_cursor_at(&self, before: &str) {
         let position = self.clone().cursor_position();
-        assert_eq!(usize::from(position.x), super::super::wrap::width(before));
+        assert_eq!(usize::from(position.x), crate::output::wrap::width(before));
     }
 }
 

@@ -4,10 +4,10 @@ use ratatui::layout::{Position, Rect};
 
 use super::paint::Canvas;
 use crate::output::text::visible_line;
+use crate::output::wrap::{width, wrap};
 use crate::top::answer::Form;
 use crate::top::layout;
 use crate::top::press::KEYS;
-use crate::top::wrap::{width, wrap};
 
 /// Columns for the names of keys.
 const NAMES: u16 = 14;

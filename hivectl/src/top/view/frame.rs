@@ -5,11 +5,11 @@ use jiff::Timestamp;
 use ratatui::layout::Rect;
 
 use super::paint::Canvas;
+use crate::output::wrap::width;
 use crate::top::item::Key;
 use crate::top::press::letters;
 use crate::top::span;
 use crate::top::state::{Dialog, Link, State, Tone};
-use crate::top::wrap::width;
 
 /// The first line.
 pub(super) fn header(canvas: &mut Canvas<'_>, state: &State, now: Now, area: Rect) {

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::output::text::visible_line;
-use crate::top::wrap::width;
+use crate::output::wrap::width;
 
 /// How things look.
 #[derive(Clone, Copy, Debug)]

@@ -7,12 +7,12 @@ use ratatui::layout::Rect;
 use super::paint::{Canvas, Cell};
 use super::tree;
 use crate::output::time::of_wire;
+use crate::output::wrap::width;
 use crate::top::details::cause;
 use crate::top::item::{Item, message_id, sender};
 use crate::top::layout;
 use crate::top::span;
 use crate::top::state::{Link, Pane, State};
-use crate::top::wrap::width;
 
 /// Columns for when; `in 23h 59m`.
 const WHEN: u16 = 10;

@@ -8,11 +8,11 @@ use ratatui::style::Style;
 use super::paint::{Canvas, Cell, Theme};
 use crate::output::text::visible_line;
 use crate::output::time::of_wire;
+use crate::output::wrap::width;
 use crate::top::details::word;
 use crate::top::span;
 use crate::top::state::State;
 use crate::top::tree::Branch;
-use crate::top::wrap::width;
 
 /// The longest state is `rate limited`.
 const STATE: u16 = 12;

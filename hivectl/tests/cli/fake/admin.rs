@@ -105,6 +105,7 @@ impl AdminService for Script {
             Order::CancelTurn(cancel) => format!("cancel turn {}", cancel.turn_id),
             Order::StartNewSession(StartNewSession {}) => "new session".to_owned(),
             Order::SetModel(model) => format!("model {}", model.model),
+            Order::CompactSession(CompactSession {}) => "compact".to_owned(),
             Order::RestartHarness(RestartHarness {}) => "restart".to_owned(),
         };
         self.change(&request_id, format!("{agent}: {order}"));
@@ -182,5 +183,11 @@ impl AdminService for Script {
     async fn drain(&self, _: Request<DrainRequest>) -> Result<Response<DrainResponse>, Status> {
         self.change("", "drain".to_owned());
         Ok(Response::new(DrainResponse {}))
+    }
+
+    type LoginStream = Streaming<LoginResponse>;
+
+    async fn login(&self, request: Request<tonic::Streaming<LoginRequest>>) -> Result<Response<Self::LoginStream>, Status> {
+        self.serve_login(request.into_inner()).await.map(Response::new)
     }
 }

@@ -36,6 +36,8 @@ pub(crate) fn agents() -> Vec<Agent> {
             ready_count: 2,
             isolation: Isolation::None.into(),
             open_turn_id: 21,
+            context_time: at(900),
+            available_models: vec![text("opus"), text("haiku"), text("claude opus")],
             ..Agent::default()
         },
         Agent {

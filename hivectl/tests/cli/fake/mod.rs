@@ -5,13 +5,17 @@
 
 mod admin;
 mod data;
+mod login;
 mod mail;
 mod open;
 mod people;
 mod questions;
 mod reminders;
+mod turns;
 
 pub(crate) use self::admin::DATABASE_BYTES;
+pub(crate) use self::login::PROMPT;
+pub(crate) use self::turns::Output;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +48,7 @@ pub(crate) struct Broker {
 
 /// What the services share.
 pub(crate) struct Script {
-    changes: Mutex<Vec<(String, String)>>,
+    changes: Arc<Mutex<Vec<(String, String)>>>,
     events: broadcast::Sender<Event>,
     /// A question that changes; none: the watch breaks, as if the broker went away.
     questions: broadcast::Sender<Option<Question>>,
@@ -52,6 +56,12 @@ pub(crate) struct Script {
     was_away: AtomicBool,
     /// Whether a backup stops in the middle and waits.
     stalls: AtomicBool,
+    /// What ada's open turn does.
+    output: broadcast::Sender<Output>,
+    /// Whether ada's open turn has ended.
+    has_ended: AtomicBool,
+    /// Whether her next turn has begun.
+    has_begun: AtomicBool,
     watched: mpsc::UnboundedSender<()>,
     empty: bool,
     /// Whether nothing of it is well.
@@ -89,11 +99,14 @@ impl Broker {
         let listener = UnixListener::bind(&socket).expect("a socket");
         let (watched, watching) = mpsc::unbounded_channel();
         let script = Arc::new(Script {
-            changes: Mutex::default(),
+            changes: Arc::default(),
             events: broadcast::Sender::new(16),
             questions: broadcast::Sender::new(16),
             was_away: AtomicBool::new(false),
             stalls: AtomicBool::new(false),
+            output: broadcast::Sender::new(16),
+            has_ended: AtomicBool::new(false),
+            has_begun: AtomicBool::new(false),
             watched,
             empty,
             sick,
@@ -132,7 +145,8 @@ impl Broker {
         self.script.changes.lock().expect("no panic").iter().map(|(id, _)| id.clone()).collect()
     }
 
-    /// Waits until somebody watches the event log, or questions, or waits for a backup that stalls.
+    /// Waits until somebody watches the event log, questions, or ada's open turn, or waits for a backup that stalls, or until a login dialogue hears
+    /// something.
     pub(crate) async fn watched(&mut self) {
         self.watching.recv().await.expect("the script lives");
     }

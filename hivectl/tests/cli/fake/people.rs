@@ -1,4 +1,4 @@
-//! Agents, turns and events, as the script has them.
+//! Agents and events, as the script has them.
 
 use std::pin::Pin;
 
@@ -6,7 +6,6 @@ use hive_core::reason::Reason;
 use hive_proto::status::refusal;
 use hive_proto::v1::event_service_server::EventService;
 use hive_proto::v1::topology_service_server::TopologyService;
-use hive_proto::v1::turn_history_service_server::TurnHistoryService;
 use hive_proto::v1::watch_events_response::Step;
 use hive_proto::v1::*;
 use tokio_stream::wrappers::BroadcastStream;
@@ -40,41 +39,6 @@ impl TopologyService for Script {
 
     async fn list_children(&self, _: Request<ListChildrenRequest>) -> Result<Response<ListChildrenResponse>, Status> {
         unused()
-    }
-}
-
-#[tonic::async_trait]
-impl TurnHistoryService for Script {
-    async fn list_turns(&self, request: Request<ListTurnsRequest>) -> Result<Response<ListTurnsResponse>, Status> {
-        let agent = request.into_inner().agent;
-        let mut turns = if self.empty { Vec::new() } else { data::turns() };
-        turns.retain(|turn| agent.is_empty() || turn.agent == agent);
-        Ok(Response::new(ListTurnsResponse { turns, next_page_token: String::new() }))
-    }
-
-    async fn get_turn(&self, request: Request<GetTurnRequest>) -> Result<Response<GetTurnResponse>, Status> {
-        let id = request.into_inner().turn_id;
-        let turn = data::turns().into_iter().find(|turn| turn.id == id);
-        let turn = turn.ok_or_else(|| refusal(Reason::TurnNotFound, format!("there is no turn {id}"), None))?;
-        Ok(Response::new(GetTurnResponse { turn: Some(turn) }))
-    }
-
-    type WatchTurnStream = Streaming<WatchTurnResponse>;
-
-    async fn watch_turn(&self, _: Request<WatchTurnRequest>) -> Result<Response<Self::WatchTurnStream>, Status> {
-        let lines = [
-            (TurnEventStream::Note, "claude starts"),
-            (TurnEventStream::Stdout, r#"{"type":"assistant","message":{"content":[{"type":"text","text":"It is 42."}]}}"#),
-            (TurnEventStream::Stderr, "a \u{1b}[1mwarning"),
-        ];
-        let events = (1..).zip(lines).map(|(sequence, (stream, line))| TurnEvent {
-            sequence,
-            stream: stream.into(),
-            line: line.to_owned(),
-            time: data::at(200),
-        });
-        let response = WatchTurnResponse { events: events.collect() };
-        Ok(Response::new(Box::pin(once(Ok(response)))))
     }
 }
 

@@ -5,7 +5,7 @@
 use ratatui::style::Style;
 use ratatui::text::Span;
 
-use crate::output::text::visible_block;
+use super::text::visible_block;
 
 /// Columns that a text takes.
 pub(crate) fn width(text: &str) -> usize {
@@ -16,6 +16,24 @@ pub(crate) fn width(text: &str) -> usize {
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let text = visible_block(text.trim_end_matches('\n')).replace('\t', "    ");
     text.split('\n').flat_map(|line| one(line, columns.max(2))).collect()
+}
+
+/// A line, cut where it is wider; it is made visible already.
+pub(crate) fn cut(line: &str, columns: usize) -> String {
+    if width(line) <= columns {
+        return line.to_owned();
+    }
+    let (mut kept, mut taken) = (String::new(), 0);
+    for grapheme in Span::raw(line).styled_graphemes(Style::new()) {
+        taken += width(grapheme.symbol);
+        // One column is the ellipsis's.
+        if taken >= columns {
+            break;
+        }
+        kept.push_str(grapheme.symbol);
+    }
+    kept.push('…');
+    kept
 }
 
 fn one(line: &str, columns: usize) -> Vec<String> {
@@ -61,6 +79,11 @@ mod tests {
     fn wide_characters_are_counted_as_the_terminal_does() {
         assert_eq!(wrap("日本語です", 4), ["日本", "語で", "す"]);
         assert_eq!(wrap("e\u{301}e\u{301}e\u{301}", 2), ["e\u{301}e\u{301}", "e\u{301}"]);
+    }
+
+    #[test]
+    fn a_line_is_cut_to_its_columns() {
+        assert_eq!([cut("abcde", 5), cut("abcdef", 5), cut("日本語", 5), cut("a", 0)], ["abcde", "abcd…", "日本…", "…"]);
     }
 
     #[test]

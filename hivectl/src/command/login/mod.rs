@@ -1,0 +1,203 @@
+//! `hivectl login`: claude's login dialogue for an agent, in this terminal.
+//!
+//! ```text
+//!   terminal  --keys, size-->  broker  -->  harness  -->  claude auth login
+//!             <-----output---          <--           <--
+//! ```
+//!
+//! What it is not: it understands nothing of the dialogue. Bytes go to and fro, but for the one key that leaves.
+//!
+//! Invariant: however it ends, the terminal is as it was before.
+
+mod raw;
+
+use std::io::{self, IsTerminal as _};
+
+use clap::Args;
+use hive_proto::v1::login_request::Step as Said;
+use hive_proto::v1::login_response::Step as Heard;
+use hive_proto::v1::{LoginEnd, LoginRequest, LoginResponse, LoginStart, Terminal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+
+use self::raw::{RESET, Raw};
+use crate::complete;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::input::typed;
+use crate::output::progress::Progress;
+use crate::output::text::visible_line;
+use crate::output::{Output, note};
+use crate::reconnect::is_weather;
+
+/// Steps that may wait for the broker.
+const STEPS_WAITING: usize = 64;
+/// Characters of a terminal's kind; the contract allows no more.
+const KIND_CHARS: usize = 64;
+/// Ctrl-], as a byte and as terminals report it that were asked to tell keys apart.
+const LEAVE: [&[u8]; 2] = [b"\x1d", b"\x1b[93;5u"];
+
+/// Log an agent's claude in, by claude's own dialogue in this terminal.
+///
+/// `claude auth login` runs in the agent's environment, with its home, where its harness is; what it shows comes here, and what you type goes there, Ctrl-C
+/// too. Ctrl-] leaves. The harness must be attached and run no turn. When the login is there, the agent's turns go on by themselves.
+///
+/// Needs a terminal. Ends with 0 if claude has a valid login then, and with 1 if not.
+#[derive(Args, Debug)]
+pub(crate) struct Login {
+    /// Whose claude
+    #[arg(add = complete::agents())]
+    agent: String,
+}
+
+/// How the dialogue ended.
+enum Ended {
+    /// Its harness says so.
+    There(LoginEnd),
+    /// Here somebody left.
+    Left,
+    /// A signal ended it.
+    Interrupted,
+    /// The terminal is gone.
+    TerminalGone,
+}
+
+impl Login {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let Self { agent } = self;
+        if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+            return Err(Failure::LoginNeedsTerminal);
+        }
+        let broker = context.broker().await?;
+        let (say, said) = mpsc::channel(STEPS_WAITING);
+        let kind = std::env::var("TERM").unwrap_or_default().chars().take(KIND_CHARS).collect();
+        let start = LoginStart { agent: agent.clone(), terminal: Some(Terminal { kind, ..size() }) };
+        say.try_send(step(Said::Start(start))).expect("there is room for the first one");
+        let asking = Progress::begin(&visible_line(&format!("waiting for the harness of {agent} ...")));
+        // All that can fail at once fails before the terminal is taken.
+        let hear = broker.read(broker.admin().login(ReceiverStream::new(said))).await;
+        drop(asking);
+        let hear = hear?;
+        note(&visible_line(&format!("claude's login dialogue for {agent}; Ctrl-] leaves it")));
+        match taken(&mut context.out, say, hear).await? {
+            Ended::There(LoginEnd { logged_in: true, .. }) => {
+                context.out.line(&visible_line(&format!("claude is logged in for {agent}")))?;
+                Ok(Exit::Ok)
+            }
+            Ended::There(LoginEnd { logged_in: false, error, exit_code }) => {
+                let why = if error.is_empty() { format!("its dialogue ended with code {exit_code}") } else { error };
+                Err(Failure::NotLoggedIn { agent, why })
+            }
+            Ended::Left => Err(Failure::NotLoggedIn { agent, why: "you left the dialogue".to_owned() }),
+            Ended::Interrupted => Err(Failure::NotLoggedIn { agent, why: "interrupted".to_owned() }),
+            Ended::TerminalGone => Err(Failure::NotLoggedIn { agent, why: "the terminal is gone".to_owned() }),
+        }
+    }
+}
+
+/// Takes the terminal for the dialogue, and gives it back.
+async fn taken(out: &mut Output, say: Sender<LoginRequest>, hear: Streaming<LoginResponse>) -> Result<Ended, Failure> {
+    let mut signals = Signals::listen().map_err(Failure::Input)?;
+    let raw = Raw::open().map_err(Failure::Input)?;
+    let ended = match typed() {
+        Ok(keys) => dialogue(out, keys, &mut signals, say, hear).await,
+        Err(error) => Err(Failure::Input(error)),
+    };
+    // What cannot be written to a terminal that is gone need not be.
+    let _ = out.bytes(RESET);
+    drop(raw);
+    note("");
+    ended
+}
+
+/// Signals that end it, and that of a new size. The keys that make signals elsewhere are the dialogue's here.
+///
+/// They are listened for before the terminal is taken: a signal that nobody listens for ends the process at once, and leaves the terminal as it is.
+struct Signals {
+    resized: Signal,
+    interrupt: Signal,
+    terminate: Signal,
+    quit: Signal,
+    hung_up: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            resized: signal(SignalKind::window_change())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            quit: signal(SignalKind::quit())?,
+            hung_up: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
+/// Carries bytes to and fro.
+async fn dialogue(
+    out: &mut Output,
+    mut keys: Receiver<Vec<u8>>,
+    signals: &mut Signals,
+    say: Sender<LoginRequest>,
+    mut hear: Streaming<LoginResponse>,
+) -> Result<Ended, Failure> {
+    loop {
+        tokio::select! {
+            heard = hear.message() => match heard {
+                Ok(Some(LoginResponse { step: Some(Heard::Output(bytes)) })) => out.bytes(&bytes).map_err(Failure::Output)?,
+                Ok(Some(LoginResponse { step: Some(Heard::End(end)) })) => return Ok(Ended::There(end)),
+                // A step that this version does not know.
+                Ok(Some(LoginResponse { step: None })) => {}
+                Ok(None) => return Err(Failure::Incomplete { field: "end" }),
+                Err(status) if is_weather(&status) => return Err(Failure::LoginLost(Box::new(status))),
+                Err(status) => return Err(status.into()),
+            },
+            typed = keys.recv() => match typed {
+                None => return Ok(Ended::TerminalGone),
+                Some(bytes) if leaves(&bytes) => return Ok(Ended::Left),
+                Some(bytes) => tell(&say, Said::Input(bytes)),
+            },
+            _ = signals.resized.recv() => tell(&say, Said::Terminal(size())),
+            _ = signals.hung_up.recv() => return Ok(Ended::TerminalGone),
+            _ = signals.interrupt.recv() => return Ok(Ended::Interrupted),
+            _ = signals.terminate.recv() => return Ok(Ended::Interrupted),
+            _ = signals.quit.recv() => return Ok(Ended::Interrupted),
+        }
+    }
+}
+
+/// Tells the broker something, without ever waiting for it: whoever sits here must be able to leave. A broker that does not listen loses keys, as a
+/// terminal does that nobody reads; one that hears no more says why by itself.
+fn tell(say: &Sender<LoginRequest>, said: Said) {
+    let _ = say.try_send(step(said));
+}
+
+fn leaves(bytes: &[u8]) -> bool {
+    LEAVE.iter().any(|key| bytes.windows(key.len()).any(|window| window == *key))
+}
+
+fn step(step: Said) -> LoginRequest {
+    LoginRequest { step: Some(step) }
+}
+
+/// The terminal's size; 0 where it does not know it.
+fn size() -> Terminal {
+    let (rows, columns) = rustix::termios::tcgetwinsize(io::stdout()).map_or((0, 0), |size| (size.ws_row, size.ws_col));
+    Terminal { rows: rows.into(), columns: columns.into(), kind: String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_key_leaves_and_no_other() {
+        assert!(leaves(b"\x1d") && leaves(b"abc\x1d") && leaves(b"\x1b[93;5u"));
+        for stays in [&b"\x03"[..], b"\x04", b"]", b"\x1b", b"\x1b[93u", b"code#state\r"] {
+            assert!(!leaves(stays), "{stays:?}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The turns of a window of time in numbers, and how people see them: a table of agents, or all about one, with bars.
+
+mod numbers;
+mod plot;
+
+use hive_core::time::WallTime;
+use hive_proto::v1;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use self::numbers::{Numbers, Slice};
+use super::usage::dollars;
+use super::{Iso, cell, counted, fields, text};
+use crate::output::style::Style;
+use crate::output::text::visible_line;
+use crate::output::{Text, View, table, time};
+
+/// Turns in numbers.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub(crate) struct TurnStats {
+    /// The first moment that counts.
+    #[serde(with = "Iso")]
+    start_time: Option<WallTime>,
+    /// The last moment that counts.
+    #[serde(with = "Iso")]
+    end_time: Option<WallTime>,
+    /// Whose turns; none: everyone's.
+    agent: Option<String>,
+    /// All of them together.
+    total: Numbers,
+    /// Each agent that had one, by name; empty where one agent was asked for.
+    agents: Vec<AgentNumbers>,
+}
+
+/// The turns of one agent in numbers.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+struct AgentNumbers {
+    /// Whose.
+    agent: String,
+    /// The numbers; without tools and slices.
+    stats: Numbers,
+}
+
+impl TurnStats {
+    /// The turns of an agent, or of all.
+    pub(crate) fn new(agent: Option<String>, response: v1::GetTurnStatsResponse) -> Self {
+        let v1::GetTurnStatsResponse { start_time, end_time, total, agents } = response;
+        let of_agent = |v1::AgentTurnStats { agent, stats }| AgentNumbers { agent, stats: stats.unwrap_or_default().into() };
+        Self {
+            start_time: time::of_wire(start_time),
+            end_time: time::of_wire(end_time),
+            agent: agent.and_then(text),
+            total: total.unwrap_or_default().into(),
+            agents: agents.into_iter().map(of_agent).collect(),
+        }
+    }
+
+    fn window(&self, style: &Style) -> String {
+        format!("turns that ended from {} to {}", style.time(self.start_time), style.time(self.end_time))
+    }
+
+    fn table(&self, style: &Style) -> String {
+        const HEADER: [&str; 10] = ["AGENT", "TURNS", "NOT OK", "COMPACTED", "P50", "P95", "IN", "CACHED", "OUT", "COST"];
+        let rows =
+            self.agents.iter().map(|row| (visible_line(&row.agent), &row.stats)).chain([(style.head("total"), &self.total)]);
+        let rows = rows.map(|(name, stats)| {
+            let not_ok = stats.not_ok();
+            vec![
+                name,
+                stats.turn_count.to_string(),
+                if not_ok == 0 { "0".to_owned() } else { style.bad(&not_ok.to_string()) },
+                stats.compaction_count.to_string(),
+                cell(stats.p50().as_ref()),
+                cell(stats.p95().as_ref()),
+                (stats.usage.input_tokens + stats.usage.cache_creation_tokens).to_string(),
+                stats.usage.cache_read_tokens.to_string(),
+                stats.usage.output_tokens.to_string(),
+                dollars(stats.usage.cost_micro_usd),
+            ]
+        });
+        table::render(&HEADER, rows.collect(), style).trim_end().to_owned()
+    }
+
+    /// All about one agent.
+    fn one(&self, agent: &str, style: &Style) -> String {
+        let total = &self.total;
+        let outcomes = total.outcomes.iter().map(|row| {
+            let words = format!("{} {}", row.count, row.outcome.as_deref().unwrap_or("-"));
+            if row.outcome.as_deref() == Some("ok") { style.good(&words) } else { style.bad(&words) }
+        });
+        let kinds = total.kinds.iter().map(|row| format!("{} {}", row.count, row.kind.as_deref().unwrap_or("-")));
+        let took = match (total.p50(), total.p95()) {
+            (Some(p50), Some(p95)) => format!("half within {p50}, 95 % within {p95}"),
+            (_, _) => "-".to_owned(),
+        };
+        let calls = format!(
+            "{} of the model, {} of tools",
+            counted(total.usage.inference_count.into(), "call", "calls"),
+            total.usage.tool_call_count
+        );
+        let rows = [
+            ("agent", visible_line(agent)),
+            ("turns", total.turn_count.to_string()),
+            ("outcomes", listed(outcomes)),
+            ("kinds", listed(kinds)),
+            ("compactions", total.compaction_count.to_string()),
+            ("took", took),
+            ("tokens", total.usage.tokens()),
+            ("calls", calls),
+            ("cost", format!("{} USD", dollars(total.usage.cost_micro_usd))),
+        ];
+        let mut text = fields(&rows);
+        let tools: Vec<(String, u64)> = total.tools.iter().map(|tool| (visible_line(&tool.name), tool.count.into())).collect();
+        let wakes: Vec<(String, u64)> = total.wakes.iter().map(|wake| (wake.words(), wake.count)).collect();
+        for (title, rows) in [("tools", tools), ("woken by", wakes)] {
+            if !rows.is_empty() {
+                text.push_str(&format!("\n\n{}\n{}", style.head(title), plot::bars(&rows, style)));
+            }
+        }
+        if total.turn_count > 0 && !total.slices.is_empty() {
+            for (title, of, label) in PLOTS {
+                let values: Vec<u64> = total.slices.iter().map(of).collect();
+                let span = (self.start_time, self.end_time);
+                text.push_str(&format!("\n\n{}\n{}", style.head(title), plot::columns(&values, label, span, style)));
+            }
+        }
+        text
+    }
+}
+
+/// What is drawn over time: the title, the value of a slice, and its label.
+type Plot = (&'static str, fn(&Slice) -> u64, fn(u64) -> String);
+const PLOTS: [Plot; 2] = [
+    ("turns over time", |slice| slice.turn_count, |count| count.to_string()),
+    ("cost over time, USD", |slice| slice.cost_micro_usd, dollars),
+];
+
+/// Words one after the other.
+fn listed(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+}
+
+impl View for TurnStats {
+    const SCHEMA: &'static str = "hive.turn_stats.v1";
+}
+
+impl Text for TurnStats {
+    fn text(&self, style: &Style) -> String {
+        let told = match &self.agent {
+            Some(agent) => self.one(agent, style),
+            None => self.table(style),
+        };
+        format!("{}\n\n{told}", self.window(style))
+    }
+}

@@ -1,0 +1,172 @@
+//! The numbers themselves.
+
+use hive_core::time::WallTime;
+use hive_proto::v1;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::output::text::visible_line;
+use crate::output::time;
+use crate::view::usage::Usage;
+use crate::view::{Iso, Word, text, word};
+
+/// Some turns in numbers.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub(super) struct Numbers {
+    /// How many ended.
+    pub(super) turn_count: u64,
+    /// How many of each kind.
+    pub(super) kinds: Vec<Kind>,
+    /// How many with each outcome.
+    pub(super) outcomes: Vec<Outcome>,
+    /// What they used, summed up.
+    pub(super) usage: Usage,
+    /// Half of them took at most so many milliseconds; none where there was no turn.
+    duration_p50_ms: Option<u64>,
+    /// 95 % of them took at most so many milliseconds; none where there was no turn.
+    duration_p95_ms: Option<u64>,
+    /// How many ran a compaction.
+    pub(super) compaction_count: u64,
+    /// The tools called most, most first.
+    pub(super) tools: Vec<Tool>,
+    /// What woke the turns, most first.
+    pub(super) wakes: Vec<Wake>,
+    /// The window in equal slices, oldest first.
+    pub(super) slices: Vec<Slice>,
+}
+
+/// How many turns of a kind.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub(super) struct Kind {
+    /// The kind.
+    #[schemars(with = "Word<v1::TurnKind>")]
+    pub(super) kind: Option<String>,
+    /// How many.
+    pub(super) count: u64,
+}
+
+/// How many turns with an outcome.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub(super) struct Outcome {
+    /// The outcome.
+    #[schemars(with = "Word<v1::TurnOutcome>")]
+    pub(super) outcome: Option<String>,
+    /// How many.
+    pub(super) count: u64,
+}
+
+/// How often a tool was called.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub(super) struct Tool {
+    /// Its full name.
+    pub(super) name: String,
+    /// How often.
+    pub(super) count: u32,
+}
+
+/// How many turns were woken by something.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub(super) struct Wake {
+    /// Whose message it was; none for turns without a message.
+    #[schemars(with = "Word<v1::OriginKind>")]
+    origin_kind: Option<String>,
+    /// The label of a co-process, or what a notice of the broker is about.
+    detail: Option<String>,
+    /// How many.
+    pub(super) count: u64,
+}
+
+impl Wake {
+    /// What it was, in words.
+    pub(super) fn words(&self) -> String {
+        let kind = self.origin_kind.as_deref().unwrap_or("no message");
+        self.detail.as_deref().map_or_else(|| kind.to_owned(), |detail| format!("{kind}: {}", visible_line(detail)))
+    }
+}
+
+/// A part of the window.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub(super) struct Slice {
+    /// When it begins.
+    #[serde(with = "Iso")]
+    start_time: Option<WallTime>,
+    /// Turns that ended in it.
+    pub(super) turn_count: u64,
+    /// Of them, those that did not end well.
+    not_ok_count: u64,
+    /// What they cost, in millionths of a US dollar.
+    pub(super) cost_micro_usd: u64,
+    /// Tokens that they wrote.
+    output_tokens: u64,
+}
+
+impl From<v1::TurnStats> for Numbers {
+    fn from(stats: v1::TurnStats) -> Self {
+        let v1::TurnStats {
+            turn_count,
+            kinds,
+            outcomes,
+            usage,
+            duration_p50,
+            duration_p95,
+            compaction_count,
+            tools,
+            wakes,
+            slices,
+        } = stats;
+        let of_kind = |v1::TurnKindCount { kind, count }| Kind { kind: word::<v1::TurnKind>(kind), count };
+        let of_outcome = |v1::TurnOutcomeCount { outcome, count }| Outcome { outcome: word::<v1::TurnOutcome>(outcome), count };
+        let of_wake = |v1::TurnWakeCount { origin_kind, detail, count }| Wake {
+            origin_kind: word::<v1::OriginKind>(origin_kind),
+            detail: text(detail),
+            count,
+        };
+        let of_slice = |v1::TurnStatsSlice { start_time, turn_count, not_ok_count, cost_micro_usd, output_tokens }| Slice {
+            start_time: time::of_wire(start_time),
+            turn_count,
+            not_ok_count,
+            cost_micro_usd,
+            output_tokens,
+        };
+        Self {
+            turn_count,
+            kinds: kinds.into_iter().map(of_kind).collect(),
+            outcomes: outcomes.into_iter().map(of_outcome).collect(),
+            usage: usage.unwrap_or_default().into(),
+            duration_p50_ms: duration_p50.map(millis),
+            duration_p95_ms: duration_p95.map(millis),
+            compaction_count,
+            tools: tools.into_iter().map(|v1::ToolUse { name, count }| Tool { name, count }).collect(),
+            wakes: wakes.into_iter().map(of_wake).collect(),
+            slices: slices.into_iter().map(of_slice).collect(),
+        }
+    }
+}
+
+impl Numbers {
+    /// How many did not end well.
+    pub(super) fn not_ok(&self) -> u64 {
+        self.outcomes.iter().filter(|row| row.outcome.as_deref() != Some("ok")).map(|row| row.count).sum()
+    }
+
+    /// How long half of them took at most.
+    pub(super) fn p50(&self) -> Option<String> {
+        self.duration_p50_ms.map(spoken)
+    }
+
+    /// How long 95 % of them took at most.
+    pub(super) fn p95(&self) -> Option<String> {
+        self.duration_p95_ms.map(spoken)
+    }
+}
+
+/// A span of the wire; a negative one is none.
+fn millis(span: prost_types::Duration) -> u64 {
+    let prost_types::Duration { seconds, nanos } = span;
+    let millis = seconds.saturating_mul(1000).saturating_add(i64::from(nanos) / 1_000_000);
+    u64::try_from(millis).unwrap_or(0)
+}
+
+fn spoken(millis: u64) -> String {
+    time::span(WallTime(0), WallTime(i64::try_from(millis).unwrap_or(i64::MAX)))
+}

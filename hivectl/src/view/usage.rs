@@ -1,0 +1,60 @@
+//! What turns used: tokens, calls, and money.
+
+use hive_proto::v1;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What the model used.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub(crate) struct Usage {
+    /// Tokens read that were not in the cache.
+    pub(super) input_tokens: u64,
+    /// Tokens read from the cache.
+    pub(super) cache_read_tokens: u64,
+    /// Tokens written to the cache.
+    pub(super) cache_creation_tokens: u64,
+    /// Tokens written.
+    pub(super) output_tokens: u64,
+    /// What it cost, in millionths of a US dollar.
+    pub(super) cost_micro_usd: u64,
+    /// Calls of the model.
+    pub(super) inference_count: u32,
+    /// Calls of tools.
+    pub(super) tool_call_count: u32,
+}
+
+impl From<v1::TurnUsage> for Usage {
+    fn from(usage: v1::TurnUsage) -> Self {
+        let v1::TurnUsage {
+            input_tokens,
+            cache_read_tokens,
+            cache_creation_tokens,
+            output_tokens,
+            cost_micro_usd,
+            inference_count,
+            tool_call_count,
+        } = usage;
+        Self {
+            input_tokens,
+            cache_read_tokens,
+            cache_creation_tokens,
+            output_tokens,
+            cost_micro_usd,
+            inference_count,
+            tool_call_count,
+        }
+    }
+}
+
+impl Usage {
+    /// Its tokens in one line.
+    pub(super) fn tokens(&self) -> String {
+        let Self { input_tokens, cache_read_tokens, cache_creation_tokens, output_tokens, .. } = self;
+        format!("{input_tokens} in, {cache_read_tokens} from cache, {cache_creation_tokens} to cache, {output_tokens} out")
+    }
+}
+
+/// Money in dollars, to the millionth.
+pub(super) fn dollars(micro_usd: u64) -> String {
+    format!("{}.{:06}", micro_usd / 1_000_000, micro_usd % 1_000_000)
+}
