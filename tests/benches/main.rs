@@ -6,6 +6,7 @@
 
 mod cli;
 mod floors;
+mod resident;
 mod sample;
 mod search;
 mod servers;
@@ -43,6 +44,7 @@ fn main() -> anyhow::Result<()> {
         }
         if wants("w6") {
             w6::run(&mut report).await?;
+            resident::run(&mut report).await?;
         }
         if wants("talk") {
             talk::run(&mut report).await?;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use hive_tests::rig::Rig;
 use rustix::process::Pid;
 
+use crate::sample::Sample;
+
 /// A directory on the disk of the workspace, because the usual temporary one may be memory.
 pub(crate) fn disk_dir() -> anyhow::Result<tempfile::TempDir> {
     let target = hive_tests::binary::workspace().join("target");
@@ -48,4 +50,21 @@ pub(crate) fn pss_mib(pid: Pid) -> f64 {
     let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero())).unwrap_or_default();
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
     line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1024.0
+}
+
+/// Memory of everything below a process, in MiB: one figure, the sum.
+pub(crate) fn family_pss_mib(pid: Pid) -> Sample {
+    let children = |pid: Pid| -> Vec<Pid> {
+        let number = pid.as_raw_nonzero();
+        let tasks = std::fs::read_dir(format!("/proc/{number}/task")).into_iter().flatten().flatten();
+        let listed = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+        let numbers: Vec<i32> = listed.flat_map(|text| text.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<_>>()).collect();
+        numbers.into_iter().filter_map(Pid::from_raw).collect()
+    };
+    let (mut open, mut sum) = (children(pid), 0.0);
+    while let Some(pid) = open.pop() {
+        sum += pss_mib(pid);
+        open.extend(children(pid));
+    }
+    [sum].into_iter().collect()
 }

@@ -51,7 +51,7 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     report.add("W6", "CPU of harness, bridge and broker per turn", "ms", ours, None);
     report.add("W6", "of it the bridge, alone in the same calls", "ms", [bridge].into_iter().collect(), None);
     report.add("W6", "CPU of claude per turn", "ms", theirs, None);
-    report.add("W6", "ours / claude's", "%", ratio, Some("10"));
+    report.add("W6", "ours / claude's", "%", ratio, Some("5"));
     rig.stop_harness(&key).await;
     rig.stop_broker().await;
     Ok(())

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::Kind;
+
 /// How claude marks what it adds to a user's words.
 const REMINDER: &str = "<system-reminder>";
 /// What the last message of a compaction request contains.
@@ -16,9 +18,10 @@ pub(super) fn prompt_and_step(body: &Value) -> (String, usize) {
     (prompt, step)
 }
 
-/// Whether the request wants a summary of the conversation.
-pub(super) fn is_compaction(body: &Value) -> bool {
-    body["messages"].as_array().and_then(|messages| messages.last()).is_some_and(|message| mentions(message, COMPACTION))
+/// What the request is for. The CLI may put a message of its own behind the one that says it.
+pub(super) fn kind(body: &Value) -> Kind {
+    let last = body["messages"].as_array().and_then(|messages| messages.iter().rfind(|message| message["role"] != "system"));
+    if last.is_some_and(|message| mentions(message, COMPACTION)) { Kind::Compaction } else { Kind::Turn }
 }
 
 /// The last thing that a user really said in a message; `None` for results of tools and for answers.
@@ -85,7 +88,7 @@ mod tests {
         assert_eq!(prompt_and_step(&body), ("the prompt".to_owned(), 1));
         assert_eq!(tool_results(&body), [("t1".to_owned(), "r".to_owned(), false)]);
         assert!(mentions(&body, "older") && !mentions(&body, "newer"));
-        assert!(!is_compaction(&body));
+        assert_eq!(kind(&body), Kind::Turn);
     }
 
     #[test]
@@ -102,6 +105,15 @@ mod tests {
     #[test]
     fn a_request_for_a_summary_is_known() {
         let ask = "CRITICAL: ... Your task is to create a detailed summary of the conversation";
-        assert!(is_compaction(&json!({"messages": [{"role": "user", "content": [{"type": "text", "text": ask}]}]})));
+        let asked = json!({"role": "user", "content": [{"type": "text", "text": ask}]});
+        let environment = json!({"role": "system", "content": "# Environment"});
+        let answer = json!({"role": "assistant", "content": [{"type": "text", "text": "<summary>x</summary>"}]});
+        for (messages, wanted) in [
+            (json!([asked]), Kind::Compaction),
+            (json!([asked, environment]), Kind::Compaction),
+            (json!([asked, answer]), Kind::Turn),
+        ] {
+            assert_eq!(kind(&json!({ "messages": messages })), wanted, "{messages}");
+        }
     }
 }

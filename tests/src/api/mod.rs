@@ -2,12 +2,23 @@
 //!
 //! It has no state of a conversation: which rule of the script answers is told by the prompt, which step of it by the number of answers
 //! since the prompt. So many agents can talk to one at once. Invariant: every request for a message is recorded before it is answered.
+//!
+//! A test writes a [`Script`] of rules, each with its [`Reply`]s, and looks at what was [`Recorded`]:
+//!
+//! ```text
+//!   Script::new().when("hello", [Reply::overloaded().times(2), Reply::tool("mcp__hive__send", input), Reply::text("Done.").using(usage)])
+//!                .on(|request| request.mentions("x"), [Reply::text("late").held(&gate)])
+//!                .compacting([Reply::too_long().times(4)])
+//! ```
 
 mod conversation;
+mod events;
+mod gate;
 mod reply;
 mod script;
 mod serve;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,15 +26,27 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
+pub use gate::Gate;
 pub use reply::{Reply, Usage};
 pub use script::{Rule, Script};
 
 /// A test that waits so long for a signal has failed.
 const SIGNAL_MAX: Duration = Duration::from_secs(120);
 
+/// What a request for a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An inference of a turn.
+    Turn,
+    /// A summary of the conversation.
+    Compaction,
+}
+
 /// A request for a message.
 #[derive(Clone, Debug)]
 pub struct Recorded {
+    /// What it is for.
+    pub kind: Kind,
     /// The prompt that the turn began with.
     pub prompt: String,
     /// How many answers the model has given since.
@@ -65,6 +88,7 @@ struct Shared {
     script: Mutex<Script>,
     recorded: Mutex<Vec<Recorded>>,
     count: watch::Sender<usize>,
+    token_counts: AtomicUsize,
 }
 
 impl Shared {
@@ -74,6 +98,19 @@ impl Shared {
 
     fn recorded(&self) -> MutexGuard<'_, Vec<Recorded>> {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn record(&self, request: Recorded) {
+        let count = {
+            let mut recorded = self.recorded();
+            recorded.push(request);
+            recorded.len()
+        };
+        self.count.send_replace(count);
+    }
+
+    fn counted(&self) {
+        self.token_counts.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -89,7 +126,13 @@ impl Api {
     /// Starts one.
     #[must_use]
     pub fn start(script: Script) -> Self {
-        let shared = Arc::new(Shared { script: Mutex::new(script), recorded: Mutex::default(), count: watch::Sender::default() });
+        let shared = Shared {
+            script: Mutex::new(script),
+            recorded: Mutex::default(),
+            count: watch::Sender::default(),
+            token_counts: AtomicUsize::default(),
+        };
+        let shared = Arc::new(shared);
         let mut api = Self { port: 0, shared, life: None };
         api.run();
         api
@@ -128,6 +171,18 @@ impl Api {
     #[must_use]
     pub fn recorded(&self) -> Vec<Recorded> {
         self.shared.recorded().clone()
+    }
+
+    /// How many requests for a message came of one kind.
+    #[must_use]
+    pub fn count(&self, kind: Kind) -> usize {
+        self.shared.recorded().iter().filter(|request| request.kind == kind).count()
+    }
+
+    /// How many times it was asked how many tokens something has. That costs nothing, and is not recorded.
+    #[must_use]
+    pub fn token_counts(&self) -> usize {
+        self.shared.token_counts.load(Ordering::SeqCst)
     }
 
     /// Waits until `done` holds for the requests so far, and gives them.

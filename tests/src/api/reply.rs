@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::Gate;
 use crate::scripted::fill::fill;
 
 /// What an inference says that it used.
@@ -17,6 +18,16 @@ pub struct Usage {
     pub output: u64,
 }
 
+impl Usage {
+    /// A context of so many tokens, nearly all of it from the cache, as in a long conversation.
+    #[must_use]
+    pub fn context(tokens: u64) -> Self {
+        let input = tokens.min(3);
+        let cache_creation = (tokens - input).min(100);
+        Self { input, cache_creation, cache_read: tokens - input - cache_creation, output: 20 }
+    }
+}
+
 impl Default for Usage {
     fn default() -> Self {
         Self { input: 3, cache_read: 0, cache_creation: 100, output: 20 }
@@ -28,19 +39,34 @@ impl Default for Usage {
 pub struct Reply {
     pub(super) kind: Kind,
     pub(super) times: Option<u32>,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) held: Option<Gate>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Message { blocks: Vec<Value>, stop_reason: String, usage: Usage },
-    Status { code: u16, error: String, message: String, headers: Vec<(String, String)> },
+    Status { code: u16, error: String, message: String },
+    Broken(Broken),
     Hang,
+}
+
+/// How an answer breaks.
+#[derive(Clone, Debug)]
+pub(super) enum Broken {
+    /// The connection is reset before anything was answered.
+    Reset,
+    /// Some words come, and then the connection ends.
     Cut,
+    /// Some words come, and then an error.
+    Error,
+    /// Some words come; the rest only when the gate is opened.
+    Pause { words: String, gate: Gate },
 }
 
 impl Reply {
     fn of(kind: Kind) -> Self {
-        Self { kind, times: None }
+        Self { kind, times: None, headers: Vec::new(), held: None }
     }
 
     fn message(blocks: Vec<Value>, stop_reason: &str) -> Self {
@@ -80,7 +106,7 @@ impl Reply {
             529 => "overloaded_error",
             _ => "api_error",
         };
-        Self::of(Kind::Status { code, error: error.to_owned(), message: message.to_owned(), headers: Vec::new() })
+        Self::of(Kind::Status { code, error: error.to_owned(), message: message.to_owned() })
     }
 
     /// No valid key.
@@ -123,10 +149,16 @@ impl Reply {
         Self::status(500, "Internal server error")
     }
 
-    /// The context is larger than the window.
+    /// The context is larger than the window of the smallest model.
     #[must_use]
     pub fn too_long() -> Self {
-        Self::status(400, "prompt is too long: 210000 tokens > 200000 maximum")
+        Self::too_long_for(210_000, 200_000)
+    }
+
+    /// The context is larger than the window.
+    #[must_use]
+    pub fn too_long_for(tokens: u64, window: u64) -> Self {
+        Self::status(400, &format!("prompt is too long: {tokens} tokens > {window} maximum"))
     }
 
     /// Nothing is paid for.
@@ -150,18 +182,41 @@ impl Reply {
         Self::of(Kind::Hang)
     }
 
+    /// Resets the connection before anything was answered.
+    #[must_use]
+    pub fn reset() -> Self {
+        Self::of(Kind::Broken(Broken::Reset))
+    }
+
     /// Begins to stream and breaks the connection.
     #[must_use]
     pub fn cut() -> Self {
-        Self::of(Kind::Cut)
+        Self::of(Kind::Broken(Broken::Cut))
     }
 
-    /// Adds a header to a refusal.
+    /// Begins to stream and then tells an error in the stream.
+    #[must_use]
+    pub fn stream_error() -> Self {
+        Self::of(Kind::Broken(Broken::Error))
+    }
+
+    /// Streams these words, and the end of the answer only when the gate is opened.
+    #[must_use]
+    pub fn pause(words: &str, gate: &Gate) -> Self {
+        Self::of(Kind::Broken(Broken::Pause { words: words.to_owned(), gate: gate.clone() }))
+    }
+
+    /// Gives this answer only when the gate is opened. The request is recorded before.
+    #[must_use]
+    pub fn held(mut self, gate: &Gate) -> Self {
+        self.held = Some(gate.clone());
+        self
+    }
+
+    /// Adds a header to an answer or a refusal.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        if let Kind::Status { headers, .. } = &mut self.kind {
-            headers.push((name.to_owned(), value.to_owned()));
-        }
+        self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 

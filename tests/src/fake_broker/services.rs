@@ -244,4 +244,20 @@ impl TurnService for Service {
     async fn end_turn(&self, _: Request<EndTurnRequest>) -> Result<Response<EndTurnResponse>, Status> {
         Err(Status::unimplemented("EndTurn"))
     }
+
+    async fn report_problem(
+        &self,
+        _request: Request<ReportProblemRequest>,
+    ) -> Result<Response<ReportProblemResponse>, Status> {
+        Err(Status::unimplemented("ReportProblem"))
+    }
+
+    type ServeLoginStream = tokio_stream::wrappers::ReceiverStream<Result<ServeLoginResponse, Status>>;
+
+    async fn serve_login(
+        &self,
+        _request: Request<Streaming<ServeLoginRequest>>,
+    ) -> Result<Response<Self::ServeLoginStream>, Status> {
+        Err(Status::unimplemented("ServeLogin"))
+    }
 }

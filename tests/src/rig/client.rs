@@ -7,12 +7,14 @@ use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::topology_service_client::TopologyServiceClient;
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
 use hive_proto::v1::{
-    Agent, Delivery, DeliveryState, GetAgentRequest, GetTurnRequest, ListDeliveriesRequest, ListMessagesRequest,
+    Agent, Delivery, DeliveryState, GetAgentRequest, GetTurnRequest, HarnessState, ListDeliveriesRequest, ListMessagesRequest,
     ListTurnsRequest, Message, OperatorRecipient, ParentRecipient, Recipient, SendMessageRequest, SendMessageResponse, Turn,
     recipient,
 };
 use tonic::transport::Channel;
 use tonic::{Request, Status};
+
+use super::soon;
 
 /// A client on one socket.
 #[derive(Clone, Debug)]
@@ -129,6 +131,22 @@ impl Client {
         let request = GetAgentRequest { name: name.to_owned() };
         let found = TopologyServiceClient::new(self.channel()).get_agent(self.request(request)).await;
         found.expect("the agent is found").into_inner().agent.expect("an agent")
+    }
+
+    /// Waits until an agent's harness does this, as the broker shows it; the agent then. Such a change is no event, so it is asked for
+    /// again and again.
+    pub async fn does(&self, name: &str, state: HarnessState) -> Agent {
+        let what = format!("{name} is {}", state.as_str_name());
+        let seen = async {
+            loop {
+                let agent = self.get_agent(name).await;
+                if agent.state() == state {
+                    return agent;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        soon(&what, seen).await
     }
 
     /// The operator's tools.

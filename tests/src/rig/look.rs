@@ -59,19 +59,38 @@ impl Rig {
         process::strays(&self.path(format!("agents/{agent}"))).into_iter().filter(runs).collect()
     }
 
-    /// The one process that runs a program for an agent.
+    /// The one process that runs a program for an agent. The server of the same program that runs commands is another, and does not count.
     #[must_use]
     pub fn the_one(&self, agent: &str, program: &str) -> Pid {
-        match self.running(agent, program)[..] {
+        let runs_commands = |pid: &Pid| {
+            let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+            program == "hive-mcp" && line.split(|byte| *byte == 0).nth(1) == Some(b"bash")
+        };
+        let running: Vec<Pid> = self.running(agent, program).into_iter().filter(|pid| !runs_commands(pid)).collect();
+        match running[..] {
             [pid] => pid,
             ref pids => panic!("{} processes of {agent} run {program}, not one", pids.len()),
+        }
+    }
+
+    /// The process of an agent's bridge; its shell server runs the same program, and says so on its command line.
+    #[must_use]
+    pub fn bridge(&self, agent: &str) -> Pid {
+        let is_shell = |pid: &Pid| {
+            let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+            line.ends_with(b"\0bash\0")
+        };
+        let bridges: Vec<Pid> = self.running(agent, "hive-mcp").into_iter().filter(|pid| !is_shell(pid)).collect();
+        match bridges[..] {
+            [pid] => pid,
+            ref pids => panic!("{} bridges of {agent} run, not one", pids.len()),
         }
     }
 
     /// The secret that proves which turn an agent's bridge belongs to.
     #[must_use]
     pub fn token_of_bridge(&self, agent: &str) -> String {
-        let bridge = self.the_one(agent, "hive-mcp");
+        let bridge = self.bridge(agent);
         let environment = std::fs::read(format!("/proc/{}/environ", bridge.as_raw_nonzero())).expect("the bridge runs");
         let environment = String::from_utf8_lossy(&environment);
         let token = environment.split('\0').find_map(|variable| variable.strip_prefix("HIVE_PROCESS_TOKEN="));

@@ -13,6 +13,7 @@ mod process;
 pub mod raw;
 mod refusing;
 pub mod small_disk;
+mod starts;
 mod watch;
 mod wire;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 /// A stand-in for the claude CLI that follows a script instead of a model.
 #[derive(Debug, Parser)]
@@ -11,9 +11,15 @@ pub struct Args {
     /// Print the version and exit.
     #[arg(short = 'v', long)]
     pub version: bool,
-    /// Run one turn and exit; the only mode there is.
+    /// What is done instead of a turn.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Run without a terminal; turns know no other way.
     #[arg(short, long)]
     pub print: bool,
+    /// `stream-json`: one turn for each line of stdin; else all of stdin is the prompt of one turn.
+    #[arg(long)]
+    pub input_format: Option<String>,
     /// Needed with `--output-format stream-json`.
     #[arg(long)]
     pub verbose: bool,
@@ -49,6 +55,90 @@ pub struct Args {
     pub allowed_tools: Vec<String>,
 }
 
+/// What claude does besides turns.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// The login.
+    Auth {
+        /// What about it.
+        #[command(subcommand)]
+        command: Auth,
+    },
+    /// Plugins.
+    #[command(alias = "plugins")]
+    Plugin {
+        /// What about them.
+        #[command(subcommand)]
+        command: Plugin,
+    },
+}
+
+/// What can be done about the login.
+#[derive(Debug, Subcommand)]
+pub enum Auth {
+    /// Tells whether there is one.
+    Status,
+    /// Asks for one.
+    Login,
+}
+
+/// What can be done about plugins.
+#[derive(Debug, Subcommand)]
+pub enum Plugin {
+    /// Where they come from.
+    Marketplace {
+        /// What about it.
+        #[command(subcommand)]
+        command: Marketplace,
+    },
+    /// Installs one.
+    Install {
+        /// `PLUGIN@MARKETPLACE`.
+        plugin: String,
+    },
+}
+
+/// What can be done about marketplaces.
+#[derive(Debug, Subcommand)]
+pub enum Marketplace {
+    /// Adds one.
+    Add {
+        /// A directory, an address, or `OWNER/REPOSITORY`.
+        source: String,
+    },
+    /// Fetches what is new in all of them, or in one.
+    Update {
+        /// Which one.
+        name: Option<String>,
+    },
+}
+
+impl Args {
+    /// Whether the process stays for one turn after another.
+    #[must_use]
+    pub fn is_resident(&self) -> bool {
+        self.input_format.as_deref() == Some("stream-json")
+    }
+}
+
+impl Command {
+    /// The command line, as a rule of a script names it.
+    #[must_use]
+    pub fn line(&self) -> String {
+        match self {
+            Self::Auth { command: Auth::Status } => "$ auth status".to_owned(),
+            Self::Auth { command: Auth::Login } => "$ auth login".to_owned(),
+            Self::Plugin { command: Plugin::Install { plugin } } => format!("$ plugin install {plugin}"),
+            Self::Plugin { command: Plugin::Marketplace { command: Marketplace::Add { source } } } => {
+                format!("$ plugin marketplace add {source}")
+            }
+            Self::Plugin { command: Plugin::Marketplace { command: Marketplace::Update { name } } } => {
+                format!("$ plugin marketplace update {}", name.as_deref().unwrap_or_default()).trim_end().to_owned()
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +152,21 @@ mod tests {
         assert_eq!(args.allowed_tools, ["Edit", "Read", "mcp__hive__*"]);
         let none = Args::try_parse_from(["claude", "--print", "--tools", ""]).expect("it is understood");
         assert_eq!(none.tools.as_deref(), Some(""));
+        assert!(!none.is_resident());
+    }
+
+    #[test]
+    fn commands_are_told_as_they_were_typed() {
+        for typed in [
+            "auth status",
+            "auth login",
+            "plugin marketplace add owner/repository",
+            "plugin marketplace update",
+            "plugin marketplace update some",
+            "plugin install hello@some",
+        ] {
+            let args = Args::try_parse_from(std::iter::once("claude").chain(typed.split(' '))).expect("it is understood");
+            assert_eq!(args.command.map(|command| command.line()), Some(format!("$ {typed}")));
+        }
     }
 }

@@ -12,31 +12,70 @@ const USAGE: [(&str, u64); 4] =
 /// Dollars that an inference costs here.
 const INFERENCE_COST: f64 = 0.001;
 
+/// Names the version that claude says it is, where it is to be another one than the tests are written for.
+pub const VERSION_ENV: &str = "HIVE_SCRIPT_VERSION";
+
 /// Writes the events of one process.
 #[derive(Debug)]
 pub struct Events {
     session_id: String,
     model: String,
+    version: String,
     usage: BTreeMap<String, u64>,
     total: BTreeMap<String, u64>,
     inferences: u32,
+    results: u32,
+    /// What the conversation has cost, before this process and in it.
+    cost: f64,
     started: std::time::Instant,
 }
 
 impl Events {
-    /// For this conversation and model.
+    /// For this conversation, which has cost so much already, and this model.
     #[must_use]
-    pub fn new(session_id: &str, model: &str) -> Self {
+    pub fn new(session_id: &str, model: &str, cost: f64) -> Self {
         let usage = USAGE.into_iter().map(|(name, tokens)| (name.to_owned(), tokens)).collect();
-        let model = full_name(model);
         Self {
             session_id: session_id.to_owned(),
-            model,
+            model: full_name(model),
+            version: version(),
             usage,
             total: BTreeMap::new(),
             inferences: 0,
+            results: 0,
+            cost,
             started: std::time::Instant::now(),
         }
+    }
+
+    /// Begins a turn: what it uses and how long it takes is counted from here.
+    pub fn begin(&mut self) {
+        self.total.clear();
+        self.inferences = 0;
+        self.started = std::time::Instant::now();
+    }
+
+    /// Goes on in another conversation, which has cost nothing yet.
+    pub fn set_session(&mut self, session_id: &str) {
+        session_id.clone_into(&mut self.session_id);
+        self.cost = 0.0;
+    }
+
+    /// Asks another model from now on.
+    pub fn set_model(&mut self, model: &str) {
+        self.model = full_name(model);
+    }
+
+    /// The model's full name.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// How many tokens the model can see.
+    #[must_use]
+    pub fn window(&self) -> u64 {
+        window(&self.model)
     }
 
     /// Sets what further inferences say that they used.
@@ -54,16 +93,13 @@ impl Events {
         self.line(json!({
             "type": "system", "subtype": "init", "cwd": std::env::current_dir()?, "tools": tools, "mcp_servers": servers,
             "model": self.model, "permissionMode": "default", "apiKeySource": "none", "slash_commands": [],
-            "claude_code_version": crate::claude::VERSION,
+            "claude_code_version": self.version, "plugins": [], "skills": [], "agents": [],
         }))
     }
 
-    /// An inference that gave these blocks; one event a block, all with the same id and usage.
-    pub fn assistant(&mut self, blocks: &[Value]) -> io::Result<()> {
-        self.inferences += 1;
-        for (name, tokens) in &self.usage {
-            *self.total.entry(name.clone()).or_default() += tokens;
-        }
+    /// An inference that gave these blocks; one event a block, all with the same id and usage. Gives what it used.
+    pub fn assistant(&mut self, blocks: &[Value]) -> io::Result<Value> {
+        self.infer();
         let mut usage = self.usage.clone();
         // The real one tells the start of the message, before anything was put out.
         usage.insert("output_tokens".to_owned(), 1);
@@ -74,7 +110,32 @@ impl Events {
                 "message": {"id": id, "type": "message", "role": "assistant", "model": self.model, "content": [block], "stop_reason": null, "usage": usage},
             }))?;
         }
-        Ok(())
+        Ok(json!(self.usage))
+    }
+
+    /// Counts an inference.
+    pub fn infer(&mut self) {
+        self.inferences += 1;
+        self.cost += INFERENCE_COST;
+        for (name, tokens) in &self.usage {
+            *self.total.entry(name.clone()).or_default() += tokens;
+        }
+    }
+
+    /// Words that claude itself puts into the model's mouth.
+    pub fn synthetic(&self, text: &str, stop_reason: &str, fields: &Map<String, Value>) -> io::Result<()> {
+        let usage = USAGE.map(|(name, _)| (name.to_owned(), json!(0)));
+        let mut event = json!({
+            "type": "assistant", "parent_tool_use_id": null,
+            "message": {
+                "id": uuid(), "type": "message", "role": "assistant", "model": "<synthetic>", "content": [{"type": "text", "text": text}],
+                "stop_reason": stop_reason, "usage": Map::from_iter(usage),
+            },
+        });
+        for (name, value) in fields {
+            event[name] = value.clone();
+        }
+        self.line(event)
     }
 
     /// The results of tool calls, as the model gets them.
@@ -94,43 +155,89 @@ impl Events {
         self.line(json!({"type": "system", "subtype": "permission_denied", "tool_name": tool, "tool_use_id": tool_use_id, "message": message}))
     }
 
-    /// The last line. `text` is the last that was said, `cost_before` what the conversation cost before this process, `fields` what a script
-    /// wants said.
-    pub fn result(&self, text: &str, cost_before: f64, fields: &Map<String, Value>) -> io::Result<()> {
-        let cost = self.cost();
+    /// The last line of a turn. `text` is the last that was said, `fields` what is told differently.
+    pub fn result(&mut self, text: &str, fields: &Map<String, Value>) -> io::Result<()> {
+        let mut event = self.sum();
+        let told = json!({
+            "num_turns": self.inferences.max(1), "stop_reason": "end_turn", "terminal_reason": "completed", "api_error_status": null, "result": text,
+        });
+        for (name, value) in told.as_object().into_iter().flatten().chain(fields) {
+            event[name] = value.clone();
+        }
+        self.end(event)
+    }
+
+    /// The last line where the turn was broken off: it says nothing.
+    pub fn aborted(&mut self, terminal_reason: &str) -> io::Result<()> {
+        let mut event = self.sum();
+        event["num_turns"] = json!(self.inferences + 1);
+        event["subtype"] = json!("error_during_execution");
+        event["is_error"] = json!(true);
+        event["stop_reason"] = Value::Null;
+        event["terminal_reason"] = json!(terminal_reason);
+        event["errors"] = json!(["[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=null"]);
+        self.end(event)
+    }
+
+    /// The last line of a command such as `/compact`, which is no turn of the model.
+    pub fn command_result(&mut self, command: &str, text: &str) -> io::Result<()> {
+        let mut event = self.sum();
+        event["num_turns"] = json!(0);
+        event["stop_reason"] = Value::Null;
+        event["usage"] = Map::from_iter(USAGE.map(|(name, _)| (name.to_owned(), json!(0)))).into();
+        event["result"] = json!(text);
+        event["local_command"] = json!(command);
+        self.end(event)
+    }
+
+    /// What every result tells.
+    fn sum(&self) -> Value {
         let of_model = |cost: f64| {
+            // A model that was never asked is not told of, and with it no window.
+            if cost <= 0.0 {
+                return json!({});
+            }
             let tokens = |name: &str| self.total.get(name).copied().unwrap_or(0);
             json!({self.model.clone(): {
                 "inputTokens": tokens("input_tokens"), "outputTokens": tokens("output_tokens"),
                 "cacheReadInputTokens": tokens("cache_read_input_tokens"), "cacheCreationInputTokens": tokens("cache_creation_input_tokens"),
-                "webSearchRequests": 0, "costUSD": cost, "contextWindow": window(&self.model), "maxOutputTokens": 32_000,
+                "webSearchRequests": 0, "costUSD": cost, "contextWindow": self.window(), "maxOutputTokens": 32_000,
             }})
         };
         let milliseconds = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let mut event = json!({
-            "type": "result", "subtype": "success", "is_error": false, "api_error_status": null, "result": text,
-            "num_turns": self.inferences, "stop_reason": "end_turn", "terminal_reason": "completed", "duration_ms": milliseconds,
-            "duration_api_ms": 0, "total_cost_usd": cost_before + cost, "usage": self.total, "modelUsage": of_model(cost_before + cost),
-            "model_usage_since_last_result": of_model(cost), "permission_denials": [],
-        });
-        for (name, value) in fields {
-            event[name] = value.clone();
-        }
+        json!({
+            "type": "result", "subtype": "success", "is_error": false, "duration_ms": milliseconds, "duration_api_ms": 0,
+            "total_cost_usd": self.cost, "usage": self.total, "modelUsage": of_model(self.cost),
+            "model_usage_since_last_result": of_model(f64::from(self.inferences) * INFERENCE_COST), "permission_denials": [],
+            "queued_turn_count": 0, "result_index": self.results,
+        })
+    }
+
+    fn end(&mut self, event: Value) -> io::Result<()> {
+        self.results += 1;
         self.line(event)
     }
 
-    /// What this process cost so far.
+    /// What the conversation has cost.
     #[must_use]
     pub fn cost(&self) -> f64 {
-        f64::from(self.inferences) * INFERENCE_COST
+        self.cost
     }
 
     /// Writes any event, with what all of them carry.
     pub fn line(&self, mut event: Value) -> io::Result<()> {
         event["session_id"] = json!(self.session_id);
-        event["uuid"] = json!(uuid());
+        if event["uuid"].is_null() {
+            event["uuid"] = json!(uuid());
+        }
         raw(&event.to_string())
     }
+}
+
+/// The version that claude says it is.
+#[must_use]
+pub fn version() -> String {
+    std::env::var(VERSION_ENV).unwrap_or_else(|_| crate::claude::VERSION.to_owned())
 }
 
 /// Writes a line to stdout.

@@ -50,6 +50,9 @@ pub enum Unusable {
     /// The MCP configuration is no JSON.
     #[error("Error: Invalid MCP configuration:\nMCP config is not a valid JSON")]
     McpInvalid,
+    /// A resident process whose output is no stream.
+    #[error("Error: --input-format=stream-json requires output-format=stream-json.")]
+    NeedsStream,
     /// Nothing on stdin.
     #[error("Error: Input must be provided either through stdin or as a prompt argument when using --print")]
     NoInput,
@@ -62,6 +65,9 @@ pub enum Unusable {
 pub fn read(args: &Args) -> Result<Files, Unusable> {
     if args.output_format.as_deref() == Some("stream-json") && !args.verbose {
         return Err(Unusable::NeedsVerbose);
+    }
+    if args.is_resident() && args.output_format.as_deref() != Some("stream-json") {
+        return Err(Unusable::NeedsStream);
     }
     let settings = match &args.settings {
         // A settings file that is no JSON is dropped without a word, deny list and all: that is what the real one does.

@@ -1,24 +1,34 @@
 //! A drop-in for the claude CLI as the harness uses it: the same flags, the same stream of events, real MCP servers, but no model.
 //!
 //! ```text
-//!   args ─► files ─► turn ──► servers (real MCP children)
-//!                     │  ▲
-//!   stdin ─► mail ─►  │  └── script (HIVE_SCRIPT_FILE), or duo: a friendly agent that answers its mail
-//!                     ▼
-//!                   events ─► stdout          session ─► HOME/.claude/projects
+//!   args ─► files ─► turn, or one turn after another (resident) ──► servers (real MCP children)
+//!    │                │  ▲
+//!    │     stdin ─►   │  └── script (HIVE_SCRIPT_FILE), or duo: a friendly agent that answers its mail
+//!    │                ▼
+//!    │              events ─► stdout          session ─► HOME/.claude/projects
+//!    └─► commands: auth, plugins
 //! ```
 //!
 //! What it is not: a model of claude's judgement. Invariant: two of them never write to each other without end (see [`duo`]).
 
 pub mod appear;
 pub mod args;
+pub mod auth;
+mod commands;
+mod compact;
+mod deeds;
 pub mod duo;
 pub mod events;
+pub mod failure;
 pub mod files;
 pub mod fill;
 pub mod mail;
+pub mod plugins;
+mod resident;
 pub mod run;
 pub mod script;
 pub mod servers;
 pub mod session;
+mod signals;
+mod stdin;
 pub mod turn;

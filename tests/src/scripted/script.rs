@@ -1,12 +1,17 @@
 //! What a script says: for which prompt, which steps.
 //!
 //! A script is a JSON list of rules; the first whose `when` is in the prompt runs. Without one that fits, [`super::duo`] runs.
+//!
+//! What is no mail has rules of its own, so that an empty `when` does not catch it: a prompt that is a command, such as `/compact`, only those
+//! whose `when` begins with `/`; what claude does besides turns, such as `claude auth status`, only those that begin with `$ `.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use super::failure::Failure;
 
 /// Names the script's file.
 pub const FILE_ENV: &str = "HIVE_SCRIPT_FILE";
@@ -64,6 +69,28 @@ pub enum Step {
         /// The fields.
         result: Map<String, Value>,
     },
+    /// Ends as claude does where the API refuses.
+    Fail {
+        /// How it refuses.
+        fail: Failure,
+    },
+    /// Ends a compaction as failed.
+    CompactError {
+        /// Why, in claude's words.
+        compact_error: String,
+    },
+    /// Does further steps, but only where this file does not exist yet, and makes it: what is to happen once.
+    First {
+        /// The file.
+        first: PathBuf,
+        /// What is done.
+        steps: Vec<Step>,
+    },
+    /// Ends the process by a signal to itself.
+    Die {
+        /// The signal's number.
+        die: i32,
+    },
     /// Does nothing any more.
     Hang {
         /// Has to be true.
@@ -86,6 +113,11 @@ pub enum Step {
         /// Whether in a session of its own.
         #[serde(default)]
         setsid: bool,
+    },
+    /// Starts a process that has left behind session, group and parent: a double fork.
+    Daemon {
+        /// Program and arguments.
+        daemon: Vec<String>,
     },
     /// From now on SIGTERM has no effect.
     IgnoreSigterm {
@@ -148,10 +180,15 @@ pub fn write(path: &Path, rules: &[Rule]) -> std::io::Result<()> {
     std::fs::write(path, serde_json::to_vec_pretty(rules)?)
 }
 
+/// Beginnings of what is no mail.
+const NO_MAIL: [&str; 2] = ["/", "$ "];
+
 /// The steps for this prompt; `None` where no rule fits.
 #[must_use]
 pub fn steps<'a>(rules: &'a [Rule], prompt: &str) -> Option<&'a [Step]> {
-    rules.iter().find(|rule| prompt.contains(&rule.when)).map(|rule| rule.steps.as_slice())
+    let special = NO_MAIL.into_iter().find(|beginning| prompt.starts_with(beginning)).unwrap_or_default();
+    let fits = |rule: &&Rule| rule.when.starts_with(special) && prompt.contains(&rule.when);
+    rules.iter().find(fits).map(|rule| rule.steps.as_slice())
 }
 
 #[cfg(test)]
@@ -164,11 +201,12 @@ mod tests {
             {"tool": "send", "input": {"to": "bob"}}, {"tool": "recv"}, {"text": "x"}, {"duo": true}, {"exit": 1}, {"result": {"is_error": true}},
             {"hang": true}, {"wait_file": "/f"}, {"touch": "/f"}, {"spawn": ["sleep", "1"], "setsid": true}, {"ignore_sigterm": true},
             {"ignore_sigint": true}, {"stderr": "x"}, {"raw": "x"}, {"usage": {"input_tokens": 5}},
-            {"call": "recv", "touch": "/f"}]}]"#;
+            {"call": "recv", "touch": "/f"}, {"fail": "overloaded"}, {"fail": {"usage_limit": 4102444800}}, {"compact_error": "x"},
+            {"first": "/f", "steps": [{"text": "x"}]}, {"die": 9}, {"daemon": ["sleep", "1"]}]}]"#;
         let rules: Vec<Rule> = serde_json::from_str(text).expect("it is a script");
         let again: Vec<Rule> = serde_json::from_str(&serde_json::to_string(&rules).expect("JSON")).expect("it is a script");
         assert_eq!(rules, again);
-        assert_eq!(rules[0].steps.len(), 16);
+        assert_eq!(rules[0].steps.len(), 22);
         assert!(matches!(&rules[0].steps[9], Step::Spawn { setsid: true, .. }), "{:?}", rules[0].steps[9]);
         assert!(matches!(&rules[0].steps[15], Step::Call { .. }), "{:?}", rules[0].steps[15]);
     }
@@ -188,5 +226,16 @@ mod tests {
         assert_eq!(steps(&rules, "poison, attempt 2"), Some(&rules[0].steps[..]));
         assert_eq!(steps(&rules, "poison"), Some(&rules[1].steps[..]));
         assert_eq!(steps(&rules, "harmless"), None);
+    }
+
+    #[test]
+    fn what_is_no_mail_has_rules_of_its_own() {
+        let rule = |when: &str| Rule { when: when.to_owned(), steps: vec![Step::Text { text: when.to_owned() }] };
+        let rules = [rule(""), rule("/compact"), rule("$ auth status")];
+        assert_eq!(steps(&rules, "Message 1 about /compact"), Some(&rules[0].steps[..]));
+        assert_eq!(steps(&rules, "/compact"), Some(&rules[1].steps[..]));
+        assert_eq!(steps(&rules, "$ auth status"), Some(&rules[2].steps[..]));
+        assert_eq!(steps(&rules, "/clear"), None);
+        assert_eq!(steps(&rules, "$ auth login"), None);
     }
 }

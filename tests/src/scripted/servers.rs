@@ -22,6 +22,8 @@ const END_STEP: Duration = Duration::from_millis(100);
 pub struct Servers {
     running: BTreeMap<String, Running>,
     failed: Vec<String>,
+    /// The call that is with a server: whose it is, and the request's id.
+    called: Option<(String, Value)>,
 }
 
 #[derive(Debug)]
@@ -83,16 +85,29 @@ impl Servers {
                 }
                 pending => pending?,
             };
+            self.called = Some((server.to_owned(), pending.id().clone()));
             if let Some(called) = called {
                 std::fs::write(called, b"").map_err(ClientError::Write)?;
             }
             pending.tool_result().await
         };
-        Some(match answered.await {
+        let answered = answered.await;
+        self.called = None;
+        Some(match answered {
             Ok(result) => result,
             Err(ClientError::Closed | ClientError::Write(_)) => ("Connection closed".to_owned(), true),
             Err(ClientError::Refused(error)) => (error["message"].as_str().unwrap_or("the tool failed").to_owned(), true),
         })
+    }
+
+    /// Tells the server that the call it is busy with is not wanted any more.
+    pub async fn cancel(&mut self) {
+        let Some((server, request)) = self.called.take() else { return };
+        if let Some(running) = self.running.get_mut(&server) {
+            let params = serde_json::json!({"requestId": request, "reason": "AbortError: The operation was aborted."});
+            // One that has ended needs no telling.
+            let _ = running.client.notify("notifications/cancelled", params).await;
+        }
     }
 
     /// Sends SIGINT to all and does not wait.

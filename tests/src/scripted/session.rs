@@ -1,7 +1,8 @@
 //! The session on disk: what this conversation has seen, in claude's place and shape.
 //!
 //! `HOME/.claude/projects/<working directory, every other character a dash>/<session>.jsonl`, one line a message. It is the only memory
-//! there is: `--continue` reads the newest, without it nothing is known.
+//! there is: `--continue` reads the newest, without it nothing is known. Invariant: lines are only added. A compaction adds a boundary; what
+//! stands before it is not seen any more, but for the lines that the boundary names.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,13 +11,16 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
+use super::events::uuid;
+
 /// A conversation.
 #[derive(Debug)]
 pub struct Session {
     /// Its id.
     pub id: String,
-    /// Its lines.
-    pub lines: Vec<Value>,
+    /// Where it is kept.
+    pub path: PathBuf,
+    lines: Vec<Value>,
     file: Option<File>,
 }
 
@@ -37,19 +41,33 @@ impl Session {
     pub fn open(home: &Path, directory: &Path, continues: bool) -> Self {
         let folder = folder(home, directory);
         let newest = if continues { newest(&folder) } else { None };
-        let path = newest.unwrap_or_else(|| folder.join(format!("{}.jsonl", super::events::uuid())));
+        let path = newest.unwrap_or_else(|| folder.join(format!("{}.jsonl", uuid())));
         let id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let text = fs::read_to_string(&path).unwrap_or_default();
         // What is not readable is skipped, as the real one does.
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         // A HOME that cannot be written only means that nothing is remembered.
         let file = fs::create_dir_all(&folder).and_then(|()| OpenOptions::new().create(true).append(true).open(&path)).ok();
-        Self { id, lines, file }
+        Self { id, path, lines, file }
     }
 
     /// Remembers a message; `kind` is `user` or `assistant`, `cause` what the agent was dealing with.
     pub fn append(&mut self, kind: &str, message: Value, cause: Value) -> io::Result<()> {
-        let line = json!({"type": kind, "message": message, "sessionId": self.id, "uuid": super::events::uuid(), "cause": cause});
+        let parent = self.last();
+        self.line(json!({
+            "parentUuid": parent, "isSidechain": false, "type": kind, "message": message, "uuid": uuid(), "cause": cause,
+            "version": crate::claude::VERSION,
+        }))
+    }
+
+    /// Remembers that a prompt came. It stands there twice then, as with the real one: who searches the file has to look at the lines' type.
+    pub fn queued(&mut self, prompt: &str) -> io::Result<()> {
+        self.line(json!({"type": "queue-operation", "operation": "enqueue", "content": prompt}))
+    }
+
+    /// Adds a line.
+    pub fn line(&mut self, mut line: Value) -> io::Result<()> {
+        line["sessionId"] = json!(self.id);
         if let Some(file) = &mut self.file {
             file.write_all(format!("{line}\n").as_bytes())?;
         }
@@ -57,9 +75,40 @@ impl Session {
         Ok(())
     }
 
+    /// The messages that a model would see, oldest first.
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Value> {
+        let boundary = self.lines.iter().rposition(|line| line["subtype"] == "compact_boundary");
+        let kept = boundary.map_or(&Value::Null, |place| &self.lines[place]["compactMetadata"]["preservedMessages"]["uuids"]);
+        let seen = move |place: usize, line: &Value| {
+            boundary.is_none_or(|boundary| place > boundary)
+                || kept.as_array().is_some_and(|kept| line["uuid"].is_string() && kept.contains(&line["uuid"]))
+        };
+        let messages =
+            self.lines.iter().enumerate().filter(move |(place, line)| line["message"].is_object() && seen(*place, line));
+        messages.map(|(_, line)| line)
+    }
+
+    /// The id of the last message.
+    #[must_use]
+    pub fn last(&self) -> Value {
+        self.messages().next_back().map_or(Value::Null, |line| line["uuid"].clone())
+    }
+
     /// What users said in it, newest first.
     pub fn prompts(&self) -> impl Iterator<Item = &str> {
-        self.lines.iter().rev().filter(|line| line["type"] == "user").filter_map(|line| line["message"]["content"].as_str())
+        self.messages().rev().filter(|line| line["type"] == "user").filter_map(|line| line["message"]["content"].as_str())
+    }
+
+    /// How many tokens the last inference had before it, or were left by the last compaction; 0 where neither was.
+    #[must_use]
+    pub fn context(&self) -> u64 {
+        let told = self.lines.iter().rev().find_map(|line| {
+            let usage = &line["message"]["usage"];
+            let names = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+            let used: u64 = names.iter().filter_map(|name| usage[name].as_u64()).sum();
+            line["compactMetadata"]["postTokens"].as_u64().or((used > 0).then_some(used))
+        });
+        told.unwrap_or(0)
     }
 
     /// What the agent sent because of some message and got a receipt for.
@@ -77,7 +126,7 @@ impl Session {
     /// The cost of the whole conversation so far.
     #[must_use]
     pub fn cost(&self) -> f64 {
-        self.lines.iter().filter_map(|line| line["cause"]["cost"].as_f64()).sum()
+        self.lines.iter().filter_map(|line| line["totalCostUSD"].as_f64()).next_back().unwrap_or(0.0)
     }
 }
 
@@ -111,5 +160,26 @@ mod tests {
         assert_ne!(Session::open(home.path(), directory, false).id, first.id);
         assert_ne!(Session::open(home.path(), Path::new("/state/b"), true).id, first.id);
         assert!(home.path().join(".claude/projects/-state-a-b").is_dir());
+    }
+
+    #[test]
+    fn behind_a_boundary_only_what_it_names_is_seen_of_what_came_before() {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let mut session = Session::open(home.path(), Path::new("/state"), true);
+        for text in ["one", "two"] {
+            session.append("user", json!({"role": "user", "content": text}), json!(null)).expect("it is written");
+        }
+        let usage =
+            json!({"input_tokens": 3, "cache_read_input_tokens": 70, "cache_creation_input_tokens": 7, "output_tokens": 9});
+        session.append("assistant", json!({"role": "assistant", "usage": usage}), json!(null)).expect("it is written");
+        assert_eq!(session.context(), 80);
+        let two = session.lines[1]["uuid"].clone();
+        let metadata = json!({"postTokens": 5, "preservedMessages": {"uuids": [two]}});
+        session
+            .line(json!({"type": "system", "subtype": "compact_boundary", "compactMetadata": metadata}))
+            .expect("it is written");
+        session.append("user", json!({"role": "user", "content": "three"}), json!(null)).expect("it is written");
+        assert_eq!(session.prompts().collect::<Vec<_>>(), ["three", "two"]);
+        assert_eq!(session.context(), 5);
     }
 }

@@ -1,8 +1,7 @@
-//! One turn: the prompt comes in, steps are done, a result goes out.
+//! A turn: the prompt comes in, steps are done, a result goes out. A process that stays does one after another.
 
 use std::io;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,14 +9,21 @@ use serde_json::{Map, Value, json};
 
 use super::duo::{self, Letter, Plan};
 use super::events::{self, Events};
+use super::failure::Failure;
 use super::fill::fill;
 use super::mail::{self, Mail, Sender};
-use super::script::Step;
+use super::script::{self, Rule, Step};
 use super::servers::Servers;
 use super::session::Session;
+use super::{auth, compact, deeds};
 
 /// How much mail is taken at once.
 const TAKEN_MAX: u32 = 8;
+/// Claude does not ask the model any more where no more than so many tokens of the window are left.
+const RESERVED_TOKENS: u64 = 23_000;
+/// What a call says that was broken off.
+const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the \
+    new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed.";
 
 /// Which signals have no effect any more.
 #[derive(Clone, Debug, Default)]
@@ -28,44 +34,85 @@ pub struct Deaf {
     pub to_sigint: Arc<AtomicBool>,
 }
 
-/// A turn that runs.
+/// What a process has for its turns.
 #[derive(Debug)]
-pub struct Turn {
+pub struct Conversation {
+    /// Where claude keeps its files.
+    pub home: PathBuf,
     /// What is written.
     pub events: Events,
     /// What is remembered.
     pub session: Session,
     /// Whose tools are called.
     pub servers: Servers,
+    /// Built-in tools that are offered.
+    pub builtin_tools: Vec<String>,
     /// Tools that need no permission.
     pub allowed: Vec<String>,
     /// Which signals have no effect.
     pub deaf: Deaf,
-    /// What the conversation cost before.
-    pub cost_before: f64,
     /// The last that was said.
     pub said: String,
+    /// The tool call that is not answered yet.
+    pub in_tool: Option<String>,
 }
 
-impl Turn {
-    /// Does the steps, or what the friendly agent does where there are none; gives the exit code.
-    pub async fn run(&mut self, prompt: &str, steps: Option<&[Step]>) -> io::Result<u8> {
+/// How a turn ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With a result; the exit code of a process that does only this turn.
+    Result(u8),
+    /// With the process and without a result.
+    Exit(u8),
+}
+
+impl Conversation {
+    /// Does a prompt: a command, the steps of its rule, or what the friendly agent does where there is none.
+    pub async fn turn(&mut self, prompt: &str, rules: &[Rule]) -> io::Result<End> {
+        self.events.begin();
+        self.said.clear();
+        let steps = script::steps(rules, prompt);
+        self.session.queued(prompt)?;
+        if let Some(command) = compact::command(prompt) {
+            return self.command(command, steps.unwrap_or_default()).await;
+        }
+        self.init()?;
         let held = self.held_text(prompt);
         self.session.append("user", json!({"role": "user", "content": prompt}), Value::Null)?;
+        if auth::is_needed(&self.home) {
+            return self.fail(Failure::NotLoggedIn);
+        }
+        if self.session.context() + RESERVED_TOKENS >= self.events.window() {
+            return self.fail(Failure::BlockingLimit);
+        }
         match steps {
             None => self.duo(prompt, held).await?,
             Some(steps) => {
-                for step in steps {
-                    if let Some(code) = self.step(step, prompt, held.as_deref()).await? {
-                        return Ok(code);
-                    }
+                if let Some(end) = self.steps(steps, prompt, held.as_deref()).await? {
+                    return Ok(end);
                 }
             }
         }
         self.result(&Map::new())
     }
 
-    async fn step(&mut self, step: &Step, prompt: &str, held: Option<&str>) -> io::Result<Option<u8>> {
+    /// Tells how the process is set up.
+    pub fn init(&self) -> io::Result<()> {
+        let tools = [self.builtin_tools.clone(), self.servers.tools()].concat();
+        self.events.init(&tools, &self.servers.states())
+    }
+
+    /// Does steps; tells how the turn ends if one of them ends it.
+    pub async fn steps(&mut self, steps: &[Step], prompt: &str, held: Option<&str>) -> io::Result<Option<End>> {
+        for step in steps {
+            if let Some(end) = self.step(step, prompt, held).await? {
+                return Ok(Some(end));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn step(&mut self, step: &Step, prompt: &str, held: Option<&str>) -> io::Result<Option<End>> {
         match step {
             Step::Tool { tool, input } => {
                 self.tool(tool, fill(input.clone(), prompt), Value::Null).await?;
@@ -75,20 +122,28 @@ impl Turn {
             }
             Step::Text { text } => self.say(text)?,
             Step::Duo { duo: true } => self.duo(prompt, held.map(str::to_owned)).await?,
-            Step::Hang { hang: true } => std::future::pending().await,
-            Step::Duo { duo: false } | Step::Hang { hang: false } => {}
-            Step::Exit { exit } => return Ok(Some(*exit)),
+            Step::Duo { duo: false } => {}
             Step::Result { result } => return self.result(result).map(Some),
-            Step::WaitFile { wait_file } => super::appear::wait(wait_file).await?,
-            Step::Touch { touch } => {
-                std::fs::write(touch, b"")?;
+            Step::Fail { fail } => return self.fail(*fail).map(Some),
+            Step::CompactError { compact_error } => return self.compaction_failed(compact_error).map(Some),
+            Step::First { first, steps } => {
+                if !first.exists() {
+                    std::fs::write(first, b"")?;
+                    return Box::pin(self.steps(steps, prompt, held)).await;
+                }
             }
-            Step::Spawn { spawn, setsid } => start(spawn, *setsid)?,
             Step::IgnoreSigterm { ignore_sigterm } => self.deaf.to_sigterm.store(*ignore_sigterm, Ordering::SeqCst),
             Step::IgnoreSigint { ignore_sigint } => self.deaf.to_sigint.store(*ignore_sigint, Ordering::SeqCst),
-            Step::Stderr { stderr } => super::run::complain(stderr),
-            Step::Raw { raw } => events::raw(raw)?,
             Step::Usage { usage } => self.events.set_usage(usage),
+            Step::Exit { .. }
+            | Step::Die { .. }
+            | Step::Hang { .. }
+            | Step::WaitFile { .. }
+            | Step::Touch { .. }
+            | Step::Spawn { .. }
+            | Step::Daemon { .. }
+            | Step::Stderr { .. }
+            | Step::Raw { .. } => return Ok(deeds::step(step).await?.map(End::Exit)),
         }
         Ok(None)
     }
@@ -172,9 +227,8 @@ impl Turn {
     ) -> io::Result<(String, bool)> {
         let name = self.servers.resolve(tool);
         let id = format!("toolu_{}", events::hex(12));
-        let block = json!({"type": "tool_use", "id": id, "name": name, "input": input});
-        self.events.assistant(std::slice::from_ref(&block))?;
-        self.session.append("assistant", json!({"role": "assistant", "content": [block]}), Value::Null)?;
+        self.infer(json!({"type": "tool_use", "id": id, "name": name, "input": input}))?;
+        self.in_tool = Some(id.clone());
         let (text, is_error) = if !self.servers.tools().contains(&name) {
             (format!("<tool_use_error>Error: No such tool available: {name}.</tool_use_error>"), true)
         } else if !self.is_allowed(&name) {
@@ -184,6 +238,7 @@ impl Turn {
         } else {
             self.servers.call(&name, input, &id, called).await.unwrap_or_else(|| ("Connection closed".to_owned(), true))
         };
+        self.in_tool = None;
         self.events.tool_result(&id, &text, is_error)?;
         if let (Some(sent), true) = (receipt(&text), cause.is_object() && !is_error) {
             cause["sent"] = json!(sent);
@@ -203,16 +258,64 @@ impl Turn {
 
     fn say(&mut self, text: &str) -> io::Result<()> {
         self.said = text.to_owned();
-        let block = json!({"type": "text", "text": text});
-        self.events.assistant(std::slice::from_ref(&block))?;
-        self.session.append("assistant", json!({"role": "assistant", "content": [block]}), Value::Null)
+        self.infer(json!({"type": "text", "text": text}))
     }
 
-    /// Writes the result and gives the exit code.
-    pub fn result(&mut self, fields: &Map<String, Value>) -> io::Result<u8> {
-        self.events.result(&self.said, self.cost_before, fields)?;
-        self.session.append("system", Value::Null, json!({"cost": self.events.cost()}))?;
-        Ok(u8::from(fields.get("is_error").and_then(Value::as_bool).unwrap_or(false)))
+    /// An inference that gives one block.
+    fn infer(&mut self, block: Value) -> io::Result<()> {
+        let usage = self.events.assistant(std::slice::from_ref(&block))?;
+        self.session.append("assistant", json!({"role": "assistant", "content": [block], "usage": usage}), Value::Null)
+    }
+
+    /// Writes the result.
+    fn result(&mut self, fields: &Map<String, Value>) -> io::Result<End> {
+        self.events.result(&self.said, fields)?;
+        self.remember_cost()?;
+        Ok(End::Result(u8::from(fields.get("is_error").and_then(Value::as_bool).unwrap_or(false))))
+    }
+
+    /// Ends the turn as the real one does where the API refuses. The prompt stays in the conversation.
+    fn fail(&mut self, failure: Failure) -> io::Result<End> {
+        let told = failure.told();
+        if let Some(event) = told.before {
+            self.events.line(event)?;
+        }
+        self.events.synthetic(&told.text, "stop_sequence", &told.assistant)?;
+        let block = json!({"type": "text", "text": told.text});
+        self.session.append(
+            "assistant",
+            json!({"role": "assistant", "model": "<synthetic>", "content": [block]}),
+            Value::Null,
+        )?;
+        self.result(&told.result)
+    }
+
+    /// Ends the turn as it is broken off; the process may go on.
+    pub async fn interrupted(&mut self) -> io::Result<()> {
+        let in_tool = self.in_tool.take();
+        self.servers.cancel().await;
+        let words = match &in_tool {
+            None => "[Request interrupted by user]",
+            Some(id) => {
+                let block = json!({"type": "tool_result", "content": REJECTED, "is_error": true, "tool_use_id": id});
+                self.broken_off(block)?;
+                "[Request interrupted by user for tool use]"
+            }
+        };
+        self.broken_off(json!({"type": "text", "text": words}))?;
+        self.events.aborted(if in_tool.is_some() { "aborted_tools" } else { "aborted_streaming" })?;
+        self.remember_cost()
+    }
+
+    fn broken_off(&mut self, block: Value) -> io::Result<()> {
+        let message = json!({"role": "user", "content": [block]});
+        self.events.line(json!({"type": "user", "parent_tool_use_id": null, "message": message}))?;
+        self.session.append("user", message, Value::Null)
+    }
+
+    /// Keeps for the next process what the conversation has cost.
+    pub(super) fn remember_cost(&mut self) -> io::Result<()> {
+        self.session.line(json!({"type": "cost-state", "totalCostUSD": self.events.cost()}))
     }
 
     /// The text of the prompt's message from earlier in the conversation, where the prompt does not repeat it.
@@ -227,15 +330,4 @@ impl Turn {
 fn receipt(text: &str) -> Option<u64> {
     let (_, after) = text.split_once('#')?;
     after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
-}
-
-/// Starts a process that nobody waits for.
-fn start(command: &[String], setsid: bool) -> io::Result<()> {
-    let Some((program, arguments)) = command.split_first() else { return Ok(()) };
-    // Without a session of its own it stays in claude's process group, as any child of a tool does.
-    let mut child = if setsid { Command::new("setsid") } else { Command::new(program) };
-    if setsid {
-        child.arg(program);
-    }
-    child.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(drop)
 }

@@ -64,3 +64,35 @@ async fn what_it_spawned_outlives_it() {
     // It opens for writing only while the grandchild reads, and what is written ends that one.
     std::fs::write(&gate, "go\n").expect("the grandchild reads");
 }
+
+#[tokio::test]
+async fn it_can_end_by_a_signal() {
+    let rig = Rig::new();
+    let path = rig.script([("", vec![Step::Text { text: "not yet".to_owned() }, Step::Die { die: 9 }])]);
+    let finished = finish(start(&mut rig.scripted(Some(&path)), "Message 17 from agent bob:\n| x\n").await).await;
+    assert_eq!((finished.code, finished.result().is_null()), (None, true), "{finished:?}");
+}
+
+#[tokio::test]
+async fn what_it_detaches_is_a_child_of_nobody() {
+    let rig = Rig::new();
+    let (gate, done) = (rig.path("gate"), rig.path("done"));
+    rustix::fs::mknodat(rustix::fs::CWD, &gate, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).expect("a fifo");
+    let program = format!("echo $$ $PPID > {0}.tmp && mv {0}.tmp {0}; read line < {1}", done.display(), gate.display());
+    let daemon = vec!["sh".to_owned(), "-c".to_owned(), program];
+    let meta = Step::Tool { tool: "get_agent_meta".to_owned(), input: serde_json::json!({}) };
+    let steps = vec![Step::Daemon { daemon }, Step::WaitFile { wait_file: done.clone() }, meta, Step::Hang { hang: true }];
+    let path = rig.script([("", steps)]);
+    let child = start(&mut rig.scripted(Some(&path)), "Message 17 from agent bob:\n| x\n").await;
+    rig.broker.wait_for_calls(1).await;
+    let told = std::fs::read_to_string(&done).expect("it has told");
+    let [own, _] = told.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{told}") };
+    let stat = std::fs::read_to_string(format!("/proc/{own}/stat")).expect("it lives");
+    let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
+    let claude = child.id().expect("it runs").to_string();
+    assert_ne!(fields[1], claude, "its parent is another");
+    assert_ne!(fields[3], claude, "its session is another");
+    send(&child, Signal::KILL);
+    finish(child).await;
+    std::fs::write(&gate, "go\n").expect("it has outlived claude");
+}

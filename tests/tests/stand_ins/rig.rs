@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use hive_tests::fake_broker::FakeBroker;
+use hive_tests::rig::soon;
+use hive_tests::scripted::script::{self, Rule, Step};
 use hive_tests::{binary, claude};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// The process token of the turn.
 pub(crate) const TOKEN: &str = "process-token-of-turn-1";
@@ -59,6 +61,28 @@ impl Rig {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
+    }
+
+    /// Writes a script: for each text in a prompt its steps.
+    pub(crate) fn script<const RULES: usize>(&self, rules: [(&str, Vec<Step>); RULES]) -> PathBuf {
+        let path = self.path("script.json");
+        let rules = rules.map(|(when, steps)| Rule { when: when.to_owned(), steps });
+        script::write(&path, &rules).expect("it is written");
+        path
+    }
+
+    /// The files of all sessions.
+    pub(crate) fn sessions(&self) -> Vec<PathBuf> {
+        let folders = std::fs::read_dir(self.path("home/.claude/projects")).expect("sessions").flatten();
+        let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).expect("a folder").flatten());
+        files.map(|file| file.path()).filter(|file| file.extension().is_some_and(|extension| extension == "jsonl")).collect()
+    }
+
+    /// The lines of the only session there is.
+    pub(crate) fn session(&self) -> Vec<Value> {
+        let [file] = &self.sessions()[..] else { panic!("{:?}", self.sessions()) };
+        let text = std::fs::read_to_string(file).expect("it is text");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
 
     /// The scripted claude, not started; with a script if there is one.
@@ -119,4 +143,69 @@ pub(crate) async fn finish(mut child: Child) -> Finished {
 /// Runs a claude to its end.
 pub(crate) async fn run(command: &mut Command, prompt: &str) -> Finished {
     finish(start(command, prompt).await).await
+}
+
+/// A claude that stays for one turn after another.
+pub(crate) struct Resident {
+    pub(crate) child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Resident {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = command.args(["--input-format", "stream-json"]).spawn().expect("it starts");
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().expect("piped"));
+        Self { child, stdin, lines: BufReader::new(stdout).lines() }
+    }
+
+    /// Writes a line to its stdin.
+    pub(crate) async fn write(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("it is open");
+        stdin.write_all(format!("{line}\n").as_bytes()).await.expect("it listens");
+    }
+
+    pub(crate) async fn prompt(&mut self, content: Value) {
+        self.write(&json!({"type": "user", "message": {"role": "user", "content": content}}).to_string()).await;
+    }
+
+    /// Asks the process for something, and gives its answer.
+    pub(crate) async fn control(&mut self, id: &str, request: Value) {
+        self.write(&json!({"type": "control_request", "request_id": id, "request": request}).to_string()).await;
+    }
+
+    /// What it prints, up to the first event for which this holds.
+    pub(crate) async fn until(&mut self, done: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let mut events = Vec::new();
+        let read = async {
+            while let Some(line) = self.lines.next_line().await.expect("text") {
+                events.push(serde_json::from_str(&line).expect("JSON"));
+                if done(&events[events.len() - 1]) {
+                    return;
+                }
+            }
+        };
+        soon("it says what is waited for", read).await;
+        events
+    }
+
+    /// Does one turn.
+    pub(crate) async fn turn(&mut self, prompt: &str) -> Vec<Value> {
+        self.prompt(json!(prompt)).await;
+        self.until(|event| event["type"] == "result").await
+    }
+
+    /// Closes its stdin.
+    pub(crate) fn close(&mut self) {
+        drop(self.stdin.take());
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn end(mut self) -> Finished {
+        let events = self.until(|_| false).await;
+        let mut stderr = String::new();
+        self.child.stderr.take().expect("piped").read_to_string(&mut stderr).await.expect("text");
+        let status = soon("it ends", self.child.wait()).await.expect("it ends");
+        Finished { code: status.code(), events, stderr }
+    }
 }

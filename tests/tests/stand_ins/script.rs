@@ -102,14 +102,3 @@ async fn bad_input_is_told_as_by_claude() {
     version.arg("--version");
     assert_eq!(version.output().await.expect("it runs").stdout, b"2.1.330 (Claude Code)\n");
 }
-
-#[tokio::test]
-async fn compact_is_a_command() {
-    let rig = Rig::new();
-    let nothing = run(&mut rig.scripted(None), "/compact").await;
-    assert!(nothing.events.iter().any(|event| event["compact_result"] == "failed"));
-    run(&mut rig.scripted(None), "Message from self:\n| continue\n").await;
-    let compacted = run(&mut rig.scripted(None), "/compact").await;
-    assert!(compacted.events.iter().any(|event| event["subtype"] == "compact_boundary"), "{compacted:#?}");
-    assert_eq!((compacted.code, &compacted.result()["local_command"]), (Some(0), &json!("compact")));
-}

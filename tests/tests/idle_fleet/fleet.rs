@@ -1,0 +1,352 @@
+//! The fleet: machines whose outputs are carried out on the engine, with a claude that ends as it is told.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_broker::clock::{Clock, ManualClock};
+use hive_broker::engine::agents::Create;
+use hive_broker::engine::attach::{Attach, Attached};
+use hive_broker::engine::send::Send;
+use hive_broker::engine::turn::{Begin, Begun, Ended};
+use hive_broker::engine::{Actor, Engine, Identity, Parts, Refusal};
+use hive_broker::store::Store;
+use hive_broker::store::request::RequestKey;
+use hive_broker::store::turn_events::TurnEvents;
+use hive_broker::wake::Hints;
+use hive_core::agent::{HarnessState, Policy};
+use hive_core::caller::{Caller, OperatorName};
+use hive_core::id::TurnId;
+use hive_core::limits::Limits;
+use hive_core::message::Recipient;
+use hive_core::name::AgentName;
+use hive_core::turn::{MAIN_CONVERSATION, Outcome, Usage};
+use hive_harness::claude::event;
+use hive_harness::claude::outcome::Exit;
+use hive_harness::config::Spans;
+use hive_harness::turn::context::Watermarks;
+use hive_harness::turn::input::{Answer, Attachment, Found, Input, Park};
+use hive_harness::turn::job::Step;
+use hive_harness::turn::machine::{Defaults, Machine};
+use hive_harness::turn::output::{Ending, Launch, Output};
+use hive_proto::v1;
+use tokio::task::JoinHandle;
+
+/// How far the clock moves at once. Everything that is due in between is seen late, but seen.
+const STEP: Duration = Duration::from_secs(60);
+/// How long the limit is that claude tells of.
+const LIMIT: Duration = Duration::from_secs(10 * 3600);
+/// A guard for what has to happen.
+const GUARD: Duration = Duration::from_secs(30);
+
+struct Harness {
+    name: AgentName,
+    machine: Machine,
+    attached: Option<Attached>,
+    begin: Option<JoinHandle<Result<Begun, Refusal>>>,
+    outcome: Outcome,
+    context_tokens: u64,
+}
+
+/// Agents `a0`, `a1`, …, each with a harness.
+pub(crate) struct Fleet {
+    engine: Arc<Engine>,
+    clock: Arc<ManualClock>,
+    harnesses: Vec<Harness>,
+    requests: u64,
+    starts: usize,
+    _dir: tempfile::TempDir,
+}
+
+impl Fleet {
+    pub(crate) async fn of(count: usize) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let clock = Arc::new(ManualClock::new("boot"));
+        let hints = Arc::new(Hints::default());
+        let committed = Arc::clone(&hints);
+        let store = Store::open(dir.path(), Arc::clone(&clock) as Arc<dyn Clock>, committed).expect("the store opens");
+        let turn_events = TurnEvents::open(dir.path()).expect("the turn lines open");
+        let parts = Parts {
+            store,
+            turn_events,
+            hints,
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            limits: Limits::default(),
+            identity: Identity::default(),
+            state_dirs: BTreeMap::new(),
+        };
+        let engine = Arc::new(Engine::start(parts).await.expect("the engine starts"));
+        let mut fleet = Self { engine, clock, harnesses: Vec::new(), requests: 0, starts: 0, _dir: dir };
+        for number in 0..count {
+            let name = AgentName::parse(&format!("a{number}")).expect("a good name");
+            let create = Create {
+                name: name.clone(),
+                parent: None,
+                role: String::new(),
+                model: String::new(),
+                policy: Policy::default(),
+                adopt: false,
+            };
+            let request = fleet.request("CreateAgent");
+            fleet.engine.create_agent(operator(), request, create).await.expect("created");
+            let machine = machine(name.as_str());
+            fleet.harnesses.push(Harness { name, machine, attached: None, begin: None, outcome: Outcome::Ok, context_tokens: 10 });
+        }
+        fleet.settle().await;
+        fleet
+    }
+
+    /// How many claudes were started.
+    pub(crate) fn starts(&self) -> usize {
+        self.starts
+    }
+
+    /// The next claude of this agent ends so; later ones end well.
+    pub(crate) fn answer_with(&mut self, agent: &str, outcome: Outcome) {
+        self.harness(agent).outcome = outcome;
+    }
+
+    /// How large this agent's conversation is.
+    pub(crate) fn context_of(&mut self, agent: &str, tokens: u64) {
+        self.harness(agent).context_tokens = tokens;
+    }
+
+    /// Sends an agent a message and waits for what follows.
+    pub(crate) async fn send(&mut self, agent: &str) {
+        let to = Recipient::Agent(AgentName::parse(agent).expect("a good name"));
+        let request = self.request("SendMessage");
+        let actor = Actor { caller: operator(), process_token: None };
+        let send = Send { to, body: "work".into(), in_reply_to: None };
+        self.engine.send(actor, request, send).await.expect("accepted");
+        let place = self.harnesses.iter().position(|harness| harness.name.as_str() == agent).expect("an agent of the fleet");
+        self.take_turn(place).await;
+        self.settle().await;
+    }
+
+    /// Lets time pass.
+    pub(crate) async fn live(&mut self, span: Duration) {
+        let end = self.clock.now().boot.after(span);
+        while self.clock.now().boot < end {
+            self.clock.advance(STEP);
+            self.engine.sweep_sessions().await.expect("swept");
+            self.engine.sweep_leases().await.expect("swept");
+            for place in 0..self.harnesses.len() {
+                let now = self.clock.now();
+                if self.harnesses[place].machine.deadline().is_some_and(|due| due <= now.boot) {
+                    self.give(place, Input::Tick);
+                    // Whoever waits out a park looks again, as the timer of the call would make it; it goes by the real clock.
+                    if let Some(begin) = self.harnesses[place].begin.take() {
+                        begin.abort();
+                        self.harnesses[place].begin = Some(self.begin(place));
+                    }
+                }
+            }
+            self.settle().await;
+        }
+    }
+
+    fn harness(&mut self, agent: &str) -> &mut Harness {
+        self.harnesses.iter_mut().find(|harness| harness.name.as_str() == agent).expect("an agent of the fleet")
+    }
+
+    fn request(&mut self, rpc: &'static str) -> RequestKey {
+        self.requests += 1;
+        RequestKey { rpc, id: format!("r{}", self.requests), fingerprint: [0; 16] }
+    }
+
+    /// Carries out what all machines want, until none wants anything.
+    async fn settle(&mut self) {
+        loop {
+            let mut quiet = true;
+            for place in 0..self.harnesses.len() {
+                while let Some(output) = self.harnesses[place].machine.poll() {
+                    quiet = false;
+                    self.perform(place, output).await;
+                }
+                if self.harnesses[place].begin.as_ref().is_some_and(JoinHandle::is_finished) {
+                    quiet = false;
+                    self.take_turn(place).await;
+                }
+            }
+            if quiet {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits for the turn that has to come.
+    async fn take_turn(&mut self, place: usize) {
+        let begin = self.harnesses[place].begin.take().expect("it waits for a turn");
+        let begun = tokio::time::timeout(GUARD, begin).await.expect("a turn comes").expect("no panic").expect("a turn");
+        let input = Input::Begun(Arc::new(v1::BeginTurnResponse {
+            turn: Some(begun.turn.into()),
+            delivery: Some(begun.delivery.into()),
+            pending_count: begun.pending,
+            ..v1::BeginTurnResponse::default()
+        }));
+        self.give(place, input);
+    }
+
+    fn give(&mut self, place: usize, input: Input) {
+        let now = self.clock.now();
+        self.harnesses[place].machine.handle(input, now);
+    }
+
+    fn token(&self, place: usize) -> String {
+        self.harnesses[place].attached.as_ref().map(|attached| attached.session_token.clone()).unwrap_or_default()
+    }
+
+    fn begin(&mut self, place: usize) -> JoinHandle<Result<Begun, Refusal>> {
+        let request = self.request("BeginTurn");
+        let begin = self.begin_of(place);
+        let (engine, caller) = (Arc::clone(&self.engine), self.caller(place));
+        tokio::spawn(async move { engine.begin_turn(caller, request, begin).await })
+    }
+
+    fn begin_of(&self, place: usize) -> Begin {
+        let process_token = format!("{:032}", self.requests);
+        Begin { session_token: self.token(place), process_token, conversation: MAIN_CONVERSATION.into() }
+    }
+
+    fn caller(&self, place: usize) -> Caller {
+        Caller::Agent(self.harnesses[place].name.clone())
+    }
+
+    async fn perform(&mut self, place: usize, output: Output) {
+        match output {
+            Output::Attach => {
+                let attach =
+                    Attach { session_token: String::new(), take_over: false, revision: String::new(), isolation: None };
+                let attached = self.engine.attach(self.caller(place), attach).await.expect("attached");
+                let agent = hive_proto::convert::agent::agent(attached.agent.clone(), self.clock.now().wall);
+                self.harnesses[place].attached = Some(attached);
+                self.give(place, Input::Attached(Box::new(Attachment { agent, ..Attachment::default() })));
+            }
+            Output::Begin => {
+                let begin = self.begin(place);
+                self.harnesses[place].begin = Some(begin);
+            }
+            Output::Open(kind) => {
+                let (request, begin) = (self.request("OpenTurn"), self.begin_of(place));
+                let turn = self.engine.open_turn(self.caller(place), request, begin, kind).await.expect("opened");
+                self.give(place, Input::Opened(turn.id.get()));
+            }
+            Output::Probe => self.give(place, Input::Probed(Ok(Found { logged_in: true, problems: Vec::new() }))),
+            Output::Start(launch) => self.run(place, &launch),
+            Output::Report(state, _) => {
+                let state = hive_proto::convert::value::<v1::HarnessState, HarnessState>(state.into(), "state").expect("a state");
+                self.engine.report_harness(self.caller(place), self.token(place), state).await.expect("reported");
+            }
+            Output::End(ending) => self.end(place, *ending).await,
+            Output::WatchLogin | Output::Note(_) => {}
+            unexpected @ (Output::Signal(_)
+            | Output::Ack(..)
+            | Output::Login(_)
+            | Output::RefuseLogin(..)
+            | Output::Problem(..)
+            | Output::Leave
+            | Output::Exit(_)) => panic!("{unexpected:?}"),
+        }
+    }
+
+    /// A claude that says what it is to say, and ends.
+    fn run(&mut self, place: usize, launch: &Launch) {
+        self.starts += 1;
+        let tools = hive_harness::claude::fences::Expected::of("hive", &launch.tool_groups).tools;
+        let init = serde_json::json!({
+            "type": "system", "subtype": "init", "tools": tools,
+            "mcp_servers": [{"name": "hive", "status": "connected"}, {"name": "bash", "status": "connected"}],
+        });
+        let harness = &mut self.harnesses[place];
+        let tokens = harness.context_tokens;
+        let reset = self.clock.now().wall.after(LIMIT).0 / 1000;
+        let mut lines = vec![init];
+        match (launch.step, harness.outcome) {
+            (Step::Compact, _) => {
+                harness.context_tokens = 10;
+                lines.push(serde_json::json!({"type": "system", "subtype": "status", "compact_result": "success"}));
+                lines.push(serde_json::json!({"type": "system", "subtype": "compact_boundary", "compact_metadata": {"post_tokens": 10}}));
+                lines.push(serde_json::json!({"type": "result", "subtype": "success", "is_error": false}));
+            }
+            (_, Outcome::RateLimited) => {
+                harness.outcome = Outcome::Ok;
+                lines.push(serde_json::json!({"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": reset}}));
+                lines.extend(failure("rate_limit", 429));
+            }
+            (_, Outcome::AuthFailed) => {
+                if launch.retry {
+                    // The second try is part of the same turn.
+                    self.starts -= 1;
+                }
+                lines.extend(failure("authentication_failed", 401));
+            }
+            _ => {
+                let usage = serde_json::json!({"input_tokens": tokens});
+                lines.push(serde_json::json!({"type": "assistant", "message": {"id": "m", "content": [], "usage": usage}}));
+                lines.push(serde_json::json!({"type": "result", "subtype": "success", "is_error": false}));
+            }
+        }
+        for line in lines {
+            let event = event::parse(&line.to_string()).expect("a JSON object");
+            self.give(place, Input::Event(Box::new(event)));
+        }
+        self.give(place, Input::Exited(Exit::Code(0)));
+    }
+
+    async fn end(&mut self, place: usize, ending: Ending) {
+        let ended = Ended {
+            session_token: self.token(place),
+            turn: TurnId::new(ending.turn_id).expect("a turn"),
+            outcome: ending.outcome.expect("an outcome"),
+            error: ending.error,
+            output_tail: ending.output_tail,
+            returned_tool_uses: HashSet::new(),
+            usage: Usage::default(),
+            model: ending.model,
+            context_tokens: ending.context_tokens,
+            context_window_tokens: ending.context_window_tokens,
+            compacted: ending.compacted,
+            retry_time: ending.retry_time,
+            tool_uses: Vec::new(),
+        };
+        let request = self.request("EndTurn");
+        let answer = self.engine.end_turn(self.caller(place), request, ended).await.expect("ended");
+        let now = self.clock.now().wall;
+        let park = answer.park.map(|park| Park::of(&hive_proto::convert::turn::park(park, now)));
+        let (pending_count, next_turn_requested) = (answer.pending, answer.next_turn_requested);
+        self.give(place, Input::Ended(Answer { pending_count, next_turn_requested, park }));
+    }
+}
+
+fn failure(kind: &str, status: u16) -> [serde_json::Value; 2] {
+    [
+        serde_json::json!({"type": "assistant", "error": kind, "api_error_status": status, "message": {"id": "x", "content": []}}),
+        serde_json::json!({
+            "type": "result", "subtype": "success", "is_error": true, "terminal_reason": "api_error", "api_error_status": status,
+        }),
+    ]
+}
+
+fn operator() -> Caller {
+    Caller::Operator(OperatorName::of(1000, Some("ada")))
+}
+
+fn machine(label: &str) -> Machine {
+    let spans = Spans {
+        turn_idle: Some(Duration::from_secs(1800)),
+        turn_max: None,
+        rate_limit_sleep: None,
+        drain_grace: Duration::from_secs(20),
+        kill_grace: Duration::from_secs(5),
+    };
+    let defaults = Defaults {
+        label: label.into(),
+        model: "haiku".into(),
+        operator_pronouns: "she/her".into(),
+        mcp_server_name: "hive".into(),
+        watermarks: Watermarks { cache_ttl: Duration::from_secs(3600), ..Watermarks::default() },
+        extra_servers: Vec::new(),
+    };
+    Machine::new(spans, defaults)
+}
