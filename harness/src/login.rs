@@ -52,11 +52,13 @@ impl DirSnapshot {
 /// what it wrote is taken for old.
 pub async fn wait<L: Future<Output = bool>>(dir: &Path, mut first: DirSnapshot, is_logged_in: impl Fn() -> L) {
     loop {
-        if DirSnapshot::take(dir).advanced_since(&first) {
+        let seen = DirSnapshot::take(dir);
+        if seen.advanced_since(&first) {
             if is_logged_in().await {
                 return;
             }
-            first = DirSnapshot::take(dir);
+            // What is written from this look on counts, also while claude was asked.
+            first = seen;
         }
         tokio::time::sleep(INTERVAL).await;
     }

@@ -62,15 +62,17 @@ impl Engine {
                 presences.touch(me.key, &session_token, tx.now.boot);
                 agent::set_harness_state(tx, me.key, state)?;
                 let waits = me.park.as_ref().is_some_and(agent::ParkRow::waits_for_login);
+                // A harness that starts has not looked yet, and a compaction by order runs in spite of the park.
+                let may_run = matches!(state, HarnessState::Idle | HarnessState::RateLimited | HarnessState::Unavailable);
                 match (waits, state == HarnessState::NeedsLogin) {
-                    (true, false) => Ok(agent::set_park(tx, me.key, None, me.failures_in_a_row, me.operator_told)?),
+                    (true, false) if may_run => Ok(agent::set_park(tx, me.key, None, me.failures_in_a_row, me.operator_told)?),
                     // It takes the place of any other park: until somebody logs in, no other end of it would be worth a try.
                     (false, true) => {
                         let error = "claude has no valid login here".to_owned();
                         let park = agent::ParkRow { cause: Outcome::AuthFailed, until_wall: None, until_boot: None, error };
                         park_for(tx, &limits, &me, &park, me.failures_in_a_row, None)
                     }
-                    (true, true) | (false, false) => Ok(()),
+                    (true, _) | (false, false) => Ok(()),
                 }
             })
             .await

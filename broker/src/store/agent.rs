@@ -302,11 +302,11 @@ pub fn set_harness_state(tx: &Tx<'_>, key: AgentKey, state: HarnessState) -> Res
         .map(|_| ())
 }
 
-/// Notes how large the context is now; 0 tokens where nobody knows any more, and then the window stays as it was.
+/// Notes how large the context is now; 0 where nobody knows any more. A window that was not told stays as it was.
 pub fn set_context(tx: &Tx<'_>, key: AgentKey, tokens: u64, window: u64) -> Result<()> {
     let time = (tokens > 0).then_some(tx.now.wall.0);
     tx.prepare_cached(
-        "UPDATE agent SET context_tokens = ?2, context_window_tokens = iif(?2 = 0, context_window_tokens, ?3), context_time = ?4 \
+        "UPDATE agent SET context_tokens = ?2, context_window_tokens = iif(?3 = 0, context_window_tokens, ?3), context_time = ?4 \
          WHERE id = ?1",
     )?
     .execute((key.0, integer(tokens), integer(window), time))

@@ -106,6 +106,9 @@ pub fn classify_compaction(evidence: &Evidence<'_>) -> Verdict {
         return judged;
     }
     let transcript = evidence.transcript;
+    if let (None | Some(Err(_)), Some(stop)) = (&transcript.compact_result, evidence.stop) {
+        return stopped(stop);
+    }
     match &transcript.compact_result {
         Some(Ok(())) => judged,
         Some(Err(words)) => {
@@ -158,7 +161,9 @@ fn verdict(outcome: Outcome, error: impl Into<String>) -> Verdict {
     Verdict { outcome, error: error.into(), retry_time: None, too_long: false }
 }
 
-fn stopped(stop: &StopCause) -> Verdict {
+/// What it means that we ended it.
+#[must_use]
+pub fn stopped(stop: &StopCause) -> Verdict {
     match stop {
         StopCause::Cancelled => verdict(Outcome::Cancelled, "cancelled by the operator"),
         StopCause::Drained => verdict(Outcome::Drained, "the harness was shut down"),

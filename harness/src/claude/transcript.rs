@@ -11,8 +11,8 @@ use crate::claude::line;
 
 /// Most ids that are remembered of a turn; far above what a turn does.
 const IDS_MAX: usize = 10_000;
-/// Most tools that are counted by name.
-const TOOL_NAMES_MAX: usize = 64;
+/// Most tools that are counted by name; the broker takes no more.
+pub const TOOL_NAMES_MAX: usize = 64;
 /// Longest name of a tool that is kept, in bytes.
 const TOOL_NAME_BYTES_MAX: usize = 128;
 /// Texts that other versions of the CLI print on a rate limit.
@@ -63,7 +63,12 @@ pub struct Transcript {
     pub remark: String,
     /// How often each tool was called.
     pub tools: BTreeMap<String, u32>,
+    /// Tool calls whose result the model has seen.
     returned: Vec<String>,
+    /// Tool calls whose result came back well, each with the inference that made it; the next one sees them.
+    unseen: Vec<(String, String)>,
+    /// The last inference.
+    inference: String,
     open_tools: HashSet<String>,
     tool_calls: u32,
     inferences: HashSet<String>,
@@ -82,14 +87,17 @@ impl Transcript {
             Event::ToolResults(results) => {
                 for result in results {
                     self.open_tools.remove(&result.tool_use_id);
-                    if !result.is_error && self.returned.len() < IDS_MAX {
-                        self.returned.push(result.tool_use_id.clone());
+                    if !result.is_error && self.unseen.len() < IDS_MAX {
+                        self.unseen.push((self.inference.clone(), result.tool_use_id.clone()));
                     }
                 }
             }
             Event::RateLimit(limit) => self.rate_limit = limit.clone(),
             Event::Result(result) => {
                 self.note(format!("result: {}", result.text));
+                if !result.is_error && result.subtype == "success" {
+                    self.see(None);
+                }
                 self.result = Some((**result).clone());
             }
             Event::Error(text) => {
@@ -145,6 +153,10 @@ impl Transcript {
         }
         // What the CLI says itself is no inference.
         let is_inference = assistant.usage != Usage::default();
+        if is_inference && !assistant.nested {
+            self.see(Some(&assistant.message_id));
+            self.inference.clone_from(&assistant.message_id);
+        }
         if is_inference && self.inferences.len() < IDS_MAX && self.inferences.insert(assistant.message_id.clone()) {
             let usage = assistant.usage;
             self.spent.input += usage.input;
@@ -152,6 +164,16 @@ impl Transcript {
             self.spent.cache_creation += usage.cache_creation;
             self.spent.output += usage.output;
         }
+    }
+
+    /// An inference saw the results of all calls that earlier ones made; the end of a turn that went well comes after the last one.
+    fn see(&mut self, inference: Option<&str>) {
+        let (seen, unseen) =
+            std::mem::take(&mut self.unseen).into_iter().partition(|(made_by, _)| Some(made_by.as_str()) != inference);
+        self.unseen = unseen;
+        let seen: Vec<(String, String)> = seen;
+        let room = IDS_MAX.saturating_sub(self.returned.len());
+        self.returned.extend(seen.into_iter().map(|(_, id)| id).take(room));
     }
 
     /// Takes a line of stderr in.
@@ -194,7 +216,7 @@ impl Transcript {
         &self.stderr
     }
 
-    /// Tool calls whose result came back well.
+    /// Tool calls whose result the model has seen.
     #[must_use]
     pub fn returned_tool_use_ids(&self) -> &[String] {
         &self.returned
@@ -267,13 +289,26 @@ mod tests {
     #[test]
     fn only_tools_that_came_back_well_are_returned() {
         let transcript = absorbed(&[
-            r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"a","name":"x"},{"type":"tool_use","id":"b","name":"x"},{"type":"tool_use","id":"c","name":"x"}]}}"#,
+            r#"{"type":"assistant","message":{"id":"m","usage":{"input_tokens":1},"content":[{"type":"tool_use","id":"a","name":"x"},{"type":"tool_use","id":"b","name":"x"},{"type":"tool_use","id":"c","name":"x"}]}}"#,
             r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a"}]}}"#,
             r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"b","is_error":true}]}}"#,
         ]);
-        assert_eq!(transcript.returned_tool_use_ids(), ["a"]);
         assert!(transcript.waits_for_a_tool());
         assert_eq!(transcript.usage(None).tool_call_count, 3);
+        // It came back; whether the model sees it, the next inference shows.
+        assert!(transcript.returned_tool_use_ids().is_empty());
+        let with = |line: &str| {
+            let mut transcript = transcript.clone();
+            transcript.absorb(&event::parse(line).expect("a JSON object"));
+            transcript.returned_tool_use_ids().to_vec()
+        };
+        let answer =
+            |id: &str| format!(r#"{{"type":"assistant","message":{{"id":"{id}","content":[],"usage":{{"input_tokens":1}}}}}}"#);
+        assert_eq!(with(&answer("n")), ["a"]);
+        assert!(with(&answer("m")).is_empty(), "another block of the inference that made the call");
+        assert_eq!(with(r#"{"type":"result","subtype":"success","is_error":false}"#), ["a"]);
+        assert!(with(r#"{"type":"result","subtype":"success","is_error":true}"#).is_empty());
+        assert!(with(r#"{"type":"assistant","error":"invalid_request","message":{"id":"x","content":[]}}"#).is_empty());
     }
 
     #[test]

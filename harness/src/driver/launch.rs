@@ -19,7 +19,7 @@ use crate::driver::prepare::{self, Prepared};
 use crate::process::child::{self, Printed, RunError};
 use crate::process::family::Family;
 use crate::process::lock::{LockError, StateLock};
-use crate::process::resident::{Bounds, Resident};
+use crate::process::resident::{Bounds, Resident, Turn};
 use crate::turn::input::Input;
 use crate::turn::output::{Launch, Signal};
 
@@ -98,6 +98,11 @@ impl Runner {
         }
     }
 
+    /// Ends whatever else was started and is neither a task nor a claude that stays. For when no turn runs.
+    pub async fn end_strays(&self) {
+        self.family.end_all().await;
+    }
+
     /// Runs claude for a step of a turn and tells what comes of it.
     pub async fn run(
         self,
@@ -169,22 +174,45 @@ impl Runner {
                 && resident.fingerprint == fingerprint
                 && resident.process_token == process_token
         };
-        if !slot.as_ref().is_some_and(fits) {
-            if let Some(old) = slot.take() {
-                old.end().await;
+        if let Some(old) = slot.take_if(|resident| !fits(resident)) {
+            old.end().await;
+        }
+        let mut turn = None;
+        loop {
+            let resident = match slot.take() {
+                Some(resident) => resident,
+                None => {
+                    let signals = turn.as_mut().map_or(&mut signals, |turn: &mut Turn| &mut turn.signals);
+                    let lock = self.lock(signals).await?;
+                    let spec = prepared.spec(&self.config, process_token)?;
+                    let family = Arc::clone(&self.family);
+                    Resident::start(spec, lock, family, self.bounds(), fingerprint.clone(), process_token.to_owned())?
+                }
+            };
+            let given = match turn.take() {
+                Some(turn) => turn,
+                None => {
+                    let (_, none) = mpsc::unbounded_channel();
+                    let signals = std::mem::replace(&mut signals, none);
+                    Turn { text: prepare::prompt(&self.config, launch), signals, printed: printed.clone() }
+                }
+            };
+            match resident.turn(given).await {
+                Ok(exit) => {
+                    if resident.is_alive() {
+                        *slot = Some(resident);
+                    } else {
+                        resident.end().await;
+                    }
+                    return Ok(exit);
+                }
+                // It ended before it saw the turn; another one takes its place.
+                Err(back) => {
+                    resident.end().await;
+                    turn = Some(back);
+                }
             }
-            let lock = self.lock(&mut signals).await?;
-            let spec = prepared.spec(&self.config, process_token)?;
-            let family = Arc::clone(&self.family);
-            *slot = Some(Resident::start(spec, lock, family, self.bounds(), fingerprint, process_token.to_owned())?);
         }
-        let prompt = prepare::prompt(&self.config, launch);
-        let Some(resident) = slot.as_ref() else { return Err(LaunchError::Stopped) };
-        let exit = resident.turn(prompt, signals, printed).await;
-        if !resident.is_alive() {
-            *slot = None;
-        }
-        Ok(exit)
     }
 
     fn bounds(&self) -> Bounds {

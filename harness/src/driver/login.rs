@@ -13,7 +13,7 @@ use pty_process::{Command, OwnedReadPty, OwnedWritePty, Size};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Child;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
@@ -28,33 +28,45 @@ use crate::turn::output::Signal;
 
 /// How long the dialogue has to end when the operator has gone.
 const END_PATIENCE: Duration = Duration::from_secs(3);
+/// How long its last words may take when it has ended.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long nothing may be typed: mail waits as long as the dialogue is open.
+const SILENCE_MAX: Duration = Duration::from_secs(15 * 60);
+/// Most bytes that wait for the dialogue to read them.
+const TYPED_MAX: usize = 64 * 1024;
+const LEFT: &str = "the operator left before the dialogue was over";
 
-/// Holds the dialogue to its end.
-pub async fn hold(link: Link, config: Arc<Config>, runner: Runner, wanted: v1::LoginWanted) {
+/// Holds the dialogue to its end; whether claude says that it went well.
+pub async fn hold(link: Link, config: Arc<Config>, runner: Runner, wanted: v1::LoginWanted) -> bool {
     // It has the login of before.
     runner.end_resident().await;
     let terminal = wanted.terminal.unwrap_or_default();
-    let Some((said, from_operator)) = connect(link, wanted.login_id).await else { return };
+    let Some((said, mut from_operator)) = connect(link, wanted.login_id).await else { return false };
     let end = match start(&config, &terminal) {
-        Ok((child, read, write)) => talk(&config, child, read, write, &said, from_operator).await,
+        Ok((child, read, write)) => talk(&config, &runner, child, (read, write), &said, &mut from_operator).await,
         Err(error) => {
             v1::LoginEnd { error: format!("claude's login dialogue cannot be started: {error}"), ..v1::LoginEnd::default() }
         }
     };
     tracing::info!(logged_in = end.logged_in, exit_code = end.exit_code, "the login dialogue is over");
-    // The operator may have gone.
-    let _ = said.send(request(Step::End(end))).await;
+    let went_well = end.logged_in && end.exit_code == 0 && end.error.is_empty();
+    last_word(said, from_operator, end).await;
+    went_well
 }
 
 /// Tells the operator why there is no dialogue now.
 pub async fn refuse(link: Link, login_id: u64, words: String) {
-    if let Some((said, mut rest)) = connect(link, login_id).await {
-        let end = v1::LoginEnd { error: words, ..v1::LoginEnd::default() };
-        if said.send(request(Step::End(end))).await.is_ok() {
-            drop(said);
-            // The words are there when the broker ends the stream.
-            let _ = timeout(END_PATIENCE, async { while let Ok(Some(_)) = rest.message().await {} }).await;
-        }
+    if let Some((said, from_operator)) = connect(link, login_id).await {
+        last_word(said, from_operator, v1::LoginEnd { error: words, ..v1::LoginEnd::default() }).await;
+    }
+}
+
+/// Tells the operator, who may have gone, how it ended.
+async fn last_word(said: ToOperator, mut from_operator: Streaming<v1::ServeLoginResponse>, end: v1::LoginEnd) {
+    if said.send(request(Step::End(end))).await.is_ok() {
+        drop(said);
+        // It is there when the broker ends the stream; whoever lets go of it before takes the word back.
+        let _ = timeout(END_PATIENCE, async { while let Ok(Some(_)) = from_operator.message().await {} }).await;
     }
 }
 
@@ -105,53 +117,65 @@ fn size(terminal: &v1::Terminal) -> Size {
 
 async fn talk(
     config: &Config,
+    runner: &Runner,
     mut child: Child,
-    mut read: OwnedReadPty,
-    mut write: OwnedWritePty,
+    (mut read, mut write): (OwnedReadPty, OwnedWritePty),
     said: &ToOperator,
-    mut from_operator: Streaming<v1::ServeLoginResponse>,
+    from_operator: &mut Streaming<v1::ServeLoginResponse>,
 ) -> v1::LoginEnd {
+    let group = child::group(&child);
     let mut buffer = vec![0; 8 * 1024];
-    let mut gone = false;
-    loop {
+    let mut typed: Vec<u8> = Vec::new();
+    let mut silent_until = Instant::now() + SILENCE_MAX;
+    let (status, error) = loop {
         tokio::select! {
             // A terminal whose last process has gone fails to be read.
             count = read.read(&mut buffer) => match count {
                 Ok(count @ 1..) => {
                     if said.send(request(Step::Output(buffer[..count].to_vec()))).await.is_err() {
-                        gone = true;
-                        break;
+                        break (None, LEFT);
                     }
                 }
-                Ok(0) | Err(_) => break,
+                Ok(0) | Err(_) => break (None, ""),
             },
-            heard = from_operator.message() => match heard.ok().flatten().and_then(|heard| heard.step) {
+            // Another process may hold the terminal longer than the dialogue lasts.
+            status = child.wait() => break (status.ok(), ""),
+            count = write.write(&typed), if !typed.is_empty() => {
+                // A terminal that takes nothing any more is noticed above.
+                typed.drain(..count.unwrap_or(typed.len()));
+            }
+            heard = from_operator.message(), if typed.len() < TYPED_MAX => match heard.ok().flatten().and_then(|heard| heard.step) {
                 Some(Said::Input(bytes)) => {
-                    // A dialogue that has ended is noticed above.
-                    let _ = write.write_all(&bytes).await;
+                    silent_until = Instant::now() + SILENCE_MAX;
+                    typed.extend_from_slice(&bytes);
                 }
                 Some(Said::Terminal(terminal)) => {
                     let _ = write.resize(size(&terminal));
                 }
-                None => {
-                    gone = true;
-                    break;
-                }
+                None => break (None, LEFT),
             },
-        }
-    }
-    let group = child::group(&child);
-    if gone {
-        child::send(group, Signal::Terminate);
-    }
-    let status = match timeout(END_PATIENCE, child.wait()).await {
-        Ok(status) => status,
-        Err(_) => {
-            child::send(group, Signal::Kill);
-            child.wait().await
+            () = sleep_until(silent_until) => break (None, "nothing was typed for 15 minutes"),
         }
     };
-    let error = if gone { "the operator left before the dialogue was over".to_owned() } else { String::new() };
-    let exit_code = status.ok().and_then(|status| status.code()).unwrap_or(-1);
-    v1::LoginEnd { logged_in: look::is_logged_in(config).await, error, exit_code }
+    if !error.is_empty() {
+        child::send(group, Signal::Terminate);
+    }
+    let status = match status {
+        Some(status) => Some(status),
+        None => timeout(END_PATIENCE, child.wait()).await.ok().and_then(Result::ok),
+    };
+    // What it said last is in the terminal still.
+    while let Ok(Ok(count @ 1..)) = timeout(LAST_WORDS, read.read(&mut buffer)).await {
+        if said.send(request(Step::Output(buffer[..count].to_vec()))).await.is_err() {
+            break;
+        }
+    }
+    child::send(group, Signal::Kill);
+    let status = match status {
+        Some(status) => Some(status),
+        None => child.wait().await.ok(),
+    };
+    runner.end_strays().await;
+    let exit_code = status.and_then(|status| status.code()).unwrap_or(-1);
+    v1::LoginEnd { logged_in: look::is_logged_in(config).await, error: error.to_owned(), exit_code }
 }

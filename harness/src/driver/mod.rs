@@ -74,7 +74,13 @@ pub async fn run(config: Config) -> Result<Leaving, Failure> {
         let input = tokio::select! {
             biased;
             () = signals.recv() => Some(Input::Drain),
-            Some(happened) = inbox.recv() => performer.sort(happened)?,
+            Some(happened) = inbox.recv() => match performer.sort(happened) {
+                Ok(input) => input,
+                Err(failure) => {
+                    performer.finish().await;
+                    return Err(failure);
+                }
+            },
             () = sleep_until(due) => Some(Input::Tick),
         };
         if let Some(input) = input {

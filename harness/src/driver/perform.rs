@@ -35,6 +35,8 @@ pub struct Performer {
     to: mpsc::Sender<Happened>,
     token: watch::Sender<Option<String>>,
     status: watch::Sender<Option<Status>>,
+    /// The status that the broker knows, of this session.
+    told: watch::Sender<Option<Status>>,
     running: watch::Sender<Option<u64>>,
     /// Number of the stream that is followed; what others tell is old.
     stream: u64,
@@ -58,7 +60,8 @@ pub struct Performer {
     shell: Shell,
     process_token: String,
     signals: Option<mpsc::UnboundedSender<Signal>>,
-    reporter: Option<Reporter>,
+    /// Where the output goes of the turn with this id.
+    reporter: Option<(u64, Reporter)>,
 }
 
 impl Performer {
@@ -72,6 +75,7 @@ impl Performer {
             link,
             token,
             status: watch::Sender::new(None),
+            told: watch::Sender::new(None),
             running: watch::Sender::new(None),
             stream: 0,
             stream_task: None,
@@ -249,6 +253,7 @@ impl Performer {
     /// Answers to its calls mean nothing any more.
     fn forget_session(&mut self) {
         self.token.send_replace(None);
+        self.told.send_replace(None);
         self.session_token.clear();
         self.session += 1;
         self.calls.abort_all();
@@ -268,7 +273,7 @@ impl Performer {
         self.session_token.clone_from(&session_token);
         self.token.send_replace(Some(session_token));
         if !resumed {
-            let tell = status::tell(self.link.clone(), self.status.subscribe(), self.to.clone(), self.session);
+            let tell = status::tell(self.link.clone(), self.status.subscribe(), self.told.clone(), self.to.clone(), self.session);
             self.calls.spawn(tell);
         }
         Input::Attached(Box::new(Attachment {
@@ -288,11 +293,15 @@ impl Performer {
             retry = launch.retry,
             "turn started"
         );
+        // What claude writes itself is no login; the end of the turn says whether it is waited for any longer.
+        if let Some(watch) = self.login.take() {
+            watch.abort();
+        }
         let (signals, received) = mpsc::unbounded_channel();
         self.signals = Some(signals);
-        if self.reporter.is_none() {
+        if self.reporter.as_ref().is_none_or(|(turn_id, _)| *turn_id != launch.turn_id) {
             let (reporter, task) = Reporter::new(self.link.clone(), launch.turn_id);
-            self.reporter = Some(reporter);
+            self.reporter = Some((launch.turn_id, reporter));
             self.last_words.spawn(task);
         }
         self.line(TurnEventStream::Note, &format!("started: {}", launch.occasion.words()));
@@ -301,7 +310,7 @@ impl Performer {
     }
 
     fn line(&mut self, stream: TurnEventStream, text: &str) {
-        if let Some(reporter) = &mut self.reporter {
+        if let Some((_, reporter)) = &mut self.reporter {
             reporter.line(stream, text);
         }
     }
@@ -322,9 +331,10 @@ impl Performer {
             old.abort();
         }
         let dir = self.config.home_dir.join(".claude");
-        let first = DirSnapshot::take(&dir);
-        let config = Arc::clone(&self.config);
+        let (config, runner) = (Arc::clone(&self.config), self.runner.clone());
         let wait = async move {
+            runner.end_resident().await;
+            let first = DirSnapshot::take(&dir);
             crate::login::wait(&dir, first, || look::is_logged_in(&config)).await;
             Input::LoggedIn
         };
@@ -337,10 +347,7 @@ impl Performer {
             watch.abort();
         }
         let dialogue = login::hold(self.link.clone(), Arc::clone(&self.config), self.runner.clone(), wanted);
-        self.local(async move {
-            dialogue.await;
-            Input::LoginEnded
-        });
+        self.local(async move { Input::LoginEnded(dialogue.await) });
     }
 
     fn begin(&mut self) {
@@ -348,7 +355,11 @@ impl Performer {
         self.process_token.clone_from(&process_token);
         let begin = calls::begin(self.link.clone(), request_id.clone(), process_token.clone());
         self.waiting = Some((request_id, process_token));
-        self.begin = Some(self.call(begin));
+        let parked = status::parked(self.status.subscribe(), self.told.subscribe());
+        self.begin = Some(self.call(async move {
+            parked.await;
+            begin.await
+        }));
     }
 
     /// A claude that stays keeps its secret from turn to turn.

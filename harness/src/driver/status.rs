@@ -16,14 +16,39 @@ use crate::turn::input::Input;
 /// What the harness does, and until when.
 pub type Status = (HarnessState, Option<WallTime>);
 
-/// Tells the broker each new status of a session, the last one first.
-pub async fn tell(mut link: Link, mut status: watch::Receiver<Option<Status>>, to: mpsc::Sender<Happened>, session: u64) {
+/// Tells the broker each new status of a session, the last one first; `told` shows which one it knows.
+pub async fn tell(
+    mut link: Link,
+    mut status: watch::Receiver<Option<Status>>,
+    told: watch::Sender<Option<Status>>,
+    to: mpsc::Sender<Happened>,
+    session: u64,
+) {
     status.mark_changed();
     while status.changed().await.is_ok() {
         let now = *status.borrow_and_update();
         let Some((state, until)) = now else { continue };
         if let Err(Input::Fenced(why)) = calls::report(&mut link, state, until).await {
             let _ = to.send(Happened::Call(session, Input::Fenced(why))).await;
+            return;
+        }
+        told.send_replace(now);
+    }
+}
+
+/// Waits while there is no login and the broker does not know it yet: it would hand out a turn that cannot run.
+pub async fn parked(mut status: watch::Receiver<Option<Status>>, mut told: watch::Receiver<Option<Status>>) {
+    loop {
+        let wanted = *status.borrow_and_update();
+        let needs_login = wanted.is_some_and(|(state, _)| state == HarnessState::NeedsLogin);
+        if !needs_login || *told.borrow_and_update() == wanted {
+            return;
+        }
+        let changed = tokio::select! {
+            changed = status.changed() => changed,
+            changed = told.changed() => changed,
+        };
+        if changed.is_err() {
             return;
         }
     }

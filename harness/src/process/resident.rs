@@ -4,7 +4,6 @@
 //! over when claude says so, and then nothing that the turn started beside claude is left; a turn that did not go well takes the process
 //! with it, so that no late tool call of it can reach the next one; and whoever holds no [`Resident`] has no claude.
 
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,11 +35,19 @@ pub struct Bounds {
 
 /// One turn for it.
 #[derive(Debug)]
+pub struct Turn {
+    /// The prompt.
+    pub text: String,
+    /// What stops it.
+    pub signals: mpsc::UnboundedReceiver<Signal>,
+    /// Where its lines go.
+    pub printed: mpsc::Sender<Printed>,
+}
+
+#[derive(Debug)]
 struct Order {
-    text: String,
-    signals: mpsc::UnboundedReceiver<Signal>,
-    printed: mpsc::Sender<Printed>,
-    over: oneshot::Sender<Exit>,
+    turn: Turn,
+    over: oneshot::Sender<Result<Exit, Turn>>,
 }
 
 /// A claude that stays between turns.
@@ -66,10 +73,10 @@ impl Resident {
     ) -> Result<Self, RunError> {
         let mut child = child::start(spec, lock)?;
         let (pipes, lines) = child::read(&mut child);
-        let stdin = child.stdin.take();
+        let feed = child.stdin.take().map(feed);
         let (orders, inbox) = mpsc::channel(1);
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
-        let claude = Claude { child, pid, stdin, lines, pipes, family, bounds };
+        let claude = Claude { child, pid, feed, lines, pipes, family, bounds };
         let task = tokio::spawn(claude.live(inbox));
         Ok(Self { orders, task, fingerprint, process_token })
     }
@@ -80,12 +87,11 @@ impl Resident {
         !self.orders.is_closed()
     }
 
-    /// Runs a turn to its end.
-    pub async fn turn(&self, text: String, signals: mpsc::UnboundedReceiver<Signal>, printed: mpsc::Sender<Printed>) -> Exit {
+    /// Runs a turn to its end; or gives it back, where the process is gone and never began with it.
+    pub async fn turn(&self, turn: Turn) -> Result<Exit, Turn> {
         let (over, ended) = oneshot::channel();
-        // A process that ends at this very moment takes the turn no more, and has shown nothing: that is nobody's fault.
-        let _ = self.orders.send(Order { text, signals, printed, over }).await;
-        ended.await.unwrap_or(Exit::Signal(0))
+        self.orders.send(Order { turn, over }).await.map_err(|mpsc::error::SendError(order)| order.turn)?;
+        ended.await.unwrap_or(Ok(Exit::Signal(0)))
     }
 
     /// Ends it and everything that it started.
@@ -100,7 +106,8 @@ impl Resident {
 struct Claude {
     child: Child,
     pid: Option<i32>,
-    stdin: Option<ChildStdin>,
+    /// What is written to it; its input ends when this is dropped.
+    feed: Option<mpsc::UnboundedSender<String>>,
     lines: mpsc::Receiver<Printed>,
     pipes: Vec<JoinHandle<()>>,
     family: Arc<Family>,
@@ -116,22 +123,25 @@ impl Claude {
                     order = inbox.recv() => break order,
                     () = sleep_until(due) => {
                         tracing::info!("the resident claude has rested long enough and is ended");
-                        break None;
+                        // A turn that came in this moment is still run.
+                        inbox.close();
+                        break inbox.recv().await;
                     }
-                    // Nobody's turn: what is printed now belongs to none. The end of the output is the end of the process.
-                    line = self.lines.recv() => if line.is_none() { break None },
+                    // Nobody's turn: what is printed now belongs to none.
+                    Some(_) = self.lines.recv() => {}
+                    _ = self.child.wait() => break None,
                 }
             };
-            let Some(Order { text, signals, printed, over }) = order else { break };
-            // From here on the next order waits for a process that may end now.
+            let Some(Order { turn, over }) = order else { break };
+            let Turn { text, signals, printed } = turn;
             if let Some(exit) = self.turn(&text, signals, &printed).await {
-                let stays = exit == Exit::Code(0) && !self.has_grown();
+                let stays = exit == Exit::Code(0) && !inbox.is_closed() && !self.has_grown();
                 if !stays {
                     inbox.close();
                     self.end().await;
                 }
                 drop(printed);
-                let _ = over.send(exit);
+                let _ = over.send(Ok(exit));
                 if !stays {
                     return;
                 }
@@ -139,12 +149,16 @@ impl Claude {
                 inbox.close();
                 let exit = self.end_and_forward(&printed).await;
                 drop(printed);
-                let _ = over.send(exit);
+                let _ = over.send(Ok(exit));
                 return;
             }
         }
         inbox.close();
         self.end().await;
+        // A turn that came too late finds another process.
+        while let Some(Order { turn, over }) = inbox.recv().await {
+            let _ = over.send(Err(turn));
+        }
     }
 
     /// Feeds a turn and reads it to its end. `None`: the process is ending, or has to.
@@ -155,30 +169,33 @@ impl Claude {
         printed: &mpsc::Sender<Printed>,
     ) -> Option<Exit> {
         let line = json!({"type": "user", "message": {"role": "user", "content": text}});
-        self.write(&line).await?;
-        let mut stopped = false;
+        self.write(&line)?;
+        let mut well = true;
         loop {
             tokio::select! {
                 line = self.lines.recv() => {
                     let line = line?;
-                    let result = result_of(&line);
+                    let told = told(&line);
                     // The driver's loop takes every line, or the program ends.
                     let _ = printed.send(line).await;
-                    match result {
-                        Some(true) if !stopped => {
+                    match told {
+                        Told::Over if well => {
                             self.family.end_strays(child::group(&self.child).as_slice()).await;
                             return Some(Exit::Code(0));
                         }
-                        Some(_) => return None,
-                        None => {}
+                        Told::Over | Told::OverBadly => return None,
+                        Told::WentWrong => well = false,
+                        Told::Nothing => {}
                     }
                 }
+                // What it printed last is read by whoever ends it. The pipes alone do not tell: another process may hold them.
+                _ = self.child.wait() => return None,
                 Some(signal) = signals.recv() => {
-                    stopped = true;
+                    well = false;
                     match signal {
                         Signal::Interrupt => {
                             let interrupt = json!({"type": "control_request", "request_id": "stop", "request": {"subtype": "interrupt"}});
-                            self.write(&interrupt).await?;
+                            self.write(&interrupt)?;
                         }
                         Signal::Terminate | Signal::Kill => self.signal(signal),
                     }
@@ -187,13 +204,9 @@ impl Claude {
         }
     }
 
-    async fn write(&mut self, line: &serde_json::Value) -> Option<()> {
-        let stdin = self.stdin.as_mut()?;
-        let mut bytes = line.to_string().into_bytes();
-        bytes.push(b'\n');
-        // A claude that does not read its input any more is ended by who waits for it.
-        stdin.write_all(&bytes).await.ok()?;
-        stdin.flush().await.ok()
+    /// Never waits: a claude that does not read its input has to be ended all the same.
+    fn write(&self, line: &serde_json::Value) -> Option<()> {
+        self.feed.as_ref()?.send(format!("{line}\n")).ok()
     }
 
     fn signal(&self, signal: Signal) {
@@ -202,7 +215,7 @@ impl Claude {
 
     /// Ends the process, kindly first, while its last lines are read.
     async fn end_and_forward(&mut self, printed: &mpsc::Sender<Printed>) -> Exit {
-        self.stdin = None;
+        self.feed = None;
         let mut status = None;
         for signal in [None, Some(Signal::Terminate), Some(Signal::Kill)] {
             if let Some(signal) = signal {
@@ -224,7 +237,7 @@ impl Claude {
             }
         }
         self.clear(Some(printed)).await;
-        status.map_or(Exit::Signal(0), exit_of)
+        status.map_or(Exit::Signal(0), child::exit)
     }
 
     async fn end(&mut self) {
@@ -270,6 +283,19 @@ impl Claude {
     }
 }
 
+/// Writes line after line, and ends the input after the last one.
+fn feed(mut stdin: ChildStdin) -> mpsc::UnboundedSender<String> {
+    let (lines, mut inbox) = mpsc::unbounded_channel::<String>();
+    tokio::spawn(async move {
+        while let Some(line) = inbox.recv().await {
+            if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
 /// Resident memory of a process, in bytes; 0 if it cannot be seen.
 fn memory_of(pid: i32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -278,28 +304,37 @@ fn memory_of(pid: i32) -> u64 {
     kib.unwrap_or(0).saturating_mul(1024)
 }
 
-fn exit_of(status: ExitStatus) -> Exit {
-    child::exit(status)
+/// What a line says of the turn.
+enum Told {
+    Nothing,
+    /// Something did not go well, although the end will call itself a success.
+    WentWrong,
+    Over,
+    OverBadly,
 }
 
-/// Whether a line ends the turn, and whether well.
-fn result_of(line: &Printed) -> Option<bool> {
-    let Printed::Stdout(line) = line else { return None };
-    // A look before the whole line is parsed, for most are of other kinds.
-    if line.cut || !line.text.contains("\"result\"") {
-        return None;
+fn told(line: &Printed) -> Told {
+    let Printed::Stdout(line) = line else { return Told::Nothing };
+    // A look before the whole line is parsed, for most are of other kinds. It is in `result` and in `compact_result`.
+    if line.cut || !line.text.contains("result\"") {
+        return Told::Nothing;
     }
-    match event::parse(&line.text)? {
-        Event::Result(result) => Some(!result.is_error && result.subtype == "success"),
-        Event::Init(_)
-        | Event::Assistant(_)
-        | Event::ToolResults(_)
-        | Event::RateLimit(_)
-        | Event::Error(_)
-        | Event::Compacted { .. }
-        | Event::CompactResult(_)
-        | Event::ToolHeartbeat
-        | Event::Other => None,
+    match event::parse(&line.text) {
+        Some(Event::Result(result)) if !result.is_error && result.subtype == "success" => Told::Over,
+        Some(Event::Result(_)) => Told::OverBadly,
+        Some(Event::CompactResult(Err(_))) => Told::WentWrong,
+        Some(
+            Event::Init(_)
+            | Event::Assistant(_)
+            | Event::ToolResults(_)
+            | Event::RateLimit(_)
+            | Event::Error(_)
+            | Event::Compacted { .. }
+            | Event::CompactResult(Ok(()))
+            | Event::ToolHeartbeat
+            | Event::Other,
+        )
+        | None => Told::Nothing,
     }
 }
 

@@ -42,7 +42,10 @@ impl Machine {
         self.context.remembered(&self.facts.agent);
         // Whether a login is there, a look tells: whoever started us may have logged in before.
         let park = self.facts.agent.park.as_ref().map(Park::of).filter(|park| park.cause != Outcome::AuthFailed);
-        self.parked = park.map(|park| Parked::new(park, now));
+        // A login that was waited for is waited for in the new session too.
+        if !self.waits_for_login() {
+            self.parked = park.map(|park| Parked::new(park, now));
+        }
         if self.cli == Cli::Unknown {
             self.phase = Phase::Starting;
             self.report(HarnessState::Starting, None);
@@ -145,7 +148,13 @@ impl Machine {
 
     pub(crate) fn not_opened(&mut self, now: Now) {
         if matches!(self.phase, Phase::Opening(_)) {
-            // Mail may have come in between; its turn has to be run first.
+            // Mail may have come in between; its turn has to be run first, or handed back.
+            if self.is_leaving() {
+                self.phase = Phase::Leaving;
+                self.leave_by = Some(now.boot.after(LEAVE_PATIENCE));
+                self.put(Output::Leave);
+                return;
+            }
             self.begin_first = true;
             self.rest(now);
         }
@@ -154,15 +163,16 @@ impl Machine {
     /// A turn is open: end it at once where it must not run, look at the CLI where that is in doubt, else start claude.
     fn take(&mut self, job: Job, now: Now) {
         self.highest_turn_id = self.highest_turn_id.max(job.turn_id);
+        self.is_shown_thinking();
         self.parked = None;
         if self.is_leaving() {
             self.end_unrun(&job, Outcome::Drained, "the harness was shut down".to_owned(), now);
         } else if self.cancels.iter().any(|(_, turn_id)| *turn_id == job.turn_id) {
             self.end_unrun(&job, Outcome::Cancelled, "cancelled by the operator".to_owned(), now);
-        } else if self.dialogue {
+        } else if self.dialogue.is_some() {
             // The end of the dialogue looks at the CLI.
             self.phase = Phase::Probing(job);
-        } else if self.cli == Cli::Ready {
+        } else if self.cli == Cli::Ready && !self.probing {
             self.start(job, now);
         } else {
             self.phase = Phase::Probing(job);
@@ -197,6 +207,10 @@ impl Machine {
         self.close_cancels(turn_id, outcome);
         let park = answer.park.clone();
         self.parked = park.filter(|park| park.cause != Outcome::AuthFailed || !self.logged_in).map(|park| Parked::new(park, now));
+        if outcome != Outcome::AuthFailed && self.waits_for_login() {
+            // A compaction by order ran meanwhile, and its claude wrote where a login would.
+            self.put(Output::WatchLogin);
+        }
         self.after_turn(kind, outcome, &error, &answer, now);
     }
 

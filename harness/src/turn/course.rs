@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use hive_core::time::BootTime;
 use hive_core::turn::Usage;
 
-use crate::claude::transcript::Transcript;
+use crate::claude::transcript::{TOOL_NAMES_MAX, Transcript};
 use crate::turn::job::Job;
 use crate::turn::output::Ending;
 
@@ -70,8 +70,17 @@ impl Course {
             returned_tool_use_ids: self.returned,
             usage: self.usage,
             compacted: self.compacted,
-            tool_uses: self.tools.into_iter().collect(),
+            tool_uses: most_used(self.tools),
             ..Ending::default()
         }
     }
+}
+
+/// The tools called most, as many as the broker takes, with names that it takes.
+fn most_used(tools: BTreeMap<String, u32>) -> Vec<(String, u32)> {
+    let is_name = |name: &str| !name.is_empty() && !name.contains(char::is_control);
+    let mut tools: Vec<(String, u32)> = tools.into_iter().filter(|(name, count)| is_name(name) && *count > 0).collect();
+    tools.sort_by(|(_, left), (_, right)| right.cmp(left));
+    tools.truncate(TOOL_NAMES_MAX);
+    tools
 }

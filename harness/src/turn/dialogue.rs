@@ -14,7 +14,9 @@ use crate::turn::phase::{Parked, Phase};
 impl Machine {
     pub(crate) fn login_wanted(&mut self, wanted: v1::LoginWanted) {
         let refusal = match &self.phase {
-            _ if self.dialogue => Some("another login dialogue is open"),
+            // A stream that was opened again tells of it again.
+            _ if self.dialogue == Some(wanted.login_id) => return,
+            _ if self.dialogue.is_some() => Some("another login dialogue is open"),
             Phase::Running(_) | Phase::Opening(_) | Phase::Ending { .. } | Phase::Discarding(_) | Phase::Probing(_) => {
                 Some("a turn runs now; try again when it has ended, or cancel it with `hivectl turn cancel`")
             }
@@ -24,15 +26,21 @@ impl Machine {
         match refusal {
             Some(words) => self.put(Output::RefuseLogin(wanted, words.to_owned())),
             None => {
-                self.dialogue = true;
+                self.dialogue = Some(wanted.login_id);
                 self.put(Output::Login(wanted));
             }
         }
     }
 
-    /// The dialogue is over; whether claude has a login now, a look tells.
-    pub(crate) fn login_ended(&mut self) {
-        self.dialogue = false;
+    /// The dialogue is over. Whether claude has a login now, a look tells; but a login that turns were refused with is there all the time, so
+    /// after a dialogue that was broken off it is waited for as before.
+    pub(crate) fn login_ended(&mut self, went_well: bool) {
+        self.dialogue = None;
+        if !went_well && self.waits_for_login() {
+            self.put(Output::WatchLogin);
+            return;
+        }
+        self.look_again = self.probing;
         self.probe();
     }
 

@@ -47,8 +47,8 @@ pub enum Input {
     LoggedIn,
     /// An operator wants to log claude in.
     LoginWanted(v1::LoginWanted),
-    /// The login dialogue is over.
-    LoginEnded,
+    /// The login dialogue is over: claude says that it went well, or it does not.
+    LoginEnded(bool),
     /// We are to shut down. The second time: at once.
     Drain,
     /// No turn will begin any more; this one was open.

@@ -60,9 +60,11 @@ pub struct Machine {
     pub(crate) begin_first: bool,
     pub(crate) watermarks: Watermarks,
     pub(crate) context: Context,
-    /// Whether an operator logs claude in.
-    pub(crate) dialogue: bool,
-    /// What was told of the agent's own MCP servers last: name and state.
+    /// The dialogue in which an operator logs claude in.
+    pub(crate) dialogue: Option<u64>,
+    /// Whether the look at the CLI that is under way is out of date already.
+    pub(crate) look_again: bool,
+    /// What was told of the agent's own MCP servers: name and state.
     pub(crate) missing: Vec<(String, String)>,
     /// Cancels that wait for their turn: command and turn.
     pub(crate) cancels: Vec<(u64, u64)>,
@@ -98,7 +100,8 @@ impl Machine {
             wants_next: false,
             begin_first: false,
             context: Context::default(),
-            dialogue: false,
+            dialogue: None,
+            look_again: false,
             missing: Vec::new(),
             cancels: Vec::new(),
             closed: VecDeque::new(),
@@ -136,7 +139,7 @@ impl Machine {
             Input::Exited(exit) => self.exited(exit, now),
             Input::LoggedIn => self.logged_in(now),
             Input::LoginWanted(wanted) => self.login_wanted(wanted),
-            Input::LoginEnded => self.login_ended(),
+            Input::LoginEnded(went_well) => self.login_ended(went_well),
             Input::Drain => self.drain(now),
             Input::Left(open_turn) => self.left(open_turn, now),
             Input::Tick => {}
@@ -181,6 +184,11 @@ impl Machine {
             self.status = Some((state, until));
             self.put(Output::Report(state, until));
         }
+    }
+
+    /// The broker shows a turn that it opened by itself: what it was told last is not what it shows.
+    pub(crate) fn is_shown_thinking(&mut self) {
+        self.status = None;
     }
 
     /// Whether no further turn may be run.

@@ -2,11 +2,13 @@
 //!
 //! Invariant: a command is closed once its effect cannot be lost any more, so a harness that dies before finds it open again.
 
+use hive_core::limits::ERROR_BYTES_MAX;
 use hive_core::time::Now;
 use hive_core::turn::Outcome;
 use hive_proto::v1;
 use hive_proto::v1::command::Command as Order;
 
+use crate::claude::line;
 use crate::claude::outcome::StopCause;
 use crate::turn::machine::{IDLE_LEAVE_PATIENCE, LEAVE_PATIENCE, Machine};
 use crate::turn::output::{Output, Signal};
@@ -40,6 +42,7 @@ impl Machine {
     }
 
     pub(crate) fn close(&mut self, command_id: u64, error: String) {
+        let error = line::beginning(&error, ERROR_BYTES_MAX).to_owned();
         self.closed.push_back((command_id, error.clone()));
         if self.closed.len() > CLOSED_MAX {
             self.closed.pop_front();

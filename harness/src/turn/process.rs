@@ -12,7 +12,7 @@ use crate::turn::course::Course;
 use crate::turn::input::Found;
 use crate::turn::job::Step;
 use crate::turn::machine::Machine;
-use crate::turn::output::{Launch, Output, Signal};
+use crate::turn::output::{Ending, Launch, Output, Signal};
 use crate::turn::phase::{After, Cli, Phase, Run, Stop};
 
 impl Machine {
@@ -75,14 +75,18 @@ impl Machine {
         }
     }
 
-    /// The turn goes on without a server of the agent's own that does not work; its parent is told, once.
+    /// The turn goes on without a server of the agent's own that does not work; its parent is told, once for each way in which it does not.
     fn look_at_extra_servers(&mut self, init: &Init) {
-        let missing = missing_extras(&self.defaults.extra_servers, init);
-        for (name, state) in missing.iter().filter(|server| !self.missing.contains(server)).cloned().collect::<Vec<_>>() {
+        for server in missing_extras(&self.defaults.extra_servers, init) {
+            let (name, state) = &server;
+            // One that is still starting may be there in a moment.
+            if state == "pending" || self.missing.contains(&server) {
+                continue;
+            }
             let words = format!("The MCP server `{name}` is {state}; turns go on without its tools.");
             self.put(Output::Problem(format!("mcp:{name}"), words));
+            self.missing.push(server);
         }
-        self.missing = missing;
     }
 
     pub(crate) fn stderr(&mut self, text: &str) {
@@ -127,6 +131,14 @@ impl Machine {
         for (subject, words) in found.iter().flat_map(|found| &found.problems) {
             self.put(Output::Problem(subject.clone(), words.clone()));
         }
+        if std::mem::take(&mut self.look_again) {
+            self.probe();
+            return;
+        }
+        if self.dialogue.is_some() && !matches!(self.phase, Phase::Starting) {
+            // The end of the dialogue looks again.
+            return;
+        }
         let has_login = found.as_ref().map_or(true, |found| found.logged_in);
         if let Phase::Probing(job) = &self.phase {
             let job = job.clone();
@@ -158,7 +170,9 @@ impl Machine {
                 Some(StopCause::Drained) => Outcome::Drained,
                 Some(StopCause::Idle { .. } | StopCause::Overlong(_) | StopCause::Unfenced(_)) | None => Outcome::Unavailable,
             };
-            self.end_unrun(&run.course.job, outcome, why, now);
+            let kind = run.course.job.occasion.kind();
+            let ending = Ending { error: why, model: run.model, ..run.course.ending() };
+            self.end(ending, kind, outcome, now);
         }
     }
 

@@ -5,7 +5,7 @@
 use hive_core::time::{Now, WallTime};
 use hive_core::turn::Outcome;
 
-use crate::claude::outcome::{Evidence, Exit, Verdict, classify, classify_compaction, is_nothing_to_compact};
+use crate::claude::outcome::{Evidence, Exit, Verdict, classify, classify_compaction, is_nothing_to_compact, stopped};
 use crate::claude::transcript::Transcript;
 use crate::turn::course::Course;
 use crate::turn::job::{Job, Occasion, Step};
@@ -52,7 +52,14 @@ impl Machine {
             Step::Work if verdict.too_long => self.outgrown(&course, was_fresh, verdict),
             Step::Compact if is_work => self.after_making_room(&mut course, verdict),
             Step::Checkpoint if is_work => self.after_last_notes(verdict),
+            // Notes that do not fit any more are no reason to put off what makes room.
+            Step::Checkpoint if verdict.too_long => After::End(Verdict { outcome: Outcome::Failed, too_long: false, ..verdict }),
             Step::Work | Step::Compact | Step::Checkpoint => After::End(verdict),
+        };
+        // Whoever stopped one run stopped the turn.
+        let after = match (after, &stop) {
+            (After::Run(_), Some(stop)) => After::End(stopped(&stop.cause)),
+            (after, _) => after,
         };
         match after {
             After::Run(step) => self.launch(course, step, now),
@@ -111,7 +118,7 @@ impl Machine {
     /// The notes in the old conversation are a courtesy; the work is done without them where the model could not write them.
     fn after_last_notes(&mut self, verdict: Verdict) -> After {
         match verdict.outcome {
-            Outcome::Ok | Outcome::Failed if self.is_leaving() => After::drained(),
+            Outcome::Ok | Outcome::Failed | Outcome::Unavailable if self.is_leaving() => After::drained(),
             Outcome::Ok => After::Run(Step::Work),
             Outcome::Failed => self.without_notes(&verdict),
             Outcome::Unavailable if verdict.too_long => self.without_notes(&verdict),

@@ -25,7 +25,8 @@ impl Machine {
             return;
         }
         let may_run = answer.park.is_none();
-        let is_due = || self.context.is_due_for_compaction(&self.watermarks, &self.next_model());
+        // A conversation that is to be left is not tidied up.
+        let is_due = || self.new_session.is_empty() && self.context.is_due_for_compaction(&self.watermarks, &self.next_model());
         if may_run && is_work && outcome == Outcome::Ok && is_due() {
             self.open(Kind::Checkpoint);
         } else if may_run && kind == Kind::Checkpoint && outcome != Outcome::Cancelled {

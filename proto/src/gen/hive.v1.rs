@@ -7316,7 +7316,7 @@ pub struct ReportHarnessStatusRequest {
     /// The session.
     #[prost(string, tag = "1")]
     pub session_token: ::prost::alloc::string::String,
-    /// The state; OFFLINE is rejected. Any state but NEEDS_LOGIN ends a park that waits for a login.
+    /// The state; OFFLINE is rejected. IDLE, RATE_LIMITED and UNAVAILABLE end a park that waits for a login.
     #[prost(enumeration = "HarnessState", tag = "2")]
     pub state: i32,
     /// Until when it will probably last; unset if unknown.

@@ -171,3 +171,14 @@ fn a_broker_that_does_not_answer_holds_nobody_up() {
     rig.sleep();
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Unanswered)]);
 }
+
+#[test]
+fn a_turn_that_was_not_run_does_not_stay_on_show() {
+    // The broker shows a turn as soon as it opens one.
+    let mut rig = Rig::waiting();
+    rig.give(cancel(31, 7));
+    rig.give(begun(7));
+    rig.drain();
+    rig.give(Input::Ended(Answer::default()));
+    assert!(rig.drain().contains(&Output::Report(State::Idle, None)));
+}

@@ -254,6 +254,7 @@ fn another_turn_that_was_asked_for_comes_after_the_compaction() {
 fn what_a_turn_used_is_the_sum_over_its_runs() {
     let mut rig = Rig::running();
     rig.line(r#"{"type":"assistant","message":{"id":"a","content":[{"type":"tool_use","id":"t","name":"Read"}],"usage":{"input_tokens":7}}}"#);
+    rig.line(r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t"}]}}"#);
     rig.overflow();
     rig.launch();
     rig.compacted(Ok(10));
@@ -264,6 +265,127 @@ fn what_a_turn_used_is_the_sum_over_its_runs() {
     let ending = rig.ending();
     assert_eq!((ending.usage.input_tokens, ending.usage.inference_count, ending.usage.tool_call_count), (12, 2, 2));
     assert_eq!(ending.tool_uses, [("Read".to_owned(), 2)]);
+    // The result was in the prompt that was refused, and not in the one that was told after the compaction.
+    assert!(ending.returned_tool_use_ids.is_empty(), "{ending:?}");
+}
+
+#[test]
+fn what_was_used_before_claude_could_not_be_started_counts_too() {
+    let mut rig = Rig::running();
+    rig.line(r#"{"type":"assistant","message":{"id":"a","content":[],"usage":{"input_tokens":7}}}"#);
+    rig.overflow();
+    rig.launch();
+    rig.compacted(Ok(10));
+    rig.launch();
+    rig.give(Input::NotStarted("no such file".into()));
+    let ending = rig.ending();
+    assert_eq!((ending.outcome, ending.compacted, ending.usage.input_tokens), (Some(Outcome::Unavailable), true, 7));
+}
+
+#[test]
+fn the_tools_of_all_runs_together_are_as_many_as_the_broker_takes() {
+    let mut rig = Rig::running();
+    let call = |rig: &mut Rig, prefix: &str| {
+        for number in 0..40 {
+            rig.line(&format!(
+                r#"{{"type":"assistant","message":{{"id":"{prefix}{number}","content":[{{"type":"tool_use","id":"{prefix}{number}","name":"{prefix}{number}"}}]}}}}"#
+            ));
+        }
+    };
+    rig.line(r#"{"type":"assistant","message":{"id":"x","content":[{"type":"tool_use","id":"x","name":""},{"type":"tool_use","id":"y","name":"a\u001bb"}]}}"#);
+    call(&mut rig, "A");
+    rig.overflow();
+    rig.launch();
+    rig.compacted(Ok(10));
+    rig.launch();
+    call(&mut rig, "B");
+    rig.line(DONE);
+    rig.give(Input::Exited(Exit::Code(0)));
+    let tools = rig.ending().tool_uses;
+    assert_eq!(tools.len(), 64);
+    assert!(tools.iter().all(|(name, _)| name.starts_with(['A', 'B'])), "{tools:?}");
+}
+
+#[test]
+fn a_cancel_while_room_is_made_cancels_the_turn() {
+    for result in [Ok(10), Err("Compaction canceled.")] {
+        let mut rig = Rig::running();
+        rig.overflow();
+        rig.launch();
+        rig.give(command(30, Order::CancelTurn(v1::CancelTurn { turn_id: 7 })));
+        assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
+        rig.compacted(result);
+        assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled), "{result:?}");
+        rig.give(Input::Ended(Answer::default()));
+        assert!(rig.drain().contains(&Output::Ack(30, String::new())));
+    }
+}
+
+#[test]
+fn an_order_that_a_restart_cut_off_stays_open_for_the_next_harness() {
+    let mut rig = Rig::waiting();
+    rig.give(compact(30));
+    rig.drain();
+    rig.give(Input::Opened(8));
+    rig.launch();
+    rig.give(command(31, Order::RestartHarness(v1::RestartHarness {})));
+    rig.drain();
+    rig.compacted(Err("Compaction canceled."));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
+    rig.give(Input::Ended(Answer::default()));
+    assert!(!rig.drain().iter().any(|output| matches!(output, Output::Ack(30, _))));
+}
+
+#[test]
+fn notes_that_do_not_fit_any_more_do_not_put_off_the_compaction() {
+    let mut rig = Rig::running();
+    rig.succeed(900);
+    rig.settle();
+    rig.drain();
+    rig.give(Input::Opened(8));
+    rig.launch();
+    rig.overflow();
+    // FAILED upkeep parks nothing.
+    assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
+    rig.give(Input::Ended(Answer::default()));
+    assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
+}
+
+#[test]
+fn a_conversation_that_is_to_be_left_is_not_tidied_up() {
+    let mut rig = Rig::running();
+    rig.give(command(30, Order::StartNewSession(v1::StartNewSession {})));
+    rig.succeed(900);
+    rig.settle();
+    assert!(rig.drain().contains(&Output::Begin));
+}
+
+#[test]
+fn a_shutdown_hands_back_the_turn_that_came_before_the_compaction() {
+    let mut rig = Rig::waiting();
+    rig.give(compact(30));
+    rig.drain();
+    rig.give(Input::Drain);
+    rig.give(Input::NotOpened);
+    assert_eq!(rig.drain(), [Output::Leave]);
+    rig.give(Input::Left(Some(7)));
+    let ending = rig.ending();
+    assert_eq!((ending.turn_id, ending.outcome), (7, Some(Outcome::Drained)));
+}
+
+#[test]
+fn words_that_are_too_long_for_the_broker_are_cut() {
+    let mut rig = Rig::waiting();
+    rig.give(compact(30));
+    rig.drain();
+    rig.give(Input::Opened(8));
+    rig.launch();
+    rig.compacted(Err(&"x".repeat(5000)));
+    rig.drain();
+    rig.give(Input::Ended(Answer::default()));
+    let outputs = rig.drain();
+    let words = outputs.iter().find_map(|output| if let Output::Ack(30, words) = output { Some(words) } else { None });
+    assert!(words.expect("it is closed").len() <= hive_core::limits::ERROR_BYTES_MAX);
 }
 
 #[test]

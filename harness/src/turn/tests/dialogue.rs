@@ -3,7 +3,23 @@
 use super::*;
 
 fn wanted() -> v1::LoginWanted {
-    v1::LoginWanted { login_id: 5, terminal: None }
+    wanted_as(5)
+}
+
+fn wanted_as(login_id: u64) -> v1::LoginWanted {
+    v1::LoginWanted { login_id, terminal: None }
+}
+
+/// A login was refused in a turn, twice; the broker waits for another.
+fn refused() -> Rig {
+    let mut rig = Rig::running();
+    rig.fail("authentication_failed", 401);
+    rig.launch();
+    rig.fail("authentication_failed", 401);
+    rig.drain();
+    rig.give(parked(Outcome::AuthFailed, None, rig.now));
+    assert!(rig.drain().contains(&Output::Report(State::NeedsLogin, None)));
+    rig
 }
 
 fn without_login() -> Rig {
@@ -41,9 +57,12 @@ fn the_operators_dialogue_is_followed_by_a_look() {
     let mut rig = without_login();
     rig.give(Input::LoginWanted(wanted()));
     assert_eq!(rig.drain(), [Output::Login(wanted())]);
+    // A stream that was opened again shows it again.
     rig.give(Input::LoginWanted(wanted()));
+    assert_eq!(rig.drain(), []);
+    rig.give(Input::LoginWanted(wanted_as(6)));
     assert!(matches!(&rig.drain()[..], [Output::RefuseLogin(_, words)] if words.contains("another")));
-    rig.give(Input::LoginEnded);
+    rig.give(Input::LoginEnded(true));
     assert_eq!(rig.drain(), [Output::Probe]);
     rig.give(found(true));
     assert_eq!(rig.drain(), [Output::Report(State::Idle, None)]);
@@ -54,7 +73,7 @@ fn a_dialogue_without_a_login_goes_on_waiting_from_what_it_left_behind() {
     let mut rig = without_login();
     rig.give(Input::LoginWanted(wanted()));
     rig.drain();
-    rig.give(Input::LoginEnded);
+    rig.give(Input::LoginEnded(true));
     rig.drain();
     rig.give(found(false));
     assert_eq!(rig.drain(), [Output::WatchLogin]);
@@ -67,7 +86,7 @@ fn a_turn_that_comes_during_the_dialogue_waits_for_it() {
     rig.drain();
     rig.give(begun(7));
     assert_eq!(rig.drain(), []);
-    rig.give(Input::LoginEnded);
+    rig.give(Input::LoginEnded(true));
     rig.drain();
     rig.give(found(true));
     assert_eq!(rig.launch().turn_id, 7);
@@ -94,4 +113,79 @@ fn a_login_that_went_away_is_seen_before_a_turn_costs_anything() {
     rig.give(found(false));
     let ending = rig.ending();
     assert_eq!((ending.turn_id, ending.outcome), (8, Some(Outcome::AuthFailed)));
+}
+
+#[test]
+fn a_dialogue_that_is_broken_off_proves_no_login() {
+    let mut rig = refused();
+    rig.give(Input::LoginWanted(wanted()));
+    rig.drain();
+    rig.give(Input::LoginEnded(false));
+    // claude would say that it has one: the one that was refused.
+    assert_eq!(rig.drain(), [Output::WatchLogin]);
+}
+
+#[test]
+fn a_new_session_does_not_forget_that_a_login_is_waited_for() {
+    let mut rig = refused();
+    rig.give(Input::Fenced("taken over".into()));
+    rig.drain();
+    let mut facts = facts();
+    facts.agent.park = Some(v1::Park { cause: v1::TurnOutcome::AuthFailed.into(), ..v1::Park::default() });
+    rig.give(Input::Attached(Box::new(facts)));
+    assert!(!rig.drain().contains(&Output::Report(State::Idle, None)));
+}
+
+#[test]
+fn after_a_compaction_by_order_the_login_is_waited_for_as_before() {
+    let mut rig = refused();
+    rig.give(command(30, Order::CompactSession(v1::CompactSession {})));
+    rig.drain();
+    rig.give(Input::Opened(8));
+    rig.launch();
+    rig.compacted(Err("Not enough messages to compact."));
+    rig.drain();
+    rig.give(parked(Outcome::AuthFailed, None, rig.now));
+    let outputs = rig.drain();
+    assert!(outputs.contains(&Output::WatchLogin) && outputs.contains(&Output::Report(State::NeedsLogin, None)), "{outputs:?}");
+}
+
+#[test]
+fn a_look_from_before_the_dialogue_is_not_believed() {
+    let mut rig = Rig::new();
+    rig.drain();
+    rig.give(Input::Attached(Box::new(facts())));
+    rig.drain();
+    rig.give(Input::LoginWanted(wanted()));
+    rig.give(Input::LoginEnded(true));
+    rig.drain();
+    rig.give(found(false));
+    assert_eq!(rig.drain(), [Output::Probe]);
+    rig.give(found(true));
+    assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
+}
+
+#[test]
+fn no_turn_starts_while_a_dialogue_is_open_or_a_look_is_under_way() {
+    let mut rig = Rig::waiting();
+    rig.give(Input::LoginWanted(wanted()));
+    rig.give(Input::LoginEnded(true));
+    rig.drain();
+    rig.give(begun(7));
+    assert_eq!(rig.drain(), []);
+    rig.give(found(true));
+    assert_eq!(rig.launch().turn_id, 7);
+
+    let mut rig = Rig::waiting();
+    rig.give(Input::LoginWanted(wanted()));
+    rig.give(Input::LoginEnded(true));
+    rig.give(Input::LoginWanted(wanted_as(6)));
+    rig.give(begun(7));
+    rig.drain();
+    rig.give(found(true));
+    assert_eq!(rig.drain(), []);
+    rig.give(Input::LoginEnded(true));
+    rig.drain();
+    rig.give(found(true));
+    assert_eq!(rig.launch().turn_id, 7);
 }

@@ -104,3 +104,12 @@ fn a_new_session_by_the_operator_is_no_reset() {
     let launch = rig.launch();
     assert!(!launch.continues && !launch.resets);
 }
+
+#[test]
+fn notes_that_do_not_fit_while_shutting_down_start_no_work() {
+    let mut rig = cold(true);
+    rig.launch();
+    rig.give(Input::Drain);
+    rig.overflow();
+    assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
+}
