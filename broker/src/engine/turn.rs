@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use hive_core::agent::{HarnessState, Park};
 use hive_core::caller::Caller;
+use hive_core::command::Command;
 use hive_core::delivery::{Delivery, State};
 use hive_core::event::Kind as EventKind;
 use hive_core::id::TurnId;
@@ -29,7 +30,7 @@ use crate::store::event::{Fact, log};
 use crate::store::look::Seen;
 use crate::store::request::RequestKey;
 use crate::store::turn::{self, End, NewTurn, TurnRow};
-use crate::store::{Effect, Tx, delivery, message, question, reminder};
+use crate::store::{Effect, Tx, command, delivery, message, question, reminder};
 
 /// Who wants a turn, and for which process.
 #[derive(Clone, Debug)]
@@ -57,6 +58,8 @@ pub struct Begun {
     pub already_asked: Vec<Question>,
     /// What they wanted to be reminded of.
     pub already_reminded: Vec<Reminder>,
+    /// Open commands of the operator.
+    pub commands: Vec<Command>,
 }
 
 /// How a turn ended, as its harness says.
@@ -328,6 +331,7 @@ fn begun(tx: &Tx<'_>, me: &AgentRow, row: &TurnRow) -> Result<Begun, Refusal> {
         already_sent: message::sent_in_earlier_runs(tx, row.id)?,
         already_asked: question::asked_in_earlier_runs(tx, row.id)?,
         already_reminded: reminder::set_in_earlier_runs(tx, row.id)?,
+        commands: command::open(tx, me.key, 0)?,
     })
 }
 

@@ -132,7 +132,7 @@ impl v1::turn_service_server::TurnService for Rpc {
         let key = request::key("BeginTurn", std::mem::take(&mut message.request_id), &message)?;
         let v1::BeginTurnRequest { request_id: _, session_token, process_token, conversation } = message;
         let begin = begin(session_token, process_token, conversation)?;
-        let Begun { turn, delivery, pending, already_sent, already_asked, already_reminded } =
+        let Begun { turn, delivery, pending, already_sent, already_asked, already_reminded, commands } =
             self.engine.begin_turn(caller, key, begin).await?;
         Ok(Response::new(v1::BeginTurnResponse {
             turn: Some(turn.into()),
@@ -141,6 +141,7 @@ impl v1::turn_service_server::TurnService for Rpc {
             already_sent: already_sent.into_iter().map(Into::into).collect(),
             already_asked: already_asked.into_iter().map(Into::into).collect(),
             already_reminded: already_reminded.into_iter().map(Into::into).collect(),
+            commands: commands.into_iter().map(Into::into).collect(),
         }))
     }
 

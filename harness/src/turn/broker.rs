@@ -122,8 +122,19 @@ impl Machine {
 
     pub(crate) fn begun(&mut self, begun: Arc<BeginTurnResponse>, now: Now) {
         let turn_id = begun.turn.as_ref().map_or(0, |turn| turn.id);
-        if matches!(self.phase, Phase::Beginning | Phase::Leaving) {
-            self.take(Job { turn_id, occasion: Occasion::Mail(begun) }, now);
+        if !matches!(self.phase, Phase::Beginning | Phase::Leaving) {
+            return;
+        }
+        let job = Job { turn_id, occasion: Occasion::Mail(Arc::clone(&begun)) };
+        self.highest_turn_id = self.highest_turn_id.max(turn_id);
+        self.is_shown_thinking();
+        self.phase = Phase::Probing(job.clone());
+        // They were given before the turn began, so they hold for it, although their stream may be slower.
+        for command in &begun.commands {
+            self.command(command, now);
+        }
+        if matches!(self.phase, Phase::Probing(_)) {
+            self.take(job, now);
         }
     }
 

@@ -14,7 +14,7 @@ fn command(id: u64, order: Order) -> Step {
 }
 
 /// A claude that goes on until it is stopped, and tells that it runs.
-const ENDLESS: &str = "init; echo $$ > $HOME/running; exec sleep 1000";
+const ENDLESS: &str = "init; echo $$ > $HOME/new; mv $HOME/new $HOME/running; exec sleep 1000";
 
 #[tokio::test]
 async fn a_message_becomes_a_turn_and_the_turn_is_settled() {

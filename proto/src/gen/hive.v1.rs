@@ -9126,6 +9126,9 @@ pub struct BeginTurnResponse {
     /// Reminders that those runs set, oldest first; the same reminder is not set twice.
     #[prost(message, repeated, tag = "6")]
     pub already_reminded: ::prost::alloc::vec::Vec<Reminder>,
+    /// Commands that are open as the turn begins, oldest first: they were given before it, whether they have come by the stream yet or not.
+    #[prost(message, repeated, tag = "7")]
+    pub commands: ::prost::alloc::vec::Vec<Command>,
 }
 /// A turn without a delivery.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -42,6 +42,19 @@ async fn a_command_is_replayed_until_a_harness_has_closed_it() {
 }
 
 #[tokio::test]
+async fn a_turn_begins_with_the_commands_that_were_given_before_it() {
+    let hive = Hive::new(&["bob"]).await;
+    let harness = hive.attach("bob").await;
+    let closed = tell(&hive, Tell::Order(Order::StartNewSession)).await.expect("told");
+    hive.engine().ack_command(caller("bob"), harness.token.clone(), closed, String::new()).await.expect("closed");
+    let open = tell(&hive, Tell::Order(Order::CompactSession)).await.expect("told");
+    hive.send("operator", "bob", "work").await;
+    let run = hive.begin(&harness).await;
+    let commands: Vec<_> = run.woken().commands.iter().map(|command| (command.id, command.order.clone())).collect();
+    assert_eq!(commands, [(open, Order::CompactSession)]);
+}
+
+#[tokio::test]
 async fn only_the_present_session_of_the_right_agent_closes_a_command() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let id = tell(&hive, Tell::Order(Order::StartNewSession)).await.expect("told");

@@ -182,3 +182,40 @@ fn a_turn_that_was_not_run_does_not_stay_on_show() {
     rig.give(Input::Ended(Answer::default()));
     assert!(rig.drain().contains(&Output::Report(State::Idle, None)));
 }
+
+#[test]
+fn a_command_that_was_given_before_a_turn_holds_for_it_although_its_stream_is_slower() {
+    let with = |order: Order| {
+        let turn = Some(v1::Turn { id: 7, ..v1::Turn::default() });
+        let commands = vec![v1::Command { id: 30, command: Some(order), create_time: None }];
+        Input::Begun(Arc::new(v1::BeginTurnResponse { turn, commands, ..v1::BeginTurnResponse::default() }))
+    };
+    let mut rig = Rig::waiting();
+    rig.give(with(Order::StartNewSession(v1::StartNewSession {})));
+    assert!(!rig.launch().continues);
+    // Then it comes by the stream, too.
+    rig.give(command(30, Order::StartNewSession(v1::StartNewSession {})));
+    rig.line(GOOD_INIT);
+    assert_eq!(rig.drain(), [Output::Ack(30, String::new())]);
+
+    let mut rig = Rig::waiting();
+    rig.give(with(Order::SetModel(v1::SetModel { model: "opus".into() })));
+    assert_eq!(rig.launch().model, "opus");
+
+    let mut rig = Rig::waiting();
+    rig.give(with(Order::CompactSession(v1::CompactSession {})));
+    rig.launch();
+    rig.succeed(1);
+    rig.settle();
+    assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
+
+    let mut rig = Rig::waiting();
+    rig.give(with(Order::CancelTurn(v1::CancelTurn { turn_id: 7 })));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled));
+
+    let mut rig = Rig::waiting();
+    rig.give(with(Order::RestartHarness(v1::RestartHarness {})));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
+    rig.give(Input::Ended(Answer::default()));
+    assert_eq!(rig.drain(), [Output::Ack(30, String::new()), Output::Exit(Leaving::Restart)]);
+}
