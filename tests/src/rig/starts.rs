@@ -13,10 +13,13 @@ use crate::scripted::appear;
 const OTHERS: &str = "others=";
 
 impl Rig {
-    /// A claude that notes each of its starts, and becomes the scripted one then.
+    /// A claude that notes each of its starts, and becomes the scripted one then. There is one for each agent.
     #[must_use]
     pub fn noting_claude(&self, agent: &str) -> PathBuf {
         let (program, notes) = (self.path(format!("{agent}.claude")), self.notes(agent));
+        if program.exists() {
+            return program;
+        }
         let scripted = binary::find("hive-tests", "scripted-claude");
         std::fs::write(&notes, b"").expect("a file");
         // The directory of a process that is dead and not yet reaped cannot be read.

@@ -71,7 +71,8 @@ async fn a_restart_hands_the_turn_back_and_starts_the_program_anew() {
     let parts = [answer("operator", "part one"), answer("operator", "part two"), text("Done.")];
     let mut first = parts.to_vec();
     first.splice(1..1, [touch(&rig, "reached"), wait_for(&rig, "go")]);
-    rig.start_harness("bob", &[rule("This is attempt", parts.to_vec()), rule("", first)]);
+    let notice = rule("Your harness was restarted", vec![text("I go on.")]);
+    rig.start_harness("bob", &[notice, rule("This is attempt", parts.to_vec()), rule("", first)]);
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     let asked = operator.send("bob", "Count to two.").await;
     rig.appeared("reached").await;
@@ -82,8 +83,10 @@ async fn a_restart_hands_the_turn_back_and_starts_the_program_anew() {
     acked(&rig, "bob", asked).await;
     assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Acked, 1, RedeliveryCause::Drained));
     let turns = operator.turns("bob").await;
-    assert_eq!(lives(&turns), [(TurnOutcome::Drained, 1), (TurnOutcome::Ok, 1)]);
-    assert_eq!([turns[0].session_epoch, turns[1].session_epoch], [1, 2]);
+    // Before the message comes again, the agent hears why.
+    assert_eq!(lives(&turns), [(TurnOutcome::Drained, 1), (TurnOutcome::Ok, 1), (TurnOutcome::Ok, 1)]);
+    assert_eq!([turns[0].session_epoch, turns[1].session_epoch, turns[2].session_epoch], [1, 2, 2]);
+    assert_eq!([turns[0].message_id, turns[2].message_id], [asked; 2]);
     assert_eq!(unread(&operator, "operator").await, ["part one", "part two"].map(|part| (part.to_owned(), asked)));
     assert_eq!(rig.harness("bob").pid(), pid, "whoever supervises it sees no end");
     rig.end().await;

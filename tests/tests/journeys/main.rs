@@ -1,5 +1,8 @@
 //! Journeys: the real binaries over real sockets, each a scenario.
 
+#[macro_use]
+mod mode;
+
 mod asked;
 mod attention;
 mod backup;
@@ -8,8 +11,11 @@ mod command;
 mod completion;
 mod conversation;
 mod drain;
+mod extras;
 mod killed;
+mod login;
 mod next_turn;
+mod orders;
 mod parked;
 mod poison;
 mod questions;
@@ -17,8 +23,12 @@ mod recv;
 mod reminders;
 mod restart;
 mod send;
+mod shell;
+mod states;
 mod steps;
 mod takeover;
+mod terminal;
+mod thrift;
 mod top;
 mod up;
 mod wake;

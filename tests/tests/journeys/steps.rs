@@ -111,3 +111,13 @@ pub(crate) async fn standing(
     let delivery = client.delivery(agent, message).await;
     (delivery.state(), delivery.attempt, delivery.redelivery_cause())
 }
+
+/// From here on the conversation is so large that it has to be kept small.
+pub(crate) fn large() -> Step {
+    usage(900_000)
+}
+
+/// From here on an inference finds so many tokens before it.
+pub(crate) fn usage(tokens: u64) -> Step {
+    Step::Usage { usage: BTreeMap::from([("input_tokens".to_owned(), tokens)]) }
+}

@@ -14,14 +14,14 @@ use tokio::process::{Child, ChildStderr};
 use crate::steps::{acked, answer, lives, rule, text, touch, unread, wait_for};
 
 /// A running `hivectl up`.
-struct Up {
+pub(crate) struct Up {
     child: Child,
     lines: Lines<BufReader<ChildStderr>>,
     said: String,
 }
 
 /// A hive's directory, with everything where the rig looks for it.
-fn hive() -> Rig {
+pub(crate) fn hive() -> Rig {
     let agents = "[agents.ada]\n[agents.bob]\nparent = \"ada\"\n";
     let broker = "[broker]\nstate_dir = \"state\"\nruntime_dir = \"run\"\n";
     Rig::new(&format!("[hive]\nname = \"test\"\n{broker}{QUICK_LIMITS}{agents}"))
@@ -29,7 +29,7 @@ fn hive() -> Rig {
 
 impl Up {
     /// Starts it, with these directories of programs beside its own.
-    async fn start(rig: &Rig, path: &Path) -> Self {
+    pub(crate) async fn start(rig: &Rig, path: &Path) -> Self {
         // All of them are looked for beside hivectl, so all of them have to be built.
         for (package, name) in [("hive-broker", "hived"), ("hive-harness", "hive"), ("hive-mcp-bridge", "hive-mcp")] {
             drop(binary::find(package, name));
@@ -65,7 +65,7 @@ impl Up {
     }
 
     /// Ctrl-C: everything is drained, nothing is left.
-    async fn interrupted(mut self, rig: Rig) {
+    pub(crate) async fn interrupted(mut self, rig: Rig) {
         self.signal(Signal::INT);
         self.says("all is down; the mail is kept").await;
         let status = soon("hivectl ends", self.child.wait()).await.expect("it can be waited for");

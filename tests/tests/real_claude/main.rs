@@ -4,9 +4,22 @@
 //! Where the CLI is not installed, every test here fails and says how to install it. Starting claude costs most of a second of CPU time, so
 //! each test is a story of a few turns.
 
+#[macro_use]
+mod mode;
+
+mod changes;
+mod compaction;
 mod hostile;
 mod journey;
+mod orders;
+mod plugins;
 mod questions;
+mod resets;
+mod resident;
+mod servers;
+mod shell;
 mod stage;
+mod storms;
 mod trouble;
+mod watermarks;
 mod weather;

@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
-use hive_proto::v1::{EventKind, Turn, WatchTurnRequest};
-use hive_tests::api::{Api, Recorded, Script};
+use hive_proto::v1::{DeliveryState, EventKind, HarnessState, Turn, TurnKind, TurnOutcome, WatchTurnRequest};
+use hive_tests::api::{Api, Kind, Recorded, Script};
 use hive_tests::claude;
-use hive_tests::rig::{Client, HarnessOptions, QUICK_LIMITS, Rig, Watch};
+use hive_tests::rig::{Client, HarnessOptions, QUICK_LIMITS, Rig, Watch, soon};
 use serde_json::Value;
+
+use crate::mode::Mode;
+
+/// What stands in ada's CLAUDE.md.
+const MEMORY: &str = "The word of the day is marzipan.";
 
 /// The hive.
 pub(crate) struct Stage {
@@ -17,6 +22,8 @@ pub(crate) struct Stage {
     pub(crate) operator: Client,
     pub(crate) watch: Watch,
     pub(crate) options: HarnessOptions,
+    /// What was sent by [`Self::send`]; [`Self::end`] looks how the model was told of it.
+    sent: Vec<(u64, String)>,
 }
 
 /// The CLI.
@@ -50,7 +57,30 @@ impl Stage {
         let env = BTreeMap::from([("HIVE_CLAUDE_MAX_RETRIES".to_owned(), "0".to_owned())]);
         let options = HarnessOptions { claude, claude_env, env, ..HarnessOptions::default() };
         let (operator, watch) = (rig.operator().await, rig.watch().await);
-        Self { rig, api, operator, watch, options }
+        Self { rig, api, operator, watch, options, sent: Vec::new() }
+    }
+
+    /// Ada with a CLAUDE.md and her child bob, claude run in this way, and no harness yet.
+    pub(crate) async fn in_mode(mode: Mode, script: Script) -> Self {
+        Self::of_mode(mode, "[agents.ada]\n[agents.bob]\nparent = \"ada\"\n", script).await
+    }
+
+    pub(crate) async fn of_mode(mode: Mode, agents: &str, script: Script) -> Self {
+        let mut stage = Self::of(agents, script).await;
+        stage.set_env("HIVE_PROCESS", mode.word());
+        std::fs::create_dir_all(stage.state()).expect("a directory");
+        std::fs::write(stage.state().join("CLAUDE.md"), format!("{MEMORY}\n")).expect("a file");
+        stage
+    }
+
+    /// Ada's working directory.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.rig.path("agents/ada/state")
+    }
+
+    /// Sets a variable of the harnesses that are started from now on.
+    pub(crate) fn set_env(&mut self, name: &str, value: &str) {
+        self.options.env.insert(name.to_owned(), value.to_owned());
     }
 
     /// Starts ada's harness.
@@ -62,6 +92,47 @@ impl Stage {
     pub(crate) fn start_agent(&mut self, name: &str) {
         let key = self.rig.start_harness_with(name, &self.options);
         assert_eq!(key, name);
+    }
+
+    /// Sends ada a message that she is to be told of once.
+    pub(crate) async fn send(&mut self, body: &str) -> u64 {
+        let id = self.operator.send("ada", body).await;
+        self.sent.push((id, body.to_owned()));
+        id
+    }
+
+    /// The next turn of ada that ends goes well.
+    pub(crate) async fn ok(&mut self) -> Turn {
+        let turn = self.turn().await;
+        assert_eq!(turn.outcome(), TurnOutcome::Ok, "{turn:?}");
+        turn
+    }
+
+    /// Types `hivectl turn ...` and waits for what becomes of it; what it said, where it went well.
+    pub(crate) async fn order(&self, words: &[&str]) -> String {
+        let said = self.rig.hivectl(&[&["turn"], words, &["--wait"]].concat()).await;
+        assert_eq!(said.code, 0, "{words:?}: {said:?}");
+        said.stdout
+    }
+
+    /// Waits until ada's harness says that it does this.
+    pub(crate) async fn state_is(&self, state: HarnessState) {
+        let looks = async {
+            while self.operator.get_agent("ada").await.state() != state {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon(&format!("ada is {state:?}"), looks).await;
+    }
+
+    /// The kinds and outcomes of ada's turns, oldest first.
+    pub(crate) async fn turns(&self) -> Vec<(TurnKind, TurnOutcome)> {
+        self.operator.turns("ada").await.iter().map(|turn| (turn.kind(), turn.outcome())).collect()
+    }
+
+    /// The last request whose turn began with a prompt about this message.
+    pub(crate) fn last_request_of(&self, message: u64) -> Recorded {
+        self.requests_of(message).pop().expect("the model was asked")
     }
 
     /// The next turn of ada that ends.
@@ -94,8 +165,21 @@ impl Stage {
         self.api.recorded().into_iter().filter(|request| request.prompt.starts_with(&opening)).collect()
     }
 
-    /// Ends it all, and sees that no process is left.
-    pub(crate) async fn end(self) {
+    /// Ends it all, and sees that no process is left, that what was sent is settled, that the model was told of it once, and that CLAUDE.md
+    /// was read.
+    pub(crate) async fn end(mut self) {
+        for (id, body) in std::mem::take(&mut self.sent) {
+            let delivery = self.operator.delivery("ada", id).await;
+            assert_eq!(delivery.state(), DeliveryState::Acked, "{delivery:?}");
+            let requests = self.api.recorded();
+            for request in requests.iter().filter(|request| request.kind == Kind::Turn) {
+                let told = count(request, &format!("| {body}\n"));
+                assert!(told <= 1, "`{body}` stands {told} times in a conversation: {:#}", request.body["messages"]);
+                assert!(request.mentions(MEMORY), "CLAUDE.md is missing: {:#}", request.body["messages"]);
+            }
+            let last = self.last_request_of(id);
+            assert_eq!(count(&last, &format!("| {body}\n")), 1, "{:#}", last.body["messages"]);
+        }
         self.rig.end().await;
     }
 }

@@ -6,7 +6,10 @@ use hive_tests::rig::{gone, strays};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
+use crate::mode::Mode;
 use crate::stage::{Stage, count};
+
+both!(a_silent_api_ends_the_turn_and_leaves_no_process, a_tool_that_never_returns_fails_the_turn_and_the_next_one_goes_on,);
 
 #[tokio::test]
 async fn without_a_bridge_no_turn_counts_and_the_mail_waits() {
@@ -33,10 +36,9 @@ async fn without_a_bridge_no_turn_counts_and_the_mail_waits() {
     stage.end().await;
 }
 
-#[tokio::test]
-async fn a_silent_api_ends_the_turn_and_leaves_no_process() {
+async fn a_silent_api_ends_the_turn_and_leaves_no_process(mode: Mode) {
     let script = Script::new().when("", [Reply::hang().times(1), Reply::text("Done.")]);
-    let mut stage = Stage::set(script).await;
+    let mut stage = Stage::in_mode(mode, script).await;
     stage.options.env.insert("HIVE_TURN_IDLE_TIMEOUT_SECS".to_owned(), "6".to_owned());
     let message = stage.operator.send("ada", "hello?").await;
     stage.start();
@@ -51,11 +53,10 @@ async fn a_silent_api_ends_the_turn_and_leaves_no_process() {
     stage.end().await;
 }
 
-#[tokio::test]
-async fn a_tool_that_never_returns_fails_the_turn_and_the_next_one_goes_on() {
+async fn a_tool_that_never_returns_fails_the_turn_and_the_next_one_goes_on(mode: Mode) {
     let wait = Reply::tool("mcp__hive__recv", json!({"wait_seconds": 150}));
     let script = Script::new().when("attempt 2", [Reply::text("Done at last.")]).when("wait for it", [wait]);
-    let mut stage = Stage::set(script).await;
+    let mut stage = Stage::in_mode(mode, script).await;
     stage.options.env.insert("HIVE_TURN_IDLE_TIMEOUT_SECS".to_owned(), "6".to_owned());
     let message = stage.operator.send("ada", "wait for it").await;
     stage.start();

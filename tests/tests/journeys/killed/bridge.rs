@@ -12,7 +12,7 @@ use crate::steps::{acked, answer, rule, standing, text, unread, wait_for};
 
 async fn killed_at(point: Point) {
     let scene = Scene::at(point).await;
-    let bridge = scene.rig.the_one("bob", "hive-mcp");
+    let bridge = scene.rig.bridge("bob");
     kill_process(bridge, Signal::KILL).expect("the bridge runs");
     gone(bridge).await;
     scene.rig.touch("go");
@@ -44,7 +44,7 @@ async fn in_a_call_that_waits_for_mail() {
     let operator = rig.operator().await;
     let waiting = operator.send("bob", "Wait for more.").await;
     rig.appeared("called").await;
-    kill_process(rig.the_one("bob", "hive-mcp"), Signal::KILL).expect("the bridge runs");
+    kill_process(rig.bridge("bob"), Signal::KILL).expect("the bridge runs");
     // It may still be leased to the dead bridge's call, or not any more: the model sees it in its next turn.
     let late = operator.send("bob", "More.").await;
     rig.touch("go");

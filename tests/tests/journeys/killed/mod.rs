@@ -8,6 +8,9 @@ mod bridge;
 mod broker;
 mod claude;
 mod harness;
+mod leftovers;
+mod resident;
+mod upkeep;
 
 use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{Client, Rig, Watch};

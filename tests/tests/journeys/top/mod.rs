@@ -1,15 +1,13 @@
 //! `hivectl top` in a real terminal: the hive is on its screen, and keys change the hive.
 
-mod terminal;
-
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::{AskQuestionRequest, DeliveryState, EventKind, GetQuestionRequest, Question, QuestionState, TurnOutcome};
 use hive_tests::rig::{Client, Rig, fresh_id, to};
 use prost_types::Duration;
 use rustix::process::Signal;
 
-use self::terminal::Terminal;
 use crate::steps::{acked, ended, exit, hang, rule, text, touch};
+use crate::terminal::Terminal;
 
 const SIZE: (u16, u16) = (80, 24);
 const DOWN: &str = "\x1b[B";
@@ -67,7 +65,7 @@ async fn mail_and_dead_letters_are_shown_whole_marked_and_redriven() {
     let (mut rig, poison) = with_a_dead_letter().await;
     let (operator, ada) = (rig.operator().await, rig.agent("ada").await);
     let mail = ada.send("operator", "It is 42.\nI asked bob.\u{1b}]0;owned\u{7}").await;
-    let mut top = Terminal::open(&rig, SIZE, &[]);
+    let mut top = Terminal::open(&rig, SIZE, &[], &["top"]);
     let (letter, message) = (format!("dead letter {poison}"), format!("mail {mail}"));
     top.shows(&["Waits on you: 1 unread", &message, "Stuck: 1 dead letter", &letter, "└ bob", "▸ Waits"], &[]).await;
     assert!(top.is_alternate() && top.is_colored());
@@ -96,7 +94,7 @@ async fn questions_are_answered_and_cancelled_with_keys() {
     let rig = Rig::duo().await;
     let (operator, ada) = (rig.operator().await, rig.agent("ada").await);
     let colour = asks(&ada, "Which colour?", &["red", "green"], Some(299)).await.id;
-    let mut top = Terminal::open(&rig, SIZE, &[]);
+    let mut top = Terminal::open(&rig, SIZE, &[], &["top"]);
     top.shows(&["Waits on you: 1 question ", &format!("question {colour}"), "in 4:5", "Which colour? [red] [green]"], &[]).await;
     // What comes is shown by itself, below what is due sooner.
     let free = asks(&ada, "What is your name?", &[], None).await.id;
@@ -145,7 +143,7 @@ async fn a_turn_is_cancelled_and_what_it_held_is_released_or_dropped() {
     let reached = touch(&rig, "reached");
     rig.start_harness("bob", &[rule("", vec![reached, hang()])]);
     rig.appeared("reached").await;
-    let mut top = Terminal::open(&rig, SIZE, &[]);
+    let mut top = Terminal::open(&rig, SIZE, &[], &["top"]);
     top.shows(&["▸ Agents: 2", "thinking", "1 in a turn"], &[]).await;
     top.types(&format!("{DOWN}c")).await;
     top.shows(&["cancel turn ", " of bob? its mail is held (y/n)"], &[]).await;
@@ -155,7 +153,7 @@ async fn a_turn_is_cancelled_and_what_it_held_is_released_or_dropped() {
     let held = format!("held {asked}");
     top.shows(&["Stuck: 1 held", &held, "offline"], &["thinking"]).await;
     // Another one, which did not see it happen, finds it too.
-    let mut other = Terminal::open(&rig, SIZE, &[]);
+    let mut other = Terminal::open(&rig, SIZE, &[], &["top"]);
     other.shows(&["Stuck: 1 held", &held], &[]).await;
     other.types("q").await;
     assert!(other.ends().await.success());
@@ -173,7 +171,7 @@ async fn it_outlives_a_broker_and_changes_its_size() {
     let (mut rig, poison) = with_a_dead_letter().await;
     let ada = rig.agent("ada").await;
     ada.send("operator", "hello").await;
-    let mut top = Terminal::open(&rig, SIZE, &[("NO_COLOR", "1")]);
+    let mut top = Terminal::open(&rig, SIZE, &[("NO_COLOR", "1")], &["top"]);
     top.shows(&["Waits on you: 1 unread", "Stuck: 1 dead letter"], &[]).await;
     insta::assert_snapshot!(masked(&top.screen()));
     assert!(!top.is_colored());
@@ -202,14 +200,14 @@ async fn it_outlives_a_broker_and_changes_its_size() {
 async fn the_terminal_is_given_back_by_a_signal_too() {
     let mut rig = Rig::duo().await;
     for signal in [Signal::TERM, Signal::INT] {
-        let mut top = Terminal::open(&rig, SIZE, &[]);
+        let mut top = Terminal::open(&rig, SIZE, &[], &["top"]);
         top.shows(&["Agents: 2"], &[]).await;
         top.signal(signal);
         assert_eq!(top.ends().await.code(), Some(0), "{signal:?}");
     }
     rig.stop_broker().await;
     // Nobody answers: nothing is taken.
-    let top = Terminal::open(&rig, SIZE, &[]);
+    let top = Terminal::open(&rig, SIZE, &[], &["top"]);
     assert_eq!(top.ends().await.code(), Some(7));
     rig.end().await;
 }
@@ -217,7 +215,7 @@ async fn the_terminal_is_given_back_by_a_signal_too() {
 #[tokio::test]
 async fn it_does_not_outlive_its_terminal() {
     let rig = Rig::duo().await;
-    let mut top = Terminal::open(&rig, SIZE, &[]);
+    let mut top = Terminal::open(&rig, SIZE, &[], &["top"]);
     top.shows(&["Agents: 2"], &[]).await;
     top.hangs_up().await;
     rig.end().await;
@@ -229,7 +227,7 @@ async fn without_a_terminal_it_says_what_does_the_same() {
     let said = rig.hivectl(&["top"]).await;
     assert_eq!((said.code, said.stdout.as_str()), (2, ""), "{said:?}");
     assert!(said.stderr.contains("hint: `hivectl status --json`"), "{said:?}");
-    let dumb = Terminal::open(&rig, SIZE, &[("TERM", "dumb")]);
+    let dumb = Terminal::open(&rig, SIZE, &[("TERM", "dumb")], &["top"]);
     assert_eq!(dumb.ends().await.code(), Some(2));
     rig.end().await;
 }

@@ -18,7 +18,7 @@ use vt100::{Color, Parser};
 type Modes = (InputModes, OutputModes, LocalModes);
 
 /// A terminal in which `hivectl` runs.
-pub(super) struct Terminal {
+pub(crate) struct Terminal {
     pty: Pty,
     child: Child,
     parser: Parser,
@@ -32,47 +32,47 @@ fn cells(count: u16) -> NonZeroU16 {
 }
 
 impl Terminal {
-    /// Runs `hivectl top` on this hive, on so many columns and lines.
-    pub(super) fn open(rig: &Rig, (columns, lines): (u16, u16), env: &[(&str, &str)]) -> Self {
+    /// Runs `hivectl` with these arguments on this hive, on so many columns and lines.
+    pub(crate) fn open(rig: &Rig, (columns, lines): (u16, u16), env: &[(&str, &str)], args: &[&str]) -> Self {
         let (pty, programs_side) = pty_process::open().expect("the kernel has terminals");
         pty.resize(Size::new(lines, columns)).expect("a size");
         let before = modes(&pty);
         let command = Command::new(binary::find("hivectl", "hivectl")).env_clear().env("TERM", "xterm-256color").env("TZ", "UTC");
         let command = command.envs(env.iter().copied()).kill_on_drop(true);
-        let command = command.arg("--socket").arg(rig.operator_socket()).arg("top");
+        let command = command.arg("--socket").arg(rig.operator_socket()).args(args);
         let child = command.spawn(programs_side).expect("hivectl starts");
         Self { pty, child, parser: Parser::new(cells(lines), cells(columns), 0), before, closed: false }
     }
 
     /// Types.
-    pub(super) async fn types(&mut self, keys: &str) {
+    pub(crate) async fn types(&mut self, keys: &str) {
         self.pty.write_all(keys.as_bytes()).await.expect("somebody reads");
     }
 
     /// Another size, of which the program is told by the kernel.
-    pub(super) fn resize(&mut self, (columns, lines): (u16, u16)) {
+    pub(crate) fn resize(&mut self, (columns, lines): (u16, u16)) {
         self.parser.screen_mut().set_size(cells(lines), cells(columns));
         self.pty.resize(Size::new(lines, columns)).expect("a size");
     }
 
     /// Sends the program a signal.
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).expect("it runs");
         kill_process(pid, signal).expect("it runs");
     }
 
     /// What is on the screen.
-    pub(super) fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         self.parser.screen().contents()
     }
 
     /// Whether the program's own screen is shown, and not what was there before.
-    pub(super) fn is_alternate(&self) -> bool {
+    pub(crate) fn is_alternate(&self) -> bool {
         self.parser.screen().alternate_screen()
     }
 
     /// Whether any cell has a colour.
-    pub(super) fn is_colored(&self) -> bool {
+    pub(crate) fn is_colored(&self) -> bool {
         let screen = self.parser.screen();
         let (lines, columns) = screen.size();
         let cells = (0..lines.get()).flat_map(|line| (0..columns.get()).filter_map(move |column| screen.cell(line, column)));
@@ -80,7 +80,7 @@ impl Terminal {
     }
 
     /// Waits until the screen has all of this, and none of that.
-    pub(super) async fn shows(&mut self, all: &[&str], none: &[&str]) {
+    pub(crate) async fn shows(&mut self, all: &[&str], none: &[&str]) {
         let fits = |screen: &str| all.iter().all(|text| screen.contains(text)) && !none.iter().any(|text| screen.contains(text));
         let waited = tokio::time::timeout(hive_tests::rig::PATIENCE, async {
             while !fits(&self.screen()) {
@@ -91,8 +91,23 @@ impl Terminal {
         assert!(waited.is_ok(), "the screen does not have all of {all:?} and none of {none:?}:\n{}", self.screen());
     }
 
+    /// Waits until the screen has one of these; which.
+    pub(crate) async fn shows_any(&mut self, any: &[&str]) -> usize {
+        let seen = |screen: &str| any.iter().position(|text| screen.contains(text));
+        let waited = tokio::time::timeout(hive_tests::rig::PATIENCE, async {
+            loop {
+                if let Some(number) = seen(&self.screen()) {
+                    return number;
+                }
+                assert!(self.read().await, "hivectl ended with this on its screen, but none of {any:?}:\n{}", self.screen());
+            }
+        });
+        let waited = waited.await;
+        waited.unwrap_or_else(|_| panic!("the screen has none of {any:?}:\n{}", self.screen()))
+    }
+
     /// Waits until the program ends, and sees that the terminal is as it was.
-    pub(super) async fn ends(mut self) -> ExitStatus {
+    pub(crate) async fn ends(mut self) -> ExitStatus {
         soon("hivectl closes its terminal", async { while self.read().await {} }).await;
         let status = soon("hivectl ends", self.child.wait()).await.expect("it can be waited for");
         let screen = self.parser.screen();
@@ -102,7 +117,7 @@ impl Terminal {
     }
 
     /// The terminal goes away, as with a connection that breaks; waits until the program has ended too.
-    pub(super) async fn hangs_up(mut self) {
+    pub(crate) async fn hangs_up(mut self) {
         drop(self.pty);
         soon("hivectl ends", self.child.wait()).await.expect("it can be waited for");
     }
