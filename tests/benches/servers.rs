@@ -58,7 +58,8 @@ pub(crate) fn family_pss_mib(pid: Pid) -> Sample {
         let number = pid.as_raw_nonzero();
         let tasks = std::fs::read_dir(format!("/proc/{number}/task")).into_iter().flatten().flatten();
         let listed = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
-        let numbers: Vec<i32> = listed.flat_map(|text| text.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<_>>()).collect();
+        let numbers: Vec<i32> =
+            listed.flat_map(|text| text.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<_>>()).collect();
         numbers.into_iter().filter_map(Pid::from_raw).collect()
     };
     let (mut open, mut sum) = (children(pid), 0.0);

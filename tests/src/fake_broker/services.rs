@@ -245,10 +245,7 @@ impl TurnService for Service {
         Err(Status::unimplemented("EndTurn"))
     }
 
-    async fn report_problem(
-        &self,
-        _request: Request<ReportProblemRequest>,
-    ) -> Result<Response<ReportProblemResponse>, Status> {
+    async fn report_problem(&self, _request: Request<ReportProblemRequest>) -> Result<Response<ReportProblemResponse>, Status> {
         Err(Status::unimplemented("ReportProblem"))
     }
 

@@ -90,7 +90,14 @@ impl Fleet {
             let request = fleet.request("CreateAgent");
             fleet.engine.create_agent(operator(), request, create).await.expect("created");
             let machine = machine(name.as_str());
-            fleet.harnesses.push(Harness { name, machine, attached: None, begin: None, outcome: Outcome::Ok, context_tokens: 10 });
+            fleet.harnesses.push(Harness {
+                name,
+                machine,
+                attached: None,
+                begin: None,
+                outcome: Outcome::Ok,
+                context_tokens: 10,
+            });
         }
         fleet.settle().await;
         fleet
@@ -216,8 +223,7 @@ impl Fleet {
     async fn perform(&mut self, place: usize, output: Output) {
         match output {
             Output::Attach => {
-                let attach =
-                    Attach { session_token: String::new(), take_over: false, revision: String::new(), isolation: None };
+                let attach = Attach { session_token: String::new(), take_over: false, revision: String::new(), isolation: None };
                 let attached = self.engine.attach(self.caller(place), attach).await.expect("attached");
                 let agent = hive_proto::convert::agent::agent(attached.agent.clone(), self.clock.now().wall);
                 self.harnesses[place].attached = Some(attached);
@@ -266,12 +272,16 @@ impl Fleet {
             (Step::Compact, _) => {
                 harness.context_tokens = 10;
                 lines.push(serde_json::json!({"type": "system", "subtype": "status", "compact_result": "success"}));
-                lines.push(serde_json::json!({"type": "system", "subtype": "compact_boundary", "compact_metadata": {"post_tokens": 10}}));
+                lines.push(
+                    serde_json::json!({"type": "system", "subtype": "compact_boundary", "compact_metadata": {"post_tokens": 10}}),
+                );
                 lines.push(serde_json::json!({"type": "result", "subtype": "success", "is_error": false}));
             }
             (_, Outcome::RateLimited) => {
                 harness.outcome = Outcome::Ok;
-                lines.push(serde_json::json!({"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": reset}}));
+                lines.push(
+                    serde_json::json!({"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": reset}}),
+                );
                 lines.extend(failure("rate_limit", 429));
             }
             (_, Outcome::AuthFailed) => {
