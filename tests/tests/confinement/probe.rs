@@ -72,7 +72,7 @@ pub(crate) fn script(root: &Path) -> String {
     let (ctl, hive) = (binary::find("hivectl", "hivectl"), binary::find("hive-harness", "hive"));
     let (root, ctl, hive) = (root.display(), ctl.display(), hive.display());
     let mut script = format!(
-        "#!/bin/sh\n[ \"$1\" = --version ] && exec {scripted} --version\nR={root} CTL={ctl} HIVE={hive}\n\
+        "#!/bin/sh\n# Only a turn is probed from.\ncase $1 in --version | auth) exec {scripted} \"$@\" ;; esac\nR={root} CTL={ctl} HIVE={hive}\n\
          case $PWD in */ada/*) ME=ada PEER=bob ;; *) ME=bob PEER=ada ;; esac\nexport R CTL HIVE ME PEER\n\
          # The turns that its own wakes bring need no second look.\n[ -e could ] && exec {scripted} \"$@\"\n\
          try() {{\n  if timeout 20 sh -c \"$2\" > try.out 2> try.err < /dev/null; then echo \"$1\" >> could.part; fi\n  \
