@@ -207,8 +207,8 @@ async fn a_rate_limit_and_a_missing_login(mode: Mode) {
 
     // Nothing is tried meanwhile, also by another harness.
     rig.stop_harness("bob").await;
-    mode.start(&mut rig, &[rule("", vec![Step::Fail { fail: Failure::NotLoggedIn }])]);
     let mut watch = rig.watch_from_now().await;
+    mode.start(&mut rig, &[rule("", vec![Step::Fail { fail: Failure::NotLoggedIn }])]);
     watch.kind("bob", hive_proto::v1::EventKind::HarnessAttached).await;
     rig.harness("bob").says("RATE_LIMITED").await;
     assert_eq!(operator.turns("bob").await.len(), 1);
