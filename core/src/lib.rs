@@ -9,6 +9,7 @@ pub mod command;
 pub mod config;
 pub mod delivery;
 pub mod event;
+pub mod hidden;
 pub mod id;
 pub mod limits;
 pub mod loose_end;

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing that came from outside can move the cursor, hide, or begin a line of its own.
 
+use hive_core::hidden::hides;
 use hive_proto::v1::{HarnessState, Message, Origin, OriginKind, QuestionState, RedeliveryCause, SystemKind};
 
 /// Text with every character that is not seen made visible; line breaks stay.
@@ -28,17 +29,7 @@ fn visible_char(c: char) -> char {
         '\u{7f}' => '␡',
         // The control pictures stand in the order of the characters they show.
         '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
-        '\u{80}'..='\u{9f}' => '\u{fffd}',
-        // Invisible or direction-changing; joiners stay, scripts and emoji need them.
-        '\u{ad}'
-        | '\u{61c}'
-        | '\u{180e}'
-        | '\u{200b}'
-        | '\u{200e}'
-        | '\u{200f}'
-        | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' => '\u{fffd}',
-        '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e01ef}' => '\u{fffd}',
+        c if hides(c) => '\u{fffd}',
         c => c,
     }
 }
@@ -145,6 +136,7 @@ mod tests {
         assert_eq!(shown, "a␛[2J␍␀␡��⏎b�");
         assert_eq!(shown.chars().count(), hostile.chars().count());
         assert_eq!(visible("a\tb\nc"), "a\tb\nc");
+        assert_eq!(visible("a\u{3164}b\u{115f}c\u{e01f0}"), "a�b�c�");
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //!
 //! Invariant: in the result every line begins with the frame, no `@` begins a word, and no character acts on a terminal or hides.
 
+use hive_core::hidden::hides;
+
 /// What stands before every line of a sender's words.
 pub const FRAME: &str = "| ";
 
@@ -79,13 +81,6 @@ fn visible(text: &str, line_ends: bool) -> String {
         }
     }
     shown
-}
-
-/// Whether a character changes the direction of text, ends a line unseen, or is not seen at all. Joiners stay: scripts and emoji need them.
-fn hides(c: char) -> bool {
-    matches!(c,
-        '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e01ef}')
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //!
 //! Invariant: what these functions return has no control character but, in a block, line breaks and tabs.
 
+use hive_core::hidden::hides;
+
 /// A text on one line: line breaks are shown too.
 pub(crate) fn visible_line(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
@@ -31,16 +33,12 @@ pub(crate) fn indented(block: &str, by: &str) -> String {
 }
 
 fn push(text: &mut String, c: char) {
-    if c.is_control() || reorders(c) {
+    // Joiners are shown too: on a terminal they can make two names look alike.
+    if c.is_control() || hides(c) || matches!(c, '\u{200c}' | '\u{200d}') {
         text.extend(c.escape_unicode());
     } else {
         text.push(c);
     }
-}
-
-/// Invisible characters that break lines, join, hide or reorder what stands around them.
-fn reorders(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
 }
 
 #[cfg(test)]
@@ -51,5 +49,6 @@ mod tests {
     fn nothing_of_a_peer_steers_the_terminal() {
         assert_eq!(visible_line("a\u{1b}[2Jb\r\nc\td\u{9b}"), "a\\u{1b}[2Jb\\u{d}⏎c d\\u{9b}");
         assert_eq!(visible_block("a\n\tb\u{7}\u{202e}ä"), "a\n\tb\\u{7}\\u{202e}ä");
+        assert_eq!(visible_line("a\u{ad}\u{3164}\u{e0041}b"), "a\\u{ad}\\u{3164}\\u{e0041}b");
     }
 }
