@@ -18,12 +18,16 @@ use crate::words::{cause, one_line, origin, visible};
 /// What claude shows the model of one result before it writes it to a file instead, in characters, less a reserve for what else is said.
 const RESULT_CHARS_MAX: usize = 49_000;
 const ERROR_CHARS_MAX: usize = 200;
+/// What the errors of all entries take together, so that many of them do not push the result over its bound.
+const ERRORS_CHARS_MAX: usize = 1_600;
 
 /// Writes the entries of `deliveries`, in their order.
 #[must_use]
 pub fn entries<'a>(deliveries: impl IntoIterator<Item = &'a Delivery>) -> String {
+    let deliveries: Vec<&Delivery> = deliveries.into_iter().collect();
+    let error_chars_max = ERROR_CHARS_MAX.min(ERRORS_CHARS_MAX / deliveries.len().max(1));
     let entries: Vec<(String, &str)> =
-        deliveries.into_iter().filter_map(|delivery| Some((head(delivery)?, body(delivery)))).collect();
+        deliveries.into_iter().filter_map(|delivery| Some((head(delivery, error_chars_max)?, body(delivery)))).collect();
     let fixed: usize = entries.iter().map(|(head, body)| head.chars().count() + body.chars().count()).sum();
     let mut spare = RESULT_CHARS_MAX.saturating_sub(fixed);
     let mut out = String::new();
@@ -41,13 +45,13 @@ fn body(delivery: &Delivery) -> &str {
     delivery.message.as_ref().map_or("", |message| &message.body)
 }
 
-fn head(delivery: &Delivery) -> Option<String> {
+fn head(delivery: &Delivery, error_chars_max: usize) -> Option<String> {
     let mut out = String::new();
-    write_head(&mut out, delivery, delivery.message.as_ref()?).expect("writing to a string never fails");
+    write_head(&mut out, delivery, delivery.message.as_ref()?, error_chars_max).expect("writing to a string never fails");
     Some(out)
 }
 
-fn write_head(out: &mut String, delivery: &Delivery, message: &Message) -> std::fmt::Result {
+fn write_head(out: &mut String, delivery: &Delivery, message: &Message, error_chars_max: usize) -> std::fmt::Result {
     write!(out, "#{} from {}", message.id, origin(message))?;
     if message.broadcast {
         out.push_str(" to everyone");
@@ -61,7 +65,7 @@ fn write_head(out: &mut String, delivery: &Delivery, message: &Message) -> std::
     if let Some(cause) = cause(delivery.redelivery_cause()) {
         write!(out, " (came back: {cause}")?;
         if !delivery.last_error.is_empty() {
-            write!(out, ": {}", one_line(&delivery.last_error, ERROR_CHARS_MAX))?;
+            write!(out, ": {}", one_line(&delivery.last_error, error_chars_max))?;
         }
         out.push(')');
     }
@@ -143,6 +147,14 @@ mod tests {
             assert!(entries([&full]).chars().count() < 50_000);
             let part = delivery(&hostile.repeat(1_250 / hostile.len()));
             assert!(entries([&part; 32]).chars().count() < 50_000);
+            let mut again = part;
+            again.attempt = 2;
+            again.set_redelivery_cause(RedeliveryCause::Released);
+            again.last_error = "e".repeat(4_096);
+            let message = again.message.as_mut().expect("it has one");
+            (message.id, message.in_reply_to, message.broadcast) = (u64::MAX, u64::MAX, true);
+            message.origin = Some(Origin { kind: OriginKind::External.into(), name: "n".repeat(63) });
+            assert!(entries([&again; 32]).chars().count() < 50_000, "{hostile:?}");
         }
         let long = delivery(&"thirty characters of a program\n".repeat(1_000));
         assert_eq!(rendered(&long).lines().count(), 1_002, "a long text of usual lines keeps them");

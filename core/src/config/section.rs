@@ -138,8 +138,8 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
     fn typed<T>(&mut self, key: &str, value: Value<'d>, wanted: &str, cast: impl Fn(&'d DeValue<'d>) -> Option<T>) -> Option<T> {
         let cast = cast(value.get_ref());
         if cast.is_none() {
-            let found = named(value.get_ref());
-            self.object(value.span(), key, format!("`{key}` must be {wanted}, not {found}"), None);
+            let (written, found) = (shown(key), named(value.get_ref()));
+            self.object(value.span(), key, format!("`{written}` must be {wanted}, not {found}"), None);
         }
         cast
     }
@@ -150,6 +150,8 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         if read.is_none() {
             let (least, most) = (bounds.start(), bounds.end());
             let wanted = if *most == u64::MAX { format!("at least {least}") } else { format!("from {least} to {most}") };
+            // The TOML parser lets what stands between two digits through, whatever it is.
+            let number = shown(number.as_str());
             self.object(value.span(), key, format!("`{key}` must be {wanted}, not {number}"), None);
         }
         read

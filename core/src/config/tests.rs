@@ -298,4 +298,7 @@ fn all_mistakes_are_told_at_once_in_the_order_of_the_lines() {
 fn a_key_cannot_smuggle_control_characters_into_a_terminal() {
     let text = message("[hive]\n\"\\u001b[2J\" = 1");
     assert!(!text.contains('\u{1b}'), "{text:?}");
+    assert!(!message("[broker]\nretention_days = 9\0\x079").contains(char::is_control));
+    let found = message("[agents.ada.env]\n\"a\\nb\\u001b[2J\" = 1");
+    assert_eq!(found, "line 2, column 19: `env.a\\nb\\u{1b}[2J` must be a string, not a number");
 }

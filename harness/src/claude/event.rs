@@ -84,6 +84,16 @@ impl Usage {
     pub fn context_tokens(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)
     }
+
+    /// Counts further tokens. Numbers that no model can reach stop at the largest, whatever a line says.
+    pub fn add(&mut self, more: Self) {
+        let Self { input, cache_read, cache_creation, output } = self;
+        let sums =
+            [(input, more.input), (cache_read, more.cache_read), (cache_creation, more.cache_creation), (output, more.output)];
+        for (sum, tokens) in sums {
+            *sum = sum.saturating_add(tokens);
+        }
+    }
 }
 
 /// The result of a tool call.
@@ -225,13 +235,17 @@ fn result(value: &Value) -> TurnResult {
 
 /// A command such as `/compact` tells what it used by model only.
 fn of_models(models: Option<&serde_json::Map<String, Value>>) -> Usage {
-    let sum = |name: &str| models.into_iter().flat_map(|models| models.values()).filter_map(|model| model[name].as_u64()).sum();
-    Usage {
-        input: sum("inputTokens"),
-        cache_read: sum("cacheReadInputTokens"),
-        cache_creation: sum("cacheCreationInputTokens"),
-        output: sum("outputTokens"),
+    let mut sum = Usage::default();
+    for model in models.into_iter().flat_map(|models| models.values()) {
+        let tokens = |name: &str| model[name].as_u64().unwrap_or(0);
+        sum.add(Usage {
+            input: tokens("inputTokens"),
+            cache_read: tokens("cacheReadInputTokens"),
+            cache_creation: tokens("cacheCreationInputTokens"),
+            output: tokens("outputTokens"),
+        });
     }
+    sum
 }
 
 fn usage(value: &Value) -> Usage {

@@ -52,6 +52,15 @@ fn what_we_do_not_know_is_other() {
     assert_eq!(parse("[1]"), None);
 }
 
+#[test]
+fn sums_stop_at_the_largest_number() {
+    let of = |model: &str| format!(r#""{model}":{{"inputTokens":18446744073709551615,"outputTokens":7}}"#);
+    let line = format!(r#"{{"type":"result","model_usage_since_last_result":{{{},{}}}}}"#, of("a"), of("b"));
+    let Some(Event::Result(result)) = parse(&line) else { panic!("a result") };
+    assert_eq!(result.usage, Usage { input: u64::MAX, output: 14, ..Usage::default() });
+    assert_eq!(result.usage.context_tokens(), u64::MAX);
+}
+
 proptest! {
     #[test]
     fn no_line_makes_it_fail(line in "\\PC*") {

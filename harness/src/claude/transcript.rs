@@ -158,11 +158,7 @@ impl Transcript {
             self.inference.clone_from(&assistant.message_id);
         }
         if is_inference && self.inferences.len() < IDS_MAX && self.inferences.insert(assistant.message_id.clone()) {
-            let usage = assistant.usage;
-            self.spent.input += usage.input;
-            self.spent.cache_read += usage.cache_read;
-            self.spent.cache_creation += usage.cache_creation;
-            self.spent.output += usage.output;
+            self.spent.add(assistant.usage);
         }
     }
 

@@ -89,8 +89,32 @@ fn offer<T: Tool + 'static>() -> Offer {
 }
 
 async fn run<T: Tool>(peer: &Peer, call: &Call, arguments: JsonObject) -> Result<String, Refusal> {
-    let input = serde_json::from_value(serde_json::Value::Object(arguments)).map_err(Refusal::arguments)?;
-    T::run(peer, call, input).await
+    let input = read(arguments).map_err(Refusal::arguments)?;
+    hive_fault::point("bridge.call.leaving");
+    let answered = T::run(peer, call, input).await;
+    hive_fault::point("bridge.call.answered");
+    answered
+}
+
+/// The arguments as a tool takes them. What is wrong is told with the argument's name, which a wrong type alone does not say.
+fn read<I: DeserializeOwned>(arguments: JsonObject) -> Result<I, String> {
+    let taken = |arguments: JsonObject| serde_json::from_value::<I>(serde_json::Value::Object(arguments));
+    let problem = match taken(arguments.clone()) {
+        Ok(input) => return Ok(input),
+        Err(problem) => problem.to_string(),
+    };
+    // The one that is refused in the same words when it comes alone.
+    let alone = |(name, value): &(String, serde_json::Value)| {
+        let problem_alone = taken(JsonObject::from_iter([(name.clone(), value.clone())])).err();
+        problem_alone.is_some_and(|alone| alone.to_string() == problem)
+    };
+    let culprit = arguments.into_iter().find(alone).map(|(name, _)| name);
+    // A missing one, and one that nobody knows, are named in the words already.
+    let is_named = problem.starts_with("missing field `") || problem.starts_with("unknown field `");
+    Err(match culprit.filter(|_| !is_named) {
+        Some(name) => format!("`{name}`: {problem}"),
+        None => problem,
+    })
 }
 
 /// Annotations of a tool that changes nothing.
@@ -111,4 +135,31 @@ fn does_anything() -> ToolAnnotations {
 /// Annotations of a tool that takes something away.
 fn takes_away(idempotent: bool) -> ToolAnnotations {
     ToolAnnotations::new().read_only(false).destructive(true).idempotent(idempotent).open_world(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn problem(arguments: serde_json::Value) -> String {
+        let serde_json::Value::Object(arguments) = arguments else { panic!("an object") };
+        read::<ask::Input>(arguments).expect_err("it is refused")
+    }
+
+    #[test]
+    fn an_argument_that_is_refused_is_named() {
+        assert!(problem(json!({"question": 5})).starts_with("`question`: invalid type: integer `5`"));
+        assert!(
+            problem(json!({"question": "q", "options": [5], "to": "bob"})).starts_with("`options`: a list of texts is needed")
+        );
+        assert!(
+            problem(json!({"to": "bob", "question": "q", "ttl_seconds": -1})).starts_with("`ttl_seconds`: -1 is no whole number")
+        );
+        let quoting = "x".repeat(700) + "`ttl_seconds`";
+        assert!(problem(json!({"question": "q", "ttl_seconds": quoting})).starts_with("`ttl_seconds`: \"xxx"));
+        assert!(problem(json!({"to": "bob"})).starts_with("missing field `question`"));
+        assert!(problem(json!({"question": "q", "question_text": 1})).starts_with("unknown field `question_text`"));
+    }
 }

@@ -1,0 +1,196 @@
+//! A configuration as the text of a file.
+//!
+//! What it is not: for people; every key is written, one a line. Invariant: every field is destructured by name, so that a new key breaks this
+//! build until it is written too.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use hive_core::config::{AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator};
+use hive_core::limits::Limits;
+
+/// The text.
+pub(crate) fn write(config: &Config) -> String {
+    let Config { hive, broker, operator, claude, agents } = config;
+    let Hive { name, domain, swarm } = hive;
+    let mut out = String::from("[hive]\n");
+    text(&mut out, "name", name.as_deref());
+    text(&mut out, "domain", domain.as_deref());
+    text(&mut out, "swarm", swarm.as_deref());
+    let Broker { state_dir, runtime_dir, socket_group, retention_days, limits } = broker;
+    out.push_str("[broker]\n");
+    path(&mut out, "state_dir", state_dir.as_deref());
+    path(&mut out, "runtime_dir", runtime_dir.as_deref());
+    text(&mut out, "socket_group", socket_group.as_deref());
+    number(&mut out, "retention_days", Some(u64::from(*retention_days)));
+    all_limits(&mut out, limits);
+    let Operator { pronouns, notify } = operator;
+    out.push_str("[operator]\n");
+    text(&mut out, "pronouns", pronouns.as_deref());
+    match notify {
+        None => {}
+        Some(Notify::Command(words)) => texts(&mut out, "notify.command", Some(words)),
+        Some(Notify::Webhook(url)) => text(&mut out, "notify.webhook", Some(url)),
+    }
+    let Claude { command, env, process, max_retries, mcp_server_name } = claude;
+    out.push_str("[claude]\n");
+    text(&mut out, "command", Some(command));
+    text(&mut out, "process", process.map(hive_core::config::ProcessMode::word));
+    number(&mut out, "max_retries", max_retries.map(u64::from));
+    text(&mut out, "mcp_server_name", Some(mcp_server_name));
+    map(&mut out, "env", env);
+    for (name, config) in agents {
+        agent(&mut out, name.as_str(), config);
+    }
+    out
+}
+
+fn all_limits(out: &mut String, limits: &Limits) {
+    let Limits {
+        body_bytes_max,
+        inbox_depth_max,
+        sender_stored_bytes_max,
+        sends_per_minute_max,
+        attempts_max,
+        harness_grace_ms,
+        retry_backoff_base_ms,
+        retry_backoff_max_ms,
+        park_backoff_base_ms,
+        park_backoff_max_ms,
+        rate_limit_park_ms,
+        request_id_hours,
+        turn_events_hours,
+        turn_events_bytes_max,
+        questions_open_max,
+        reminders_pending_max,
+    } = limits;
+    for (key, value) in [
+        ("body_bytes_max", u64::from(*body_bytes_max)),
+        ("inbox_depth_max", u64::from(*inbox_depth_max)),
+        ("sender_stored_bytes_max", *sender_stored_bytes_max),
+        ("sends_per_minute_max", u64::from(*sends_per_minute_max)),
+        ("attempts_max", u64::from(*attempts_max)),
+        ("harness_grace_ms", *harness_grace_ms),
+        ("retry_backoff_base_ms", *retry_backoff_base_ms),
+        ("retry_backoff_max_ms", *retry_backoff_max_ms),
+        ("park_backoff_base_ms", *park_backoff_base_ms),
+        ("park_backoff_max_ms", *park_backoff_max_ms),
+        ("rate_limit_park_ms", *rate_limit_park_ms),
+        ("request_id_hours", u64::from(*request_id_hours)),
+        ("turn_events_hours", u64::from(*turn_events_hours)),
+        ("turn_events_bytes_max", *turn_events_bytes_max),
+        ("questions_open_max", u64::from(*questions_open_max)),
+        ("reminders_pending_max", u64::from(*reminders_pending_max)),
+    ] {
+        number(out, &format!("limits.{key}"), Some(value));
+    }
+}
+
+fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
+    let AgentConfig {
+        parent,
+        role,
+        model,
+        tool_groups,
+        allowed_recipients,
+        capabilities,
+        limits,
+        uids,
+        state_dir,
+        home_dir,
+        env,
+        context_window_tokens,
+        process,
+        auto_compact,
+        available_models,
+        extra_mcp_servers,
+        plugins,
+        marketplaces,
+        plugins_auto_update,
+        cargo_short_messages,
+    } = agent;
+    line(out, format_args!("[agents.{name}]"));
+    text(out, "parent", parent.as_ref().map(hive_core::name::AgentName::as_str));
+    text(out, "role", role.as_deref());
+    text(out, "model", model.as_deref());
+    texts(out, "tool_groups", tool_groups.as_ref());
+    texts(out, "allowed_recipients", allowed_recipients.as_ref());
+    texts(out, "capabilities", capabilities.as_ref());
+    let AgentLimits { sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max } = limits;
+    number(out, "limits.sends_per_minute_max", sends_per_minute_max.map(u64::from));
+    number(out, "limits.sender_stored_bytes_max", *sender_stored_bytes_max);
+    number(out, "limits.questions_open_max", questions_open_max.map(u64::from));
+    number(out, "limits.reminders_pending_max", reminders_pending_max.map(u64::from));
+    let uids: Vec<String> = uids.iter().map(u32::to_string).collect();
+    line(out, format_args!("uids = [{}]", uids.join(", ")));
+    path(out, "state_dir", state_dir.as_deref());
+    path(out, "home_dir", home_dir.as_deref());
+    map(out, "env", env);
+    number(out, "context_window_tokens", *context_window_tokens);
+    text(out, "process", process.map(hive_core::config::ProcessMode::word));
+    line(out, format_args!("auto_compact = {auto_compact}"));
+    texts(out, "available_models", (!available_models.is_empty()).then_some(available_models));
+    texts(out, "plugins", Some(plugins));
+    texts(out, "marketplaces", marketplaces.as_ref());
+    line(out, format_args!("plugins_auto_update = {plugins_auto_update}"));
+    line(out, format_args!("cargo_short_messages = {cargo_short_messages}"));
+    for (key, server) in extra_mcp_servers {
+        let ExtraMcpServer { command, args, env, allowed_tools } = server;
+        let key = format!("extra_mcp_servers.{}", quoted(key));
+        text(out, &format!("{key}.command"), Some(command));
+        texts(out, &format!("{key}.args"), Some(args));
+        texts(out, &format!("{key}.allowed_tools"), Some(allowed_tools));
+        map(out, &format!("{key}.env"), env);
+    }
+}
+
+fn line(out: &mut String, words: std::fmt::Arguments<'_>) {
+    writeln!(out, "{words}").expect("writing to a string never fails");
+}
+
+/// Fit for a key as well as for a value: on one line, controls escaped.
+fn quoted(text: &str) -> String {
+    let mut key = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                key.push('\\');
+                key.push(c);
+            }
+            c if c.is_control() => write!(key, "\\U{:08X}", u32::from(c)).expect("writing to a string never fails"),
+            c => key.push(c),
+        }
+    }
+    key.push('"');
+    key
+}
+
+fn text(out: &mut String, key: &str, value: Option<&str>) {
+    if let Some(value) = value {
+        line(out, format_args!("{key} = {}", quoted(value)));
+    }
+}
+
+fn path(out: &mut String, key: &str, value: Option<&Path>) {
+    text(out, key, value.map(|path| path.to_str().expect("a path of the file is text")));
+}
+
+fn number(out: &mut String, key: &str, value: Option<u64>) {
+    if let Some(value) = value {
+        line(out, format_args!("{key} = {value}"));
+    }
+}
+
+fn texts(out: &mut String, key: &str, values: Option<&Vec<String>>) {
+    if let Some(values) = values {
+        let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
+        line(out, format_args!("{key} = [{}]", values.join(", ")));
+    }
+}
+
+fn map(out: &mut String, key: &str, values: &BTreeMap<String, String>) {
+    for (name, value) in values {
+        line(out, format_args!("{key}.{} = {}", quoted(name), quoted(value)));
+    }
+}

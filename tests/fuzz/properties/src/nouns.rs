@@ -1,0 +1,53 @@
+//! The nouns that come back from the broker: a client reads them from the wire, and they go onto it again.
+//!
+//! What it is not: requests, which are in `requests`. Invariant: a noun that was read is the same after another round over the wire, and one
+//! that cannot be read is refused with the path of its field.
+
+use hive_core::agent::{Agent, Park};
+use hive_core::command::Command;
+use hive_core::delivery::Delivery;
+use hive_core::event::Event;
+use hive_core::loose_end::LooseEnd;
+use hive_core::message::Message;
+use hive_core::question::Question;
+use hive_core::reminder::Reminder;
+use hive_core::time::WallTime;
+use hive_core::turn::Turn;
+use hive_proto::convert::{self, Invalid};
+use hive_proto::v1;
+
+use crate::requests::{decoded, refused};
+
+/// A noun and its check.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Noun {
+    pub(crate) check: fn(&[u8]),
+}
+
+/// Some moment, for what is shown with the time that is left.
+const NOW: WallTime = WallTime(1_700_000_000_000);
+
+fn round<W, C>(bytes: &[u8], back: fn(C) -> W)
+where
+    W: prost::Message + Default + PartialEq + std::fmt::Debug,
+    C: TryFrom<W, Error = Invalid> + Clone + PartialEq + std::fmt::Debug,
+{
+    let Some(wire) = decoded::<W>(bytes) else { return };
+    match C::try_from(wire) {
+        Ok(core) => assert_eq!(C::try_from(back(core.clone())), Ok(core), "another value after a round over the wire"),
+        Err(fault) => refused(&fault),
+    }
+}
+
+pub(crate) const ALL: [Noun; 10] = [
+    Noun { check: |bytes| round::<v1::Message, Message>(bytes, Into::into) },
+    Noun { check: |bytes| round::<v1::Delivery, Delivery>(bytes, Into::into) },
+    Noun { check: |bytes| round::<v1::Turn, Turn>(bytes, Into::into) },
+    Noun { check: |bytes| round::<v1::Question, Question>(bytes, Into::into) },
+    Noun { check: |bytes| round::<v1::Reminder, Reminder>(bytes, Into::into) },
+    Noun { check: |bytes| round::<v1::Event, Event>(bytes, Into::into) },
+    Noun { check: |bytes| round::<v1::LooseEnd, LooseEnd>(bytes, Into::into) },
+    Noun { check: |bytes| round::<v1::Command, Command>(bytes, Into::into) },
+    Noun { check: |bytes| round::<v1::Agent, Agent>(bytes, |agent| convert::agent::agent(agent, NOW)) },
+    Noun { check: |bytes| round::<v1::Park, Park>(bytes, |park| convert::turn::park(park, NOW)) },
+];
