@@ -107,7 +107,14 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
 /// The working directory of an agent: what the file says, or where `hivectl up` puts it.
 fn state_dir(cli: &crate::cli::Cli, name: &AgentName, agent: &AgentConfig) -> Option<PathBuf> {
     let below = |dir: &PathBuf| dir.join(name.as_str()).join("state");
-    agent.state_dir.clone().or_else(|| cli.agents_dir.as_ref().map(below))
+    agent.state_dir.clone().or_else(|| cli.agents_dir.as_ref().map(below)).map(|dir| without_links_above(&dir))
+}
+
+/// The same directory by a way without links, as far as there is one now: those above an agent's directory are the operator's own. What becomes a
+/// link later was put there by somebody else, and is not followed when a reminder is written.
+fn without_links_above(dir: &Path) -> PathBuf {
+    let resolved = dir.parent().zip(dir.file_name()).and_then(|(above, name)| Some(above.canonicalize().ok()?.join(name)));
+    resolved.unwrap_or_else(|| dir.to_path_buf())
 }
 
 fn declared(agent: AgentConfig) -> Declared {
@@ -167,6 +174,17 @@ mod tests {
         let up = settings(&base.join("hive.toml"), text, &["--agents-dir", "/h/agents"]);
         let bob = PathBuf::from("/h/agents/bob/state");
         assert_eq!(up.state_dirs, BTreeMap::from([(name("ada"), base.join("work")), (name("bob"), bob)]));
+    }
+
+    #[test]
+    fn links_above_an_agents_directory_are_resolved_once_and_the_directory_itself_is_not() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let base = dir.path().canonicalize().expect("a path");
+        std::fs::create_dir_all(base.join("disk/bob")).expect("a directory");
+        std::os::unix::fs::symlink("disk", base.join("link")).expect("a link");
+        std::os::unix::fs::symlink("bob", base.join("disk/ada")).expect("a link");
+        let found = settings(&base.join("hive.toml"), "[agents.ada]\nstate_dir = \"link/ada\"\n", &[]);
+        assert_eq!(found.state_dirs, BTreeMap::from([(name("ada"), base.join("disk/ada"))]));
     }
 
     #[test]

@@ -13,5 +13,6 @@ pub mod notify;
 pub mod rpc;
 pub mod spill;
 pub mod store;
+pub mod sync;
 pub mod task;
 pub mod wake;

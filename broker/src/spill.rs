@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use hive_core::id::ReminderId;
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, fsync, mkdirat, open, openat, openat2, renameat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, fsync, mkdirat, open, openat, openat2, renameat, unlinkat};
 use rustix::io::Errno;
 
 /// The folder below the state directory.
@@ -32,12 +32,19 @@ pub fn write(state_dir: &Path, id: ReminderId, body: &str) -> io::Result<PathBuf
     // Renaming replaces a link itself and never what it points to.
     renameat(&folder, fresh.as_str(), &folder, name.as_str())?;
     fsync(&folder)?;
+    hive_fault::point("broker.spill.written");
     Ok(Path::new(FOLDER).join(name))
 }
 
 fn open_folder(state_dir: &Path) -> io::Result<OwnedFd> {
     let dir_flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let dir = open(state_dir, dir_flags, Mode::empty())?;
+    // Who owns a directory above may have put a link in its place, so that the broker would write into somebody else's.
+    let unlinked = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let dir = match openat2(CWD, state_dir, dir_flags, Mode::empty(), unlinked) {
+        Ok(dir) => dir,
+        Err(Errno::NOSYS | Errno::PERM) => open(state_dir, dir_flags | OFlags::NOFOLLOW, Mode::empty())?,
+        Err(error) => return Err(error.into()),
+    };
     let mode = Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH;
     match mkdirat(&dir, FOLDER, mode) {
         Ok(()) => fsync(dir.as_fd())?,
@@ -82,6 +89,20 @@ mod tests {
             std::fs::remove_file(&link).expect("the link is still one");
         }
         assert_eq!(std::fs::read_dir(elsewhere.path()).expect("a folder").count(), 0);
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_state_directory_is_not_followed() {
+        let (dir, elsewhere) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("state")).expect("a link");
+        std::fs::create_dir(elsewhere.path().join("below")).expect("a folder");
+        for state in ["state", "state/below"] {
+            assert!(write(&dir.path().join(state), id(1), "x").is_err(), "{state}");
+        }
+        let left: Vec<_> =
+            std::fs::read_dir(elsewhere.path()).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(left, ["below"]);
+        assert_eq!(std::fs::read_dir(elsewhere.path().join("below")).expect("a folder").count(), 0);
     }
 
     #[test]

@@ -4,11 +4,10 @@
 //! Invariant: a waiter registers before it looks, so a hint between looking and waiting is not lost.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use tokio::sync::{Notify, watch};
+use std::sync::Arc;
 
 use crate::store::{AgentKey, Committed, Effect};
+use crate::sync::{Mutex, Notify, PoisonError, watch};
 
 /// The hints of one agent.
 #[derive(Debug, Default)]
@@ -39,8 +38,8 @@ impl Default for Hints {
     fn default() -> Self {
         Self {
             agents: Mutex::default(),
-            last_event: watch::Sender::new(0),
-            agents_changed: watch::Sender::new(0),
+            last_event: watch::channel(0).0,
+            agents_changed: watch::channel(0).0,
             due: Notify::new(),
             wall_due: Notify::new(),
             attention: Notify::new(),

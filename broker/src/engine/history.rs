@@ -10,7 +10,7 @@ use hive_core::turn::Turn;
 use super::turn::session;
 use super::{Engine, Refusal, actor};
 use crate::store::turn_events::Line;
-use crate::store::{AgentKey, StoreError, turn};
+use crate::store::{AgentKey, turn};
 
 /// Lines of one step of a watch.
 const STEP_LINES: u32 = 500;
@@ -74,8 +74,7 @@ impl Engine {
     /// Keeps lines of a turn; answers how many.
     pub async fn keep_lines(&self, id: TurnId, lines: Vec<Line>) -> Result<usize, Refusal> {
         let turn_events = Arc::clone(&self.turn_events);
-        let kept = tokio::task::spawn_blocking(move || turn_events.append(id, &lines)).await;
-        let kept = kept.map_err(|_| StoreError::Panicked)??;
+        let kept = self.store.blocking(move || turn_events.append(id, &lines)).await??;
         self.lines.send_modify(|changes| *changes += 1);
         Ok(kept)
     }
@@ -83,8 +82,7 @@ impl Engine {
     /// Lines of a turn after a number; a step of them.
     pub async fn lines_after(&self, id: TurnId, sequence: u64) -> Result<Vec<Line>, Refusal> {
         let turn_events = Arc::clone(&self.turn_events);
-        let read = tokio::task::spawn_blocking(move || turn_events.after(id, sequence, STEP_LINES, PAGE_BYTES_MAX)).await;
-        Ok(read.map_err(|_| StoreError::Panicked)??)
+        Ok(self.store.blocking(move || turn_events.after(id, sequence, STEP_LINES, PAGE_BYTES_MAX)).await??)
     }
 
     /// Changes whenever lines came in.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a session has at most one live attachment, and every call with a session token counts as a sign of life.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -35,11 +35,11 @@ impl Presence {
 /// Everybody's presence.
 #[derive(Debug, Default)]
 pub struct Presences {
-    agents: Mutex<HashMap<AgentKey, Presence>>,
+    agents: Mutex<BTreeMap<AgentKey, Presence>>,
 }
 
 impl Presences {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<AgentKey, Presence>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<AgentKey, Presence>> {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -155,7 +155,7 @@ impl Engine {
             }
             let Some(dir) = self.state_dirs.get(&reminder.agent).cloned() else { continue };
             let (id, body) = (reminder.id, reminder.body.clone());
-            let written = tokio::task::spawn_blocking(move || crate::spill::write(&dir, id, &body)).await;
+            let written = self.store.blocking(move || crate::spill::write(&dir, id, &body)).await;
             match written {
                 Ok(Ok(path)) => {
                     files.insert(id, path);
@@ -271,7 +271,9 @@ fn fire(tx: &Tx<'_>, limits: &Limits, row: &ReminderRow, file: Option<&PathBuf>)
     }
     let notice = Notice { reminder: Some(*id), ..Notice::about(agent.as_str(), row.agent, SystemKind::Reminder, &text) };
     let message = notice::send(tx, limits, notice)?;
-    reminders::close(tx, *id, State::Fired, Some(message))?;
+    if !(hive_fault::planted!(ReminderFiresTwice) && tx.now.wall.0 % 2 == 0) {
+        reminders::close(tx, *id, State::Fired, Some(message))?;
+    }
     let fact = Fact { message: Some(message), reminder: Some(*id), ..Fact::about(Kind::ReminderFired, row.agent) };
     Ok(log(tx, fact)?)
 }

@@ -11,7 +11,6 @@ use hive_core::limits::PAGE_BYTES_MAX;
 use tokio::sync::Semaphore;
 
 use super::{Engine, Refusal, messages};
-use crate::store::StoreError;
 use crate::store::search::{Fault, Index, Query, after, gone, hit};
 pub use crate::store::search::{Hit, SearchError};
 
@@ -117,8 +116,7 @@ impl Engine {
         F: FnOnce(&Index) -> Result<T, SearchError> + Send + 'static,
     {
         let index = Arc::clone(&self.searching.index);
-        let done = tokio::task::spawn_blocking(move || work(&index)).await;
-        Ok(done.map_err(|_| StoreError::Panicked)??)
+        Ok(self.store.blocking(move || work(&index)).await??)
     }
 }
 

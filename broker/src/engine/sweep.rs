@@ -60,8 +60,7 @@ impl Engine {
         *self.retention.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = next;
         let before = now.before(Duration::from_secs(u64::from(self.limits.turn_events_hours) * 3600));
         let (lines, bytes_max) = (std::sync::Arc::clone(&self.turn_events), self.limits.turn_events_bytes_max);
-        let pruned = tokio::task::spawn_blocking(move || lines.prune(before, bytes_max, STEP_ROWS)).await;
-        let lines_gone = pruned.map_err(|_| crate::store::StoreError::Panicked)??;
+        let lines_gone = self.store.blocking(move || lines.prune(before, bytes_max, STEP_ROWS)).await??;
         Ok(next.is_some() || lines_gone > 0)
     }
 }

@@ -32,7 +32,7 @@ impl Rpc {
             return Ok(());
         }
         loop {
-            newest.mark_unchanged();
+            newest.borrow_and_update();
             let (events, span) = self.engine.events_after(after, scope, EVENT_ROWS_MAX).await?;
             let full = events.len() == EVENT_ROWS_MAX as usize;
             if let Some(last) = events.last() {

@@ -77,7 +77,7 @@ impl Rpc {
         let mut newest = self.engine.hints().last_event();
         let Ok(mut after) = self.snapshot(watch, out).await? else { return Ok(()) };
         loop {
-            newest.mark_unchanged();
+            newest.borrow_and_update();
             let changed = self.engine.questions_changed(watch.caller.clone(), watch.which.clone(), after, WATCH_ROWS).await?;
             let behind = *newest.borrow() > changed.last_event;
             after = changed.last_event;

@@ -98,10 +98,10 @@ impl Store {
         let place = Arc::clone(&self.copying).try_lock_owned().map_err(|_| CopyError::UnderWay)?;
         let path = self.path.clone();
         // The work keeps the place to its end, also where nobody waits for it any more: its file has the one name that there is.
-        let copied = tokio::task::spawn_blocking(move || copy(&path, stop, place)).await;
+        let copied = self.blocking(move || copy(&path, stop, place)).await;
         // Asked again: a fault that came meanwhile may have made what was read worthless.
         self.check_health()?;
-        copied.unwrap_or(Err(CopyError::Store(StoreError::Panicked)))
+        copied.unwrap_or_else(|error| Err(CopyError::Store(error)))
     }
 
     pub(super) fn check_health(&self) -> Result<(), StoreError> {
@@ -171,6 +171,7 @@ fn copy(database: &Path, stop: CancellationToken, place: OwnedMutexGuard<()>) ->
         }
         _ => error.into(),
     })?;
+    hive_fault::point("broker.backup.copied");
     let file = File::open(&named.0).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
     Ok(Copied { file, bytes, place })

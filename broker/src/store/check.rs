@@ -112,13 +112,13 @@ impl Store {
     pub async fn check(&self, stop: CancellationToken) -> Result<Checked, CheckError> {
         self.check_health()?;
         let path = self.path().to_path_buf();
-        let checked = tokio::task::spawn_blocking(move || {
+        let checked = self.blocking(move || {
             let checked = check(&path, stop.clone());
             if stop.is_cancelled() { Err(CheckError::Stopped) } else { Ok(checked) }
         });
         let checked = checked.await;
         self.check_health()?;
-        checked.unwrap_or(Err(CheckError::Store(StoreError::Panicked)))
+        checked.unwrap_or_else(|error| Err(CheckError::Store(error)))
     }
 }
 

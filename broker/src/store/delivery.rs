@@ -122,7 +122,7 @@ pub fn by_lease_token(conn: &Connection, token: &str) -> Result<Option<DeliveryR
     let message = parts.next().and_then(|message| message.parse().ok()).and_then(MessageId::new);
     let (Some(agent), Some(message)) = (agent, message) else { return Ok(None) };
     let row = get(conn, agent, message)?;
-    Ok(row.filter(|row| row.lease.as_ref().is_some_and(|lease| lease.token == token)))
+    Ok(row.filter(|row| row.lease.as_ref().is_some_and(|lease| lease.token == token || hive_fault::planted!(StaleLease))))
 }
 
 /// The deliveries leased under a turn, in order.
@@ -141,7 +141,13 @@ pub fn leased_of(conn: &Connection, agent: AgentKey) -> Result<Vec<DeliveryRow>>
 pub fn due(conn: &Connection, agent: AgentKey, lane: Lane, now: Now, failures_below: u32, rows: u32) -> Result<Vec<DeliveryRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM delivery d WHERE d.agent_id = ?1 AND d.lane = ?2 AND d.state = 1 \
-         AND (d.not_before_boot IS NULL OR d.not_before_boot <= ?3) AND d.failures < ?4 ORDER BY d.message_id LIMIT ?5"
+         AND (d.not_before_boot IS NULL OR d.not_before_boot <= ?3) AND d.failures < ?4 {} ORDER BY d.message_id {} LIMIT ?5",
+        if hive_fault::planted!(BackoffBlocks) {
+            "AND NOT EXISTS (SELECT 1 FROM delivery b WHERE b.agent_id = d.agent_id AND b.state = 1 AND b.not_before_boot > ?3)"
+        } else {
+            ""
+        },
+        if hive_fault::planted!(NewestFirst) { "DESC" } else { "" },
     );
     conn.prepare_cached(&sql)?.query_map((agent.0, lane.code(), now.boot.0, failures_below, rows), from_row)?.collect()
 }

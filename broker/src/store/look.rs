@@ -17,10 +17,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use hive_core::time::BootTime;
-use tokio::sync::mpsc;
 
-use super::writer::{Item, Ran, is_fatal};
+use super::writer::{Item, Queue, Ran, is_fatal};
 use super::{AgentKey, CommandError, StoreError, Tx};
+use crate::sync::mpsc;
 
 /// What a look saw.
 #[derive(Debug)]
@@ -54,13 +54,13 @@ pub enum Answer<T, E> {
 #[derive(Debug)]
 pub struct Looking<T, E> {
     id: u64,
-    queue: Option<mpsc::WeakSender<Item>>,
+    queue: Arc<Queue>,
     answers: mpsc::UnboundedReceiver<Answer<T, E>>,
     over: bool,
 }
 
 impl<T, E: CommandError> Looking<T, E> {
-    pub(super) fn new(id: u64, queue: Option<mpsc::WeakSender<Item>>, answers: mpsc::UnboundedReceiver<Answer<T, E>>) -> Self {
+    pub(super) fn new(id: u64, queue: Arc<Queue>, answers: mpsc::UnboundedReceiver<Answer<T, E>>) -> Self {
         Self { id, queue, answers, over: false }
     }
 
@@ -89,20 +89,16 @@ impl<T, E: CommandError> Looking<T, E> {
     }
 
     async fn tell(&self, item: Item) {
-        if let Some(queue) = self.queue.as_ref().and_then(mpsc::WeakSender::upgrade) {
-            // A writer that is gone has dropped the look, which `next` tells.
-            drop(queue.send(item).await);
-        }
+        // A writer that is gone has dropped the look, which `next` tells.
+        self.queue.send(item).await;
     }
 }
 
 impl<T, E> Drop for Looking<T, E> {
     fn drop(&mut self) {
-        if !self.over
-            && let Some(queue) = self.queue.as_ref().and_then(mpsc::WeakSender::upgrade)
-        {
+        if !self.over {
             // Where the queue is full the look is thrown out when it would run next.
-            drop(queue.try_send(Item::Stop(self.id)));
+            self.queue.try_send(Item::Stop(self.id));
         }
     }
 }

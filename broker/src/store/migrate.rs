@@ -54,7 +54,9 @@ fn apply(conn: &mut Connection, version: u32, script: &str) -> rusqlite::Result<
     let tx = conn.transaction()?;
     tx.execute_batch(script)?;
     tx.pragma_update(None, "user_version", version)?;
-    tx.commit()
+    tx.commit()?;
+    hive_fault::point("broker.open.migrated");
+    Ok(())
 }
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ pub mod turn_stats;
 pub mod turn_tool;
 
 mod codec;
+mod committer;
+mod hand;
 mod migrate;
 mod open;
 mod reader;
@@ -40,13 +42,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hive_core::time::Now;
-use tokio::sync::watch;
 
 use crate::clock::Clock;
+use crate::sync::watch;
 pub use agent::AgentKey;
+pub use hand::{Hand, Stepped};
 pub use migrate::{MigrateError, SCHEMA_VERSION};
 pub use open::OpenError;
 pub use tx::Tx;
+pub(crate) use writer::is_fatal;
 
 /// What has to happen once a command is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,27 +120,56 @@ pub struct Store {
     health: watch::Receiver<Health>,
     attention: Arc<AtomicBool>,
     copying: Arc<tokio::sync::Mutex<()>>,
+    by_hand: bool,
     _lock: std::fs::File,
+}
+
+/// A store but for its writer.
+struct Prepared {
+    path: PathBuf,
+    clock: Arc<dyn Clock>,
+    readers: Arc<reader::Readers>,
+    health: watch::Receiver<Health>,
+    attention: Arc<AtomicBool>,
+    lock: std::fs::File,
+}
+
+impl Prepared {
+    fn with(self, writer: writer::Writer, by_hand: bool) -> Store {
+        let Self { path, clock, readers, health, attention, lock } = self;
+        Store { path, clock, writer, readers, health, attention, copying: Arc::default(), by_hand, _lock: lock }
+    }
+}
+
+fn prepare(dir: &Path, clock: Arc<dyn Clock>, committed: Arc<dyn Committed>) -> Result<(Prepared, committer::Parts), OpenError> {
+    let open::Opened { path, conn, lock } = open::open(dir, clock.as_ref())?;
+    let (faults, health) = watch::channel(Health::Ok);
+    let readers = Arc::new(reader::Readers::new(path.clone(), health.clone()));
+    let attention = Arc::new(AtomicBool::new(false));
+    let parts = committer::Parts {
+        path: path.clone(),
+        conn,
+        clock: Arc::clone(&clock),
+        committed,
+        faults,
+        readers: Arc::clone(&readers),
+        attention: Arc::clone(&attention),
+    };
+    Ok((Prepared { path, clock, readers, health, attention, lock }, parts))
 }
 
 impl Store {
     /// Opens the database in `dir`, creating or migrating it as needed, and syncs what an earlier process may have left unsynced.
     pub fn open(dir: &Path, clock: Arc<dyn Clock>, committed: Arc<dyn Committed>) -> Result<Self, OpenError> {
-        let open::Opened { path, conn, lock } = open::open(dir, clock.as_ref())?;
-        let (faults, health) = watch::channel(Health::Ok);
-        let readers = Arc::new(reader::Readers::new(path.clone(), health.clone()));
-        let attention = Arc::new(AtomicBool::new(false));
-        let parts = writer::Parts {
-            path: path.clone(),
-            conn,
-            clock: Arc::clone(&clock),
-            committed,
-            faults,
-            readers: Arc::clone(&readers),
-            attention: Arc::clone(&attention),
-        };
-        let writer = writer::Writer::start(parts).map_err(OpenError::Thread)?;
-        Ok(Self { path, clock, writer, readers, health, attention, copying: Arc::default(), _lock: lock })
+        let (open, parts) = prepare(dir, clock, committed)?;
+        Ok(open.with(writer::Writer::start(parts).map_err(OpenError::Thread)?, false))
+    }
+
+    /// The same without threads, for a simulation: nothing is written but by the steps of the hand, and what blocks does so where it is called.
+    pub fn open_by_hand(dir: &Path, clock: Arc<dyn Clock>, committed: Arc<dyn Committed>) -> Result<(Self, Hand), OpenError> {
+        let (open, parts) = prepare(dir, clock, committed)?;
+        let (writer, hand) = writer::Writer::by_hand(parts);
+        Ok((open.with(writer, true), hand))
     }
 
     /// From the next commit on, what begins to wait on the operator goes into the outbox; before that nobody would take it out again.
@@ -173,8 +206,15 @@ impl Store {
     {
         let readers = Arc::clone(&self.readers);
         let now = self.clock.now();
-        let run = tokio::task::spawn_blocking(move || readers.read(|conn| query(conn, now)));
-        run.await.unwrap_or_else(|_| Err(StoreError::Panicked.into()))
+        self.blocking(move || readers.read(|conn| query(conn, now))).await.unwrap_or_else(|error| Err(error.into()))
+    }
+
+    /// Does what may block on a thread that is there for it; where the store is worked by hand, on the caller's.
+    pub async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
+        if self.by_hand || cfg!(feature = "interleavings") {
+            return Ok(work());
+        }
+        tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Panicked)
     }
 
     /// Whether the database can be used; changes are seen on the receiver.

@@ -1,18 +1,23 @@
 //! Opening the database: one broker at a time, private files, nothing trusted that is not synced.
 //!
 //! Invariant: after a successful open, everything visible in the file is on disk. A process that was killed between writing and syncing
-//! leaves rows that are visible without being durable; the checkpoint at open syncs them before anybody is told of them.
+//! leaves rows that are visible without being durable; the log is written anew and folded at open before anybody is told of them.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::hooks::Wal;
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use super::{MigrateError, backup, migrate};
 use crate::clock::Clock;
+
+/// From this length on the log is folded after a commit, in pages.
+const FOLD_PAGES: std::ffi::c_int = 2000;
 
 /// Why the database could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -82,28 +87,56 @@ pub(super) fn open(dir: &Path, clock: &dyn Clock) -> Result<Opened, OpenError> {
         MigrateError::Sql { source, .. } => sqlite(source),
         MigrateError::FromTheFuture { .. } => OpenError::Migrate(error),
     };
+    rewrite_log(&path).map_err(directory)?;
     // Looked at before anything is set: even the way of logging would be a change.
     let mut conn = plain(&path).map_err(sqlite)?;
     migrate::check(&conn).map_err(migrating)?;
-    set_up(&conn).map_err(sqlite)?;
+    set_up(&mut conn).map_err(sqlite)?;
     migrate::migrate(&mut conn).map_err(migrating)?;
     sync(&conn).map_err(sqlite)?;
     forget_other_boots(&conn, clock).map_err(sqlite)?;
     Ok(Opened { path, conn, lock })
 }
 
-/// A connection that may write, set up for durability.
-pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let conn = plain(path)?;
-    set_up(&conn)?;
+/// Opens a database that has failed, once nobody has it open any more; its log has to be rewritten before.
+pub(super) fn reopen(path: &Path) -> rusqlite::Result<Connection> {
+    let alone = plain(path)?;
+    // Alone, SQLite reads the log from its beginning and folds all of it: what was folded before may be lost with the sync that failed.
+    alone.busy_timeout(Duration::ZERO)?;
+    alone.pragma_update_and_check(None, "locking_mode", "exclusive", |_| Ok(()))?;
+    alone.pragma_update(None, "synchronous", "full")?;
+    sync(&alone)?;
+    drop(alone);
+    let mut conn = plain(path)?;
+    set_up(&mut conn)?;
     Ok(conn)
+}
+
+/// Writes the log over itself and syncs it. What a failed sync has left unwritten the host takes for written, and no later sync brings it to disk;
+/// a database that was built on it would not outlive a power cut.
+pub(super) fn rewrite_log(database: &Path) -> io::Result<()> {
+    let mut name = database.as_os_str().to_owned();
+    name.push("-wal");
+    let log = match OpenOptions::new().read(true).write(true).open(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        log => log?,
+    };
+    let (mut part, mut offset) = (vec![0; 1 << 20], 0);
+    loop {
+        let len = log.read_at(&mut part, offset)?;
+        if len == 0 {
+            return log.sync_all();
+        }
+        log.write_all_at(&part[..len], offset)?;
+        offset += len as u64;
+    }
 }
 
 fn plain(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)
 }
 
-fn set_up(conn: &Connection) -> rusqlite::Result<()> {
+fn set_up(conn: &mut Connection) -> rusqlite::Result<()> {
     conn.set_prepared_statement_cache_capacity(256);
     // A plan must not depend on the values bound to it: SQLite would prepare the statement anew for each message.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -112,12 +145,30 @@ fn set_up(conn: &Connection) -> rusqlite::Result<()> {
     conn.pragma_update(None, "synchronous", "full")?;
     conn.pragma_update(None, "foreign_keys", "on")?;
     conn.pragma_update(None, "cache_size", -4096)?;
-    conn.pragma_update(None, "wal_autocheckpoint", 2000)
+    conn.wal_hook(Some(fold_if_long))
 }
 
-/// Brings everything that is visible to disk; fails if the disk does.
+/// What SQLite does by itself after a commit, but for its silence: it would tell nobody that the sync of the database failed, and take what was lost
+/// with it for folded.
+fn fold_if_long(log: &mut Wal, pages: std::ffi::c_int) -> rusqlite::Result<()> {
+    if pages < FOLD_PAGES {
+        return Ok(());
+    }
+    match log.checkpoint() {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) => Err(error),
+        // Without room, or with readers in the way, the log grows until the next time.
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Brings everything that is visible to disk; fails if the disk does, or somebody reads an older state.
 pub(super) fn sync(conn: &Connection) -> rusqlite::Result<()> {
-    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0)).map(|_| ())
+    hive_fault::point("broker.checkpoint.before");
+    // A checkpoint in whose way a reader is does not fail: it says so in its answer.
+    if conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))? {
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), None));
+    }
+    Ok(())
 }
 
 /// Boot times of another boot mean nothing: backoffs and consumers' leases of before are over, parks by backoff too.

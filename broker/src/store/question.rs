@@ -82,10 +82,14 @@ pub fn insert(tx: &Tx<'_>, new: &NewQuestion<'_>) -> Result<()> {
 /// Closes a question if it is open; answers whether it was.
 pub fn close(tx: &Tx<'_>, id: QuestionId, close: &Close<'_>) -> Result<bool> {
     let answer = close.answer.map(|answer| serde_json::to_string(answer).expect("an answer is plain data"));
-    tx.prepare_cached(
-        "UPDATE question SET state = ?2, answer = ?3, closed_by = ?4, operator_override = ?5, close_time = ?6 \
-         WHERE id = ?1 AND state = 1",
-    )?
+    let open = match () {
+        () if hive_fault::planted!(AnswerAfterExpiry) => "state IN (1, 3)",
+        () if hive_fault::planted!(TwoOutcomes) => "state IN (1, 2, 4)",
+        () => "state = 1",
+    };
+    tx.prepare_cached(&format!(
+        "UPDATE question SET state = ?2, answer = ?3, closed_by = ?4, operator_override = ?5, close_time = ?6 WHERE id = ?1 AND {open}"
+    ))?
     .execute((integer(id.get()), close.state.code(), answer, close.closed_by, close.operator_override, tx.now.wall.0))
     .map(|changed| changed == 1)
 }

@@ -3,13 +3,12 @@
 //! Invariant: nothing is read while the database is faulted: a row could be visible there without being on disk.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
-use tokio::sync::watch;
 
 use super::{Health, StoreError};
+use crate::sync::{Mutex, MutexGuard, PoisonError, watch};
 
 /// More idle connections than this are closed again: as many as there are threads that read.
 const IDLE_MAX: usize = 8;
@@ -66,7 +65,7 @@ impl Readers {
         Ok(conn)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
-        self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -111,6 +111,9 @@ impl<'c> Tx<'c> {
 
     /// Has this done once the transaction is on disk.
     pub fn after_commit(&self, effect: Effect) {
+        if hive_fault::planted!(LostWake) && matches!(effect, Effect::Wake(_)) {
+            return;
+        }
         let mut effects = self.effects.borrow_mut();
         if effects.last() != Some(&effect) {
             effects.push(effect);

@@ -1,4 +1,4 @@
-//! The one writer: a thread that owns the write connection and commits queued commands together.
+//! The one writer's queue: commands and looks go in, answers come out after the commit.
 //!
 //! ```text
 //!   queue ──► BEGIN, command, command, … ──► COMMIT (one sync) ──► effects ──► replies
@@ -6,26 +6,22 @@
 //!                                              └──► all answered "unknown", reopen, checkpoint, only then go on
 //! ```
 //!
-//! It drains the queue and never waits for it to fill: the sync is the batching window. Each command runs in a savepoint, so one that
-//! fails takes back only itself. Invariant: no reply leaves before the commit of its batch; after a failed commit nothing is answered
-//! from the file until a checkpoint has succeeded.
+//! A thread of its own works the queue off with a [`Committer`]; a simulation does it by hand instead. The queue is drained and never waited
+//! for to fill: the sync is the batching window. Invariant: who has queued something hears of it exactly once.
 
-use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode};
-use tokio::sync::{mpsc, oneshot, watch};
+use rusqlite::ErrorCode;
 
-use super::look::{Look, Looking, Running, Seen, Waiting};
-use super::reader::Readers;
-use super::tx::Counters;
-use super::{AgentKey, CommandError, Committed, Health, StoreError, Tx, open};
-use crate::clock::Clock;
+use super::committer::{Committer, Parts};
+use super::hand::Hand;
+use super::look::{Look, Looking, Running, Seen};
+use super::{AgentKey, CommandError, StoreError, Tx};
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Mutex, MutexGuard, PoisonError, mpsc, oneshot};
 
 /// Commands waiting for the writer; more callers wait for a place.
 const QUEUE_COMMANDS: usize = 4096;
@@ -34,29 +30,59 @@ const BATCH_COMMANDS: usize = 512;
 /// Pause between attempts to open a faulted database again.
 const RECOVERY_PAUSE: Duration = Duration::from_millis(500);
 
-pub(super) struct Parts {
-    pub(super) path: PathBuf,
-    pub(super) conn: Connection,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) committed: Arc<dyn Committed>,
-    pub(super) faults: watch::Sender<Health>,
-    pub(super) readers: Arc<Readers>,
-    pub(super) attention: Arc<AtomicBool>,
+/// The queue's near end, shared by the store and the looks that wait; closed for all of them at once.
+#[derive(Debug)]
+pub(super) struct Queue(Mutex<Option<mpsc::Sender<Item>>>);
+
+impl Queue {
+    /// Queues an item, waiting for a place; `false` once the queue is closed.
+    pub(super) async fn send(&self, item: Item) -> bool {
+        let sender = lock(&self.0).clone();
+        match sender {
+            Some(sender) => sender.send(item).await.is_ok(),
+            None => false,
+        }
+    }
+
+    /// Queues an item if there is a place for it.
+    pub(super) fn try_send(&self, item: Item) {
+        if let Some(sender) = &*lock(&self.0) {
+            drop(sender.try_send(item));
+        }
+    }
+
+    fn close(&self) {
+        drop(lock(&self.0).take());
+    }
 }
 
-/// The queue's near end.
+/// The writer, as the store holds it.
 #[derive(Debug)]
 pub(super) struct Writer {
-    queue: Mutex<Option<mpsc::Sender<Item>>>,
+    queue: Arc<Queue>,
     last_look: AtomicU64,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Writer {
     pub(super) fn start(parts: Parts) -> std::io::Result<Self> {
+        let (writer, items) = Self::new();
+        let committer = Committer::new(parts);
+        let thread = thread::Builder::new().name("writer".into()).spawn(move || run(committer, items))?;
+        *lock(&writer.thread) = Some(thread);
+        Ok(writer)
+    }
+
+    /// A queue that is worked off by hand.
+    pub(super) fn by_hand(parts: Parts) -> (Self, Hand) {
+        let (writer, items) = Self::new();
+        (writer, Hand::new(Committer::new(parts), items))
+    }
+
+    fn new() -> (Self, mpsc::Receiver<Item>) {
         let (queue, items) = mpsc::channel(QUEUE_COMMANDS);
-        let thread = std::thread::Builder::new().name("writer".into()).spawn(move || run(parts, items))?;
-        Ok(Self { queue: Mutex::new(Some(queue)), last_look: AtomicU64::new(0), thread: Mutex::new(Some(thread)) })
+        let queue = Arc::new(Queue(Mutex::new(Some(queue))));
+        (Self { queue, last_look: AtomicU64::new(0), thread: Mutex::default() }, items)
     }
 
     pub(super) async fn write<T, E, F>(&self, command: F) -> Result<T, E>
@@ -67,12 +93,7 @@ impl Writer {
     {
         let (reply, answer) = oneshot::channel();
         let job = Box::new(Pending { command: Some(command), answer: None, reply });
-        let queue = lock(&self.queue).clone();
-        let queued = match queue {
-            Some(queue) => queue.send(Item::Job(job)).await.is_ok(),
-            None => false,
-        };
-        if !queued {
+        if !self.queue.send(Item::Job(job)).await {
             return Err(StoreError::Closed.into());
         }
         answer.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
@@ -87,17 +108,14 @@ impl Writer {
     {
         let (answers, answered) = mpsc::unbounded_channel();
         let id = self.last_look.fetch_add(1, Ordering::Relaxed);
-        let queue = lock(&self.queue).clone();
-        if let Some(queue) = &queue {
-            // A writer that is gone drops the look, which its caller then hears.
-            drop(queue.send(Item::Look(id, agent, Box::new(Running::new(look, answers)))).await);
-        }
-        Looking::new(id, queue.map(|queue| queue.downgrade()), answered)
+        // A writer that is gone drops the look, which its caller then hears.
+        self.queue.send(Item::Look(id, agent, Box::new(Running::new(look, answers)))).await;
+        Looking::new(id, Arc::clone(&self.queue), answered)
     }
 
     /// Lets the thread finish what is queued, and waits for it.
     pub(super) fn close(&self) {
-        drop(lock(&self.queue).take());
+        self.queue.close();
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread
             && thread.join().is_err()
@@ -113,8 +131,28 @@ impl Drop for Writer {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The thread: batches until the queue is closed and empty.
+fn run(mut committer: Committer, mut items: mpsc::Receiver<Item>) {
+    loop {
+        while !committer.is_open() && !committer.recover() {
+            // Who comes meanwhile is refused at once.
+            loop {
+                match items.try_recv() {
+                    Ok(item) => committer.refuse(item),
+                    Err(mpsc::error::TryRecvError::Empty) => break,
+                    Err(mpsc::error::TryRecvError::Disconnected) => return,
+                }
+            }
+            thread::sleep(RECOVERY_PAUSE);
+        }
+        let Some(first) = committer.left_over().or_else(|| items.blocking_recv()) else { break };
+        committer.batch(first, &mut items, BATCH_COMMANDS);
+    }
+    committer.close();
 }
 
 /// What is queued.
@@ -131,7 +169,7 @@ pub(super) enum Item {
 
 impl Item {
     /// It is not done, for the database cannot be used.
-    fn void(self, problem: &Arc<str>) {
+    pub(super) fn void(self, problem: &Arc<str>) {
         match self {
             Self::Job(job) => job.void(problem),
             Self::Look(_, _, mut look) => look.void(problem),
@@ -196,7 +234,7 @@ where
 }
 
 /// Errors that are the disk's, the memory's or the file's, not the command's.
-pub(super) fn is_fatal(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_fatal(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
         Some(
@@ -209,186 +247,4 @@ pub(super) fn is_fatal(error: &rusqlite::Error) -> bool {
                 | ErrorCode::ReadOnly
         )
     )
-}
-
-/// Everything a batch works on; gone while the database is faulted.
-struct Open {
-    conn: Connection,
-    counters: Counters,
-    attention: Arc<AtomicBool>,
-}
-
-/// The thread: batches until the queue is closed and empty.
-fn run(parts: Parts, mut items: mpsc::Receiver<Item>) {
-    let Parts { path, conn, clock, committed, faults, readers, attention } = parts;
-    let counters = Counters::default();
-    let mut faulted = counters.load(&conn).err().map(|error| Arc::<str>::from(error.to_string()));
-    let mut open = Open { conn, counters, attention };
-    let mut waiting = Waiting::default();
-    let mut backlog = VecDeque::new();
-    while let Some(first) = backlog.pop_front().or_else(|| items.blocking_recv()) {
-        if let Some(problem) = &faulted {
-            first.void(problem);
-        } else if let Item::Stop(id) = first {
-            // Nothing to write: it is not worth a transaction.
-            waiting.stop(id);
-        } else if let Err((problem, jobs)) = batch(&open, first, &mut items, &mut waiting, clock.as_ref(), committed.as_ref()) {
-            tracing::error!(%problem, "the database failed; nothing is accepted or answered until it has recovered");
-            // First of all nobody reads any more: who hears that their command is void must not find it in the file.
-            faults.send_replace(Health::Faulted(Arc::clone(&problem)));
-            jobs.into_iter().for_each(|job| job.void(&problem));
-            faulted = Some(problem);
-        }
-        if let Some(problem) = faulted.take() {
-            // Nothing of the old connection is trusted: what it shows may never have been synced.
-            readers.clear();
-            match recover(&path, open, &mut items, &problem) {
-                Ok(recovered) => open = recovered,
-                Err(()) => return,
-            }
-            tracing::warn!("the database has recovered");
-            backlog.extend(waiting.again());
-            faults.send_replace(Health::Ok);
-        }
-    }
-    if let Err(error) = open::sync(&open.conn) {
-        tracing::warn!(%error, "the log could not be folded into the database; the next start will do it");
-    }
-}
-
-/// What went wrong with a batch, and the jobs that have to be told.
-type Void = (Arc<str>, Vec<Box<dyn Job>>);
-
-/// Runs the first item, all that are queued behind it, and the looks that they wake, in one transaction. Where that fails, its jobs are
-/// still to be told.
-fn batch(
-    open: &Open,
-    first: Item,
-    items: &mut mpsc::Receiver<Item>,
-    waiting: &mut Waiting,
-    clock: &dyn Clock,
-    committed: &dyn Committed,
-) -> Result<(), Void> {
-    let tx = Tx::new(&open.conn, &open.counters, clock.now(), open.attention.load(Ordering::Relaxed));
-    let start = tx.mark();
-    let (mut jobs, mut looked) = (Vec::new(), BTreeSet::new());
-    let ran = run_all(&tx, first, items, waiting, &mut jobs, &mut looked);
-    match ran.and_then(|()| statement(&tx, "COMMIT").map_err(text)) {
-        Ok(()) => {
-            let (effects, acts) = tx.into_effects();
-            acts.run();
-            committed.committed(&effects, open.counters.last_event());
-            jobs.into_iter().for_each(Job::commit);
-            for id in looked {
-                waiting.commit(id);
-            }
-            Ok(())
-        }
-        Err(problem) => {
-            // Nobody was told of these numbers. Whether the rows are there after all, the counters learn when they are read again.
-            tx.reset(start);
-            Err((problem, jobs))
-        }
-    }
-}
-
-fn run_all(
-    tx: &Tx<'_>,
-    first: Item,
-    items: &mut mpsc::Receiver<Item>,
-    waiting: &mut Waiting,
-    jobs: &mut Vec<Box<dyn Job>>,
-    looked: &mut BTreeSet<u64>,
-) -> Result<(), Arc<str>> {
-    let mut next = Some(first);
-    let mut count = 0;
-    if let Err(error) = statement(tx, "BEGIN IMMEDIATE") {
-        let problem = text(error);
-        if let Some(item) = next {
-            item.void(&problem);
-        }
-        return Err(problem);
-    }
-    while let Some(item) = next {
-        match item {
-            Item::Job(job) => {
-                jobs.push(job);
-                if let Some(job) = jobs.last_mut() {
-                    one(tx, |tx| job.run(tx))?;
-                }
-            }
-            Item::Look(id, agent, look) => {
-                waiting.insert(id, agent, look);
-                look_at(tx, waiting, id, looked)?;
-            }
-            Item::Again(id) => look_at(tx, waiting, id, looked)?,
-            Item::Stop(id) => waiting.stop(id),
-        }
-        count += 1;
-        next = if count < BATCH_COMMANDS { items.try_recv().ok() } else { None };
-    }
-    for agent in tx.woken() {
-        for id in waiting.of(agent) {
-            look_at(tx, waiting, id, looked)?;
-        }
-    }
-    Ok(())
-}
-
-/// Runs a look, if it still waits and is still wanted.
-fn look_at(tx: &Tx<'_>, waiting: &mut Waiting, id: u64, looked: &mut BTreeSet<u64>) -> Result<(), Arc<str>> {
-    let Some(look) = waiting.get(id).filter(|look| !look.is_over()) else { return Ok(()) };
-    if !look.is_wanted() {
-        waiting.remove(id);
-        return Ok(());
-    }
-    looked.insert(id);
-    one(tx, |tx| look.run(tx))
-}
-
-fn text(error: rusqlite::Error) -> Arc<str> {
-    error.to_string().into()
-}
-
-/// Runs one command in a savepoint.
-fn one(tx: &Tx<'_>, command: impl FnOnce(&Tx<'_>) -> Ran) -> Result<(), Arc<str>> {
-    let mark = tx.mark();
-    statement(tx, "SAVEPOINT command").map_err(text)?;
-    match command(tx) {
-        Ran::Keep => statement(tx, "RELEASE command").map_err(text),
-        Ran::Undo => {
-            tx.reset(mark);
-            statement(tx, "ROLLBACK TO command").and_then(|()| statement(tx, "RELEASE command")).map_err(text)
-        }
-        Ran::Void(problem) => Err(problem),
-    }
-}
-
-fn statement(conn: &Connection, sql: &str) -> rusqlite::Result<()> {
-    conn.prepare_cached(sql)?.execute([]).map(|_| ())
-}
-
-/// Opens the database again, as often as it takes; commands that come meanwhile are refused. `Err` when the queue was closed.
-fn recover(path: &Path, faulted: Open, items: &mut mpsc::Receiver<Item>, problem: &Arc<str>) -> Result<Open, ()> {
-    let Open { conn, counters, attention } = faulted;
-    drop(conn);
-    loop {
-        let opened = open::connect(path).and_then(|conn| {
-            open::sync(&conn)?;
-            counters.load(&conn)?;
-            Ok(conn)
-        });
-        match opened {
-            Ok(conn) => return Ok(Open { conn, counters, attention }),
-            Err(error) => tracing::warn!(%error, "the database still cannot be used"),
-        }
-        loop {
-            match items.try_recv() {
-                Ok(item) => item.void(problem),
-                Err(mpsc::error::TryRecvError::Empty) => break,
-                Err(mpsc::error::TryRecvError::Disconnected) => return Err(()),
-            }
-        }
-        std::thread::sleep(RECOVERY_PAUSE);
-    }
 }

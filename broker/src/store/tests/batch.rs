@@ -218,3 +218,20 @@ async fn closing_finishes_what_is_queued_and_refuses_what_comes_later() {
     let (store, _) = open(dir.path());
     assert_eq!(heard(&store).await.expect("read").0.len(), 1);
 }
+
+#[tokio::test]
+async fn a_command_knows_no_time_before_it_was_called() {
+    let dir = directory();
+    let (clock, committed) = (Arc::new(ManualClock::new("boot-0")), Arc::new(super::Commits::default()));
+    let store = Store::open(dir.path(), Arc::<ManualClock>::clone(&clock), Arc::<super::Commits>::clone(&committed));
+    let store = Arc::new(store.expect("it opens"));
+    let hold = Hold::on(&store).await;
+    // The batch has begun, and the command that will be in it has not been called.
+    clock.advance(std::time::Duration::from_secs(10));
+    let called = crate::clock::Clock::now(&*clock);
+    let told = queue(&store, move |tx| Ok(tx.now)).await;
+    hold.release().await.expect("committed");
+    let now = told.await.expect("no panic").expect("committed");
+    assert_eq!(committed.all().len(), 1, "they share a batch");
+    assert_eq!((now.wall, now.boot), (called.wall, called.boot), "a span of it would begin before it was asked for");
+}

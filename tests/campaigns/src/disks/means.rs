@@ -1,0 +1,80 @@
+//! Small means of a run inside: who calls, what goes wrong, and how a call is driven to its answer.
+//!
+//! Invariant: none of it keeps anything.
+
+use std::path::Path;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use hive_broker::engine::{Actor, Refusal};
+use hive_broker::store::Hand;
+use hive_broker::store::request::RequestKey;
+use hive_core::caller::{Caller, OperatorName};
+use hive_core::name::AgentName;
+use hive_core::reason::Reason;
+use hive_disk::{Error, Verdict};
+use rand::{Rng, RngExt as _};
+
+/// More steps than anything takes that makes progress.
+pub(super) const STEPS_MAX: usize = 64;
+
+pub(super) fn caller(who: &str) -> Caller {
+    if who == "operator" {
+        return Caller::Operator(OperatorName::of(1000, Some("ada")));
+    }
+    Caller::Agent(name(who))
+}
+
+pub(super) fn name(text: &str) -> AgentName {
+    AgentName::parse(text).expect("a good name")
+}
+
+pub(super) fn actor(who: &str) -> Actor {
+    Actor { caller: caller(who), process_token: None }
+}
+
+/// A directory in memory, where there is one.
+pub(super) fn directory() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    dir.expect("a directory for a run")
+}
+
+/// Whether it was refused for the disk, and then says when to try again.
+pub(super) fn is_unavailable(refusal: &Refusal) -> Result<bool, String> {
+    let unavailable = refusal.reason() == Reason::StorageUnavailable;
+    if unavailable && refusal.retry_after().is_none() {
+        return Err(format!("it does not say when to try again: {refusal}"));
+    }
+    if refusal.reason() == Reason::Internal {
+        return Err(format!("a fault of the disk is called a fault of the broker: {refusal:?}"));
+    }
+    Ok(unavailable)
+}
+
+pub(super) fn key(rpc: &'static str, number: u64) -> RequestKey {
+    RequestKey { rpc, id: format!("r{number}"), fingerprint: [7; 16] }
+}
+
+/// Any fault.
+pub(super) fn any(dice: &mut dyn Rng) -> Verdict {
+    let error = [Error::Io, Error::Full, Error::NoMemory][dice.random_range(0..3)];
+    match dice.random_range(0..5) {
+        0 => Verdict::Torn(dice.random_range(0..5000), error),
+        1 => Verdict::Lose,
+        2 => Verdict::LoseSome(dice.random_range(0..u64::MAX)),
+        _ => Verdict::Fail(error),
+    }
+}
+
+pub(super) fn drive<T>(hand: &mut Hand, rng: &mut dyn Rng, call: impl Future<Output = T>) -> Option<T> {
+    let context = &mut Context::from_waker(Waker::noop());
+    let mut call = pin!(call);
+    for _ in 0..STEPS_MAX {
+        if let Poll::Ready(answer) = call.as_mut().poll(context) {
+            return Some(answer);
+        }
+        hand.step(rng.random_range(1..4));
+    }
+    None
+}

@@ -1,0 +1,82 @@
+//! A player: an agent without a harness, whose mail the soak takes and acks as a program beside a hive would.
+//!
+//! Invariant: it follows its broker through every restart, and a message counts once, when its ack was answered.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use hive_proto::v1::inbox_service_client::InboxServiceClient;
+use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest, ack_delivery_request::Target};
+use hive_tests::rig::fresh_id;
+use tokio::task::AbortHandle;
+use tonic::Status;
+use tonic::transport::Channel;
+
+/// What a player has had: when each message came into its hand first, by message; what it answers, and its words.
+#[derive(Debug, Default)]
+pub(super) struct Had {
+    pub(super) at: BTreeMap<u64, Instant>,
+    pub(super) replies_to: BTreeMap<u64, u64>,
+    pub(super) bodies: Vec<String>,
+}
+
+/// A player.
+#[derive(Debug)]
+pub(super) struct Player {
+    had: Arc<Mutex<Had>>,
+    life: AbortHandle,
+}
+
+impl Player {
+    pub(super) fn new(socket: PathBuf) -> Self {
+        let had = Arc::new(Mutex::new(Had::default()));
+        let life = tokio::spawn(live(socket, Arc::clone(&had))).abort_handle();
+        Self { had, life }
+    }
+
+    pub(super) fn had(&self) -> MutexGuard<'_, Had> {
+        self.had.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        self.life.abort();
+    }
+}
+
+async fn live(socket: PathBuf, had: Arc<Mutex<Had>>) {
+    loop {
+        // A broker that restarts is away for a moment; there is no signal when it is back.
+        if let Ok(channel) = hive_proto::connect::connect(&socket).await {
+            while take(&channel, &had).await.is_ok() {}
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Waits for a message, notes and acks it.
+async fn take(channel: &Channel, had: &Mutex<Had>) -> Result<(), Status> {
+    let mut inbox = InboxServiceClient::new(channel.clone());
+    let request = ReceiveMessagesRequest {
+        request_id: fresh_id(),
+        max_deliveries: 1,
+        wait: Some(prost_types::Duration { seconds: 60, nanos: 0 }),
+        ..ReceiveMessagesRequest::default()
+    };
+    for leased in inbox.receive_messages(request).await?.into_inner().deliveries {
+        let Some(message) = leased.delivery.and_then(|delivery| delivery.message) else { continue };
+        let now = Instant::now();
+        let ack = AckDeliveryRequest { request_id: fresh_id(), target: Some(Target::LeaseToken(leased.lease_token)) };
+        inbox.ack_delivery(ack).await?;
+        let mut had = had.lock().unwrap_or_else(PoisonError::into_inner);
+        had.at.insert(message.id, now);
+        if message.in_reply_to != 0 {
+            *had.replies_to.entry(message.in_reply_to).or_default() += 1;
+        }
+        had.bodies.push(message.body);
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! The cast: who lives in the hive of a round, and what the scripted claude of those with a real harness does.
+//!
+//! Invariant: no script says the same text twice in one turn, so that what is doubled was doubled by Hive.
+
+use hive_history::Setting;
+use hive_tests::scripted::failure::Failure;
+use hive_tests::scripted::script::{Rule, Step};
+use serde_json::{Value, json};
+
+/// Agents without a harness: they receive and settle by calls.
+pub(crate) const CONSUMERS: [&str; 3] = ["c1", "c2", "c3"];
+/// An agent whose harness is made of calls.
+pub(crate) const CALLED: &str = "t1";
+/// Agents with the real harness, bridge and a scripted claude.
+pub(crate) const HARNESSED: [&str; 2] = ["h1", "h2"];
+/// All of them.
+pub(crate) const AGENTS: [&str; 6] = ["c1", "c2", "c3", "t1", "h1", "h2"];
+
+/// How long a harness may stay away.
+pub(crate) const GRACE_MS: u64 = 2_000;
+
+/// The hive.
+pub(crate) const CONFIG: &str = "[hive]\nname = \"torture\"\n[agents.c1]\n[agents.c2]\n[agents.c3]\n[agents.t1]\nparent = \"c1\"\n\
+     [agents.h1]\nparent = \"c2\"\n[agents.h2]\nparent = \"h1\"\n\
+     [broker.limits]\nretry_backoff_base_ms = 20\nretry_backoff_max_ms = 40\npark_backoff_base_ms = 30\npark_backoff_max_ms = 60\n\
+     rate_limit_park_ms = 50\nharness_grace_ms = 2000\nsends_per_minute_max = 10000000\nquestions_open_max = 100000\n\
+     reminders_pending_max = 100000\n";
+
+/// What is known about it beforehand.
+pub(crate) fn setting() -> Setting {
+    let opaque: Vec<String> = HARNESSED.iter().map(|name| (*name).to_owned()).collect();
+    Setting { attempts_max: 5, grace_ms: GRACE_MS, says_once: opaque.clone(), opaque, tolerance_ms: 10 }
+}
+
+fn tool(tool: &str, input: Value) -> Step {
+    Step::Tool { tool: tool.to_owned(), input }
+}
+
+fn rule(when: &str, steps: Vec<Step>) -> Rule {
+    Rule { when: when.to_owned(), steps }
+}
+
+/// What a claude does, by the words of the message.
+pub(crate) fn script() -> Vec<Rule> {
+    let heard = |body: &str| tool("send", json!({"to": "$from", "body": body, "in_reply_to": "$id"}));
+    let done = || Step::Text { text: "Done.".to_owned() };
+    let remind = || tool("remind", json!({"message": "Look again.", "delay_seconds": 1}));
+    vec![
+        rule("your reminder", vec![done()]),
+        rule("question", vec![tool("answer", json!({"question": "$question", "text": "As you like."})), done()]),
+        rule("from Hive itself", vec![done()]),
+        rule("This is attempt", vec![heard("First part."), heard("Second part."), done()]),
+        rule("0 of ", vec![heard("First part."), Step::Exit { exit: 1 }]),
+        rule("1 of ", vec![heard("First part."), Step::Fail { fail: Failure::Overloaded }]),
+        rule("2 of ", vec![tool("recv", json!({"max": 2})), heard("First part."), done()]),
+        rule("3 of ", vec![remind(), heard("First part."), done()]),
+        rule("4 of ", vec![tool("ask", json!({"question": "May I?", "to": "c1"})), done()]),
+        rule("", vec![heard("First part."), heard("Second part."), done()]),
+    ]
+}

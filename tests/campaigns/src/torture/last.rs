@@ -1,0 +1,137 @@
+//! Reading the whole hive as its broker tells it.
+//!
+//! Invariant: pages are read to their end.
+
+use std::collections::BTreeSet;
+
+use hive_history::{Final, State};
+use hive_proto::v1::inbox_service_client::InboxServiceClient;
+use hive_proto::v1::message_service_client::MessageServiceClient;
+use hive_proto::v1::question_service_client::QuestionServiceClient;
+use hive_proto::v1::reminder_service_client::ReminderServiceClient;
+use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
+use hive_proto::v1::{self, DeliveryState};
+use tonic::Status;
+
+use super::seen;
+use super::tape::wall_ms;
+use super::voice::Voice;
+
+const ROWS: u32 = 500;
+
+fn all_states() -> Vec<i32> {
+    (1..=7).collect()
+}
+
+/// Reads everything; `agents` are all that have an inbox, without the operator.
+pub(crate) async fn read(operator: &Voice, agents: &[String]) -> Result<Final, Status> {
+    let mut last = Final { messages: messages(operator).await?, ..Final::default() };
+    last.messages.sort_by_key(|message| message.id);
+    for agent in agents.iter().map(String::as_str).chain(["operator"]) {
+        let found = deliveries(operator, agent, all_states()).await?;
+        last.deliveries.extend(found.iter().map(seen::delivery));
+    }
+    last.questions = questions(operator).await?.iter().map(seen::question).collect();
+    for agent in agents {
+        last.reminders.extend(reminders(operator, agent).await?.iter().map(seen::reminder));
+        last.turns.extend(turns(operator, agent).await?.iter().map(seen::ended_turn));
+    }
+    last.turns.sort_by_key(|turn| turn.id);
+    last.wall = wall_ms();
+    Ok(last)
+}
+
+async fn messages(voice: &Voice) -> Result<Vec<hive_history::Message>, Status> {
+    let (mut all, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let request = v1::ListMessagesRequest { page_size: ROWS, page_token, ..v1::ListMessagesRequest::default() };
+        let page = MessageServiceClient::new(voice.channel()).list_messages(request).await?.into_inner();
+        all.extend(page.messages.iter().map(seen::message));
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            return Ok(all);
+        }
+    }
+}
+
+async fn deliveries(voice: &Voice, agent: &str, states: Vec<i32>) -> Result<Vec<v1::Delivery>, Status> {
+    let (mut all, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let request = v1::ListDeliveriesRequest { page_size: ROWS, page_token, agent: agent.to_owned(), states: states.clone() };
+        let page = InboxServiceClient::new(voice.channel()).list_deliveries(request).await?.into_inner();
+        all.extend(page.deliveries);
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            return Ok(all);
+        }
+    }
+}
+
+async fn questions(voice: &Voice) -> Result<Vec<v1::Question>, Status> {
+    let (mut all, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let request = v1::ListQuestionsRequest { page_size: ROWS, page_token, ..v1::ListQuestionsRequest::default() };
+        let page = QuestionServiceClient::new(voice.channel()).list_questions(request).await?.into_inner();
+        all.extend(page.questions);
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            return Ok(all);
+        }
+    }
+}
+
+async fn reminders(voice: &Voice, agent: &str) -> Result<Vec<v1::Reminder>, Status> {
+    let (mut all, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let request = v1::ListRemindersRequest { page_size: ROWS, page_token, agent: agent.to_owned(), states: vec![1, 2, 3] };
+        let page = ReminderServiceClient::new(voice.channel()).list_reminders(request).await?.into_inner();
+        all.extend(page.reminders);
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            return Ok(all);
+        }
+    }
+}
+
+async fn turns(voice: &Voice, agent: &str) -> Result<Vec<v1::Turn>, Status> {
+    let (mut all, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let request = v1::ListTurnsRequest { page_size: ROWS, page_token, agent: agent.to_owned() };
+        let page = TurnHistoryServiceClient::new(voice.channel()).list_turns(request).await?.into_inner();
+        all.extend(page.turns);
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            return Ok(all);
+        }
+    }
+}
+
+/// Deliveries that wait for the operator: held ones, dead letters, and their own mail.
+pub(crate) async fn undecided(voice: &Voice) -> Vec<(String, u64, State)> {
+    let mut waiting = Vec::new();
+    // Nobody answers while the broker is away; then there is nothing to decide.
+    let own = deliveries(voice, "operator", vec![DeliveryState::Ready.into()]).await.unwrap_or_default();
+    waiting.extend(own.iter().rev().take(2).map(seen::delivery));
+    let dead = v1::ListDeadLettersRequest { page_size: ROWS, ..v1::ListDeadLettersRequest::default() };
+    let mut admin = v1::admin_service_client::AdminServiceClient::new(voice.channel());
+    if let Ok(page) = admin.list_dead_letters(dead).await {
+        waiting.extend(page.into_inner().deliveries.iter().map(seen::delivery));
+    }
+    for agent in ["t1", "h1", "h2"] {
+        let held = deliveries(voice, agent, vec![DeliveryState::Held.into()]).await.unwrap_or_default();
+        waiting.extend(held.iter().map(seen::delivery));
+    }
+    let keys: BTreeSet<(String, u64, State)> =
+        waiting.into_iter().map(|delivery| (delivery.agent, delivery.message, delivery.state)).collect();
+    keys.into_iter().collect()
+}
+
+/// How many deliveries of agents are waiting or claimed.
+pub(crate) async fn restless(voice: &Voice, agents: &[String]) -> Option<usize> {
+    let mut count = 0;
+    for agent in agents {
+        let states = vec![DeliveryState::Ready.into(), DeliveryState::Leased.into()];
+        count += deliveries(voice, agent, states).await.ok()?.len();
+    }
+    Some(count)
+}

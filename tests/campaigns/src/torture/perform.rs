@@ -1,0 +1,244 @@
+//! From what is asked for to the call on the wire, and from its end to what it means.
+//!
+//! Invariant: an answer is a refusal only where the broker says so with a reason that means no; everything else that is not done is unknown.
+
+use std::time::Duration;
+
+use hive_core::reason::Reason;
+use hive_history::{Answer, Counts, Decision, Due, Op, Reply};
+use hive_proto::PROCESS_TOKEN_KEY;
+use hive_proto::v1::ack_delivery_request::Target;
+use hive_proto::v1::admin_service_client::AdminServiceClient;
+use hive_proto::v1::create_reminder_request::Due as WireDue;
+use hive_proto::v1::inbox_service_client::InboxServiceClient;
+use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
+use hive_proto::v1::message_service_client::MessageServiceClient;
+use hive_proto::v1::question_service_client::QuestionServiceClient;
+use hive_proto::v1::reminder_service_client::ReminderServiceClient;
+use hive_proto::v1::turn_service_client::TurnServiceClient;
+use hive_proto::v1::wake_service_client::WakeServiceClient;
+use hive_proto::v1::{self, attach_response};
+use tonic::transport::Channel;
+use tonic::{Request, Status, Streaming};
+
+use super::seen;
+
+/// What goes with a call and is no part of what is asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Carried {
+    /// The process token; empty for none.
+    pub(crate) process: String,
+    /// How long a receive waits.
+    pub(crate) wait: Duration,
+    /// Where the stream of an attachment goes.
+    pub(crate) stream: std::sync::Mutex<Option<Streaming<v1::AttachResponse>>>,
+}
+
+impl Carried {
+    pub(crate) fn process(token: &str) -> Self {
+        Self { process: token.to_owned(), ..Self::default() }
+    }
+
+    pub(crate) fn waiting(wait: Duration) -> Self {
+        Self { wait, ..Self::default() }
+    }
+
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        if !self.process.is_empty() {
+            request.metadata_mut().insert(PROCESS_TOKEN_KEY, self.process.parse().expect("a token is plain text"));
+        }
+        request
+    }
+}
+
+/// Does it.
+pub(crate) async fn perform(channel: &Channel, id: &str, op: &Op, carried: &Carried) -> Answer {
+    match call(channel, id.to_owned(), op, carried).await {
+        Ok(reply) => Answer::Ok(reply),
+        Err(status) => match hive_proto::status::reason(&status) {
+            Some(Reason::StorageUnavailable | Reason::Draining | Reason::CallLimit | Reason::Internal) | None => {
+                Answer::Unknown(format!("{:?}: {}", status.code(), status.message()))
+            }
+            Some(reason) => Answer::Refused(reason.as_str().to_owned()),
+        },
+    }
+}
+
+fn span(ms: u64) -> prost_types::Duration {
+    prost_types::Duration { seconds: (ms / 1000).cast_signed(), nanos: i32::try_from(ms % 1000).unwrap_or(0) * 1_000_000 }
+}
+
+async fn call(channel: &Channel, request_id: String, op: &Op, carried: &Carried) -> Result<Reply, Status> {
+    let messages = || MessageServiceClient::new(channel.clone());
+    let inbox = || InboxServiceClient::new(channel.clone());
+    let turns = || TurnServiceClient::new(channel.clone());
+    let questions = || QuestionServiceClient::new(channel.clone());
+    let reminders = || ReminderServiceClient::new(channel.clone());
+    match op.clone() {
+        Op::Send { to, everyone, body, reply_to, turn: _ } => {
+            let to = hive_tests::rig::to(if everyone { "*" } else { to.first().map_or("", String::as_str) });
+            let request = v1::SendMessageRequest { request_id, to, body, in_reply_to: reply_to };
+            let sent = messages().send_message(carried.request(request)).await?.into_inner();
+            Ok(Reply::Sent { message: sent.message_id, already: sent.already_sent, skipped: sent.skipped_agents })
+        }
+        Op::Wake { label, body, key } => {
+            let request = v1::WakeRequest { request_id, label, body, coalescing_key: key };
+            let woken = WakeServiceClient::new(channel.clone()).wake(request).await?.into_inner();
+            Ok(Reply::Woken { message: woken.message_id, superseded: woken.superseded_message_id })
+        }
+        Op::Receive { max, lease_ms, turn, tool_use } => {
+            let wait_ms = u64::try_from(carried.wait.as_millis()).unwrap_or(0);
+            let request = v1::ReceiveMessagesRequest {
+                request_id,
+                max_deliveries: max,
+                max_bytes: 0,
+                wait: Some(span(wait_ms)),
+                lease_duration: (turn == 0).then(|| span(lease_ms)),
+                tool_use_id: tool_use,
+            };
+            let received = inbox().receive_messages(carried.request(request)).await?.into_inner();
+            Ok(Reply::Leased(received.deliveries.iter().map(seen::leased).collect()))
+        }
+        Op::Ack { token } => {
+            let request = v1::AckDeliveryRequest { request_id, target: Some(Target::LeaseToken(token)) };
+            inbox().ack_delivery(request).await.map(|_| Reply::Acked)
+        }
+        Op::Nack { token, permanent } => {
+            let request = v1::NackDeliveryRequest { request_id, lease_token: token, error: "torture".to_owned(), permanent };
+            Ok(Reply::Nacked(seen::state(inbox().nack_delivery(request).await?.into_inner().state())))
+        }
+        Op::Extend { token, lease_ms } => {
+            let request = v1::ExtendLeaseRequest { lease_token: token, lease_duration: Some(span(lease_ms)) };
+            inbox().extend_lease(request).await.map(|_| Reply::Extended)
+        }
+        Op::Attach { session, take_over } => {
+            let request = v1::AttachRequest { session_token: session, take_over, revision: "torture".to_owned() };
+            let mut stream = turns().attach(request).await?.into_inner();
+            let first = stream.message().await?.and_then(|response| response.step);
+            let Some(attach_response::Step::Attached(attached)) = first else {
+                return Err(Status::unknown("the stream ended before it began"));
+            };
+            *carried.stream.lock().expect("nobody panics with it") = Some(stream);
+            Ok(Reply::Attached {
+                session: attached.session_token,
+                epoch: attached.session_epoch,
+                resumed: attached.resumed,
+                open_turn: attached.open_turn.map_or(0, |turn| turn.id),
+            })
+        }
+        Op::BeginTurn { session } => {
+            let process_token = carried.process.clone();
+            let request = v1::BeginTurnRequest { request_id, session_token: session, process_token, conversation: String::new() };
+            let begun = turns().begin_turn(request).await?.into_inner();
+            Ok(seen::turn(begun.turn.as_ref(), begun.delivery.as_ref()))
+        }
+        Op::OpenTurn { session } => {
+            let mut request = v1::OpenTurnRequest {
+                request_id,
+                session_token: session,
+                process_token: carried.process.clone(),
+                ..v1::OpenTurnRequest::default()
+            };
+            request.set_kind(v1::TurnKind::Continue);
+            let opened = turns().open_turn(request).await?.into_inner();
+            Ok(seen::turn(opened.turn.as_ref(), None))
+        }
+        Op::EndTurn { session, turn, outcome, returned } => {
+            let mut request = v1::EndTurnRequest {
+                request_id,
+                session_token: session,
+                turn_id: turn,
+                returned_tool_use_ids: returned,
+                error: "torture".to_owned(),
+                ..v1::EndTurnRequest::default()
+            };
+            request.set_outcome(seen::wire_outcome(outcome));
+            let ended = turns().end_turn(request).await?.into_inner();
+            let (acked, returned, dead, held) = (ended.acked_count, ended.returned_count, ended.dead_count, ended.held_count);
+            Ok(Reply::TurnEnded(Counts { acked, returned, dead, held }))
+        }
+        Op::Ask { target, text, ttl_ms, turn: _ } => {
+            let (to, ttl) = (hive_tests::rig::to(&target), (ttl_ms > 0).then(|| span(ttl_ms)));
+            let options = vec!["tea".to_owned(), "coffee".to_owned()];
+            let request = v1::AskQuestionRequest { request_id, to, text, options, multi: false, ttl };
+            let asked = questions().ask_question(carried.request(request)).await?.into_inner();
+            let question = asked.question.unwrap_or_default();
+            Ok(Reply::Asked { question: question.id, message: question.message_id, already: asked.already_asked })
+        }
+        Op::Answer { question, choices, text } => {
+            let request = v1::AnswerQuestionRequest { request_id, question_id: question, choices, text };
+            let answered = questions().answer_question(carried.request(request)).await?.into_inner();
+            Ok(Reply::Question(seen::question(&answered.question.unwrap_or_default())))
+        }
+        Op::CancelQuestion { question } => {
+            let request = v1::CancelQuestionRequest { request_id, question_id: question };
+            let cancelled = questions().cancel_question(carried.request(request)).await?.into_inner();
+            Ok(Reply::Question(seen::question(&cancelled.question.unwrap_or_default())))
+        }
+        Op::ReadQuestion { question } => {
+            let read = questions().get_question(v1::GetQuestionRequest { question_id: question }).await?.into_inner();
+            Ok(Reply::Question(seen::question(&read.question.unwrap_or_default())))
+        }
+        Op::Remind { body, due, turn: _ } => {
+            let due = match due {
+                Due::After(ms) => WireDue::Delay(span(ms)),
+                Due::At(ms) => WireDue::DueTime(seen::timestamp(ms)),
+            };
+            let request = v1::CreateReminderRequest { request_id, body, due: Some(due) };
+            let set = reminders().create_reminder(carried.request(request)).await?.into_inner();
+            let reminder = set.reminder.unwrap_or_default();
+            let due = seen::ms(reminder.due_time.as_ref());
+            Ok(Reply::Reminded { reminder: reminder.id, due, already: set.already_set })
+        }
+        Op::CancelReminder { reminder } => {
+            let request = v1::CancelReminderRequest { request_id, reminder_id: reminder };
+            let cancelled = reminders().cancel_reminder(carried.request(request)).await?.into_inner();
+            Ok(Reply::Done(cancelled.reminder.unwrap_or_default().body))
+        }
+        Op::Decide { agent, message, decision } => decide(channel, request_id, agent, message, decision).await,
+        Op::CancelTurn { agent, turn } => {
+            let cancel = v1::command::Command::CancelTurn(v1::CancelTurn { turn_id: turn });
+            let command = Some(v1::Command { command: Some(cancel), ..v1::Command::default() });
+            let request = v1::SendCommandRequest { request_id, agent, command };
+            let sent = AdminServiceClient::new(channel.clone()).send_command(request).await?.into_inner();
+            Ok(Reply::Done(sent.command_id.to_string()))
+        }
+        Op::ReportProblem { subject, text } => {
+            let request = v1::ReportProblemRequest { request_id, session_token: carried.process.clone(), subject, text };
+            Ok(Reply::Reported { message: turns().report_problem(request).await?.into_inner().message_id })
+        }
+        Op::Other { rpc, content } if rpc == "Heartbeat" => {
+            let request = v1::HeartbeatRequest { session_token: content };
+            Ok(Reply::Done(turns().heartbeat(request).await?.into_inner().open_turn_id.to_string()))
+        }
+        Op::Other { rpc: _, content } => {
+            let entry = v1::PublishedLooseEnd { key: content.clone(), text: content };
+            let label = "torture".to_owned();
+            let request = v1::ReplaceLooseEndsRequest { request_id, label, loose_ends: vec![entry] };
+            let replaced = LooseEndServiceClient::new(channel.clone()).replace_loose_ends(request).await;
+            replaced.map(|_| Reply::Done(String::new()))
+        }
+    }
+}
+
+async fn decide(
+    channel: &Channel,
+    request_id: String,
+    agent: String,
+    message_id: u64,
+    decision: Decision,
+) -> Result<Reply, Status> {
+    let key = Some(v1::DeliveryKey { agent, message_id });
+    let mut admin = AdminServiceClient::new(channel.clone());
+    match decision {
+        Decision::Ack => {
+            let request = v1::AckDeliveryRequest { request_id, target: key.map(Target::Key) };
+            InboxServiceClient::new(channel.clone()).ack_delivery(request).await.map(drop)
+        }
+        Decision::Drop => admin.drop_delivery(v1::DropDeliveryRequest { request_id, key }).await.map(drop),
+        Decision::Release => admin.release_delivery(v1::ReleaseDeliveryRequest { request_id, key }).await.map(drop),
+        Decision::Redrive => admin.redrive_delivery(v1::RedriveDeliveryRequest { request_id, key }).await.map(drop),
+    }?;
+    Ok(Reply::Done(String::new()))
+}

@@ -1,0 +1,248 @@
+//! The players: agents without a harness, who send, wake, ask, remind, receive and settle, and the operator.
+//!
+//! Invariant: every text is said once in a round, so that whatever turns up says where it came from.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hive_history::{Answer, Decision, Due, Handed, Kind, Op, Origin, Reply, State};
+
+use super::cast::HARNESSED;
+use super::dice::Dice;
+use super::last;
+use super::perform::Carried;
+use super::voice::Voice;
+
+/// What the players of a round know together.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// Everybody with an inbox that takes mail.
+    pub(crate) agents: Vec<String>,
+    closing: AtomicBool,
+    texts: AtomicU64,
+    /// Questions that were seen.
+    questions: Mutex<Vec<u64>>,
+    /// Reminders, each with whose it is.
+    reminders: Mutex<Vec<(String, u64)>>,
+}
+
+impl Table {
+    pub(crate) fn new(agents: &[&str]) -> Arc<Self> {
+        Arc::new(Self {
+            agents: agents.iter().map(|name| (*name).to_owned()).collect(),
+            closing: AtomicBool::new(false),
+            texts: AtomicU64::new(0),
+            questions: Mutex::default(),
+            reminders: Mutex::default(),
+        })
+    }
+
+    /// No new work is begun any more.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn text(&self, who: &str, what: &str) -> String {
+        format!("{what} {} of {who}", self.texts.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Somebody else. Those whose turns cost real programs are written to more rarely.
+    fn other(&self, name: &str, dice: &mut Dice) -> String {
+        let cheap = dice.chance(85);
+        let fits = |other: &&String| *other != name && !(cheap && HARNESSED.contains(&other.as_str()));
+        let others: Vec<&String> = self.agents.iter().filter(fits).collect();
+        (*dice.pick(&others)).clone()
+    }
+
+    fn note_question(&self, id: u64) {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+    }
+
+    fn a_question(&self, dice: &mut Dice) -> Option<u64> {
+        let questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        // A recent one, which may still be open.
+        let recent = &questions[questions.len().saturating_sub(8)..];
+        (!recent.is_empty()).then(|| *dice.pick(recent))
+    }
+
+    fn note_reminder(&self, agent: &str, id: u64) {
+        self.reminders.lock().unwrap_or_else(PoisonError::into_inner).push((agent.to_owned(), id));
+    }
+
+    fn a_reminder(&self, dice: &mut Dice) -> Option<(String, u64)> {
+        let reminders = self.reminders.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = &reminders[reminders.len().saturating_sub(8)..];
+        (!recent.is_empty()).then(|| dice.pick(recent).clone())
+    }
+}
+
+/// Says things until the table closes.
+pub(crate) async fn talk(voice: Voice, table: Arc<Table>, mut dice: Dice) {
+    while !table.is_closing() {
+        say(&voice, &table, &mut dice, 0, &Carried::default()).await;
+    }
+}
+
+/// Says one thing; in a turn with its process token.
+pub(crate) async fn say(voice: &Voice, table: &Table, dice: &mut Dice, turn: u64, carried: &Carried) {
+    let name = voice.name.as_str();
+    let (throw, request) = (dice.below(100), voice.request_id());
+    let op = match throw {
+        0..50 => {
+            let to = if dice.chance(8) { "operator".to_owned() } else { table.other(name, dice) };
+            Op::Send { to: vec![to], everyone: false, body: table.text(name, "mail"), reply_to: 0, turn }
+        }
+        50..52 => Op::Send { to: Vec::new(), everyone: true, body: table.text(name, "news"), reply_to: 0, turn },
+        52..72 => {
+            let key = if dice.chance(60) { format!("key{}", dice.below(3)) } else { String::new() };
+            Op::Wake { label: "matrix".to_owned(), body: table.text(name, "wake"), key }
+        }
+        72..84 => {
+            let target = if dice.chance(40) { "operator".to_owned() } else { table.other(name, dice) };
+            let ttl_ms = if dice.chance(60) { 1_000 + dice.below(1_500) } else { 0 };
+            Op::Ask { target, text: table.text(name, "question"), ttl_ms, turn }
+        }
+        84..92 => {
+            let body = table.text(name, "reminder");
+            let body = if dice.chance(10) { format!("{body}{}", " and much more".repeat(400)) } else { body };
+            Op::Remind { body, due: Due::After(1_000 + dice.below(1_000)), turn }
+        }
+        92..95 => match table.a_question(dice) {
+            Some(question) if dice.chance(50) => Op::CancelQuestion { question },
+            Some(question) => Op::Answer { question, choices: Vec::new(), text: table.text(name, "answer") },
+            None => return,
+        },
+        95..98 => match table.a_reminder(dice) {
+            Some((agent, reminder)) if agent == name => Op::CancelReminder { reminder },
+            Some(_) | None => return,
+        },
+        _ => Op::Other { rpc: "ReplaceLooseEnds".to_owned(), content: table.text(name, "end") },
+    };
+    let answer = voice.insist_as(&request, &op, carried).await;
+    match &answer {
+        Answer::Ok(Reply::Asked { question, .. }) => table.note_question(*question),
+        Answer::Ok(Reply::Reminded { reminder, .. }) => table.note_reminder(name, *reminder),
+        Answer::Ok(_) | Answer::Refused(_) | Answer::Unknown(_) => {}
+    }
+    // What was done is answered again, in whatever broker.
+    if dice.chance(10) && matches!(answer, Answer::Ok(_)) {
+        voice.once(&request, &op, carried).await;
+    }
+}
+
+/// Receives and settles until the table closes, and then until nothing is left.
+pub(crate) async fn consume(voice: Voice, table: Arc<Table>, mut dice: Dice) {
+    while !table.is_closing() {
+        let lease_ms = if dice.chance(15) { 200 + dice.below(300) } else { 20_000 };
+        let op = Op::Receive { max: 1 + u32::try_from(dice.below(4)).unwrap_or(0), lease_ms, turn: 0, tool_use: String::new() };
+        let carried = Carried::waiting(Duration::from_millis(50 + dice.below(150)));
+        let Answer::Ok(Reply::Leased(all)) = voice.insist(&op, &carried).await else { continue };
+        for handed in &all {
+            settle(&voice, &table, &mut dice, handed, lease_ms).await;
+        }
+    }
+}
+
+async fn settle(voice: &Voice, table: &Table, dice: &mut Dice, handed: &Handed, lease_ms: u64) {
+    let token = handed.token.clone();
+    if handed.origin == Origin::System(Kind::QuestionAsked) {
+        table.note_question(handed.question);
+        if dice.chance(60) {
+            let choices = if dice.chance(50) { vec!["tea".to_owned()] } else { Vec::new() };
+            let op = Op::Answer { question: handed.question, choices, text: table.text(&voice.name, "answer") };
+            voice.insist(&op, &Carried::default()).await;
+        }
+    }
+    let short = lease_ms < 20_000;
+    match dice.below(100) {
+        0..12 => drop(voice.insist(&Op::Nack { token, permanent: false }, &Carried::default()).await),
+        12..14 => drop(voice.insist(&Op::Nack { token, permanent: true }, &Carried::default()).await),
+        14..24 => {
+            voice.insist(&Op::Extend { token: token.clone(), lease_ms: 10_000 }, &Carried::default()).await;
+            voice.insist(&Op::Ack { token }, &Carried::default()).await;
+        }
+        // It runs out.
+        24..50 if short => {}
+        50..56 => {
+            // Twice at once, under two request ids.
+            let (op, carried) = (Op::Ack { token }, Carried::default());
+            tokio::join!(voice.insist(&op, &carried), voice.insist(&op, &carried));
+        }
+        56..70 if matches!(handed.origin, Origin::Agent(_)) => {
+            if let Origin::Agent(sender) = &handed.origin {
+                let body = table.text(&voice.name, "reply");
+                let op = Op::Send { to: vec![sender.clone()], everyone: false, body, reply_to: handed.message, turn: 0 };
+                voice.insist(&op, &Carried::default()).await;
+            }
+            voice.insist(&Op::Ack { token }, &Carried::default()).await;
+        }
+        _ => drop(voice.insist(&Op::Ack { token }, &Carried::default()).await),
+    }
+}
+
+/// Takes and acks what is there, until a receive finds nothing.
+pub(crate) async fn drain(voice: &Voice) {
+    let op = Op::Receive { max: 32, lease_ms: 60_000, turn: 0, tool_use: String::new() };
+    loop {
+        let Answer::Ok(Reply::Leased(all)) = voice.insist(&op, &Carried::default()).await else { return };
+        if all.is_empty() {
+            return;
+        }
+        for handed in all {
+            voice.insist(&Op::Ack { token: handed.token }, &Carried::default()).await;
+        }
+    }
+}
+
+/// Answers, decides, and writes, until the table closes.
+pub(crate) async fn operate(voice: Voice, table: Arc<Table>, harnessed: Vec<String>, mut dice: Dice) {
+    while !table.is_closing() {
+        let op = match dice.below(100) {
+            0..30 => {
+                let to = table.other("operator", &mut dice);
+                Some(Op::Send { to: vec![to], everyone: false, body: table.text("operator", "order"), reply_to: 0, turn: 0 })
+            }
+            30..55 => table.a_question(&mut dice).map(|question| {
+                let text = table.text("operator", "answer");
+                if dice.chance(75) { Op::Answer { question, choices: Vec::new(), text } } else { Op::CancelQuestion { question } }
+            }),
+            55..63 => table.a_question(&mut dice).map(|question| Op::ReadQuestion { question }),
+            63..68 => table.a_reminder(&mut dice).map(|(_, reminder)| Op::CancelReminder { reminder }),
+            68..72 => {
+                let (target, text) = (dice.pick(&table.agents).clone(), table.text("operator", "question"));
+                Some(Op::Ask { target, text, ttl_ms: 0, turn: 0 })
+            }
+            72..74 if !harnessed.is_empty() => Some(Op::CancelTurn { agent: dice.pick(&harnessed).clone(), turn: 0 }),
+            _ => {
+                decide(&voice, &mut dice).await;
+                None
+            }
+        };
+        let Some(op) = op else { continue };
+        if let Answer::Ok(Reply::Asked { question, .. }) = voice.insist(&op, &Carried::default()).await {
+            table.note_question(question);
+        }
+    }
+}
+
+/// Looks what waits for a decision, and decides.
+async fn decide(voice: &Voice, dice: &mut Dice) {
+    let waiting = last::undecided(voice).await;
+    for (agent, message, state) in waiting.into_iter().take(4) {
+        let decision = if state == State::Held && dice.chance(70) {
+            Decision::Release
+        } else if state == State::Dead && dice.chance(70) {
+            Decision::Redrive
+        } else if agent == "operator" || dice.chance(50) {
+            Decision::Ack
+        } else {
+            Decision::Drop
+        };
+        voice.insist(&Op::Decide { agent, message, decision }, &Carried::default()).await;
+    }
+}

@@ -1,0 +1,219 @@
+//! A round: a hive of its own is kept busy while everybody in it is killed, comes to rest, and is held against the contract.
+//!
+//! Invariant: a round is made from its seed; what its programs do meanwhile is theirs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use hive_history::{Answer, Final, History, Op, QuestionState, ReminderState, Violation, check};
+use hive_tests::rig::Rig;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::cast::{self, AGENTS, CALLED, CONSUMERS, HARNESSED};
+use super::dice::Dice;
+use super::figures::Figures;
+use super::killer::Killer;
+use super::last;
+use super::perform::Carried;
+use super::players::{self, Table};
+use super::tape::Tape;
+use super::turns::Harness;
+use super::voice::Voice;
+
+/// A round that lasts longer hangs.
+const ROUND_MAX: Duration = Duration::from_secs(120);
+/// So often one looks whether everything is at rest.
+const LOOKS_MAX: usize = 400;
+
+/// What a round is made from.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) kills: u64,
+    /// Programs with fail points; `None`: the plain ones, which die at random only.
+    pub(crate) faults: Option<PathBuf>,
+    /// What is done to the database when all is at rest, to see that it would be found.
+    pub(crate) tamper: Option<fn(&Path)>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) figures: Figures,
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) history: History,
+    /// Where the hive is; it goes with the rig.
+    pub(crate) rig: Rig,
+}
+
+/// Everybody in a round, as long as it lasts.
+struct Scene {
+    killer: Killer,
+    tape: Arc<Tape>,
+    up: watch::Receiver<u64>,
+    table: Arc<Table>,
+    operator: Voice,
+    agents: Vec<String>,
+}
+
+/// Plays a round.
+pub(crate) async fn play(plan: &Plan) -> anyhow::Result<Outcome> {
+    let mut rig = Rig::new(cast::CONFIG);
+    if let Some(dir) = &plan.faults {
+        rig = rig.with_programs(dir);
+    }
+    let tape = Tape::new(cast::setting());
+    let (sender, up) = watch::channel(0);
+    let operator = Voice::new("operator", &rig.operator_socket(), &tape, &up);
+    let mut killer = Killer::new(rig, &tape, sender, Dice::new(plan.seed, "killer"), plan.faults.clone());
+    killer.set_operator(operator.clone());
+    let agents = AGENTS.iter().map(|name| (*name).to_owned()).collect();
+    let mut scene = Scene { killer, tape, up, table: Table::new(&AGENTS), operator, agents };
+    let played =
+        tokio::time::timeout(ROUND_MAX, scene.run(plan)).await.unwrap_or_else(|_| Err(anyhow!("the round does not end")));
+    if let Err(error) = played {
+        let dir = scene.killer.rig.keep();
+        let history = scene.tape.copy();
+        let (open, tail) = (history.open(), history.tail(60));
+        let told = format!(
+            "seed {}; the hive is kept in {}\nthe last of the history:\n{tail}calls without an end:\n{open}",
+            plan.seed,
+            dir.display()
+        );
+        return Err(error.context(told));
+    }
+    let (history, last) = (scene.tape.copy(), played?);
+    let violations = check(&history, &last);
+    let mut figures = std::mem::take(&mut scene.killer.figures);
+    figures.take(&history, &last);
+    Ok(Outcome { figures, violations, history, rig: scene.killer.rig })
+}
+
+impl Scene {
+    fn voice(&self, name: &str) -> Voice {
+        Voice::new(name, &self.killer.rig.agent_socket(name), &self.tape, &self.up)
+    }
+
+    async fn run(&mut self, plan: &Plan) -> anyhow::Result<Final> {
+        for name in AGENTS {
+            std::fs::create_dir_all(self.killer.rig.path(format!("agents/{name}/state")))?;
+        }
+        self.killer.first().await?;
+        for name in HARNESSED {
+            self.killer.start_harness(name);
+        }
+        let mut players = JoinSet::new();
+        let dice = |player: &str| Dice::new(plan.seed, player);
+        for name in CONSUMERS {
+            let voice = self.voice(name);
+            players.spawn(players::talk(voice.clone(), Arc::clone(&self.table), dice(&format!("{name} talks"))));
+            for worker in 0..2 {
+                let dice = dice(&format!("{name} consumes {worker}"));
+                players.spawn(players::consume(voice.clone(), Arc::clone(&self.table), dice));
+            }
+        }
+        let harnessed = HARNESSED.iter().map(|name| (*name).to_owned()).collect();
+        players.spawn(players::operate(self.operator.clone(), Arc::clone(&self.table), harnessed, dice("operator")));
+        let mut harness = Harness::new(self.voice(CALLED));
+        let (table, turns) = (Arc::clone(&self.table), dice(CALLED));
+        let called = tokio::spawn(async move {
+            harness.run(table, turns).await;
+            harness
+        });
+        let killed = self.kill(plan.kills, &mut players).await;
+        self.table.close();
+        if killed.is_err() {
+            players.abort_all();
+            called.abort();
+        }
+        killed?;
+        while let Some(ended) = players.join_next().await {
+            ended.context("a player gave up")?;
+        }
+        let mut harness = called.await.context("the harness of calls gave up")?;
+        let mut last = self.rest(&mut harness).await?;
+        if let Some(tamper) = plan.tamper {
+            self.killer.restart_over(tamper).await?;
+            last = last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
+        }
+        Ok(last)
+    }
+
+    async fn kill(&mut self, kills: u64, players: &mut JoinSet<()>) -> anyhow::Result<()> {
+        let start = self.killer.figures.kills();
+        while self.killer.figures.kills() < start + kills {
+            self.killer.step().await?;
+            if let Some(ended) = players.try_join_next() {
+                ended.context("a player gave up")?;
+                bail!("a player went home early");
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets everything come to rest, and reads what there is.
+    async fn rest(&mut self, harness: &mut Harness) -> anyhow::Result<Final> {
+        self.killer.calm().await;
+        for look in 0..LOOKS_MAX {
+            self.withdraw().await?;
+            let drains = CONSUMERS.map(|name| self.voice(name));
+            for voice in &drains {
+                players::drain(voice).await;
+            }
+            harness.finish().await;
+            if last::restless(&self.operator, &self.agents).await == Some(0) {
+                let mut last = last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
+                let pending = last.reminders.iter().any(|reminder| reminder.state == ReminderState::Pending);
+                let ticking =
+                    last.questions.iter().any(|question| question.state == QuestionState::Open && question.deadline.is_some());
+                let waits = last.deliveries.iter().any(|delivery| {
+                    delivery.agent != "operator"
+                        && matches!(delivery.state, hive_history::State::Ready | hive_history::State::Leased)
+                });
+                if !pending && !ticking && !waits {
+                    last.at_rest = true;
+                    return Ok(last);
+                }
+            }
+            if look > 2 {
+                // Somebody with a harness still works; it is asked again after a turn's time.
+                drop(tokio::time::timeout(Duration::from_millis(20), std::future::pending::<()>()).await);
+            }
+        }
+        let mut left = Vec::new();
+        let last = last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
+        for delivery in last.deliveries {
+            if delivery.agent != "operator" && matches!(delivery.state, hive_history::State::Ready | hive_history::State::Leased)
+            {
+                left.push(format!("{} to {} is {:?}", delivery.message, delivery.agent, delivery.state));
+            }
+        }
+        bail!("the hive does not come to rest; it has {left:?}");
+    }
+
+    /// Ends what would come of itself later.
+    async fn withdraw(&self) -> anyhow::Result<()> {
+        let now = last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
+        for reminder in now.reminders.iter().filter(|reminder| reminder.state == ReminderState::Pending) {
+            self.operator.insist(&Op::CancelReminder { reminder: reminder.id }, &Carried::default()).await;
+        }
+        for question in now.questions.iter().filter(|question| question.state == QuestionState::Open) {
+            let answer = self.operator.insist(&Op::CancelQuestion { question: question.id }, &Carried::default()).await;
+            debug_assert!(!matches!(answer, Answer::Unknown(_)), "one insists");
+        }
+        Ok(())
+    }
+}
+
+/// Everything that helps to understand what was found.
+pub(crate) fn tell(plan: &Plan, outcome: &Outcome, kept: &Path) -> String {
+    let mut text = format!("seed {}; the hive is kept in {}\n", plan.seed, kept.display());
+    for violation in &outcome.violations {
+        text.push_str(&format!("{violation}\n{}", outcome.history.lines(&violation.seen)));
+    }
+    text.push_str(&format!("the last of the history:\n{}", outcome.history.tail(40)));
+    text
+}

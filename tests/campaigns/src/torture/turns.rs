@@ -1,0 +1,135 @@
+//! A harness made of nothing but calls: it attaches, runs turns, comes back after every broker, and now and then begins anew or stays away.
+//!
+//! Every call of it is on the tape, so the rules know its turns, which they cannot with the real harness.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_history::{Answer, Op, Outcome, Reply};
+
+use super::dice::Dice;
+use super::perform::Carried;
+use super::players::{self, Table};
+use super::voice::Voice;
+
+/// So long one waits for a turn before one asks again.
+const BEGIN_WAIT: Duration = Duration::from_millis(400);
+
+/// An attached harness.
+pub(crate) struct Harness {
+    voice: Voice,
+    session: String,
+    /// Keeps it attached.
+    attachment: Carried,
+    turns: u64,
+}
+
+impl Harness {
+    pub(crate) fn new(voice: Voice) -> Self {
+        Self { voice, session: String::new(), attachment: Carried::default(), turns: 0 }
+    }
+
+    /// Attaches, or comes back; the turn that is open.
+    pub(crate) async fn attach(&mut self, anew: bool) -> u64 {
+        loop {
+            let op = Op::Attach { session: if anew { String::new() } else { self.session.clone() }, take_over: true };
+            let carried = Carried::default();
+            let answer = self.voice.insist_as("", &op, &carried).await;
+            if let Answer::Ok(Reply::Attached { session, open_turn, .. }) = answer {
+                self.session = session;
+                self.attachment = carried;
+                return open_turn;
+            }
+        }
+    }
+
+    fn op_begin(&self) -> Op {
+        Op::BeginTurn { session: self.session.clone() }
+    }
+
+    /// Ends a turn; whether the session still is the one.
+    pub(crate) async fn end(&self, turn: u64, outcome: Outcome, returned: Vec<String>) -> bool {
+        let op = Op::EndTurn { session: self.session.clone(), turn, outcome, returned };
+        matches!(self.voice.insist(&op, &Carried::default()).await, Answer::Ok(_))
+    }
+
+    /// Runs turns until the table closes.
+    pub(crate) async fn run(&mut self, table: Arc<Table>, mut dice: Dice) {
+        let mut open = self.attach(true).await;
+        while !table.is_closing() {
+            if open != 0 {
+                // It came back to a turn that it knows nothing of any more.
+                self.end(open, Outcome::Drained, Vec::new()).await;
+            }
+            open = self.turn(&table, &mut dice).await;
+        }
+    }
+
+    /// One turn; the turn that is open where it had to attach again.
+    async fn turn(&mut self, table: &Table, dice: &mut Dice) -> u64 {
+        self.turns += 1;
+        let process = format!("process-token-{}-{}-{}", self.voice.name, self.turns, dice.below(u64::MAX));
+        let (request, carried) = (self.voice.request_id(), Carried::process(&process));
+        let begun = tokio::time::timeout(BEGIN_WAIT, self.voice.once(&request, &self.op_begin(), &carried)).await;
+        let turn = match begun {
+            Ok(Answer::Ok(Reply::Turn { turn, delivery: Some(_), .. })) => turn,
+            Ok(Answer::Refused(reason)) if reason == "TURN_OPEN" => return self.attach(false).await,
+            Ok(Answer::Refused(_)) => return self.attach(dice.chance(50)).await,
+            Ok(Answer::Unknown(_)) => {
+                self.attach(false).await;
+                // The same request again: it may have begun then.
+                match tokio::time::timeout(BEGIN_WAIT, self.voice.once(&request, &self.op_begin(), &carried)).await {
+                    Ok(Answer::Ok(Reply::Turn { turn, .. })) => turn,
+                    _ => return self.attach(false).await,
+                }
+            }
+            Ok(Answer::Ok(_)) | Err(_) => return 0,
+        };
+        let mut returned = Vec::new();
+        for step in 0..dice.below(4) {
+            if dice.chance(40) {
+                let tool_use = format!("toolu_{step}");
+                let op = Op::Receive { max: 2, lease_ms: 0, turn, tool_use: tool_use.clone() };
+                if matches!(self.voice.insist(&op, &carried).await, Answer::Ok(_)) && dice.chance(70) {
+                    returned.push(tool_use);
+                }
+            } else {
+                players::say(&self.voice, table, dice, turn, &carried).await;
+            }
+        }
+        if dice.chance(6) {
+            // It is started anew in mid-turn.
+            return self.attach(true).await;
+        }
+        let outcome = match dice.below(100) {
+            0..62 => Outcome::Ok,
+            62..78 => Outcome::Failed,
+            78..83 => Outcome::Drained,
+            83..88 => Outcome::Cancelled,
+            88..94 => Outcome::Unavailable,
+            _ => Outcome::RateLimited,
+        };
+        if self.end(turn, outcome, returned).await { 0 } else { self.attach(false).await }
+    }
+
+    /// Runs turns that end well until nothing is left.
+    pub(crate) async fn finish(&mut self) {
+        let mut open = self.attach(true).await;
+        loop {
+            if open != 0 {
+                self.end(open, Outcome::Ok, Vec::new()).await;
+            }
+            self.turns += 1;
+            let carried = Carried::process(&format!("process-token-{}-end-{}", self.voice.name, self.turns));
+            let request = self.voice.request_id();
+            match tokio::time::timeout(BEGIN_WAIT, self.voice.once(&request, &self.op_begin(), &carried)).await {
+                Ok(Answer::Ok(Reply::Turn { turn, .. })) => open = turn,
+                Ok(_) => open = self.attach(false).await,
+                Err(_) => break,
+            }
+        }
+        // A begin that was given up may have been answered just then.
+        let open = self.attach(true).await;
+        assert_eq!(open, 0, "a fresh session has no turn");
+    }
+}

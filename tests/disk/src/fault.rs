@@ -1,0 +1,65 @@
+//! Faults told in words, for tests that need no program of their own: "the second sync of the log fails".
+//!
+//! Invariant: what a fault does follows from how often it was met, from nothing else.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::op::{Action, Error, Kind, Op, Verdict};
+
+/// One fault of a disk.
+#[derive(Debug)]
+pub struct Fault {
+    action: Action,
+    kind: Option<Kind>,
+    skip: u64,
+    times: u64,
+    verdict: Verdict,
+    met: AtomicU64,
+}
+
+impl Fault {
+    /// Each of these actions fails with EIO, until the disk is healed.
+    #[must_use]
+    pub fn at(action: Action) -> Self {
+        Self { action, kind: None, skip: 0, times: u64::MAX, verdict: Verdict::Fail(Error::Io), met: AtomicU64::new(0) }
+    }
+
+    /// On files of this kind only.
+    #[must_use]
+    pub fn of(mut self, kind: Kind) -> Self {
+        self.kind = Some(kind);
+        self
+    }
+
+    /// After so many went well.
+    #[must_use]
+    pub fn after(mut self, count: u64) -> Self {
+        self.skip = count;
+        self
+    }
+
+    /// So many times only.
+    #[must_use]
+    pub fn times(mut self, count: u64) -> Self {
+        self.times = count;
+        self
+    }
+
+    /// With this verdict.
+    #[must_use]
+    pub fn with(mut self, verdict: Verdict) -> Self {
+        self.verdict = verdict;
+        self
+    }
+
+    /// What it does about something that is asked.
+    #[must_use]
+    pub fn judge(&self, op: &Op) -> Verdict {
+        if op.action != self.action || self.kind.is_some_and(|kind| kind != op.kind) {
+            return Verdict::Proceed;
+        }
+        let met = self.met.fetch_add(1, Ordering::Relaxed);
+        let strikes = met >= self.skip && met - self.skip < self.times;
+        if strikes { self.verdict } else { Verdict::Proceed }
+    }
+}

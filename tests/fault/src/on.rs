@@ -1,0 +1,143 @@
+//! The switches, compiled in.
+//!
+//! Invariant: bugs and seeds belong to the thread that set them, so that simulations run side by side; fail points belong to the process.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Mistakes that can be made on purpose, each breaking one promise of the delivery contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bug {
+    /// A reply leaves before the commit of its batch: a receipt lies.
+    ReplyBeforeCommit,
+    /// Nobody hears that an inbox has new work: what was accepted is not delivered.
+    LostWake,
+    /// A harness of an earlier session begins and ends turns: only the present session epoch settles.
+    SessionUnchecked,
+    /// The token of an earlier lease settles the present one: any other token is refused.
+    StaleLease,
+    /// The last attempt is not counted: after the 5th failure a delivery is a dead letter.
+    NeverDead,
+    /// A rate limit uses an attempt: a message is never killed by weather.
+    RateLimitUsesAttempt,
+    /// A harness that vanished in mid-turn uses no attempt: that may be the message's fault.
+    VanishedForgiven,
+    /// A reminder is not always marked when it fires: it fires exactly once.
+    ReminderFiresTwice,
+    /// A question that has expired is answered: the deadline came first.
+    AnswerAfterExpiry,
+    /// A question that is closed is closed once more: whoever comes second changes nothing.
+    TwoOutcomes,
+    /// A restart forgets request ids: the same request gets its first answer for 7 days.
+    RequestForgotten,
+    /// A request id with other content gets the first answer: it is refused.
+    RequestContentUnchecked,
+    /// An inbox is served newest first: within a lane it is first in, first out.
+    NewestFirst,
+    /// The lane `normal` comes first: `system` comes before it.
+    LanesMixed,
+    /// A new session leaves the turn of the older one open: a turn ends by a new session epoch.
+    TakeOverKeepsTurn,
+    /// A restart of the broker ends the turns that run: a harness that comes back in time keeps its turn.
+    RestartEndsTurns,
+    /// The grace time is not counted from when the broker was ready: a harness has all of it to come back.
+    NoGrace,
+    /// What was received in a turn and did not reach the model stays leased: the end of a turn settles all of it.
+    ReceivedKept,
+    /// A superseded message stays in the inbox: a newer one with its key takes its place.
+    SupersededServed,
+    /// A consumer's lease does not run out: it lasts as long as was asked for.
+    LeaseNeverEnds,
+    /// Nobody is told of a dead letter: the parent gets a notice.
+    DeadLetterUntold,
+    /// A delivery that waits out a backoff holds up the inbox: it does not block those behind it.
+    BackoffBlocks,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 22] = [
+        Self::ReplyBeforeCommit,
+        Self::LostWake,
+        Self::SessionUnchecked,
+        Self::StaleLease,
+        Self::NeverDead,
+        Self::RateLimitUsesAttempt,
+        Self::VanishedForgiven,
+        Self::ReminderFiresTwice,
+        Self::AnswerAfterExpiry,
+        Self::TwoOutcomes,
+        Self::RequestForgotten,
+        Self::RequestContentUnchecked,
+        Self::NewestFirst,
+        Self::LanesMixed,
+        Self::TakeOverKeepsTurn,
+        Self::RestartEndsTurns,
+        Self::NoGrace,
+        Self::ReceivedKept,
+        Self::SupersededServed,
+        Self::LeaseNeverEnds,
+        Self::DeadLetterUntold,
+        Self::BackoffBlocks,
+    ];
+}
+
+thread_local! {
+    static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+    static RANDOM: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// From now on this thread makes this mistake, or none.
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.set(bug);
+}
+
+/// Whether this thread is to make this mistake.
+#[must_use]
+pub fn planted(bug: Bug) -> bool {
+    PLANTED.get() == Some(bug)
+}
+
+/// From now on this thread's random bytes follow from the seed; `None` for true ones.
+pub fn seed(seed: Option<u64>) {
+    RANDOM.set(seed);
+}
+
+/// Fills `bytes` with what follows from the thread's seed; `false` if it has none.
+#[must_use]
+pub fn fill(bytes: &mut [u8]) -> bool {
+    let Some(mut state) = RANDOM.get() else { return false };
+    for chunk in bytes.chunks_mut(8) {
+        // SplitMix64 (Steele, Lea, Flood 2014).
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = state;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        chunk.copy_from_slice(&(word ^ (word >> 31)).to_le_bytes()[..chunk.len()]);
+    }
+    RANDOM.set(Some(state));
+    true
+}
+
+/// Where this process is to be killed, and at which visit.
+fn target() -> Option<&'static (String, u64)> {
+    static TARGET: OnceLock<Option<(String, u64)>> = OnceLock::new();
+    let target = TARGET.get_or_init(|| {
+        let text = std::env::var("HIVE_FAIL_POINT").ok()?;
+        let (name, visit) = text.split_once(':').unwrap_or((&text, "1"));
+        Some((name.to_owned(), visit.parse().unwrap_or(1)))
+    });
+    target.as_ref()
+}
+
+/// A place at which the process can be killed.
+pub fn point(name: &'static str) {
+    static VISITS: AtomicU64 = AtomicU64::new(0);
+    let Some((wanted, visit)) = target() else { return };
+    if name == wanted && VISITS.fetch_add(1, Ordering::Relaxed) + 1 == *visit {
+        let killed = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        // The signal ends the process before this call returns to it.
+        killed.expect("a process may kill itself");
+    }
+}

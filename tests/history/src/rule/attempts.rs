@@ -1,0 +1,157 @@
+//! Only faults use attempts: each shown attempt is explained by failures before it, no failure that is known is forgotten, none is beyond the
+//! maximum, and from the third on a delivery is served alone.
+//!
+//! An attempt may be used by a nack, by a turn that FAILED, and by a turn whose end nobody saw (it may have VANISHED); turns and receives whose
+//! answer was lost may have held anything. Silent: about the count of opaque agents' deliveries, and from below after a redrive.
+
+use super::Found;
+use crate::call::{Op, Reply};
+use crate::index::{Call, Hand, Holder, Index, Key};
+use crate::noun::{Decision, Outcome, State};
+use crate::violation::Rule::Attempts;
+
+/// From this attempt on a delivery is served alone.
+const ALONE_FROM: u32 = 3;
+
+pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
+    let max = index.history.setting.attempts_max;
+    for hand in &index.hands {
+        let (attempt, key) = (hand.handed.attempt, (hand.handed.agent.as_str(), hand.handed.message));
+        if attempt == 0 || attempt > max {
+            found.add(
+                Attempts,
+                &[hand.till],
+                format!("message {} was handed to {} for attempt {attempt} of {max}", key.1, key.0),
+            );
+        }
+        if index.is_opaque(key.0) {
+            continue;
+        }
+        let (least, most) = failures(index, key, hand.from, hand.till);
+        if attempt > 1 + most {
+            let what = format!("message {} was handed to {} for attempt {attempt} after at most {most} failures", key.1, key.0);
+            found.add(Attempts, &[hand.till], what);
+        } else if attempt < 1 + least {
+            let what = format!("message {} was handed to {} for attempt {attempt} after at least {least} failures", key.1, key.0);
+            found.add(Attempts, &[hand.till], what);
+        }
+    }
+    at_the_end(index, found, max);
+    alone(index, found);
+}
+
+fn at_the_end(index: &Index<'_>, found: &mut Found, max: u32) {
+    let end = index.history.observations.len();
+    for delivery in &index.last.deliveries {
+        let (key, attempt) = ((delivery.agent.as_str(), delivery.message), delivery.attempt);
+        if attempt == 0 || attempt > max + 1 {
+            found.add(Attempts, &[], format!("message {} to {} ended at attempt {attempt} of {max}", key.1, key.0));
+        }
+        if index.is_opaque(key.0) {
+            continue;
+        }
+        let (_, most) = failures(index, key, end, end);
+        if attempt > 1 + most {
+            let what = format!("message {} to {} ended at attempt {attempt} after at most {most} failures", key.1, key.0);
+            found.add(Attempts, &[], what);
+        }
+        let for_good = |call: &Call<'_>| matches!(call.op, Op::Nack { permanent: true, .. });
+        let mut leases = index.leases(key);
+        let given_up = leases.any(|hand| match &hand.holder {
+            Holder::Consumer(token) => index.of(&index.token_calls, token).any(for_good),
+            Holder::Turn(_) => false,
+        });
+        if delivery.state == State::Dead && attempt <= max && !given_up {
+            let what =
+                format!("message {} to {} is a dead letter after {} failures of {max}", key.1, key.0, attempt.saturating_sub(1));
+            found.add(Attempts, &[], what);
+        }
+    }
+}
+
+/// How many failures a delivery had at least and at most: at least by `from`, at most by `till`.
+fn failures(index: &Index<'_>, key: Key<'_>, from: usize, till: usize) -> (u32, u32) {
+    let redriven = index.of(&index.decisions, &key).any(|call| matches!(call.op, Op::Decide { decision: Decision::Redrive, .. }));
+    let (mut least, mut most) = (0, 0);
+    for hand in index.leases(key).filter(|hand| hand.from < till) {
+        let (known, possible) = match &hand.holder {
+            Holder::Consumer(token) => {
+                let (known, possible) = nacked(index, token, from, till);
+                (known, possible || may_have_run_out(index, hand, till))
+            }
+            Holder::Turn(turn) => {
+                let (known, possible) = failed(index, *turn, from, till);
+                // Of mail that was received in the turn nobody here knows whether it reached the model.
+                (known && hand.wakes, possible)
+            }
+        };
+        least += u32::from(known);
+        most += u32::from(possible);
+    }
+    // Whoever's answer was lost may have held it, and vanished or failed with it.
+    let unseen = index.calls_of(key.0).filter(|call| {
+        let takes = matches!(call.op, Op::Receive { .. } | Op::BeginTurn { .. });
+        takes && call.from < till && call.ok().is_none() && call.refused().is_none()
+    });
+    most += u32::try_from(unseen.count()).unwrap_or(u32::MAX);
+    (if redriven { 0 } else { least }, most)
+}
+
+/// Whether a consumer's lease may have run out: it was not acked that anybody knew, and was held for its length.
+fn may_have_run_out(index: &Index<'_>, hand: &Hand<'_>, till: usize) -> bool {
+    let Op::Receive { lease_ms, .. } = index.calls[hand.call].op else { return false };
+    // An extension may also make it shorter.
+    if let Holder::Consumer(token) = &hand.holder
+        && index.of(&index.token_calls, token).any(|call| matches!(call.op, Op::Extend { .. }))
+    {
+        return true;
+    }
+    let observations = &index.history.observations;
+    let now = observations.get(till).or(observations.last()).map_or(0, |last| last.at);
+    now + index.history.setting.tolerance_ms >= observations[hand.from].at + lease_ms
+}
+
+fn nacked(index: &Index<'_>, token: &&str, from: usize, till: usize) -> (bool, bool) {
+    let nacks = || index.of(&index.token_calls, token).filter(|call| matches!(call.op, Op::Nack { .. }));
+    (nacks().any(|call| call.ok().is_some_and(|(done, _)| done < from)), nacks().any(|call| call.from < till))
+}
+
+fn failed(index: &Index<'_>, turn: u64, from: usize, till: usize) -> (bool, bool) {
+    let ends = || index.of(&index.turn_calls, &turn).filter(|call| matches!(call.op, Op::EndTurn { .. }));
+    let with =
+        |call: &Call<'_>, failed: bool| matches!(call.op, Op::EndTurn { outcome, .. } if (*outcome == Outcome::Failed) == failed);
+    let known = ends().any(|call| with(call, true) && call.ok().is_some_and(|(done, _)| done < from));
+    let begun_before = index.by_turn.get(&turn).is_some_and(|hands| hands.iter().any(|place| index.hands[*place].from < till));
+    // Its end is known to be another one; then it did not fail.
+    let spared = ends().any(|call| with(call, false) && call.ok().is_some());
+    (known, begun_before && !spared)
+}
+
+/// A delivery that failed twice uses up nobody else's attempts.
+fn alone(index: &Index<'_>, found: &mut Found) {
+    for call in &index.calls {
+        let Some((till, Reply::Leased(all))) = call.ok() else { continue };
+        let Some(handed) = all.iter().find(|handed| handed.attempt >= ALONE_FROM) else { continue };
+        let in_a_turn = matches!(call.op, Op::Receive { turn, .. } if *turn != 0);
+        if all.len() > 1 || in_a_turn {
+            let what =
+                format!("message {} at attempt {} was not served alone to {}", handed.message, handed.attempt, handed.agent);
+            found.add(Attempts, &[till], what);
+        }
+    }
+    for hands in index.by_turn.values() {
+        let hands: Vec<&Hand<'_>> = hands.iter().map(|place| &index.hands[*place]).collect();
+        let Some(waking) = hands.iter().find(|hand| hand.wakes && hand.handed.attempt >= ALONE_FROM) else { continue };
+        // What the operator decides about is not the turn's any more.
+        if index.of(&index.decisions, &(waking.handed.agent.as_str(), waking.handed.message)).next().is_some() {
+            continue;
+        }
+        if let Some(other) = hands.iter().find(|hand| !hand.wakes) {
+            let what = format!(
+                "message {} at attempt {} was not alone in its turn: {} came with it",
+                waking.handed.message, waking.handed.attempt, other.handed.message
+            );
+            found.add(Attempts, &[waking.till, other.till], what);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The rules, a file each: what a promise of the contract means for what an observer can see.
+//!
+//! Invariant: each says in its doc comment where it cannot know, and is silent there.
+
+mod attempts;
+mod doubled;
+mod fenced;
+mod fifo;
+mod lease;
+mod lost;
+mod outcome;
+mod phantom;
+mod receipt;
+mod redelivery;
+mod refusal;
+mod reminder;
+mod settled;
+mod told;
+mod turn;
+
+use crate::index::Index;
+use crate::violation::{Rule, Violation};
+
+/// All of them.
+pub(crate) const ALL: [fn(&Index<'_>, &mut Found); 15] = [
+    lost::check,
+    phantom::check,
+    fifo::check,
+    lease::check,
+    fenced::check,
+    outcome::check,
+    told::check,
+    reminder::check,
+    receipt::check,
+    redelivery::check,
+    attempts::check,
+    doubled::check,
+    refusal::check,
+    turn::check,
+    settled::check,
+];
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Found(pub(crate) Vec<Violation>);
+
+impl Found {
+    pub(crate) fn add(&mut self, rule: Rule, seen: &[usize], what: String) {
+        let mut seen = seen.to_vec();
+        seen.sort_unstable();
+        seen.dedup();
+        self.0.push(Violation { rule, what, seen });
+    }
+}

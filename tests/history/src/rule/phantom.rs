@@ -1,0 +1,118 @@
+//! No phantoms: every message, question and reminder was sent by somebody, and is there no more often than it was sent.
+//!
+//! Silent: about what opaque agents sent, and about whether a notice of the broker had its occasion where only opaque agents have turns.
+
+use std::collections::BTreeMap;
+
+use super::Found;
+use crate::call::Op;
+use crate::index::Index;
+use crate::last::Message;
+use crate::noun::{Kind, Origin, Outcome};
+use crate::violation::Rule::NoPhantom;
+
+/// What a caller wanted to have written: itself, and how many requests may have written it.
+type Wanted<'a> = BTreeMap<(Sort, &'a str, &'a str), usize>;
+
+/// What can be made by a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sort {
+    Message,
+    Wake,
+    Question,
+    Reminder,
+}
+
+pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
+    let wanted = wanted(index);
+    let mut there: BTreeMap<(Sort, &str, &str), Vec<u64>> = BTreeMap::new();
+    for message in &index.last.messages {
+        match &message.origin {
+            Origin::Agent(agent) => there.entry((Sort::Message, agent, &message.body)).or_default().push(message.id),
+            Origin::Operator => there.entry((Sort::Message, "operator", &message.body)).or_default().push(message.id),
+            Origin::External(_) => {
+                let agent = message.recipients.first().map_or("", String::as_str);
+                there.entry((Sort::Wake, agent, &message.body)).or_default().push(message.id);
+            }
+            Origin::System(kind) => notice(index, found, message, *kind),
+        }
+    }
+    for question in &index.last.questions {
+        there.entry((Sort::Question, &question.asker, &question.text)).or_default().push(question.id);
+    }
+    for reminder in &index.last.reminders {
+        there.entry((Sort::Reminder, &reminder.agent, &reminder.body)).or_default().push(reminder.id);
+    }
+    for ((sort, who, text), ids) in there {
+        let wanted = wanted.get(&(sort, who, text)).copied().unwrap_or(0);
+        if index.is_opaque(who) && sort != Sort::Wake {
+            continue;
+        }
+        if wanted == 0 {
+            found.add(NoPhantom, &[], format!("{sort:?} {ids:?} of {who} is there, and nobody made it: {text:?}"));
+        } else if ids.len() > wanted {
+            let what = format!("{sort:?} {ids:?} of {who} is there {} times, and was made {wanted} times: {text:?}", ids.len());
+            found.add(NoPhantom, &[], what);
+        }
+    }
+    for hand in &index.hands {
+        let (id, agent) = (hand.handed.message, hand.handed.agent.as_str());
+        if index.messages.contains_key(&id) && !index.deliveries.contains_key(&(agent, id)) {
+            found.add(NoPhantom, &[hand.till], format!("message {id} was handed to {agent}, for whom it is not"));
+        }
+    }
+}
+
+/// What may have been written, by whoever asked for it. A request counts once however often it was repeated.
+fn wanted<'a>(index: &Index<'a>) -> Wanted<'a> {
+    let mut wanted = Wanted::new();
+    for ((caller, _, _), calls) in &index.requests {
+        if index.is_refused(calls) {
+            continue;
+        }
+        if let Some((sort, text)) = text_of(index.calls[calls[0]].op) {
+            *wanted.entry((sort, *caller, text)).or_default() += 1;
+        }
+    }
+    wanted
+}
+
+/// What a request makes, and its text; `None` where it makes nothing of its own.
+pub(super) fn text_of(op: &Op) -> Option<(Sort, &str)> {
+    if let Op::Send { body, .. } = op {
+        Some((Sort::Message, body))
+    } else if let Op::Wake { body, .. } = op {
+        Some((Sort::Wake, body))
+    } else if let Op::Ask { text, .. } = op {
+        Some((Sort::Question, text))
+    } else if let Op::Remind { body, .. } = op {
+        Some((Sort::Reminder, body))
+    } else {
+        None
+    }
+}
+
+/// A message of the broker has an occasion.
+fn notice(index: &Index<'_>, found: &mut Found, message: &Message, kind: Kind) {
+    let calls = || index.calls.iter();
+    let somebody_unseen = !index.history.setting.opaque.is_empty();
+    let fine = match kind {
+        Kind::QuestionAsked | Kind::QuestionAnswered | Kind::QuestionExpired | Kind::QuestionCancelled => {
+            index.last.questions.iter().any(|question| question.id == message.question)
+        }
+        Kind::Reminder => index.last.reminders.iter().any(|reminder| reminder.id == message.reminder),
+        Kind::TurnFailed => {
+            somebody_unseen || calls().any(|call| matches!(call.op, Op::EndTurn { outcome: Outcome::Failed, .. }))
+        }
+        Kind::DeadLetter => {
+            let turns = || calls().any(|call| matches!(call.op, Op::BeginTurn { .. }));
+            somebody_unseen || calls().any(|call| matches!(call.op, Op::Nack { .. })) || turns()
+        }
+        Kind::Problem => somebody_unseen || calls().any(|call| matches!(call.op, Op::ReportProblem { .. })),
+        // An agent that has no login is parked also without a turn.
+        Kind::Unavailable | Kind::Restarted => true,
+    };
+    if !fine {
+        found.add(NoPhantom, &[], format!("message {} of the broker is there, and nothing made it: {kind:?}", message.id));
+    }
+}

@@ -1,0 +1,190 @@
+//! What clients of the simulation ask for, in the words of the engine.
+//!
+//! Invariant: a call has everything that makes two requests the same request, but for who makes it.
+
+use hive_core::delivery::Decision;
+use hive_core::turn::{Kind, Outcome};
+use hive_history as history;
+
+/// To whom something goes, as a sender writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum To {
+    /// An agent, or the operator.
+    Name(String),
+    Parent,
+    Everyone,
+}
+
+/// When a reminder is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    In(u64),
+    At(i64),
+}
+
+/// A call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    Send { to: To, body: String, reply_to: u64 },
+    Wake { label: String, body: String, key: String },
+    Receive { max: u32, wait_ms: u64, lease_ms: u64, tool_use: String },
+    Ack { token: String },
+    Nack { token: String, permanent: bool },
+    Extend { token: String, lease_ms: u64 },
+    Attach { session: String, take_over: bool },
+    Begin { session: String, process: String },
+    Open { session: String, process: String, kind: Kind },
+    End { session: String, turn: u64, outcome: Outcome, returned: Vec<String>, retry_at: Option<i64>, compacted: bool },
+    NextTurn,
+    Heartbeat { session: String },
+    Report { session: String, idle: bool },
+    Problem { session: String, subject: String, text: String },
+    AckCommand { session: String, command: u64 },
+    Ask { to: To, text: String, options: Vec<String>, ttl_ms: u64 },
+    Answer { question: u64, choices: Vec<String>, text: String },
+    CancelQuestion { question: u64 },
+    ReadQuestion { question: u64 },
+    Remind { body: String, due: Due },
+    CancelReminder { reminder: u64 },
+    Decide { agent: String, message: u64, decision: Decision },
+    CancelTurn { agent: String },
+    RestartHarness { agent: String },
+    Create { agent: String, parent: Option<String>, adopt: bool },
+    Retire { agent: String },
+}
+
+/// Who calls, from which process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Who {
+    /// An agent's name, or `operator`.
+    pub(crate) name: String,
+    /// Its parent, for `To::Parent`.
+    pub(crate) parent: String,
+    /// The token of the process, and the turn it runs.
+    pub(crate) process: Option<(String, u64)>,
+}
+
+impl Who {
+    pub(crate) fn operator() -> Self {
+        Self { name: "operator".to_owned(), parent: String::new(), process: None }
+    }
+
+    fn turn(&self) -> u64 {
+        self.process.as_ref().map_or(0, |(_, turn)| *turn)
+    }
+
+    fn resolve(&self, to: &To) -> String {
+        match to {
+            To::Name(name) => name.clone(),
+            To::Parent => self.parent.clone(),
+            To::Everyone => "*".to_owned(),
+        }
+    }
+}
+
+impl Call {
+    /// The RPC.
+    pub(crate) fn rpc(&self) -> &'static str {
+        match self {
+            Self::Send { .. } => "SendMessage",
+            Self::Wake { .. } => "Wake",
+            Self::Receive { .. } => "ReceiveMessages",
+            Self::Ack { .. } => "AckDelivery",
+            Self::Nack { .. } => "NackDelivery",
+            Self::Extend { .. } => "ExtendLease",
+            Self::Attach { .. } => "Attach",
+            Self::Begin { .. } => "BeginTurn",
+            Self::Open { .. } => "OpenTurn",
+            Self::End { .. } => "EndTurn",
+            Self::NextTurn => "RequestNextTurn",
+            Self::Heartbeat { .. } => "Heartbeat",
+            Self::Report { .. } => "ReportHarness",
+            Self::Problem { .. } => "ReportProblem",
+            Self::AckCommand { .. } => "AckCommand",
+            Self::Ask { .. } => "AskQuestion",
+            Self::Answer { .. } => "AnswerQuestion",
+            Self::CancelQuestion { .. } => "CancelQuestion",
+            Self::ReadQuestion { .. } => "GetQuestion",
+            Self::Remind { .. } => "CreateReminder",
+            Self::CancelReminder { .. } => "CancelReminder",
+            Self::Decide { decision: Decision::Ack, .. } => "AckDelivery",
+            Self::Decide { decision: Decision::Drop, .. } => "DropDelivery",
+            Self::Decide { decision: Decision::Release, .. } => "ReleaseDelivery",
+            Self::Decide { decision: Decision::Redrive | Decision::Supersede, .. } => "RedriveDelivery",
+            Self::CancelTurn { .. } | Self::RestartHarness { .. } => "SendCommand",
+            Self::Create { .. } => "CreateAgent",
+            Self::Retire { .. } => "RemoveAgent",
+        }
+    }
+
+    /// Whether it has a request id.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        !matches!(
+            self,
+            Self::Extend { .. }
+                | Self::Attach { .. }
+                | Self::NextTurn
+                | Self::Heartbeat { .. }
+                | Self::Report { .. }
+                | Self::AckCommand { .. }
+                | Self::ReadQuestion { .. }
+        )
+    }
+
+    /// Whether it may wait for long.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self, Self::Begin { .. } | Self::Receive { .. })
+    }
+
+    /// As the observer writes it down; `None` where no rule looks at it.
+    pub(crate) fn observed(&self, who: &Who) -> Option<history::Op> {
+        use history::Op;
+        let turn = who.turn();
+        let other = |call: &Self| Some(Op::Other { rpc: call.rpc().to_owned(), content: format!("{call:?}") });
+        Some(match self.clone() {
+            Self::Send { to, body, reply_to } => {
+                let everyone = to == To::Everyone;
+                let to = if everyone { Vec::new() } else { vec![who.resolve(&to)] };
+                Op::Send { to, everyone, body, reply_to, turn }
+            }
+            Self::Wake { label, body, key } => Op::Wake { label, body, key },
+            Self::Receive { max, wait_ms: _, lease_ms, tool_use } => Op::Receive { max, lease_ms, turn, tool_use },
+            Self::Ack { token } => Op::Ack { token },
+            Self::Nack { token, permanent } => Op::Nack { token, permanent },
+            Self::Extend { token, lease_ms } => Op::Extend { token, lease_ms },
+            Self::Attach { session, take_over } => Op::Attach { session, take_over },
+            Self::Begin { session, process: _ } => Op::BeginTurn { session },
+            Self::Open { session, process: _, kind: _ } => Op::OpenTurn { session },
+            Self::End { session, turn, outcome, returned, retry_at: _, compacted: _ } => {
+                Op::EndTurn { session, turn, outcome: crate::seen::outcome(outcome), returned }
+            }
+            Self::Ask { to, text, options: _, ttl_ms } => Op::Ask { target: who.resolve(&to), text, ttl_ms, turn },
+            Self::Answer { question, choices, text } => Op::Answer { question, choices, text },
+            Self::CancelQuestion { question } => Op::CancelQuestion { question },
+            Self::ReadQuestion { question } => Op::ReadQuestion { question },
+            Self::Remind { body, due } => {
+                let due = match due {
+                    Due::In(delay) => history::Due::After(delay),
+                    Due::At(time) => history::Due::At(time),
+                };
+                Op::Remind { body, due, turn }
+            }
+            Self::CancelReminder { reminder } => Op::CancelReminder { reminder },
+            Self::Decide { agent, message, decision } => {
+                let decision = match decision {
+                    Decision::Ack => history::Decision::Ack,
+                    Decision::Drop => history::Decision::Drop,
+                    Decision::Release => history::Decision::Release,
+                    Decision::Redrive | Decision::Supersede => history::Decision::Redrive,
+                };
+                Op::Decide { agent, message, decision }
+            }
+            Self::CancelTurn { agent } => Op::CancelTurn { agent, turn: 0 },
+            Self::Problem { session: _, subject, text } => Op::ReportProblem { subject, text },
+            Self::NextTurn | Self::Heartbeat { .. } | Self::Report { .. } => return None,
+            Self::AckCommand { .. } | Self::RestartHarness { .. } | Self::Create { .. } | Self::Retire { .. } => {
+                return other(self);
+            }
+        })
+    }
+}

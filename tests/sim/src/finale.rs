@@ -1,0 +1,240 @@
+//! The finale: everything is healed, everybody works off what there is, and what is then in the broker is read and judged.
+//!
+//! Invariant: nothing here looks after mail in a way that could wake anybody.
+
+use std::rc::Rc;
+
+use hive_broker::engine::question::Which;
+use hive_broker::engine::{Engine, Refusal};
+use hive_core::delivery::State;
+use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
+use hive_core::message::Message;
+use hive_core::reminder;
+use hive_history::{self as history, Final, Mark};
+
+use crate::audit;
+use crate::call::{Call, To, Who};
+use crate::seen;
+use crate::serve::caller;
+use crate::world::{Reader, World, say};
+
+/// How often it is looked whether all is at rest, in ms.
+const LOOK: u64 = 300_000;
+/// So often: longer than every park and backoff together.
+const LOOKS: u64 = 40;
+const PAGE: u32 = 500;
+
+const STATES: [State; 7] =
+    [State::Ready, State::Leased, State::Held, State::Dead, State::Acked, State::Dropped, State::Superseded];
+
+impl World {
+    /// From now on nothing goes wrong.
+    pub(crate) fn heal(self: &Rc<Self>) {
+        say!(self, "healed");
+        self.healing.set(true);
+        self.host.heal();
+        self.mark(Mark::Note("the clock is about to be set".to_owned()));
+        self.time.set_right();
+        self.mark(Mark::ClockSet);
+        self.wall_set.notify_waiters();
+        self.healed.notify_waiters();
+        if self.broker.borrow().is_none() {
+            let world = Rc::clone(self);
+            self.client("service manager".to_owned(), async move {
+                world.sleep(120_000).await;
+                if world.broker.borrow().is_none() {
+                    world.start_broker();
+                }
+            });
+        }
+    }
+
+    /// Lets everybody come to rest, and judges.
+    pub(crate) async fn conclude(self: &Rc<Self>) {
+        // Whoever was about to make or to retire an agent has done it then.
+        self.sleep(2 * LOOK).await;
+        let read = self.read_agents();
+        self.come_to_rest(&read).await;
+        // A word to each alone: who waits has to hear of it by that word, for there is no other.
+        for agent in &read {
+            let send = Call::Send { to: To::Name(agent.clone()), body: self.fresh("last word"), reply_to: 0 };
+            drop(self.insist(&Who::operator(), send, 5).await);
+        }
+        self.come_to_rest(&read).await;
+        match self.read_final(&read).await {
+            Ok(last) => {
+                if let Some((_, engine)) = self.serving() {
+                    match crate::lanes::check(&engine, &last).await {
+                        Ok(problems) => problems.into_iter().for_each(|problem| self.wrong(problem)),
+                        Err(refusal) => self.wrong(format!("the events cannot be read: {refusal:?}")),
+                    }
+                }
+                for problem in crate::books::check(&self.history.borrow(), &last) {
+                    self.wrong(problem);
+                }
+                for violation in history::check(&self.history.borrow(), &last) {
+                    let lines = self.history.borrow().lines(&violation.seen);
+                    self.wrong(format!("{violation}\n{lines}"));
+                }
+            }
+            Err(refusal) => self.wrong(format!("the end cannot be read: {refusal:?}")),
+        }
+        for problem in audit::audit(&self.host.database()) {
+            self.wrong(problem);
+        }
+    }
+
+    /// The agents whose inboxes somebody empties.
+    fn read_agents(&self) -> Vec<String> {
+        let seats = self.seats.borrow();
+        let read = seats.iter().filter(|seat| seat.reader != Reader::Nobody && !self.is_retired(&seat.name));
+        read.map(|seat| seat.name.clone()).collect()
+    }
+
+    async fn come_to_rest(self: &Rc<Self>, read: &[String]) {
+        let mut left = vec!["the broker does not serve".to_owned()];
+        for _ in 0..LOOKS {
+            self.sleep(LOOK).await;
+            left = self.unread(read).await.unwrap_or_else(|| vec!["the broker does not serve".to_owned()]);
+            if left.is_empty() {
+                // What is settled at the very moment gets its answer, and what fired just now its reader.
+                self.sleep(60_000).await;
+                if self.unread(read).await.is_some_and(|left| left.is_empty()) {
+                    return;
+                }
+            }
+        }
+        self.wrong(format!("Liveness: nobody gets it: {}", left.join("; ")));
+    }
+
+    async fn read_final(&self, read: &[String]) -> Result<Final, Refusal> {
+        let Some((_, engine)) = self.serving() else { return Ok(Final::default()) };
+        let names: Vec<String> = self.seats.borrow().iter().map(|seat| seat.name.clone()).collect();
+        let unread = names.iter().filter(|name| !read.contains(name)).cloned().collect();
+        let mut deliveries = Vec::new();
+        for name in names.iter().cloned().chain(["operator".to_owned()]) {
+            deliveries.extend(deliveries_of(&engine, name).await?);
+        }
+        Ok(Final {
+            wall: self.time.wall(),
+            at_rest: true,
+            unread,
+            messages: messages(&engine).await?,
+            deliveries,
+            questions: questions(&engine).await?,
+            reminders: reminders(&engine).await?,
+            turns: turns(&engine).await?,
+        })
+    }
+}
+
+async fn deliveries_of(engine: &Engine, name: String) -> Result<Vec<history::Delivery>, Refusal> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let listed = engine.list_deliveries(caller("operator"), name.clone(), STATES.to_vec(), after, PAGE).await;
+        // An agent that was never made, for the creation was lost to the end.
+        let (page, next) = match listed {
+            Err(Refusal::AgentNotFound { .. }) => return Ok(Vec::new()),
+            listed => listed?,
+        };
+        found.extend(page.iter().map(|delivery| history::Delivery {
+            agent: delivery.agent.clone(),
+            message: delivery.message.id.get(),
+            state: seen::state(delivery.state),
+            lane: seen::lane(delivery.lane),
+            attempt: delivery.attempt,
+            cause: delivery.cause.map(seen::cause),
+        }));
+        if next.is_none() {
+            return Ok(found);
+        }
+        after = next;
+    }
+}
+
+fn message(message: &Message) -> history::Message {
+    history::Message {
+        id: message.id.get(),
+        origin: seen::origin(&message.origin, message.system_kind),
+        recipients: message.recipients.clone(),
+        body: message.body.clone(),
+        reply_to: message.in_reply_to.map_or(0, MessageId::get),
+        turn: message.turn_id.map_or(0, TurnId::get),
+        key: message.coalescing_key.clone().unwrap_or_default(),
+        question: message.question_id.map_or(0, QuestionId::get),
+        reminder: message.reminder_id.map_or(0, ReminderId::get),
+    }
+}
+
+async fn messages(engine: &Engine) -> Result<Vec<history::Message>, Refusal> {
+    let (mut found, mut before) = (Vec::new(), None);
+    loop {
+        let (page, more) = engine.list_messages(caller("operator"), String::new(), None, before, PAGE).await?;
+        found.extend(page.iter().map(message));
+        before = page.last().map(|message| message.id);
+        if !more {
+            found.reverse();
+            return Ok(found);
+        }
+    }
+}
+
+async fn questions(engine: &Engine) -> Result<Vec<history::QuestionSeen>, Refusal> {
+    let (mut found, mut before) = (Vec::new(), None);
+    loop {
+        let (page, more) = engine.list_questions(caller("operator"), Which::default(), before, PAGE).await?;
+        found.extend(page.iter().map(seen::question));
+        before = page.last().map(|question| question.id);
+        if !more {
+            found.reverse();
+            return Ok(found);
+        }
+    }
+}
+
+async fn reminders(engine: &Engine) -> Result<Vec<history::Reminder>, Refusal> {
+    let states = vec![reminder::State::Pending, reminder::State::Fired, reminder::State::Cancelled];
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let (page, more) = engine.list_reminders(caller("operator"), String::new(), states.clone(), after, PAGE).await?;
+        found.extend(page.iter().map(|reminder| history::Reminder {
+            id: reminder.id.get(),
+            agent: reminder.agent.to_string(),
+            body: reminder.body.clone(),
+            state: match reminder.state {
+                reminder::State::Pending => history::ReminderState::Pending,
+                reminder::State::Fired => history::ReminderState::Fired,
+                reminder::State::Cancelled => history::ReminderState::Cancelled,
+            },
+            due: reminder.due_time.0,
+            closed: reminder.close_time.map_or(0, |time| time.0),
+            message: reminder.message_id.map_or(0, MessageId::get),
+        }));
+        after = page.last().map(|reminder| reminder.id);
+        if !more {
+            return Ok(found);
+        }
+    }
+}
+
+async fn turns(engine: &Engine) -> Result<Vec<history::Turn>, Refusal> {
+    let (mut found, mut before) = (Vec::new(), None);
+    loop {
+        let (page, more) = engine.list_turns(caller("operator"), String::new(), before, PAGE).await?;
+        found.extend(page.iter().map(|turn| history::Turn {
+            id: turn.id.get(),
+            agent: turn.agent.to_string(),
+            epoch: turn.session_epoch,
+            message: turn.message_id.map_or(0, MessageId::get),
+            attempt: turn.attempt,
+            outcome: turn.outcome.map(seen::outcome),
+            received: turn.received.iter().map(|id| id.get()).collect(),
+            sent: turn.sent.iter().map(|id| id.get()).collect(),
+        }));
+        before = page.last().map(|turn| turn.id);
+        if !more {
+            found.reverse();
+            return Ok(found);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The host: the disk that the database lies on, how it fails, and what is left on it when the broker is killed or the power is cut.
+//!
+//! Invariant: whoever opens the database after a kill finds what was written until that very moment, and not a last word of the dead one.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use hive_broker::store::Store;
+use hive_broker::store::turn_events::TurnEvents;
+use hive_broker::wake::Hints;
+use hive_disk::{Action, Disk, Error, Kind, Op, Verdict};
+use tempfile::TempDir;
+
+use crate::clock::Time;
+use crate::dice::Dice;
+
+/// The files of a database that was just made: made once, copied for each run.
+type Template = Vec<(&'static str, Vec<u8>)>;
+
+/// A directory in memory, where there is one.
+fn directory() -> io::Result<TempDir> {
+    let memory = Path::new("/dev/shm");
+    tempfile::Builder::new().prefix("hive-sim-").tempdir_in(memory).or_else(|_| tempfile::tempdir())
+}
+
+fn template() -> &'static Template {
+    static TEMPLATE: OnceLock<Template> = OnceLock::new();
+    TEMPLATE.get_or_init(|| {
+        let dir = directory().expect("a directory for the template");
+        let clock = Arc::new(Time::new().boot("template".to_owned(), 0));
+        let (store, hand) = Store::open_by_hand(dir.path(), clock, Arc::new(Hints::default())).expect("a new database");
+        hand.close();
+        drop(store);
+        drop(TurnEvents::open(dir.path()).expect("a new file of turn lines"));
+        let files = ["hive.db", "turn-events.db"];
+        files.map(|name| (name, std::fs::read(dir.path().join(name)).expect("it was just made"))).to_vec()
+    })
+}
+
+/// Where the broker is to die: at its next sync or write of this kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Doom {
+    pub(crate) action: Action,
+    pub(crate) kind: Kind,
+    /// So many more go well.
+    pub(crate) skip: u64,
+    /// After it, not before.
+    pub(crate) after: bool,
+}
+
+/// What the disk does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Every so manieth action of this kind fails with this error.
+    Fails(Option<Action>, Error, u64),
+    /// Syncs fail, and what they were to sync is lost.
+    Loses(u64),
+}
+
+#[derive(Debug, Default)]
+struct Weather {
+    doom: Option<Doom>,
+    /// The broker died here: nothing reaches the disk any more.
+    struck: bool,
+    trouble: Option<Trouble>,
+    met: u64,
+}
+
+impl Weather {
+    fn judge(&mut self, op: &Op) -> Verdict {
+        if self.struck {
+            return Verdict::Fail(Error::Io);
+        }
+        if self.meets(op, false) {
+            self.struck = true;
+            return Verdict::Fail(Error::Io);
+        }
+        match self.trouble {
+            Some(Trouble::Fails(action, error, every)) if action.is_none_or(|action| action == op.action) => {
+                self.met += 1;
+                if self.met.is_multiple_of(every) { Verdict::Fail(error) } else { Verdict::Proceed }
+            }
+            Some(Trouble::Loses(every)) if op.action == Action::Sync => {
+                self.met += 1;
+                if self.met.is_multiple_of(every) { Verdict::LoseSome(self.met) } else { Verdict::Proceed }
+            }
+            Some(_) | None => Verdict::Proceed,
+        }
+    }
+
+    /// Whether the broker dies now.
+    fn meets(&mut self, op: &Op, after: bool) -> bool {
+        let Some(doom) = &mut self.doom else { return false };
+        if doom.after != after || doom.action != op.action || doom.kind != op.kind {
+            return false;
+        }
+        if doom.skip > 0 {
+            doom.skip -= 1;
+            return false;
+        }
+        self.doom = None;
+        true
+    }
+}
+
+/// The directory of the database, and the disk below it.
+pub(crate) struct Host {
+    root: TempDir,
+    lives: Cell<u32>,
+    dir: RefCell<PathBuf>,
+    disk: RefCell<Disk>,
+    weather: Arc<Mutex<Weather>>,
+    full: Cell<bool>,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "life {}", self.lives.get())
+    }
+}
+
+fn lock(weather: &Mutex<Weather>) -> MutexGuard<'_, Weather> {
+    weather.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Host {
+    pub(crate) fn new() -> Self {
+        let files = template();
+        let root = directory().expect("a directory for the run");
+        let dir = root.path().join("0");
+        std::fs::create_dir(&dir).expect("a new directory");
+        for (name, bytes) in files {
+            std::fs::write(dir.join(name), bytes).expect("a copy of the template");
+        }
+        let disk = RefCell::new(Disk::over(&dir));
+        let host =
+            Self { dir: RefCell::new(dir), lives: Cell::new(0), root, disk, weather: Arc::default(), full: Cell::new(false) };
+        host.rule();
+        host
+    }
+
+    /// Has the present disk follow the weather.
+    fn rule(&self) {
+        let disk = self.disk.borrow();
+        let weather = Arc::clone(&self.weather);
+        disk.on(move |op| lock(&weather).judge(op));
+        let weather = Arc::clone(&self.weather);
+        disk.watch(move |op, done| {
+            let mut weather = lock(&weather);
+            if done && weather.meets(op, true) {
+                weather.struck = true;
+            }
+        });
+    }
+
+    pub(crate) fn dir(&self) -> PathBuf {
+        self.dir.borrow().clone()
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.dir().join("hive.db")
+    }
+
+    /// The process is killed, or with it the power is cut: from now on nothing that it still does counts. To be followed by [`Self::bury`].
+    pub(crate) fn die(&self, power_cut: Option<&Dice>) -> PathBuf {
+        let old = self.dir();
+        self.lives.set(self.lives.get() + 1);
+        let new = self.root.path().join(self.lives.get().to_string());
+        std::fs::create_dir(&new).expect("a new directory");
+        let disk = self.disk.borrow().clone();
+        let left = match power_cut {
+            Some(dice) => dice.with(|rng| disk.cut_power(rng, &new)),
+            None => disk.kill(&new),
+        };
+        self.disk.replace(left.expect("memory takes the files of a dead broker"));
+        self.dir.replace(new);
+        {
+            let mut weather = lock(&self.weather);
+            (weather.doom, weather.struck) = (None, false);
+        }
+        self.rule();
+        if self.full.get() {
+            self.fill(true);
+        }
+        old
+    }
+
+    /// The dead process has closed what nobody reads any more.
+    pub(crate) fn bury(&self, old: &Path) {
+        std::fs::remove_dir_all(old).expect("a directory that nobody uses");
+    }
+
+    /// The broker is to die in the midst of a commit.
+    pub(crate) fn doom(&self, doom: Doom) {
+        lock(&self.weather).doom = Some(doom);
+    }
+
+    /// Whether it has just died.
+    pub(crate) fn is_struck(&self) -> bool {
+        lock(&self.weather).struck
+    }
+
+    pub(crate) fn trouble(&self, trouble: Option<Trouble>) {
+        lock(&self.weather).trouble = trouble;
+    }
+
+    /// The disk is full, or has room again.
+    pub(crate) fn fill(&self, full: bool) {
+        self.full.set(full);
+        self.disk.borrow().set_room(full.then_some(0));
+    }
+
+    /// Whether anything is wrong with it.
+    pub(crate) fn is_bad(&self) -> bool {
+        let weather = lock(&self.weather);
+        weather.trouble.is_some() || weather.struck || self.full.get()
+    }
+
+    /// All is well with it from now on.
+    pub(crate) fn heal(&self) {
+        {
+            let mut weather = lock(&self.weather);
+            (weather.trouble, weather.doom) = (None, None);
+        }
+        self.fill(false);
+    }
+}

@@ -1,0 +1,62 @@
+//! The lanes: the event log shows in which order what was ready in an inbox was served.
+//!
+//! Silent: about what came back once, for it may wait out a backoff or be served alone. Invariant: it reads only committed facts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hive_broker::engine::{Engine, Refusal};
+use hive_core::event::{Event, Kind};
+use hive_core::limits::SYSTEM_RUN_MAX;
+use hive_history::{Final, Lane};
+
+const PAGE: u32 = 5_000;
+
+/// What has never been served, and how many of the lane `system` were in a row.
+#[derive(Debug, Default)]
+struct Inbox {
+    fresh: BTreeSet<u64>,
+    system_run: u32,
+}
+
+/// What is wrong with the order.
+pub(crate) async fn check(engine: &Engine, last: &Final) -> Result<Vec<String>, Refusal> {
+    let lanes: BTreeMap<(&str, u64), Lane> =
+        last.deliveries.iter().map(|delivery| ((delivery.agent.as_str(), delivery.message), delivery.lane)).collect();
+    let mut inboxes: BTreeMap<String, Inbox> = BTreeMap::new();
+    let (mut problems, mut after) = (Vec::new(), 0);
+    loop {
+        let (events, _) = engine.events_after(after, None, PAGE).await?;
+        let Some(newest) = events.last() else { return Ok(problems) };
+        after = newest.sequence;
+        for event in &events {
+            if let Some(message) = event.message_id {
+                let inbox = inboxes.entry(event.agent.clone()).or_default();
+                problems.extend(follow(inbox, event, message.get(), &lanes));
+            }
+        }
+    }
+}
+
+fn follow(inbox: &mut Inbox, event: &Event, message: u64, lanes: &BTreeMap<(&str, u64), Lane>) -> Option<String> {
+    let agent = event.agent.as_str();
+    // A broadcast to nobody is noted for its sender, who does not get it.
+    if event.kind == Kind::MessageAccepted && lanes.contains_key(&(agent, message)) {
+        inbox.fresh.insert(message);
+    }
+    if matches!(event.kind, Kind::DeliveryAcked | Kind::DeliveryDropped | Kind::DeliverySuperseded) {
+        inbox.fresh.remove(&message);
+    }
+    if event.kind != Kind::DeliveryLeased {
+        return None;
+    }
+    let lane = *lanes.get(&(agent, message))?;
+    let run = inbox.system_run;
+    inbox.fresh.remove(&message);
+    inbox.system_run = if lane == Lane::System { run.saturating_add(1) } else { 0 };
+    let first = if run >= SYSTEM_RUN_MAX { Lane::Normal } else { Lane::System };
+    let waiting = inbox.fresh.iter().find(|other| lanes.get(&(agent, **other)) == Some(&first));
+    let before = waiting.filter(|_| lane != first)?;
+    Some(format!(
+        "Lanes: message {message} to {agent} was served in lane {lane:?} after {run} of System, and {before} waited in {first:?}"
+    ))
+}

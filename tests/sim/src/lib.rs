@@ -1,0 +1,40 @@
+//! A hive simulated on one thread: the real engine and store, a clock moved by hand, and everything chosen by a seed.
+//!
+//! ```text
+//!   clients (harnesses, consumers, co-processes, operator) ──► network that delays, loses, repeats ──► engine ──► writer's queue
+//!                │                                                                                       ▲            │ steps of the hand
+//!                └──► history ──► check                          scheduler, by the dice ─────────────────┴────────────┴──► disk that fails
+//! ```
+//!
+//! What it is not: a model of the broker, or a test of the RPC layer above the engine. Invariant: a seed determines its run to the last line of the
+//! event log, on any machine, beside any others.
+
+pub mod bugs;
+pub mod campaign;
+
+mod audit;
+mod books;
+mod broker;
+mod call;
+mod client;
+mod clock;
+mod dice;
+mod exec;
+mod finale;
+mod host;
+mod lanes;
+mod log;
+mod net;
+mod plan;
+mod run;
+mod seen;
+mod serve;
+mod shrink;
+mod watch;
+mod world;
+
+pub use log::Echo;
+pub use plan::{Fault, Plan};
+pub use run::{Report, run};
+pub use shrink::shrink;
+pub use world::Figures;

@@ -1,0 +1,191 @@
+//! The network between clients and the broker: it delays, loses, repeats and reorders, and a call outlives neither of its ends.
+//!
+//! Invariant: each request that leaves a client, first or repeated, is a call in the history before it leaves.
+
+use std::rc::Rc;
+
+use hive_broker::engine::Refusal;
+use hive_core::reason::Reason;
+use hive_history::{Answer, CallNo, Mark, Reply};
+use tokio::sync::oneshot;
+
+use crate::call::{Call, Who};
+use crate::plan::Fault;
+use crate::serve::{Given, serve};
+use crate::world::{World, say};
+
+/// What a client heard.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one lives at a time, on its way from a call to its caller")]
+pub(crate) enum Heard {
+    /// It was done.
+    Done(Given),
+    /// A definite no.
+    Refused(Reason),
+    /// Nothing that tells whether it was done.
+    Nothing,
+}
+
+impl Heard {
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self, Self::Done(_))
+    }
+
+    pub(crate) fn reply(self) -> Option<Reply> {
+        match self {
+            Self::Done(given) => Some(given.reply),
+            Self::Refused(_) | Self::Nothing => None,
+        }
+    }
+}
+
+impl World {
+    /// Writes down that a call leaves.
+    fn invoke(&self, who: &Who, request_id: &str, call: &Call) -> Option<CallNo> {
+        let op = call.observed(who)?;
+        let id = if call.is_repeatable() { request_id } else { "" };
+        Some(self.history.borrow_mut().invoke(self.at(), self.time.wall(), &who.name, id, op))
+    }
+
+    fn answered(&self, call: Option<CallNo>, answer: Answer) {
+        if let Some(call) = call {
+            self.history.borrow_mut().answer(self.at(), self.time.wall(), call, answer);
+        }
+    }
+
+    /// One attempt at a call.
+    pub(crate) async fn call(self: &Rc<Self>, who: &Who, request_id: &str, call: Call) -> Heard {
+        let number = self.next_call();
+        say!(self, "call {number} {} {request_id} {call:?}", who.name);
+        self.count(|figures| figures.calls += 1);
+        let observed = self.invoke(who, request_id, &call);
+        let heard = self.attempt(number, who, request_id, call).await;
+        match &heard {
+            Heard::Done(given) => {
+                say!(self, "call {number} -> {:?}", given.reply);
+                self.count(|figures| figures.done += 1);
+                self.answered(observed, Answer::Ok(given.reply.clone()));
+            }
+            Heard::Refused(reason) => {
+                say!(self, "call {number} -> {reason}");
+                self.answered(observed, Answer::Refused(reason.to_string()));
+            }
+            Heard::Nothing => {
+                say!(self, "call {number} -> nothing");
+                self.answered(observed, Answer::Unknown(String::new()));
+            }
+        }
+        heard
+    }
+
+    fn next_call(&self) -> u64 {
+        let mut known = self.known.borrow_mut();
+        known.calls += 1;
+        known.calls
+    }
+
+    async fn attempt(self: &Rc<Self>, number: u64, who: &Who, request_id: &str, call: Call) -> Heard {
+        if self.fails(Fault::Delay, 100) {
+            self.sleep(self.dice.span(3_000)).await;
+        }
+        if self.fails(Fault::LostRequest, 15) {
+            self.sleep(self.dice.span(2_000)).await;
+            return Heard::Nothing;
+        }
+        let Some((broker, engine)) = self.serving() else {
+            self.sleep(self.dice.between(50, 1_000)).await;
+            return Heard::Nothing;
+        };
+        let waits = call.waits();
+        if call.is_repeatable() && self.fails(Fault::Repeat, 10) {
+            self.repeat(who, request_id, &call);
+        }
+        let (answer, answered) = oneshot::channel();
+        let world = Rc::clone(self);
+        let (caller, request) = (who.clone(), request_id.to_owned());
+        let waits_here = waits.then(|| self.waits(number, &who.name));
+        let server = self.exec.spawn(broker.group, format!("serve {number}"), async move {
+            let waits = waits_here;
+            let given = serve(&engine, &caller, &request, call).await;
+            drop((engine, waits));
+            if world.fails(Fault::LostReply, 15) {
+                if let Ok(Given { attached: Some(_), .. }) = &given {
+                    world.mark(Mark::Detached { agent: caller.name.clone() });
+                }
+                say!(world, "the answer to {number} is lost");
+                return;
+            }
+            if world.fails(Fault::Delay, 60) {
+                world.sleep(world.dice.span(3_000)).await;
+            }
+            // A client that has gone away does not hear it; an attachment that it does not hear of ends.
+            drop(answer.send(given));
+        });
+        let patience = self.fails(Fault::GiveUp, if waits { 150 } else { 10 });
+        let heard = if patience {
+            let span = self.dice.span(if waits { 300_000 } else { 3_000 });
+            tokio::select! {
+                biased;
+                heard = answered => heard.ok(),
+                () = self.sleep(span) => {
+                    say!(self, "call {number} is given up");
+                    if self.dice.chance(700) {
+                        self.exec.kill(server);
+                    }
+                    None
+                }
+            }
+        } else {
+            answered.await.ok()
+        };
+        match heard {
+            Some(Ok(given)) => Heard::Done(Given { broker: Some(broker), ..given }),
+            Some(Err(refusal)) => self.refused(number, &refusal),
+            None => {
+                self.sleep(self.dice.span(500)).await;
+                Heard::Nothing
+            }
+        }
+    }
+
+    fn refused(&self, number: u64, refusal: &Refusal) -> Heard {
+        let reason = refusal.reason();
+        if reason == Reason::Internal && !self.host.is_bad() {
+            self.wrong(format!("call {number} was answered INTERNAL: {refusal:?}"));
+        }
+        if matches!(reason, Reason::Draining | Reason::StorageUnavailable | Reason::Internal) {
+            return Heard::Nothing;
+        }
+        Heard::Refused(reason)
+    }
+
+    /// The same request comes in once more, at some other time.
+    fn repeat(self: &Rc<Self>, who: &Who, request_id: &str, call: &Call) {
+        let (world, who, request_id, call) = (Rc::clone(self), who.clone(), request_id.to_owned(), call.clone());
+        self.client(format!("repeat {request_id}"), async move {
+            world.sleep(world.dice.span(60_000)).await;
+            let Some((broker, engine)) = world.serving() else { return };
+            say!(world, "again {request_id} {call:?}");
+            // Nobody hears how it ends.
+            world.invoke(&who, &request_id, &call);
+            world.exec.spawn(broker.group, format!("repeated {request_id}"), async move {
+                drop(serve(&engine, &who, &request_id, call).await);
+            });
+        });
+    }
+
+    /// Calls until there is an answer, at most so often.
+    pub(crate) async fn insist(self: &Rc<Self>, who: &Who, call: Call, tries: u32) -> Heard {
+        let request_id = self.request();
+        let mut pause = 100;
+        for _ in 1..tries {
+            match self.call(who, &request_id, call.clone()).await {
+                Heard::Nothing => {}
+                heard @ (Heard::Done(_) | Heard::Refused(_)) => return heard,
+            }
+            self.sleep(pause + self.dice.below(pause)).await;
+            pause = (pause * 2).min(5_000);
+        }
+        self.call(who, &request_id, call).await
+    }
+}

@@ -1,0 +1,233 @@
+//! Serving: carries a call out on the engine, as the RPC layer would.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use hive_broker::engine::agents::Create;
+use hive_broker::engine::attach::{Attach, Attached};
+use hive_broker::engine::commands::Tell;
+use hive_broker::engine::problem::Problem;
+use hive_broker::engine::question::Ask;
+use hive_broker::engine::receive::Receive;
+use hive_broker::engine::reminder::Due as EngineDue;
+use hive_broker::engine::send::Send;
+use hive_broker::engine::turn::{Begin, Ended};
+use hive_broker::engine::wake::Wake;
+use hive_broker::engine::{Actor, Engine, Refusal};
+use hive_broker::store::request::RequestKey;
+use hive_core::agent::{HarnessState, Policy};
+use hive_core::caller::{Caller, OperatorName};
+use hive_core::command::Order;
+use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
+use hive_core::message::Recipient;
+use hive_core::name::{AgentName, Label};
+use hive_core::question::{Answer, Wording};
+use hive_core::time::WallTime;
+use hive_core::turn::{MAIN_CONVERSATION, Usage};
+use hive_history::{Counts, Reply};
+use sha2::{Digest as _, Sha256};
+
+use crate::broker::Broker;
+use crate::call::{Call, Due, To, Who};
+use crate::seen;
+
+/// What a call gave: what the observer writes down, and what only its client needs.
+#[derive(Debug)]
+pub(crate) struct Given {
+    pub(crate) reply: Reply,
+    pub(crate) attached: Option<Attached>,
+    /// Who did it: whose stream an attachment is.
+    pub(crate) broker: Option<Rc<Broker>>,
+}
+
+fn given(reply: Reply) -> Given {
+    Given { reply, attached: None, broker: None }
+}
+
+fn done(text: impl Into<String>) -> Given {
+    given(Reply::Done(text.into()))
+}
+
+pub(crate) fn name(text: &str) -> AgentName {
+    AgentName::parse(text).expect("the simulation's agents have good names")
+}
+
+fn number<T>(make: fn(u64) -> Option<T>, id: u64) -> Result<T, Refusal> {
+    make(id).ok_or(Refusal::Field { field: "id", problem: "it is 0".to_owned() })
+}
+
+fn recipient(to: &To) -> Recipient {
+    match to {
+        To::Name(name) if name == "operator" => Recipient::Operator,
+        To::Name(to) => Recipient::Agent(name(to)),
+        To::Parent => Recipient::Parent,
+        To::Everyone => Recipient::Everyone,
+    }
+}
+
+pub(crate) fn caller(who: &str) -> Caller {
+    if who == "operator" { Caller::Operator(OperatorName::of(1000, Some("ada"))) } else { Caller::Agent(name(who)) }
+}
+
+/// The request, as its RPC makes it: the id, and a digest of everything else.
+fn key(call: &Call, who: &Who, request_id: &str) -> RequestKey {
+    let digest = Sha256::digest(format!("{call:?} {:?}", who.process).as_bytes());
+    let mut fingerprint = [0; 16];
+    fingerprint.copy_from_slice(&digest[..16]);
+    RequestKey { rpc: call.rpc(), id: request_id.to_owned(), fingerprint }
+}
+
+/// Carries it out.
+pub(crate) async fn serve(engine: &Engine, who: &Who, request_id: &str, call: Call) -> Result<Given, Refusal> {
+    let request = key(&call, who, request_id);
+    let caller = caller(&who.name);
+    let actor = Actor { caller: caller.clone(), process_token: who.process.as_ref().map(|(token, _)| token.clone()) };
+    let ms = Duration::from_millis;
+    match call {
+        Call::Send { to, body, reply_to } => {
+            let send = Send { to: recipient(&to), body, in_reply_to: MessageId::new(reply_to) };
+            let receipt = engine.send(actor, request, send).await?;
+            let skipped = receipt.skipped;
+            Ok(given(Reply::Sent { message: receipt.message.get(), already: receipt.already_sent, skipped }))
+        }
+        Call::Wake { label, body, key } => {
+            let label = Label::parse(&label).expect("the simulation's labels are good");
+            let coalescing_key = (!key.is_empty()).then_some(key);
+            let woken = engine.wake(actor, request, Wake { label, body, coalescing_key }).await?;
+            let superseded = woken.superseded.map_or(0, MessageId::get);
+            Ok(given(Reply::Woken { message: woken.message.get(), superseded }))
+        }
+        Call::Receive { max, wait_ms, lease_ms, tool_use } => {
+            let tool_use = (!tool_use.is_empty()).then_some(tool_use);
+            let receive = Receive { max_deliveries: max, max_bytes: None, wait: ms(wait_ms), lease: ms(lease_ms), tool_use };
+            let received = engine.receive(actor, request, receive).await?;
+            let handed = received.deliveries.iter().map(|leased| seen::handed(&leased.delivery, leased.token.as_deref()));
+            Ok(given(Reply::Leased(handed.collect())))
+        }
+        Call::Ack { token } => engine.ack(actor, request, token).await.map(|()| given(Reply::Acked)),
+        Call::Nack { token, permanent } => {
+            let state = engine.nack(actor, request, token, "cannot".to_owned(), permanent).await?;
+            Ok(given(Reply::Nacked(seen::state(state))))
+        }
+        Call::Extend { token, lease_ms } => engine.extend(actor, token, ms(lease_ms)).await.map(|_| given(Reply::Extended)),
+        Call::Attach { session, take_over } => {
+            let attach = Attach { session_token: session, take_over, revision: "sim".to_owned(), isolation: None };
+            let attached = engine.attach(caller, attach).await?;
+            let reply = Reply::Attached {
+                session: attached.session_token.clone(),
+                epoch: attached.attachment.epoch(),
+                resumed: attached.resumed,
+                open_turn: attached.open_turn.as_ref().map_or(0, |turn| turn.id.get()),
+            };
+            Ok(Given { attached: Some(attached), ..given(reply) })
+        }
+        Call::Begin { session, process } => {
+            let begin = Begin { session_token: session, process_token: process, conversation: MAIN_CONVERSATION.to_owned() };
+            let begun = engine.begin_turn(caller, request, begin).await?;
+            let delivery = Some(seen::handed(&begun.delivery, None));
+            Ok(given(Reply::Turn { turn: begun.turn.id.get(), epoch: begun.turn.session_epoch, delivery }))
+        }
+        Call::Open { session, process, kind } => {
+            let begin = Begin { session_token: session, process_token: process, conversation: MAIN_CONVERSATION.to_owned() };
+            let turn = engine.open_turn(caller, request, begin, kind).await?;
+            Ok(given(Reply::Turn { turn: turn.id.get(), epoch: turn.session_epoch, delivery: None }))
+        }
+        Call::End { session, turn, outcome, returned, retry_at, compacted } => {
+            let ended = Ended {
+                session_token: session,
+                turn: number(TurnId::new, turn)?,
+                outcome,
+                error: if outcome == hive_core::turn::Outcome::Ok { String::new() } else { format!("it was {outcome:?}") },
+                output_tail: String::new(),
+                returned_tool_uses: returned.into_iter().collect::<HashSet<_>>(),
+                usage: Usage::default(),
+                model: String::new(),
+                context_tokens: 0,
+                context_window_tokens: 0,
+                compacted,
+                retry_time: retry_at.map(WallTime),
+                tool_uses: Vec::new(),
+            };
+            let answer = engine.end_turn(caller, request, ended).await?;
+            let counts = answer.settled;
+            let counts = Counts { acked: counts.acked, returned: counts.returned, dead: counts.dead, held: counts.held };
+            Ok(given(Reply::TurnEnded(counts)))
+        }
+        Call::NextTurn => engine.request_next_turn(actor).await.map(|()| done("")),
+        Call::Heartbeat { session } => engine.heartbeat(caller, session).await.map(|_| done("")),
+        Call::Report { session, idle } => {
+            let state = if idle { HarnessState::Idle } else { HarnessState::NeedsLogin };
+            engine.report_harness(caller, session, state).await.map(|()| done(""))
+        }
+        Call::Problem { session, subject, text } => {
+            let problem = Problem { session_token: session, subject, text };
+            let message = engine.report_problem(caller, request, problem).await?;
+            Ok(given(Reply::Reported { message: message.get() }))
+        }
+        Call::AckCommand { session, command } => {
+            let id = number(CommandId::new, command)?;
+            engine.ack_command(caller, session, id, String::new()).await.map(|()| done(""))
+        }
+        Call::Ask { to, text, options, ttl_ms } => {
+            let multi = options.len() > 2;
+            let wording = Wording { text, options, multi };
+            let ask = Ask { to: recipient(&to), wording, ttl: (ttl_ms > 0).then(|| ms(ttl_ms)) };
+            let (question, already) = engine.ask(actor, request, ask).await?;
+            let message = question.message_id.map_or(0, MessageId::get);
+            Ok(given(Reply::Asked { question: question.id.get(), message, already }))
+        }
+        Call::Answer { question, choices, text } => {
+            let id = number(QuestionId::new, question)?;
+            let question = engine.answer(actor, request, id, Answer { choices, text }).await?;
+            Ok(given(Reply::Question(seen::question(&question))))
+        }
+        Call::CancelQuestion { question } => {
+            let question = engine.cancel_question(actor, request, number(QuestionId::new, question)?).await?;
+            Ok(given(Reply::Question(seen::question(&question))))
+        }
+        Call::ReadQuestion { question } => {
+            let question = engine.get_question(caller, number(QuestionId::new, question)?).await?;
+            Ok(given(Reply::Question(seen::question(&question))))
+        }
+        Call::Remind { body, due } => {
+            let due = match due {
+                Due::In(delay) => EngineDue::In(ms(delay)),
+                Due::At(time) => EngineDue::At(WallTime(time)),
+            };
+            let (reminder, already) = engine.set_reminder(actor, request, body, due).await?;
+            Ok(given(Reply::Reminded { reminder: reminder.id.get(), due: reminder.due_time.0, already }))
+        }
+        Call::CancelReminder { reminder } => {
+            let id = number(ReminderId::new, reminder)?;
+            engine.cancel_reminder(actor, request, id).await.map(|_| done(""))
+        }
+        Call::Decide { agent, message, decision } => {
+            let message = number(MessageId::new, message)?;
+            engine.decide(caller, request, agent, message, decision).await.map(|()| done(""))
+        }
+        Call::CancelTurn { agent } => {
+            let id = engine.tell(caller, request, name(&agent), Tell::CancelOpenTurn).await?;
+            Ok(done(id.to_string()))
+        }
+        Call::RestartHarness { agent } => {
+            let id = engine.tell(caller, request, name(&agent), Tell::Order(Order::RestartHarness)).await?;
+            Ok(done(id.to_string()))
+        }
+        Call::Create { agent, parent, adopt } => {
+            let create = Create {
+                name: name(&agent),
+                parent: parent.as_deref().map(name),
+                role: String::new(),
+                model: String::new(),
+                policy: Policy::default(),
+                adopt,
+            };
+            engine.create_agent(caller, request, create).await.map(|_| done(agent))
+        }
+        Call::Retire { agent } => {
+            let open = engine.remove_agent(caller, request, name(&agent)).await?;
+            Ok(done(open.to_string()))
+        }
+    }
+}

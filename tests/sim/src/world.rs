@@ -1,0 +1,293 @@
+//! The world: everything that one run consists of, and what everybody in it knows.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use hive_broker::engine::declare::Declared;
+use hive_core::name::AgentName;
+use hive_history::{Event, History, Mark, Setting};
+use tokio::sync::{Notify, watch};
+
+use crate::broker::{Broker, End};
+use crate::clock::Time;
+use crate::dice::Dice;
+use crate::exec::{CLIENTS, Exec, Group, TaskId};
+use crate::host::Host;
+use crate::log::{Echo, Log};
+use crate::plan::{Fault, Plan};
+use crate::watch::Waiters;
+
+/// Who works off an agent's inbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// Harnesses, one after another.
+    Harness,
+    /// Clients that lease.
+    Consumer,
+    /// Nobody.
+    Nobody,
+}
+
+/// An agent, as the world knows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat {
+    pub(crate) name: String,
+    pub(crate) parent: String,
+    pub(crate) reader: Reader,
+    /// Made by the configuration file.
+    pub(crate) of_file: bool,
+    /// Somebody wakes it from beside.
+    pub(crate) has_waker: bool,
+}
+
+/// What somebody in the world has heard of, to act on it later.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) deliveries: Vec<(String, u64)>,
+    /// Question, asker, target.
+    pub(crate) questions: Vec<(u64, String, String)>,
+    pub(crate) reminders: Vec<(u64, String)>,
+    /// Old requests of others, that may come in once more.
+    pub(crate) names: u64,
+    pub(crate) requests: u64,
+    pub(crate) calls: u64,
+}
+
+const KNOWN_MAX: usize = 48;
+
+/// What was done, for the figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Calls of clients.
+    pub calls: u64,
+    /// Calls that were answered Ok.
+    pub done: u64,
+    /// Batches of the writer.
+    pub commits: u64,
+    /// Times that the broker ended in any way.
+    pub deaths: u64,
+    /// Batches that failed.
+    pub voids: u64,
+    /// Steps of the scheduler.
+    pub steps: u64,
+    /// Milliseconds on the simulated clock.
+    pub simulated_ms: u64,
+}
+
+impl Figures {
+    /// Both together.
+    pub fn add(&mut self, other: &Self) {
+        let Self { calls, done, commits, deaths, voids, steps, simulated_ms } = other;
+        self.calls += calls;
+        self.done += done;
+        self.commits += commits;
+        self.deaths += deaths;
+        self.voids += voids;
+        self.steps += steps;
+        self.simulated_ms += simulated_ms;
+    }
+}
+
+/// One run.
+pub(crate) struct World {
+    pub(crate) plan: Plan,
+    pub(crate) dice: Dice,
+    pub(crate) exec: Exec,
+    pub(crate) log: Log,
+    pub(crate) time: Time,
+    pub(crate) host: Host,
+    pub(crate) history: RefCell<History>,
+    pub(crate) broker: RefCell<Option<Rc<Broker>>>,
+    pub(crate) group: Cell<Group>,
+    /// Counts boots of the host; who lives on it watches.
+    pub(crate) boots: watch::Sender<u32>,
+    pub(crate) boot_start: Cell<i64>,
+    pub(crate) seats: RefCell<Vec<Seat>>,
+    pub(crate) declared: RefCell<BTreeMap<AgentName, Declared>>,
+    pub(crate) known: RefCell<Known>,
+    /// How many harnesses each agent has.
+    pub(crate) lives: RefCell<BTreeMap<String, i32>>,
+    /// Agents that were retired, and not made anew since.
+    pub(crate) retired: RefCell<BTreeSet<String>>,
+    pub(crate) figures: Cell<Figures>,
+    pub(crate) waiters: RefCell<Waiters>,
+    /// How often everybody had done what there was to do.
+    pub(crate) idles: Cell<u64>,
+    /// What the simulation itself saw go wrong.
+    pub(crate) problems: RefCell<Vec<String>>,
+    /// Nothing goes wrong any more, and everybody works off what there is.
+    pub(crate) healing: Cell<bool>,
+    pub(crate) healed: Notify,
+    pub(crate) wall_set: Notify,
+    /// The steps of the plan are used up.
+    pub(crate) early: Notify,
+    /// How it ends for a broker that is doomed.
+    pub(crate) struck_end: Cell<End>,
+    pub(crate) finished: Cell<bool>,
+    /// The database may be tried again.
+    pub(crate) recover: Cell<bool>,
+    /// How eager the writer is, in thousandths.
+    pub(crate) eager: u64,
+    /// How quickly people and models go on: their pauses are divided by it.
+    pub(crate) haste: u64,
+    /// How calm the hive is: the time between two things that begin by themselves, and the length of the run, are multiplied by it.
+    pub(crate) calm: u64,
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the world of {}", self.plan)
+    }
+}
+
+macro_rules! say {
+    ($world:expr, $($arg:tt)*) => { $world.log.line($world.time.elapsed(), format_args!($($arg)*)) };
+}
+pub(crate) use say;
+
+impl World {
+    pub(crate) fn new(plan: Plan, echo: Echo) -> Self {
+        let dice = Dice::new(plan.seed);
+        let eager = dice.weighted(&[(1, 60), (2, 300), (1, 800)]);
+        let calm = dice.weighted(&[(2, 1), (2, 6), (3, 40)]);
+        let haste = dice.weighted(&[(3, 1), (2, 2), (1, 6)]);
+        Self {
+            dice,
+            exec: Exec::default(),
+            log: Log::new(echo),
+            time: Time::new(),
+            host: Host::new(),
+            history: RefCell::new(History::new(Setting { tolerance_ms: 5, ..Setting::default() })),
+            broker: RefCell::default(),
+            group: Cell::new(CLIENTS),
+            boots: watch::Sender::new(1),
+            boot_start: Cell::new(-1_000_000),
+            seats: RefCell::default(),
+            declared: RefCell::default(),
+            known: RefCell::default(),
+            lives: RefCell::default(),
+            retired: RefCell::default(),
+            figures: Cell::default(),
+            waiters: RefCell::default(),
+            idles: Cell::default(),
+            problems: RefCell::default(),
+            healing: Cell::new(false),
+            healed: Notify::new(),
+            wall_set: Notify::new(),
+            early: Notify::new(),
+            struck_end: Cell::new(End::Killed),
+            finished: Cell::new(false),
+            recover: Cell::new(false),
+            eager,
+            haste,
+            calm,
+            plan,
+        }
+    }
+
+    pub(crate) fn count(&self, change: impl FnOnce(&mut Figures)) {
+        let mut figures = self.figures.get();
+        change(&mut figures);
+        self.figures.set(figures);
+    }
+
+    /// Whether this goes wrong now.
+    pub(crate) fn fails(&self, fault: Fault, per_mille: u64) -> bool {
+        !self.healing.get() && self.plan.has(fault) && self.dice.chance(per_mille)
+    }
+
+    pub(crate) fn client(&self, name: String, work: impl Future<Output = ()> + 'static) -> TaskId {
+        self.exec.spawn(CLIENTS, name, work)
+    }
+
+    pub(crate) async fn sleep(&self, ms: u64) {
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+    }
+
+    /// A pause of many possible lengths, as people and models make them.
+    pub(crate) async fn pause(&self, max: u64) {
+        self.sleep(self.dice.span(max / self.haste)).await;
+    }
+
+    /// Waits, but not longer than until all is healed; whether it is.
+    pub(crate) async fn rest(&self, ms: u64) -> bool {
+        if !self.healing.get() {
+            tokio::select! {
+                biased;
+                () = self.healed.notified() => {}
+                () = self.sleep(ms) => {}
+            }
+        }
+        self.healing.get()
+    }
+
+    pub(crate) fn mark(&self, mark: Mark) {
+        say!(self, "mark {mark:?}");
+        self.history.borrow_mut().push(self.at(), self.time.wall(), Event::Mark(mark));
+    }
+
+    pub(crate) fn at(&self) -> u64 {
+        u64::try_from(self.time.elapsed()).unwrap_or(0)
+    }
+
+    /// A text that nobody has said before.
+    pub(crate) fn fresh(&self, what: &str) -> String {
+        let mut known = self.known.borrow_mut();
+        known.names += 1;
+        format!("{what} {}", known.names)
+    }
+
+    /// A request id that nobody has used before.
+    pub(crate) fn request(&self) -> String {
+        let mut known = self.known.borrow_mut();
+        known.requests += 1;
+        format!("r{}", known.requests)
+    }
+
+    pub(crate) fn wrong(&self, what: String) {
+        say!(self, "WRONG {what}");
+        self.problems.borrow_mut().push(what);
+    }
+
+    pub(crate) fn learn_delivery(&self, agent: &str, message: u64) {
+        keep(&mut self.known.borrow_mut().deliveries, (agent.to_owned(), message));
+    }
+
+    pub(crate) fn learn_question(&self, question: u64, asker: &str, target: &str) {
+        keep(&mut self.known.borrow_mut().questions, (question, asker.to_owned(), target.to_owned()));
+    }
+
+    pub(crate) fn learn_reminder(&self, reminder: u64, agent: &str) {
+        keep(&mut self.known.borrow_mut().reminders, (reminder, agent.to_owned()));
+    }
+
+    pub(crate) fn seat(&self, name: &str) -> Option<Seat> {
+        self.seats.borrow().iter().find(|seat| seat.name == name).cloned()
+    }
+
+    pub(crate) fn parent_of(&self, name: &str) -> String {
+        self.seat(name).map_or_else(|| "operator".to_owned(), |seat| seat.parent)
+    }
+
+    /// Somebody to write to: an agent, or sometimes the operator.
+    pub(crate) fn anybody(&self) -> String {
+        if self.dice.chance(120) {
+            return "operator".to_owned();
+        }
+        let seats = self.seats.borrow();
+        self.dice.pick(&seats).map_or_else(|| "operator".to_owned(), |seat| seat.name.clone())
+    }
+}
+
+fn keep<T: PartialEq>(list: &mut Vec<T>, item: T) {
+    if list.contains(&item) {
+        return;
+    }
+    if list.len() == KNOWN_MAX {
+        list.remove(0);
+    }
+    list.push(item);
+}
