@@ -6,13 +6,13 @@ CONFIG ?= examples/duo/hive.toml
 CLAUDE ?= target/debug/scripted-claude
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test bench gen docs fmt lint clean-hive
+.PHONY: disks torture fuzz help build run demo test bench soak gen docs fmt lint clean-hive
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build all programs (hived, hive, hive-mcp, hivectl and the scripted claude)
-	$(CARGO) build --locked --workspace --bins
+	$(CARGO) build --locked --bins
 
 run: build ## Start the hive of examples/duo in ./.hive, in the foreground; Ctrl-C drains it
 	target/debug/hivectl up --config $(CONFIG) --fallback-claude target/debug/scripted-claude
@@ -25,6 +25,23 @@ test: ## Install what the tests need, lint, and run every test; names what it ha
 
 bench: ## Measure against the floors of this machine and print ratios (takes minutes)
 	$(CARGO) bench --locked --package hive-tests
+
+fuzz: ## Look for inputs that break what has to hold for any bytes: MINUTES=n in all (5), on from where the last run stopped
+	CARGO="$(CARGO)" tests/fuzz/run.sh $(or $(MINUTES),5)
+
+torture: ## Kill the programs of a hive KILLS=n times (200), and hold the delivery contract against what everybody saw
+	CARGO="$(CARGO)" PROFILE=campaign tests/build-faults.sh
+	$(CARGO) run --locked --profile campaign --package hive-campaigns --bin torture -- --kills $(or $(KILLS),200)
+
+disks: ## Let the files fail under the broker RUNS=n times (1000): faults, full disks, lost syncs, power cuts; runs add up in target/campaigns
+	$(CARGO) build --locked --profile campaign --package hive-broker --bins
+	$(CARGO) run --locked --quiet --profile campaign --package hive-campaigns --bin disks -- --runs $(or $(RUNS),1000)
+
+soak: ## Keep a hive of 200 agents busy for MINUTES=10, and see that it stays as it was; runs add up in target/campaigns
+	$(CARGO) run --locked --quiet --package hive-campaigns --bin soak -- --minutes $(or $(MINUTES),10)
+
+sim: ## Simulate SEEDS hives (default 1000) behind the last of the ledger; a seed that breaks a promise is shrunk and printed
+	$(CARGO) run --locked --profile campaign --package hive-sim -- --seeds $(or $(SEEDS),1000)
 
 gen: ## Generate the Rust of the contract anew from proto/hive/v1
 	HIVE_REGENERATE=1 $(CARGO) test --locked --package hive-tests --test generated

@@ -9,6 +9,7 @@ echo "== rustfmt"
 
 echo "== clippy"
 "$cargo" clippy --locked --workspace --all-targets -- -D warnings
+(cd tests/interleavings && "$cargo" clippy --locked --target-dir ../../target --all-targets -- -D warnings)
 
 buf=.cache/buf/node_modules/.bin/buf
 if "$buf" --version >/dev/null 2>&1; then
@@ -25,5 +26,5 @@ fi
 
 if command -v shellcheck >/dev/null; then
   echo "== shellcheck"
-  shellcheck .ci/run tests/*.sh examples/*/*.sh
+  shellcheck .ci/run tests/*.sh tests/*/*.sh examples/*/*.sh
 fi

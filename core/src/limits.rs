@@ -103,6 +103,16 @@ pub const TERMINAL_KIND_CHARS_MAX: usize = 64;
 /// Longest path of a unix socket on Linux, in bytes.
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 
+/// Most connections to one agent's socket at once; one more is hung up on. So the files of a broker last for all its agents.
+pub const AGENT_CONNECTIONS_MAX: usize = 64;
+/// Most calls under way on one agent's socket, answers that nobody reads included; one more is refused. What each of them may keep in the
+/// broker's memory is bounded by a message of 4 MiB and a page of [`PAGE_BYTES_MAX`].
+pub const AGENT_CALLS_MAX: usize = 64;
+/// Most connections to the operator's socket at once.
+pub const OPERATOR_CONNECTIONS_MAX: usize = 256;
+/// Most calls under way on the operator's socket.
+pub const OPERATOR_CALLS_MAX: usize = 256;
+
 /// The bounds that a host may set.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -104,6 +104,8 @@ reasons! {
     QuestionLimit = "QUESTION_LIMIT",
     /// The agent has too many pending reminders.
     ReminderLimit = "REMINDER_LIMIT",
+    /// The agent has too many calls under way.
+    CallLimit = "CALL_LIMIT",
     /// The broker shuts down.
     Draining = "DRAINING",
     /// The database cannot be written now.

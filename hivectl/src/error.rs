@@ -283,7 +283,7 @@ fn hint_of_reason(reason: Reason, status: &Status) -> Option<String> {
         Reason::ReminderLimit => "`hivectl reminders NAME` lists them; `hivectl reminders cancel ID` withdraws one",
         Reason::TopologyCycle => "`hivectl topology` shows the tree",
         Reason::InboxFull => "`hivectl topology` shows who does not keep up",
-        Reason::RateLimited | Reason::Draining => {
+        Reason::RateLimited | Reason::CallLimit | Reason::Draining => {
             return Some(again(status).unwrap_or_else(|| "try again in a while".to_owned()));
         }
         Reason::StorageFull | Reason::StorageUnavailable => {

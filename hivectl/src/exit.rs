@@ -76,6 +76,7 @@ pub fn of_reason(reason: Reason) -> Exit {
         | Reason::StorageFull
         | Reason::QuestionLimit
         | Reason::ReminderLimit
+        | Reason::CallLimit
         | Reason::StorageUnavailable
         | Reason::Internal => Exit::Failure,
     }

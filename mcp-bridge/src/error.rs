@@ -136,7 +136,9 @@ fn advice(reason: Reason) -> &'static str {
         Reason::StorageFull => "nothing was sent: too much of your mail waits unread; wait until it is read",
         Reason::QuestionLimit => "nothing was asked: wait for answers, or withdraw a question with cancel_loose_end",
         Reason::ReminderLimit => "nothing was set: withdraw a reminder with cancel_loose_end, or put several things into one",
-        Reason::Draining | Reason::StorageUnavailable => "the broker cannot take it now: try again in a minute",
+        Reason::Draining | Reason::StorageUnavailable | Reason::CallLimit => {
+            "the broker cannot take it now: try again in a minute"
+        }
         Reason::Internal => "that is a fault of the broker: try once more, then tell the operator the error id",
     }
 }

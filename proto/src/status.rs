@@ -48,7 +48,8 @@ pub fn code(reason: Reason) -> Code {
         | Reason::RateLimited
         | Reason::StorageFull
         | Reason::QuestionLimit
-        | Reason::ReminderLimit => Code::ResourceExhausted,
+        | Reason::ReminderLimit
+        | Reason::CallLimit => Code::ResourceExhausted,
         Reason::Draining | Reason::StorageUnavailable => Code::Unavailable,
         Reason::Internal => Code::Internal,
     }
@@ -88,11 +89,12 @@ pub fn retry_after(status: &Status) -> Option<Duration> {
     status.get_details_retry_info()?.retry_delay
 }
 
-/// Whether the same request may succeed later without a change: the broker is away, draining or cannot write.
+/// Whether the same request may succeed later without a change: the broker is away, draining or cannot write, or the caller is too
+/// busy.
 #[must_use]
 pub fn is_transient(status: &Status) -> bool {
     match reason(status) {
-        Some(Reason::Draining | Reason::StorageUnavailable) => true,
+        Some(Reason::Draining | Reason::StorageUnavailable | Reason::CallLimit) => true,
         Some(_) => false,
         // Without a reason it came from the transport, not from the broker.
         None => matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded),

@@ -62,6 +62,9 @@ impl Engine {
                         return Err(Refusal::AlreadyAttached { agent: me.name });
                     }
                     for open in turn::open_all(tx, me.key)? {
+                        if hive_fault::planted!(TakeOverKeepsTurn) {
+                            break;
+                        }
                         // Only a harness that died under its turn may have died of it.
                         let vanished = !live && open.boot_id == boot_id;
                         let (outcome, error) = if vanished {

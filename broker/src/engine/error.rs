@@ -97,6 +97,8 @@ pub enum Refusal {
     RateLimited { per_minute: u32, retry_after: Duration },
     #[error("{bytes} bytes of your messages are waiting unread; at most {max} are allowed")]
     StorageFull { bytes: u64, max: u64 },
+    #[error("{max} calls are under way on this socket, as many as may be; read their answers or end them first")]
+    CallLimit { max: usize },
     #[error("the broker is shutting down; try again when it is back")]
     Draining,
     #[error("no backup was made: {0}")]
@@ -193,10 +195,13 @@ impl Refusal {
             Self::BodyTooLarge { .. } => Reason::BodyTooLarge,
             Self::RateLimited { .. } => Reason::RateLimited,
             Self::StorageFull { .. } => Reason::StorageFull,
+            Self::CallLimit { .. } => Reason::CallLimit,
             Self::Draining => Reason::Draining,
             Self::Backup(_) => Reason::StorageUnavailable,
             Self::Search(SearchError::Filling | SearchError::File { .. }) => Reason::StorageUnavailable,
             Self::Store(StoreError::Unavailable { .. } | StoreError::Closed) => Reason::StorageUnavailable,
+            // A read that the disk failed; a command so failed voids its batch, and the store says so.
+            Self::Store(StoreError::Sql(error)) if crate::store::is_fatal(error) => Reason::StorageUnavailable,
             Self::Store(StoreError::Sql(_) | StoreError::Panicked) => Reason::Internal,
         }
     }
@@ -216,7 +221,7 @@ impl Refusal {
         if matches!(self, Self::InboxFull { .. } | Self::StorageFull { .. }) {
             return Some(Duration::from_secs(10));
         }
-        let away = matches!(self.reason(), Reason::Draining | Reason::StorageUnavailable);
+        let away = matches!(self.reason(), Reason::CallLimit | Reason::Draining | Reason::StorageUnavailable);
         away.then_some(Duration::from_secs(1))
     }
 }

@@ -151,11 +151,16 @@ impl Engine {
             .store
             .write(move |tx| {
                 agent::ensure_operator(tx)?;
+                if hive_fault::planted!(RequestForgotten) {
+                    tx.execute("DELETE FROM request", [])?;
+                }
                 crate::store::delivery::renew_consumer_leases(tx)?;
                 for row in agent::active(tx)? {
-                    settle::fence_turns_of_other_boots(tx, &limits, &row, &boot_id)?;
+                    let boot_id = if hive_fault::planted!(RestartEndsTurns) { "" } else { &boot_id };
+                    settle::fence_turns_of_other_boots(tx, &limits, &row, boot_id)?;
                     if let Some(token) = row.session_token {
-                        presences.expect_back(row.key, row.session_epoch, &token, tx.now.boot);
+                        let since = if hive_fault::planted!(NoGrace) { hive_core::time::BootTime(0) } else { tx.now.boot };
+                        presences.expect_back(row.key, row.session_epoch, &token, since);
                     }
                 }
                 Ok::<_, Refusal>(crate::store::event::span(tx)?.1)

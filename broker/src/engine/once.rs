@@ -12,7 +12,7 @@ use crate::store::{AgentKey, Tx};
 /// The first answer to this request, if it was answered before.
 pub(crate) fn replay<T: DeserializeOwned>(tx: &Tx<'_>, caller: AgentKey, key: &RequestKey) -> Result<Option<T>, Refusal> {
     let Some(answered) = request::find(tx, caller, key)? else { return Ok(None) };
-    if answered.fingerprint != key.fingerprint {
+    if answered.fingerprint != key.fingerprint && !hive_fault::planted!(RequestContentUnchecked) {
         return Err(Refusal::RequestIdReused { id: key.id.clone() });
     }
     // An answer of an older version that no longer parses is not owed: the work would be done again, so it is an error instead.

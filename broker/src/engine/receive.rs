@@ -68,7 +68,7 @@ struct Answer {
 /// Claims the next delivery that is due, in lane order. `failures_below` leaves out those that are served alone.
 pub(crate) fn pick(tx: &Tx<'_>, agent: AgentKey, failures_below: u32) -> Result<Option<DeliveryRow>, Refusal> {
     let run = inbox::get(tx, agent)?.system_run;
-    let first = next_lane(run);
+    let first = if hive_fault::planted!(LanesMixed) { Lane::Normal } else { next_lane(run) };
     let second = if first == Lane::System { Lane::Normal } else { Lane::System };
     for lane in [first, second] {
         if let Some(mut row) = delivery::due(tx, agent, lane, tx.now, failures_below, 1)?.pop() {
@@ -148,7 +148,9 @@ impl Engine {
                     let repeated = if settlement == Settlement::Ack {
                         row.progress.state == State::Acked
                     } else {
-                        row.progress.cause == Some(RedeliveryCause::Nacked) && row.progress.state != State::Leased
+                        // The cause may be that of an earlier lease; one that was acked since was not given back by this one.
+                        row.progress.cause == Some(RedeliveryCause::Nacked)
+                            && !matches!(row.progress.state, State::Leased | State::Acked)
                     };
                     // What the operator settled was not settled by this lease.
                     let repeated = repeated && row.settled_by.is_empty();
@@ -242,7 +244,8 @@ fn take(tx: &Tx<'_>, me: &AgentRow, turn: Option<TurnId>, receive: &Receive) -> 
             break;
         }
         let Some(mut row) = pick(tx, me.key, failures_below)? else { break };
-        let until = turn.is_none().then(|| tx.now.boot.after(receive.lease));
+        let lease = if hive_fault::planted!(LeaseNeverEnds) { Duration::from_secs(1 << 30) } else { receive.lease };
+        let until = turn.is_none().then(|| tx.now.boot.after(lease));
         let length_ms = turn.is_none().then(|| u64::try_from(receive.lease.as_millis()).unwrap_or(u64::MAX));
         let token = delivery::lease_token(me.key, row.message, &token::new());
         claim(tx, me, &mut row, Lease { token, turn, until, length_ms })?;

@@ -63,6 +63,7 @@ fn ground(refusal: &Refusal) -> Option<Ground> {
         | Reason::StatusTooLong
         | Reason::InboxFull
         | Reason::BodyTooLarge
+        | Reason::CallLimit
         | Reason::Draining
         | Reason::StorageUnavailable
         | Reason::Internal => None,

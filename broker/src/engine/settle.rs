@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::Refusal;
 use super::attention::{self, wait_on_operator};
 use super::notice::{self, Notice};
+use super::question::quoted;
 use crate::store::agent::{AgentRow, ParkRow};
 use crate::store::delivery::DeliveryRow;
 use crate::store::event::{Fact, log};
@@ -67,6 +68,9 @@ pub(crate) fn end_turn(
         let tool_use = turn::tool_use_of(tx, open.id, row.message)?;
         // Without the name of a tool call nobody can say that its result came back.
         let reached_model = tool_use.is_none_or(|id| !id.is_empty() && ending.returned_tool_uses.contains(&id));
+        if hive_fault::planted!(ReceivedKept) && !reached_model {
+            continue;
+        }
         let settlement = ending.outcome.settlement(reached_model);
         if !matches!(settlement, Settlement::Ack) {
             ending.end.error.clone_into(&mut row.last_error);
@@ -107,6 +111,7 @@ pub(crate) fn settle(
     mut row: DeliveryRow,
     settlement: Settlement,
 ) -> Result<State, Refusal> {
+    let settlement = planted(settlement, row.progress.failures, limits);
     let progress = row.progress.settle(settlement, tx.now, limits).ok_or(Refusal::LeaseLost)?;
     row.progress = progress;
     delivery::save(tx, &row, State::Leased)?;
@@ -120,10 +125,27 @@ pub(crate) fn settle(
     };
     let turn = row.lease.as_ref().and_then(|lease| lease.turn);
     log(tx, Fact { message: Some(row.message), turn, detail: &detail, ..Fact::about(kind, me.key) })?;
-    if progress.state == State::Dead {
+    if progress.state == State::Dead && !hive_fault::planted!(DeadLetterUntold) {
         tell_parent_of_dead_letter(tx, limits, me, &row)?;
     }
     Ok(progress.state)
+}
+
+/// What a planted bug makes of a settlement; the same, without one.
+#[inline(always)]
+fn planted(settlement: Settlement, failures: u32, limits: &Limits) -> Settlement {
+    use hive_core::delivery::RedeliveryCause as Cause;
+    let last = matches!(settlement, Settlement::Fail(_)) && failures + 1 == limits.attempts_max;
+    if hive_fault::planted!(NeverDead) && last {
+        return Settlement::GiveBack(Cause::TurnFailed);
+    }
+    if hive_fault::planted!(RateLimitUsesAttempt) && settlement == Settlement::GiveBack(Cause::RateLimited) {
+        return Settlement::Fail(Cause::RateLimited);
+    }
+    if hive_fault::planted!(VanishedForgiven) && settlement == Settlement::Fail(Cause::HarnessVanished) {
+        return Settlement::GiveBack(Cause::HarnessVanished);
+    }
+    settlement
 }
 
 /// Whom an agent's troubles are told: its parent, or for a root the operator.
@@ -142,9 +164,10 @@ fn tell_parent_of_failure(
     if let Some(message) = open.message {
         write!(body, ", message {message}").expect("writing to a string succeeds");
     }
-    write!(body, "): {}", ending.end.error).expect("writing to a string succeeds");
+    // What a harness tells is in its agent's hand, and the broker does not say it as its own words.
+    write!(body, "):\n\n{}", quoted(ending.end.error)).expect("writing to a string succeeds");
     if !ending.end.output_tail.is_empty() {
-        write!(body, "\n\nThe end of its output:\n{}", ending.end.output_tail).expect("writing to a string succeeds");
+        write!(body, "\n\nThe end of its output:\n\n{}", quoted(ending.end.output_tail)).expect("writing to a string succeeds");
     }
     let notice = Notice { turn: Some(open.id), ..Notice::about(&me.name, parent(me), SystemKind::TurnFailed, &body) };
     notice::send(tx, limits, notice).map(|_| ())
@@ -152,9 +175,14 @@ fn tell_parent_of_failure(
 
 fn tell_parent_of_dead_letter(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, row: &DeliveryRow) -> Result<(), Refusal> {
     let body = format!(
-        "Message {} to {} is a dead letter after {} failed attempts: {}\nThe operator can look at it with \
+        "Message {} to {} is a dead letter after {} failed attempts:\n\n{}\n\nThe operator can look at it with \
          `hivectl dead-letters show {} --agent {}`, and redrive or drop it.",
-        row.message, me.name, row.progress.failures, row.last_error, row.message, me.name
+        row.message,
+        me.name,
+        row.progress.failures,
+        quoted(&row.last_error),
+        row.message,
+        me.name
     );
     let notice = Notice {
         in_reply_to: Some(row.message),
@@ -230,7 +258,7 @@ pub(super) fn park_for(
     agent::set_park(tx, me.key, Some(row), failures, me.operator_told || tell)?;
     let detail = format!("{}: {}", row.cause, row.error);
     log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentParked, me.key) })?;
-    let body = format!("{} cannot run turns now ({}): {}", me.name, row.cause, row.error);
+    let body = format!("{} cannot run turns now ({}):\n\n{}", me.name, row.cause, quoted(&row.error));
     let notice = Notice::about(&me.name, AgentKey::OPERATOR, SystemKind::Unavailable, &body);
     let needs_login = row.cause == Outcome::AuthFailed;
     if needs_login {

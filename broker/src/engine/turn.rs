@@ -109,7 +109,7 @@ pub struct EndedAnswer {
 /// The caller's row, if the session is the present one.
 pub(crate) fn session(tx: &rusqlite::Connection, caller: &Caller, session_token: &str) -> Result<AgentRow, Refusal> {
     let me = actor::row(tx, caller)?;
-    if me.session_token.as_deref() != Some(session_token) {
+    if me.session_token.as_deref() != Some(session_token) && !hive_fault::planted!(SessionUnchecked) {
         return Err(Refusal::LeaseLost);
     }
     Ok(me)

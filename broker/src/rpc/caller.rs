@@ -3,7 +3,7 @@
 //! Invariant: a peer whose user may not use the socket reaches no handler.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use hive_core::agent::Isolation;
@@ -11,11 +11,13 @@ use hive_core::caller::{Caller, OperatorName, Peer};
 use hive_core::reason::Reason;
 use hive_proto::PROCESS_TOKEN_KEY;
 use hive_proto::status::refusal;
+use tokio::sync::OwnedSemaphorePermit;
+use tonic::body::Body;
 use tonic::{Request, Status};
 use tower::{Layer, Service};
 
 use super::conn::{ConnInfo, Owner, Trust};
-use crate::engine::Actor;
+use crate::engine::{Actor, Refusal};
 
 /// Puts a [`Caller`] into every request, or answers that the peer is not trusted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,7 +40,7 @@ type Answer<T, E> = std::pin::Pin<Box<dyn Future<Output = Result<T, E>> + Send>>
 
 impl<S, B> Service<http::Request<B>> for CallerService<S>
 where
-    S: Service<http::Request<B>, Response = http::Response<tonic::body::Body>>,
+    S: Service<http::Request<B>, Response = http::Response<Body>>,
     S::Future: Send + 'static,
     S::Error: Send + 'static,
 {
@@ -51,15 +53,28 @@ where
     }
 
     fn call(&mut self, mut request: http::Request<B>) -> Self::Future {
-        match request.extensions().get::<ConnInfo>().map(caller) {
-            Some(Ok(caller)) => {
+        match request.extensions().get::<ConnInfo>().map(|info| caller(info).map(|caller| (caller, info.bounds.clone()))) {
+            Some(Ok((caller, bounds))) => {
                 request.extensions_mut().insert(caller);
-                Box::pin(self.inner.call(request))
+                let Ok(place) = bounds.calls.try_acquire_owned() else {
+                    let refused = Status::from(Refusal::CallLimit { max: bounds.calls_max });
+                    return Box::pin(std::future::ready(Ok(refused.into_http())));
+                };
+                let answer = self.inner.call(request);
+                Box::pin(async move { answer.await.map(|answer| answer.map(|body| holding(place, body))) })
             }
             Some(Err(status)) => Box::pin(std::future::ready(Ok(status.into_http()))),
             None => Box::pin(std::future::ready(Ok(Status::internal("the connection has no owner").into_http()))),
         }
     }
+}
+
+/// The same body, which keeps its call's place until it has been sent or given up: an answer that nobody reads is held in memory.
+fn holding(place: OwnedSemaphorePermit, body: Body) -> Body {
+    // A response is a body, too, and carries what is put beside it.
+    let mut kept = http::Response::new(body);
+    kept.extensions_mut().insert(Arc::new(place));
+    Body::new(kept)
 }
 
 fn caller(info: &ConnInfo) -> Result<Caller, Status> {

@@ -9,9 +9,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use hive_core::caller::Peer;
+use hive_core::limits::{AGENT_CALLS_MAX, AGENT_CONNECTIONS_MAX, OPERATOR_CALLS_MAX, OPERATOR_CONNECTIONS_MAX};
 use hive_core::name::AgentName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
@@ -44,6 +46,29 @@ impl Trust {
     }
 }
 
+/// What may be open on one socket at once, over all connections to it.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// Connections.
+    pub connections: Arc<Semaphore>,
+    /// Calls, until their answers are read.
+    pub calls: Arc<Semaphore>,
+    /// How many calls that is.
+    pub calls_max: usize,
+}
+
+impl Bounds {
+    /// Those of a socket.
+    #[must_use]
+    pub fn of(owner: &Owner) -> Self {
+        let (connections, calls_max) = match owner {
+            Owner::Agent(_) => (AGENT_CONNECTIONS_MAX, AGENT_CALLS_MAX),
+            Owner::Operator => (OPERATOR_CONNECTIONS_MAX, OPERATOR_CALLS_MAX),
+        };
+        Self { connections: Arc::new(Semaphore::new(connections)), calls: Arc::new(Semaphore::new(calls_max)), calls_max }
+    }
+}
+
 /// What the broker knows of a connection.
 #[derive(Clone, Debug)]
 pub struct ConnInfo {
@@ -53,6 +78,8 @@ pub struct ConnInfo {
     pub peer: Peer,
     /// Who may be.
     pub trust: Arc<Trust>,
+    /// What may be open on that socket.
+    pub bounds: Bounds,
 }
 
 /// An accepted connection.
@@ -61,14 +88,25 @@ pub struct Conn {
     stream: UnixStream,
     info: ConnInfo,
     close: Pin<Box<WaitForCancellationFutureOwned>>,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Conn {
-    /// Wraps an accepted stream; it ends when `close` is cancelled.
-    pub fn new(stream: UnixStream, owner: Owner, trust: Arc<Trust>, close: CancellationToken) -> io::Result<Self> {
+    /// Wraps an accepted stream in its place among the connections of its socket; it ends when `close` is cancelled.
+    pub fn new(
+        stream: UnixStream,
+        place: OwnedSemaphorePermit,
+        (owner, trust, bounds): (Owner, Arc<Trust>, Bounds),
+        close: CancellationToken,
+    ) -> io::Result<Self> {
         let credentials = stream.peer_cred()?;
         let peer = Peer { uid: credentials.uid(), pid: credentials.pid() };
-        Ok(Self { stream, info: ConnInfo { owner, peer, trust }, close: Box::pin(close.cancelled_owned()) })
+        Ok(Self {
+            stream,
+            info: ConnInfo { owner, peer, trust, bounds },
+            close: Box::pin(close.cancelled_owned()),
+            _place: place,
+        })
     }
 
     fn is_closed(&mut self, cx: &mut Context<'_>) -> bool {

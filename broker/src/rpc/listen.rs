@@ -10,18 +10,26 @@ use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as 
 use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use hive_core::limits::SOCKET_PATH_BYTES_MAX;
 use hive_core::name::AgentName;
 use tokio::net::UnixListener;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::conn::{Conn, Owner, Trust};
+use super::conn::{Bounds, Conn, Owner, Trust};
 
 /// Accepted connections that wait to be served.
 const BACKLOG_CONNECTIONS: usize = 64;
+/// Pause after a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Of connections that are not taken, one line is written in so long for each socket.
+const COMPLAINT_PERIOD: Duration = Duration::from_secs(60);
+/// What one connection too many hears in HTTP/2: no settings of ours, and a farewell with ENHANCE_YOUR_CALM and the reason in words.
+const TOO_MANY: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x1c\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0btoo many connections";
 
 /// Why a socket could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +43,9 @@ pub enum ListenError {
     /// Something else lies there.
     #[error("{} is there and is no socket; move it away", .0.display())]
     NotASocket(PathBuf),
+    /// Something else lies where a socket's directory has to be; a link is something else too.
+    #[error("{} is there and is no directory of its own; move it away", .0.display())]
+    NotADirectory(PathBuf),
     /// The group is not known.
     #[error("there is no group `{0}` on this host (socket_group)")]
     NoSuchGroup(String),
@@ -200,6 +211,10 @@ impl Sockets {
         let (dir_mode, mode) = if layout.named_uids(name).is_some() { (0o755, 0o666) } else { (0o700, 0o600) };
         if let Some(dir) = path.parent() {
             make_dir(dir, dir_mode)?;
+            // Through a link the socket, and the mode, would be another's.
+            if !std::fs::symlink_metadata(dir).is_ok_and(|found| found.is_dir()) {
+                return Err(ListenError::NotADirectory(dir.to_path_buf()));
+            }
             // It may be there from when the socket was for others.
             set_mode(dir, dir_mode)?;
         }
@@ -236,23 +251,54 @@ async fn accept(
     out: mpsc::Sender<io::Result<Conn>>,
     close: CancellationToken,
 ) {
+    let bounds = Bounds::of(&owner);
+    let mut complaints = Complaints::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = close.cancelled() => return,
         };
-        let conn = accepted.and_then(|(stream, _)| Conn::new(stream, owner.clone(), Arc::clone(&trust), close.clone()));
+        let conn = accepted.and_then(|(stream, _)| match Arc::clone(&bounds.connections).try_acquire_owned() {
+            Ok(place) => {
+                let of = (owner.clone(), Arc::clone(&trust), bounds.clone());
+                Conn::new(stream, place, of, close.clone()).map(Some)
+            }
+            Err(_) => {
+                // Whoever does not hear it sees the connection end.
+                drop(stream.try_write(TOO_MANY));
+                complaints.note(&owner, &"there are as many already as may be");
+                Ok(None)
+            }
+        });
         match conn {
-            Ok(conn) => {
+            Ok(Some(conn)) => {
                 if out.send(Ok(conn)).await.is_err() {
                     return;
                 }
             }
+            Ok(None) => {}
             Err(error) => {
                 // Too many open files, or a peer that left at once: the next may do better, but not in a tight loop.
-                tracing::warn!(%error, ?owner, "a connection could not be accepted");
-                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                complaints.note(&owner, &error);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
+        }
+    }
+}
+
+/// What a socket has to say of connections that it did not take, said seldom.
+#[derive(Debug, Default)]
+struct Complaints {
+    last: Option<Instant>,
+    unsaid: u64,
+}
+
+impl Complaints {
+    fn note(&mut self, owner: &Owner, problem: &dyn std::fmt::Display) {
+        self.unsaid += 1;
+        if self.last.is_none_or(|last| last.elapsed() >= COMPLAINT_PERIOD) {
+            tracing::warn!(%problem, ?owner, connections = self.unsaid, "connections were not accepted");
+            *self = Self { last: Some(Instant::now()), unsaid: 0 };
         }
     }
 }
@@ -273,7 +319,9 @@ fn bind(path: &Path) -> Result<StdListener, ListenError> {
             Err(error) => return Err(fail(error)),
         },
     }
-    StdListener::bind(path).map_err(fail)
+    let listener = StdListener::bind(path).map_err(fail)?;
+    hive_fault::point("broker.socket.bound");
+    Ok(listener)
 }
 
 fn make_dir(path: &Path, mode: u32) -> Result<(), ListenError> {

@@ -27,11 +27,21 @@ const AGENT_FILES: [&str; 3] = ["hive/v1/turn_service.proto", "hive/v1/wake_serv
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
 /// Most calls at once on one connection.
 const CONCURRENT_CALLS_MAX: u32 = 128;
+/// Most calls that a client may reset before they were looked at; with one more the connection ends.
+const UNSEEN_RESETS_MAX: usize = 20;
+/// Most calls on one connection that the broker had to reset or refuse by the rules of HTTP/2; with one more the connection ends.
+const OWN_RESETS_MAX: usize = 1024;
 
 type Layered = Router<Stack<CallerLayer, tower::layer::util::Identity>>;
 
 fn builder() -> Server<Stack<CallerLayer, tower::layer::util::Identity>> {
-    Server::builder().http2_max_header_list_size(HEADER_BYTES_MAX).max_concurrent_streams(CONCURRENT_CALLS_MAX).layer(CallerLayer)
+    Server::builder()
+        .http2_max_header_list_size(HEADER_BYTES_MAX)
+        .max_concurrent_streams(CONCURRENT_CALLS_MAX)
+        .http2_max_pending_accept_reset_streams(Some(UNSEEN_RESETS_MAX))
+        // Left alone, it would have no bound at all.
+        .http2_max_local_error_reset_streams(Some(OWN_RESETS_MAX))
+        .layer(CallerLayer)
 }
 
 /// What reflection shows: everything but the services of the files left out.

@@ -34,7 +34,10 @@ pub async fn begin(mut link: Link, request_id: String, process_token: String) ->
         })
         .await;
     match answer {
-        Ok(begun) => Input::Begun(Arc::new(begun.into_inner())),
+        Ok(begun) => {
+            hive_fault::point("harness.begin.answered");
+            Input::Begun(Arc::new(begun.into_inner()))
+        }
         Err(status) => refusal(&status),
     }
 }
@@ -69,6 +72,7 @@ pub async fn open(mut link: Link, process_token: String, kind: Kind) -> Input {
 
 /// Ends a turn.
 pub async fn end(mut link: Link, ending: Ending) -> Input {
+    hive_fault::point("harness.end.leaving");
     let request = end_request(ending);
     let turn = request.turn_id;
     let answer = link
@@ -78,6 +82,7 @@ pub async fn end(mut link: Link, ending: Ending) -> Input {
         .await;
     match answer {
         Ok(answer) => {
+            hive_fault::point("harness.end.answered");
             let v1::EndTurnResponse {
                 acked_count,
                 returned_count,

@@ -286,6 +286,7 @@ impl Performer {
     }
 
     fn start(&mut self, launch: Launch) {
+        hive_fault::point("harness.claude.starting");
         tracing::info!(
             turn = launch.turn_id,
             occasion = launch.occasion.words(),
@@ -316,6 +317,7 @@ impl Performer {
     }
 
     fn end(&mut self, ending: Ending) {
+        hive_fault::point("harness.claude.ended");
         let outcome = ending.outcome.map_or_else(String::new, |outcome| format!("{outcome:?}"));
         tracing::info!(turn = ending.turn_id, outcome, error = ending.error, "turn ended");
         self.line(TurnEventStream::Note, &format!("ended: {outcome} {}", ending.error));

@@ -5,6 +5,7 @@
 
 mod client;
 pub mod clock;
+pub mod failing_disk;
 pub mod host;
 mod look;
 pub mod on_disk;
@@ -19,6 +20,7 @@ mod wire;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -90,6 +92,8 @@ impl Default for HarnessOptions {
 #[derive(Debug)]
 pub struct Rig {
     dir: TempDir,
+    /// Where the programs are; `None`: where they were built.
+    programs: Option<PathBuf>,
     broker: Option<Process>,
     harnesses: BTreeMap<String, Process>,
 }
@@ -107,7 +111,24 @@ impl Rig {
         // Short, because the path of a socket has 107 bytes at most.
         let dir = tempfile::Builder::new().prefix("hv").tempdir_in(parent).expect("a temporary directory");
         std::fs::write(dir.path().join("hive.toml"), config).expect("the configuration is written");
-        Self { dir, broker: None, harnesses: BTreeMap::new() }
+        Self { dir, programs: None, broker: None, harnesses: BTreeMap::new() }
+    }
+
+    /// The same hive with programs from this directory: other builds of them.
+    #[must_use]
+    pub fn with_programs(mut self, dir: &Path) -> Self {
+        self.programs = Some(dir.to_path_buf());
+        self
+    }
+
+    fn program(&self, package: &str, name: &str) -> PathBuf {
+        self.programs.as_ref().map_or_else(|| binary::find(package, name), |dir| dir.join(name))
+    }
+
+    /// The hive's directory stays when the rig is gone; where it is.
+    pub fn keep(&mut self) -> PathBuf {
+        self.dir.disable_cleanup(true);
+        self.dir.path().to_path_buf()
     }
 
     /// Two agents, quick bounds, and a running broker.
@@ -156,14 +177,22 @@ impl Rig {
     /// The same with other directories of this hive.
     #[must_use]
     pub fn broker_command_in(&self, state: &str, run: &str) -> Command {
-        let mut broker = Process::command(&binary::find("hive-broker", "hived"));
+        let mut broker = Process::command(&self.program("hive-broker", "hived"));
         broker.env("HIVE_LOG", "info,hive_broker=debug").arg("--config").arg(self.path("hive.toml"));
         broker.arg("--state-dir").arg(self.path(state)).arg("--runtime-dir").arg(self.path(run));
         broker
     }
 
     /// Starts the broker by a command made from [`Self::broker_command`], and waits until it says that it is ready.
-    pub async fn start_broker_by(&mut self, mut broker: Command) {
+    pub async fn start_broker_by(&mut self, broker: Command) {
+        if let Err(status) = self.try_start_broker_by(broker).await {
+            let log = std::fs::read_to_string(self.path("hived.log")).unwrap_or_default();
+            panic!("hived ended with {status}: {log}");
+        }
+    }
+
+    /// The same for a broker that may end before it is ready; then how it ended.
+    pub async fn try_start_broker_by(&mut self, mut broker: Command) -> Result<(), ExitStatus> {
         let notify = self.path("notify");
         drop(std::fs::remove_file(&notify));
         let ready = UnixDatagram::bind(&notify).expect("a socket for readiness");
@@ -175,9 +204,24 @@ impl Rig {
                 let length = heard.expect("a word of hived");
                 assert!(word[..length].starts_with(b"READY=1"), "hived says that it is ready");
             }
-            status = broker.wait() => panic!("hived ended with {status}: {}", broker.log()),
+            status = broker.wait() => return Err(status),
         }
         self.broker = Some(broker);
+        Ok(())
+    }
+
+    /// Waits until the broker ends by itself.
+    pub async fn broker_ended(&mut self) -> ExitStatus {
+        let status = self.broker.as_mut().expect("a broker runs").wait().await;
+        self.broker = None;
+        status
+    }
+
+    /// How a harness has ended by itself, if it has; then it may be started again.
+    pub fn harness_ended(&mut self, key: &str) -> Option<ExitStatus> {
+        let status = self.harness(key).ended()?;
+        self.harnesses.remove(key);
+        Some(status)
     }
 
     /// Kills the broker without warning.
@@ -217,10 +261,10 @@ impl Rig {
             script::write(&file, &options.rules).expect("the script is written");
             claude_env.insert("HIVE_SCRIPT_FILE".to_owned(), file.display().to_string());
         }
-        let mut harness = Process::command(&binary::find("hive-harness", "hive"));
+        let mut harness = Process::command(&self.program("hive-harness", "hive"));
         harness.arg("serve").args(&options.args);
         harness.env("HIVE_SOCKET", self.agent_socket(name)).env("HIVE_STATE_DIR", state).env("HIVE_HOME_DIR", home);
-        harness.env("HIVE_CLAUDE", &options.claude).env("HIVE_MCP", binary::find("hive-mcp-bridge", "hive-mcp"));
+        harness.env("HIVE_CLAUDE", &options.claude).env("HIVE_MCP", self.program("hive-mcp-bridge", "hive-mcp"));
         harness.env("HIVE_CLAUDE_ENV", serde_json::to_string(&claude_env).expect("plain text"));
         harness.env("HIVE_KILL_GRACE_MS", "1000").env("HIVE_DRAIN_GRACE_SECS", "2").env("HIVE_HEARTBEAT_SECS", "1");
         harness.env("HIVE_LOG", "info,hive_harness=debug").envs(&options.env);

@@ -51,6 +51,11 @@ impl Process {
         self.child.wait().await.expect("the program can be waited for")
     }
 
+    /// How it has ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("the program can be waited for")
+    }
+
     /// Kills it without warning.
     pub async fn kill(&mut self) {
         self.signal(Signal::KILL);

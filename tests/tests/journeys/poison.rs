@@ -54,7 +54,9 @@ async fn told(agent: &str, parent: &str) {
     assert!(matches!(&letters[..], [letter] if letter.in_reply_to == poison), "{letters:?}");
     let error = "claude ended without a result (exit code 3): I cannot stand this.";
     assert!(
-        letters[0].body.starts_with(&format!("Message {poison} to {agent} is a dead letter after 5 failed attempts: {error}")),
+        letters[0]
+            .body
+            .starts_with(&format!("Message {poison} to {agent} is a dead letter after 5 failed attempts:\n\n> {error}")),
         "{letters:?}"
     );
     assert_eq!(notices(&operator, parent, SystemKind::TurnFailed).await.len(), 5);

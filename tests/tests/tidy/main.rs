@@ -7,6 +7,7 @@
 mod authority_table;
 mod contract;
 mod imports;
+mod memory;
 mod pages;
 mod sources;
 mod tree;

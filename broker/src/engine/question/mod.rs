@@ -188,7 +188,8 @@ pub(crate) fn cancel(tx: &Tx<'_>, limits: &Limits, actor: &Actor, me: &AgentRow,
 
 /// The answer as it is kept; one to a question that is over is told so, whatever it says.
 fn checked(tx: &Tx<'_>, row: &QuestionRow, answer: &Answer) -> Result<Answer, Refusal> {
-    if row.question.state != State::Open {
+    let planted = hive_fault::planted!(AnswerAfterExpiry) || hive_fault::planted!(TwoOutcomes);
+    if row.question.state != State::Open && !planted {
         return Err(close::already(tx, row)?);
     }
     Ok(row.question.wording.take(answer)?)

@@ -332,3 +332,16 @@ async fn a_consumer_that_gives_up_before_it_is_served_takes_nothing() {
     hive.idle().await;
     assert_eq!(hive.state("bob", sent).await, (State::Ready, 1));
 }
+
+#[tokio::test]
+async fn a_nack_after_an_ack_is_refused_also_where_an_earlier_lease_was_nacked() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    hive.send("alice", "bob", "hello").await;
+    let first = hive.receive("bob", 1).await;
+    hive.nack("bob", &first[0], false).await.expect("given back");
+    hive.pass(5);
+    let second = hive.receive("bob", 1).await;
+    hive.ack("bob", &second[0]).await.expect("done");
+    assert_eq!(reason(hive.nack("bob", &second[0], false).await), Reason::LeaseLost);
+    assert_eq!(hive.state("bob", message(1)).await, (State::Acked, 2));
+}

@@ -76,7 +76,7 @@ async fn the_parent_is_told() {
         other => panic!("one notice, not {other:?}"),
     };
     assert_eq!(notice.system_kind(), SystemKind::TurnFailed);
-    let beginning = format!("A turn of bob failed (turn {failed}, message {}): claude ended without a result", scene.asked);
+    let beginning = format!("A turn of bob failed (turn {failed}, message {}):\n\n> claude ended without a result", scene.asked);
     assert!(notice.body.starts_with(&beginning) && notice.body.contains("tool: mcp__hive__send"), "{}", notice.body);
     assert_eq!(unread(&scene.operator, "operator").await.len(), 2);
     scene.rig.end().await;

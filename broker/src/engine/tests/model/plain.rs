@@ -392,7 +392,7 @@ impl Agent {
     pub(super) fn ack(&mut self, message: u64, token: &str) -> bool {
         let Some(item) = self.by_token(message, token) else { return false };
         if item.state == State::Leased {
-            (item.state, item.holder) = (State::Acked, None);
+            (item.state, item.holder, item.nacked) = (State::Acked, None, false);
             return true;
         }
         item.state == State::Acked && !item.by_operator

@@ -1,0 +1,100 @@
+//! A disk that fails under a running program: strace sits between the program and the kernel and answers for some files in the kernel's place.
+//!
+//! Invariant: once [`FailingDisk::heal`] has returned, and when this is dropped, the program meets the kernel again.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+use super::{Process, host, soon};
+
+/// The syscalls that write.
+const WRITES: &str = "write,pwrite64";
+/// The syscalls that sync.
+const SYNCS: &str = "fsync,fdatasync";
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Syncs fail with EIO.
+    Syncs,
+    /// Writes fail with EIO.
+    Writes,
+    /// Writes fail with ENOSPC.
+    Full,
+    /// Every other write fails with EIO.
+    EveryOtherWrite,
+    /// Syncs take so many seconds longer.
+    SlowSyncs(u32),
+}
+
+impl Failure {
+    fn arguments(self) -> [String; 2] {
+        let (calls, what) = match self {
+            Self::Syncs => (SYNCS, "error=EIO".to_owned()),
+            Self::Writes => (WRITES, "error=EIO".to_owned()),
+            Self::Full => (WRITES, "error=ENOSPC".to_owned()),
+            Self::EveryOtherWrite => (WRITES, "error=EIO:when=1+2".to_owned()),
+            Self::SlowSyncs(seconds) => (SYNCS, format!("delay_enter={seconds}s")),
+        };
+        [format!("--trace={calls}"), format!("--inject={calls}:{what}")]
+    }
+
+    /// A command that runs another with this failure on these files from its start.
+    #[must_use]
+    pub fn around(self, files: &[PathBuf], command: &Command) -> Command {
+        let given = command.as_std();
+        let mut strace = self.command(files);
+        strace.arg("--quiet=all").arg("--").arg(given.get_program()).args(given.get_args());
+        strace.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        strace
+    }
+
+    fn command(self, files: &[PathBuf]) -> Command {
+        let mut strace = Process::command("strace".as_ref());
+        strace.args(["--follow-forks", "--output=/dev/null"]).args(self.arguments());
+        for file in files {
+            strace.arg("--trace-path").arg(file);
+        }
+        strace
+    }
+}
+
+/// A program whose disk fails.
+#[derive(Debug)]
+pub struct FailingDisk {
+    strace: Child,
+}
+
+impl FailingDisk {
+    /// From now on these files fail so under a running program. `None` where the host does not allow it, which is said or a failure.
+    pub async fn under(program: Pid, files: &[PathBuf], failure: Failure) -> Option<Self> {
+        let mut command = failure.command(files);
+        command.arg("--attach").arg(program.as_raw_nonzero().to_string());
+        let spawned = command.stderr(Stdio::piped()).kill_on_drop(true).spawn();
+        let Ok(mut strace) = spawned else {
+            let _ = host::allows("strace", false);
+            return None;
+        };
+        let mut said = BufReader::new(strace.stderr.take().expect("a pipe")).lines();
+        let attached = soon("strace is attached, or says why not", async {
+            while let Ok(Some(line)) = said.next_line().await {
+                if line.contains(" attached") {
+                    return true;
+                }
+            }
+            false
+        });
+        host::allows("strace of a program that runs", attached.await).then(|| Self { strace })
+    }
+
+    /// The disk works again.
+    pub async fn heal(mut self) {
+        let pid = self.strace.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).expect("it runs");
+        kill_process(pid, Signal::TERM).expect("strace takes a signal");
+        soon("strace lets go", self.strace.wait()).await.expect("it can be waited for");
+    }
+}

@@ -1,0 +1,153 @@
+//! The flooder: one agent that calls as fast as it is answered, with many calls at once, on a thread of its own.
+//!
+//! The thread is nice: it takes only what the broker and the neighbours leave of the processors. So it is the broker that a flood has to be
+//! kept from, and not the machine: what the flooder burns itself is no fault of the broker, and what the broker does for it counts in full.
+//! Invariant: between `stop` and the next `go` not one call of it is under way.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use hive_core::limits::AGENT_CALLS_MAX;
+use hive_core::reason::Reason;
+use hive_proto::status;
+use hive_tests::rig::soon;
+use tokio::sync::watch;
+use tonic::Status;
+use tonic::transport::Channel;
+
+use super::kinds::{self, Kind};
+
+/// All calls at once that an agent may have, but a few for whoever looks at it meanwhile.
+pub(crate) const ALL_AT_ONCE: usize = AGENT_CALLS_MAX - 8;
+/// How nice the thread is; nobody is nicer.
+const NICE: i32 = 19;
+
+/// What became of the calls: how many were served, and of the others one of each reason with their number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) served: u64,
+    pub(crate) refused: BTreeMap<Reason, (u64, Option<Status>)>,
+    /// Refusals without a reason of the contract.
+    pub(crate) odd: Vec<Status>,
+}
+
+/// A flooder.
+#[derive(Debug)]
+pub(crate) struct Flood {
+    wish: watch::Sender<Wish>,
+    under_way: watch::Receiver<usize>,
+    tally: Arc<Mutex<Tally>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    Stop,
+    Go,
+    End,
+}
+
+impl Flood {
+    /// One that makes these calls in turn on a socket, so many at once, and waits for the word.
+    pub(crate) fn new(socket: PathBuf, kinds: &[Kind], at_once: usize) -> Self {
+        let (wish, wishes) = watch::channel(Wish::Stop);
+        let (busy, under_way) = watch::channel(0);
+        let tally = Arc::new(Mutex::new(Tally::default()));
+        let (kinds, kept) = (kinds.to_vec(), Arc::clone(&tally));
+        let thread = std::thread::spawn(move || {
+            let own = rustix::thread::gettid();
+            rustix::process::setpriority_process(Some(own), NICE).expect("anybody may be nicer");
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let channel = hive_proto::connect::connect(&socket).await.expect("a broker answers");
+                let busy = Arc::new(busy);
+                let mut callers = tokio::task::JoinSet::new();
+                for place in 0..at_once {
+                    callers.spawn(calls(
+                        place,
+                        kinds.clone(),
+                        channel.clone(),
+                        wishes.clone(),
+                        Arc::clone(&busy),
+                        Arc::clone(&kept),
+                    ));
+                }
+                callers.join_all().await;
+            });
+        });
+        Self { wish, under_way, tally, thread: Some(thread) }
+    }
+
+    /// The flood begins.
+    pub(crate) fn go(&self) {
+        self.wish.send_replace(Wish::Go);
+    }
+
+    /// It pauses, and the last call is answered.
+    pub(crate) async fn stop(&mut self) {
+        self.wish.send_replace(Wish::Stop);
+        soon("the flood stops", self.under_way.wait_for(|calls| *calls == 0)).await.expect("the flooder lives");
+    }
+
+    /// What came of it so far.
+    pub(crate) fn tally(&self) -> Tally {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until so many further calls were answered.
+    pub(crate) async fn answered(&self, calls: u64) {
+        let answered = |tally: &Tally| tally.served + tally.refused.values().map(|(count, _)| count).sum::<u64>();
+        let goal = answered(&self.tally()) + calls;
+        let reached = async {
+            while answered(&self.tally()) < goal {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon("the flooder is answered", reached).await;
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.wish.send_replace(Wish::End);
+        // A panic there has failed the test already, by a call that is not answered.
+        drop(self.thread.take().map(JoinHandle::join));
+    }
+}
+
+async fn calls(
+    place: usize,
+    kinds: Vec<Kind>,
+    channel: Channel,
+    mut wishes: watch::Receiver<Wish>,
+    busy: Arc<watch::Sender<usize>>,
+    tally: Arc<Mutex<Tally>>,
+) {
+    for kind in kinds.iter().cycle().skip(place) {
+        // First it counts as under way and then it looks: so whoever says stop and sees none has really seen none.
+        busy.send_modify(|calls| *calls += 1);
+        if *wishes.borrow_and_update() != Wish::Go {
+            busy.send_modify(|calls| *calls -= 1);
+            match wishes.wait_for(|wish| *wish != Wish::Stop).await.map(|wish| *wish) {
+                Ok(Wish::Go) => continue,
+                Ok(Wish::Stop | Wish::End) | Err(_) => return,
+            }
+        }
+        let result = kinds::call(*kind, &channel).await;
+        {
+            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            match result.map_err(|refusal| (status::reason(&refusal), refusal)) {
+                Ok(()) => tally.served += 1,
+                Err((Some(reason), refusal)) => {
+                    let (count, first) = tally.refused.entry(reason).or_default();
+                    *count += 1;
+                    first.get_or_insert(refusal);
+                }
+                Err((None, refusal)) => tally.odd.push(refusal),
+            }
+        }
+        busy.send_modify(|calls| *calls -= 1);
+    }
+}

