@@ -38,7 +38,8 @@ disks: ## Let the files fail under the broker RUNS=n times (1000): faults, full 
 	$(CARGO) run --locked --quiet --profile campaign --package hive-campaigns --bin disks -- --runs $(or $(RUNS),1000)
 
 soak: ## Keep a hive of 200 agents busy for MINUTES=10, and see that it stays as it was; runs add up in target/campaigns
-	$(CARGO) run --locked --quiet --package hive-campaigns --bin soak -- --minutes $(or $(MINUTES),10)
+	$(CARGO) build --locked --bins
+	HIVE_TEST_BIN_DIR=target/debug target/debug/soak --minutes $(or $(MINUTES),10)
 
 sim: ## Simulate SEEDS hives (default 1000) behind the last of the ledger; a seed that breaks a promise is shrunk and printed
 	$(CARGO) run --locked --profile campaign --package hive-sim -- --seeds $(or $(SEEDS),1000)

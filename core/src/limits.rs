@@ -108,10 +108,15 @@ pub const AGENT_CONNECTIONS_MAX: usize = 64;
 /// Most calls under way on one agent's socket, answers that nobody reads included; one more is refused. What each of them may keep in the
 /// broker's memory is bounded by a message of 4 MiB and a page of [`PAGE_BYTES_MAX`].
 pub const AGENT_CALLS_MAX: usize = 64;
+/// So many calls of one agent's socket are worked on at once; more wait in line behind their own kind, so that an agent that calls as fast as it
+/// can stands before nobody else with more than these.
+pub const AGENT_CALLS_AT_WORK_MAX: usize = 4;
 /// Most connections to the operator's socket at once.
 pub const OPERATOR_CONNECTIONS_MAX: usize = 256;
 /// Most calls under way on the operator's socket.
 pub const OPERATOR_CALLS_MAX: usize = 256;
+/// So many calls of the operator's socket are worked on at once.
+pub const OPERATOR_CALLS_AT_WORK_MAX: usize = 64;
 
 /// The bounds that a host may set.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

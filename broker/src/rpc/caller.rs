@@ -5,19 +5,23 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use hive_core::agent::Isolation;
 use hive_core::caller::{Caller, OperatorName, Peer};
 use hive_core::reason::Reason;
 use hive_proto::PROCESS_TOKEN_KEY;
 use hive_proto::status::refusal;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::body::Body;
 use tonic::{Request, Status};
 use tower::{Layer, Service};
 
 use super::conn::{ConnInfo, Owner, Trust};
 use crate::engine::{Actor, Refusal};
+
+/// A call that has not answered by then waits for something, as a harness for its next turn, and keeps nobody else from working.
+const WORK_MAX: Duration = Duration::from_millis(20);
 
 /// Puts a [`Caller`] into every request, or answers that the peer is not trusted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,13 +64,26 @@ where
                     let refused = Status::from(Refusal::CallLimit { max: bounds.calls_max });
                     return Box::pin(std::future::ready(Ok(refused.into_http())));
                 };
-                let answer = self.inner.call(request);
+                let answer = in_turn(bounds.at_work, self.inner.call(request));
                 Box::pin(async move { answer.await.map(|answer| answer.map(|body| holding(place, body))) })
             }
             Some(Err(status)) => Box::pin(std::future::ready(Ok(status.into_http()))),
             None => Box::pin(std::future::ready(Ok(Status::internal("the connection has no owner").into_http()))),
         }
     }
+}
+
+/// Begins with a call when its turn has come, and lets the next one in once it is answered, or waits for something.
+async fn in_turn<T>(at_work: Arc<Semaphore>, call: impl Future<Output = T>) -> T {
+    // Nobody closes it; a call without a turn would still be a call.
+    let turn = at_work.acquire_owned().await;
+    let mut call = std::pin::pin!(call);
+    tokio::select! {
+        biased;
+        answer = &mut call => return answer,
+        () = tokio::time::sleep(WORK_MAX) => drop(turn),
+    }
+    call.await
 }
 
 /// The same body, which keeps its call's place until it has been sent or given up: an answer that nobody reads is held in memory.

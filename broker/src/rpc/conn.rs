@@ -9,7 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use hive_core::caller::Peer;
-use hive_core::limits::{AGENT_CALLS_MAX, AGENT_CONNECTIONS_MAX, OPERATOR_CALLS_MAX, OPERATOR_CONNECTIONS_MAX};
+use hive_core::limits::{
+    AGENT_CALLS_AT_WORK_MAX, AGENT_CALLS_MAX, AGENT_CONNECTIONS_MAX, OPERATOR_CALLS_AT_WORK_MAX, OPERATOR_CALLS_MAX,
+    OPERATOR_CONNECTIONS_MAX,
+};
 use hive_core::name::AgentName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
@@ -55,17 +58,20 @@ pub struct Bounds {
     pub calls: Arc<Semaphore>,
     /// How many calls that is.
     pub calls_max: usize,
+    /// Calls that are worked on; the others wait their turn, first come, first served.
+    pub at_work: Arc<Semaphore>,
 }
 
 impl Bounds {
     /// Those of a socket.
     #[must_use]
     pub fn of(owner: &Owner) -> Self {
-        let (connections, calls_max) = match owner {
-            Owner::Agent(_) => (AGENT_CONNECTIONS_MAX, AGENT_CALLS_MAX),
-            Owner::Operator => (OPERATOR_CONNECTIONS_MAX, OPERATOR_CALLS_MAX),
+        let (connections, calls_max, at_work) = match owner {
+            Owner::Agent(_) => (AGENT_CONNECTIONS_MAX, AGENT_CALLS_MAX, AGENT_CALLS_AT_WORK_MAX),
+            Owner::Operator => (OPERATOR_CONNECTIONS_MAX, OPERATOR_CALLS_MAX, OPERATOR_CALLS_AT_WORK_MAX),
         };
-        Self { connections: Arc::new(Semaphore::new(connections)), calls: Arc::new(Semaphore::new(calls_max)), calls_max }
+        let of = |places| Arc::new(Semaphore::new(places));
+        Self { connections: of(connections), calls: of(calls_max), calls_max, at_work: of(at_work) }
     }
 }
 

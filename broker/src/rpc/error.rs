@@ -5,7 +5,6 @@ use hive_proto::status::refusal;
 use tonic::Status;
 
 use crate::engine::Refusal;
-use crate::store::StoreError;
 
 impl From<Refusal> for Status {
     fn from(error: Refusal) -> Self {
@@ -13,10 +12,8 @@ impl From<Refusal> for Status {
         if let Refusal::Field { field, problem } = &error {
             return hive_proto::status::bad_field(field, problem);
         }
-        if let Refusal::Store(StoreError::Sql(_)) = &error
-            && reason == Reason::StorageUnavailable
-        {
-            tracing::error!(error = %chain(&error), "the disk failed a read");
+        if reason == Reason::StorageUnavailable && std::error::Error::source(&error).is_some() {
+            tracing::error!(error = %chain(&error), "the disk failed a call");
         }
         if reason != Reason::Internal {
             return refusal(reason, error.to_string(), error.retry_after());

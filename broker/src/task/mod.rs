@@ -42,10 +42,12 @@ pub async fn due(engine: Arc<Engine>, stop: CancellationToken) {
                 None => std::future::pending().await,
             }
         };
+        // In this order, so that a simulation of it is the same each time.
         tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
             () = signal => {}
             () = timer => {}
-            () = stop.cancelled() => return,
         }
     }
 }

@@ -17,6 +17,7 @@ pub(crate) fn check(history: &History, last: &Final) -> Vec<String> {
     attempts(history, last, &mut problems);
     fences(history, last, &mut problems);
     superseded(history, last, &mut problems);
+    problems.extend(crate::grace::check(history));
     problems
 }
 

@@ -1,4 +1,4 @@
-//! The lanes: the event log shows in which order what was ready in an inbox was served.
+//! The event log: in which order what was ready in an inbox was served, and that of each dead letter somebody was told.
 //!
 //! Silent: about what came back once, for it may wait out a backoff or be served alone. Invariant: it reads only committed facts.
 
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hive_broker::engine::{Engine, Refusal};
 use hive_core::event::{Event, Kind};
 use hive_core::limits::SYSTEM_RUN_MAX;
-use hive_history::{Final, Lane};
+use hive_history::{self as history, Final, Lane};
 
 const PAGE: u32 = 5_000;
 
@@ -24,17 +24,32 @@ pub(crate) async fn check(engine: &Engine, last: &Final) -> Result<Vec<String>, 
         last.deliveries.iter().map(|delivery| ((delivery.agent.as_str(), delivery.message), delivery.lane)).collect();
     let mut inboxes: BTreeMap<String, Inbox> = BTreeMap::new();
     let (mut problems, mut after) = (Vec::new(), 0);
+    let mut deaths: BTreeMap<u64, usize> = BTreeMap::new();
     loop {
         let (events, _) = engine.events_after(after, None, PAGE).await?;
-        let Some(newest) = events.last() else { return Ok(problems) };
+        let Some(newest) = events.last() else { break };
         after = newest.sequence;
         for event in &events {
             if let Some(message) = event.message_id {
+                if event.kind == Kind::DeliveryDead {
+                    *deaths.entry(message.get()).or_default() += 1;
+                }
                 let inbox = inboxes.entry(event.agent.clone()).or_default();
                 problems.extend(follow(inbox, event, message.get(), &lanes));
             }
         }
     }
+    for (message, deaths) in deaths {
+        let told =
+            last.messages.iter().filter(|notice| notice.kind() == Some(history::Kind::DeadLetter) && notice.reply_to == message);
+        let told = told.count();
+        if told < deaths {
+            problems.push(format!(
+                "DeadLetter: message {message} became a dead letter {deaths} times, and {told} notices tell of it"
+            ));
+        }
+    }
+    Ok(problems)
 }
 
 fn follow(inbox: &mut Inbox, event: &Event, message: u64, lanes: &BTreeMap<(&str, u64), Lane>) -> Option<String> {

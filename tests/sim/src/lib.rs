@@ -21,6 +21,7 @@ mod clock;
 mod dice;
 mod exec;
 mod finale;
+mod grace;
 mod host;
 mod lanes;
 mod log;

@@ -1,8 +1,8 @@
 //! Only faults use attempts: each shown attempt is explained by failures before it, no failure that is known is forgotten, none is beyond the
 //! maximum, and from the third on a delivery is served alone.
 //!
-//! An attempt may be used by a nack, by a turn that FAILED, and by a turn whose end nobody saw (it may have VANISHED); turns and receives whose
-//! answer was lost may have held anything. Silent: about the count of opaque agents' deliveries, and from below after a redrive.
+//! An attempt may be used by a nack, by a lease that ran out, by a turn that FAILED, and by a turn whose end nobody saw (it may have VANISHED);
+//! turns and receives whose answer was lost may have held anything. Silent: about the count of opaque agents' deliveries, and from below after a redrive.
 
 use super::Found;
 use crate::call::{Op, Reply};
@@ -27,7 +27,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
         if index.is_opaque(key.0) {
             continue;
         }
-        let (least, most) = failures(index, key, hand.from, hand.till);
+        let (least, most) = failures(index, key, Some(&hand.holder), hand.from, hand.till);
         if attempt > 1 + most {
             let what = format!("message {} was handed to {} for attempt {attempt} after at most {most} failures", key.1, key.0);
             found.add(Attempts, &[hand.till], what);
@@ -50,7 +50,7 @@ fn at_the_end(index: &Index<'_>, found: &mut Found, max: u32) {
         if index.is_opaque(key.0) {
             continue;
         }
-        let (_, most) = failures(index, key, end, end);
+        let (_, most) = failures(index, key, None, end, end);
         if attempt > 1 + most {
             let what = format!("message {} to {} ended at attempt {attempt} after at most {most} failures", key.1, key.0);
             found.add(Attempts, &[], what);
@@ -69,11 +69,12 @@ fn at_the_end(index: &Index<'_>, found: &mut Found, max: u32) {
     }
 }
 
-/// How many failures a delivery had at least and at most: at least by `from`, at most by `till`.
-fn failures(index: &Index<'_>, key: Key<'_>, from: usize, till: usize) -> (u32, u32) {
+/// How many failures a delivery had at least and at most: at least by `from`, at most by `till`. Those of a lease come after it, so `own` is
+/// left out.
+fn failures(index: &Index<'_>, key: Key<'_>, own: Option<&Holder<'_>>, from: usize, till: usize) -> (u32, u32) {
     let redriven = index.of(&index.decisions, &key).any(|call| matches!(call.op, Op::Decide { decision: Decision::Redrive, .. }));
     let (mut least, mut most) = (0, 0);
-    for hand in index.leases(key).filter(|hand| hand.from < till) {
+    for hand in index.leases(key).filter(|hand| hand.from < till && own != Some(&hand.holder)) {
         let (known, possible) = match &hand.holder {
             Holder::Consumer(token) => {
                 let (known, possible) = nacked(index, token, from, till);

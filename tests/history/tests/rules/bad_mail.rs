@@ -162,12 +162,13 @@ fn a_cause_without_an_occasion() {
 }
 
 #[test]
-fn an_attempt_is_used_by_a_lease_that_ran_out() {
+fn an_attempt_is_used_by_a_shutdown() {
     let mut world = World::new();
     let message = world.send("one");
-    world.receive(message, "a", 1, None);
-    world.pass(70_000);
-    world.receive(message, "b", 2, Some(Cause::LeaseExpired));
+    world.attach("s", 1);
+    let turn = world.begin("s", message, 1, None);
+    world.end("s", turn, Outcome::Drained, counts(0, 1));
+    world.begin("s", message, 2, Some(Cause::Drained));
     world.delivery(message).attempt = 1;
     world.breaks(Rule::Attempts, "for attempt 2 after at most 0 failures");
 }

@@ -36,7 +36,7 @@ fn a_lease_runs_out_and_is_given_to_another() {
     let message = world.send("one");
     world.receive(message, "a", 1, None);
     world.pass(70_000);
-    world.receive(message, "b", 1, Some(Cause::LeaseExpired));
+    world.receive(message, "b", 2, Some(Cause::LeaseExpired));
     world.call("bob", Op::Ack { token: "a".to_owned() }, refused("LEASE_LOST"));
     world.ack(message, "b");
     world.fine();
@@ -49,7 +49,7 @@ fn a_lease_was_shortened() {
     world.receive(message, "a", 1, None);
     world.call("bob", Op::Extend { token: "a".to_owned(), lease_ms: 1_000 }, unknown());
     world.pass(2_000);
-    world.receive(message, "b", 1, Some(Cause::LeaseExpired));
+    world.receive(message, "b", 2, Some(Cause::LeaseExpired));
     world.fine();
 }
 

@@ -203,7 +203,9 @@ impl Life {
             Heard::Done(_) => {
                 self.ending.take();
                 // The park begins with this answer: what was said of the login before it does not count.
-                self.needs_login.set(logged_out);
+                if logged_out {
+                    self.needs_login.set(true);
+                }
                 if world.fails(Fault::Vanish, 30) {
                     let session = self.session.borrow().clone();
                     let problem = Call::Problem { session, subject: "plugins".to_owned(), text: world.fresh("trouble") };

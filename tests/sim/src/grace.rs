@@ -1,0 +1,87 @@
+//! The grace time: a harness that was there when the broker went down, and is back in time, keeps its session.
+//!
+//! Silent: about whoever was away before, was not heard of for a while, or was taken over, retired or rebooted meanwhile.
+
+use std::collections::BTreeMap;
+
+use hive_history::{Answer, CallNo, Event, History, Mark, Op, Reply};
+
+/// So long before the end of the broker a harness must have been heard of: far less than the grace time.
+const HEARD_OF: u64 = 30_000;
+
+/// What is known of the harness of an agent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    /// When it was last answered.
+    heard: u64,
+    /// Since it was heard of last the broker went down, under its feet.
+    cut_off: bool,
+    /// When the broker was ready again; `None` while it is not.
+    ready: Option<u64>,
+    /// Something else befell it.
+    spoiled: bool,
+}
+
+/// What is wrong.
+pub(crate) fn check(history: &History) -> Vec<String> {
+    let mut problems = Vec::new();
+    let grace = history.setting.grace_ms - history.setting.tolerance_ms;
+    let mut known: BTreeMap<&str, Known> = BTreeMap::new();
+    let mut calls: BTreeMap<CallNo, (&str, &Op)> = BTreeMap::new();
+    for observation in &history.observations {
+        let at = observation.at;
+        match &observation.event {
+            Event::Mark(Mark::BrokerDown) => {
+                for harness in known.values_mut() {
+                    let late = harness.ready.is_some_and(|ready| harness.cut_off && at >= ready + grace);
+                    harness.spoiled |= late || (!harness.cut_off && at > harness.heard + HEARD_OF);
+                    (harness.cut_off, harness.ready) = (true, None);
+                }
+            }
+            Event::Mark(Mark::BrokerReady) => known.values_mut().for_each(|harness| harness.ready = Some(at)),
+            Event::Mark(Mark::Reboot) => known.values_mut().for_each(|harness| harness.spoiled = true),
+            Event::Mark(Mark::Detached { agent }) => {
+                if let Some(harness) = known.get_mut(agent.as_str()) {
+                    harness.spoiled |= !harness.cut_off || harness.ready.is_some();
+                }
+            }
+            Event::Mark(Mark::Retiring { agent }) => drop(known.remove(agent.as_str())),
+            Event::Mark(Mark::ClockSet | Mark::Note(_)) | Event::Saw(_) => {}
+            Event::Invoked { call, caller, op, .. } => {
+                if let Op::Attach { session, take_over } = op
+                    && let Some(harness) = known.get_mut(caller.as_str())
+                {
+                    harness.spoiled |= *take_over || session.is_empty();
+                }
+                if matches!(op, Op::Attach { .. } | Op::BeginTurn { .. } | Op::EndTurn { .. }) {
+                    calls.insert(*call, (caller.as_str(), op));
+                }
+            }
+            Event::Answered { call, answer } => {
+                let Some((caller, op)) = calls.get(call).copied() else { continue };
+                let Answer::Ok(reply) = answer else {
+                    // One that nobody heard of may have attached, and gone at once.
+                    if let (Op::Attach { .. }, Some(harness)) = (op, known.get_mut(caller)) {
+                        harness.spoiled |= harness.ready.is_some();
+                    }
+                    continue;
+                };
+                let harness = known.get(caller).copied();
+                if let (Op::Attach { session, .. }, Reply::Attached { resumed: false, .. }, Some(harness)) = (op, reply, harness)
+                    && !session.is_empty()
+                    && harness.cut_off
+                    && !harness.spoiled
+                    && harness.ready.is_some_and(|ready| at < ready + grace)
+                {
+                    problems.push(format!("Grace: at {at} ms {caller} was back in time, and its session {session} was over"));
+                }
+                if matches!(reply, Reply::Attached { .. }) {
+                    known.insert(caller, Known { heard: at, ..Known::default() });
+                } else if let Some(harness) = known.get_mut(caller) {
+                    harness.heard = at;
+                }
+            }
+        }
+    }
+    problems
+}
