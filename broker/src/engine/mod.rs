@@ -152,7 +152,7 @@ impl Engine {
             .write(move |tx| {
                 agent::ensure_operator(tx)?;
                 if hive_fault::planted!(RequestForgotten) {
-                    tx.execute("DELETE FROM request", [])?;
+                    crate::store::request::forget(tx)?;
                 }
                 crate::store::delivery::renew_consumer_leases(tx)?;
                 for row in agent::active(tx)? {

@@ -40,6 +40,10 @@ fn change_a_body(database: &Path) {
     change(database, "UPDATE message SET body = 'another' WHERE id = (SELECT max(id) FROM message WHERE system_kind IS NULL);");
 }
 
+fn use_attempts(database: &Path) {
+    change(database, "UPDATE delivery SET failures = failures + 1;");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_lost_is_found() {
     let found = torture::tampered(11, lose_a_message).await;
@@ -52,4 +56,10 @@ async fn what_is_lost_is_found() {
 async fn what_was_changed_is_found() {
     let found = torture::tampered(13, change_a_body).await;
     assert!(found.iter().any(|violation| matches!(violation.rule, Rule::Receipt | Rule::NoPhantom)), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_that_nothing_used_are_found() {
+    let found = torture::tampered(14, use_attempts).await;
+    assert!(found.iter().any(|violation| violation.rule == Rule::Attempts), "{found:?}");
 }

@@ -9,12 +9,13 @@ const LINES_MAX: usize = 400;
 const LONG_FILES: [(&str, &str); 0] = [];
 
 /// Tests that sleep, each with the reason why no signal can be waited for.
-const SLEEPING_TESTS: [(&str, &str); 2] = [
+const SLEEPING_TESTS: [(&str, &str); 3] = [
     (
         "harness/tests/journeys/support/mod.rs",
         "one bounded wait for what the host tells by no signal: that a file is there, that a process of somebody else's is gone",
     ),
     ("harness/tests/tasks/stage.rs", "the same, for files and processes of shell tasks"),
+    ("tests/sim/src/world.rs", "simulated time, which the simulation moves itself"),
 ];
 
 #[test]
