@@ -30,10 +30,11 @@ fi
 tests/lint.sh
 
 echo "== tests"
-# The journeys start the programs as they were built, so they are built first.
-"$cargo" build --locked --bins
 target=$("$cargo" metadata --locked --offline --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
-export HIVE_TEST_BIN_DIR=$target/debug
+# The journeys start the programs as they were built, so they are built first; the kills want them with fail points too.
+CARGO="$cargo" CARGO_TARGET_DIR="$target" tests/build-faults.sh "$target/faults"
+"$cargo" build --locked --bins
+export HIVE_TEST_BIN_DIR=$target/debug HIVE_TEST_FAULTS_DIR=$target/faults
 "$cargo" test --locked
 
 echo "== simulation"
