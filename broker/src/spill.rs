@@ -129,8 +129,7 @@ mod tests {
         std::fs::remove_file(dir.path().join("reminders")).expect("removed");
         std::fs::create_dir_all(dir.path().join("reminders/1.md")).expect("a folder in place of the file");
         assert!(write(dir.path(), id(1), "x").is_err());
-        rustix::fs::mknodat(rustix::fs::CWD, dir.path().join("reminders/.2.new"), rustix::fs::FileType::Fifo, Mode::RWXU, 0)
-            .expect("a pipe");
+        rustix::fs::mknodat(CWD, dir.path().join("reminders/.2.new"), rustix::fs::FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
         write(dir.path(), id(2), "x").expect("the pipe is replaced, not written into");
         assert!(write(&dir.path().join("missing"), id(1), "x").is_err());
     }

@@ -92,6 +92,12 @@ impl Committer {
             return self.waiting.stop(id);
         }
         let mut tx = Tx::new(conn, &self.counters, self.clock.now(), self.attention.load(Ordering::Relaxed));
+        if let Err(error) = statement(&tx, "BEGIN IMMEDIATE") {
+            let problem = text(error);
+            drop(tx);
+            self.fail(Arc::clone(&problem), Vec::new());
+            return first.void(&problem);
+        }
         let start = tx.mark();
         let (mut jobs, mut looked) = (Vec::new(), BTreeSet::new());
         let queued = Queued { first, items, most };
@@ -204,11 +210,6 @@ fn run_all(
     looked: &mut BTreeSet<u64>,
 ) -> Result<(), Arc<str>> {
     let Queued { first, items, most } = queued;
-    if let Err(error) = statement(tx, "BEGIN IMMEDIATE") {
-        let problem = text(error);
-        first.void(&problem);
-        return Err(problem);
-    }
     let mut next = Some(first);
     let mut count = 0;
     while let Some(item) = next {
