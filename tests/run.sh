@@ -38,8 +38,8 @@ export HIVE_TEST_BIN_DIR=$target/debug HIVE_TEST_FAULTS_DIR=$target/faults
 "$cargo" test --locked
 
 echo "== simulation"
-# By itself: it builds the broker with fail points and planted bugs.
-"$cargo" test --locked --package hive-sim
+# By itself: it builds the broker with fail points and planted bugs. In a quick build, for what it needs is time.
+"$cargo" test --locked --profile campaign --package hive-sim
 
 echo "== interleavings"
 (cd tests/interleavings && "$cargo" test --locked --target-dir "$target")

@@ -75,7 +75,7 @@ async fn wrong_arguments_reach_no_harness_and_refusals_say_what_to_do() {
         ("run", json!({}), "FIELD_INVALID: missing field `cmd`"),
         ("run", json!({"cmd": "x", "wait_seconds": 31}), "FIELD_INVALID: wait_seconds is at most 30"),
         ("run", json!({"cmd": "x", "command": "x"}), "FIELD_INVALID: unknown field"),
-        ("status", json!({"id": 0}), "FIELD_INVALID: an id is"),
+        ("status", json!({"id": 0}), "FIELD_INVALID: `id`: an id is"),
         ("status", json!({"id": 1, "wait_seconds": 181}), "FIELD_INVALID: wait_seconds is at most 180"),
     ];
     for (tool, input, expected) in wrong {

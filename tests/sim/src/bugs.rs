@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::run::run;
 
 /// Within so many seeds each of them is found.
-pub const SEEDS_MAX: u64 = 200;
+pub const SEEDS_MAX: u64 = 100;
 
 /// A bug that was looked for.
 #[derive(Clone, Debug)]

@@ -6,4 +6,3 @@
 mod flood;
 mod kept;
 mod kinds;
-mod latency;

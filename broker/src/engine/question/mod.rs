@@ -188,7 +188,7 @@ pub(crate) fn cancel(tx: &Tx<'_>, limits: &Limits, actor: &Actor, me: &AgentRow,
 
 /// The answer as it is kept; one to a question that is over is told so, whatever it says.
 fn checked(tx: &Tx<'_>, row: &QuestionRow, answer: &Answer) -> Result<Answer, Refusal> {
-    let planted = hive_fault::planted!(AnswerAfterExpiry) || hive_fault::planted!(TwoOutcomes);
+    let planted = [hive_fault::planted!(AnswerAfterExpiry), hive_fault::planted!(TwoOutcomes)].contains(&true);
     if row.question.state != State::Open && !planted {
         return Err(close::already(tx, row)?);
     }

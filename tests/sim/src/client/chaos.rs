@@ -136,7 +136,7 @@ impl World {
 
     /// Second harnesses that take over.
     pub(crate) async fn usurp(self: Rc<Self>, agent: String) {
-        while !self.rest(self.dice.between(300_000, 3_000_000) * self.calm).await {
+        while !self.rest(self.dice.between(60_000, 1_500_000) * self.calm).await {
             if self.plan.has(Fault::TakeOver) && self.lives.borrow().get(&agent).is_some_and(|lives| *lives == 1) {
                 say!(self, "a second harness of {agent}");
                 self.client(format!("second harness of {agent}"), Rc::clone(&self).keep_harness(agent.clone(), true));

@@ -205,7 +205,7 @@ impl Life {
         let heart = world.client(format!("heart of {}", self.who.name), async move { life.beat().await });
         let mut boots = world.boots.subscribe();
         boots.mark_unchanged();
-        let cut = world.dice.between(60_000, 1_800_000) * world.calm;
+        let cut = world.dice.between(30_000, 900_000) * world.calm;
         let broken = tokio::select! {
             biased;
             () = broker.until_gone() => Break::Lost,

@@ -3,6 +3,13 @@
 //! Rounds without and with the flood take turns, each of many messages; for each pair the p99 with the flood is divided by the one without,
 //! and the median of these ratios is judged. So a slow machine, or a slow minute of it, is in both and drops out. An order of service that
 //! lets the flood go first is seen: `without_limits_it_is_noticed` takes the limits away and has to exceed the bound by far.
+//!
+//! A target of its own, so that nothing else runs beside it.
+
+#[path = "../attacks/floods/flood.rs"]
+mod flood;
+#[path = "../attacks/floods/kinds.rs"]
+mod kinds;
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +18,12 @@ use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest, ack_delivery_request::Target};
 use hive_tests::rig::{Client, Rig, fresh_id, soon};
 
-use super::flood::{ALL_AT_ONCE, Flood};
-use super::kinds::{Kind, READS, WRITES};
+use flood::{ALL_AT_ONCE, Flood};
+use kinds::{Kind, READS, WRITES};
+use tokio::sync::Mutex;
+
+/// Held by the test that measures: what runs beside it would be in its figures.
+static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// So many times its quiet p99 a neighbour's may be during a flood.
 const RATIO_MAX: f64 = 2.0;
@@ -89,6 +100,7 @@ async fn ratio(rig: &Rig, flood: &mut Flood) -> (f64, String) {
 const TWO_LOOPS: usize = 2;
 
 async fn hardly_noticed(kinds: &[Kind], at_once: usize) {
+    let _alone = ALONE.lock().await;
     let rig = hive("", "").await;
     let mut flood = Flood::new(rig.agent_socket("mallory"), kinds, at_once);
     let (ratio, made_of) = ratio(&rig, &mut flood).await;
@@ -109,6 +121,7 @@ async fn a_flood_of_reads_is_hardly_noticed() {
 /// two of a neighbour's that follow each other lies what was served meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn however_many_calls_a_flood_has_under_way_few_of_them_stand_before_a_neighbours() {
+    let _alone = ALONE.lock().await;
     let rig = hive("inbox_depth_max = 4000000000\n", UNBOUNDED).await;
     let carol = rig.agent("carol").await;
     let mut flood = Flood::new(rig.agent_socket("mallory"), &[Kind::Send("erin")], ALL_AT_ONCE);
@@ -133,6 +146,7 @@ async fn however_many_calls_a_flood_has_under_way_few_of_them_stand_before_a_nei
 /// The negative control: the same two loops in a hive with nothing to bound them, where each of their sends is one to sixty others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_limits_it_is_noticed() {
+    let _alone = ALONE.lock().await;
     let mut mallorys = UNBOUNDED.to_owned();
     for number in 0..60 {
         mallorys.push_str(&format!("[agents.x{number}]\n"));
