@@ -44,6 +44,9 @@ soak: ## Keep a hive of 200 agents busy for MINUTES=10, and see that it stays as
 sim: ## Simulate SEEDS hives (default 1000) behind the last of the ledger; a seed that breaks a promise is shrunk and printed
 	$(CARGO) run --locked --profile campaign --package hive-sim -- --seeds $(or $(SEEDS),1000)
 
+neighbours: ## Measure what an agent's neighbours notice of its flood, on a machine that does nothing else
+	HIVE_MEASURE=1 $(CARGO) test --locked --package hive-tests --test neighbours -- --nocapture
+
 gen: ## Generate the Rust of the contract anew from proto/hive/v1
 	HIVE_REGENERATE=1 $(CARGO) test --locked --package hive-tests --test generated
 
