@@ -45,7 +45,7 @@ sim: ## Simulate SEEDS hives (default 1000) behind the last of the ledger; a see
 	$(CARGO) run --locked --profile campaign --package hive-sim -- --seeds $(or $(SEEDS),1000)
 
 neighbours: ## Measure what an agent's neighbours notice of its flood, on a machine that does nothing else
-	HIVE_MEASURE=1 $(CARGO) test --locked --package hive-tests --test neighbours -- --nocapture
+	$(CARGO) test --locked --package hive-tests --test neighbours -- --include-ignored
 
 gen: ## Generate the Rust of the contract anew from proto/hive/v1
 	HIVE_REGENERATE=1 $(CARGO) test --locked --package hive-tests --test generated
