@@ -138,9 +138,11 @@ pub fn leased_of(conn: &Connection, agent: AgentKey) -> Result<Vec<DeliveryRow>>
 }
 
 /// The next deliveries of a lane that are due, oldest first.
+///
+/// The index is named, here and below: SQLite would take the primary key, and go through all that the agent ever got.
 pub fn due(conn: &Connection, agent: AgentKey, lane: Lane, now: Now, failures_below: u32, rows: u32) -> Result<Vec<DeliveryRow>> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM delivery d WHERE d.agent_id = ?1 AND d.lane = ?2 AND d.state = 1 \
+        "SELECT {COLUMNS} FROM delivery d INDEXED BY delivery_ready WHERE d.agent_id = ?1 AND d.lane = ?2 AND d.state = 1 \
          AND (d.not_before_boot IS NULL OR d.not_before_boot <= ?3) AND d.failures < ?4 {} ORDER BY d.message_id {} LIMIT ?5",
         if hive_fault::planted!(BackoffBlocks) {
             "AND NOT EXISTS (SELECT 1 FROM delivery b WHERE b.agent_id = d.agent_id AND b.state = 1 AND b.not_before_boot > ?3)"
@@ -155,8 +157,10 @@ pub fn due(conn: &Connection, agent: AgentKey, lane: Lane, now: Now, failures_be
 /// When the next delivery that still waits out a backoff becomes due. Those that are due already are not looked for: whoever did not get
 /// them may not have them, and would look again and again.
 pub fn next_due(conn: &Connection, agent: AgentKey, now: Now) -> Result<Option<BootTime>> {
-    let mut select = conn
-        .prepare_cached("SELECT min(not_before_boot) FROM delivery WHERE agent_id = ?1 AND state = 1 AND not_before_boot > ?2")?;
+    let mut select = conn.prepare_cached(
+        "SELECT min(not_before_boot) FROM delivery INDEXED BY delivery_ready \
+         WHERE agent_id = ?1 AND state = 1 AND not_before_boot > ?2",
+    )?;
     select.query_row((agent.0, now.boot.0), |row| row.get::<_, Option<i64>>(0)).map(|due| due.map(BootTime))
 }
 
@@ -259,8 +263,8 @@ pub fn count_all(conn: &Connection, state: State) -> Result<u64> {
 /// When the oldest waiting message of an inbox was accepted.
 pub fn oldest_ready(conn: &Connection, agent: AgentKey) -> Result<Option<WallTime>> {
     conn.prepare_cached(
-        "SELECT m.accept_time FROM delivery d JOIN message m ON m.id = d.message_id WHERE d.agent_id = ?1 AND d.state = 1 \
-         ORDER BY d.message_id LIMIT 1",
+        "SELECT m.accept_time FROM delivery d INDEXED BY delivery_ready JOIN message m ON m.id = d.message_id \
+         WHERE d.agent_id = ?1 AND d.state = 1 ORDER BY d.message_id LIMIT 1",
     )?
     .query_row([agent.0], |row| row.get(0))
     .optional()

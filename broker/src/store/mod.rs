@@ -28,6 +28,7 @@ pub mod turn_tool;
 mod codec;
 mod committer;
 mod hand;
+mod lock;
 mod migrate;
 mod open;
 mod reader;
@@ -121,7 +122,7 @@ pub struct Store {
     attention: Arc<AtomicBool>,
     copying: Arc<tokio::sync::Mutex<()>>,
     by_hand: bool,
-    _lock: std::fs::File,
+    _lock: lock::Lock,
 }
 
 /// A store but for its writer.
@@ -131,7 +132,7 @@ struct Prepared {
     readers: Arc<reader::Readers>,
     health: watch::Receiver<Health>,
     attention: Arc<AtomicBool>,
-    lock: std::fs::File,
+    lock: lock::Lock,
 }
 
 impl Prepared {

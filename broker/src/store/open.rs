@@ -3,7 +3,7 @@
 //! Invariant: after a successful open, everything visible in the file is on disk. A process that was killed between writing and syncing
 //! leaves rows that are visible without being durable; the log is written anew and folded at open before anybody is told of them.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
+use super::lock::Lock;
 use super::{MigrateError, backup, migrate};
 use crate::clock::Clock;
 
@@ -59,24 +60,13 @@ pub enum OpenError {
 pub(super) struct Opened {
     pub(super) path: PathBuf,
     pub(super) conn: Connection,
-    pub(super) lock: File,
+    pub(super) lock: Lock,
 }
 
 pub(super) fn open(dir: &Path, clock: &dyn Clock) -> Result<Opened, OpenError> {
     let directory = |source| OpenError::Directory { path: dir.to_path_buf(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(directory)?;
-    let lock = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(dir.join("hived.lock"))
-        .map_err(directory)?;
-    match rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => return Err(OpenError::InUse { path: dir.to_path_buf() }),
-        Err(errno) => return Err(directory(errno.into())),
-    }
+    let lock = Lock::take(dir).map_err(directory)?.ok_or_else(|| OpenError::InUse { path: dir.to_path_buf() })?;
     backup::remove_leftovers(dir);
 
     let path = dir.join("hive.db");

@@ -125,14 +125,18 @@ pub fn open_of(conn: &Connection, agent: AgentKey, conversation: &str) -> Result
 }
 
 /// All open turns of an agent.
+///
+/// The index is named, here and below: SQLite would take that of all turns of the agent, and go through every one that ever ran.
 pub fn open_all(conn: &Connection, agent: AgentKey) -> Result<Vec<TurnRow>> {
-    let sql = format!("SELECT {ROW_COLUMNS} FROM turn WHERE agent_id = ?1 AND outcome IS NULL ORDER BY id");
+    let sql = format!("SELECT {ROW_COLUMNS} FROM turn INDEXED BY turn_open WHERE agent_id = ?1 AND outcome IS NULL ORDER BY id");
     conn.prepare_cached(&sql)?.query_map([agent.0], row_from)?.collect()
 }
 
 /// The agent's open turn that runs in the process with this token.
 pub fn open_of_process(conn: &Connection, agent: AgentKey, process_token: &str) -> Result<Option<TurnRow>> {
-    let sql = format!("SELECT {ROW_COLUMNS} FROM turn WHERE agent_id = ?1 AND outcome IS NULL AND process_token = ?2");
+    let sql = format!(
+        "SELECT {ROW_COLUMNS} FROM turn INDEXED BY turn_open WHERE agent_id = ?1 AND outcome IS NULL AND process_token = ?2"
+    );
     conn.prepare_cached(&sql)?.query_row((agent.0, process_token), row_from).optional()
 }
 

@@ -3,6 +3,7 @@
 mod backup;
 mod batch;
 mod faults;
+mod long_history;
 mod migrations;
 mod open;
 mod sums;
