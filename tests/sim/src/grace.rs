@@ -1,6 +1,7 @@
 //! The grace time: a harness that was there when the broker went down, and is back in time, keeps its session.
 //!
-//! Silent: about whoever was away before, was not heard of for a while, or was taken over, retired or rebooted meanwhile.
+//! Silent: about whoever was away before, was not heard of for a while, or was taken over, retired or rebooted meanwhile; and about a
+//! session that was not the agent's last, for another harness has taken over from it.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,9 @@ const HEARD_OF: u64 = 30_000;
 
 /// What is known of the harness of an agent.
 #[derive(Clone, Copy, Debug, Default)]
-struct Known {
+struct Known<'a> {
+    /// Its session.
+    session: &'a str,
     /// When it was last answered.
     heard: u64,
     /// Since it was heard of last the broker went down, under its feet.
@@ -26,7 +29,7 @@ struct Known {
 pub(crate) fn check(history: &History) -> Vec<String> {
     let mut problems = Vec::new();
     let grace = history.setting.grace_ms - history.setting.tolerance_ms;
-    let mut known: BTreeMap<&str, Known> = BTreeMap::new();
+    let mut known: BTreeMap<&str, Known<'_>> = BTreeMap::new();
     let mut calls: BTreeMap<CallNo, (&str, &Op)> = BTreeMap::new();
     for observation in &history.observations {
         let at = observation.at;
@@ -68,15 +71,15 @@ pub(crate) fn check(history: &History) -> Vec<String> {
                 };
                 let harness = known.get(caller).copied();
                 if let (Op::Attach { session, .. }, Reply::Attached { resumed: false, .. }, Some(harness)) = (op, reply, harness)
-                    && !session.is_empty()
+                    && session == harness.session
                     && harness.cut_off
                     && !harness.spoiled
                     && harness.ready.is_some_and(|ready| at < ready + grace)
                 {
                     problems.push(format!("Grace: at {at} ms {caller} was back in time, and its session {session} was over"));
                 }
-                if matches!(reply, Reply::Attached { .. }) {
-                    known.insert(caller, Known { heard: at, ..Known::default() });
+                if let Reply::Attached { session, .. } = reply {
+                    known.insert(caller, Known { session, heard: at, ..Known::default() });
                 } else if let Some(harness) = known.get_mut(caller) {
                     harness.heard = at;
                 }
@@ -84,4 +87,49 @@ pub(crate) fn check(history: &History) -> Vec<String> {
         }
     }
     problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hive_history::Setting;
+
+    /// Attaches by this session and gets that one; whether it was resumed follows.
+    fn attach(history: &mut History, at: u64, by: &str, got: &str) {
+        let take_over = by.is_empty();
+        let call = history.invoke(at, 0, "ann", "", Op::Attach { session: by.to_owned(), take_over });
+        let reply = Reply::Attached { session: got.to_owned(), epoch: 1, resumed: by == got, open_turn: 0 };
+        history.answer(at, 0, call, Answer::Ok(reply));
+    }
+
+    fn restart(history: &mut History, at: u64) {
+        history.push(at, 0, Event::Mark(Mark::BrokerDown));
+        history.push(at + 10, 0, Event::Mark(Mark::BrokerReady));
+    }
+
+    fn begun() -> History {
+        let mut history = History::new(Setting { grace_ms: 60_000, tolerance_ms: 10, ..Setting::default() });
+        attach(&mut history, 0, "", "one");
+        history
+    }
+
+    #[test]
+    fn who_is_back_in_time_keeps_the_session() {
+        let mut history = begun();
+        restart(&mut history, 1_000);
+        attach(&mut history, 2_000, "one", "one");
+        assert_eq!(check(&history), Vec::<String>::new());
+        restart(&mut history, 3_000);
+        attach(&mut history, 4_000, "one", "two");
+        assert_eq!(check(&history).len(), 1);
+    }
+
+    #[test]
+    fn who_was_taken_over_from_has_none_to_keep() {
+        let mut history = begun();
+        attach(&mut history, 500, "", "two");
+        restart(&mut history, 1_000);
+        attach(&mut history, 2_000, "one", "three");
+        assert_eq!(check(&history), Vec::<String>::new());
+    }
 }

@@ -7,6 +7,7 @@
 //! A target of its own, so that nothing else runs beside it.
 
 #[path = "../attacks/floods/flood.rs"]
+#[allow(dead_code, reason = "another target uses the rest of it")]
 mod flood;
 #[path = "../attacks/floods/kinds.rs"]
 mod kinds;
@@ -18,7 +19,7 @@ use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest, ack_delivery_request::Target};
 use hive_tests::rig::{Client, Rig, fresh_id, soon};
 
-use flood::{ALL_AT_ONCE, Flood};
+use flood::{ALL_AT_ONCE, Flood, NICE};
 use kinds::{Kind, READS, WRITES};
 use tokio::sync::Mutex;
 
@@ -102,7 +103,7 @@ const TWO_LOOPS: usize = 2;
 async fn hardly_noticed(kinds: &[Kind], at_once: usize) {
     let _alone = ALONE.lock().await;
     let rig = hive("", "").await;
-    let mut flood = Flood::new(rig.agent_socket("mallory"), kinds, at_once);
+    let mut flood = Flood::new(rig.agent_socket("mallory"), kinds, at_once, NICE);
     let (ratio, made_of) = ratio(&rig, &mut flood).await;
     assert!(ratio <= RATIO_MAX, "{ratio:.2} times the quiet p99: {made_of}");
 }
@@ -126,7 +127,7 @@ async fn however_many_calls_a_flood_has_under_way_few_of_them_stand_before_a_nei
     let _alone = ALONE.lock().await;
     let rig = hive("inbox_depth_max = 4000000000\n", UNBOUNDED).await;
     let carol = rig.agent("carol").await;
-    let mut flood = Flood::new(rig.agent_socket("mallory"), &[Kind::Send("erin")], ALL_AT_ONCE);
+    let mut flood = Flood::new(rig.agent_socket("mallory"), &[Kind::Send("erin")], ALL_AT_ONCE, NICE);
     flood.go();
     let mut between = Vec::new();
     for _ in 0..MESSAGES / 2 {
@@ -154,7 +155,7 @@ async fn without_limits_it_is_noticed() {
         mallorys.push_str(&format!("[agents.x{number}]\n"));
     }
     let rig = hive("inbox_depth_max = 4000000000\n", &mallorys).await;
-    let mut flood = Flood::new(rig.agent_socket("mallory"), &[Kind::Large("*")], TWO_LOOPS);
+    let mut flood = Flood::new(rig.agent_socket("mallory"), &[Kind::Large("*")], TWO_LOOPS, NICE);
     let (ratio, made_of) = ratio(&rig, &mut flood).await;
     assert!(ratio > RATIO_MAX, "the measure notices nothing: {ratio:.2} times the quiet p99: {made_of}");
 }

@@ -1,7 +1,8 @@
 //! The flooder: one agent that calls as fast as it is answered, with many calls at once, on a thread of its own.
 //!
-//! The thread is nice: it takes only what the broker and the neighbours leave of the processors. So it is the broker that a flood has to be
-//! kept from, and not the machine: what the flooder burns itself is no fault of the broker, and what the broker does for it counts in full.
+//! Where it is measured what others notice the thread is nice: it takes only what the broker and the neighbours leave of the processors. So
+//! it is the broker that a flood has to be kept from, and not the machine: what the flooder burns itself is no fault of the broker, and what
+//! the broker does for it counts in full.
 //! Invariant: between `stop` and the next `go` not one call of it is under way.
 
 use std::collections::BTreeMap;
@@ -21,8 +22,8 @@ use super::kinds::{self, Kind};
 
 /// All calls at once that an agent may have, but a few for whoever looks at it meanwhile.
 pub(crate) const ALL_AT_ONCE: usize = AGENT_CALLS_MAX - 8;
-/// How nice the thread is; nobody is nicer.
-const NICE: i32 = 19;
+/// As nice as anybody can be.
+pub(crate) const NICE: i32 = 19;
 
 /// What became of the calls: how many were served, and of the others one of each reason with their number.
 #[derive(Clone, Debug, Default)]
@@ -50,15 +51,15 @@ enum Wish {
 }
 
 impl Flood {
-    /// One that makes these calls in turn on a socket, so many at once, and waits for the word.
-    pub(crate) fn new(socket: PathBuf, kinds: &[Kind], at_once: usize) -> Self {
+    /// One that makes these calls in turn on a socket, so many at once, on a thread as nice as this, and waits for the word.
+    pub(crate) fn new(socket: PathBuf, kinds: &[Kind], at_once: usize, nice: i32) -> Self {
         let (wish, wishes) = watch::channel(Wish::Stop);
         let (busy, under_way) = watch::channel(0);
         let tally = Arc::new(Mutex::new(Tally::default()));
         let (kinds, kept) = (kinds.to_vec(), Arc::clone(&tally));
         let thread = std::thread::spawn(move || {
             let own = rustix::thread::gettid();
-            rustix::process::setpriority_process(Some(own), NICE).expect("anybody may be nicer");
+            rustix::process::setpriority_process(Some(own), nice).expect("anybody may be nicer");
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
                 let channel = hive_proto::connect::connect(&socket).await.expect("a broker answers");
@@ -100,12 +101,21 @@ impl Flood {
     pub(crate) async fn answered(&self, calls: u64) {
         let answered = |tally: &Tally| tally.served + tally.refused.values().map(|(count, _)| count).sum::<u64>();
         let goal = answered(&self.tally()) + calls;
+        self.came_to(&format!("{goal} answers"), |tally| answered(tally) >= goal).await;
+    }
+
+    /// Waits until something was refused for each of these reasons.
+    pub(crate) async fn refused(&self, reasons: &[Reason]) {
+        self.came_to(&format!("{reasons:?}"), |tally| reasons.iter().all(|reason| tally.refused.contains_key(reason))).await;
+    }
+
+    async fn came_to(&self, what: &str, is_so: impl Fn(&Tally) -> bool) {
         let reached = async {
-            while answered(&self.tally()) < goal {
+            while !is_so(&self.tally()) {
                 tokio::task::yield_now().await;
             }
         };
-        soon("the flooder is answered", reached).await;
+        soon(&format!("the flood comes to {what}"), reached).await;
     }
 }
 
