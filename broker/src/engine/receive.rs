@@ -204,20 +204,18 @@ fn look(tx: &Tx<'_>, actor: &Actor, request: &RequestKey, receive: &Receive) -> 
     let turn = match (&actor.process_token, &me.session_token) {
         (None, Some(_)) => return Err(Refusal::AlreadyAttached { agent: me.name }),
         (None, None) => None,
-        (Some(_), _) => actor.turn(tx, &me)?.map(|turn| turn.id),
+        (Some(_), _) => actor.turn(tx, &me)?,
     };
     if let Some(answer) = replay::<Answer>(tx, me.key, request)?
         && let Some(received) = again(tx, &me, &answer)?
     {
         return Ok(Seen::Found(received));
     }
-    if let Some(turn) = turn
-        && delivery::leased_by(tx, turn)?.iter().any(|row| row.progress.is_alone())
-    {
+    if turn.as_ref().is_some_and(|turn| turn.alone) {
         let pending = delivery::count(tx, me.key, State::Ready)?;
         return Ok(Seen::Nothing { so_far: Received { deliveries: Vec::new(), pending, alone: true }, next_due: None });
     }
-    let taken = take(tx, &me, turn, receive)?;
+    let taken = take(tx, &me, turn.map(|turn| turn.id), receive)?;
     let pending = delivery::count(tx, me.key, State::Ready)?;
     if taken.is_empty() {
         let so_far = Received { deliveries: Vec::new(), pending, alone: false };

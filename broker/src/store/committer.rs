@@ -147,11 +147,15 @@ impl Committer {
     }
 
     /// Refuses an item that comes while the database cannot be used.
-    pub(super) fn refuse(&self, item: Item) {
-        match &self.state {
-            State::Faulted(problem) => item.void(problem),
-            State::Open(_) => item.void(&"the database was just opened again".into()),
+    pub(super) fn refuse(&mut self, item: Item) {
+        let problem = match &self.state {
+            State::Faulted(problem) => Arc::clone(problem),
+            State::Open(_) => "the database was just opened again".into(),
+        };
+        if let Item::Stop(id) = item {
+            return self.waiting.refuse(id, &problem);
         }
+        item.void(&problem);
     }
 
     /// Tries once to open the faulted database again; whether it is open.

@@ -9,8 +9,7 @@
 //! ```
 //!
 //! So a message and the lease on it by somebody who was waiting are one commit and one sync. Invariant: a look that has waited has changed
-//! nothing; one that found something is answered after the commit, and
-//! where the commit fails it waits on.
+//! nothing; one that found something is answered after the commit, and where the commit fails it waits on; one that is stopped always ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -179,21 +178,29 @@ where
     }
 }
 
+/// A look that waits.
+struct Wait {
+    agent: AgentKey,
+    look: Box<dyn Look>,
+    /// Its caller has stopped it in the batch in which it found something; should that be void, it has only its next run to find it again.
+    stopped: bool,
+}
+
 /// The looks that wait, oldest first.
 #[derive(Default)]
 pub(super) struct Waiting {
-    looks: BTreeMap<u64, (AgentKey, Box<dyn Look>)>,
+    looks: BTreeMap<u64, Wait>,
     agents: BTreeMap<AgentKey, BTreeSet<u64>>,
 }
 
 impl Waiting {
     pub(super) fn insert(&mut self, id: u64, agent: AgentKey, look: Box<dyn Look>) {
-        self.looks.insert(id, (agent, look));
+        self.looks.insert(id, Wait { agent, look, stopped: false });
         self.agents.entry(agent).or_default().insert(id);
     }
 
     pub(super) fn get(&mut self, id: u64) -> Option<&mut Box<dyn Look>> {
-        self.looks.get_mut(&id).map(|(_, look)| look)
+        self.looks.get_mut(&id).map(|wait| &mut wait.look)
     }
 
     /// The looks that wait for an agent.
@@ -203,24 +210,34 @@ impl Waiting {
 
     /// Takes a look out that waits; one that has found something in this batch is answered with it.
     pub(super) fn stop(&mut self, id: u64) {
-        if self.get(id).is_some_and(|look| !look.is_over()) {
+        let Some(wait) = self.looks.get_mut(&id) else { return };
+        wait.stopped = true;
+        if !wait.look.is_over() {
+            self.remove(id);
+        }
+    }
+
+    /// Takes a look out that waits, while nobody can say what it found in a batch that was void.
+    pub(super) fn refuse(&mut self, id: u64, problem: &Arc<str>) {
+        if let Some(look) = self.get(id) {
+            look.void(problem);
             self.remove(id);
         }
     }
 
     /// The batch in which a look ran is on disk.
     pub(super) fn commit(&mut self, id: u64) {
-        let Some(look) = self.get(id) else { return };
-        let over = look.is_over();
-        look.commit();
-        if over {
+        let Some(wait) = self.looks.get_mut(&id) else { return };
+        let ends = wait.look.is_over() || wait.stopped;
+        wait.look.commit();
+        if ends {
             self.remove(id);
         }
     }
 
     /// Takes a look out.
     pub(super) fn remove(&mut self, id: u64) {
-        if let Some((agent, _)) = self.looks.remove(&id)
+        if let Some(Wait { agent, .. }) = self.looks.remove(&id)
             && let Some(ids) = self.agents.get_mut(&agent)
         {
             ids.remove(&id);
@@ -232,8 +249,8 @@ impl Waiting {
 
     /// All of them, each to be looked at again: a batch that was void may be on disk after all.
     pub(super) fn again(&mut self) -> Vec<Item> {
-        for (_, look) in self.looks.values_mut() {
-            look.forget();
+        for wait in self.looks.values_mut() {
+            wait.look.forget();
         }
         self.looks.keys().map(|id| Item::Again(*id)).collect()
     }

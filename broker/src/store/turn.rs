@@ -3,6 +3,7 @@
 //! Invariant: an agent has at most one open turn per conversation (a unique index), and an ended turn never opens again.
 
 use hive_core::id::{MessageId, TurnId};
+use hive_core::limits::ALONE_FROM_ATTEMPT;
 use hive_core::name::AgentName;
 use hive_core::time::WallTime;
 use hive_core::turn::{Kind, Outcome, Turn, Usage};
@@ -26,6 +27,8 @@ pub struct TurnRow {
     pub boot_id: String,
     /// The delivery that woke it.
     pub message: Option<MessageId>,
+    /// Whether that delivery is served alone; it stays so though the operator may settle it meanwhile.
+    pub alone: bool,
     /// Whether it asked for a next one.
     pub next_turn_requested: bool,
     /// How it ended.
@@ -34,7 +37,8 @@ pub struct TurnRow {
     pub settled: Option<String>,
 }
 
-const ROW_COLUMNS: &str = "id, agent_id, kind, session_epoch, boot_id, message_id, next_turn_requested, outcome, settled";
+const ROW_COLUMNS: &str =
+    "id, agent_id, kind, session_epoch, boot_id, message_id, attempt, next_turn_requested, outcome, settled";
 
 fn row_from(row: &Row<'_>) -> Result<TurnRow> {
     Ok(TurnRow {
@@ -44,9 +48,10 @@ fn row_from(row: &Row<'_>) -> Result<TurnRow> {
         session_epoch: unsigned(row, 3)?,
         boot_id: row.get(4)?,
         message: id_option(row, 5, MessageId::new)?,
-        next_turn_requested: row.get(6)?,
-        outcome: coded_option(row, 7)?,
-        settled: row.get(8)?,
+        alone: unsigned::<u32>(row, 6)? >= ALONE_FROM_ATTEMPT,
+        next_turn_requested: row.get(7)?,
+        outcome: coded_option(row, 8)?,
+        settled: row.get(9)?,
     })
 }
 

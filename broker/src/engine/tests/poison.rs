@@ -105,6 +105,26 @@ async fn from_the_third_attempt_on_it_is_served_alone() {
 }
 
 #[tokio::test]
+async fn a_turn_stays_alone_though_its_message_is_dropped_under_it() {
+    let hive = Hive::new(&["bob"]).await;
+    let poison = hive.send("operator", "bob", "poison").await;
+    let neighbour = hive.send("operator", "bob", "neighbour").await;
+    let harness = hive.attach("bob").await;
+    fail(&hive, &harness, 2).await;
+    let run = hive.begin(&harness).await;
+    assert_eq!((run.message(), run.woken().delivery.attempt), (poison, 3));
+    hive.decide("bob", poison, Decision::Drop).await.expect("dropped");
+    // The model has read the poison; what it does to this turn is no fault of the neighbour.
+    let received = hive.recv(&run, "tool-1", 5).await;
+    assert_eq!((received.deliveries.len(), received.pending, received.alone), (0, 1, true));
+    hive.end(&run, Outcome::Failed).await;
+    assert_eq!(hive.state("bob", neighbour).await, (State::Ready, 1));
+    hive.pass(LONG);
+    let run = hive.begin(&harness).await;
+    assert_eq!(run.message(), neighbour);
+}
+
+#[tokio::test]
 async fn other_turns_leave_out_what_is_served_alone() {
     let hive = Hive::new(&["bob"]).await;
     let poison = hive.send("operator", "bob", "poison").await;

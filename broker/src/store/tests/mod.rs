@@ -6,6 +6,7 @@ mod faults;
 mod long_history;
 mod migrations;
 mod open;
+mod stopped_looks;
 mod sums;
 mod turn_lines;
 

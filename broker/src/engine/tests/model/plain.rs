@@ -61,6 +61,8 @@ pub(super) struct Agent {
     pub(super) session: Option<Session>,
     /// What the open turn, or the last one, is for; none for mail.
     kind: Option<Kind>,
+    /// Whether the delivery that woke it is served alone.
+    alone: bool,
     park: Option<Park>,
     failures_in_a_row: u32,
     told: bool,
@@ -163,7 +165,9 @@ impl Agent {
         if self.is_parked(at) {
             return None;
         }
-        let message = self.next(true, at).map(|index| self.serve(index, Holder::Turn { tool_use: None }))?;
+        let index = self.next(true, at)?;
+        self.alone = self.items[index].failures >= ALONE_FROM_FAILURES;
+        let message = self.serve(index, Holder::Turn { tool_use: None });
         self.session.as_mut().expect("it is there").turn_open = true;
         self.kind = None;
         Some(message)
@@ -176,14 +180,13 @@ impl Agent {
         }
         let session = self.session.as_mut().expect("only a session opens turns");
         (session.turn_open, session.contact) = (true, at.boot);
-        self.kind = Some(kind);
+        (self.kind, self.alone) = (Some(kind), false);
         true
     }
 
     /// The open turn takes more; `None` where its delivery is served alone.
     pub(super) fn recv(&mut self, max: u32, tool_use: &str, at: At) -> Option<Vec<u64>> {
-        let in_turn = |item: &&Item| matches!(item.holder, Some(Holder::Turn { .. }));
-        if self.items.iter().filter(in_turn).any(|item| item.failures >= ALONE_FROM_FAILURES) {
+        if self.alone {
             return None;
         }
         let mut taken = Vec::new();
