@@ -95,7 +95,7 @@ impl Committer {
         if let Err(error) = statement(&tx, "BEGIN IMMEDIATE") {
             let problem = text(error);
             drop(tx);
-            self.fail(Arc::clone(&problem), Vec::new());
+            self.fail(Arc::clone(&problem), Vec::new(), BTreeSet::new());
             return first.void(&problem);
         }
         let start = tx.mark();
@@ -125,17 +125,18 @@ impl Committer {
                 // Nobody was told of these numbers. Whether the rows are there after all, the counters learn when they are read again.
                 tx.reset(start);
                 drop(tx);
-                self.fail(problem, jobs);
+                self.fail(problem, jobs, looked);
             }
         }
     }
 
     /// The batch is void, and so is all that the connection shows.
-    fn fail(&mut self, problem: Arc<str>, jobs: Vec<Box<dyn Job>>) {
+    fn fail(&mut self, problem: Arc<str>, jobs: Vec<Box<dyn Job>>, looked: BTreeSet<u64>) {
         tracing::error!(%problem, "the database failed; nothing is accepted or answered until it has recovered");
         // First of all nobody reads any more: who hears that their command is void must not find it in the file.
         self.faults.send_replace(Health::Faulted(Arc::clone(&problem)));
         jobs.into_iter().for_each(|job| job.void(&problem));
+        self.waiting.void(looked, &problem);
         // Nothing of the old connections is trusted: what they show may never have been synced.
         if let State::Open(conn) = &self.state {
             // Nor may it fold the log as it is closed, for it takes for folded what the disk may have lost.

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! So a message and the lease on it by somebody who was waiting are one commit and one sync. Invariant: a look that has waited has changed
-//! nothing; one that found something is answered after the commit, and where the commit fails it waits on; one that is stopped always ends.
+//! nothing; one that found something is answered after the commit, and where the commit fails it waits on, or is refused if it is new; one
+//! that is stopped always ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -182,6 +183,8 @@ where
 struct Wait {
     agent: AgentKey,
     look: Box<dyn Look>,
+    /// Its caller has heard that it waits. One that has not is refused with its batch, like a command.
+    told: bool,
     /// Its caller has stopped it in the batch in which it found something; should that be void, it has only its next run to find it again.
     stopped: bool,
 }
@@ -195,7 +198,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     pub(super) fn insert(&mut self, id: u64, agent: AgentKey, look: Box<dyn Look>) {
-        self.looks.insert(id, Wait { agent, look, stopped: false });
+        self.looks.insert(id, Wait { agent, look, told: false, stopped: false });
         self.agents.entry(agent).or_default().insert(id);
     }
 
@@ -217,6 +220,15 @@ impl Waiting {
         }
     }
 
+    /// The batch in which these looks ran is void: those that were new in it are refused.
+    pub(super) fn void(&mut self, looked: BTreeSet<u64>, problem: &Arc<str>) {
+        for id in looked {
+            if self.looks.get(&id).is_some_and(|wait| !wait.told) {
+                self.refuse(id, problem);
+            }
+        }
+    }
+
     /// Takes a look out that waits, while nobody can say what it found in a batch that was void.
     pub(super) fn refuse(&mut self, id: u64, problem: &Arc<str>) {
         if let Some(look) = self.get(id) {
@@ -230,6 +242,7 @@ impl Waiting {
         let Some(wait) = self.looks.get_mut(&id) else { return };
         let ends = wait.look.is_over() || wait.stopped;
         wait.look.commit();
+        wait.told = true;
         if ends {
             self.remove(id);
         }

@@ -124,15 +124,16 @@ async fn waiting_harnesses_and_consumers_outlive_a_fault() {
 }
 
 #[tokio::test]
-async fn a_harness_whose_look_was_void_gets_its_turn_after_all() {
+async fn a_harness_whose_look_was_void_is_told_and_gets_its_turn_when_it_asks_again() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let harness = hive.attach("bob").await;
     // An earlier call has made the broker know the name, so that the next one goes straight to the writer.
     super::hive::stop(hive.begin_waits(&harness).await).await;
     let sent = hive.send("alice", "bob", "hello").await;
     let (engine, wish, key) = (Arc::clone(hive.engine()), hive.wish(&harness.token), hive.request("BeginTurn"));
-    // Nothing else wakes it: the mail was there before.
-    let begun = hive.voided(async move { engine.begin_turn(caller("bob"), key, wish).await }).await.expect("a turn");
+    let (again, same_wish, same_key) = (Arc::clone(&engine), hive.wish(&harness.token), key.clone());
+    unavailable(hive.voided(async move { engine.begin_turn(caller("bob"), key, wish).await }).await);
+    let begun = again.begin_turn(caller("bob"), same_key, same_wish).await.expect("a turn");
     assert_eq!((begun.delivery.message.id, begun.turn.id.get()), (sent, 2));
     assert_eq!(hive.state("bob", sent).await, (State::Leased, 1));
     assert_eq!(hive.count_events(EventKind::TurnBegun).await, 1);

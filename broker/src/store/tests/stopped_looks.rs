@@ -41,13 +41,15 @@ async fn one_that_is_stopped_in_a_void_batch_ends_though_it_finds_nothing_any_mo
     let dir = directory();
     let (store, _) = open(dir.path());
     let store = Arc::new(store);
-    let hold = Hold::on(&store).await;
     let mut runs = 0;
-    let looking = store.look(AgentKey(2), move |_| {
+    let look = store.look(AgentKey(2), move |_| {
         runs += 1;
-        if runs == 1 { Ok(Seen::Found(1)) } else { nothing(2) }
+        if runs == 2 { Ok(Seen::Found(1)) } else { nothing(2) }
     });
-    let looking = looking.await;
+    let mut looking = look.await;
+    assert!(matches!(looking.next().await, Answer::Waiting { .. }));
+    let hold = Hold::on(&store).await;
+    looking.again().await;
     let stopping = tokio::spawn(looking.stop());
     // One poll puts it into the queue.
     tokio::task::yield_now().await;
@@ -56,5 +58,20 @@ async fn one_that_is_stopped_in_a_void_batch_ends_though_it_finds_nothing_any_mo
     assert!(fault.await.expect("no panic").expect_err("void").is_unavailable());
     let stopped = tokio::time::timeout(GUARD, stopping).await.expect("it ends").expect("no panic");
     assert!(stopped.is_none(), "{stopped:?}");
+    recovered(&store).await;
+}
+
+#[tokio::test]
+async fn a_new_one_is_refused_with_its_batch() {
+    let dir = directory();
+    let (store, _) = open(dir.path());
+    let store = Arc::new(store);
+    let hold = Hold::on(&store).await;
+    let mut looking = store.look(AgentKey(2), |_| nothing(0)).await;
+    let fault = queue(&store, |_| Err::<(), _>(disk_fails())).await;
+    assert!(hold.release().await.expect_err("void").is_unavailable());
+    assert!(fault.await.expect("no panic").expect_err("void").is_unavailable());
+    let answer = tokio::time::timeout(GUARD, looking.next()).await.expect("it is answered");
+    assert!(matches!(answer, Answer::Done(Err(Failed::Store(StoreError::Unavailable { .. })))), "{answer:?}");
     recovered(&store).await;
 }

@@ -243,12 +243,7 @@ impl Run {
         let take =
             Receive { max_deliveries: 3, max_bytes: None, wait: Duration::ZERO, lease: Duration::from_secs(60), tool_use: None };
         let number = key("ReceiveMessages", self.last);
-        let received = self.drive(|engine| async move { engine.receive(actor(agent), number, take).await });
-        if received.is_err() && !self.broker.as_ref().expect("it was started").hand.is_open() {
-            // Who waits for mail waits on while the database cannot be used. This one goes away.
-            return Ok(());
-        }
-        let taken = match received? {
+        let taken = match self.drive(|engine| async move { engine.receive(actor(agent), number, take).await })? {
             Ok(taken) if !self.disk.is_off() => taken.deliveries,
             Ok(_) => return Ok(()),
             Err(refusal) => return is_unavailable(&refusal).map(drop),
