@@ -116,6 +116,7 @@ async fn start(settings: &Settings) -> anyhow::Result<Running> {
             }
         });
     }
+    engine.ready();
     tasks.spawn(task::due(Arc::clone(&engine), stop.clone()));
     tasks.spawn(task::wall::wall_due(Arc::clone(&engine), stop.clone()));
     if let Some(notifier) = notifier {

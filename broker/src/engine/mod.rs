@@ -170,6 +170,14 @@ impl Engine {
         Ok(engine)
     }
 
+    /// The broker serves from now on. The grace time of harnesses that were attached to the broker before begins here: what came between is
+    /// the broker's own time, which may be long where the host is slow or was asleep.
+    pub fn ready(&self) {
+        if !hive_fault::planted!(NoGrace) {
+            self.presences.serving(self.clock.now().boot);
+        }
+    }
+
     /// The bounds in force.
     #[must_use]
     pub fn limits(&self) -> &Limits {

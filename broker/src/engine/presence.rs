@@ -50,6 +50,13 @@ impl Presences {
         self.lock().insert(agent, presence);
     }
 
+    /// The broker serves from now on: nobody could come back before.
+    pub(crate) fn serving(&self, now: BootTime) {
+        for presence in self.lock().values_mut().filter(|presence| presence.live.is_none()) {
+            presence.last_contact = presence.last_contact.max(now);
+        }
+    }
+
     /// Whether a harness is attached.
     pub(crate) fn is_live(&self, agent: AgentKey) -> bool {
         self.lock().get(&agent).is_some_and(|presence| presence.live.is_some())

@@ -200,6 +200,7 @@ impl World {
             }
         };
         broker.engine.replace(Some(Arc::clone(&engine)));
+        engine.ready();
         broker.ready.set(true);
         self.mark(Mark::BrokerReady);
         say!(self, "ready {}", broker.group);
@@ -255,7 +256,7 @@ impl World {
                 return;
             }
             // Longer than a run lasts: what is pruned is only what must not be there any more.
-            drop(engine.sweep_retention(Duration::from_secs(30 * 24 * 3600)).await);
+            drop(engine.sweep_retention(Duration::from_secs(90 * 24 * 3600)).await);
         }
     }
 

@@ -58,27 +58,17 @@ pub(crate) enum Call {
 pub(crate) struct Who {
     /// An agent's name, or `operator`.
     pub(crate) name: String,
-    /// Its parent, for `To::Parent`.
-    pub(crate) parent: String,
     /// The token of the process, and the turn it runs.
     pub(crate) process: Option<(String, u64)>,
 }
 
 impl Who {
     pub(crate) fn operator() -> Self {
-        Self { name: "operator".to_owned(), parent: String::new(), process: None }
+        Self { name: "operator".to_owned(), process: None }
     }
 
     fn turn(&self) -> u64 {
         self.process.as_ref().map_or(0, |(_, turn)| *turn)
-    }
-
-    fn resolve(&self, to: &To) -> String {
-        match to {
-            To::Name(name) => name.clone(),
-            To::Parent => self.parent.clone(),
-            To::Everyone => "*".to_owned(),
-        }
     }
 }
 
@@ -136,15 +126,20 @@ impl Call {
         matches!(self, Self::Begin { .. } | Self::Receive { .. })
     }
 
-    /// As the observer writes it down; `None` where no rule looks at it.
-    pub(crate) fn observed(&self, who: &Who) -> Option<history::Op> {
+    /// As the observer writes it down, who knows the caller's parent of this moment; `None` where no rule looks at it.
+    pub(crate) fn observed(&self, who: &Who, parent: &str) -> Option<history::Op> {
         use history::Op;
+        let resolve = |to: &To| match to {
+            To::Name(name) => name.clone(),
+            To::Parent => parent.to_owned(),
+            To::Everyone => "*".to_owned(),
+        };
         let turn = who.turn();
         let other = |call: &Self| Some(Op::Other { rpc: call.rpc().to_owned(), content: format!("{call:?}") });
         Some(match self.clone() {
             Self::Send { to, body, reply_to } => {
                 let everyone = to == To::Everyone;
-                let to = if everyone { Vec::new() } else { vec![who.resolve(&to)] };
+                let to = if everyone { Vec::new() } else { vec![resolve(&to)] };
                 Op::Send { to, everyone, body, reply_to, turn }
             }
             Self::Wake { label, body, key } => Op::Wake { label, body, key },
@@ -158,7 +153,7 @@ impl Call {
             Self::End { session, turn, outcome, returned, retry_at: _, compacted: _ } => {
                 Op::EndTurn { session, turn, outcome: crate::seen::outcome(outcome), returned }
             }
-            Self::Ask { to, text, options: _, ttl_ms } => Op::Ask { target: who.resolve(&to), text, ttl_ms, turn },
+            Self::Ask { to, text, options: _, ttl_ms } => Op::Ask { target: resolve(&to), text, ttl_ms, turn },
             Self::Answer { question, choices, text } => Op::Answer { question, choices, text },
             Self::CancelQuestion { question } => Op::CancelQuestion { question },
             Self::ReadQuestion { question } => Op::ReadQuestion { question },

@@ -42,7 +42,7 @@ impl Heard {
 impl World {
     /// Writes down that a call leaves.
     fn invoke(&self, who: &Who, request_id: &str, call: &Call) -> Option<CallNo> {
-        let op = call.observed(who)?;
+        let op = call.observed(who, &self.parent_of(&who.name))?;
         let id = if call.is_repeatable() { request_id } else { "" };
         Some(self.history.borrow_mut().invoke(self.at(), self.time.wall(), &who.name, id, op))
     }

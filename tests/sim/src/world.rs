@@ -152,7 +152,7 @@ impl World {
     pub(crate) fn new(plan: Plan, echo: Echo) -> Self {
         let dice = Dice::new(plan.seed);
         let eager = dice.weighted(&[(1, 60), (2, 300), (1, 800)]);
-        let calm = dice.weighted(&[(2, 1), (2, 6), (3, 40)]);
+        let calm = dice.weighted(&[(2, 1), (2, 6), (3, 40), (1, 720)]);
         let haste = dice.weighted(&[(3, 1), (2, 2), (1, 6)]);
         Self {
             dice,

@@ -280,8 +280,7 @@ impl Hive {
 
     /// The broker ends in good order and starts again. Whoever waited was told.
     pub(super) async fn restart(&mut self) {
-        self.close();
-        self.start().await;
+        self.restart_slowly(0).await;
     }
 
     /// The broker ends in good order, its files are changed, and it starts again.
@@ -316,6 +315,14 @@ impl Hive {
     fn close(&mut self) {
         let engine = self.engine.take().expect("the broker runs");
         drop(Arc::try_unwrap(engine).expect("no task of the test still uses the broker"));
+    }
+
+    /// The broker ends in good order and starts again, and so long it takes until it serves.
+    pub(super) async fn restart_slowly(&mut self, seconds: u64) {
+        self.close();
+        self.start().await;
+        self.pass(seconds);
+        self.engine().ready();
     }
 
     async fn start(&mut self) {

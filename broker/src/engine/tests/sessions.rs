@@ -203,6 +203,16 @@ async fn a_broker_that_restarts_in_mid_turn_does_not_end_it_and_gives_the_whole_
 }
 
 #[tokio::test]
+async fn the_grace_time_begins_when_the_broker_serves_however_long_its_start_took() {
+    let (mut hive, harness, run) = in_mid_turn().await;
+    hive.restart_slowly(70).await;
+    hive.pass_and_sweep(59).await;
+    assert_eq!(outcome(&hive, &run).await, None);
+    let back = hive.try_attach("bob", &harness.token, false).await.expect("it comes back");
+    assert!(back.resumed);
+}
+
+#[tokio::test]
 async fn a_broker_that_restarts_often_still_gives_turns_back_in_the_end() {
     let (mut hive, harness, run) = in_mid_turn().await;
     for _ in 0..3 {

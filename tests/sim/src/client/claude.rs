@@ -36,15 +36,15 @@ impl Turn {
         Self { id, process, delivery, returned: Rc::default(), stopped: Rc::default(), over: Rc::default(), ended: Rc::default() }
     }
 
-    fn who(&self, world: &World, agent: &str) -> Who {
-        Who { name: agent.to_owned(), parent: world.parent_of(agent), process: Some((self.process.clone(), self.id)) }
+    fn who(&self, agent: &str) -> Who {
+        Who { name: agent.to_owned(), process: Some((self.process.clone(), self.id)) }
     }
 }
 
 impl World {
     /// Runs a claude until it has said what it has to say.
     pub(crate) async fn run_claude(self: &Rc<Self>, agent: &str, turn: &Turn) {
-        let who = turn.who(self, agent);
+        let who = turn.who(agent);
         let steps = self.dice.weighted(&[(2, 1), (4, 3), (2, 6)]);
         let mut said = 0;
         for step in 0..steps {
@@ -206,7 +206,7 @@ impl World {
         let (world, agent, turn) = (Rc::clone(self), agent.to_owned(), turn.clone());
         say!(self, "the claude of turn {} goes on", turn.id);
         self.client(format!("zombie of turn {}", turn.id), async move {
-            let who = turn.who(&world, &agent);
+            let who = turn.who(&agent);
             for _ in 0..2 {
                 world.pause(30_000).await;
                 world.use_tool(&who, &turn, &mut 0).await;

@@ -12,7 +12,7 @@ use crate::world::World;
 impl World {
     /// One consumer of an agent's inbox.
     pub(crate) async fn consume(self: Rc<Self>, agent: String) {
-        let who = Who { name: agent.clone(), parent: self.parent_of(&agent), process: None };
+        let who = Who { name: agent.clone(), process: None };
         let mut boots = self.boots.subscribe();
         loop {
             boots.mark_unchanged();

@@ -87,7 +87,7 @@ impl World {
 
 impl Life {
     fn new(world: &Rc<World>, agent: &str) -> Rc<Self> {
-        let who = Who { name: agent.to_owned(), parent: world.parent_of(agent), process: None };
+        let who = Who { name: agent.to_owned(), process: None };
         Rc::new(Self {
             world: Rc::clone(world),
             who,

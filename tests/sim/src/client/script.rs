@@ -3,7 +3,7 @@
 use hive_core::question::Answer;
 
 use crate::call::{Call, Due, To};
-use crate::world::World;
+use crate::world::{Seat, World};
 
 /// A hash of three numbers (SplitMix64).
 fn mix(one: u64, two: u64, three: u64) -> u64 {
@@ -24,7 +24,7 @@ pub(crate) fn said(world: &World, agent: &str, message: u64, step: u64) -> Optio
     let seats = world.seats.borrow();
     let other = &seats[usize::try_from((hash >> 8) % seats.len() as u64).unwrap_or(0)].name;
     let to = match hash % 10 {
-        0 | 1 => To::Parent,
+        0 | 1 => to_parent(&seats, agent),
         2 => To::Name("operator".to_owned()),
         _ => To::Name(other.clone()),
     };
@@ -38,6 +38,13 @@ pub(crate) fn said(world: &World, agent: &str, message: u64, step: u64) -> Optio
         }
         _ => Call::Remind { body: text, due: Due::In(1_000 + (hash >> 44) % 900_000) },
     })
+}
+
+/// To the agent's parent: by its name where it may be retired in this very moment, for then nobody here knows who the parent is.
+fn to_parent(seats: &[Seat], agent: &str) -> To {
+    let find = |name: &str| seats.iter().find(|seat| seat.name == name);
+    let parent = find(agent).and_then(|seat| find(&seat.parent));
+    parent.filter(|parent| !parent.of_file).map_or(To::Parent, |parent| To::Name(parent.name.clone()))
 }
 
 /// An answer to a question.

@@ -8,7 +8,7 @@ use crate::world::World;
 impl World {
     /// One co-process of an agent.
     pub(crate) async fn wake_from_beside(self: Rc<Self>, agent: String) {
-        let who = Who { name: agent.clone(), parent: self.parent_of(&agent), process: None };
+        let who = Who { name: agent.clone(), process: None };
         while !self.rest(self.dice.span(3_600_000 * self.calm / self.haste)).await {
             for _ in 0..self.dice.between(1, 3) {
                 let key = self.dice.weighted(&[(2, ""), (4, "one"), (1, "two")]).to_owned();
