@@ -1,7 +1,9 @@
-//! A slice of the kill campaign, and whether its check looks at all.
+//! A slice of the kill campaign, whether its check looks at all, and whether it drives the whole contract.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use hive_campaigns::torture::rpcs::{DRIVEN, LEFT_OUT, RARE};
 use hive_campaigns::torture::{self, Options};
 use hive_history::Rule;
 use rusqlite::Connection;
@@ -19,6 +21,26 @@ async fn the_contract_holds_while_everybody_is_killed() {
     for what in ["messages", "redelivered", "turns", "questions", "reminders", "answers lost", "broker starts"] {
         assert!(run.figures.get(what) > 0, "there were no {what}: {}", run.figures);
     }
+    for rpc in DRIVEN.iter().filter(|rpc| !RARE.contains(rpc)) {
+        assert!(run.figures.get(&format!("rpc {rpc}")) > 0, "{rpc} was never done: {}", run.figures);
+    }
+}
+
+#[test]
+fn every_rpc_of_the_contract_is_driven_or_said_to_be_left_out() {
+    let contract = hive_tests::binary::workspace().join("proto/hive/v1");
+    let files = std::fs::read_dir(contract).expect("the contract is readable").map(|entry| entry.expect("an entry").path());
+    let texts: Vec<String> = files.map(|file| std::fs::read_to_string(file).expect("it is text")).collect();
+    let lines = texts.iter().flat_map(|text| text.lines());
+    let rpcs: BTreeSet<&str> =
+        lines.filter_map(|line| line.trim().strip_prefix("rpc ")?.split_once('(')).map(|(name, _)| name).collect();
+    assert!(rpcs.len() > 30, "the contract was not read");
+    let left_out = LEFT_OUT.iter().map(|(name, _)| *name);
+    let said: Vec<&str> = DRIVEN.into_iter().chain(left_out).collect();
+    let once: BTreeSet<&str> = said.iter().copied().collect();
+    assert_eq!(once.len(), said.len(), "one stands in the lists twice");
+    assert_eq!(once, rpcs, "the lists of src/torture/rpcs.rs are not the contract");
+    assert!(RARE.iter().all(|rpc| DRIVEN.contains(rpc)), "a rare one is driven all the same");
 }
 
 fn change(database: &Path, sql: &str) {
@@ -26,18 +48,19 @@ fn change(database: &Path, sql: &str) {
     database.execute_batch(&format!("PRAGMA foreign_keys = OFF; {sql}")).expect("it can be changed");
 }
 
+/// The newest message of somebody whose calls are on the tape; what the real harnesses' claudes say is not.
+const SOME: &str = "(SELECT max(id) FROM message WHERE system_kind IS NULL AND origin_name NOT IN ('h1', 'h2'))";
+
 fn lose_a_message(database: &Path) {
-    let some = "(SELECT max(id) FROM message WHERE system_kind IS NULL)";
-    change(database, &format!("DELETE FROM delivery WHERE message_id = {some}; DELETE FROM message WHERE id = {some};"));
+    change(database, &format!("DELETE FROM delivery WHERE message_id = {SOME}; DELETE FROM message WHERE id = {SOME};"));
 }
 
 fn lose_a_delivery(database: &Path) {
-    let some = "(SELECT max(id) FROM message WHERE system_kind IS NULL)";
-    change(database, &format!("DELETE FROM delivery WHERE message_id = {some};"));
+    change(database, &format!("DELETE FROM delivery WHERE message_id = {SOME};"));
 }
 
 fn change_a_body(database: &Path) {
-    change(database, "UPDATE message SET body = 'another' WHERE id = (SELECT max(id) FROM message WHERE system_kind IS NULL);");
+    change(database, &format!("UPDATE message SET body = 'another' WHERE id = {SOME};"));
 }
 
 fn use_attempts(database: &Path) {

@@ -2,6 +2,8 @@
 //!
 //! Invariant: no script says the same text twice in one turn, so that what is doubled was doubled by Hive.
 
+use std::path::Path;
+
 use hive_history::Setting;
 use hive_tests::scripted::failure::Failure;
 use hive_tests::scripted::script::{Rule, Step};
@@ -13,7 +15,9 @@ pub(crate) const CONSUMERS: [&str; 3] = ["c1", "c2", "c3"];
 pub(crate) const CALLED: &str = "t1";
 /// Agents with the real harness, bridge and a scripted claude.
 pub(crate) const HARNESSED: [&str; 2] = ["h1", "h2"];
-/// All of them.
+/// An agent that comes and goes.
+pub(crate) const GUEST: &str = "g1";
+/// All of them that are always there.
 pub(crate) const AGENTS: [&str; 6] = ["c1", "c2", "c3", "t1", "h1", "h2"];
 
 /// How long a harness may stay away.
@@ -40,12 +44,26 @@ fn rule(when: &str, steps: Vec<Step>) -> Rule {
     Rule { when: when.to_owned(), steps }
 }
 
-/// What a claude does, by the words of the message.
-pub(crate) fn script() -> Vec<Rule> {
+/// The word in a message that lets a claude wait in a call.
+pub(crate) const BAIT: &str = "bait";
+
+/// What a claude does, by the words of the message. Where `waits` is a file, some wait in a call and make the file then, so that it is known
+/// that there is somebody to kill; without it all comes to rest by itself.
+pub(crate) fn script(waits: Option<&Path>) -> Vec<Rule> {
     let heard = |body: &str| tool("send", json!({"to": "$from", "body": body, "in_reply_to": "$id"}));
     let done = || Step::Text { text: "Done.".to_owned() };
     let remind = || tool("remind", json!({"message": "Look again.", "delay_seconds": 1}));
-    vec![
+    let mut rules = Vec::new();
+    if let Some(file) = waits {
+        let wait = |seconds: u64| Step::Call {
+            call: "recv".to_owned(),
+            input: json!({"max": 1, "wait_seconds": seconds}),
+            touch: file.to_path_buf(),
+        };
+        rules.push(rule(BAIT, vec![wait(2), wait(2), done()]));
+        rules.push(rule("5 of ", vec![heard("First part."), wait(1), done()]));
+    }
+    rules.extend([
         rule("your reminder", vec![done()]),
         rule("question", vec![tool("answer", json!({"question": "$question", "text": "As you like."})), done()]),
         rule("from Hive itself", vec![done()]),
@@ -56,5 +74,6 @@ pub(crate) fn script() -> Vec<Rule> {
         rule("3 of ", vec![remind(), heard("First part."), done()]),
         rule("4 of ", vec![tool("ask", json!({"question": "May I?", "to": "c1"})), done()]),
         rule("", vec![heard("First part."), heard("Second part."), done()]),
-    ]
+    ]);
+    rules
 }

@@ -49,7 +49,14 @@ impl Figures {
         self.add("turns", length(last.turns.len()));
         self.add("redelivered", length(last.deliveries.iter().filter(|delivery| delivery.cause.is_some()).count()));
         self.add("observations", length(history.observations.len()));
+        let mut rpcs = BTreeMap::new();
         for observation in &history.observations {
+            if let Event::Invoked { call, op, .. } = &observation.event {
+                rpcs.insert(*call, op.rpc());
+            }
+            if let Event::Answered { call, answer: Answer::Ok(_) } = &observation.event {
+                self.count(&format!("rpc {}", rpcs[call]));
+            }
             match &observation.event {
                 Event::Answered { answer: Answer::Unknown(_), .. } => self.count("answers lost"),
                 Event::Answered { answer: Answer::Refused(_), .. } => self.count("refused"),

@@ -1,27 +1,30 @@
 //! The killer: who dies next, when, and where.
 //!
 //! The broker dies either after so many answers, counted from its start, or at a fail point of a build that has them; harnesses likewise;
-//! bridges and claudes at a random moment, found by their names among the processes of the hive's directory. Invariant: only processes of
-//! this hive are killed.
+//! bridges and claudes at a random moment, found by their names among the processes of the hive's directory. Some brokers are not killed but
+//! drained, which is no kill; and some of those are killed meanwhile. Invariant: only processes of this hive are killed.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use hive_history::Mark;
+use hive_history::{Mark, Op};
 use hive_proto::v1::BackupRequest;
 use hive_proto::v1::admin_service_client::AdminServiceClient;
-use hive_tests::rig::{HarnessOptions, Rig, strays};
+use hive_tests::rig::{HarnessOptions, PATIENCE, Rig};
+use hive_tests::scripted::appear;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::watch;
 
 use super::cast::{self, HARNESSED};
 use super::dice::Dice;
 use super::figures::Figures;
-use super::sound;
-use super::tape::Tape;
+use super::perform::Carried;
+use super::tape::{Tape, wall_ms};
 use super::voice::Voice;
+use super::{last, sound};
 
 /// Fail points of the broker, and how late in its life they may be.
 const BROKER_POINTS: [(&str, u64); 7] = [
@@ -39,8 +42,13 @@ const HARNESS_POINTS: [&str; 5] =
 /// Fail points of the bridge.
 const BRIDGE_POINTS: [&str; 2] = ["bridge.call.leaving", "bridge.call.answered"];
 
+/// The bridge's program.
+const BRIDGE: &str = "hive-mcp";
+
 /// So long a broker may live without coming to its fail point.
 const POINT_PATIENCE: Duration = Duration::from_millis(400);
+/// So long one waits for a claude that waits in a call.
+const CHILD_WAIT: Duration = Duration::from_millis(1_500);
 /// So long one waits for answers before killing all the same.
 const LULL: Duration = Duration::from_millis(300);
 
@@ -55,6 +63,8 @@ pub(crate) struct Killer {
     /// Whether somebody may die at one.
     faults: bool,
     brokers: u64,
+    /// Lives of harnesses whose bridges have a fail point: whose, from when, and to when on the wall.
+    bridge_lives: Vec<(String, i64, i64)>,
     /// Nobody dies any more.
     calmed: bool,
     /// Whether each new broker's database is looked at.
@@ -73,6 +83,7 @@ impl Killer {
             faults: programs.is_some(),
             programs,
             brokers: 0,
+            bridge_lives: Vec::new(),
             calmed: false,
             looks: true,
             operator: None,
@@ -139,19 +150,29 @@ impl Killer {
     }
 
     pub(crate) fn start_harness(&mut self, name: &str) {
-        let mut options = HarnessOptions { rules: cast::script(), ..HarnessOptions::default() };
+        let now = wall_ms();
+        self.bridge_lives.iter_mut().filter(|(agent, _, to)| agent == name && *to > now).for_each(|(_, _, to)| *to = now);
+        let waits = (!self.calmed).then(|| self.waits(name));
+        let mut options = HarnessOptions { rules: cast::script(waits.as_deref()), ..HarnessOptions::default() };
         options.env.insert("HIVE_LOG".to_owned(), "info".to_owned());
         if let Some(dir) = &self.programs {
             options.claude = dir.join("scripted-claude");
         }
         if self.faults {
-            let visit = 1 + self.dice.below(4);
-            if self.dice.chance(50) {
+            let visit = 1 + self.dice.below(3);
+            if self.dice.chance(60) {
                 let point = format!("{}:{visit}", self.dice.pick(&HARNESS_POINTS));
                 options.env.insert("HIVE_FAIL_POINT".to_owned(), point);
-            } else if self.dice.chance(20) {
-                let point = format!("{}:{visit}", self.dice.pick(&BRIDGE_POINTS));
-                options.claude_env.insert("HIVE_FAIL_POINT".to_owned(), point);
+            } else if self.dice.chance(30)
+                && let Some(dir) = &self.programs
+            {
+                // A bridge's environment is made from an allow-list, so its fail point comes by a program of its own.
+                let program = self.rig.path(format!("{name}.bridge"));
+                let (point, real) = (self.dice.pick(&BRIDGE_POINTS), dir.join(BRIDGE));
+                let text = format!("#!/bin/sh\nHIVE_FAIL_POINT={point}:{visit} exec '{}' \"$@\"\n", real.display());
+                write_program(&program, &text);
+                options.env.insert("HIVE_MCP".to_owned(), program.display().to_string());
+                self.bridge_lives.push((name.to_owned(), now, i64::MAX));
             }
         }
         self.rig.start_harness_with(name, &options);
@@ -160,8 +181,10 @@ impl Killer {
     /// From now on nobody dies: who had a fail point is started without.
     pub(crate) async fn calm(&mut self) {
         self.faults = false;
+        let first = !self.calmed;
+        self.calmed = true;
         for name in HARNESSED {
-            if !self.calmed {
+            if first {
                 self.tape.mark(Mark::Detached { agent: name.to_owned() });
                 if self.rig.harness_ended(name).is_none() {
                     self.rig.kill_harness(name).await;
@@ -169,19 +192,31 @@ impl Killer {
                 self.start_harness(name);
             }
         }
-        self.calmed = true;
+    }
+
+    /// Counts the bridges that came to their fail point: who is cut off there hears it.
+    pub(crate) async fn count_bridges(&mut self) -> anyhow::Result<()> {
+        let Some(operator) = self.operator.clone() else { return Ok(()) };
+        let cut = last::cut_calls(&operator, &self.bridge_lives).await.context("turns can be read")?;
+        self.figures.add("kill bridge at a fail point", cut);
+        Ok(())
     }
 
     /// Kills somebody.
     pub(crate) async fn step(&mut self) -> anyhow::Result<()> {
         self.bury();
-        let dead = match self.dice.below(100) {
-            0..6 => {
+        let throw = self.dice.below(100);
+        let dead = match throw {
+            0..9 => {
                 self.harness().await;
                 true
             }
-            6..18 => self.child("hive-mcp", "bridge"),
-            18..30 => self.child("scripted-claude", "claude"),
+            9..21 => self.child(BRIDGE, "bridge").await,
+            21..33 => self.child("scripted-claude", "claude").await,
+            33..38 => {
+                self.drain().await?;
+                true
+            }
             _ => false,
         };
         if !dead {
@@ -209,19 +244,73 @@ impl Killer {
         self.start_harness(name);
     }
 
-    /// Kills a process by its program, if there is one just now.
-    fn child(&mut self, program: &str, kind: &str) -> bool {
-        let named = |pid: &Pid| {
-            let comm = std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).unwrap_or_default();
-            comm.trim_end() == program
-        };
-        let pids: Vec<Pid> = strays(&self.rig.path("")).into_iter().filter(named).collect();
+    /// The file that an agent's claude makes when it begins to wait in a call.
+    fn waits(&self, agent: &str) -> PathBuf {
+        self.rig.path(format!("{agent}.waits"))
+    }
+
+    /// Kills a process by its program, if there is one just now, or comes to be soon.
+    async fn child(&mut self, program: &str, kind: &str) -> bool {
+        // Bridges that have a fail point are left to it, so that it is known who died where.
+        let pointed = |agent: &&str| self.bridge_lives.iter().any(|(whose, _, to)| whose == agent && *to == i64::MAX);
+        let agents: Vec<&str> = HARNESSED.into_iter().filter(|agent| program != BRIDGE || !pointed(agent)).collect();
+        if agents.is_empty() || (self.dice.chance(50) && self.kill_one(&agents, program, kind, "at random")) {
+            return !agents.is_empty();
+        }
+        let agent = *self.dice.pick(&agents);
+        let waits = self.waits(agent);
+        if !waits.exists() || self.rig.running(agent, program).is_empty() {
+            // An earlier claude's, if there was one.
+            drop(std::fs::remove_file(&waits));
+            if let Some(operator) = &self.operator {
+                // A question comes before the mail that waits.
+                let text = format!("{} {} of operator", cast::BAIT, self.figures.get("baits"));
+                let op = Op::Ask { target: agent.to_owned(), text, ttl_ms: 0, turn: 0 };
+                operator.insist(&op, &Carried::default()).await;
+                self.figures.count("baits");
+            }
+            drop(tokio::time::timeout(CHILD_WAIT, appear::wait(&waits)).await);
+        }
+        let killed = self.kill_one(&[agent], program, kind, "in a call");
+        drop(std::fs::remove_file(&waits));
+        killed
+    }
+
+    fn kill_one(&mut self, agents: &[&str], program: &str, kind: &str, when: &str) -> bool {
+        let running = agents.iter().flat_map(|agent| self.rig.running(agent, program));
+        let pids: Vec<Pid> = running.filter(|pid| !runs_commands(*pid)).collect();
         // It may end by itself just then.
         let killed = !pids.is_empty() && kill_process(*self.dice.pick(&pids), Signal::KILL).is_ok();
         if killed {
-            self.figures.count(&format!("kill {kind} at random"));
+            self.figures.count(&format!("kill {kind} {when}"));
         }
         killed
+    }
+
+    /// Lets the running broker end in good order in the midst of the work, and starts another; some are killed while they do.
+    async fn drain(&mut self) -> anyhow::Result<()> {
+        let after = self.dice.below(12);
+        self.wait_for_answers(after).await;
+        let by_call = self.operator.clone().filter(|_| self.dice.chance(50));
+        self.down();
+        let how = if let Some(operator) = by_call {
+            operator.once("", &Op::Other { rpc: "Drain".to_owned(), content: String::new() }, &Carried::default()).await;
+            "by Drain"
+        } else {
+            self.rig.broker().signal(Signal::TERM);
+            "by SIGTERM"
+        };
+        if self.dice.chance(30) {
+            self.rig.kill_broker().await;
+            self.figures.count("kill broker while it drains");
+        } else {
+            match tokio::time::timeout(PATIENCE, self.rig.broker_ended()).await {
+                Ok(status) if status.success() => self.figures.count(&format!("drained broker {how}")),
+                Ok(status) => bail!("hived was drained {how}, and ended with {status}: {}", self.rig.logs()),
+                Err(_) => bail!("hived was drained {how}, and does not end: {}", self.rig.logs()),
+            }
+        }
+        self.start().await
     }
 
     /// Lets the running broker die, and starts another.
@@ -277,4 +366,18 @@ impl Killer {
         // Where nobody has anything to say it dies all the same.
         drop(tokio::time::timeout(LULL, answers.wait_for(|seen| *seen >= goal)).await);
     }
+}
+
+/// Whether a process is the server for shell commands, which is the bridge's program too.
+fn runs_commands(pid: Pid) -> bool {
+    let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+    line.ends_with(b"\0bash\0")
+}
+
+/// Writes a program that can be run at once: one that is still open for writing cannot.
+fn write_program(path: &Path, text: &str) {
+    let beside = path.with_extension("new");
+    std::fs::write(&beside, text).expect("a program is written");
+    std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o755)).expect("it may be run");
+    std::fs::rename(&beside, path).expect("it takes its place");
 }

@@ -3,6 +3,7 @@
 //! Invariant: pages are read to their end.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use hive_history::{Final, State};
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
@@ -10,14 +11,19 @@ use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
-use hive_proto::v1::{self, DeliveryState};
-use tonic::Status;
+use hive_proto::v1::{self, DeliveryState, EventKind, watch_events_response};
+use tonic::{Status, Streaming};
 
+use super::cast::HARNESSED;
 use super::seen;
 use super::tape::wall_ms;
 use super::voice::Voice;
 
 const ROWS: u32 = 500;
+/// What a claude hears where its bridge died in a call.
+const CUT_CALL: &str = "Connection closed";
+/// So long one waits for somebody to settle something before one looks again.
+const SETTLE_WAIT: Duration = Duration::from_millis(300);
 
 fn all_states() -> Vec<i32> {
     (1..=7).collect()
@@ -134,4 +140,56 @@ pub(crate) async fn restless(voice: &Voice, agents: &[String]) -> Option<usize> 
         count += deliveries(voice, agent, states).await.ok()?.len();
     }
     Some(count)
+}
+
+/// How many calls of claudes failed because their bridge died, in turns that began within one of these lives of a harness: whose, and from
+/// when to when on the wall.
+pub(crate) async fn cut_calls(voice: &Voice, lives: &[(String, i64, i64)]) -> Result<u64, Status> {
+    let mut count = 0;
+    for agent in HARNESSED {
+        for turn in turns(voice, agent).await? {
+            let began = seen::ms(turn.start_time.as_ref());
+            if !lives.iter().any(|(whose, from, to)| whose == agent && (*from..*to).contains(&began)) {
+                continue;
+            }
+            let request = v1::WatchTurnRequest { turn_id: turn.id, after_sequence: 0, follow: false };
+            let mut lines = TurnHistoryServiceClient::new(voice.channel()).watch_turn(request).await?.into_inner();
+            while let Some(some) = lines.message().await? {
+                let cut = some.events.iter().filter(|event| event.line.contains(CUT_CALL)).count();
+                count += u64::try_from(cut).unwrap_or(0);
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// Waits for agents with a real harness to settle something.
+#[derive(Debug)]
+pub(crate) struct Settling(Option<Streaming<v1::WatchEventsResponse>>);
+
+impl Settling {
+    /// What comes from now on.
+    pub(crate) async fn new(operator: &Voice) -> Self {
+        let mut events = v1::event_service_client::EventServiceClient::new(operator.channel());
+        Self(events.watch_events(v1::WatchEventsRequest::default()).await.ok().map(tonic::Response::into_inner))
+    }
+
+    /// Until they have, or for a while: it may have been just before.
+    pub(crate) async fn wait(self) {
+        let settles = |event: &v1::Event| {
+            let kinds = [EventKind::TurnEnded, EventKind::DeliveryAcked, EventKind::DeliveryReturned, EventKind::DeliveryDead];
+            HARNESSED.contains(&event.agent.as_str()) && kinds.contains(&event.kind())
+        };
+        let waited = async {
+            let Some(mut stream) = self.0 else { return };
+            while let Ok(Some(response)) = stream.message().await {
+                if let Some(watch_events_response::Step::Event(event)) = response.step
+                    && settles(&event)
+                {
+                    return;
+                }
+            }
+        };
+        drop(tokio::time::timeout(SETTLE_WAIT, waited).await);
+    }
 }

@@ -5,13 +5,19 @@
 //! that a round can be played alone by its seed.
 
 mod cast;
+mod commands;
 mod dice;
+mod facts;
 mod figures;
+mod guest;
 mod killer;
 mod last;
+mod other;
 mod perform;
 mod players;
+mod reads;
 mod round;
+pub mod rpcs;
 mod seen;
 mod sound;
 mod tape;

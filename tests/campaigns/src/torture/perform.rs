@@ -11,7 +11,6 @@ use hive_proto::v1::ack_delivery_request::Target;
 use hive_proto::v1::admin_service_client::AdminServiceClient;
 use hive_proto::v1::create_reminder_request::Due as WireDue;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
-use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
@@ -21,7 +20,7 @@ use hive_proto::v1::{self, attach_response};
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 
-use super::seen;
+use super::{other, seen};
 
 /// What goes with a call and is no part of what is asked for.
 #[derive(Debug, Default)]
@@ -32,6 +31,8 @@ pub(crate) struct Carried {
     pub(crate) wait: Duration,
     /// Where the stream of an attachment goes.
     pub(crate) stream: std::sync::Mutex<Option<Streaming<v1::AttachResponse>>>,
+    /// Where the commands go that a beginning turn finds open.
+    pub(crate) commands: std::sync::Mutex<Vec<u64>>,
 }
 
 impl Carried {
@@ -43,7 +44,7 @@ impl Carried {
         Self { wait, ..Self::default() }
     }
 
-    fn request<T>(&self, message: T) -> Request<T> {
+    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         if !self.process.is_empty() {
             request.metadata_mut().insert(PROCESS_TOKEN_KEY, self.process.parse().expect("a token is plain text"));
@@ -131,6 +132,8 @@ async fn call(channel: &Channel, request_id: String, op: &Op, carried: &Carried)
             let process_token = carried.process.clone();
             let request = v1::BeginTurnRequest { request_id, session_token: session, process_token, conversation: String::new() };
             let begun = turns().begin_turn(request).await?.into_inner();
+            let commands = begun.commands.iter().map(|command| command.id);
+            carried.commands.lock().expect("nobody panics with it").extend(commands);
             Ok(seen::turn(begun.turn.as_ref(), begun.delivery.as_ref()))
         }
         Op::OpenTurn { session } => {
@@ -208,17 +211,7 @@ async fn call(channel: &Channel, request_id: String, op: &Op, carried: &Carried)
             let request = v1::ReportProblemRequest { request_id, session_token: carried.process.clone(), subject, text };
             Ok(Reply::Reported { message: turns().report_problem(request).await?.into_inner().message_id })
         }
-        Op::Other { rpc, content } if rpc == "Heartbeat" => {
-            let request = v1::HeartbeatRequest { session_token: content };
-            Ok(Reply::Done(turns().heartbeat(request).await?.into_inner().open_turn_id.to_string()))
-        }
-        Op::Other { rpc: _, content } => {
-            let entry = v1::PublishedLooseEnd { key: content.clone(), text: content };
-            let label = "torture".to_owned();
-            let request = v1::ReplaceLooseEndsRequest { request_id, label, loose_ends: vec![entry] };
-            let replaced = LooseEndServiceClient::new(channel.clone()).replace_loose_ends(request).await;
-            replaced.map(|_| Reply::Done(String::new()))
-        }
+        Op::Other { rpc, content } => other::call(channel, request_id, &rpc, content, carried).await,
     }
 }
 

@@ -8,18 +8,23 @@ use std::time::Duration;
 
 use hive_history::{Answer, Decision, Due, Handed, Kind, Op, Origin, Reply, State};
 
-use super::cast::HARNESSED;
+use super::cast::{CALLED, GUEST, HARNESSED};
 use super::dice::Dice;
-use super::last;
+use super::facts::Facts;
 use super::perform::Carried;
 use super::voice::Voice;
+use super::{commands, last, reads};
 
 /// What the players of a round know together.
 #[derive(Debug)]
 pub(crate) struct Table {
     /// Everybody with an inbox that takes mail.
     pub(crate) agents: Vec<String>,
+    /// What is known for good.
+    pub(crate) facts: Facts,
     closing: AtomicBool,
+    reads: AtomicU64,
+    operator_reads: AtomicU64,
     texts: AtomicU64,
     /// Questions that were seen.
     questions: Mutex<Vec<u64>>,
@@ -28,10 +33,14 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(agents: &[&str]) -> Arc<Self> {
+    pub(crate) fn new(agents: &[&str], seed: u64) -> Arc<Self> {
         Arc::new(Self {
             agents: agents.iter().map(|name| (*name).to_owned()).collect(),
+            facts: Facts::new(),
             closing: AtomicBool::new(false),
+            // Rounds are short: each goes on where the one before may have ended.
+            reads: AtomicU64::new(seed.wrapping_mul(7)),
+            operator_reads: AtomicU64::new(seed.wrapping_mul(7)),
             texts: AtomicU64::new(0),
             questions: Mutex::default(),
             reminders: Mutex::default(),
@@ -53,10 +62,20 @@ impl Table {
 
     /// Somebody else. Those whose turns cost real programs are written to more rarely.
     fn other(&self, name: &str, dice: &mut Dice) -> String {
-        let cheap = dice.chance(85);
+        // Who may just not be there.
+        if dice.chance(4) {
+            return GUEST.to_owned();
+        }
+        let cheap = dice.chance(90);
         let fits = |other: &&String| *other != name && !(cheap && HARNESSED.contains(&other.as_str()));
         let others: Vec<&String> = self.agents.iter().filter(fits).collect();
         (*dice.pick(&others)).clone()
+    }
+
+    /// The next thing to read; the operator's have a number of their own, so that each read has its turn.
+    async fn read(&self, voice: &Voice) {
+        let numbers = if voice.name == "operator" { &self.operator_reads } else { &self.reads };
+        reads::next(voice, self, numbers.fetch_add(1, Ordering::Relaxed)).await;
     }
 
     fn note_question(&self, id: u64) {
@@ -92,8 +111,10 @@ pub(crate) async fn talk(voice: Voice, table: Arc<Table>, mut dice: Dice) {
 pub(crate) async fn say(voice: &Voice, table: &Table, dice: &mut Dice, turn: u64, carried: &Carried) {
     let name = voice.name.as_str();
     let (throw, request) = (dice.below(100), voice.request_id());
+    let other = |rpc: &str, content: String| Op::Other { rpc: rpc.to_owned(), content };
     let op = match throw {
-        0..50 => {
+        0..7 => return table.read(voice).await,
+        7..50 => {
             let to = if dice.chance(8) { "operator".to_owned() } else { table.other(name, dice) };
             Op::Send { to: vec![to], everyone: false, body: table.text(name, "mail"), reply_to: 0, turn }
         }
@@ -118,20 +139,44 @@ pub(crate) async fn say(voice: &Voice, table: &Table, dice: &mut Dice, turn: u64
             None => return,
         },
         95..98 => match table.a_reminder(dice) {
-            Some((agent, reminder)) if agent == name => Op::CancelReminder { reminder },
+            Some((agent, reminder)) if agent == name && dice.chance(50) => Op::CancelReminder { reminder },
+            Some((agent, reminder)) if agent == name => other("CancelLooseEnd", reminder.to_string()),
             Some(_) | None => return,
         },
-        _ => Op::Other { rpc: "ReplaceLooseEnds".to_owned(), content: table.text(name, "end") },
+        98 => other("ReplaceLooseEnds", table.text(name, "end")),
+        _ => other("SetStatusText", table.text(name, "status")),
     };
     let answer = voice.insist_as(&request, &op, carried).await;
     match &answer {
         Answer::Ok(Reply::Asked { question, .. }) => table.note_question(*question),
         Answer::Ok(Reply::Reminded { reminder, .. }) => table.note_reminder(name, *reminder),
+        Answer::Ok(Reply::Sent { message, .. } | Reply::Woken { message, .. }) => {
+            if let Op::Send { body, .. } | Op::Wake { body, .. } = &op {
+                table.facts.receipt(*message, body);
+            }
+        }
+        Answer::Ok(Reply::Done(_)) => said(voice, table, &op, turn).await,
         Answer::Ok(_) | Answer::Refused(_) | Answer::Unknown(_) => {}
     }
     // What was done is answered again, in whatever broker.
     if dice.chance(10) && matches!(answer, Answer::Ok(_)) {
         voice.once(&request, &op, carried).await;
+    }
+}
+
+/// What follows from something that is neither mail nor a question.
+async fn said(voice: &Voice, table: &Table, op: &Op, turn: u64) {
+    let Op::Other { rpc, content } = op else { return };
+    match rpc.as_str() {
+        "CancelLooseEnd" => table.facts.withdrawn(content.parse().expect("a reminder's id is a number")),
+        // In a turn a second one of the same agent may be under way.
+        "SetStatusText" if turn == 0 => {
+            if let Ok(read) = reads::agent(voice, &voice.name).await {
+                let text = read.status_text;
+                table.facts.hold(text == *content, || format!("{} said {content:?}, and is read to say {text:?}", voice.name));
+            }
+        }
+        _ => {}
     }
 }
 
@@ -203,21 +248,34 @@ pub(crate) async fn drain(voice: &Voice) {
 pub(crate) async fn operate(voice: Voice, table: Arc<Table>, harnessed: Vec<String>, mut dice: Dice) {
     while !table.is_closing() {
         let op = match dice.below(100) {
-            0..30 => {
+            0..24 => {
                 let to = table.other("operator", &mut dice);
                 Some(Op::Send { to: vec![to], everyone: false, body: table.text("operator", "order"), reply_to: 0, turn: 0 })
             }
-            30..55 => table.a_question(&mut dice).map(|question| {
+            24..48 => table.a_question(&mut dice).map(|question| {
                 let text = table.text("operator", "answer");
                 if dice.chance(75) { Op::Answer { question, choices: Vec::new(), text } } else { Op::CancelQuestion { question } }
             }),
-            55..63 => table.a_question(&mut dice).map(|question| Op::ReadQuestion { question }),
-            63..68 => table.a_reminder(&mut dice).map(|(_, reminder)| Op::CancelReminder { reminder }),
-            68..72 => {
+            48..54 => table.a_question(&mut dice).map(|question| Op::ReadQuestion { question }),
+            54..59 => table.a_reminder(&mut dice).map(|(_, reminder)| Op::CancelReminder { reminder }),
+            59..63 => {
                 let (target, text) = (dice.pick(&table.agents).clone(), table.text("operator", "question"));
                 Some(Op::Ask { target, text, ttl_ms: 0, turn: 0 })
             }
-            72..74 if !harnessed.is_empty() => Some(Op::CancelTurn { agent: dice.pick(&harnessed).clone(), turn: 0 }),
+            63..69 => {
+                let to = if dice.chance(50) { CALLED.to_owned() } else { dice.pick(&harnessed).clone() };
+                commands::give(&voice, &table, &mut dice, &to).await;
+                None
+            }
+            69..71 => {
+                commands::login(&voice, &table, &mut dice).await;
+                None
+            }
+            71..84 => {
+                table.read(&voice).await;
+                None
+            }
+            84..86 => Some(Op::CancelTurn { agent: dice.pick(&harnessed).clone(), turn: 0 }),
             _ => {
                 decide(&voice, &mut dice).await;
                 None

@@ -7,24 +7,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use hive_history::{Answer, Final, History, Op, QuestionState, ReminderState, Violation, check};
+use hive_history::{Answer, Decision, Delivery, Final, History, Op, QuestionState, ReminderState, State, Violation, check};
 use hive_tests::rig::Rig;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::cast::{self, AGENTS, CALLED, CONSUMERS, HARNESSED};
+use super::cast::{self, AGENTS, CALLED, CONSUMERS, GUEST, HARNESSED};
 use super::dice::Dice;
 use super::figures::Figures;
+use super::guest::Host;
 use super::killer::Killer;
 use super::last;
 use super::perform::Carried;
 use super::players::{self, Table};
+use super::reads;
 use super::tape::Tape;
 use super::turns::Harness;
 use super::voice::Voice;
 
 /// A round that lasts longer hangs.
 const ROUND_MAX: Duration = Duration::from_secs(120);
+/// How much mail a real harness has still to work off then.
+const TURNS_LEFT: usize = 3;
 /// So often one looks whether everything is at rest.
 const LOOKS_MAX: usize = 400;
 
@@ -70,8 +74,8 @@ pub(crate) async fn play(plan: &Plan) -> anyhow::Result<Outcome> {
     let operator = Voice::new("operator", &rig.operator_socket(), &tape, &up);
     let mut killer = Killer::new(rig, &tape, sender, Dice::new(plan.seed, "killer"), plan.faults.clone());
     killer.set_operator(operator.clone());
-    let agents = AGENTS.iter().map(|name| (*name).to_owned()).collect();
-    let mut scene = Scene { killer, tape, up, table: Table::new(&AGENTS), operator, agents };
+    let agents = AGENTS.iter().chain([&GUEST]).map(|name| (*name).to_owned()).collect();
+    let mut scene = Scene { killer, tape, up, table: Table::new(&AGENTS, plan.seed), operator, agents };
     let played =
         tokio::time::timeout(ROUND_MAX, scene.run(plan)).await.unwrap_or_else(|_| Err(anyhow!("the round does not end")));
     if let Err(error) = played {
@@ -86,9 +90,13 @@ pub(crate) async fn play(plan: &Plan) -> anyhow::Result<Outcome> {
         return Err(error.context(told));
     }
     let (history, last) = (scene.tape.copy(), played?);
-    let violations = check(&history, &last);
+    let mut violations = check(&history, &last);
+    violations.extend(scene.table.facts.violations(&last));
     let mut figures = std::mem::take(&mut scene.killer.figures);
     figures.take(&history, &last);
+    for (rpc, count) in scene.table.facts.counts() {
+        figures.add(&format!("rpc {rpc}"), count);
+    }
     Ok(Outcome { figures, violations, history, rig: scene.killer.rig })
 }
 
@@ -117,7 +125,9 @@ impl Scene {
         }
         let harnessed = HARNESSED.iter().map(|name| (*name).to_owned()).collect();
         players.spawn(players::operate(self.operator.clone(), Arc::clone(&self.table), harnessed, dice("operator")));
-        let mut harness = Harness::new(self.voice(CALLED));
+        let host = Host::new(self.operator.clone(), self.voice(GUEST), Arc::clone(&self.table), dice("host"));
+        players.spawn(host.run());
+        let mut harness = Harness::new(self.voice(CALLED), &self.table, dice("attachments"));
         let (table, turns) = (Arc::clone(&self.table), dice(CALLED));
         let called = tokio::spawn(async move {
             harness.run(table, turns).await;
@@ -135,6 +145,7 @@ impl Scene {
         }
         let mut harness = called.await.context("the harness of calls gave up")?;
         let mut last = self.rest(&mut harness).await?;
+        self.killer.count_bridges().await?;
         if let Some(tamper) = plan.tamper {
             self.killer.restart_over(tamper).await?;
             last = last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
@@ -157,48 +168,56 @@ impl Scene {
     /// Lets everything come to rest, and reads what there is.
     async fn rest(&mut self, harness: &mut Harness) -> anyhow::Result<Final> {
         self.killer.calm().await;
-        for look in 0..LOOKS_MAX {
+        for _ in 0..LOOKS_MAX {
             self.withdraw().await?;
-            let drains = CONSUMERS.map(|name| self.voice(name));
-            for voice in &drains {
-                players::drain(voice).await;
+            for name in CONSUMERS.iter().chain([&GUEST]) {
+                players::drain(&self.voice(name)).await;
             }
             harness.finish().await;
+            // From now on, so that nothing that settles meanwhile is missed.
+            let settling = last::Settling::new(&self.operator).await;
             if last::restless(&self.operator, &self.agents).await == Some(0) {
                 let mut last = last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
                 let pending = last.reminders.iter().any(|reminder| reminder.state == ReminderState::Pending);
                 let ticking =
                     last.questions.iter().any(|question| question.state == QuestionState::Open && question.deadline.is_some());
-                let waits = last.deliveries.iter().any(|delivery| {
-                    delivery.agent != "operator"
-                        && matches!(delivery.state, hive_history::State::Ready | hive_history::State::Leased)
-                });
+                let waits = last
+                    .deliveries
+                    .iter()
+                    .any(|delivery| delivery.agent != "operator" && matches!(delivery.state, State::Ready | State::Leased));
                 if !pending && !ticking && !waits {
+                    for voice in [self.operator.clone(), self.voice(CALLED)] {
+                        reads::everything(&voice, &self.table).await;
+                    }
                     last.at_rest = true;
                     return Ok(last);
                 }
             }
-            if look > 2 {
-                // Somebody with a harness still works; it is asked again after a turn's time.
-                drop(tokio::time::timeout(Duration::from_millis(20), std::future::pending::<()>()).await);
-            }
+            // Somebody with a harness still works.
+            settling.wait().await;
         }
         let mut left = Vec::new();
         let last = last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
         for delivery in last.deliveries {
-            if delivery.agent != "operator" && matches!(delivery.state, hive_history::State::Ready | hive_history::State::Leased)
-            {
+            if delivery.agent != "operator" && matches!(delivery.state, State::Ready | State::Leased) {
                 left.push(format!("{} to {} is {:?}", delivery.message, delivery.agent, delivery.state));
             }
         }
         bail!("the hive does not come to rest; it has {left:?}");
     }
 
-    /// Ends what would come of itself later.
+    /// Ends what would come of itself later, and most of what would take real programs long.
     async fn withdraw(&self) -> anyhow::Result<()> {
         let now = last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
         for reminder in now.reminders.iter().filter(|reminder| reminder.state == ReminderState::Pending) {
             self.operator.insist(&Op::CancelReminder { reminder: reminder.id }, &Carried::default()).await;
+        }
+        for name in HARNESSED {
+            let waits = |delivery: &&Delivery| delivery.agent == name && delivery.state == State::Ready;
+            for delivery in now.deliveries.iter().filter(waits).skip(TURNS_LEFT) {
+                let op = Op::Decide { agent: name.to_owned(), message: delivery.message, decision: Decision::Drop };
+                self.operator.insist(&op, &Carried::default()).await;
+            }
         }
         for question in now.questions.iter().filter(|question| question.state == QuestionState::Open) {
             let answer = self.operator.insist(&Op::CancelQuestion { question: question.id }, &Carried::default()).await;

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hive_history::{Answer, Event, History, Mark, Op, Setting};
+use hive_history::{Answer, Event, History, Mark, Op, QuestionSeen, Setting};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
 
@@ -61,6 +61,12 @@ impl Tape {
     pub(crate) fn mark(&self, mark: Mark) {
         let mut history = self.lock();
         history.push(self.at(), wall_ms(), Event::Mark(mark));
+    }
+
+    /// A question was seen in a list or a watch, perhaps not as it stands now.
+    pub(crate) fn saw(&self, question: QuestionSeen) {
+        let mut history = self.lock();
+        history.push(self.at(), wall_ms(), Event::Saw(question));
     }
 
     /// How many calls have been answered, as it grows.

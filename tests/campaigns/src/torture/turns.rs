@@ -2,12 +2,15 @@
 //!
 //! Every call of it is on the tape, so the rules know its turns, which they cannot with the real harness.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hive_history::{Answer, Op, Outcome, Reply};
 
+use super::commands::{self, Listening};
 use super::dice::Dice;
+use super::other::parts;
 use super::perform::Carried;
 use super::players::{self, Table};
 use super::voice::Voice;
@@ -19,25 +22,30 @@ const BEGIN_WAIT: Duration = Duration::from_millis(400);
 pub(crate) struct Harness {
     voice: Voice,
     session: String,
+    table: Arc<Table>,
     /// Keeps it attached.
-    attachment: Carried,
+    attachment: Option<Listening>,
+    dice: Dice,
     turns: u64,
 }
 
 impl Harness {
-    pub(crate) fn new(voice: Voice) -> Self {
-        Self { voice, session: String::new(), attachment: Carried::default(), turns: 0 }
+    pub(crate) fn new(voice: Voice, table: &Arc<Table>, dice: Dice) -> Self {
+        Self { voice, session: String::new(), table: Arc::clone(table), attachment: None, dice, turns: 0 }
     }
 
     /// Attaches, or comes back; the turn that is open.
     pub(crate) async fn attach(&mut self, anew: bool) -> u64 {
         loop {
             let op = Op::Attach { session: if anew { String::new() } else { self.session.clone() }, take_over: true };
-            let carried = Carried::default();
+            let (carried, closed) = (Carried::default(), self.table.facts.closed());
             let answer = self.voice.insist_as("", &op, &carried).await;
             if let Answer::Ok(Reply::Attached { session, open_turn, .. }) = answer {
                 self.session = session;
-                self.attachment = carried;
+                let stream = carried.stream.lock().expect("nobody panics with it").take();
+                let dice = Dice::new(self.dice.below(u64::MAX), "listens");
+                let listen = |stream| commands::listen(stream, &self.voice, &self.session, &self.table, closed, dice);
+                self.attachment = stream.map(listen);
                 return open_turn;
             }
         }
@@ -70,24 +78,40 @@ impl Harness {
         self.turns += 1;
         let process = format!("process-token-{}-{}-{}", self.voice.name, self.turns, dice.below(u64::MAX));
         let (request, carried) = (self.voice.request_id(), Carried::process(&process));
-        let begun = tokio::time::timeout(BEGIN_WAIT, self.voice.once(&request, &self.op_begin(), &carried)).await;
+        if dice.chance(12) {
+            self.beside(table, dice).await;
+        }
+        let op = if dice.chance(10) { Op::OpenTurn { session: self.session.clone() } } else { self.op_begin() };
+        let begun = tokio::time::timeout(BEGIN_WAIT, self.voice.once(&request, &op, &carried)).await;
         let turn = match begun {
-            Ok(Answer::Ok(Reply::Turn { turn, delivery: Some(_), .. })) => turn,
+            Ok(Answer::Ok(Reply::Turn { turn, .. })) => turn,
             Ok(Answer::Refused(reason)) if reason == "TURN_OPEN" => return self.attach(false).await,
+            Ok(Answer::Refused(reason)) if reason == "AGENT_PARKED" => return 0,
             Ok(Answer::Refused(_)) => return self.attach(dice.chance(50)).await,
             Ok(Answer::Unknown(_)) => {
                 self.attach(false).await;
                 // The same request again: it may have begun then.
-                match tokio::time::timeout(BEGIN_WAIT, self.voice.once(&request, &self.op_begin(), &carried)).await {
+                match tokio::time::timeout(BEGIN_WAIT, self.voice.once(&request, &op, &carried)).await {
                     Ok(Answer::Ok(Reply::Turn { turn, .. })) => turn,
                     _ => return self.attach(false).await,
                 }
             }
             Ok(Answer::Ok(_)) | Err(_) => return 0,
         };
+        let found = std::mem::take(&mut *carried.commands.lock().expect("nobody panics with it"));
+        // It may be said by the stream too that they are there, or have been closed since.
+        found.iter().for_each(|command| table.facts.heard(*command, &BTreeSet::new()));
         let mut returned = Vec::new();
         for step in 0..dice.below(4) {
-            if dice.chance(40) {
+            if dice.chance(15) {
+                let line = table.text(&self.voice.name, "line");
+                let (rpc, content) = if dice.chance(50) {
+                    ("ReportTurnEvents", parts(&[&self.session, &turn.to_string(), &(step + 1).to_string(), &line]))
+                } else {
+                    ("RequestNextTurn", String::new())
+                };
+                self.voice.once("", &Op::Other { rpc: rpc.to_owned(), content }, &carried).await;
+            } else if dice.chance(40) {
                 let tool_use = format!("toolu_{step}");
                 let op = Op::Receive { max: 2, lease_ms: 0, turn, tool_use: tool_use.clone() };
                 if matches!(self.voice.insist(&op, &carried).await, Answer::Ok(_)) && dice.chance(70) {
@@ -112,6 +136,23 @@ impl Harness {
         if self.end(turn, outcome, returned).await { 0 } else { self.attach(false).await }
     }
 
+    /// What a harness tells besides its turns.
+    async fn beside(&self, table: &Table, dice: &mut Dice) {
+        let (session, other) = (&self.session, |rpc: &str, content: String| Op::Other { rpc: rpc.to_owned(), content });
+        match dice.below(3) {
+            0 => {
+                let op = other("ReportHarnessStatus", parts(&[session, *dice.pick(&["idle", "thinking"])]));
+                self.voice.once("", &op, &Carried::default()).await;
+            }
+            1 => drop(self.voice.once("", &other("Heartbeat", session.clone()), &Carried::default()).await),
+            _ => {
+                let (subject, text) = (format!("subject {}", dice.below(3)), table.text(&self.voice.name, "problem"));
+                // Another session may have begun meanwhile; then it is refused.
+                self.voice.insist(&Op::ReportProblem { subject, text }, &Carried::process(session)).await;
+            }
+        }
+    }
+
     /// Runs turns that end well until nothing is left.
     pub(crate) async fn finish(&mut self) {
         let mut open = self.attach(true).await;
@@ -131,5 +172,6 @@ impl Harness {
         // A begin that was given up may have been answered just then.
         let open = self.attach(true).await;
         assert_eq!(open, 0, "a fresh session has no turn");
+        self.table.facts.all_heard().await;
     }
 }

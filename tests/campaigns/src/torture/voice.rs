@@ -6,11 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hive_history::{Answer, Op};
+use hive_history::{Answer, Mark, Op};
+use hive_proto::v1;
 use tokio::sync::watch;
 use tonic::transport::Channel;
 
 use super::perform::{self, Carried};
+use super::seen;
 use super::tape::Tape;
 
 /// No call may take longer; then nobody knows what came of it.
@@ -43,9 +45,24 @@ impl Voice {
         self.channel.clone()
     }
 
+    /// A question was seen.
+    pub(crate) fn saw(&self, question: &v1::Question) {
+        self.tape.saw(seen::question(question));
+    }
+
+    /// Something is about to befall the hive.
+    pub(crate) fn mark(&self, mark: Mark) {
+        self.tape.mark(mark);
+    }
+
     /// A request id that nothing else has.
     pub(crate) fn request_id(&self) -> String {
         format!("{}-{}", self.name, self.tape.number())
+    }
+
+    /// Which broker is up.
+    pub(crate) fn seen(&self) -> u64 {
+        *self.up.borrow()
     }
 
     /// One try.
@@ -70,7 +87,7 @@ impl Voice {
     pub(crate) async fn insist_as(&self, request_id: &str, op: &Op, carried: &Carried) -> Answer {
         let mut last = Answer::Unknown(String::new());
         for _ in 0..TRIES_MAX {
-            let seen = *self.up.borrow();
+            let seen = self.seen();
             last = self.once(request_id, op, carried).await;
             if !matches!(last, Answer::Unknown(_)) {
                 return last;

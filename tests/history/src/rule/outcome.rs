@@ -133,7 +133,8 @@ fn closers(index: &Index<'_>, found: &mut Found) {
 /// An outcome comes from somebody.
 fn has_reason(index: &Index<'_>, found: &mut Found, question: &QuestionSeen) {
     let id = question.id;
-    let retired = || index.marks.iter().any(|(_, mark)| matches!(mark, Mark::Retiring { .. }));
+    let of_the_two = |agent: &String| *agent == question.asker || *agent == question.target;
+    let retired = || index.marks.iter().any(|(_, mark)| matches!(mark, Mark::Retiring { agent } if of_the_two(agent)));
     let fine = match question.state {
         QuestionState::Open | QuestionState::Expired => true,
         QuestionState::Answered => {

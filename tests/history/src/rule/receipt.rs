@@ -152,7 +152,7 @@ fn settled(index: &Index<'_>, found: &mut Found, call: &Call<'_>, till: usize) {
 
 /// What is handed over is what lies in the log.
 fn handed(index: &Index<'_>, found: &mut Found) {
-    let adopted = index.marks.iter().any(|(_, mark)| matches!(mark, Mark::Retiring { .. }));
+    let adopted = |name: &str| index.marks.iter().any(|(_, mark)| matches!(mark, Mark::Retiring { agent } if agent == name));
     for hand in &index.hands {
         let handed = hand.handed;
         let Some(message) = index.messages.get(&handed.message) else { continue };
@@ -168,7 +168,7 @@ fn handed(index: &Index<'_>, found: &mut Found) {
         {
             found.add(Receipt, &[hand.till, other.till], format!("token {token} was given for two deliveries"));
         }
-        if !adopted && index.calls[hand.call].caller != handed.agent {
+        if index.calls[hand.call].caller != handed.agent && !adopted(&handed.agent) {
             let what = format!("mail of {} was handed to {}", handed.agent, index.calls[hand.call].caller);
             found.add(Receipt, &[hand.till], what);
         }

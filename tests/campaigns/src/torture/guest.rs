@@ -1,0 +1,109 @@
+//! The guest: an agent that is made at run time, moved, allowed things, written to, retired, and made again.
+//!
+//! Invariant: nobody but its host changes it, so whatever the host was answered is what everybody reads; and at the end it is there, so that
+//! its mail can be taken.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_history::{Answer, Mark, Op, Reply};
+
+use super::cast::GUEST;
+use super::dice::Dice;
+use super::other::parts;
+use super::perform::Carried;
+use super::players::Table;
+use super::reads;
+use super::voice::Voice;
+
+/// Who keeps the guest.
+pub(crate) struct Host {
+    operator: Voice,
+    guest: Voice,
+    table: Arc<Table>,
+    dice: Dice,
+    parent: String,
+}
+
+impl Host {
+    pub(crate) fn new(operator: Voice, guest: Voice, table: Arc<Table>, dice: Dice) -> Self {
+        Self { operator, guest, table, dice, parent: String::new() }
+    }
+
+    /// Lets the guest come and go until the table closes; then it is there.
+    pub(crate) async fn run(mut self) {
+        self.create().await;
+        while !self.table.is_closing() {
+            self.change().await;
+            self.live().await;
+            if self.dice.chance(60) {
+                self.remove().await;
+                self.create().await;
+            }
+        }
+    }
+
+    async fn done(&self, rpc: &str, content: String) -> Answer {
+        let op = Op::Other { rpc: rpc.to_owned(), content };
+        let answer = self.operator.insist(&op, &Carried::default()).await;
+        self.table.facts.hold(matches!(answer, Answer::Ok(_)), || format!("{op:?} was answered {answer:?}"));
+        answer
+    }
+
+    async fn create(&mut self) {
+        self.parent = (*self.dice.pick(&["c1", "c2", ""])).to_owned();
+        self.done("CreateAgent", parts(&[GUEST, &self.parent])).await;
+        self.look("made", None).await;
+    }
+
+    /// What was answered is what is read.
+    async fn look(&self, what: &str, most: Option<u64>) {
+        let Ok(read) = reads::agent(&self.operator, GUEST).await else { return };
+        let facts = &self.table.facts;
+        facts.hold(read.parent == self.parent, || format!("the guest was {what} below {:?}: {read:?}", self.parent));
+        let allowed = read.policy.and_then(|policy| policy.sends_per_minute_max).map(u64::from);
+        facts.hold(allowed == most, || format!("the guest was {what} and may send {most:?} a minute, and reads {allowed:?}"));
+    }
+
+    async fn change(&mut self) {
+        self.parent = (*self.dice.pick(&["c1", "c2", "c3", ""])).to_owned();
+        self.done("SetParent", parts(&[GUEST, &self.parent])).await;
+        let most = 1_000_000 + self.dice.below(1_000_000);
+        self.done("SetPolicy", parts(&[GUEST, &most.to_string()])).await;
+        self.look("changed", Some(most)).await;
+        // Harnesses hear of it.
+        let other = *self.dice.pick(&["t1", "h1", "h2"]);
+        self.done("SetPolicy", parts(&[other, &(9_000_000 + most).to_string()])).await;
+    }
+
+    /// Gets mail, and takes some of it.
+    async fn live(&mut self) {
+        for _ in 0..1 + self.dice.below(4) {
+            let body = self.table.text("operator", "welcome");
+            let op = if self.dice.chance(80) {
+                Op::Send { to: vec![GUEST.to_owned()], everyone: false, body, reply_to: 0, turn: 0 }
+            } else {
+                Op::Ask { target: GUEST.to_owned(), text: body, ttl_ms: 0, turn: 0 }
+            };
+            self.operator.insist(&op, &Carried::default()).await;
+        }
+        let op = Op::Receive { max: 2, lease_ms: 20_000, turn: 0, tool_use: String::new() };
+        let carried = Carried::waiting(Duration::from_millis(20 + self.dice.below(80)));
+        if let Answer::Ok(Reply::Leased(all)) = self.guest.insist(&op, &carried).await {
+            for handed in all {
+                // What stays leased goes back when the guest is retired.
+                if self.dice.chance(60) {
+                    self.guest.insist(&Op::Ack { token: handed.token }, &Carried::default()).await;
+                }
+            }
+        }
+    }
+
+    async fn remove(&mut self) {
+        self.operator.mark(Mark::Retiring { agent: GUEST.to_owned() });
+        self.done("RemoveAgent", GUEST.to_owned()).await;
+        if let Ok(read) = reads::agent(&self.operator, GUEST).await {
+            self.table.facts.hold(read.retired, || format!("the guest was retired: {read:?}"));
+        }
+    }
+}

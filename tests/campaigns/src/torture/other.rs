@@ -1,0 +1,117 @@
+//! Calls without a rule of their own, by their names; what is asked for stands in one text, in parts.
+//!
+//! Invariant: every part that is asked for is in the text, so that a repetition asks for the same.
+
+use hive_history::Reply;
+use hive_proto::v1;
+use hive_proto::v1::admin_service_client::AdminServiceClient;
+use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
+use hive_proto::v1::status_service_client::StatusServiceClient;
+use hive_proto::v1::turn_service_client::TurnServiceClient;
+use tonic::Status;
+use tonic::transport::Channel;
+
+use super::perform::Carried;
+
+/// Between two parts.
+const BETWEEN: char = '|';
+
+/// One text of these parts.
+pub(crate) fn parts(parts: &[&str]) -> String {
+    parts.join(&BETWEEN.to_string())
+}
+
+/// A command by its word.
+fn command(word: &str, model: String) -> v1::command::Command {
+    use v1::command::Command;
+    match word {
+        "new session" => Command::StartNewSession(v1::StartNewSession {}),
+        "model" => Command::SetModel(v1::SetModel { model }),
+        "restart" => Command::RestartHarness(v1::RestartHarness {}),
+        "compact" => Command::CompactSession(v1::CompactSession {}),
+        other => panic!("there is no command {other}"),
+    }
+}
+
+pub(crate) async fn call(
+    channel: &Channel,
+    request_id: String,
+    rpc: &str,
+    content: String,
+    carried: &Carried,
+) -> Result<Reply, Status> {
+    let part = |place: usize| content.split(BETWEEN).nth(place).unwrap_or("").to_owned();
+    let number = |place: usize| part(place).parse().expect("a number was put in");
+    let admin = || AdminServiceClient::new(channel.clone());
+    let turns = || TurnServiceClient::new(channel.clone());
+    let ends = || LooseEndServiceClient::new(channel.clone());
+    let status = || StatusServiceClient::new(channel.clone());
+    let done = match rpc {
+        "CreateAgent" => {
+            let (name, parent) = (part(0), part(1));
+            let request = v1::CreateAgentRequest { request_id, name, parent, adopt: true, ..v1::CreateAgentRequest::default() };
+            admin().create_agent(request).await?.into_inner().agent.unwrap_or_default().name
+        }
+        "RemoveAgent" => {
+            let request = v1::RemoveAgentRequest { request_id, name: part(0) };
+            admin().remove_agent(request).await?.into_inner().kept_count.to_string()
+        }
+        "SetParent" => {
+            let request = v1::SetParentRequest { request_id, name: part(0), parent: part(1) };
+            admin().set_parent(request).await.map(|_| String::new())?
+        }
+        "SetPolicy" => {
+            let most = u32::try_from(number(1)).expect("a small number was put in");
+            let policy = Some(v1::Policy { sends_per_minute_max: Some(most), ..v1::Policy::default() });
+            let update_mask = Some(prost_types::FieldMask { paths: vec!["sends_per_minute_max".to_owned()] });
+            let request = v1::SetPolicyRequest { request_id, name: part(0), policy, update_mask };
+            admin().set_policy(request).await.map(|_| String::new())?
+        }
+        "SendCommand" => {
+            let command = Some(v1::Command { command: Some(command(&part(1), part(2))), ..v1::Command::default() });
+            let request = v1::SendCommandRequest { request_id, agent: part(0), command };
+            admin().send_command(request).await?.into_inner().command_id.to_string()
+        }
+        "AckCommand" => {
+            let request = v1::AckCommandRequest { session_token: part(0), command_id: number(1), error: part(2) };
+            turns().ack_command(request).await.map(|_| String::new())?
+        }
+        "Heartbeat" => {
+            let request = v1::HeartbeatRequest { session_token: content };
+            turns().heartbeat(request).await?.into_inner().open_turn_id.to_string()
+        }
+        "RequestNextTurn" => {
+            let request = carried.request(v1::RequestNextTurnRequest {});
+            turns().request_next_turn(request).await.map(|_| String::new())?
+        }
+        "ReportTurnEvents" => {
+            let mut event = v1::TurnEvent { sequence: number(2), line: part(3), ..v1::TurnEvent::default() };
+            event.set_stream(v1::TurnEventStream::Stdout);
+            let request = v1::ReportTurnEventsRequest { session_token: part(0), turn_id: number(1), events: vec![event] };
+            turns().report_turn_events(tokio_stream::iter([request])).await?.into_inner().kept_count.to_string()
+        }
+        "ReportHarnessStatus" => {
+            let mut request =
+                v1::ReportHarnessStatusRequest { session_token: part(0), ..v1::ReportHarnessStatusRequest::default() };
+            request.set_state(if part(1) == "idle" { v1::HarnessState::Idle } else { v1::HarnessState::Thinking });
+            status().report_harness_status(request).await.map(|_| String::new())?
+        }
+        "SetStatusText" => {
+            let request = v1::SetStatusTextRequest { request_id, text: content };
+            status().set_status_text(carried.request(request)).await.map(|_| String::new())?
+        }
+        "CancelLooseEnd" => {
+            let mut request = v1::CancelLooseEndRequest { request_id, id: number(0), ..v1::CancelLooseEndRequest::default() };
+            request.set_kind(v1::LooseEndKind::Reminder);
+            ends().cancel_loose_end(carried.request(request)).await.map(|_| String::new())?
+        }
+        "ReplaceLooseEnds" => {
+            let entry = v1::PublishedLooseEnd { key: content.clone(), text: content };
+            let request = v1::ReplaceLooseEndsRequest { request_id, label: "torture".to_owned(), loose_ends: vec![entry] };
+            ends().replace_loose_ends(request).await.map(|_| String::new())?
+        }
+        "Drain" => admin().drain(v1::DrainRequest {}).await.map(|_| String::new())?,
+        other => panic!("nobody knows how to call {other}"),
+    };
+    Ok(Reply::Done(done))
+}

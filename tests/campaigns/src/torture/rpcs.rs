@@ -1,0 +1,73 @@
+//! What of the contract the campaign drives: every call of it stands in one of two lists.
+//!
+//! Invariant: who adds a call to the contract has to say here whether the campaign drives it; a test compares.
+
+/// Calls that are made in every run, each of them by players whose answers are counted as `rpc NAME`.
+pub const DRIVEN: [&str; 60] = [
+    "SendMessage",
+    "GetMessage",
+    "ListMessages",
+    "SearchMessages",
+    "ReceiveMessages",
+    "AckDelivery",
+    "NackDelivery",
+    "ExtendLease",
+    "GetInboxStatus",
+    "ListDeliveries",
+    "Wake",
+    "AskQuestion",
+    "AnswerQuestion",
+    "CancelQuestion",
+    "GetQuestion",
+    "ListQuestions",
+    "WatchQuestions",
+    "CreateReminder",
+    "CancelReminder",
+    "ListReminders",
+    "ListLooseEnds",
+    "CancelLooseEnd",
+    "ReplaceLooseEnds",
+    "SetStatusText",
+    "ReportHarnessStatus",
+    "GetSelf",
+    "GetAgent",
+    "ListAgents",
+    "ListChildren",
+    "Attach",
+    "AckCommand",
+    "BeginTurn",
+    "OpenTurn",
+    "RequestNextTurn",
+    "Heartbeat",
+    "ReportTurnEvents",
+    "EndTurn",
+    "ReportProblem",
+    "ServeLogin",
+    "ListTurns",
+    "GetTurn",
+    "WatchTurn",
+    "GetTurnStats",
+    "ListEvents",
+    "WatchEvents",
+    "GetServerInfo",
+    "CreateAgent",
+    "RemoveAgent",
+    "SetParent",
+    "SetPolicy",
+    "ListDeadLetters",
+    "RedriveDelivery",
+    "DropDelivery",
+    "ReleaseDelivery",
+    "SendCommand",
+    "Login",
+    "GetBrokerStatus",
+    "Backup",
+    "CheckIntegrity",
+    "Drain",
+];
+
+/// Calls that are left out, each with the reason.
+pub const LEFT_OUT: [(&str, &str); 0] = [];
+
+/// Driven calls that a short run may never see done, because they wait for something rare.
+pub const RARE: [&str; 3] = ["ReleaseDelivery", "Login", "ServeLogin"];
