@@ -81,12 +81,17 @@ pub async fn retention(engine: Arc<Engine>, keep: Duration, stop: CancellationTo
 /// Shows in the health service whether the database can be used, and that the broker ends.
 pub async fn health(engine: Arc<Engine>, reporter: tonic_health::server::HealthReporter, stop: CancellationToken) {
     let mut health = engine.store().health();
+    // The reporter begins so; what does not change is not told again, or who watches hears of a change that was none.
+    let mut shown = tonic_health::ServingStatus::Serving;
     loop {
         let serving = match &*health.borrow_and_update() {
             Health::Ok => tonic_health::ServingStatus::Serving,
             Health::Faulted(_) => tonic_health::ServingStatus::NotServing,
         };
-        reporter.set_service_status("", serving).await;
+        if serving != shown {
+            reporter.set_service_status("", serving).await;
+            shown = serving;
+        }
         tokio::select! {
             changed = health.changed() => if changed.is_err() { return },
             () = stop.cancelled() => {
