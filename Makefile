@@ -6,7 +6,7 @@ CONFIG ?= examples/duo/hive.toml
 CLAUDE ?= target/debug/scripted-claude
 
 .DEFAULT_GOAL := help
-.PHONY: disks torture fuzz help build run demo test bench soak gen docs fmt lint clean-hive
+.PHONY: disks torture fuzz sim neighbours help build run demo test bench soak gen docs fmt lint clean-hive
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -320,12 +320,18 @@ impl Hive {
     /// The broker ends in good order and starts again, and so long it takes until it serves.
     pub(super) async fn restart_slowly(&mut self, seconds: u64) {
         self.close();
-        self.start().await;
+        self.start_up().await;
         self.pass(seconds);
         self.engine().ready();
     }
 
     async fn start(&mut self) {
+        self.start_up().await;
+        self.engine().ready();
+    }
+
+    /// Starts it, up to where it would serve.
+    async fn start_up(&mut self) {
         let clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&self.clock);
         let (engine, commits) = open(self.dir.path(), clock, &self.limits).await;
         (self.engine, self.commits) = (Some(engine), commits);
