@@ -6,7 +6,7 @@ CONFIG ?= examples/duo/hive.toml
 CLAUDE ?= target/debug/scripted-claude
 
 .DEFAULT_GOAL := help
-.PHONY: disks torture fuzz sim neighbours help build run demo test bench soak gen docs fmt lint clean-hive
+.PHONY: disks torture fuzz sim help build run demo test bench soak gen docs fmt lint clean-hive
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,9 +43,6 @@ soak: ## Keep a hive of 200 agents busy for MINUTES=10, and see that it stays as
 
 sim: ## Simulate SEEDS hives (default 1000) behind the last of the ledger; a seed that breaks a promise is shrunk and printed
 	$(CARGO) run --locked --profile campaign --package hive-sim -- --seeds $(or $(SEEDS),1000)
-
-neighbours: ## Measure what an agent's neighbours notice of its flood, on a machine that does nothing else
-	$(CARGO) test --locked --package hive-tests --test neighbours -- --include-ignored
 
 gen: ## Generate the Rust of the contract anew from proto/hive/v1
 	HIVE_REGENERATE=1 $(CARGO) test --locked --package hive-tests --test generated

@@ -106,17 +106,27 @@ pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// Most connections to one agent's socket at once; one more is hung up on. So the files of a broker last for all its agents.
 pub const AGENT_CONNECTIONS_MAX: usize = 64;
 /// Most calls under way on one agent's socket, answers that nobody reads included; one more is refused. What each of them may keep in the
-/// broker's memory is bounded by a message of 4 MiB and a page of [`PAGE_BYTES_MAX`].
+/// broker's memory is bounded by the longest request of its kind and a page of [`PAGE_BYTES_MAX`].
 pub const AGENT_CALLS_MAX: usize = 64;
 /// So many calls of one agent's socket are worked on at once; more wait in line behind their own kind, so that an agent that calls as fast as it
 /// can stands before nobody else with more than these.
-pub const AGENT_CALLS_AT_WORK_MAX: usize = 4;
+pub const AGENT_CALLS_AT_WORK_MAX: u32 = 4;
+/// Longest request of an agent, in bytes, where it carries neither a body nor a list.
+pub const REQUEST_BYTES_MAX: usize = 128 * 1024;
+/// Bytes that a request may have beside the body of a message.
+pub const REQUEST_FIELDS_BYTES_MAX: usize = 64 * 1024;
+/// Longest request of an agent that is a list: turn lines, all tool calls of a turn, a co-process's whole set of loose ends.
+pub const REQUEST_LIST_BYTES_MAX: usize = 512 * 1024;
+/// Most bytes of the ids of tool calls at the end of a turn.
+pub const RETURNED_TOOL_USES_BYTES_MAX: usize = 384 * 1024;
+/// Longest request of the operator, in bytes.
+pub const OPERATOR_REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most connections to the operator's socket at once.
 pub const OPERATOR_CONNECTIONS_MAX: usize = 256;
 /// Most calls under way on the operator's socket.
 pub const OPERATOR_CALLS_MAX: usize = 256;
 /// So many calls of the operator's socket are worked on at once.
-pub const OPERATOR_CALLS_AT_WORK_MAX: usize = 64;
+pub const OPERATOR_CALLS_AT_WORK_MAX: u32 = 64;
 
 /// The bounds that a host may set.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

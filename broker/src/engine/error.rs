@@ -93,6 +93,8 @@ pub enum Refusal {
     InboxFull { agent: String, depth: u32, max: u32 },
     #[error("the body has {bytes} bytes; at most {max} are allowed. Put the rest into a file and send its path")]
     BodyTooLarge { bytes: usize, max: u32 },
+    #[error("the request has {bytes} bytes, and {part} may have at most {max}. Put what is long into a file and send its path")]
+    RequestTooLarge { bytes: u32, part: &'static str, max: usize },
     #[error("you send too fast: at most {per_minute} messages a minute")]
     RateLimited { per_minute: u32, retry_after: Duration },
     #[error("{bytes} bytes of your messages are waiting unread; at most {max} are allowed")]
@@ -192,7 +194,7 @@ impl Refusal {
             Self::TopologyCycle { .. } => Reason::TopologyCycle,
             Self::StatusTooLong { .. } => Reason::StatusTooLong,
             Self::InboxFull { .. } => Reason::InboxFull,
-            Self::BodyTooLarge { .. } => Reason::BodyTooLarge,
+            Self::BodyTooLarge { .. } | Self::RequestTooLarge { .. } => Reason::BodyTooLarge,
             Self::RateLimited { .. } => Reason::RateLimited,
             Self::StorageFull { .. } => Reason::StorageFull,
             Self::CallLimit { .. } => Reason::CallLimit,

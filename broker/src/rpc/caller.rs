@@ -5,32 +5,33 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use hive_core::agent::Isolation;
 use hive_core::caller::{Caller, OperatorName, Peer};
 use hive_core::reason::Reason;
 use hive_proto::PROCESS_TOKEN_KEY;
 use hive_proto::status::refusal;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
 use tonic::body::Body;
 use tonic::{Request, Status};
 use tower::{Layer, Service};
 
 use super::conn::{ConnInfo, Owner, Trust};
+use super::fair::{Turns, in_turn};
+use super::size::Bound;
 use crate::engine::{Actor, Refusal};
 
-/// A call that has not answered by then waits for something, as a harness for its next turn, and keeps nobody else from working.
-const WORK_MAX: Duration = Duration::from_millis(20);
-
 /// Puts a [`Caller`] into every request, or answers that the peer is not trusted.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CallerLayer;
+#[derive(Clone, Copy, Debug)]
+pub struct CallerLayer {
+    /// Longest body of a message, in bytes.
+    pub body_bytes_max: u32,
+}
 
 impl<S> Layer<S> for CallerLayer {
     type Service = CallerService<S>;
     fn layer(&self, inner: S) -> Self::Service {
-        CallerService { inner }
+        CallerService { inner, body_bytes_max: self.body_bytes_max }
     }
 }
 
@@ -38,13 +39,14 @@ impl<S> Layer<S> for CallerLayer {
 #[derive(Clone, Debug)]
 pub struct CallerService<S> {
     inner: S,
+    body_bytes_max: u32,
 }
 
 type Answer<T, E> = std::pin::Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
-impl<S, B> Service<http::Request<B>> for CallerService<S>
+impl<S> Service<http::Request<Body>> for CallerService<S>
 where
-    S: Service<http::Request<B>, Response = http::Response<Body>>,
+    S: Service<http::Request<Body>, Response = http::Response<Body>>,
     S::Future: Send + 'static,
     S::Error: Send + 'static,
 {
@@ -56,42 +58,26 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: http::Request<B>) -> Self::Future {
-        match request.extensions().get::<ConnInfo>().map(|info| caller(info).map(|caller| (caller, info.bounds.clone()))) {
-            Some(Ok((caller, bounds))) => {
+    fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
+        let allowed = |info: &ConnInfo| {
+            let (owner, path) = (&info.owner, request.uri().path());
+            let (size, turns) = (Bound::of(owner, path, self.body_bytes_max), Turns::of(owner, path));
+            caller(info).map(|caller| (caller, info.bounds.clone(), size, turns))
+        };
+        match request.extensions().get::<ConnInfo>().map(allowed) {
+            Some(Ok((caller, bounds, size, turns))) => {
                 request.extensions_mut().insert(caller);
-                let Ok(place) = bounds.calls.try_acquire_owned() else {
+                let request = request.map(|body| size.on(body));
+                let Ok(place) = Arc::clone(&bounds.calls).try_acquire_owned() else {
                     let refused = Status::from(Refusal::CallLimit { max: bounds.calls_max });
                     return Box::pin(std::future::ready(Ok(refused.into_http())));
                 };
-                let answer = in_turn(bounds.at_work, self.inner.call(request));
-                Box::pin(async move { answer.await.map(|answer| answer.map(|body| holding(place, body))) })
+                Box::pin(in_turn(bounds, place, turns, self.inner.call(request)))
             }
             Some(Err(status)) => Box::pin(std::future::ready(Ok(status.into_http()))),
             None => Box::pin(std::future::ready(Ok(Status::internal("the connection has no owner").into_http()))),
         }
     }
-}
-
-/// Begins with a call when its turn has come, and lets the next one in once it is answered, or waits for something.
-async fn in_turn<T>(at_work: Arc<Semaphore>, call: impl Future<Output = T>) -> T {
-    // Nobody closes it; a call without a turn would still be a call.
-    let turn = at_work.acquire_owned().await;
-    let mut call = std::pin::pin!(call);
-    tokio::select! {
-        biased;
-        answer = &mut call => return answer,
-        () = tokio::time::sleep(WORK_MAX) => drop(turn),
-    }
-    call.await
-}
-
-/// The same body, which keeps its call's place until it has been sent or given up: an answer that nobody reads is held in memory.
-fn holding(place: OwnedSemaphorePermit, body: Body) -> Body {
-    // A response is a body, too, and carries what is put beside it.
-    let mut kept = http::Response::new(body);
-    kept.extensions_mut().insert(Arc::new(place));
-    Body::new(kept)
 }
 
 fn caller(info: &ConnInfo) -> Result<Caller, Status> {

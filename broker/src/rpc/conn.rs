@@ -71,7 +71,7 @@ impl Bounds {
             Owner::Operator => (OPERATOR_CONNECTIONS_MAX, OPERATOR_CALLS_MAX, OPERATOR_CALLS_AT_WORK_MAX),
         };
         let of = |places| Arc::new(Semaphore::new(places));
-        Self { connections: of(connections), calls: of(calls_max), calls_max, at_work: of(at_work) }
+        Self { connections: of(connections), calls: of(calls_max), calls_max, at_work: of(at_work as usize) }
     }
 }
 

@@ -14,6 +14,8 @@ use crate::store::AgentKey;
 /// Rows of a page of events, where the caller asks for no other number.
 const EVENT_ROWS_DEFAULT: u32 = 100;
 const EVENT_ROWS_MAX: u32 = 500;
+/// Rows that a watcher is sent before the next are looked for: no more than may wait for it.
+const WATCH_ROWS: u32 = 64;
 
 impl Rpc {
     /// Sends events until the watcher goes or the broker ends.
@@ -33,8 +35,8 @@ impl Rpc {
         }
         loop {
             newest.borrow_and_update();
-            let (events, span) = self.engine.events_after(after, scope, EVENT_ROWS_MAX).await?;
-            let full = events.len() == EVENT_ROWS_MAX as usize;
+            let (events, span) = self.engine.events_after(after, scope, WATCH_ROWS).await?;
+            let full = events.len() == WATCH_ROWS as usize;
             if let Some(last) = events.last() {
                 after = last.sequence;
             }
@@ -78,7 +80,7 @@ impl v1::event_service_server::EventService for Rpc {
         let v1::WatchEventsRequest { after_sequence, agent } = request.into_inner();
         let scope = self.engine.event_scope(caller, agent).await?;
         let after = after_sequence.map(|after| after.min(u64::MAX >> 1));
-        let (out, stream) = mpsc::channel(64);
+        let (out, stream) = mpsc::channel(WATCH_ROWS as usize);
         let rpc = self.clone();
         self.streams.spawn(async move {
             if let Err(refusal) = rpc.watch(scope, after, &out).await {

@@ -29,19 +29,22 @@ const HEADER_BYTES_MAX: u32 = 16 * 1024;
 const CONCURRENT_CALLS_MAX: u32 = 128;
 /// Most calls that a client may reset before they were looked at; with one more the connection ends.
 const UNSEEN_RESETS_MAX: usize = 20;
+/// Bytes of one request that may be on their way before the broker has looked at them.
+const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 /// Most calls on one connection that the broker had to reset or refuse by the rules of HTTP/2; with one more the connection ends.
 const OWN_RESETS_MAX: usize = 1024;
 
 type Layered = Router<Stack<CallerLayer, tower::layer::util::Identity>>;
 
-fn builder() -> Server<Stack<CallerLayer, tower::layer::util::Identity>> {
+fn builder(rpc: &Rpc) -> Server<Stack<CallerLayer, tower::layer::util::Identity>> {
     Server::builder()
         .http2_max_header_list_size(HEADER_BYTES_MAX)
         .max_concurrent_streams(CONCURRENT_CALLS_MAX)
         .http2_max_pending_accept_reset_streams(Some(UNSEEN_RESETS_MAX))
         // Left alone, it would have no bound at all.
         .http2_max_local_error_reset_streams(Some(OWN_RESETS_MAX))
-        .layer(CallerLayer)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .layer(CallerLayer { body_bytes_max: rpc.engine.limits().body_bytes_max })
 }
 
 /// What reflection shows: everything but the services of the files left out.
@@ -59,7 +62,7 @@ pub async fn serve_agents(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     use v1::{status_service_server as status, turn_service_server as turn, wake_service_server as wake};
-    let router = shared(builder(), &rpc, &health, &OPERATOR_FILES)?
+    let router = shared(builder(&rpc), &rpc, &health, &OPERATOR_FILES)?
         .add_service(turn::TurnServiceServer::new(rpc.clone()))
         .add_service(wake::WakeServiceServer::new(rpc.clone()))
         .add_service(status::StatusServiceServer::new(rpc));
@@ -73,7 +76,7 @@ pub async fn serve_operator(
     incoming: Incoming,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let router = shared(builder(), &rpc, &health, &AGENT_FILES)?.add_service(AdminServiceServer::new(rpc));
+    let router = shared(builder(&rpc), &rpc, &health, &AGENT_FILES)?.add_service(AdminServiceServer::new(rpc));
     serve(router, incoming, shutdown).await
 }
 

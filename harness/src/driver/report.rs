@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use hive_core::limits::TURN_EVENT_LINE_BYTES_MAX;
+use hive_core::limits::{REQUEST_LIST_BYTES_MAX, TOKEN_CHARS_MAX, TURN_EVENT_LINE_BYTES_MAX};
 use hive_proto::v1;
 use hive_proto::v1::TurnEventStream;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
@@ -17,8 +17,13 @@ use crate::driver::{timestamp, wall_now};
 
 /// Most lines that wait for the broker.
 const QUEUE_MAX: usize = 512;
-/// Most lines in one request; with the bound of a line it stays under the 4 MiB of a gRPC message.
+/// Most lines in one request.
 const BATCH_MAX: usize = 48;
+/// Most bytes of one line beside its text: numbers, a time, and the lengths of all these.
+const LINE_FIELDS_BYTES_MAX: usize = 64;
+/// What one request has for its lines, beside its token.
+const BATCH_BYTES_MAX: usize = REQUEST_LIST_BYTES_MAX - LINE_FIELDS_BYTES_MAX - TOKEN_CHARS_MAX;
+const _: () = assert!(TURN_EVENT_LINE_BYTES_MAX + LINE_FIELDS_BYTES_MAX <= BATCH_BYTES_MAX, "any line has to fit a request");
 /// The rest after a stream that broke.
 const REST: Duration = Duration::from_secs(1);
 
@@ -76,6 +81,20 @@ async fn send(mut link: Link, turn_id: u64, mut lines: mpsc::Receiver<v1::TurnEv
     }
 }
 
+/// The first of these lines, as many as one request may have; the others stay.
+fn batch(lines: &mut Vec<v1::TurnEvent>) -> Vec<v1::TurnEvent> {
+    let mut room = BATCH_BYTES_MAX;
+    let fits = |event: &&v1::TurnEvent| match room.checked_sub(event.line.len() + LINE_FIELDS_BYTES_MAX) {
+        Some(left) => {
+            room = left;
+            true
+        }
+        None => false,
+    };
+    let count = lines.iter().take_while(fits).count();
+    lines.drain(..count).collect()
+}
+
 /// One stream; whether it took everything there was.
 async fn stream(
     link: &Link,
@@ -89,13 +108,15 @@ async fn stream(
     let call = client.report_turn_events(ReceiverStream::new(stream));
     tokio::pin!(call);
     loop {
-        let request = v1::ReportTurnEventsRequest { session_token: session_token.clone(), turn_id, events };
+        let request = v1::ReportTurnEventsRequest { session_token: session_token.clone(), turn_id, events: batch(&mut events) };
         tokio::select! {
             // Answered before its end: refused, or broken.
             _ = &mut call => return false,
             sent = requests.send(request) => if sent.is_err() { return false },
         }
-        events = Vec::new();
+        if !events.is_empty() {
+            continue;
+        }
         let count = tokio::select! {
             _ = &mut call => return false,
             count = lines.recv_many(&mut events, BATCH_MAX) => count,
@@ -107,5 +128,33 @@ async fn stream(
             }
             return true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prost::Message as _;
+
+    #[test]
+    fn a_request_is_no_longer_than_the_broker_reads_and_no_line_is_left_out() {
+        let lengths = [0, 1, TURN_EVENT_LINE_BYTES_MAX, 300];
+        let line = |sequence: u64| v1::TurnEvent {
+            sequence: u64::MAX - sequence,
+            stream: TurnEventStream::Note.into(),
+            line: "x".repeat(lengths[sequence as usize % lengths.len()]),
+            time: Some(prost_types::Timestamp { seconds: i64::MIN, nanos: i32::MAX }),
+        };
+        let lines: Vec<v1::TurnEvent> = (0..BATCH_MAX as u64).map(line).collect();
+        let (mut waiting, mut sent, mut requests) = (lines.clone(), Vec::new(), 0);
+        while !waiting.is_empty() {
+            let events = batch(&mut waiting);
+            let session_token = "t".repeat(TOKEN_CHARS_MAX);
+            let request = v1::ReportTurnEventsRequest { session_token, turn_id: u64::MAX, events };
+            assert!(request.encoded_len() <= REQUEST_LIST_BYTES_MAX, "{} bytes", request.encoded_len());
+            sent.extend(request.events);
+            requests += 1;
+        }
+        assert!(sent == lines && requests == 2, "{requests} requests");
     }
 }

@@ -4,12 +4,16 @@
 
 use std::collections::BTreeMap;
 
+use hive_core::limits::RETURNED_TOOL_USES_BYTES_MAX;
 use hive_core::time::BootTime;
 use hive_core::turn::Usage;
 
 use crate::claude::transcript::{TOOL_NAMES_MAX, Transcript};
 use crate::turn::job::Job;
 use crate::turn::output::Ending;
+
+/// Most bytes that an id takes beside itself in the call that ends the turn.
+const ID_FIELDS_BYTES_MAX: usize = 8;
 
 /// A turn on its way.
 #[derive(Debug)]
@@ -26,6 +30,8 @@ pub(crate) struct Course {
     usage: Usage,
     tools: BTreeMap<String, u32>,
     returned: Vec<String>,
+    /// What they take in the call that ends the turn. A turn must not be too long to be ended.
+    returned_bytes: usize,
     compacted: bool,
 }
 
@@ -40,6 +46,7 @@ impl Course {
             usage: Usage::default(),
             tools: BTreeMap::new(),
             returned: Vec::new(),
+            returned_bytes: 0,
             compacted: false,
         }
     }
@@ -59,7 +66,13 @@ impl Course {
             let sum = self.tools.entry(name.clone()).or_default();
             *sum = sum.saturating_add(*count);
         }
-        self.returned.extend_from_slice(transcript.returned_tool_use_ids());
+        for id in transcript.returned_tool_use_ids() {
+            let bytes = self.returned_bytes + id.len() + ID_FIELDS_BYTES_MAX;
+            if bytes <= RETURNED_TOOL_USES_BYTES_MAX {
+                self.returned_bytes = bytes;
+                self.returned.push(id.clone());
+            }
+        }
         self.compacted |= transcript.compacted;
     }
 

@@ -9176,7 +9176,7 @@ pub struct HeartbeatResponse {
     #[prost(uint64, tag = "1")]
     pub open_turn_id: u64,
 }
-/// Some lines of a turn.
+/// Some lines of a turn; at most 512 KiB in one request.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReportTurnEventsRequest {
     /// The session; required in the first request of the stream.
@@ -9217,7 +9217,7 @@ pub struct EndTurnRequest {
     /// The end of the output, where it did not end OK; at most 8 KiB, its beginning cut if longer.
     #[prost(string, tag = "6")]
     pub output_tail: ::prost::alloc::string::String,
-    /// Tool calls whose result reached the model.
+    /// Tool calls whose result reached the model. The whole request has at most 512 KiB.
     #[prost(string, repeated, tag = "7")]
     pub returned_tool_use_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// What the turn used.

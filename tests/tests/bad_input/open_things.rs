@@ -90,10 +90,13 @@ async fn a_question_has_one_target_a_text_and_options_that_can_be_told_apart() {
     for text in ["", " ", "\n\t\r\n", "\u{2003}"] {
         bad_field(&ada, ASK, &AskQuestionRequest { text: text.to_owned(), ..ask() }, "text").await;
     }
-    for text in ["x".repeat(8_193), "\u{1f41d}".repeat(2_049), "x".repeat(1 << 20)] {
+    for text in ["x".repeat(8_193), "\u{1f41d}".repeat(2_049), "x".repeat(100_000)] {
         let bytes = text.len().to_string();
         refused(&ada, ASK, &AskQuestionRequest { text, ..ask() }, Reason::BodyTooLarge, &[&bytes, "8192"]).await;
     }
+    // So long that it is not even read: told by its length.
+    let long = AskQuestionRequest { text: "x".repeat(1 << 20), ..ask() };
+    refused(&ada, ASK, &long, Reason::BodyTooLarge, &[&long.encoded_len().to_string(), "8192"]).await;
     let many: Vec<String> = (0..21).map(|number| number.to_string()).collect();
     let option = |option: &str| vec!["fine".to_owned(), option.to_owned()];
     for options in [many, option(""), option("  "), option("a\nb"), option("\u{1b}[1m"), option(&"x".repeat(201)), option("fine")]

@@ -20,6 +20,22 @@ fn a_turn_that_goes_well_is_ended_ok_and_the_next_is_waited_for() {
 }
 
 #[test]
+fn a_turn_of_more_calls_than_can_be_told_can_still_be_ended() {
+    let mut rig = Rig::running();
+    for letter in ["a", "b", "c", "d", "e"] {
+        let id = letter.repeat(100_000);
+        rig.line(&format!(
+            r#"{{"type":"assistant","message":{{"id":"m{letter}","content":[{{"type":"tool_use","id":"{id}","name":"Bash"}}],"usage":{{"input_tokens":5}}}}}}"#
+        ));
+        rig.line(&format!(r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"{id}"}}]}}}}"#));
+    }
+    rig.line(DONE);
+    rig.give(Input::Exited(Exit::Code(0)));
+    let told: Vec<char> = rig.ending().returned_tool_use_ids.iter().filter_map(|id| id.chars().next()).collect();
+    assert_eq!(told, ['a', 'b', 'c'], "as many as there is room for");
+}
+
+#[test]
 fn a_crash_in_mid_turn_is_failed_with_the_tail_of_the_output() {
     let mut rig = Rig::running();
     rig.give(Input::Stderr("boom".into()));

@@ -1,8 +1,10 @@
 //! Frames that are not valid, encodings that nobody offered, and lengths that are not true.
 
+use hive_core::limits::{LOOSE_END_KEY_CHARS_MAX, LOOSE_END_TEXT_CHARS_MAX, PUBLISHED_LOOSE_ENDS_MAX};
 use hive_core::reason::Reason;
 use hive_proto::status;
-use hive_proto::v1::SendMessageRequest;
+use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
+use hive_proto::v1::{PublishedLooseEnd, ReplaceLooseEndsRequest, SendMessageRequest};
 use hive_tests::rig::{Rig, fresh_id, raw, soon, to};
 use prost::Message as _;
 use tonic::body::Body;
@@ -107,9 +109,9 @@ async fn bodies_that_are_not_what_they_say_are_refused() {
     assert_eq!(refused(&mallory, SELF, &[], "\u{1}\0\0\0\u{4}abcd").await, internal, "packed, and it is not said how");
     assert_eq!(refused(&mallory, SELF, &[], "\u{2}\0\0\0\0").await, internal, "no such flag");
     // Two gigabytes are announced: refused by the number, before any of it is waited or made room for.
-    let far = code(tonic::Code::OutOfRange);
+    let far = code(tonic::Code::ResourceExhausted);
     assert_eq!(refused(&mallory, SELF, &[], "\0\u{7f}\u{7f}\u{7f}\u{7f}xyz").await, far);
-    assert_eq!(refused(&mallory, SEND, &[], "\0\0@\0\u{1}").await, far, "a byte more than 4 MiB");
+    assert_eq!(refused(&mallory, SEND, &[], "\0\0\u{2}\0\0").await, far, "128 KiB, of which not one byte comes");
     assert_eq!(refused(&mallory, SELF, &[], "\0\0\0\0\u{9}short").await, internal, "it ends before its end");
     assert_eq!(refused(&mallory, "/hive.v1.AdminService/Drain", &[], "\0\0\0\0\0").await, unimplemented, "no such service here");
     scene.recovered("untrue bodies", KEPT_MAX).await;
@@ -121,16 +123,58 @@ async fn a_message_over_the_bound_is_refused_with_the_number() {
     let mallory = scene.rig.agent("mallory").await.channel();
     let send =
         |bytes: usize| SendMessageRequest { request_id: fresh_id(), to: to("carol"), body: "x".repeat(bytes), in_reply_to: 0 };
-    for bytes in [32 * 1024 + 1, 4_000_000] {
+    // What may be a request is read, and the body is measured.
+    for bytes in [32 * 1024 + 1, 90 * 1024] {
         let refusal = raw::call(&mallory, SEND, MetadataMap::new(), send(bytes).encode_to_vec()).await.expect_err("too large");
         assert_eq!(status::reason(&refusal), Some(Reason::BodyTooLarge), "{refusal:?}");
         assert!(refusal.message().contains("32768") && refusal.message().contains(&bytes.to_string()), "{refusal:?}");
     }
-    for bytes in [5_000_000, 64_000_000] {
-        let refusal = raw::call(&mallory, SEND, MetadataMap::new(), send(bytes).encode_to_vec()).await.expect_err("too large");
-        assert_eq!(refusal.code(), tonic::Code::OutOfRange, "{refusal:?}");
+    // What is longer is refused by the length that it announces, and not read.
+    for bytes in [100 * 1024, 1_000_000, 5_000_000, 64_000_000] {
+        let request = send(bytes).encode_to_vec();
+        let length = request.len().to_string();
+        let refusal = raw::call(&mallory, SEND, MetadataMap::new(), request).await.expect_err("too large");
+        assert_eq!(status::reason(&refusal), Some(Reason::BodyTooLarge), "{refusal:?}");
+        assert!(refusal.message().contains("32768") && refusal.message().contains(&length), "{refusal:?}");
     }
     scene.recovered("oversized messages", KEPT_MAX).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_reads_more_than_it_can_need() {
+    let mut scene = Scene::new().await;
+    let mallory = scene.rig.agent("mallory").await.channel();
+    // A field that nobody knows is passed over; so it is the length alone that is refused.
+    let padded = |bytes: usize| {
+        let mut request = Vec::new();
+        prost::encoding::bytes::encode(15, &vec![b'x'; bytes], &mut request);
+        request
+    };
+    let over = [(SELF, 128), ("/hive.v1.InboxService/ListDeliveries", 128), ("/hive.v1.LooseEndService/ReplaceLooseEnds", 512)];
+    for (path, kib) in over {
+        let request = padded(kib * 1024);
+        let (length, max) = (request.len().to_string(), (kib * 1024).to_string());
+        let refusal = raw::call(&mallory, path, MetadataMap::new(), request).await.expect_err("too large");
+        assert_eq!(status::reason(&refusal), Some(Reason::BodyTooLarge), "{path}: {refusal:?}");
+        assert!(refusal.message().contains(&length) && refusal.message().contains(&max), "{path}: {refusal:?}");
+    }
+    raw::call(&mallory, SELF, MetadataMap::new(), padded(100 * 1024)).await.expect("a client may know more than the broker");
+    scene.recovered("padded requests", KEPT_MAX).await;
+}
+
+#[tokio::test]
+async fn the_longest_set_of_loose_ends_is_taken() {
+    let mut rig = Rig::new("[agents.mallory]\n");
+    rig.start_broker().await;
+    let wide = |count: usize| "\u{1f41d}".repeat(count);
+    let entry = |number: usize| PublishedLooseEnd {
+        key: format!("{number:03}{}", wide(LOOSE_END_KEY_CHARS_MAX - 3)),
+        text: wide(LOOSE_END_TEXT_CHARS_MAX),
+    };
+    let loose_ends = (0..PUBLISHED_LOOSE_ENDS_MAX).map(entry).collect();
+    let request = ReplaceLooseEndsRequest { request_id: fresh_id(), label: "ci".to_owned(), loose_ends };
+    let mut client = LooseEndServiceClient::new(rig.agent("mallory").await.channel());
+    client.replace_loose_ends(request).await.expect("each of its parts is within its bound");
 }
 
 /// A rig is needed by the other files of this target; here is only what is special about a body at the bound.
