@@ -102,6 +102,7 @@ async fn start(settings: &Settings) -> anyhow::Result<Running> {
     let rpc = Rpc::new(Arc::clone(&engine), tasks.clone(), shutdown.clone(), Arc::clone(&sockets));
     rpc.reconcile_sockets().await.context("the agents' sockets could not be set up")?;
 
+    engine.ready().await.context("the database could not be prepared")?;
     let health = tonic_health::server::HealthReporter::new();
     let serving = [
         tokio_util::either::Either::Left(server::serve_agents(rpc.clone(), health.clone(), agent_conns, stop.clone())),
@@ -116,7 +117,6 @@ async fn start(settings: &Settings) -> anyhow::Result<Running> {
             }
         });
     }
-    engine.ready();
     tasks.spawn(task::due(Arc::clone(&engine), stop.clone()));
     tasks.spawn(task::wall::wall_due(Arc::clone(&engine), stop.clone()));
     if let Some(notifier) = notifier {

@@ -110,7 +110,7 @@ pub const AGENT_CONNECTIONS_MAX: usize = 64;
 pub const AGENT_CALLS_MAX: usize = 64;
 /// So many calls of one agent's socket are worked on at once; more wait in line behind their own kind, so that an agent that calls as fast as it
 /// can stands before nobody else with more than these.
-pub const AGENT_CALLS_AT_WORK_MAX: u32 = 4;
+pub const AGENT_CALLS_AT_WORK_MAX: usize = 4;
 /// Longest request of an agent, in bytes, where it carries neither a body nor a list.
 pub const REQUEST_BYTES_MAX: usize = 128 * 1024;
 /// Bytes that a request may have beside the body of a message.
@@ -126,7 +126,7 @@ pub const OPERATOR_CONNECTIONS_MAX: usize = 256;
 /// Most calls under way on the operator's socket.
 pub const OPERATOR_CALLS_MAX: usize = 256;
 /// So many calls of the operator's socket are worked on at once.
-pub const OPERATOR_CALLS_AT_WORK_MAX: u32 = 64;
+pub const OPERATOR_CALLS_AT_WORK_MAX: usize = 64;
 
 /// The bounds that a host may set.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

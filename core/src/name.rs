@@ -86,7 +86,7 @@ impl fmt::Display for AgentName {
     }
 }
 
-/// The label of a wake: as an agent's name, and dots. That no agent has it is checked where agents are known.
+/// The label of a wake: as an agent's name, and dots. That it looks like no agent's is checked where agents are known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Label(String);
 
@@ -95,6 +95,19 @@ impl Label {
     pub fn parse(text: &str) -> Result<Self, InvalidName> {
         check(text, &['.'])?;
         Ok(Self(text.to_owned()))
+    }
+
+    /// The names of agents that it could pass for: itself, and itself without the punctuation at its end.
+    #[must_use]
+    pub fn looks_like(&self) -> [&str; 2] {
+        [&self.0, self.0.trim_end_matches(['.', '-', '_'])]
+    }
+
+    /// The reserved word that it would be without its punctuation.
+    #[must_use]
+    pub fn looks_reserved(&self) -> Option<&'static str> {
+        let letters: String = self.0.chars().filter(char::is_ascii_alphanumeric).collect();
+        RESERVED.into_iter().find(|word| *word == letters)
     }
 
     /// The label as text.
@@ -143,6 +156,8 @@ mod tests {
         for bad in ["operator", "system", "reminder", "self", "external", "external:x", "Operator", "a b"] {
             assert!(Label::parse(bad).is_err(), "{bad:?}");
         }
+        let reserved = |text: &str| Label::parse(text).expect("a label").looks_reserved();
+        assert_eq!((reserved("operator."), reserved("s.e-l_f"), reserved("self-test")), (Some("operator"), Some("self"), None));
     }
 
     #[test]

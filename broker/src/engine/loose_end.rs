@@ -15,10 +15,11 @@ use rusqlite::Connection;
 
 use super::actor::{self, Actor, check_group};
 use super::once::once;
+use super::wake::label_of_nobody;
 use super::{Engine, Refusal, question, reminder};
 use crate::store::loose_end::{self as loose_ends, Entry};
 use crate::store::request::RequestKey;
-use crate::store::{AgentKey, agent, question as questions, reminder as reminders};
+use crate::store::{AgentKey, question as questions, reminder as reminders};
 
 /// Whose loose ends a caller may read under this name; `None`: everybody's.
 fn whose(conn: &Connection, caller: &Caller, name: &str) -> Result<Option<AgentKey>, Refusal> {
@@ -110,10 +111,7 @@ impl Engine {
             .write(move |tx| {
                 let me = actor.row(tx)?;
                 once(tx, me.key, &request, || {
-                    if agent::by_name(tx, label.as_str())?.is_some() {
-                        let problem = format!("`{label}` is the name of an agent; a label must not look like one");
-                        return Err(Refusal::Field { field: "label", problem });
-                    }
+                    label_of_nobody(tx, &label)?;
                     if !entries.is_empty() && loose_ends::other_labels(tx, me.key, label.as_str())? >= LOOSE_END_LABELS_MAX {
                         let problem =
                             format!("{LOOSE_END_LABELS_MAX} others publish for this agent already; clear one of their sets");

@@ -154,7 +154,6 @@ impl Engine {
                 if hive_fault::planted!(RequestForgotten) {
                     crate::store::request::forget(tx)?;
                 }
-                crate::store::delivery::renew_consumer_leases(tx)?;
                 for row in agent::active(tx)? {
                     let boot_id = if hive_fault::planted!(RestartEndsTurns) { "" } else { &boot_id };
                     settle::fence_turns_of_other_boots(tx, &limits, &row, boot_id)?;
@@ -170,12 +169,16 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The broker serves from now on. The grace time of harnesses that were attached to the broker before begins here: what came between is
-    /// the broker's own time, which may be long where the host is slow or was asleep.
-    pub fn ready(&self) {
+    /// The broker serves from now on. The grace time of harnesses that were attached to the broker before begins here, and so do the leases
+    /// of consumers: what came between is the broker's own time, which may be long where the host is slow or was asleep.
+    pub async fn ready(&self) -> Result<(), Refusal> {
+        if self.store.read(|conn, _| Ok::<_, Refusal>(crate::store::delivery::next_expiry(conn)?)).await?.is_some() {
+            self.store.write(|tx| Ok::<_, Refusal>(crate::store::delivery::renew_consumer_leases(tx)?)).await?;
+        }
         if !hive_fault::planted!(NoGrace) {
             self.presences.serving(self.clock.now().boot);
         }
+        Ok(())
     }
 
     /// The bounds in force.

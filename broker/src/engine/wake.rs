@@ -8,6 +8,7 @@ use hive_core::id::MessageId;
 use hive_core::limits::COALESCING_KEY_CHARS_MAX;
 use hive_core::message::Origin;
 use hive_core::name::Label;
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::actor::Actor;
@@ -40,6 +41,20 @@ pub struct Woken {
     pub superseded: Option<MessageId>,
 }
 
+/// Refuses a label that could pass for an agent, or for one that there was, or for what a reserved word means.
+pub(crate) fn label_of_nobody(conn: &Connection, label: &Label) -> Result<(), Refusal> {
+    let refused = |problem| Err(Refusal::Field { field: "label", problem });
+    if let Some(word) = label.looks_reserved() {
+        return refused(format!("`{word}` is a reserved word; a label must not look like one"));
+    }
+    for name in label.looks_like() {
+        if agent::by_name(conn, name)?.is_some() {
+            return refused(format!("`{name}` is the name of an agent; a label must not look like one"));
+        }
+    }
+    Ok(())
+}
+
 impl Engine {
     /// Accepts a wake-up for the caller's own inbox.
     pub async fn wake(&self, actor: Actor, request: RequestKey, wake: Wake) -> Result<Woken, Refusal> {
@@ -58,10 +73,7 @@ impl Engine {
             .write(move |tx| {
                 let me = actor.row(tx)?;
                 once(tx, me.key, &request, || {
-                    if agent::by_name(tx, wake.label.as_str())?.is_some() {
-                        let problem = format!("`{}` is the name of an agent; a label must not look like one", wake.label);
-                        return Err(Refusal::Field { field: "label", problem });
-                    }
+                    label_of_nobody(tx, &wake.label)?;
                     let origin = Origin::External(wake.label.clone());
                     let superseded = match &wake.coalescing_key {
                         Some(key) => message::coalescable(tx, me.key, &origin, key)?,

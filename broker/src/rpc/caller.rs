@@ -17,7 +17,7 @@ use tonic::{Request, Status};
 use tower::{Layer, Service};
 
 use super::conn::{ConnInfo, Owner, Trust};
-use super::fair::{Turns, in_turn};
+use super::fair::{Work, in_turn};
 use super::size::Bound;
 use crate::engine::{Actor, Refusal};
 
@@ -46,7 +46,7 @@ type Answer<T, E> = std::pin::Pin<Box<dyn Future<Output = Result<T, E>> + Send>>
 
 impl<S> Service<http::Request<Body>> for CallerService<S>
 where
-    S: Service<http::Request<Body>, Response = http::Response<Body>>,
+    S: Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Send + 'static,
 {
@@ -61,18 +61,24 @@ where
     fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
         let allowed = |info: &ConnInfo| {
             let (owner, path) = (&info.owner, request.uri().path());
-            let (size, turns) = (Bound::of(owner, path, self.body_bytes_max), Turns::of(owner, path));
-            caller(info).map(|caller| (caller, info.bounds.clone(), size, turns))
+            let (size, work) = (Bound::of(owner, path, self.body_bytes_max), Work::of(owner, path));
+            caller(info).map(|caller| (caller, info.bounds.clone(), size, work))
         };
         match request.extensions().get::<ConnInfo>().map(allowed) {
-            Some(Ok((caller, bounds, size, turns))) => {
+            Some(Ok((caller, bounds, size, work))) => {
                 request.extensions_mut().insert(caller);
-                let request = request.map(|body| size.on(body));
                 let Ok(place) = Arc::clone(&bounds.calls).try_acquire_owned() else {
                     let refused = Status::from(Refusal::CallLimit { max: bounds.calls_max });
                     return Box::pin(std::future::ready(Ok(refused.into_http())));
                 };
-                Box::pin(in_turn(bounds, place, turns, self.inner.call(request)))
+                // The one that was asked whether it is ready does it.
+                let next = self.inner.clone();
+                let mut inner = std::mem::replace(&mut self.inner, next);
+                Box::pin(async move {
+                    let (parts, body) = request.into_parts();
+                    let request = http::Request::from_parts(parts, size.on(body).await);
+                    in_turn(bounds, place, work, async move { inner.call(request).await }).await
+                })
             }
             Some(Err(status)) => Box::pin(std::future::ready(Ok(status.into_http()))),
             None => Box::pin(std::future::ready(Ok(Status::internal("the connection has no owner").into_http()))),

@@ -60,6 +60,8 @@ pub struct Bounds {
     pub calls_max: usize,
     /// Calls that are worked on; the others wait their turn, first come, first served.
     pub at_work: Arc<Semaphore>,
+    /// Calls of those that read pages.
+    pub pages: Arc<Semaphore>,
 }
 
 impl Bounds {
@@ -71,7 +73,7 @@ impl Bounds {
             Owner::Operator => (OPERATOR_CONNECTIONS_MAX, OPERATOR_CALLS_MAX, OPERATOR_CALLS_AT_WORK_MAX),
         };
         let of = |places| Arc::new(Semaphore::new(places));
-        Self { connections: of(connections), calls: of(calls_max), calls_max, at_work: of(at_work as usize) }
+        Self { connections: of(connections), calls: of(calls_max), calls_max, at_work: of(at_work), pages: of(1) }
     }
 }
 

@@ -324,9 +324,14 @@ fn bind(path: &Path) -> Result<StdListener, ListenError> {
     Ok(listener)
 }
 
+/// Makes a directory with this mode, whatever the umask; one that is there keeps its own.
 fn make_dir(path: &Path, mode: u32) -> Result<(), ListenError> {
+    if path.is_dir() {
+        return Ok(());
+    }
     let made = DirBuilder::new().recursive(true).mode(mode).create(path);
-    made.map_err(|source| ListenError::Io { path: path.to_path_buf(), source })
+    made.map_err(|source| ListenError::Io { path: path.to_path_buf(), source })?;
+    set_mode(path, mode)
 }
 
 fn set_mode(path: &Path, mode: u32) -> Result<(), ListenError> {

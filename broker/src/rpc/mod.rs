@@ -10,6 +10,7 @@ pub mod listen;
 pub mod server;
 
 mod admin;
+mod answer;
 mod backup;
 mod event;
 mod fair;

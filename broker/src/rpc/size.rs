@@ -4,6 +4,7 @@
 //! other call waits until all of it is read and decoded. Streams are judged message by message.
 //! Invariant: what passes is what came, byte for byte; nothing of a message that does not pass is decoded.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -11,7 +12,7 @@ use hive_core::limits::{
     ANSWER_BYTES_MAX, OPERATOR_REQUEST_BYTES_MAX, QUESTION_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_FIELDS_BYTES_MAX,
     REQUEST_LIST_BYTES_MAX,
 };
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame};
 use prost::bytes::Bytes;
 use tonic::Status;
 use tonic::body::Body;
@@ -49,9 +50,19 @@ impl Bound {
         }
     }
 
-    /// The same body, up to the first message that is longer.
-    pub(super) fn on(self, body: Body) -> Body {
-        Body::new(Bounded { body, bound: self, known: 0, length: 0, rest: 0 })
+    /// The same body, up to the first message that is longer, once its first message is there: a client may take its time to say it.
+    pub(super) async fn on(self, body: Body) -> Body {
+        let mut bounded = Bounded { body, bound: self, known: 0, length: 0, rest: 0, messages: 0, early: VecDeque::new() };
+        while bounded.messages == 0 {
+            match std::future::poll_fn(|cx| bounded.poll_body(cx)).await {
+                Some(frame) => bounded.early.push_back(frame),
+                None => break,
+            }
+            if matches!(bounded.early.back(), Some(Err(_))) {
+                break;
+            }
+        }
+        Body::new(bounded)
     }
 }
 
@@ -66,13 +77,28 @@ struct Bounded {
     length: u32,
     /// Bytes of a message that are still to come.
     rest: usize,
+    /// Messages that have come to their end.
+    messages: usize,
+    /// What has come before it was asked for.
+    early: VecDeque<Result<Frame<Bytes>, Status>>,
 }
 
 impl Bounded {
+    fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if let Some(data) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref())
+            && let Err(refusal) = self.judge(data)
+        {
+            return Poll::Ready(Some(Err(refusal.into())));
+        }
+        Poll::Ready(frame)
+    }
+
     fn judge(&mut self, mut data: &[u8]) -> Result<(), Refusal> {
         loop {
             let passed = self.rest.min(data.len());
             self.rest -= passed;
+            self.messages += usize::from(passed > 0 && self.rest == 0);
             let Some((byte, after)) = data[passed..].split_first() else { return Ok(()) };
             data = after;
             self.length = (self.length << 8) | u32::from(*byte);
@@ -80,6 +106,7 @@ impl Bounded {
             if self.known == PREFIX_BYTES {
                 self.known = 0;
                 self.rest = usize::try_from(self.length).unwrap_or(usize::MAX);
+                self.messages += usize::from(self.rest == 0);
                 if self.rest > self.bound.bytes {
                     let (part, max) = self.bound.told;
                     return Err(Refusal::RequestTooLarge { bytes: self.length, part, max });
@@ -94,21 +121,14 @@ impl http_body::Body for Bounded {
     type Error = Status;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if let Some(data) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref())
-            && let Err(refusal) = self.judge(data)
-        {
-            return Poll::Ready(Some(Err(refusal.into())));
+        match self.early.pop_front() {
+            Some(frame) => Poll::Ready(Some(frame)),
+            None => self.poll_body(cx),
         }
-        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.early.is_empty() && self.body.is_end_stream()
     }
 }
 
@@ -118,7 +138,8 @@ mod tests {
 
     fn judged(bound: usize, pieces: &[&[u8]]) -> Result<(), Refusal> {
         let bound = Bound { bytes: bound, told: ("it", bound) };
-        let mut bounded = Bounded { body: Body::empty(), bound, known: 0, length: 0, rest: 0 };
+        let mut bounded =
+            Bounded { body: Body::empty(), bound, known: 0, length: 0, rest: 0, messages: 0, early: VecDeque::new() };
         pieces.iter().try_for_each(|piece| bounded.judge(piece))
     }
 
@@ -135,6 +156,38 @@ mod tests {
         }
         let bytes: Vec<&[u8]> = stream.chunks(1).collect();
         assert!(judged(6, &bytes).is_ok() && judged(5, &bytes).is_err());
+    }
+
+    /// A body that a test says piece by piece.
+    #[derive(Debug)]
+    struct Said(tokio::sync::mpsc::UnboundedReceiver<Bytes>);
+
+    impl http_body::Body for Said {
+        type Data = Bytes;
+        type Error = Status;
+        fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+            self.0.poll_recv(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_begins_when_its_first_message_is_there() {
+        let bound = Bound { bytes: 9, told: ("it", 9) };
+        let (say, said) = tokio::sync::mpsc::unbounded_channel();
+        let mut begun = tokio::spawn(bound.on(Body::new(Said(said))));
+        let pieces: [&[u8]; 3] = [b"\0\0\0", b"\0\x03ab", b"c\0\0"];
+        for piece in pieces {
+            tokio::task::yield_now().await;
+            assert!(!begun.is_finished(), "before {piece:?}");
+            say.send(Bytes::from_static(piece)).expect("it listens");
+        }
+        let mut body = (&mut begun).await.expect("it goes on");
+        drop(say);
+        let mut came = Vec::new();
+        while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            came.extend_from_slice(&frame.expect("no error").into_data().expect("data"));
+        }
+        assert_eq!(came, pieces.concat(), "nothing is lost");
     }
 
     #[test]

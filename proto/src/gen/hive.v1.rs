@@ -10398,8 +10398,8 @@ pub struct WakeRequest {
     /// Client-made idempotency key, 1 to 128 characters.
     #[prost(string, tag = "1")]
     pub request_id: ::prost::alloc::string::String,
-    /// What wakes, for example `matrix`: lower-case letters, digits, `-`, `_` and `.`, at most 63 characters. Names of agents and the words
-    /// `operator`, `system`, `reminder`, `self`, `external` and `parent` are refused.
+    /// What wakes, for example `matrix`: lower-case letters, digits, `-`, `_` and `.`, at most 63 characters. Names of agents are refused, also
+    /// with punctuation behind them, and so are `operator`, `system`, `reminder`, `self`, `external`, `parent`, `everyone` and `hive` with any.
     #[prost(string, tag = "2")]
     pub label: ::prost::alloc::string::String,
     /// The text, not empty.

@@ -182,7 +182,11 @@ impl World {
         let started = match Engine::start(parts).await {
             Ok(engine) => {
                 let declared = self.declared.borrow().clone();
-                engine.declare(declared).await.map(|()| engine)
+                let prepared = async {
+                    engine.declare(declared).await?;
+                    engine.ready().await
+                };
+                prepared.await.map(|()| engine)
             }
             Err(refusal) => Err(refusal),
         };
@@ -200,7 +204,6 @@ impl World {
             }
         };
         broker.engine.replace(Some(Arc::clone(&engine)));
-        engine.ready();
         broker.ready.set(true);
         self.mark(Mark::BrokerReady);
         say!(self, "ready {}", broker.group);

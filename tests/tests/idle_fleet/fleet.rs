@@ -76,7 +76,7 @@ impl Fleet {
             state_dirs: BTreeMap::new(),
         };
         let engine = Arc::new(Engine::start(parts).await.expect("the engine starts"));
-        engine.ready();
+        engine.ready().await.expect("it serves");
         let mut fleet = Self { engine, clock, harnesses: Vec::new(), requests: 0, starts: 0, _dir: dir };
         for number in 0..count {
             let name = AgentName::parse(&format!("a{number}")).expect("a good name");

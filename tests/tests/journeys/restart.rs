@@ -1,7 +1,13 @@
-//! A broker that is restarted in mid-turn: the turn goes on, with all that it asks of the next broker.
+//! A broker that is restarted in mid-turn: the turn goes on, with all that it asks of the next broker. So does a consumer's work.
 
-use hive_proto::v1::{DeliveryState, RedeliveryCause, TurnOutcome};
-use hive_tests::rig::Rig;
+use hive_proto::v1::ack_delivery_request::Target;
+use hive_proto::v1::create_reminder_request::Due;
+use hive_proto::v1::inbox_service_client::InboxServiceClient;
+use hive_proto::v1::reminder_service_client::ReminderServiceClient;
+use hive_proto::v1::{
+    AckDeliveryRequest, CreateReminderRequest, DeliveryState, EventKind, ReceiveMessagesRequest, RedeliveryCause, TurnOutcome,
+};
+use hive_tests::rig::{Rig, fresh_id};
 use hive_tests::scripted::script::Step;
 use serde_json::json;
 
@@ -134,4 +140,32 @@ async fn five_restarts_are_one_turn() {
     let parts: Vec<(String, u64)> = (1..=5).map(|number| (format!("part {number}"), asked)).collect();
     assert_eq!(unread(&operator, "operator").await, parts);
     rig.end().await;
+}
+
+/// What of a lease's time went by while nobody served is the broker's fault. That it is over is told by a reminder of another hive.
+#[tokio::test]
+async fn a_consumers_lease_begins_anew_when_a_broker_serves_again() {
+    let time = || Some(prost_types::Duration { seconds: 4, nanos: 0 });
+    let mut rig = Rig::duo().await;
+    let message = rig.operator().await.send("bob", "Take your time.").await;
+    let take = ReceiveMessagesRequest {
+        request_id: fresh_id(),
+        max_deliveries: 1,
+        lease_duration: time(),
+        ..ReceiveMessagesRequest::default()
+    };
+    let taken = InboxServiceClient::new(rig.agent("bob").await.channel()).receive_messages(take).await.expect("taken");
+    let lease_token = taken.into_inner().deliveries[0].lease_token.clone();
+    rig.kill_broker().await;
+
+    let elsewhere = Rig::duo().await;
+    let remind = CreateReminderRequest { request_id: fresh_id(), body: "over".to_owned(), due: time().map(Due::Delay) };
+    let mut reminders = ReminderServiceClient::new(elsewhere.agent("bob").await.channel());
+    reminders.create_reminder(remind).await.expect("the other hive is there");
+    elsewhere.watch().await.kind("bob", EventKind::ReminderFired).await;
+
+    rig.start_broker().await;
+    let ack = AckDeliveryRequest { request_id: fresh_id(), target: Some(Target::LeaseToken(lease_token)) };
+    InboxServiceClient::new(rig.agent("bob").await.channel()).ack_delivery(ack).await.expect("the lease lives");
+    assert_eq!(standing(&rig.operator().await, "bob", message).await, DONE);
 }

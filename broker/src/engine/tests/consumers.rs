@@ -255,6 +255,16 @@ async fn a_broker_restart_renews_the_leases() {
 }
 
 #[tokio::test]
+async fn the_leases_begin_anew_when_the_broker_serves_however_long_its_start_took() {
+    let mut hive = hive_with(1).await;
+    let taken = hive.receive("bob", 1).await;
+    hive.restart_slowly(120).await;
+    hive.pass_and_sweep(59).await;
+    assert_eq!(hive.state("bob", message(1)).await, (State::Leased, 1));
+    hive.ack("bob", &taken[0]).await.expect("acked");
+}
+
+#[tokio::test]
 async fn a_broker_that_was_away_for_long_blames_nobody() {
     let mut hive = hive_with(1).await;
     let taken = hive.receive("bob", 1).await;

@@ -322,12 +322,12 @@ impl Hive {
         self.close();
         self.start_up().await;
         self.pass(seconds);
-        self.engine().ready();
+        self.engine().ready().await.expect("it serves");
     }
 
     async fn start(&mut self) {
         self.start_up().await;
-        self.engine().ready();
+        self.engine().ready().await.expect("it serves");
     }
 
     /// Starts it, up to where it would serve.

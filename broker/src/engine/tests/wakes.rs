@@ -39,7 +39,7 @@ async fn a_wake_is_ordinary_durable_mail_to_oneself() {
 async fn a_label_imitates_nobody() {
     let hive = Hive::new(&["alice", "bob", "dave"]).await;
     hive.retire("dave").await;
-    for label in ["alice", "bob", "dave"] {
+    for label in ["alice", "bob", "dave", "alice.", "bob-", "dave._", "operator.", "s.e-l_f"] {
         assert_eq!(wake(&hive, label, "it is me", None).await.expect_err("an agent's name").reason(), Reason::FieldInvalid);
     }
     for label in ["operator", "system", "reminder", "self", "external", "external:x", "<parent>", ""] {

@@ -175,7 +175,11 @@ impl Run {
         let state_dirs = BTreeMap::new();
         let parts =
             Parts { store, turn_events, hints, clock, limits: Limits::default(), identity: Identity::default(), state_dirs };
-        let started = drive(&mut hand, &mut self.rng, Engine::start(parts)).ok_or("the engine does not start")?;
+        let serving = async {
+            let engine = Engine::start(parts).await?;
+            engine.ready().await.map(|()| engine)
+        };
+        let started = drive(&mut hand, &mut self.rng, serving).ok_or("the engine does not start")?;
         let engine = started.map_err(|refusal| format!("the engine does not start: {refusal}"))?;
         self.broker = Some(Broker { engine, hand });
         Ok(())

@@ -5,10 +5,12 @@ use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
+use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
 use hive_proto::v1::wake_service_client::WakeServiceClient;
 use hive_proto::v1::{
-    AskQuestionRequest, CreateReminderRequest, ListDeliveriesRequest, ListMessagesRequest, ReceiveMessagesRequest,
-    SearchMessagesRequest, SendMessageRequest, WakeRequest, WatchEventsRequest, create_reminder_request::Due,
+    AskQuestionRequest, CreateReminderRequest, GetTurnStatsRequest, ListDeliveriesRequest, ListEventsRequest,
+    ListMessagesRequest, ReceiveMessagesRequest, SearchMessagesRequest, SendMessageRequest, WakeRequest, WatchEventsRequest,
+    create_reminder_request::Due,
 };
 use hive_tests::rig::{fresh_id, to};
 use tonic::Status;
@@ -37,6 +39,10 @@ pub(crate) enum Kind {
     ListDeliveries,
     /// A search for what is in every message.
     Search,
+    /// A whole page of events.
+    ListEvents,
+    /// The sum of all turns.
+    Stats,
     /// The log from its beginning, left after the first event.
     WatchEvents,
 }
@@ -52,8 +58,9 @@ pub(crate) const WRITES: [Kind; 8] = [
     Kind::Remind,
     Kind::Wake,
 ];
-/// Everything that reads.
-pub(crate) const READS: [Kind; 5] = [Kind::Receive, Kind::ListMessages, Kind::ListDeliveries, Kind::Search, Kind::WatchEvents];
+/// What reads.
+pub(crate) const READS: [Kind; 7] =
+    [Kind::Receive, Kind::ListMessages, Kind::ListDeliveries, Kind::Search, Kind::ListEvents, Kind::Stats, Kind::WatchEvents];
 
 /// Makes one call.
 pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
@@ -101,6 +108,14 @@ pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
         Kind::Search => {
             let request = SearchMessagesRequest { query: "xx*".to_owned(), page_size: 50, ..SearchMessagesRequest::default() };
             MessageServiceClient::new(channel).search_messages(request).await.map(drop)
+        }
+        Kind::ListEvents => {
+            let request = ListEventsRequest { page_size: 500, ..ListEventsRequest::default() };
+            EventServiceClient::new(channel).list_events(request).await.map(drop)
+        }
+        Kind::Stats => {
+            let request = GetTurnStatsRequest::default();
+            TurnHistoryServiceClient::new(channel).get_turn_stats(request).await.map(drop)
         }
         Kind::WatchEvents => {
             let request = WatchEventsRequest { after_sequence: Some(0), agent: String::new() };

@@ -49,10 +49,10 @@ async fn pages_that_nobody_reads_are_bounded_over_all_connections() {
         mallory.send("operator", &"m".repeat(32 * 1024)).await;
     }
     let list = ListMessagesRequest { page_size: 500, ..ListMessagesRequest::default() }.encode_to_vec();
-    // More than once, so that what is kept would add up.
-    for _ in 0..3 {
+    // More than once, so that what is kept would add up; without any room for an answer, and with room for its first byte.
+    for window in [0, 1, 0, 1] {
         let talk = scene.talk();
-        let mut raws = connect(&scene, &frames::setting(frames::SETTING_INITIAL_WINDOW, 0)).await;
+        let mut raws = connect(&scene, &frames::setting(frames::SETTING_INITIAL_WINDOW, window)).await;
         // A hundred calls on each, every one for a page of 3 MiB of which not a byte is taken. Headers need no window: so each is seen
         // to be answered.
         for raw in &mut raws {
@@ -60,7 +60,7 @@ async fn pages_that_nobody_reads_are_bounded_over_all_connections() {
             raw.send(&attack).await.expect("the connection stays");
             let all = |heard: &frames::Heard| heard.answered.len() >= 100;
             assert!(raw.until("each call is answered", all).await, "{:?}", raw.heard);
-            assert_eq!(raw.heard.bytes, 0, "there is no window");
+            assert!(raw.heard.bytes <= window as usize * AGENT_CALLS_MAX, "there is no more window: {:?}", raw.heard);
         }
         // His next call is refused with the number and a delay, like each of the most of these.
         let refusal = raw::call(&mallory.channel(), SELF, MetadataMap::new(), Vec::new()).await.expect_err("too many");
