@@ -6,6 +6,7 @@
 pub mod table;
 pub mod tasks;
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::fs;
 use std::time::Duration;
@@ -17,6 +18,8 @@ use self::tasks::{Running, Tasks};
 
 /// How often the leftovers of a turn are looked for before giving up.
 const ROUNDS_MAX: u32 = 400;
+/// For so many looks a process that may be a task's is left alone where it cannot be seen whether it is; an `exec` is over long before.
+const UNCLEAR_ROUNDS_MAX: u32 = 40;
 /// The rest between two looks.
 const ROUND: Duration = Duration::from_millis(5);
 
@@ -62,26 +65,37 @@ impl Family {
     /// waits for them.
     pub async fn end_strays(&self, keep: &[Pid]) -> usize {
         let keep: HashSet<i32> = keep.iter().map(|pid| pid.as_raw_pid()).collect();
-        for _ in 0..ROUNDS_MAX {
-            if self.round(&keep, |entry| self.end(entry)) == 0 {
+        for round in 0..ROUNDS_MAX {
+            if self.round(&keep, round < UNCLEAR_ROUNDS_MAX, |entry| self.end(entry)) == 0 {
                 return 0;
             }
             tokio::time::sleep(ROUND).await;
         }
-        self.round(&keep, |_| {})
+        self.round(&keep, false, |_| {})
     }
 
-    /// One look, in which no task can start: a task that is not on the list yet would be taken for a leftover of the turn.
-    fn round(&self, keep: &HashSet<i32>, end: impl Fn(&Entry)) -> usize {
+    /// One look, in which no task can start: a task that is not on the list yet would be taken for a leftover of the turn. Says how many
+    /// there are that are none's, or of which it is unclear, as long as there is patience for these.
+    fn round(&self, keep: &HashSet<i32>, is_patient: bool, end: impl Fn(&Entry)) -> usize {
         self.tasks.look(|running| {
-            let left = below(self.own, &snapshot(), |entry| self.is_spared(entry, keep, running));
+            let unclear = Cell::new(0);
+            let left = below(self.own, &snapshot(), |entry| {
+                self.is_spared(entry, keep, running).unwrap_or_else(|| {
+                    unclear.set(unclear.get() + usize::from(is_patient));
+                    is_patient
+                })
+            });
             left.iter().for_each(end);
-            left.len()
+            left.len() + unclear.get()
         })
     }
 
-    fn is_spared(&self, entry: &Entry, keep: &HashSet<i32>, running: &Running) -> bool {
-        self.before.contains(&entry.process) || keep.contains(&entry.process.pid) || running.owns(entry, table::environment)
+    /// Whether it is somebody's; `None` where that cannot be seen at this moment.
+    fn is_spared(&self, entry: &Entry, keep: &HashSet<i32>, running: &Running) -> Option<bool> {
+        if self.before.contains(&entry.process) || keep.contains(&entry.process.pid) {
+            return Some(true);
+        }
+        running.owns(entry, table::environment)
     }
 
     fn end(&self, entry: &Entry) {
@@ -105,7 +119,7 @@ pub fn this() -> Option<Process> {
 /// Whether this very process lives.
 #[must_use]
 pub fn is_alive(process: Process) -> bool {
-    read(process.pid).is_some_and(|entry| entry.process == process && !entry.is_zombie)
+    table::lives(process)
 }
 
 /// The process with this number now.
@@ -131,7 +145,7 @@ mod tests {
     fn left(family: &Family, entries: &[Entry], keep: &[i32]) -> Vec<i32> {
         let keep = keep.iter().copied().collect();
         let mut pids: Vec<i32> = family.tasks.look(|running| {
-            let left = below(family.own, entries, |entry| family.is_spared(entry, &keep, running));
+            let left = below(family.own, entries, |entry| family.is_spared(entry, &keep, running) == Some(true));
             left.iter().map(|entry| entry.process.pid).collect()
         });
         pids.sort_unstable();

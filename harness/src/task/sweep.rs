@@ -38,7 +38,8 @@ impl Hunted<'_> {
         let mut kills = 0;
         loop {
             let entries = snapshot();
-            let living = self.living(&entries, environment);
+            // What is in the midst of an `exec` is not surely the task's; it is a leftover when the turn ends.
+            let living = self.living(&entries, |process| environment(process).unwrap_or_default());
             for entry in &living {
                 // Asked once, killed until it is gone.
                 if met.insert(entry.process) || signal == Signal::KILL {

@@ -49,10 +49,20 @@ pub fn read(pid: i32) -> Option<Entry> {
     parse(pid, &stat)
 }
 
-/// The environment that a process was started with; empty where it cannot be seen, and for zombies.
+/// The environment that a process was started with; empty where it cannot be seen, and for zombies. `None` in the midst of an `exec`: the
+/// kernel shows neither arguments nor environment then, and the old ones are gone.
 #[must_use]
-pub fn environment(process: Process) -> Vec<u8> {
-    fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default()
+pub fn environment(process: Process) -> Option<Vec<u8>> {
+    let shown = |what: &str| fs::read(format!("/proc/{}/{what}", process.pid)).unwrap_or_default();
+    let environment = shown("environ");
+    let is_shown = !environment.is_empty() || !shown("cmdline").is_empty() || !lives(process);
+    is_shown.then_some(environment)
+}
+
+/// Whether this very process lives.
+#[must_use]
+pub fn lives(process: Process) -> bool {
+    read(process.pid).is_some_and(|entry| entry.process == process && !entry.is_zombie)
 }
 
 /// The line of `/proc/PID/stat`. The name in parentheses may contain anything, parentheses too.

@@ -42,14 +42,17 @@ impl Tasks {
 }
 
 impl Running {
-    /// Whether a process is a running task's. What is below one that is need not be asked for.
-    pub fn owns(&self, entry: &Entry, environment: impl FnOnce(Process) -> Vec<u8>) -> bool {
+    /// Whether a process is a running task's; `None` where its environment cannot be seen yet. What is below one that is need not be asked
+    /// for.
+    pub fn owns(&self, entry: &Entry, environment: impl FnOnce(Process) -> Option<Vec<u8>>) -> Option<bool> {
         if self.0.is_empty() {
-            return false;
+            return Some(false);
         }
         let mut roots = self.0.values().flatten();
-        roots.any(|root| *root == entry.process || root.pid == entry.group)
-            || mark(&environment(entry.process)).is_some_and(|mark| self.0.contains_key(mark))
+        if roots.any(|root| *root == entry.process || root.pid == entry.group) {
+            return Some(true);
+        }
+        environment(entry.process).map(|found| mark(&found).is_some_and(|mark| self.0.contains_key(mark)))
     }
 }
 
@@ -81,8 +84,10 @@ mod tests {
     fn the_mark_counts_and_nothing_that_looks_like_it() {
         let tasks = Tasks::default();
         let stray = Entry { process: Process { pid: 9, start: 5 }, parent: 1, group: 9, is_zombie: false };
-        let owns = |environment: &[u8]| tasks.look(|running| running.owns(&stray, |_| environment.to_vec()));
+        let owned = |environment: Option<&[u8]>| tasks.look(|running| running.owns(&stray, |_| environment.map(<[u8]>::to_vec)));
+        let owns = |environment: &[u8]| owned(Some(environment)) == Some(true);
         assert!(!owns(b"HIVE_TASK=n:1\0"));
+        assert_eq!(owned(None), Some(false), "nobody has a task");
         let task = tasks.enter("n:1", || Ok::<_, ()>(((), None))).expect("entered").0;
         assert!(owns(b"PATH=/bin\0HIVE_TASK=n:1\0A=b\0"));
         for other in
@@ -90,6 +95,7 @@ mod tests {
         {
             assert!(!owns(other), "{}", String::from_utf8_lossy(other));
         }
+        assert_eq!(owned(None), None, "it may be the task's");
         drop(task);
         assert!(!owns(b"HIVE_TASK=n:1\0"));
     }
