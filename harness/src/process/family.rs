@@ -18,7 +18,7 @@ use self::tasks::{Running, Tasks};
 
 /// How often the leftovers of a turn are looked for before giving up.
 const ROUNDS_MAX: u32 = 400;
-/// For so many looks a process that may be a task's is left alone where it cannot be seen whether it is; an `exec` is over long before.
+/// For so many looks a process that shows no environment is left alone while tasks run: it may be a task's, in the midst of an `exec`.
 const UNCLEAR_ROUNDS_MAX: u32 = 40;
 /// The rest between two looks.
 const ROUND: Duration = Duration::from_millis(5);

@@ -49,14 +49,14 @@ pub fn read(pid: i32) -> Option<Entry> {
     parse(pid, &stat)
 }
 
-/// The environment that a process was started with; empty where it cannot be seen, and for zombies. `None` in the midst of an `exec`: the
-/// kernel shows neither arguments nor environment then, and the old ones are gone.
+/// The environment that a process was started with; empty for zombies. `None` where a process that lives shows none, or not the same twice: it
+/// has none, or it is in the midst of an `exec`, in which the kernel takes the old one away and does not show the new one yet.
 #[must_use]
 pub fn environment(process: Process) -> Option<Vec<u8>> {
-    let shown = |what: &str| fs::read(format!("/proc/{}/{what}", process.pid)).unwrap_or_default();
-    let environment = shown("environ");
-    let is_shown = !environment.is_empty() || !shown("cmdline").is_empty() || !lives(process);
-    is_shown.then_some(environment)
+    let look = || fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+    let environment = look();
+    let is_whole = environment.ends_with(&[0]) && environment == look();
+    (is_whole || !lives(process)).then_some(environment)
 }
 
 /// Whether this very process lives.
@@ -79,6 +79,27 @@ fn parse(pid: i32, stat: &str) -> Option<Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of a process that does nothing but exec itself every hundredth look shows no environment, or the half of one.
+    #[test]
+    fn what_execs_is_not_taken_for_one_without_an_environment() {
+        let script = "[ $1 = 0 ] && exit; exec bash -c \"$0\" \"$0\" $(($1 - 1))";
+        let mut child = std::process::Command::new("bash");
+        let mut child = child.args(["-c", script, script, "300"]).env("HIVE_TASK", "n:1").spawn().expect("bash starts");
+        let process = read(i32::try_from(child.id()).expect("a number")).expect("it is there").process;
+        let (mut right, mut wrong) = (0_u32, 0_u32);
+        while child.try_wait().expect("it can be waited for").is_none() {
+            let found = environment(process);
+            if let Some(found) = found
+                && lives(process)
+            {
+                let is_right = super::super::tasks::mark(&found) == Some("n:1");
+                right += u32::from(is_right);
+                wrong += u32::from(!is_right);
+            }
+        }
+        assert!(right > 0 && wrong <= right / 1000, "{wrong} of {right} looks were wrong");
+    }
 
     #[test]
     fn names_with_parentheses_are_read() {
