@@ -1,4 +1,4 @@
-//! Answers on their way: encoded when it is their call's turn, and handed over piece by piece.
+//! Answers on their way: encoded while their call is at work, and handed over piece by piece.
 //!
 //! A page handed to the connection as a whole would lie there until it is read, and the call would count as over.
 //! Invariant: of an answer the connection has at most one piece more than its reader has room for; what is kept beside it is dropped when the

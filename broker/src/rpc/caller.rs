@@ -17,7 +17,7 @@ use tonic::{Request, Status};
 use tower::{Layer, Service};
 
 use super::conn::{ConnInfo, Owner, Trust};
-use super::fair::{Work, in_turn};
+use super::fair::{Work, fairly};
 use super::size::Bound;
 use crate::engine::{Actor, Refusal};
 
@@ -77,7 +77,7 @@ where
                 Box::pin(async move {
                     let (parts, body) = request.into_parts();
                     let request = http::Request::from_parts(parts, size.on(body).await);
-                    in_turn(bounds, place, work, async move { inner.call(request).await }).await
+                    fairly(bounds, place, work, async move { inner.call(request).await }).await
                 })
             }
             Some(Err(status)) => Box::pin(std::future::ready(Ok(status.into_http()))),

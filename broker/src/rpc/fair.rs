@@ -1,13 +1,15 @@
 //! Fairness between sockets: a few calls of each are worked on at once, and the others wait in line behind their own kind.
 //!
-//! A call takes its turn once its request is there, and gives it back when it is answered, or waits for something. What reads pages comes one
+//! A call gets its permit to work once its request is there, and gives it back when it is answered, or waits for something. What reads pages comes one
 //! at a time for each agent, and is read to its end also for a caller who has gone.
-//! Invariant: nothing that a client does gives a turn back before the time: not going away, not holding back what it has to say, and not
+//! Invariant: nothing that a client does gives a permit back before the time: not going away, not holding back what it has to say, and not
 //! reading its answer. A call's place among those under way is kept until its answer has been sent or given up.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use hive_core::reason::Reason;
+use hive_proto::status::refusal;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tonic::Status;
@@ -18,7 +20,7 @@ use super::conn::{Bounds, Owner};
 
 /// A call that has not answered by then waits for something, as a harness for its next turn, and keeps nobody else from working.
 const WORK_MAX: Duration = Duration::from_millis(20);
-/// A refusal keeps its call's turn for so long, and so does a call whose caller went away. A program that runs wild and hears only that it may
+/// A refusal keeps its call's permit for so long, and so does a call whose caller went away. A program that runs wild and hears only that it may
 /// not is slowed down by it, whatever it calls; nobody else waits.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -42,8 +44,8 @@ impl Work {
 
 type Answered<E> = Result<http::Response<Body>, E>;
 
-/// Begins with a call when its turn has come, and lets the next one in when this one's is over.
-pub(super) async fn in_turn<E: Send + 'static>(
+/// Begins with a call when there is a permit for it, and lets the next one in when it has given that back.
+pub(super) async fn fairly<E: Send + 'static>(
     bounds: Bounds,
     place: OwnedSemaphorePermit,
     work: Work,
@@ -57,7 +59,7 @@ pub(super) async fn in_turn<E: Send + 'static>(
     // A task of its own: what has been begun goes on without its caller, and keeps the next page waiting.
     let read = tokio::spawn(async move { (worked(bounds.at_work, call).await, pages) });
     let Ok((answered, pages)) = read.await else {
-        return Ok(Status::internal("the broker failed").into_http());
+        return Ok(refusal(Reason::Internal, "the broker failed; its log has more", None).into_http());
     };
     let answer = answered?;
     let (gone, until_gone) = oneshot::channel::<()>();
@@ -69,15 +71,15 @@ pub(super) async fn in_turn<E: Send + 'static>(
     Ok(answer.map(|body| answer::holding((place, gone), body)))
 }
 
-/// Works on a call in a turn; the beginning of its answer is encoded within it.
+/// Works on a call with a permit; the beginning of its answer is encoded with it, too.
 async fn worked<E>(at_work: Arc<Semaphore>, call: impl Future<Output = Answered<E>>) -> Answered<E> {
-    let turn = Turn::taken(at_work).await;
+    let permit = Permit::taken(at_work).await;
     let mut call = std::pin::pin!(call);
     let answer = tokio::select! {
         biased;
         answer = &mut call => answer?,
         () = tokio::time::sleep(WORK_MAX) => {
-            turn.over();
+            permit.give_back();
             return Ok(answer::begun(call.await?).await);
         }
     };
@@ -85,26 +87,26 @@ async fn worked<E>(at_work: Arc<Semaphore>, call: impl Future<Output = Answered<
         tokio::time::sleep(PAUSE).await;
     }
     let answer = answer::begun(answer).await;
-    turn.over();
+    permit.give_back();
     Ok(answer)
 }
 
-/// A call's turn. Where it is dropped without a word, its caller has gone, and what was begun may go on: it is given back a little later.
+/// A call's permit to work. Where it is dropped without a word, its caller has gone, and what was begun may go on: it is given back a little later.
 #[derive(Debug)]
-struct Turn(Option<OwnedSemaphorePermit>);
+struct Permit(Option<OwnedSemaphorePermit>);
 
-impl Turn {
+impl Permit {
     async fn taken(at_work: Arc<Semaphore>) -> Self {
-        // Nobody closes it; a call without a turn would still be a call.
+        // Nobody closes it; a call without a permit would still be a call.
         Self(at_work.acquire_owned().await.ok())
     }
 
-    fn over(mut self) {
+    fn give_back(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Turn {
+impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(permit) = self.0.take()
             && let Ok(runtime) = Handle::try_current()
@@ -145,7 +147,7 @@ mod tests {
         answer: impl Future<Output = Answered<Infallible>> + Send + 'static,
     ) -> http::Response<Body> {
         let place = Arc::clone(&bounds.calls).acquire_owned().await.expect("open");
-        in_turn(bounds.clone(), place, work, answer).await.expect("it cannot fail")
+        fairly(bounds.clone(), place, work, answer).await.expect("it cannot fail")
     }
 
     fn served() -> Answered<Infallible> {
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refusal_comes_later_and_keeps_its_turn_until_then() {
+    async fn a_refusal_comes_later_and_keeps_its_permit_until_then() {
         let (bounds, start) = (bounds(), Instant::now());
         drop(call(&bounds, Work::Any, ready(Ok(Status::not_found("no").into_http()))).await);
         assert_eq!(start.elapsed(), PAUSE);
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_goes_away_leaves_the_turn_behind_for_a_while() {
+    async fn who_goes_away_leaves_the_permit_behind_for_a_while() {
         let (bounds, start) = (bounds(), Instant::now());
         assert!(timeout(HARDLY, call(&bounds, Work::Any, pending())).await.is_err());
         drop(call(&bounds, Work::Any, ready(served())).await);
