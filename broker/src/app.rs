@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use crate::cli::Cli;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Settings};
+use crate::engine::directories::Directories;
 use crate::engine::{Engine, Parts};
 use crate::notify::Notifier;
 use crate::rpc::listen::Sockets;
@@ -89,7 +90,7 @@ async fn start(settings: &Settings) -> anyhow::Result<Running> {
         clock,
         limits: settings.limits.clone(),
         identity: settings.identity.clone(),
-        state_dirs: settings.state_dirs.clone(),
+        directories: Directories::new(settings.state_dirs.clone(), settings.agents_dir.clone()),
     };
     let engine = Arc::new(Engine::start(parts).await.context("the database could not be prepared")?);
     if let Some(agents) = &settings.agents {
@@ -144,6 +145,7 @@ async fn reloaded(cli: &Cli, running: &Running) {
     };
     let applied = async {
         running.engine.declare(agents).await?;
+        running.engine.directories().set_named(settings.state_dirs);
         running.sockets.set_uids(settings.uids);
         running.rpc.reconcile_sockets().await
     };

@@ -24,8 +24,8 @@ pub struct Cli {
     #[arg(long, value_name = "DIR")]
     pub runtime_dir: Option<PathBuf>,
 
-    /// Below it lie the directories of agents that the configuration file gives none, as NAME/state; without it those are not known.
-    /// `hivectl up` says so.
+    /// The directory that holds, as NAME/state, the directories of agents without one in the configuration file. Given by `hivectl up`, which
+    /// also deletes the directories of purged agents.
     #[arg(long, value_name = "DIR")]
     pub agents_dir: Option<PathBuf>,
 

@@ -53,8 +53,10 @@ pub struct Settings {
     pub agents: Option<BTreeMap<AgentName, Declared>>,
     /// Who may use which agent's socket.
     pub uids: BTreeMap<AgentName, Vec<u32>>,
-    /// Where the agents' working directories are, as far as the file or the command line says.
+    /// Where the agents' working directories are, as far as the file says.
     pub state_dirs: BTreeMap<AgentName, PathBuf>,
+    /// Where `hivectl up` puts the directories of all other agents.
+    pub agents_dir: Option<PathBuf>,
     /// How the operator is told that something waits on them.
     pub notify: Option<Notify>,
 }
@@ -82,7 +84,8 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
         limits.reminders_pending_max = max;
     }
     let Operator { pronouns, notify } = operator;
-    let state_dirs = agents.iter().filter_map(|(name, agent)| Some((name.clone(), state_dir(cli, name, agent)?))).collect();
+    let state_dirs =
+        agents.iter().filter_map(|(name, agent)| Some((name.clone(), without_links_above(agent.state_dir.as_ref()?)))).collect();
     let uids = agents.iter().map(|(name, agent)| (name.clone(), agent.uids.clone())).collect();
     let declared = agents.into_iter().map(|(name, agent)| (name, declared(agent))).collect();
     Ok(Settings {
@@ -100,14 +103,9 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
         agents: is_file.then_some(declared),
         uids,
         state_dirs,
+        agents_dir: cli.agents_dir.as_ref().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone())),
         notify,
     })
-}
-
-/// The working directory of an agent: what the file says, or where `hivectl up` puts it.
-fn state_dir(cli: &crate::cli::Cli, name: &AgentName, agent: &AgentConfig) -> Option<PathBuf> {
-    let below = |dir: &PathBuf| dir.join(name.as_str()).join("state");
-    agent.state_dir.clone().or_else(|| cli.agents_dir.as_ref().map(below)).map(|dir| without_links_above(&dir))
 }
 
 /// The same directory by a way without links, as far as there is one now: those above an agent's directory are the operator's own. What becomes a
@@ -172,8 +170,12 @@ mod tests {
         let plain = settings(&base.join("hive.toml"), text, &[]);
         assert_eq!(plain.state_dirs, BTreeMap::from([(name("ada"), base.join("work"))]));
         let up = settings(&base.join("hive.toml"), text, &["--agents-dir", "/h/agents"]);
-        let bob = PathBuf::from("/h/agents/bob/state");
-        assert_eq!(up.state_dirs, BTreeMap::from([(name("ada"), base.join("work")), (name("bob"), bob)]));
+        let directories = crate::engine::directories::Directories::new(up.state_dirs, up.agents_dir);
+        assert_eq!(directories.state_dir(&name("ada")), Some(base.join("work")));
+        // An agent that was created at run time has its directory in the same place.
+        for agent in ["bob", "eve"] {
+            assert_eq!(directories.state_dir(&name(agent)), Some(PathBuf::from("/h/agents").join(agent).join("state")));
+        }
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub enum HarnessState {
     NeedsLogin,
     /// Parked with backoff.
     Unavailable,
+    /// Stopped by the operator.
+    Stopped,
 }
 
 /// Whether the host keeps an agent apart from its peers.
@@ -184,4 +186,6 @@ pub struct Agent {
     pub context_time: Option<WallTime>,
     /// Models it may be switched to; empty: any.
     pub available_models: Vec<String>,
+    /// Whether the operator stopped it.
+    pub stopped: bool,
 }

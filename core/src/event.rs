@@ -64,6 +64,14 @@ pub enum Kind {
     ReminderFired,
     /// A reminder was withdrawn.
     ReminderCancelled,
+    /// The operator stopped an agent.
+    AgentStopped,
+    /// The operator started a stopped agent.
+    AgentStarted,
+    /// The operator purged a retired agent.
+    AgentPurged,
+    /// The directories of a purged agent were deleted.
+    PurgeFinished,
 }
 
 /// A committed fact.

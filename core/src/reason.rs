@@ -84,6 +84,10 @@ reasons! {
     LoginNotFound = "LOGIN_NOT_FOUND",
     /// The agent starts no turns for now.
     AgentParked = "AGENT_PARKED",
+    /// The operator stopped the agent.
+    AgentStopped = "AGENT_STOPPED",
+    /// The directories of a purged agent of that name are not deleted yet.
+    AgentPurging = "AGENT_PURGING",
     /// The delivery's state does not allow it.
     WrongState = "WRONG_STATE",
     /// The question has its outcome already.

@@ -70,6 +70,12 @@ pub(crate) enum Failure {
     OrderInterrupted { id: u64, agent: String },
     #[error("the broker no longer has the events that tell what became of command {id} of {agent}")]
     OrderMissed { id: u64, agent: String },
+    #[error("turn {turn} of {agent} has not ended after {seconds} s; {agent} stays stopped")]
+    StopTimedOut { agent: String, turn: u64, seconds: f64 },
+    #[error("interrupted; {agent} stays stopped, and turn {turn} is being handed back")]
+    StopInterrupted { agent: String, turn: u64 },
+    #[error("this asks first, and stdin is no terminal")]
+    NotConfirmed { instead: &'static str },
     #[error("{} no turn yet", .agent.as_deref().map_or_else(|| "there is".to_owned(), |agent| format!("{agent} has run")))]
     NoTurn { agent: Option<String> },
     #[error("`login` is a dialogue, and needs a terminal on stdin and on stdout")]
@@ -113,16 +119,26 @@ impl Failure {
             Self::BodyNotText { .. } | Self::BodyEmpty | Self::ToOneself | Self::BadRecipient { .. } | Self::BadTarget { .. } => {
                 Exit::Usage
             }
-            Self::SeveralDeadLetters { .. } | Self::NoAnswer { .. } | Self::NoTerminal | Self::LoginNeedsTerminal => Exit::Usage,
+            Self::SeveralDeadLetters { .. }
+            | Self::NoAnswer { .. }
+            | Self::NoTerminal
+            | Self::NotConfirmed { .. }
+            | Self::LoginNeedsTerminal => Exit::Usage,
             Self::QuestionClosed { .. } | Self::QuestionCancelled { .. } => Exit::Conflict,
-            Self::QuestionExpired { .. } | Self::AnswerTimedOut { .. } | Self::OrderTimedOut { .. } => Exit::TimedOut,
+            Self::QuestionExpired { .. }
+            | Self::AnswerTimedOut { .. }
+            | Self::OrderTimedOut { .. }
+            | Self::StopTimedOut { .. } => Exit::TimedOut,
             Self::NotInInbox { .. } | Self::NoDeadLetter { .. } | Self::NothingHeld { .. } | Self::NoTurn { .. } => {
                 Exit::NotFound
             }
             Self::Backup(error) => error.exit(),
             Self::Up(error) => error.exit(),
             Self::NotAnswered { .. } | Self::AnswerInterrupted { .. } => Exit::Failure,
-            Self::OrderRefused { .. } | Self::OrderInterrupted { .. } | Self::OrderMissed { .. } => Exit::Failure,
+            Self::OrderRefused { .. }
+            | Self::OrderInterrupted { .. }
+            | Self::StopInterrupted { .. }
+            | Self::OrderMissed { .. } => Exit::Failure,
             Self::NotLoggedIn { .. } => Exit::Failure,
             Self::Runtime(_) | Self::Output(_) | Self::Input(_) | Self::Incomplete { .. } | Self::FileUnreadable { .. } => {
                 Exit::Failure
@@ -199,6 +215,10 @@ impl Failure {
                     "`hivectl events --agent {agent}` tells what becomes of it; `hivectl agent show {agent}` what its harness does"
                 ))
             }
+            Self::StopTimedOut { agent, .. } | Self::StopInterrupted { agent, .. } => Some(format!(
+                "`hivectl turn show {agent} --follow` shows the turn; `hivectl agent start {agent}` starts the agent again"
+            )),
+            Self::NotConfirmed { instead } => Some((*instead).to_owned()),
             Self::NoTurn { agent: Some(agent) } => Some(format!("`hivectl turn show {agent} --follow` waits for its first one")),
             Self::NoTurn { agent: None } => Some("`hivectl send AGENT TEXT` wakes one".to_owned()),
             Self::LoginNeedsTerminal => Some("run it by hand, in a terminal; a key in the environment needs no login".to_owned()),
@@ -271,6 +291,8 @@ fn hint_of_reason(reason: Reason, status: &Status) -> Option<String> {
         Reason::PeerNotTrusted => "run it as a user whom the configuration trusts",
         Reason::LeaseLost | Reason::TurnEnded | Reason::TurnOpen => "`hivectl turn list AGENT` shows its turns",
         Reason::AlreadyAttached | Reason::AgentParked => "`hivectl agent show NAME` shows what its harness does",
+        Reason::AgentStopped => "`hivectl agent start NAME` lets it run turns again",
+        Reason::AgentPurging => "try again in a moment; the output of `hivectl up` names a directory that cannot be deleted",
         Reason::HarnessOffline => {
             "start its harness (`hivectl up` does, or its service), and try again; `hivectl agent show NAME` shows whether it is attached"
         }

@@ -65,6 +65,8 @@ pub fn of_reason(reason: Reason) -> Exit {
         | Reason::TurnOpen
         | Reason::AlreadyAttached
         | Reason::AgentParked
+        | Reason::AgentStopped
+        | Reason::AgentPurging
         | Reason::HarnessOffline
         | Reason::LoginOpen
         | Reason::WrongState

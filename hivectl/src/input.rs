@@ -53,6 +53,15 @@ pub(crate) async fn line(prompt: &str) -> Result<Option<String>, Failure> {
     Ok(line.map(|line| line.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
+/// Asks a yes or no question; only `y` and `yes` confirm. If stdin is no terminal, fails and says what to do instead.
+pub(crate) async fn confirmed(question: &str, instead: &'static str) -> Result<bool, Failure> {
+    if !is_terminal() {
+        return Err(Failure::NotConfirmed { instead });
+    }
+    let answer = line(&format!("{question} [y/N] ")).await?.unwrap_or_default();
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
 /// What is typed on the terminal that stdin is, as it comes; it ends with the terminal.
 ///
 /// A thread reads it, because a read of a terminal waits, and the descriptor's mode is left alone: other programs share it. The thread ends with the

@@ -124,7 +124,7 @@ fn advice(reason: Reason) -> &'static str {
         Reason::LeaseLost => "another session of this agent has taken over: stop here, unsettled mail comes back to it",
         Reason::TurnEnded => "this turn is over and nothing was done: stop here, unsettled mail comes back in the next turn",
         Reason::TurnOpen | Reason::AlreadyAttached => "a harness has this agent: leave it to the running turn",
-        Reason::AgentParked => "no turn starts for now: end this one and wait",
+        Reason::AgentParked | Reason::AgentStopped | Reason::AgentPurging => "no turn starts for now: end this one and wait",
         Reason::HarnessOffline | Reason::LoginOpen | Reason::LoginNotFound => "only the operator logs claude in",
         Reason::WrongState => "it has changed in the meantime: look again before you repeat it",
         Reason::QuestionClosed => "nothing was changed: go on with the outcome it has",

@@ -109,6 +109,7 @@ pub fn harness_state(state: HarnessState) -> &'static str {
         HarnessState::RateLimited => "parked: rate limit",
         HarnessState::NeedsLogin => "parked: needs login",
         HarnessState::Unavailable => "parked: unavailable",
+        HarnessState::Stopped => "stopped by the operator",
     }
 }
 

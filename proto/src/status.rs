@@ -37,6 +37,8 @@ pub fn code(reason: Reason) -> Code {
         | Reason::TurnOpen
         | Reason::AlreadyAttached
         | Reason::AgentParked
+        | Reason::AgentStopped
+        | Reason::AgentPurging
         | Reason::HarnessOffline
         | Reason::LoginOpen
         | Reason::WrongState

@@ -68,6 +68,9 @@ fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now:
         },
         (None, true) => row.harness_state,
     };
+    let open_turn = turn::open_all(conn, row.key)?.first().map(|open| open.id);
+    // A turn that runs when its agent is stopped is shown until it ends.
+    let state = if row.stopped && open_turn.is_none() { HarnessState::Stopped } else { state };
     Ok(Agent {
         name: parse(&row.name)?,
         role: row.role,
@@ -90,9 +93,10 @@ fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now:
         ready_count: delivery::count(conn, row.key, State::Ready)?,
         dead_count: delivery::count(conn, row.key, State::Dead)?,
         isolation: seen.isolation,
-        open_turn: turn::open_all(conn, row.key)?.first().map(|open| open.id),
+        open_turn,
         context_time: row.context_time,
         available_models: row.available_models,
+        stopped: row.stopped,
     })
 }
 
@@ -139,16 +143,16 @@ impl Engine {
         self.shown_agent(move |conn| Ok(agents::by_key(conn, key)?)).await
     }
 
-    /// The key of a calling agent, which never changes; so it is looked up once.
+    /// Returns the key of a calling agent.
     pub(crate) async fn key_of(&self, caller: &Caller) -> Result<AgentKey, Refusal> {
         let Some(name) = caller.agent() else { return Ok(AgentKey::OPERATOR) };
-        let lock = || self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(key) = lock().get(name.as_str()) {
-            return Ok(*key);
-        }
+        let generation = match self.keys.get(name.as_str()) {
+            Ok(key) => return Ok(key),
+            Err(generation) => generation,
+        };
         let wanted = name.clone();
         let key = self.store.read(move |conn, _| Ok::<_, Refusal>(actor::known(conn, wanted.as_str())?.key)).await?;
-        lock().insert(name.to_string(), key);
+        self.keys.keep(generation, name.as_str(), key);
         Ok(key)
     }
 
@@ -305,6 +309,7 @@ fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
                 policy: create.policy.clone(),
                 declared: None,
                 available_models: Vec::new(),
+                stopped: false,
                 retired: false,
                 ..row
             };
@@ -334,7 +339,8 @@ pub(crate) fn retire(tx: &Tx<'_>, limits: &hive_core::limits::Limits, row: &Agen
     reminder::retire(tx, row)?;
     crate::store::loose_end::clear(tx, row.key)?;
     agents::clear_session(tx, row.key)?;
-    agents::update(tx, &AgentRow { retired: true, ..row.clone() })?;
+    // Whoever takes the name back wants it to run.
+    agents::update(tx, &AgentRow { retired: true, stopped: false, ..row.clone() })?;
     log(tx, Fact::about(Kind::AgentRetired, row.key))?;
     Ok(())
 }

@@ -53,6 +53,7 @@ impl Engine {
             .store
             .write(move |tx| {
                 let me = actor::row(tx, &caller)?;
+                super::purge::check_finished(tx, &me)?;
                 let resumed = !attach.session_token.is_empty() && me.session_token.as_deref() == Some(&attach.session_token);
                 let (epoch, token) = if resumed {
                     (me.session_epoch, attach.session_token)

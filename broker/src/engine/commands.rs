@@ -51,6 +51,9 @@ impl Engine {
                         Tell::Order(Order::CancelTurn(id)) if open != Some(id) => return Err(Refusal::TurnNotFound { id }),
                         Tell::Order(order) => order,
                     };
+                    if order == Order::RestartHarness {
+                        super::stop::check_started(&row)?;
+                    }
                     if let Order::SetModel(model) = &order {
                         check_available(&row, model)?;
                         row.model.clone_from(model);

@@ -83,6 +83,10 @@ pub enum Refusal {
     LoginNotFound { id: u64 },
     #[error("agent `{agent}` starts no turns for now: {error}")]
     AgentParked { agent: String, error: String, retry_after: Option<Duration> },
+    #[error("agent `{agent}` is stopped; the operator starts it with `hivectl agent start {agent}`")]
+    AgentStopped { agent: String },
+    #[error("the directories of an earlier agent `{agent}` that was purged are still being deleted; try again")]
+    AgentPurging { agent: String },
     #[error("the delivery of message {message} to `{agent}` is {state}, which does not allow that")]
     WrongState { agent: String, message: MessageId, state: State },
     #[error("`{parent}` is `{name}` itself or one of its descendants; that would close a circle")]
@@ -190,6 +194,8 @@ impl Refusal {
             Self::LoginOpen { .. } => Reason::LoginOpen,
             Self::LoginNotFound { .. } => Reason::LoginNotFound,
             Self::AgentParked { .. } => Reason::AgentParked,
+            Self::AgentStopped { .. } => Reason::AgentStopped,
+            Self::AgentPurging { .. } => Reason::AgentPurging,
             Self::WrongState { .. } => Reason::WrongState,
             Self::TopologyCycle { .. } => Reason::TopologyCycle,
             Self::StatusTooLong { .. } => Reason::StatusTooLong,
@@ -216,6 +222,9 @@ impl Refusal {
         }
         if let Self::AgentParked { retry_after, .. } = self {
             return *retry_after;
+        }
+        if let Self::AgentPurging { .. } = self {
+            return Some(Duration::from_secs(1));
         }
         if let Self::Backup(error) = self {
             return matches!(error, CopyError::UnderWay).then_some(Duration::from_secs(10));

@@ -8,6 +8,7 @@ pub mod attention;
 pub mod backup;
 pub mod commands;
 pub mod declare;
+pub mod directories;
 pub mod error;
 pub mod events;
 pub mod history;
@@ -18,6 +19,7 @@ pub mod operate;
 pub mod policy;
 pub mod presence;
 pub mod problem;
+pub mod purge;
 pub mod question;
 pub mod rate;
 pub mod receive;
@@ -27,12 +29,14 @@ pub mod send;
 pub mod settle;
 pub mod stats;
 pub mod status;
+pub mod stop;
 pub mod sweep;
 pub mod turn;
 pub mod wait;
 pub mod wake;
 
 mod actor;
+mod keys;
 mod notice;
 mod once;
 mod quota;
@@ -43,12 +47,9 @@ mod tool_use;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use hive_core::limits::Limits;
-use hive_core::name::AgentName;
 use hive_core::time::WallTime;
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +59,7 @@ use crate::store::turn_events::TurnEvents;
 use crate::store::{Store, agent};
 use crate::wake::Hints;
 pub use actor::Actor;
+use directories::Directories;
 pub use error::Refusal;
 use presence::Presences;
 use rate::Buckets;
@@ -92,7 +94,7 @@ pub struct Parts {
     /// What the hive calls itself.
     pub identity: Identity,
     /// Where the agents' state directories are, as far as this host knows.
-    pub state_dirs: BTreeMap<AgentName, PathBuf>,
+    pub directories: Directories,
 }
 
 /// The engine.
@@ -104,7 +106,7 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     limits: Arc<Limits>,
     identity: Identity,
-    state_dirs: BTreeMap<AgentName, PathBuf>,
+    directories: Directories,
     presences: Arc<Presences>,
     buckets: Arc<Buckets>,
     logins: Arc<login::Logins>,
@@ -115,15 +117,14 @@ pub struct Engine {
     lines: tokio::sync::watch::Sender<u64>,
     /// Where retention goes on.
     retention: std::sync::Mutex<Option<crate::store::retention::Cursor>>,
-    /// Keys of agents by name; an agent never changes its key.
-    keys: std::sync::Mutex<std::collections::HashMap<String, crate::store::AgentKey>>,
+    keys: Arc<keys::Keys>,
     start_time: WallTime,
 }
 
 impl Engine {
     /// Takes up where the last broker stopped: sessions and their turns live on, and get the whole grace time to come back.
     pub async fn start(parts: Parts) -> Result<Self, Refusal> {
-        let Parts { store, turn_events, hints, clock, limits, identity, state_dirs } = parts;
+        let Parts { store, turn_events, hints, clock, limits, identity, directories } = parts;
         let presences = Arc::new(Presences::default());
         let engine = Self {
             presences: Arc::clone(&presences),
@@ -137,13 +138,13 @@ impl Engine {
             draining: CancellationToken::new(),
             lines: tokio::sync::watch::Sender::new(0),
             retention: std::sync::Mutex::default(),
-            keys: std::sync::Mutex::default(),
+            keys: Arc::default(),
             start_time: clock.now().wall,
             store,
             hints,
             clock,
             identity,
-            state_dirs,
+            directories,
         };
         let boot_id = engine.clock.boot_id().to_owned();
         let limits = Arc::clone(&engine.limits);
@@ -185,6 +186,12 @@ impl Engine {
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Where the agents' state directories are.
+    #[must_use]
+    pub fn directories(&self) -> &Directories {
+        &self.directories
     }
 
     /// What the hive calls itself.

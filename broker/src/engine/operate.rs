@@ -9,10 +9,10 @@ use hive_core::message::OPERATOR;
 use super::once::once;
 use super::{Engine, Refusal, actor};
 use crate::store::agent::{self, AgentRow};
-use crate::store::delivery::{self, Filter};
+use crate::store::delivery::{self, DeliveryRow, Filter};
 use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
-use crate::store::{AgentKey, Health};
+use crate::store::{AgentKey, Health, Tx};
 
 /// The broker in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,25 +97,8 @@ impl Engine {
                 once(tx, me.key, &request, || {
                     let owner = owner(tx, &agent)?;
                     let not_found = || Refusal::DeliveryNotFound { agent: owner.name.clone(), message };
-                    let mut row = delivery::get(tx, owner.key, message)?.ok_or_else(not_found)?;
-                    let before = row.progress.state;
-                    if decision == Decision::Ack && before == State::Acked {
-                        return Ok(());
-                    }
-                    let wrong = || Refusal::WrongState { agent: owner.name.clone(), message, state: before };
-                    row.progress = row.progress.decide(decision).ok_or_else(wrong)?;
-                    row.settled_by = if row.progress.state.is_settled() { who.clone() } else { String::new() };
-                    delivery::save(tx, &row, before)?;
-                    let kind = match decision {
-                        Decision::Ack => Kind::DeliveryAcked,
-                        Decision::Drop => Kind::DeliveryDropped,
-                        Decision::Release => Kind::DeliveryReleased,
-                        Decision::Redrive => Kind::DeliveryRedriven,
-                        Decision::Supersede => Kind::DeliverySuperseded,
-                    };
-                    let detail = format!("by {who}");
-                    log(tx, Fact { message: Some(message), detail: &detail, ..Fact::about(kind, owner.key) })?;
-                    Ok(())
+                    let row = delivery::get(tx, owner.key, message)?.ok_or_else(not_found)?;
+                    decide_row(tx, &who, &owner, row, decision)
                 })
             })
             .await
@@ -205,6 +188,34 @@ impl Engine {
     pub fn storage(&self) -> Health {
         self.store.health().borrow().clone()
     }
+}
+
+/// Does what the operator `who` decided about a delivery of `owner`.
+pub(crate) fn decide_row(
+    tx: &Tx<'_>,
+    who: &str,
+    owner: &AgentRow,
+    mut row: DeliveryRow,
+    decision: Decision,
+) -> Result<(), Refusal> {
+    let before = row.progress.state;
+    if decision == Decision::Ack && before == State::Acked {
+        return Ok(());
+    }
+    let wrong = || Refusal::WrongState { agent: owner.name.clone(), message: row.message, state: before };
+    row.progress = row.progress.decide(decision).ok_or_else(wrong)?;
+    row.settled_by = if row.progress.state.is_settled() { who.to_owned() } else { String::new() };
+    delivery::save(tx, &row, before)?;
+    let kind = match decision {
+        Decision::Ack => Kind::DeliveryAcked,
+        Decision::Drop => Kind::DeliveryDropped,
+        Decision::Release => Kind::DeliveryReleased,
+        Decision::Redrive => Kind::DeliveryRedriven,
+        Decision::Supersede => Kind::DeliverySuperseded,
+    };
+    let detail = format!("by {who}");
+    log(tx, Fact { message: Some(row.message), detail: &detail, ..Fact::about(kind, owner.key) })?;
+    Ok(())
 }
 
 fn paged((found, more): (Vec<(AgentKey, Delivery)>, bool)) -> (Vec<Delivery>, Option<DeliveryPlace>) {

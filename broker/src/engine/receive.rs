@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::actor::{Actor, check_group};
 use super::once::{keep, replay};
+use super::stop::check_started;
 use super::{Engine, Refusal, settle, token};
 use crate::store::agent::AgentRow;
 use crate::store::delivery::{DeliveryRow, Lease};
@@ -214,6 +215,11 @@ fn look(tx: &Tx<'_>, actor: &Actor, request: &RequestKey, receive: &Receive) -> 
     if turn.as_ref().is_some_and(|turn| turn.alone) {
         let pending = delivery::count(tx, me.key, State::Ready)?;
         return Ok(Seen::Nothing { so_far: Received { deliveries: Vec::new(), pending, alone: true }, next_due: None });
+    }
+    // Mail of a stopped agent waits, for a consumer as for a harness. A turn that still runs may end what it began.
+    if turn.is_none() && check_started(&me).is_err() {
+        let pending = delivery::count(tx, me.key, State::Ready)?;
+        return Ok(Seen::Nothing { so_far: Received { deliveries: Vec::new(), pending, alone: false }, next_due: None });
     }
     let taken = take(tx, &me, turn.map(|turn| turn.id), receive)?;
     let pending = delivery::count(tx, me.key, State::Ready)?;

@@ -54,6 +54,8 @@ fn ground(refusal: &Refusal) -> Option<Ground> {
         | Reason::TurnOpen
         | Reason::AlreadyAttached
         | Reason::AgentParked
+        | Reason::AgentStopped
+        | Reason::AgentPurging
         | Reason::HarnessOffline
         | Reason::LoginOpen
         | Reason::LoginNotFound

@@ -23,6 +23,7 @@ use super::actor::{self, Actor};
 use super::once::{keep, replay};
 use super::receive::{claim, pick};
 use super::settle::{Ending, Settled, end_turn, is_of_session, new_turn_id};
+use super::stop::check_started;
 use super::{Engine, Refusal, token, tool_use};
 use crate::store::agent::{self, AgentRow, ParkRow};
 use crate::store::delivery::Lease;
@@ -156,6 +157,7 @@ impl Engine {
                     return Ok(view);
                 }
                 check_no_open_turn(tx, &me, &begin)?;
+                check_started(&me)?;
                 if let Some(park) = me.park.as_ref().filter(|park| kind != Kind::Compact && park.holds(tx.now)) {
                     let retry_after = park.until(tx.now).map(|until| until.since(tx.now.wall));
                     return Err(Refusal::AgentParked { agent: me.name, error: park.error.clone(), retry_after });
@@ -262,6 +264,10 @@ fn look(
         return Ok(Seen::Found(Some(Box::new(begun(tx, me, &row)?))));
     }
     check_no_open_turn(tx, me, begin)?;
+    // Whoever starts the agent wakes this call.
+    if check_started(me).is_err() {
+        return Ok(Seen::Nothing { so_far: None, next_due: None });
+    }
     if let Some(park) = me.park.as_ref().filter(|park| park.holds(tx.now)) {
         return Ok(Seen::Nothing { so_far: None, next_due: park_due(park, tx) });
     }

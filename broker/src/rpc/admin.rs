@@ -79,9 +79,56 @@ impl v1::admin_service_server::AdminService for Rpc {
         let caller = caller::of(&request)?;
         let mut remove = request.into_inner();
         let key = request::key("RemoveAgent", std::mem::take(&mut remove.request_id), &remove)?;
-        let kept_count = self.engine.remove_agent(caller, key, message::agent_name(&remove.name, "name")?).await?;
+        let v1::RemoveAgentRequest { request_id: _, name, purge } = remove;
+        let name = message::agent_name(&name, "name")?;
+        let response = if purge {
+            let purged = self.engine.purge_agent(caller, key, name.clone()).await?;
+            let purge_id = purged.directories.unwrap_or_default();
+            v1::RemoveAgentResponse { kept_count: 0, dropped_count: purged.dropped, purge_id }
+        } else {
+            let kept_count = self.engine.remove_agent(caller, key, name.clone()).await?;
+            v1::RemoveAgentResponse { kept_count, ..v1::RemoveAgentResponse::default() }
+        };
+        // By name first: a new agent may have the name already, and the old one's connections must not become its own.
+        self.sockets.close_agent(&name);
         self.reconcile_sockets().await?;
-        Ok(Response::new(v1::RemoveAgentResponse { kept_count }))
+        Ok(Response::new(response))
+    }
+
+    async fn stop_agent(&self, request: Request<v1::StopAgentRequest>) -> Result<Response<v1::StopAgentResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut stop = request.into_inner();
+        let key = request::key("StopAgent", std::mem::take(&mut stop.request_id), &stop)?;
+        let name = message::agent_name(&stop.name, "name")?;
+        let agent = self.engine.set_stopped(caller, key, name, true).await?;
+        Ok(Response::new(v1::StopAgentResponse { agent: Some(self.wire_agent(agent)) }))
+    }
+
+    async fn start_agent(&self, request: Request<v1::StartAgentRequest>) -> Result<Response<v1::StartAgentResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut start = request.into_inner();
+        let key = request::key("StartAgent", std::mem::take(&mut start.request_id), &start)?;
+        let name = message::agent_name(&start.name, "name")?;
+        let agent = self.engine.set_stopped(caller, key, name, false).await?;
+        Ok(Response::new(v1::StartAgentResponse { agent: Some(self.wire_agent(agent)) }))
+    }
+
+    async fn list_purges(&self, _request: Request<v1::ListPurgesRequest>) -> Result<Response<v1::ListPurgesResponse>, Status> {
+        let purge = |row: crate::store::purge::PurgeRow| v1::Purge {
+            id: row.id,
+            name: row.name,
+            purge_time: Some(time::timestamp(row.time)),
+        };
+        let purges = self.engine.list_purges().await?.into_iter().map(purge).collect();
+        Ok(Response::new(v1::ListPurgesResponse { purges }))
+    }
+
+    async fn finish_purge(&self, request: Request<v1::FinishPurgeRequest>) -> Result<Response<v1::FinishPurgeResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let mut finish = request.into_inner();
+        let key = request::key("FinishPurge", std::mem::take(&mut finish.request_id), &finish)?;
+        self.engine.finish_purge(caller, key, finish.purge_id).await?;
+        Ok(Response::new(v1::FinishPurgeResponse {}))
     }
 
     async fn set_policy(&self, request: Request<v1::SetPolicyRequest>) -> Result<Response<v1::SetPolicyResponse>, Status> {

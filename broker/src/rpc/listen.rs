@@ -197,6 +197,14 @@ impl Sockets {
         errors
     }
 
+    /// Closes the socket of an agent, connections included. The next [`Self::reconcile`] opens one for an agent of that name, if there is one.
+    pub fn close_agent(&self, name: &AgentName) {
+        if let Some(OpenSocket { path, close, .. }) = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(name) {
+            close.cancel();
+            remove(&path);
+        }
+    }
+
     /// Removes the socket files; the connections end with the process.
     pub fn remove_files(&self) {
         remove(&self.lock_layout().operator_socket());

@@ -75,8 +75,8 @@ impl Rpc {
                     drop(out.send(Ok(v1::AttachResponse { step })).await);
                 }
                 let agent = self.engine.agent_by_key(key).await?;
-                if (&agent.policy, &agent.parent, &agent.model, &agent.role, &agent.available_models)
-                    != (&shown.policy, &shown.parent, &shown.model, &shown.role, &shown.available_models)
+                if (&agent.policy, &agent.parent, &agent.model, &agent.role, &agent.available_models, agent.stopped)
+                    != (&shown.policy, &shown.parent, &shown.model, &shown.role, &shown.available_models, shown.stopped)
                 {
                     shown = agent.clone();
                     let agent = convert::agent::agent(agent, self.engine.clock().now().wall);

@@ -102,11 +102,13 @@ pub struct AgentRow {
     pub context_time: Option<WallTime>,
     /// Models that it may be switched to; empty: any.
     pub available_models: Vec<String>,
+    /// Whether the operator stopped it.
+    pub stopped: bool,
 }
 
 const COLUMNS: &str = "id, name, source, parent_id, role, model, policy, declared, retired, status_text, status_time, harness_state, \
      harness_state_time, revision, context_tokens, context_window_tokens, session_epoch, session_token, park_cause, \
-     park_until_time, park_until_boot, park_error, failures_in_a_row, operator_told, context_time, available_models";
+     park_until_time, park_until_boot, park_error, failures_in_a_row, operator_told, context_time, available_models, stopped";
 
 fn from_row(row: &Row<'_>) -> Result<AgentRow> {
     let policy: String = row.get(6)?;
@@ -150,6 +152,7 @@ fn from_row(row: &Row<'_>) -> Result<AgentRow> {
         operator_told: row.get(23)?,
         context_time: row.get::<_, Option<i64>>(24)?.map(WallTime),
         available_models: json(row, 25)?,
+        stopped: row.get(26)?,
     })
 }
 
@@ -174,14 +177,16 @@ pub fn by_key(conn: &Connection, key: AgentKey) -> Result<AgentRow> {
     select.query_row([key.0], from_row)
 }
 
-/// The name behind a key.
+/// The name behind a key; of a purged agent, the name that it had.
 pub fn name_of(conn: &Connection, key: AgentKey) -> Result<String> {
-    conn.prepare_cached("SELECT name FROM agent WHERE id = ?1")?.query_row([key.0], |row| row.get(0))
+    conn.prepare_cached("SELECT coalesce(purged_name, name) FROM agent WHERE id = ?1")?.query_row([key.0], |row| row.get(0))
 }
 
 /// Agents by name, after `after`.
 pub fn page(conn: &Connection, after: &str, include_retired: bool, rows: u32) -> Result<Vec<AgentRow>> {
-    let sql = format!("SELECT {COLUMNS} FROM agent WHERE id <> 1 AND name > ?1 AND (?2 OR retired = 0) ORDER BY name LIMIT ?3");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM agent WHERE id <> 1 AND name > ?1 AND (?2 OR retired = 0) AND purged_name IS NULL ORDER BY name LIMIT ?3"
+    );
     conn.prepare_cached(&sql)?.query_map((after, include_retired, rows), from_row)?.collect()
 }
 
@@ -251,7 +256,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewAgent<'_>) -> Result<AgentKey> {
 pub fn update(tx: &Tx<'_>, agent: &AgentRow) -> Result<()> {
     tx.prepare_cached(
         "UPDATE agent SET source = ?2, parent_id = ?3, role = ?4, model = ?5, policy = ?6, declared = ?7, retired = ?8, \
-         available_models = ?9 WHERE id = ?1",
+         available_models = ?9, stopped = ?10 WHERE id = ?1",
     )?
     .execute((
         agent.key.0,
@@ -263,6 +268,7 @@ pub fn update(tx: &Tx<'_>, agent: &AgentRow) -> Result<()> {
         agent.declared.as_deref(),
         agent.retired,
         serde_json::to_string(&agent.available_models).expect("names are plain data"),
+        agent.stopped,
     ))?;
     tx.after_commit(Effect::Told(agent.key));
     Ok(())
@@ -278,6 +284,22 @@ pub fn set_session(tx: &Tx<'_>, key: AgentKey, epoch: u64, token: &str, revision
     ))?;
     tx.after_commit(Effect::Session(key));
     Ok(())
+}
+
+/// Stops or starts the agent. Its harness is notified, and a call that waits for its mail looks again.
+pub fn set_stopped(tx: &Tx<'_>, key: AgentKey, stopped: bool) -> Result<()> {
+    tx.prepare_cached("UPDATE agent SET stopped = ?2 WHERE id = ?1")?.execute((key.0, stopped))?;
+    tx.after_commit(Effect::Told(key));
+    tx.after_commit(Effect::Wake(key));
+    Ok(())
+}
+
+/// Frees the name of a retired agent. Only what it sent and what happened keep showing it.
+pub fn free_name(tx: &Tx<'_>, key: AgentKey) -> Result<()> {
+    // `#` is in no name that an agent can have.
+    tx.prepare_cached("UPDATE agent SET purged_name = name, name = '#' || id, declared = NULL WHERE id = ?1")?
+        .execute([key.0])
+        .map(|_| ())
 }
 
 /// Ends the session.

@@ -46,7 +46,7 @@ macro_rules! codes {
 
 codes! {
     Source { File = 1, Runtime = 2 }
-    HarnessState { Offline = 1, Starting = 2, Idle = 3, Thinking = 4, Compacting = 5, RateLimited = 6, NeedsLogin = 7, Unavailable = 8 }
+    HarnessState { Offline = 1, Starting = 2, Idle = 3, Thinking = 4, Compacting = 5, RateLimited = 6, NeedsLogin = 7, Unavailable = 8, Stopped = 9 }
     State { Ready = 1, Leased = 2, Held = 3, Dead = 4, Acked = 5, Dropped = 6, Superseded = 7 }
     Lane { System = 1, Normal = 2 }
     RedeliveryCause {
@@ -71,6 +71,7 @@ codes! {
         HarnessAttached = 13, HarnessLost = 14, AgentCreated = 15, AgentChanged = 16, AgentRetired = 17, StatusChanged = 18,
         AgentParked = 19, CommandGiven = 20, CommandClosed = 21, Refused = 22, QuestionAsked = 23,
         QuestionAnswered = 24, QuestionExpired = 25, QuestionCancelled = 26, ReminderSet = 27, ReminderFired = 28, ReminderCancelled = 29,
+        AgentStopped = 31, AgentStarted = 32, AgentPurged = 33, PurgeFinished = 34,
     }
 }
 

@@ -137,6 +137,21 @@ pub fn leased_of(conn: &Connection, agent: AgentKey) -> Result<Vec<DeliveryRow>>
     conn.prepare_cached(&sql)?.query_map([agent.0], from_row)?.collect()
 }
 
+/// Deliveries of an agent that are waiting, held or dead, at most `rows` of each kind.
+pub fn unsettled_of(conn: &Connection, agent: AgentKey, rows: u32) -> Result<Vec<DeliveryRow>> {
+    let ready =
+        format!("SELECT {COLUMNS} FROM delivery d INDEXED BY delivery_ready WHERE d.agent_id = ?1 AND d.state = 1 LIMIT ?2");
+    let apart = format!(
+        "SELECT {COLUMNS} FROM delivery d INDEXED BY delivery_apart WHERE d.state IN (3, 4) AND d.agent_id = ?1 LIMIT ?2"
+    );
+    let mut found: Vec<DeliveryRow> =
+        conn.prepare_cached(&ready)?.query_map((agent.0, rows), from_row)?.collect::<Result<_>>()?;
+    for row in conn.prepare_cached(&apart)?.query_map((agent.0, rows), from_row)? {
+        found.push(row?);
+    }
+    Ok(found)
+}
+
 /// The next deliveries of a lane that are due, oldest first.
 ///
 /// The index is named, here and below: SQLite would take the primary key, and go through all that the agent ever got.
@@ -297,7 +312,7 @@ pub fn page(conn: &Connection, filter: &Filter, now: Now, rows: u32) -> Result<(
         ("", format!("d.state IN ({states})"))
     };
     let sql = format!(
-        "SELECT {}, d.agent_id, (SELECT name FROM agent WHERE id = d.agent_id), d.lane, d.state, d.failures, d.cause, d.last_error, \
+        "SELECT {}, d.agent_id, (SELECT coalesce(purged_name, name) FROM agent WHERE id = d.agent_id), d.lane, d.state, d.failures, d.cause, d.last_error, \
          d.output_tail, d.turn_id, d.not_before_boot, d.state_time, d.settled_by FROM delivery d {index} \
          JOIN message m ON m.id = d.message_id WHERE {agent} AND {state} AND (d.message_id, d.agent_id) > (?2, ?3) \
          ORDER BY d.message_id, d.agent_id LIMIT ?4",

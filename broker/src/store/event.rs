@@ -61,7 +61,7 @@ pub fn log(tx: &Tx<'_>, fact: Fact<'_>) -> Result<()> {
 pub fn after(conn: &Connection, sequence: u64, agent: Option<AgentKey>, rows: u32) -> Result<Vec<Event>> {
     let filter = if agent.is_some() { "e.agent_id = ?3" } else { "?3 IS NULL" };
     let sql = format!(
-        "SELECT e.sequence, e.kind, e.time, coalesce((SELECT name FROM agent WHERE id = e.agent_id), ''), e.message_id, e.turn_id, \
+        "SELECT e.sequence, e.kind, e.time, coalesce((SELECT coalesce(purged_name, name) FROM agent WHERE id = e.agent_id), ''), e.message_id, e.turn_id, \
          e.detail, e.question_id, e.reminder_id FROM event e WHERE e.sequence > ?1 AND {filter} ORDER BY e.sequence LIMIT ?2"
     );
     let mut select = conn.prepare_cached(&sql)?;

@@ -56,7 +56,7 @@ pub fn clear(tx: &Tx<'_>, agent: AgentKey) -> Result<()> {
 /// Everything of every kind after an id, of one agent (?2) or of all. Each arm has the same columns in the same order.
 fn list_sql(one: bool) -> String {
     let of = |column: &str| if one { format!("{column} = ?2") } else { "?2 IS NULL".to_owned() };
-    let name = |column: &str| format!("(SELECT name FROM agent WHERE id = {column})");
+    let name = |column: &str| format!("(SELECT coalesce(purged_name, name) FROM agent WHERE id = {column})");
     let text = |column: &str| format!("substr({column}, 1, {LOOSE_END_TEXT_CHARS_MAX})");
     let (asker, target) = (name("q.asker_id"), name("q.target_id"));
     let question = text("q.text");

@@ -91,7 +91,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewMessage<'_>) -> Result<()> {
 }
 
 pub(super) const COLUMNS: &str = "m.id, m.origin_kind, m.origin_name, m.to_id, m.body, m.in_reply_to, m.accept_time, m.system_kind, m.turn_id, m.coalescing_key, \
-     (SELECT name FROM agent WHERE id = m.to_id), m.question_id, m.reminder_id";
+     (SELECT coalesce(purged_name, name) FROM agent WHERE id = m.to_id), m.question_id, m.reminder_id";
 pub(super) const COLUMN_COUNT: usize = 13;
 
 /// Reads a message whose first column is `first`. Of a broadcast the recipients are filled in by [`recipients`].
@@ -125,7 +125,7 @@ pub(super) fn from_row(row: &Row<'_>, first: usize) -> Result<Message> {
 pub fn recipients(conn: &Connection, message: &mut Message) -> Result<()> {
     if message.broadcast {
         let mut select = conn.prepare_cached(
-            "SELECT a.name FROM agent a WHERE EXISTS (SELECT 1 FROM delivery d WHERE d.agent_id = a.id AND d.message_id = ?1) \
+            "SELECT coalesce(a.purged_name, a.name) FROM agent a WHERE EXISTS (SELECT 1 FROM delivery d WHERE d.agent_id = a.id AND d.message_id = ?1) \
              ORDER BY a.name",
         )?;
         message.recipients = select.query_map([integer(message.id.get())], |row| row.get(0))?.collect::<Result<_>>()?;

@@ -15,6 +15,7 @@ pub mod inbox;
 pub mod look;
 pub mod loose_end;
 pub mod message;
+pub mod purge;
 pub mod question;
 pub mod reminder;
 pub mod request;

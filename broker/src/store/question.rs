@@ -94,7 +94,7 @@ pub fn close(tx: &Tx<'_>, id: QuestionId, close: &Close<'_>) -> Result<bool> {
     .map(|changed| changed == 1)
 }
 
-const COLUMNS: &str = "q.id, (SELECT name FROM agent WHERE id = q.asker_id), (SELECT name FROM agent WHERE id = q.target_id), q.text, \
+const COLUMNS: &str = "q.id, (SELECT coalesce(purged_name, name) FROM agent WHERE id = q.asker_id), (SELECT coalesce(purged_name, name) FROM agent WHERE id = q.target_id), q.text, \
      q.options, q.multi, q.state, q.create_time, q.deadline_time, q.answer, q.closed_by, q.operator_override, q.close_time, q.turn_id, \
      q.message_id, q.asker_id, q.target_id";
 

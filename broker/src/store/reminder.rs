@@ -63,7 +63,7 @@ pub fn close(tx: &Tx<'_>, id: ReminderId, state: State, message: Option<MessageI
         .map(|changed| changed == 1)
 }
 
-const COLUMNS: &str = "r.id, (SELECT name FROM agent WHERE id = r.agent_id), r.body, r.state, r.create_time, r.due_time, r.close_time, \
+const COLUMNS: &str = "r.id, (SELECT coalesce(purged_name, name) FROM agent WHERE id = r.agent_id), r.body, r.state, r.create_time, r.due_time, r.close_time, \
      r.message_id, r.turn_id, r.agent_id";
 
 fn from_row(row: &Row<'_>) -> Result<ReminderRow> {

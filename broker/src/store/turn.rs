@@ -199,7 +199,7 @@ pub fn end(tx: &Tx<'_>, turn: TurnId, outcome: Outcome, end: &End<'_>, settled: 
     .map(|_| ())
 }
 
-const VIEW_COLUMNS: &str = "t.id, (SELECT name FROM agent WHERE id = t.agent_id), t.kind, t.conversation, t.session_epoch, t.message_id, \
+const VIEW_COLUMNS: &str = "t.id, (SELECT coalesce(purged_name, name) FROM agent WHERE id = t.agent_id), t.kind, t.conversation, t.session_epoch, t.message_id, \
      t.attempt, t.outcome, t.start_time, t.end_time, t.error, t.output_tail, t.input_tokens, t.cache_read_tokens, \
      t.cache_creation_tokens, t.output_tokens, t.cost_micro_usd, t.inference_count, t.tool_call_count, t.model, t.context_tokens, \
      t.context_window_tokens, t.compacted";

@@ -23,7 +23,7 @@ impl Machine {
         // Open commands are shown again.
         self.cancels.clear();
         match &self.phase {
-            Phase::Detached | Phase::Recovering(_) => self.first_probe(now),
+            Phase::Detached | Phase::Recovering(_) | Phase::Stopped => self.begin_session(now),
             Phase::Starting | Phase::Discarding(_) | Phase::Gone => {}
             Phase::Running(run) if !resumed || open_turn != Some(run.course.job.turn_id) => self.lose_turn(now),
             Phase::Probing(job) if !resumed || open_turn != Some(job.turn_id) => self.lose_turn(now),
@@ -35,6 +35,15 @@ impl Machine {
             | Phase::Opening(_)
             | Phase::Ending { .. }
             | Phase::Leaving => {}
+        }
+    }
+
+    /// Begins work in a new session, or waits where the agent is stopped.
+    fn begin_session(&mut self, now: Now) {
+        if self.facts.agent.stopped {
+            self.phase = Phase::Stopped;
+        } else {
+            self.first_probe(now);
         }
     }
 
@@ -62,7 +71,7 @@ impl Machine {
         }
     }
 
-    pub(crate) fn agent_changed(&mut self, agent: Agent) {
+    pub(crate) fn agent_changed(&mut self, agent: Agent, now: Now) {
         if !agent.model.is_empty() {
             self.model = None;
         }
@@ -70,6 +79,11 @@ impl Machine {
             self.context.forget_window();
         }
         self.facts.agent = agent;
+        if self.facts.agent.stopped {
+            self.halt(now);
+        } else if matches!(self.phase, Phase::Stopped) {
+            self.first_probe(now);
+        }
     }
 
     /// The session is lost: its claude dies before anything else happens.
@@ -85,6 +99,7 @@ impl Machine {
             Phase::Gone => {}
             Phase::Detached
             | Phase::Starting
+            | Phase::Stopped
             | Phase::Beginning
             | Phase::Opening(_)
             | Phase::Probing(_)
@@ -145,6 +160,7 @@ impl Machine {
             Phase::Opening(Kind::Mail | Kind::Continue) => Occasion::Continue,
             Phase::Detached
             | Phase::Starting
+            | Phase::Stopped
             | Phase::Beginning
             | Phase::Probing(_)
             | Phase::Running(_)

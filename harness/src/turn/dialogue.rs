@@ -20,6 +20,7 @@ impl Machine {
             Phase::Running(_) | Phase::Opening(_) | Phase::Ending { .. } | Phase::Discarding(_) | Phase::Probing(_) => {
                 Some("a turn runs now; try again when it has ended, or cancel it with `hivectl turn cancel`")
             }
+            Phase::Stopped => Some("the agent is stopped; start it first with `hivectl agent start`"),
             Phase::Leaving | Phase::Gone => Some("the harness shuts down"),
             Phase::Detached | Phase::Starting | Phase::Beginning | Phase::Recovering(_) => None,
         };

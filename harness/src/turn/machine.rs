@@ -50,6 +50,8 @@ pub struct Machine {
     pub(crate) leave_by: Option<BootTime>,
     /// The command to begin anew.
     pub(crate) restart: Option<u64>,
+    /// Whether the program drains because its agent was stopped: it starts again afterwards, and waits.
+    pub(crate) halting: bool,
     /// Commands that want a new conversation.
     pub(crate) new_session: Vec<u64>,
     /// Commands that want the conversation compacted.
@@ -95,6 +97,7 @@ impl Machine {
             drain: None,
             leave_by: None,
             restart: None,
+            halting: false,
             new_session: Vec::new(),
             compacts: Vec::new(),
             wants_next: false,
@@ -123,7 +126,7 @@ impl Machine {
         }
         match input {
             Input::Attached(facts) => self.attached(*facts, now),
-            Input::AgentChanged(agent) => self.agent_changed(*agent),
+            Input::AgentChanged(agent) => self.agent_changed(*agent, now),
             Input::Command(command) => self.command(&command, now),
             Input::Fenced(why) => self.fenced(&why, now),
             Input::Begun(begun) => self.begun(begun, now),
@@ -160,6 +163,7 @@ impl Machine {
             Phase::Probing(job) => Some(job.turn_id),
             Phase::Detached
             | Phase::Starting
+            | Phase::Stopped
             | Phase::Beginning
             | Phase::Opening(_)
             | Phase::Discarding(_)
@@ -220,6 +224,7 @@ impl Machine {
                 self.close(command_id, String::new());
                 if self.drain.is_some() { Leaving::Drained } else { Leaving::Restart }
             }
+            None if self.halting => Leaving::Restart,
             None => Leaving::Drained,
         };
         self.leave(leaving);
@@ -227,6 +232,10 @@ impl Machine {
 
     /// Ends the program without the broker's word. What is open there, it gives back by itself.
     pub(crate) fn go_unanswered(&mut self) {
+        if self.halting {
+            self.leave(Leaving::Restart);
+            return;
+        }
         let idle =
             matches!(self.phase, Phase::Leaving | Phase::Detached | Phase::Starting | Phase::Beginning | Phase::Recovering(_));
         self.leave(if idle { Leaving::Drained } else { Leaving::Unanswered });

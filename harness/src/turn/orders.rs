@@ -70,6 +70,7 @@ impl Machine {
             Phase::Beginning | Phase::Opening(_) if turn_id > self.highest_turn_id => self.cancels.push((command_id, turn_id)),
             Phase::Detached
             | Phase::Starting
+            | Phase::Stopped
             | Phase::Beginning
             | Phase::Opening(_)
             | Phase::Probing(_)
@@ -101,7 +102,21 @@ impl Machine {
         }
     }
 
+    /// The agent was stopped: drains as for a shutdown, then starts again to wait until the agent is started.
+    pub(crate) fn halt(&mut self, now: Now) {
+        if self.is_leaving() || matches!(self.phase, Phase::Stopped) {
+            return;
+        }
+        self.halting = true;
+        self.drain = Some(Drain { grace_at: now.boot.after(self.spans.drain_grace) });
+        self.hand_back(now);
+    }
+
     pub(crate) fn drain(&mut self, now: Now) {
+        // A shutdown of a program that drains already: it keeps its grace and does not start again.
+        if std::mem::take(&mut self.halting) {
+            return;
+        }
         if self.drain.is_some() {
             self.drain_at_once(now);
             return;
@@ -114,7 +129,7 @@ impl Machine {
     fn hand_back(&mut self, now: Now) {
         let patience = Some(now.boot.after(LEAVE_PATIENCE));
         match &self.phase {
-            Phase::Detached | Phase::Starting | Phase::Recovering(_) => self.go(),
+            Phase::Detached | Phase::Starting | Phase::Stopped | Phase::Recovering(_) => self.go(),
             Phase::Beginning => {
                 self.phase = Phase::Leaving;
                 self.leave_by = Some(now.boot.after(IDLE_LEAVE_PATIENCE));
@@ -135,6 +150,7 @@ impl Machine {
             Phase::Discarding(_) => {}
             Phase::Detached
             | Phase::Starting
+            | Phase::Stopped
             | Phase::Beginning
             | Phase::Opening(_)
             | Phase::Probing(_)

@@ -18,6 +18,8 @@ pub(crate) enum Phase {
     Detached,
     /// A session; the CLI is looked at for the first time.
     Starting,
+    /// A session of a stopped agent; nothing is done until it is started.
+    Stopped,
     /// Waiting for a turn.
     Beginning,
     /// Waiting for a turn of this kind that we asked for.

@@ -24,6 +24,7 @@ impl Machine {
             Phase::Beginning => self.parked.as_ref().and_then(|parked| parked.ends_at),
             Phase::Detached
             | Phase::Starting
+            | Phase::Stopped
             | Phase::Opening(_)
             | Phase::Probing(_)
             | Phase::Discarding(_)
@@ -59,6 +60,7 @@ impl Machine {
             }
             Phase::Detached
             | Phase::Starting
+            | Phase::Stopped
             | Phase::Opening(_)
             | Phase::Probing(_)
             | Phase::Discarding(_)

@@ -45,7 +45,7 @@ impl Part {
             EventKind::DeliveryDead | EventKind::DeliveryRedriven => parts.extend([Self::DeadLetters, Self::LooseEnds]),
             EventKind::DeliveryDropped => parts.extend([Self::DeadLetters, Self::Held, Self::LooseEnds]),
             EventKind::DeliveryHeld | EventKind::DeliveryReleased => parts.push(Self::Held),
-            EventKind::AgentRetired => parts.extend([Self::Questions, Self::LooseEnds]),
+            EventKind::AgentRetired | EventKind::AgentPurged => parts.extend([Self::Questions, Self::LooseEnds]),
             EventKind::QuestionAsked
             | EventKind::QuestionAnswered
             | EventKind::QuestionExpired
@@ -64,6 +64,9 @@ impl Part {
             | EventKind::AgentCreated
             | EventKind::AgentChanged
             | EventKind::StatusChanged
+            | EventKind::AgentStopped
+            | EventKind::AgentStarted
+            | EventKind::PurgeFinished
             | EventKind::AgentParked => {}
             // An event of a newer broker may mean anything.
             EventKind::Unspecified => parts = Self::ALL.to_vec(),

@@ -67,6 +67,8 @@ pub(crate) struct Agent {
     context_time: Option<WallTime>,
     /// Models that it may be switched to; empty: any.
     available_models: Vec<String>,
+    /// Whether the operator stopped it.
+    stopped: bool,
 }
 
 /// What an agent may do; no recipients: everyone.
@@ -128,6 +130,7 @@ impl From<v1::Agent> for Agent {
             open_turn_id,
             context_time,
             available_models,
+            stopped,
         } = agent;
         Self {
             name,
@@ -154,6 +157,7 @@ impl From<v1::Agent> for Agent {
             open_turn_id: id(open_turn_id),
             context_time: time::of_wire(context_time),
             available_models,
+            stopped,
         }
     }
 }
@@ -234,7 +238,7 @@ impl Agent {
         match state {
             "idle" => style.good(state),
             "thinking" | "compacting" | "starting" => style.busy(state),
-            "offline" => style.faint(state),
+            "offline" | "stopped" => style.faint(state),
             "rate_limited" | "needs_login" | "unavailable" => style.bad(state),
             _ => state.to_owned(),
         }

@@ -14,7 +14,7 @@ same_values!(v1::AgentSource, Source { File, Runtime });
 
 same_values!(
     v1::HarnessState,
-    HarnessState { Offline, Starting, Idle, Thinking, Compacting, RateLimited, NeedsLogin, Unavailable }
+    HarnessState { Offline, Starting, Idle, Thinking, Compacting, RateLimited, NeedsLogin, Unavailable, Stopped }
 );
 
 same_values!(v1::Isolation, Isolation { None, MountNamespace, Uid });
@@ -93,6 +93,7 @@ pub fn agent(agent: Agent, now: WallTime) -> v1::Agent {
         open_turn,
         context_time,
         available_models,
+        stopped,
     } = agent;
     v1::Agent {
         name: name.into(),
@@ -119,6 +120,7 @@ pub fn agent(agent: Agent, now: WallTime) -> v1::Agent {
         open_turn_id: number(open_turn, TurnId::get),
         context_time: context_time.map(timestamp),
         available_models,
+        stopped,
     }
 }
 
@@ -150,6 +152,7 @@ impl TryFrom<v1::Agent> for Agent {
             open_turn_id,
             context_time,
             available_models,
+            stopped,
         } = wire;
         Ok(Self {
             name: agent_name(&name, "name")?,
@@ -176,6 +179,7 @@ impl TryFrom<v1::Agent> for Agent {
             open_turn: TurnId::new(open_turn_id),
             context_time: optional_wall_time(context_time, "context_time")?,
             available_models,
+            stopped,
         })
     }
 }

@@ -39,6 +39,10 @@ same_values!(
         ReminderSet,
         ReminderFired,
         ReminderCancelled,
+        AgentStopped,
+        AgentStarted,
+        AgentPurged,
+        PurgeFinished,
     }
 );
 

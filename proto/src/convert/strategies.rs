@@ -263,8 +263,8 @@ pub(super) fn policy() -> impl Strategy<Value = Policy> {
 }
 
 fn harness_state() -> impl Strategy<Value = HarnessState> {
-    use HarnessState::{Compacting, Idle, NeedsLogin, Offline, RateLimited, Starting, Thinking, Unavailable};
-    select(vec![Offline, Starting, Idle, Thinking, Compacting, RateLimited, NeedsLogin, Unavailable])
+    use HarnessState::{Compacting, Idle, NeedsLogin, Offline, RateLimited, Starting, Stopped, Thinking, Unavailable};
+    select(vec![Offline, Starting, Idle, Thinking, Compacting, RateLimited, NeedsLogin, Unavailable, Stopped])
 }
 
 fn isolation() -> impl Strategy<Value = Isolation> {
@@ -277,7 +277,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
         (wall_time(), any::<bool>(), text(), option::of(wall_time()), text(), any::<u64>(), any::<u64>()),
         (text(), text(), text(), policy(), option::of(park())),
         (any::<bool>(), any::<u32>(), any::<u32>(), option::of(isolation()), option::of(turn_id())),
-        (option::of(wall_time()), vec(text(), 0..3)),
+        (option::of(wall_time()), vec(text(), 0..3), any::<bool>()),
     )
         .prop_map(
             |(
@@ -285,7 +285,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
                 (state_time, running, status_text, status_time, model, context_tokens, context_window_tokens),
                 (hive_name, swarm_name, revision, policy, park),
                 (retired, ready_count, dead_count, isolation, open_turn),
-                (context_time, available_models),
+                (context_time, available_models, stopped),
             )| Agent {
                 name,
                 role,
@@ -311,6 +311,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
                 open_turn,
                 context_time,
                 available_models,
+                stopped,
             },
         )
 }
@@ -361,6 +362,10 @@ fn event_kind() -> impl Strategy<Value = event::Kind> {
         Kind::ReminderSet,
         Kind::ReminderFired,
         Kind::ReminderCancelled,
+        Kind::AgentStopped,
+        Kind::AgentStarted,
+        Kind::AgentPurged,
+        Kind::PurgeFinished,
     ])
 }
 

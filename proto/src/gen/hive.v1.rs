@@ -366,6 +366,9 @@ pub struct Agent {
     /// Models it may be switched to, as configured; empty: any.
     #[prost(string, repeated, tag = "24")]
     pub available_models: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether the operator stopped it: its harness drains and begins no turn until it is started again.
+    #[prost(bool, tag = "25")]
+    pub stopped: bool,
 }
 /// Who declared an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -422,6 +425,8 @@ pub enum HarnessState {
     NeedsLogin = 7,
     /// Parked with backoff: API, network, billing, model, claude or its fences are not there.
     Unavailable = 8,
+    /// Stopped by the operator: no turn starts, and mail waits. Said by the broker, rejected in requests.
+    Stopped = 9,
 }
 impl HarnessState {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -439,6 +444,7 @@ impl HarnessState {
             Self::RateLimited => "HARNESS_STATE_RATE_LIMITED",
             Self::NeedsLogin => "HARNESS_STATE_NEEDS_LOGIN",
             Self::Unavailable => "HARNESS_STATE_UNAVAILABLE",
+            Self::Stopped => "HARNESS_STATE_STOPPED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -453,6 +459,7 @@ impl HarnessState {
             "HARNESS_STATE_RATE_LIMITED" => Some(Self::RateLimited),
             "HARNESS_STATE_NEEDS_LOGIN" => Some(Self::NeedsLogin),
             "HARNESS_STATE_UNAVAILABLE" => Some(Self::Unavailable),
+            "HARNESS_STATE_STOPPED" => Some(Self::Stopped),
             _ => None,
         }
     }
@@ -1031,14 +1038,93 @@ pub struct RemoveAgentRequest {
     /// Its name.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
+    /// True: drop its unsettled mail and free its name.
+    #[prost(bool, tag = "3")]
+    pub purge: bool,
 }
 /// It is retired.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RemoveAgentResponse {
-    /// How many unsettled deliveries are kept in its inbox.
+    /// How many unsettled deliveries are kept in its inbox; 0 with `purge`.
     #[prost(uint32, tag = "1")]
     pub kept_count: u32,
+    /// How many deliveries were dropped by `purge`.
+    #[prost(uint32, tag = "2")]
+    pub dropped_count: u32,
+    /// Names the entry of ListPurges under which its directories are still to be deleted; 0 where no program on this host deletes them.
+    #[prost(uint64, tag = "3")]
+    pub purge_id: u64,
 }
+/// An agent to stop.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StopAgentRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Its name.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+}
+/// It begins no turn any more.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StopAgentResponse {
+    /// It, with the turn that still runs, if one does.
+    #[prost(message, optional, tag = "1")]
+    pub agent: ::core::option::Option<Agent>,
+}
+/// An agent to start.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartAgentRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Its name.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+}
+/// It may begin turns.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartAgentResponse {
+    /// It.
+    #[prost(message, optional, tag = "1")]
+    pub agent: ::core::option::Option<Agent>,
+}
+/// Nothing more is to be said.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListPurgesRequest {}
+/// Directories to delete, oldest first.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListPurgesResponse {
+    /// At most 1,000; the rest once these are finished.
+    #[prost(message, repeated, tag = "1")]
+    pub purges: ::prost::alloc::vec::Vec<Purge>,
+}
+/// Directories of a purged agent that are still to be deleted.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Purge {
+    /// Its id.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// The name that the agent had. Another agent may have it now; no harness attaches for that one before the purge is finished.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// When the agent was purged.
+    #[prost(message, optional, tag = "3")]
+    pub purge_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Directories that are deleted.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FinishPurgeRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Which purge.
+    #[prost(uint64, tag = "2")]
+    pub purge_id: u64,
+}
+/// Harnesses of agents of that name may attach.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FinishPurgeResponse {}
 /// A new place in the tree.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SetParentRequest {
@@ -1424,7 +1510,9 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("hive.v1.AdminService", "CreateAgent"));
             self.inner.unary(req, path, codec).await
         }
-        /// Retires an agent: its mail is kept, its leases go back, its connections are closed. Its children move to its parent.
+        /// Retires an agent: its mail is kept, its leases go back, its connections are closed. Its children move to its parent. With `purge`, also
+        /// for an agent that is retired already, its unsettled deliveries become DROPPED and its name is free: a later agent of that name inherits
+        /// nothing. What it sent stays.
         /// Reasons: AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn remove_agent(
             &mut self,
@@ -1448,6 +1536,112 @@ pub mod admin_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("hive.v1.AdminService", "RemoveAgent"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Stops an agent: its harness hands the running turn back after its grace time, and no turn begins until StartAgent. Mail waits. Stored by
+        /// the broker, so it outlives restarts of everything. Without effect on an agent that is stopped.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn stop_agent(
+            &mut self,
+            request: impl tonic::IntoRequest<super::StopAgentRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StopAgentResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.AdminService/StopAgent",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.AdminService", "StopAgent"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lets a stopped agent run turns again. Without effect on an agent that is not stopped.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn start_agent(
+            &mut self,
+            request: impl tonic::IntoRequest<super::StartAgentRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StartAgentResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.AdminService/StartAgent",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.AdminService", "StartAgent"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists the purged agents whose directories are still to be deleted by the program that runs harnesses on this host.
+        /// Reasons: none.
+        pub async fn list_purges(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListPurgesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListPurgesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.AdminService/ListPurges",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.AdminService", "ListPurges"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says that the directories of a purged agent are deleted. Until then no harness attaches as an agent of that name. Without effect where
+        /// that was said before.
+        /// Reasons: REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn finish_purge(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FinishPurgeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FinishPurgeResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.AdminService/FinishPurge",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.AdminService", "FinishPurge"));
             self.inner.unary(req, path, codec).await
         }
         /// Moves an agent in the tree.
@@ -1785,13 +1979,53 @@ pub mod admin_service_server {
             tonic::Response<super::CreateAgentResponse>,
             tonic::Status,
         >;
-        /// Retires an agent: its mail is kept, its leases go back, its connections are closed. Its children move to its parent.
+        /// Retires an agent: its mail is kept, its leases go back, its connections are closed. Its children move to its parent. With `purge`, also
+        /// for an agent that is retired already, its unsettled deliveries become DROPPED and its name is free: a later agent of that name inherits
+        /// nothing. What it sent stays.
         /// Reasons: AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn remove_agent(
             &self,
             request: tonic::Request<super::RemoveAgentRequest>,
         ) -> std::result::Result<
             tonic::Response<super::RemoveAgentResponse>,
+            tonic::Status,
+        >;
+        /// Stops an agent: its harness hands the running turn back after its grace time, and no turn begins until StartAgent. Mail waits. Stored by
+        /// the broker, so it outlives restarts of everything. Without effect on an agent that is stopped.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn stop_agent(
+            &self,
+            request: tonic::Request<super::StopAgentRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StopAgentResponse>,
+            tonic::Status,
+        >;
+        /// Lets a stopped agent run turns again. Without effect on an agent that is not stopped.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn start_agent(
+            &self,
+            request: tonic::Request<super::StartAgentRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StartAgentResponse>,
+            tonic::Status,
+        >;
+        /// Lists the purged agents whose directories are still to be deleted by the program that runs harnesses on this host.
+        /// Reasons: none.
+        async fn list_purges(
+            &self,
+            request: tonic::Request<super::ListPurgesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListPurgesResponse>,
+            tonic::Status,
+        >;
+        /// Says that the directories of a purged agent are deleted. Until then no harness attaches as an agent of that name. Without effect where
+        /// that was said before.
+        /// Reasons: REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn finish_purge(
+            &self,
+            request: tonic::Request<super::FinishPurgeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FinishPurgeResponse>,
             tonic::Status,
         >;
         /// Moves an agent in the tree.
@@ -2060,6 +2294,186 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RemoveAgentSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.AdminService/StopAgent" => {
+                    #[allow(non_camel_case_types)]
+                    struct StopAgentSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::StopAgentRequest>
+                    for StopAgentSvc<T> {
+                        type Response = super::StopAgentResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::StopAgentRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::stop_agent(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StopAgentSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.AdminService/StartAgent" => {
+                    #[allow(non_camel_case_types)]
+                    struct StartAgentSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::StartAgentRequest>
+                    for StartAgentSvc<T> {
+                        type Response = super::StartAgentResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::StartAgentRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::start_agent(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StartAgentSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.AdminService/ListPurges" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListPurgesSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ListPurgesRequest>
+                    for ListPurgesSvc<T> {
+                        type Response = super::ListPurgesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListPurgesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::list_purges(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListPurgesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.AdminService/FinishPurge" => {
+                    #[allow(non_camel_case_types)]
+                    struct FinishPurgeSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::FinishPurgeRequest>
+                    for FinishPurgeSvc<T> {
+                        type Response = super::FinishPurgeResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FinishPurgeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::finish_purge(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FinishPurgeSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -2755,6 +3169,14 @@ pub enum EventKind {
     ReminderFired = 28,
     /// A reminder was withdrawn.
     ReminderCancelled = 29,
+    /// The operator stopped an agent.
+    AgentStopped = 31,
+    /// The operator started a stopped agent.
+    AgentStarted = 32,
+    /// The operator purged a retired agent: its name is free.
+    AgentPurged = 33,
+    /// The directories of a purged agent were deleted.
+    PurgeFinished = 34,
 }
 impl EventKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2793,6 +3215,10 @@ impl EventKind {
             Self::ReminderSet => "EVENT_KIND_REMINDER_SET",
             Self::ReminderFired => "EVENT_KIND_REMINDER_FIRED",
             Self::ReminderCancelled => "EVENT_KIND_REMINDER_CANCELLED",
+            Self::AgentStopped => "EVENT_KIND_AGENT_STOPPED",
+            Self::AgentStarted => "EVENT_KIND_AGENT_STARTED",
+            Self::AgentPurged => "EVENT_KIND_AGENT_PURGED",
+            Self::PurgeFinished => "EVENT_KIND_PURGE_FINISHED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2828,6 +3254,10 @@ impl EventKind {
             "EVENT_KIND_REMINDER_SET" => Some(Self::ReminderSet),
             "EVENT_KIND_REMINDER_FIRED" => Some(Self::ReminderFired),
             "EVENT_KIND_REMINDER_CANCELLED" => Some(Self::ReminderCancelled),
+            "EVENT_KIND_AGENT_STOPPED" => Some(Self::AgentStopped),
+            "EVENT_KIND_AGENT_STARTED" => Some(Self::AgentStarted),
+            "EVENT_KIND_AGENT_PURGED" => Some(Self::AgentPurged),
+            "EVENT_KIND_PURGE_FINISHED" => Some(Self::PurgeFinished),
             _ => None,
         }
     }

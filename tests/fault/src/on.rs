@@ -53,11 +53,15 @@ pub enum Bug {
     DeadLetterUntold,
     /// A delivery that waits out a backoff holds up the inbox: it does not block those behind it.
     BackoffBlocks,
+    /// A stopped agent runs turns: none begins until it is started.
+    StoppedRuns,
+    /// A purge leaves unsettled mail behind: all of it becomes DROPPED.
+    PurgeKeepsMail,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::ReplyBeforeCommit,
         Self::LostWake,
         Self::SessionUnchecked,
@@ -80,6 +84,8 @@ impl Bug {
         Self::LeaseNeverEnds,
         Self::DeadLetterUntold,
         Self::BackoffBlocks,
+        Self::StoppedRuns,
+        Self::PurgeKeepsMail,
     ];
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use hive_broker::clock::Clock;
 use hive_broker::engine::attach::Attached;
+use hive_broker::engine::directories::Directories;
 use hive_broker::engine::{Engine, Identity, Parts};
 use hive_broker::store::turn_events::TurnEvents;
 use hive_broker::store::{Hand, OpenError, Stepped, Store};
@@ -172,7 +173,7 @@ impl World {
             clock,
             limits: Limits::default(),
             identity: Identity::default(),
-            state_dirs: BTreeMap::new(),
+            directories: Directories::default(),
         };
         let world = Rc::clone(self);
         self.exec.spawn(group, format!("start {group}"), async move { world.come_up(broker, parts).await });

@@ -118,7 +118,7 @@ async fn a_name_that_is_a_path_names_nobody_and_leads_nowhere() {
             ..CreateAgentRequest::default()
         };
         refused(&what, call(&operator, "AdminService/CreateAgent", &create).await, &invalid);
-        let remove = RemoveAgentRequest { request_id: request_id(), name: agent() };
+        let remove = RemoveAgentRequest { request_id: request_id(), name: agent(), purge: false };
         refused(&what, call(&operator, "AdminService/RemoveAgent", &remove).await, &invalid);
         let parent = SetParentRequest { request_id: request_id(), name: "bob".to_owned(), parent: agent() };
         refused(&what, call(&operator, "AdminService/SetParent", &parent).await, &invalid);

@@ -69,7 +69,7 @@ async fn no_label_passes_for_somebody() {
     let operator = rig.operator().await.channel();
     let create = CreateAgentRequest { request_id: fresh_id(), name: "gone".to_owned(), ..CreateAgentRequest::default() };
     did(&operator, "AdminService/CreateAgent", &create).await;
-    let remove = RemoveAgentRequest { request_id: fresh_id(), name: "gone".to_owned() };
+    let remove = RemoveAgentRequest { request_id: fresh_id(), name: "gone".to_owned(), purge: false };
     did(&operator, "AdminService/RemoveAgent", &remove).await;
     let ada = rig.agent("ada").await.channel();
     let before = rig.on_disk();

@@ -141,7 +141,11 @@ fn admin(method: &str, agent: String, held: u64, dead: u64, key: impl Fn(u64) ->
         "CreateAgent" => {
             CreateAgentRequest { request_id, name: "eve".to_owned(), ..CreateAgentRequest::default() }.encode_to_vec()
         }
-        "RemoveAgent" => RemoveAgentRequest { request_id, name: agent }.encode_to_vec(),
+        "RemoveAgent" => RemoveAgentRequest { request_id, name: agent, purge: false }.encode_to_vec(),
+        "StopAgent" => StopAgentRequest { request_id, name: agent }.encode_to_vec(),
+        "StartAgent" => StartAgentRequest { request_id, name: agent }.encode_to_vec(),
+        "ListPurges" => ListPurgesRequest {}.encode_to_vec(),
+        "FinishPurge" => FinishPurgeRequest { request_id, purge_id: 1 }.encode_to_vec(),
         "SetParent" => SetParentRequest { request_id, name: agent, parent: "ada".to_owned() }.encode_to_vec(),
         "SetPolicy" => {
             let policy = Policy { questions_open_max: Some(7), ..Policy::default() };

@@ -84,7 +84,7 @@ async fn a_policy_names_what_there_is() {
     assert_eq!(kept, Policy { tool_groups: kept.tool_groups.clone(), ..largest });
     rig.agent("ada").await.send("bob", "under the largest of all bounds").await;
 
-    let gone = RemoveAgentRequest { request_id: fresh_id(), name: "bob".to_owned() };
+    let gone = RemoveAgentRequest { request_id: fresh_id(), name: "bob".to_owned(), purge: false };
     drop(call(&operator, "AdminService/RemoveAgent", gone.encode_to_vec()).await.expect("retired"));
     let retired = SetPolicyRequest { name: "bob".to_owned(), ..set(Policy::default()) };
     refused(&operator, SET, &retired, Reason::AgentRetired, &["`bob` was retired"]).await;

@@ -48,7 +48,7 @@ async fn an_unknown_recipient_is_told_with_the_nearest_names_and_gets_no_inbox()
     rig.operator()
         .await
         .admin()
-        .remove_agent(RemoveAgentRequest { request_id: fresh_id(), name: "bob".to_owned() })
+        .remove_agent(RemoveAgentRequest { request_id: fresh_id(), name: "bob".to_owned(), purge: false })
         .await
         .expect("gone");
     let before = rig.on_disk();

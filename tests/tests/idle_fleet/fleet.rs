@@ -1,12 +1,13 @@
 //! The fleet: machines whose outputs are carried out on the engine, with a claude that ends as it is told.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hive_broker::clock::{Clock, ManualClock};
 use hive_broker::engine::agents::Create;
 use hive_broker::engine::attach::{Attach, Attached};
+use hive_broker::engine::directories::Directories;
 use hive_broker::engine::send::Send;
 use hive_broker::engine::turn::{Begin, Begun, Ended};
 use hive_broker::engine::{Actor, Engine, Identity, Parts, Refusal};
@@ -73,7 +74,7 @@ impl Fleet {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             limits: Limits::default(),
             identity: Identity::default(),
-            state_dirs: BTreeMap::new(),
+            directories: Directories::default(),
         };
         let engine = Arc::new(Engine::start(parts).await.expect("the engine starts"));
         engine.ready().await.expect("it serves");

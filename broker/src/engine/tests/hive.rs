@@ -25,6 +25,7 @@ use tokio::task::JoinHandle;
 
 use super::super::agents::Create;
 use super::super::attach::Attach;
+use super::super::directories::Directories;
 use super::super::presence::Attachment;
 use super::super::receive::{Leased, Receive, Received};
 use super::super::send::{Receipt, Send};
@@ -240,8 +241,9 @@ async fn open(dir: &Path, clock: Arc<dyn Clock>, limits: &Limits) -> (Arc<Engine
     let store = Store::open(dir, Arc::clone(&clock), counting).expect("the store opens");
     let turn_events = TurnEvents::open(dir).expect("the turn lines open");
     // Where a test makes such a directory, long reminders are written into it; where it does not, there is none to write to.
-    let state_dirs = ["alice", "bob"].map(|agent| (name(agent), dir.join("agents").join(agent))).into_iter().collect();
-    let parts = Parts { store, turn_events, hints, clock, limits: limits.clone(), identity: Identity::default(), state_dirs };
+    let named = ["alice", "bob"].map(|agent| (name(agent), dir.join("agents").join(agent))).into_iter().collect();
+    let directories = Directories::new(named, Some(dir.join("agents")));
+    let parts = Parts { store, turn_events, hints, clock, limits: limits.clone(), identity: Identity::default(), directories };
     (Arc::new(Engine::start(parts).await.expect("the engine starts")), commits)
 }
 

@@ -219,3 +219,68 @@ fn a_command_that_was_given_before_a_turn_holds_for_it_although_its_stream_is_sl
     rig.give(Input::Ended(Answer::default()));
     assert_eq!(rig.drain(), [Output::Ack(30, String::new()), Output::Exit(Leaving::Restart)]);
 }
+
+fn stopped(stopped: bool) -> Input {
+    let agent = v1::Agent { stopped, ..facts().agent };
+    Input::AgentChanged(Box::new(agent))
+}
+
+#[test]
+fn a_stopped_agent_waits_without_looking_at_the_cli_and_starts_when_it_is_started() {
+    let mut rig = Rig::new();
+    assert_eq!(rig.drain(), [Output::Attach]);
+    let mut attached = facts();
+    attached.agent.stopped = true;
+    rig.give(Input::Attached(Box::new(attached)));
+    assert_eq!(rig.drain(), []);
+    assert_eq!(rig.machine.deadline(), None);
+    rig.give(stopped(false));
+    assert_eq!(rig.drain(), [Output::Report(State::Starting, None), Output::Probe]);
+}
+
+#[test]
+fn stopping_an_idle_agent_restarts_its_harness_at_once() {
+    let mut rig = Rig::waiting();
+    rig.give(stopped(true));
+    assert_eq!(rig.drain(), [Output::Leave]);
+    rig.give(Input::Left(None));
+    assert_eq!(rig.drain(), [Output::Exit(Leaving::Restart)]);
+}
+
+#[test]
+fn stopping_hands_the_running_turn_back_after_its_grace() {
+    let mut rig = Rig::running();
+    rig.give(stopped(true));
+    assert_eq!(rig.drain(), []);
+    rig.pass(Duration::from_secs(20));
+    assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
+    rig.give(Input::Exited(Exit::Code(0)));
+    assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
+    rig.give(Input::Ended(Answer::default()));
+    assert!(rig.drain().contains(&Output::Exit(Leaving::Restart)));
+}
+
+#[test]
+fn a_shutdown_of_a_harness_that_stops_ends_it_for_good() {
+    let mut rig = Rig::running();
+    rig.give(stopped(true));
+    rig.give(Input::Drain);
+    rig.line(DONE);
+    rig.give(Input::Exited(Exit::Code(0)));
+    rig.drain();
+    rig.give(Input::Ended(Answer::default()));
+    assert!(rig.drain().contains(&Output::Exit(Leaving::Drained)));
+}
+
+#[test]
+fn a_stopped_harness_ends_on_a_shutdown_and_attaches_again_after_a_lost_session() {
+    let mut attached = facts();
+    attached.agent.stopped = true;
+    for (input, wanted) in [(Input::Drain, Output::Exit(Leaving::Drained)), (Input::Fenced("gone".into()), Output::Attach)] {
+        let mut rig = Rig::new();
+        rig.drain();
+        rig.give(Input::Attached(Box::new(attached.clone())));
+        rig.give(input);
+        assert_eq!(rig.drain(), [wanted]);
+    }
+}

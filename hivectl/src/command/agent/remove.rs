@@ -1,34 +1,106 @@
-//! `hivectl agent remove`: retire an agent.
+//! `hivectl agent remove`: retire an agent, or purge it.
+
+use std::time::Duration;
 
 use clap::Args;
-use hive_proto::v1::RemoveAgentRequest;
+use hive_proto::v1::{ListPurgesRequest, RemoveAgentRequest, RemoveAgentResponse};
 
 use crate::complete;
+use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::feed::Feed;
+use crate::input;
+use crate::interrupt::until_interrupted;
+use crate::output::note;
+use crate::output::text::{counted, visible_line};
 use crate::view::done::Done;
 
+/// How long the deletion of directories is waited for, unless --timeout says otherwise.
+const DELETION_PATIENCE: Duration = Duration::from_secs(60);
+
 /// Retire an agent: its mail is kept, its leases go back, its connections are closed, its children move to its parent.
+///
+/// With --purge nothing of it is kept but what it sent: its unsettled mail, dead letters included, is dropped, its directories are deleted by the
+/// `hivectl up` that runs it, and its name is free. A new agent of that name inherits nothing. An agent that is retired already can be purged, too.
 #[derive(Args, Debug)]
 pub(crate) struct Remove {
     /// Its name
     #[arg(add = complete::agents())]
     name: String,
+    /// Drop its unsettled mail, delete its directories, and free its name; asks first
+    #[arg(long)]
+    purge: bool,
+    /// Do not ask
+    #[arg(long, requires = "purge")]
+    yes: bool,
 }
 
 impl Remove {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let name = visible_line(&self.name);
+        if self.purge && !self.yes {
+            let question = format!("Purge {name}? Its unsettled mail is dropped and its directories are deleted.");
+            if !input::confirmed(&question, "purge it with --yes").await? {
+                note(&format!("{name} is left as it is"));
+                return Ok(Exit::Failure);
+            }
+        }
         let broker = context.broker().await?;
+        // Before the purge, so that its end cannot be missed.
+        let feed = if self.purge { Some(Feed::open(context, &broker, "", None).await?.0) } else { None };
         let response = broker
             .change(|request_id| {
-                let request = RemoveAgentRequest { request_id, name: self.name.clone() };
+                let request = RemoveAgentRequest { request_id, name: self.name.clone(), purge: self.purge };
                 let mut admin = broker.admin();
                 async move { admin.remove_agent(request).await }
             })
             .await?;
-        let sentence = format!("{} is retired; {} unsettled deliveries are kept", self.name, response.kept_count);
-        context.out.one(&Done { done: "retired", agent: Some(self.name), sentence, ..Done::default() })?;
+        let RemoveAgentResponse { kept_count, dropped_count, purge_id } = response;
+        let (done, sentence) = match feed {
+            None => (
+                "retired",
+                format!(
+                    "{name} is retired; {} kept",
+                    counted(kept_count.into(), "unsettled delivery is", "unsettled deliveries are")
+                ),
+            ),
+            Some(feed) => {
+                let dropped = counted(dropped_count.into(), "delivery was", "deliveries were");
+                let deleted = deleted(context, &broker, feed, purge_id).await?;
+                let directories = match (purge_id, deleted) {
+                    (0, _) => "delete its directories yourself, if it has any",
+                    (_, true) => "its directories are deleted",
+                    (_, false) => "its directories are not deleted yet; the output of `hivectl up` says why",
+                };
+                ("purged", format!("{name} is purged; {dropped} dropped; {directories}"))
+            }
+        };
+        context.out.one(&Done { done, agent: Some(self.name), sentence, ..Done::default() })?;
         Ok(Exit::Ok)
+    }
+}
+
+/// Waits until the directories of a purged agent are deleted; whether they are.
+async fn deleted(context: &Context, broker: &Broker, mut feed: Feed, purge_id: u64) -> Result<bool, Failure> {
+    if purge_id == 0 {
+        return Ok(true);
+    }
+    note("waiting until its directories are deleted");
+    let waited = async {
+        loop {
+            let left = broker.read(broker.admin().list_purges(ListPurgesRequest {})).await?.purges;
+            if left.iter().all(|purge| purge.id != purge_id) {
+                return Ok(true);
+            }
+            // What happened does not matter: the list is read again.
+            feed.next().await?;
+        }
+    };
+    let patience = context.patience.unwrap_or(DELETION_PATIENCE);
+    match until_interrupted(tokio::time::timeout(patience, waited)).await {
+        Some(Ok(deleted)) => deleted,
+        Some(Err(_)) | None => Ok(false),
     }
 }

@@ -2,7 +2,7 @@
 
 pub(crate) mod held;
 mod list;
-mod order;
+pub(crate) mod order;
 mod show;
 
 use clap::Subcommand;
@@ -24,7 +24,8 @@ pub(crate) enum Turn {
     NewSession(order::NewSession),
     /// Run the agent on another model from its next turn on
     Model(order::Model),
-    /// Hand back the agent's running turn and start its harness anew
+    /// The former name of `hivectl agent restart`
+    #[command(hide = true)]
     Restart(order::Restart),
     /// Put mail that a cancelled turn held back into its inbox
     Release(held::Release),

@@ -86,7 +86,7 @@ pub(crate) struct Model {
     waiting: Waiting,
 }
 
-/// Hand back the agent's running turn and start its harness anew.
+/// Hand back the agent's running turn and start its harness again.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Restart {
@@ -127,7 +127,7 @@ impl Model {
 
 impl Restart {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
-        self.waiting.give(context, self.agent, Order::RestartHarness(RestartHarness {}), "told to start anew").await
+        self.waiting.give(context, self.agent, Order::RestartHarness(RestartHarness {}), "told to start again").await
     }
 }
 

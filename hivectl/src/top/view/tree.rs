@@ -100,7 +100,7 @@ impl Drawing<'_> {
             HarnessState::Idle => self.theme.good(),
             HarnessState::Starting | HarnessState::Thinking | HarnessState::Compacting => self.theme.busy(),
             HarnessState::RateLimited | HarnessState::NeedsLogin | HarnessState::Unavailable => self.theme.bad(),
-            HarnessState::Offline | HarnessState::Unspecified => self.theme.faint(),
+            HarnessState::Offline | HarnessState::Stopped | HarnessState::Unspecified => self.theme.faint(),
         }
     }
 }

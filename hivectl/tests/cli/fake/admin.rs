@@ -38,9 +38,34 @@ impl AdminService for Script {
     }
 
     async fn remove_agent(&self, request: Request<RemoveAgentRequest>) -> Result<Response<RemoveAgentResponse>, Status> {
-        let RemoveAgentRequest { request_id, name } = request.into_inner();
-        self.change(&request_id, format!("remove {name}"));
-        Ok(Response::new(RemoveAgentResponse { kept_count: 3 }))
+        let RemoveAgentRequest { request_id, name, purge } = request.into_inner();
+        self.change(&request_id, format!("{} {name}", if purge { "purge" } else { "remove" }));
+        let (kept_count, dropped_count) = if purge { (0, 3) } else { (3, 0) };
+        Ok(Response::new(RemoveAgentResponse { kept_count, dropped_count, purge_id: 0 }))
+    }
+
+    async fn stop_agent(&self, request: Request<StopAgentRequest>) -> Result<Response<StopAgentResponse>, Status> {
+        let StopAgentRequest { request_id, name } = request.into_inner();
+        self.change(&request_id, format!("stop {name}"));
+        let agent = data::agents().into_iter().find(|agent| agent.name == name).map(|agent| Agent { stopped: true, ..agent });
+        Ok(Response::new(StopAgentResponse { agent }))
+    }
+
+    async fn start_agent(&self, request: Request<StartAgentRequest>) -> Result<Response<StartAgentResponse>, Status> {
+        let StartAgentRequest { request_id, name } = request.into_inner();
+        self.change(&request_id, format!("start {name}"));
+        let agent = data::agents().into_iter().find(|agent| agent.name == name);
+        Ok(Response::new(StartAgentResponse { agent }))
+    }
+
+    async fn list_purges(&self, _: Request<ListPurgesRequest>) -> Result<Response<ListPurgesResponse>, Status> {
+        Ok(Response::new(ListPurgesResponse::default()))
+    }
+
+    async fn finish_purge(&self, request: Request<FinishPurgeRequest>) -> Result<Response<FinishPurgeResponse>, Status> {
+        let FinishPurgeRequest { request_id, purge_id } = request.into_inner();
+        self.change(&request_id, format!("purge {purge_id} is finished"));
+        Ok(Response::new(FinishPurgeResponse {}))
     }
 
     async fn set_parent(&self, request: Request<SetParentRequest>) -> Result<Response<SetParentResponse>, Status> {

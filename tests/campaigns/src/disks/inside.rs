@@ -3,12 +3,12 @@
 //! Faults come at random while others go on, kills and power cuts at a random one of the things that the disk is asked. After each the engine starts
 //! again on what is left. Invariant: the run follows from its seed alone.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hive_broker::clock::ManualClock;
 use hive_broker::engine::agents::Create;
+use hive_broker::engine::directories::Directories;
 use hive_broker::engine::receive::Receive;
 use hive_broker::engine::send::Send;
 use hive_broker::engine::{Engine, Identity, Parts};
@@ -172,9 +172,9 @@ impl Run {
         let (store, mut hand) =
             opened.map_err(|error| format!("it does not open: {error}: {:?}", std::error::Error::source(&error)))?;
         let turn_events = TurnEvents::open(self.dir.path()).map_err(|error| format!("the turn lines do not open: {error}"))?;
-        let state_dirs = BTreeMap::new();
+        let directories = Directories::default();
         let parts =
-            Parts { store, turn_events, hints, clock, limits: Limits::default(), identity: Identity::default(), state_dirs };
+            Parts { store, turn_events, hints, clock, limits: Limits::default(), identity: Identity::default(), directories };
         let serving = async {
             let engine = Engine::start(parts).await?;
             engine.ready().await.map(|()| engine)

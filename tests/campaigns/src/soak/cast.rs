@@ -124,7 +124,7 @@ impl Cast {
             traffic.count("guests came");
         } else {
             let name = self.guests.remove(0);
-            let request = RemoveAgentRequest { request_id: fresh_id(), name: name.clone() };
+            let request = RemoveAgentRequest { request_id: fresh_id(), name: name.clone(), purge: false };
             if let Err(refusal) = operator.admin().remove_agent(request).await {
                 traffic.complain(format!("{name} could not go: {refusal}"));
             }

@@ -87,6 +87,9 @@ impl Host {
             };
             self.operator.insist(&op, &Carried::default()).await;
         }
+        if self.dice.chance(30) {
+            self.pause().await;
+        }
         let op = Op::Receive { max: 2, lease_ms: 20_000, turn: 0, tool_use: String::new() };
         let carried = Carried::waiting(Duration::from_millis(20 + self.dice.below(80)));
         if let Answer::Ok(Reply::Leased(all)) = self.guest.insist(&op, &carried).await {
@@ -97,6 +100,17 @@ impl Host {
                 }
             }
         }
+    }
+
+    /// Stops the guest, whose mail waits then, and starts it again.
+    async fn pause(&mut self) {
+        self.done("StopAgent", GUEST.to_owned()).await;
+        let op = Op::Receive { max: 2, lease_ms: 20_000, turn: 0, tool_use: String::new() };
+        if let Answer::Ok(Reply::Leased(all)) = self.guest.insist(&op, &Carried::default()).await {
+            self.table.facts.hold(all.is_empty(), || format!("the guest is stopped, and was handed {all:?}"));
+        }
+        self.done("StartAgent", GUEST.to_owned()).await;
+        self.done("FinishPurge", "1".to_owned()).await;
     }
 
     async fn remove(&mut self) {

@@ -16,6 +16,9 @@ use super::perform::Carried;
 /// Between two parts.
 const BETWEEN: char = '|';
 
+/// Says of a removal that it purges.
+pub(crate) const PURGE: &str = "purge";
+
 /// One text of these parts.
 pub(crate) fn parts(parts: &[&str]) -> String {
     parts.join(&BETWEEN.to_string())
@@ -53,8 +56,20 @@ pub(crate) async fn call(
             admin().create_agent(request).await?.into_inner().agent.unwrap_or_default().name
         }
         "RemoveAgent" => {
-            let request = v1::RemoveAgentRequest { request_id, name: part(0) };
+            let request = v1::RemoveAgentRequest { request_id, name: part(0), purge: part(1) == PURGE };
             admin().remove_agent(request).await?.into_inner().kept_count.to_string()
+        }
+        "StopAgent" => {
+            let stopped = admin().stop_agent(v1::StopAgentRequest { request_id, name: part(0) }).await?.into_inner();
+            stopped.agent.unwrap_or_default().stopped.to_string()
+        }
+        "StartAgent" => {
+            let started = admin().start_agent(v1::StartAgentRequest { request_id, name: part(0) }).await?.into_inner();
+            started.agent.unwrap_or_default().stopped.to_string()
+        }
+        "FinishPurge" => {
+            let request = v1::FinishPurgeRequest { request_id, purge_id: number(0) };
+            admin().finish_purge(request).await.map(|_| String::new())?
         }
         "SetParent" => {
             let request = v1::SetParentRequest { request_id, name: part(0), parent: part(1) };

@@ -47,7 +47,7 @@ const EVERYBODYS: [&str; 19] = [
     "Health.Check",
 ];
 /// Reads of the operator alone.
-const OPERATORS: [&str; 5] = ["ListDeadLetters", "GetBrokerStatus", "CheckIntegrity", "Backup", "GetTurnStats"];
+const OPERATORS: [&str; 6] = ["ListDeadLetters", "ListPurges", "GetBrokerStatus", "CheckIntegrity", "Backup", "GetTurnStats"];
 /// What a watch tells at most before one turns away.
 const WATCH_STEPS: usize = 20;
 /// So long one waits for the next step of a watch.
@@ -273,6 +273,10 @@ async fn rest(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
             facts.hold(name == "torture", || format!("the hive is called {name}"));
         }
         "Health.Check" => drop(HealthClient::new(voice.channel()).check(HealthCheckRequest::default()).await?),
+        "ListPurges" => {
+            let purges = admin().list_purges(v1::ListPurgesRequest {}).await?.into_inner().purges;
+            facts.hold(purges.is_empty(), || format!("nobody deletes directories here, and some are to be deleted: {purges:?}"));
+        }
         "ListDeadLetters" => {
             let request = v1::ListDeadLettersRequest { page_size: ROWS, ..v1::ListDeadLettersRequest::default() };
             for dead in admin().list_dead_letters(request).await?.into_inner().deliveries {

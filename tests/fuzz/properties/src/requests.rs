@@ -301,6 +301,10 @@ table! {
         Ok(())
     };
     "hive.v1.AdminService/RemoveAgent": v1::RemoveAgentRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
+    "hive.v1.AdminService/StopAgent": v1::StopAgentRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
+    "hive.v1.AdminService/StartAgent": v1::StartAgentRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
+    "hive.v1.AdminService/ListPurges": v1::ListPurgesRequest |_| Ok(());
+    "hive.v1.AdminService/FinishPurge": v1::FinishPurgeRequest |m| request_id(&m.request_id);
     "hive.v1.AdminService/SetParent": v1::SetParentRequest |m| {
         request_id(&m.request_id)?;
         name(&m.name, "name")?;

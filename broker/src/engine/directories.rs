@@ -1,0 +1,43 @@
+//! Where the agents' state directories are, as far as this host knows.
+//!
+//! Invariant: a directory that the configuration names comes before the one that `hivectl up` gives to every agent.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use hive_core::name::AgentName;
+
+/// Where the agents' state directories are.
+#[derive(Debug, Default)]
+pub struct Directories {
+    named: Mutex<BTreeMap<AgentName, PathBuf>>,
+    /// Below it are the directories of all other agents, as `NAME/state`. Set where one program runs all harnesses of this host.
+    agents_dir: Option<PathBuf>,
+}
+
+impl Directories {
+    /// The named directories, and the directory that holds all others, if there is one.
+    #[must_use]
+    pub fn new(named: BTreeMap<AgentName, PathBuf>, agents_dir: Option<PathBuf>) -> Self {
+        Self { named: Mutex::new(named), agents_dir }
+    }
+
+    /// Replaces the named directories.
+    pub fn set_named(&self, named: BTreeMap<AgentName, PathBuf>) {
+        *self.named.lock().unwrap_or_else(PoisonError::into_inner) = named;
+    }
+
+    /// Returns the state directory of an agent; `None` if this host does not know it.
+    #[must_use]
+    pub fn state_dir(&self, agent: &AgentName) -> Option<PathBuf> {
+        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).get(agent).cloned();
+        named.or_else(|| Some(self.agents_dir.as_ref()?.join(agent.as_str()).join("state")))
+    }
+
+    /// Whether one program runs all harnesses of this host and deletes the directories of purged agents.
+    #[must_use]
+    pub fn are_managed(&self) -> bool {
+        self.agents_dir.is_some()
+    }
+}

@@ -1,0 +1,139 @@
+//! Purging agents: their unsettled mail is dropped, their name is free, and a later agent of that name inherits nothing.
+//!
+//! The mail is dropped in bounded steps, so a large inbox stalls no other call. A purge that is interrupted leaves the agent retired and is
+//! completed by the next one. Invariant: the name is freed in the transaction after which no delivery of the agent is unsettled, and no
+//! harness attaches under the name before the directories of the purged agent are deleted.
+
+use std::sync::Arc;
+
+use hive_core::caller::Caller;
+use hive_core::delivery::Decision;
+use hive_core::event::Kind;
+use hive_core::name::AgentName;
+use serde::{Deserialize, Serialize};
+
+use super::agents::retire;
+use super::once::{keep, once, replay};
+use super::operate::decide_row;
+use super::{Engine, Refusal, actor};
+use crate::store::agent::AgentRow;
+use crate::store::event::{Fact, log};
+use crate::store::purge::PurgeRow;
+use crate::store::request::RequestKey;
+use crate::store::{Tx, agent, delivery, purge};
+
+/// Most deliveries of each kind that one step drops.
+const STEP_ROWS: u32 = 100;
+/// Most purges of one list.
+const LIST_ROWS: u32 = 1000;
+
+/// What a purge did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Purged {
+    /// How many deliveries it dropped.
+    pub dropped: u32,
+    /// The entry under which directories are still to be deleted, if a program on this host does that.
+    pub directories: Option<u64>,
+}
+
+/// What one step did.
+enum Step {
+    /// It dropped this many deliveries, and there are more.
+    More(u32),
+    /// The purge is complete.
+    Done(Purged),
+}
+
+impl Engine {
+    /// Purges an agent, retired or not.
+    pub async fn purge_agent(&self, caller: Caller, request: RequestKey, name: AgentName) -> Result<Purged, Refusal> {
+        self.check_open()?;
+        let mut dropped = 0;
+        loop {
+            match self.purge_step(caller.clone(), request.clone(), name.clone(), dropped).await? {
+                Step::More(now) => dropped += now,
+                Step::Done(purged) => return Ok(purged),
+            }
+        }
+    }
+
+    async fn purge_step(&self, caller: Caller, request: RequestKey, name: AgentName, before: u32) -> Result<Step, Refusal> {
+        let (limits, presences) = (Arc::clone(&self.limits), Arc::clone(&self.presences));
+        let (managed, keys) = (self.directories.are_managed(), Arc::clone(&self.keys));
+        self.store
+            .write(move |tx| {
+                let me = actor::row(tx, &caller)?;
+                if let Some(purged) = replay::<Purged>(tx, me.key, &request)? {
+                    return Ok(Step::Done(purged));
+                }
+                let row = actor::known(tx, name.as_str())?;
+                if !row.retired {
+                    retire(tx, &limits, &row)?;
+                    let (key, epoch) = (row.key, row.session_epoch);
+                    tx.once_committed(move || presences.end(key, epoch));
+                }
+                let dropped = drop_some(tx, &caller, &row)?;
+                if dropped > 0 {
+                    return Ok(Step::More(dropped));
+                }
+                agent::free_name(tx, row.key)?;
+                tx.once_committed(move || keys.forget(name.as_str()));
+                let directories = if managed { Some(purge::insert(tx, row.key, &row.name)?) } else { None };
+                let detail = format!("by {}", who(&caller));
+                log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentPurged, row.key) })?;
+                let purged = Purged { dropped: before, directories };
+                keep(tx, me.key, &request, &purged)?;
+                Ok(Step::Done(purged))
+            })
+            .await
+    }
+
+    /// Returns the purged agents whose directories are still to be deleted.
+    pub async fn list_purges(&self) -> Result<Vec<PurgeRow>, Refusal> {
+        self.store.read(|conn, _| Ok(purge::list(conn, LIST_ROWS)?)).await
+    }
+
+    /// Notes that the directories of a purged agent are deleted.
+    pub async fn finish_purge(&self, caller: Caller, request: RequestKey, id: u64) -> Result<(), Refusal> {
+        self.check_open()?;
+        self.store
+            .write(move |tx| {
+                let me = actor::row(tx, &caller)?;
+                once(tx, me.key, &request, || {
+                    if purge::remove(tx, id)? {
+                        let key = crate::store::AgentKey(i64::try_from(id).unwrap_or_default());
+                        log(tx, Fact { detail: "its directories are deleted", ..Fact::about(Kind::PurgeFinished, key) })?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+}
+
+/// Refuses a harness of an agent that would work in the directories of a purged one.
+pub(crate) fn check_finished(conn: &rusqlite::Connection, row: &AgentRow) -> Result<(), Refusal> {
+    if purge::is_pending(conn, &row.name)? {
+        return Err(Refusal::AgentPurging { agent: row.name.clone() });
+    }
+    Ok(())
+}
+
+fn drop_some(tx: &Tx<'_>, caller: &Caller, row: &AgentRow) -> Result<u32, Refusal> {
+    let mut dropped = 0;
+    if hive_fault::planted!(PurgeKeepsMail) {
+        return Ok(dropped);
+    }
+    for delivery in delivery::unsettled_of(tx, row.key, STEP_ROWS)? {
+        decide_row(tx, who(caller), row, delivery, Decision::Drop)?;
+        dropped += 1;
+    }
+    Ok(dropped)
+}
+
+fn who(caller: &Caller) -> &str {
+    match caller {
+        Caller::Operator(who) => who.as_str(),
+        Caller::Agent(name) => name.as_str(),
+    }
+}

@@ -1,0 +1,113 @@
+//! `hivectl agent stop` and `hivectl agent start`: whether an agent runs turns.
+
+use clap::Args;
+use hive_proto::v1::{EventKind, GetAgentRequest, StartAgentRequest, StopAgentRequest};
+
+use crate::complete;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::feed::{Feed, Step};
+use crate::interrupt::until_interrupted;
+use crate::output::note;
+use crate::output::text::visible_line;
+use crate::view::done::Done;
+
+/// Stop an agent: its running turn is handed back, no turn begins, and its mail waits.
+///
+/// The broker stores this: it outlives restarts of everything until `hivectl agent start`. A running turn gets the grace time of a drain (20 s); what it
+/// was about comes back without losing an attempt. Shell tasks of the agent are ended. No mail is refused in the meantime.
+#[derive(Args, Debug)]
+pub(crate) struct Stop {
+    /// Its name
+    #[arg(add = complete::agents())]
+    name: String,
+    /// Wait until no turn of it runs; no longer than --timeout, if that is given
+    #[arg(long)]
+    wait: bool,
+}
+
+/// Let a stopped agent run turns again, beginning with the mail that waited.
+#[derive(Args, Debug)]
+pub(crate) struct Start {
+    /// Its name
+    #[arg(add = complete::agents())]
+    name: String,
+}
+
+impl Stop {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        // Before the stop, so that the end of the turn cannot be missed.
+        let feed = if self.wait { Some(Feed::open(context, &broker, &self.name, None).await?.0) } else { None };
+        let response = broker
+            .change(|request_id| {
+                let request = StopAgentRequest { request_id, name: self.name.clone() };
+                let mut admin = broker.admin();
+                async move { admin.stop_agent(request).await }
+            })
+            .await?;
+        let turn = response.agent.ok_or(Failure::Incomplete { field: "agent" })?.open_turn_id;
+        let sentence = match (turn, feed) {
+            (0, _) => format!("{} is stopped", self.name),
+            (turn, None) => format!("{} is stopped; turn {turn} is being handed back", self.name),
+            (turn, Some(feed)) => {
+                note(&visible_line(&format!("{} is stopped; waiting for the end of turn {turn}", self.name)));
+                handed_back(context, feed, &self.name, turn).await?;
+                format!("{} is stopped; turn {turn} has ended", self.name)
+            }
+        };
+        context.out.one(&Done { done: "stopped", agent: Some(self.name), sentence, ..Done::default() })?;
+        Ok(Exit::Ok)
+    }
+}
+
+/// Waits until the turn has ended.
+async fn handed_back(context: &Context, mut feed: Feed, name: &str, turn: u64) -> Result<(), Failure> {
+    let ended = async {
+        loop {
+            match feed.next().await? {
+                Step::Event(event) if event.kind() == EventKind::TurnEnded && event.turn_id == turn => return Ok(()),
+                Step::Event(_) => {}
+                Step::Gap => {
+                    let broker = context.broker().await?;
+                    let agent = broker.read(broker.topology().get_agent(GetAgentRequest { name: name.to_owned() })).await?.agent;
+                    if agent.is_none_or(|agent| agent.open_turn_id != turn) {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    };
+    let waited = async {
+        match context.patience {
+            None => ended.await,
+            Some(patience) => match tokio::time::timeout(patience, ended).await {
+                Ok(ended) => ended,
+                Err(_) => Err(Failure::StopTimedOut { agent: name.to_owned(), turn, seconds: patience.as_secs_f64() }),
+            },
+        }
+    };
+    until_interrupted(waited).await.ok_or_else(|| Failure::StopInterrupted { agent: name.to_owned(), turn })?
+}
+
+impl Start {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        let response = broker
+            .change(|request_id| {
+                let request = StartAgentRequest { request_id, name: self.name.clone() };
+                let mut admin = broker.admin();
+                async move { admin.start_agent(request).await }
+            })
+            .await?;
+        let agent = response.agent.ok_or(Failure::Incomplete { field: "agent" })?;
+        let sentence = if agent.running {
+            format!("{} is started", self.name)
+        } else {
+            format!("{} is started; it runs turns once its harness is attached", self.name)
+        };
+        context.out.one(&Done { done: "started", agent: Some(self.name), sentence, ..Done::default() })?;
+        Ok(Exit::Ok)
+    }
+}
