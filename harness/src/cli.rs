@@ -103,6 +103,9 @@ pub struct ServeArgs {
     /// The model, where the broker names none
     #[arg(long, env = "HIVE_DEFAULT_MODEL", default_value = "haiku", value_name = "MODEL")]
     pub default_model: String,
+    /// Tool groups, separated by commas, to which the policy's groups are narrowed [default: all that the policy grants]
+    #[arg(long, env = "HIVE_TOOL_GROUPS", value_delimiter = ',', value_name = "GROUPS")]
+    pub tool_groups: Option<Vec<String>>,
     /// Pronouns of the operator for the prompt, where the broker names none
     #[arg(long, env = "HIVE_OPERATOR_PRONOUNS", default_value = "she/her", value_name = "TEXT")]
     pub operator_pronouns: String,
@@ -146,13 +149,38 @@ pub struct ServeArgs {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use clap::CommandFactory as _;
+    use hive_core::config::{OTHER_VARIABLES, SETTINGS};
 
     use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_variable_of_serve_has_a_key_or_is_named_as_one_that_has_none() {
+        let cli = Cli::command();
+        let serve = cli.find_subcommand("serve").expect("serve");
+        let variables: BTreeMap<String, String> = serve
+            .get_arguments()
+            .filter_map(|arg| {
+                let default = arg.get_default_values().first().map(|value| value.to_string_lossy().into_owned());
+                Some((arg.get_env()?.to_str()?.to_owned(), default.unwrap_or_default()))
+            })
+            .collect();
+        let keys = SETTINGS.iter().map(|setting| setting.variable);
+        let known: BTreeSet<&str> = keys.chain(OTHER_VARIABLES.iter().map(|(variable, _)| *variable)).collect();
+        assert_eq!(variables.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
+        for setting in SETTINGS {
+            let default = &variables[setting.variable];
+            assert!(default.is_empty() || default == setting.default, "{}: {default}", setting.key);
+            let is_value = setting.default.parse::<u64>().is_ok() || setting.default.parse::<bool>().is_ok();
+            assert!(!default.is_empty() || !is_value, "{} has the default {} in the list only", setting.key, setting.default);
+        }
     }
 
     #[test]

@@ -3,16 +3,19 @@
 //! Invariant: a [`Config`] that exists can be worked with: its directories are there, its numbers make sense.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hive_core::config::{BASH_SERVER, ExtraMcpServer, is_server_name};
+use hive_core::config::{BASH_SERVER, ExtraMcpServer, OWN_PREFIX, is_server_name};
 
 use crate::boot::extra_servers::{self, InvalidExtraServers};
 use crate::cli::{ConversationArgs, ProcessArgs, ServeArgs};
 use crate::plugins::{InvalidList, Plan};
 use crate::task::{InvalidSettings, Settings};
+use crate::tool_groups::{Narrowing, UnknownGroup};
 use crate::turn::context::Watermarks;
+use crate::turn::windows::{Parts, Windows};
 
 /// Settings of `hive serve`.
 #[derive(Clone, Debug)]
@@ -53,6 +56,8 @@ pub struct Config {
     pub system_prompt: Option<PathBuf>,
     /// How claude is run.
     pub process: ProcessArgs,
+    /// The tool groups to which the policy's are narrowed.
+    pub tool_groups: Narrowing,
     /// The agent's own MCP servers.
     pub extra_servers: BTreeMap<String, ExtraMcpServer>,
     /// Plugins to install at the start.
@@ -98,6 +103,18 @@ pub enum InvalidConfig {
     /// The further environment is no object of strings.
     #[error("HIVE_CLAUDE_ENV must be a JSON object whose values are strings: {0}")]
     ClaudeEnv(String),
+    /// A variable for claude that only Hive reads.
+    #[error("HIVE_CLAUDE_ENV names {0}, which has no effect on claude: set it in the environment of `hive serve`")]
+    OwnVariable(String),
+    /// A window by a part of the model's name.
+    #[error("{0} must be a whole number of tokens")]
+    Window(String),
+    /// Windows by model.
+    #[error("HIVE_CONTEXT_WINDOWS must be a JSON object whose values are whole numbers: {0}")]
+    Windows(String),
+    /// Tool groups.
+    #[error(transparent)]
+    ToolGroups(#[from] UnknownGroup),
     /// The agent's own MCP servers.
     #[error(transparent)]
     ExtraServers(#[from] InvalidExtraServers),
@@ -126,6 +143,7 @@ impl Config {
             mcp_server_name,
             label,
             default_model,
+            tool_groups,
             operator_pronouns,
             claude_env,
             claude_max_retries,
@@ -152,7 +170,11 @@ impl Config {
         }
         let read = |path: &PathBuf| extra_servers::read(path, &mcp_server_name);
         let extra_servers = extras.extra_mcp.as_ref().map(read).transpose()?.unwrap_or_default();
-        let claude_env = serde_json::from_str(&claude_env).map_err(|error| InvalidConfig::ClaudeEnv(error.to_string()))?;
+        let claude_env: BTreeMap<String, String> =
+            serde_json::from_str(&claude_env).map_err(|error| InvalidConfig::ClaudeEnv(error.to_string()))?;
+        if let Some(name) = claude_env.keys().find(|name| name.starts_with(OWN_PREFIX)) {
+            return Err(InvalidConfig::OwnVariable(name.escape_debug().to_string()));
+        }
         let some_secs = |secs: u64| (secs > 0).then(|| Duration::from_secs(secs));
         Ok(Self {
             socket,
@@ -176,9 +198,10 @@ impl Config {
                 drain_grace: Duration::from_secs(drain_grace_secs),
                 kill_grace: Duration::from_millis(kill_grace_ms),
             },
-            watermarks: watermarks(&conversation, std::env::vars()),
+            watermarks: watermarks(&conversation, std::env::vars_os())?,
             system_prompt: conversation.system_prompt.map(|path| std::path::absolute(&path).unwrap_or(path)),
             process,
+            tool_groups: Narrowing::new(tool_groups.as_deref())?,
             extra_servers,
             plugins: Plan::new(&extras)?,
             tasks: Settings::new(&tasks)?,
@@ -186,23 +209,33 @@ impl Config {
     }
 }
 
-/// The watermarks; the windows of models by name come from `HIVE_CONTEXT_WINDOW_TOKENS_KEY`.
-fn watermarks(args: &ConversationArgs, variables: impl Iterator<Item = (String, String)>) -> Watermarks {
-    let windows = variables.filter_map(|(name, value)| {
-        let key = name.strip_prefix("HIVE_CONTEXT_WINDOW_TOKENS_")?.to_lowercase();
-        Some((key, value.parse().ok()?)).filter(|(key, _)| !key.is_empty())
-    });
-    let mut windows_by_model: Vec<(String, u64)> = windows.collect();
-    // The longest name says most; between equals the order must not depend on the environment's.
-    windows_by_model.sort_by(|(left, _), (right, _)| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
-    Watermarks {
+/// The watermarks; windows by a part of the model's name come from `HIVE_CONTEXT_WINDOW_TOKENS_KEY`.
+fn watermarks(
+    args: &ConversationArgs,
+    variables: impl Iterator<Item = (OsString, OsString)>,
+) -> Result<Watermarks, InvalidConfig> {
+    let mut by_key = BTreeMap::new();
+    for (name, value) in variables {
+        let Some(key) = name.to_str().and_then(|name| name.strip_prefix("HIVE_CONTEXT_WINDOW_TOKENS_")) else { continue };
+        let tokens = value.to_str().and_then(|value| value.parse().ok());
+        let tokens: u64 = tokens.ok_or_else(|| InvalidConfig::Window(name.to_string_lossy().into_owned()))?;
+        if tokens > 0 && !key.is_empty() {
+            by_key.insert(key.to_lowercase(), tokens);
+        }
+    }
+    let by_model = serde_json::from_str(&args.context_windows).map_err(|error| InvalidConfig::Windows(error.to_string()))?;
+    Ok(Watermarks {
         compact: if args.auto_compact { args.compact_watermark_tokens } else { Some(0) },
         reset: args.auto_reset_watermark_tokens,
         cache_ttl: Duration::from_secs(args.cache_ttl_secs),
         reset_checkpoint: args.auto_reset_checkpoint,
-        window: args.context_window_tokens.filter(|tokens| *tokens > 0),
-        windows_by_model,
-    }
+        windows: Windows {
+            of_agent: args.agent_context_window_tokens.filter(|tokens| *tokens > 0),
+            by_key: Parts::new(by_key),
+            of_harness: args.context_window_tokens.filter(|tokens| *tokens > 0),
+            by_model: Parts::new(by_model),
+        },
+    })
 }
 
 /// The real path, because claude files its sessions under the real path of its working directory.
@@ -248,5 +281,22 @@ mod tests {
         assert!(given(&["--mcp-server-name", "a__b"]).is_err());
         assert!(given(&["--claude-env", "{\"A\":1}"]).is_err());
         assert!(given(&["--heartbeat-secs", "0"]).is_err());
+        assert!(given(&["--context-windows", "{\"opus\":\"1\"}"]).is_err());
+        assert!(given(&["--tool-groups", "meta,shell"]).is_err());
+        let error = given(&["--claude-env", "{\"HIVE_TURN_MAX_SECS\":\"1\"}"]).expect_err("refused").to_string();
+        assert!(error.contains("HIVE_TURN_MAX_SECS"), "{error}");
+    }
+
+    #[test]
+    fn the_windows_are_read_from_all_their_variables() {
+        let conversation = args(&["--agent-context-window-tokens", "1", "--context-windows", "{\"haiku\":4000}"]).conversation;
+        let read = |pairs: &[(&str, &str)]| {
+            watermarks(&conversation, pairs.iter().map(|(name, value)| (name.into(), value.into()))).map(|marks| marks.windows)
+        };
+        let mut windows = read(&[("HIVE_CONTEXT_WINDOW_TOKENS_OPUS", "2000"), ("OTHER", "x")]).expect("valid");
+        assert_eq!(windows.of_agent.take(), Some(1));
+        assert_eq!((windows.effective("claude-opus", 0), windows.effective("haiku", 0)), (2000, 4000));
+        let error = read(&[("HIVE_CONTEXT_WINDOW_TOKENS_OPUS", "many")]).expect_err("refused").to_string();
+        assert!(error.starts_with("HIVE_CONTEXT_WINDOW_TOKENS_OPUS must be"), "{error}");
     }
 }

@@ -21,5 +21,6 @@ pub mod scrub;
 pub mod session;
 pub mod task;
 pub mod token;
+pub mod tool_groups;
 pub mod turn;
 pub mod wake;

@@ -6,20 +6,21 @@ use std::collections::BTreeMap;
 
 use toml::de::DeTable;
 
-use super::environment::{OWN_VARIABLES, environment};
+use super::environment;
 use super::error::Findings;
 use super::section::{Section, list};
-use super::sections::{Places, bounded, path, process_mode};
-use super::values::AgentConfig;
+use super::sections::{Places, bounded, path};
+use super::settings;
+use super::values::{AgentConfig, Claude};
 use crate::agent::{CAPABILITIES, TOOL_GROUPS};
 use crate::limits::ROLE_CHARS_MAX;
 use crate::message::OPERATOR;
 use crate::name::{AgentName, nearest};
 
-/// Reads all agents; `server` is the name of our MCP server.
+/// Reads all agents; `claude` has the defaults of their settings, and the name of our MCP server.
 pub(super) fn read(
     table: &DeTable<'_>,
-    server: &str,
+    claude: &Claude,
     findings: &mut Findings<'_>,
     places: &mut Places,
 ) -> BTreeMap<AgentName, AgentConfig> {
@@ -42,15 +43,20 @@ pub(super) fn read(
             findings.add(value.span(), format!("agents.{name}"), sentence);
             continue;
         };
-        let agent = agent(&name, table, server, findings, places);
+        let agent = agent(&name, table, claude, findings, places);
         agents.insert(name, agent);
     }
     agents
 }
 
-fn agent(name: &AgentName, table: &DeTable<'_>, server: &str, findings: &mut Findings<'_>, places: &mut Places) -> AgentConfig {
+fn agent(
+    name: &AgentName,
+    table: &DeTable<'_>,
+    claude: &Claude,
+    findings: &mut Findings<'_>,
+    places: &mut Places,
+) -> AgentConfig {
     let mut section = Section::new(format!("agents.{name}"), table, findings);
-    let defaults = AgentConfig::default();
     let agent = AgentConfig {
         parent: section.text("parent").and_then(|(parent, span)| match AgentName::parse(&parent) {
             Ok(parent) => {
@@ -83,16 +89,12 @@ fn agent(name: &AgentName, table: &DeTable<'_>, server: &str, findings: &mut Fin
             .collect(),
         state_dir: path(&mut section, "state_dir"),
         home_dir: path(&mut section, "home_dir"),
-        env: environment(&mut section, &OWN_VARIABLES),
-        context_window_tokens: section.number("context_window_tokens", 1_000..=100_000_000),
-        process: process_mode(&mut section),
-        auto_compact: section.flag("auto_compact").unwrap_or(defaults.auto_compact),
+        env: environment::of_claude(&mut section),
+        settings: settings::of_agent(&mut section, &claude.settings),
         available_models: super::models::available(&mut section),
-        extra_mcp_servers: super::extra_servers::read(&mut section, server),
+        extra_mcp_servers: super::extra_servers::read(&mut section, &claude.mcp_server_name),
         plugins: arguments(&mut section, "plugins").unwrap_or_default(),
         marketplaces: arguments(&mut section, "marketplaces"),
-        plugins_auto_update: section.flag("plugins_auto_update").unwrap_or(defaults.plugins_auto_update),
-        cargo_short_messages: section.flag("cargo_short_messages").unwrap_or(defaults.cargo_short_messages),
     };
     section.finish();
     agent
@@ -122,9 +124,11 @@ fn allowed_recipients(section: &mut Section<'_, '_, '_>) -> Option<Vec<String>> 
     let mut recipients = Vec::new();
     let texts = section.texts("allowed_recipients")?;
     if texts.is_empty() {
-        // On the wire an empty list is "everyone"; who writes [] here most likely means the opposite.
-        let sentence = "`allowed_recipients` is empty; leave it out to allow everyone, or name whom the agent may send to";
-        section.object(span, "allowed_recipients", sentence.to_owned(), None);
+        // As on the wire. An author who writes [] may mean the opposite.
+        let sentence =
+            "`allowed_recipients = []` allows everyone, as if the key were not there; to restrict the agent, name recipients";
+        section.remark(span, "allowed_recipients", sentence.to_owned());
+        return None;
     }
     for (recipient, span) in texts {
         match AgentName::parse(&recipient) {

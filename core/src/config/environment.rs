@@ -1,43 +1,75 @@
 //! Tables of environment variables.
 //!
-//! Invariant: what is read can be put into the environment of a process as it is.
+//! Invariants: what is read can be put into the environment of a process as it is; no setting of Hive's own is in it.
 
 use std::collections::BTreeMap;
 
 use super::section::Section;
+use super::settings_list::SETTINGS;
 
-/// Variables that Hive sets for each agent's processes itself.
-pub(super) const OWN_VARIABLES: [&str; 15] = [
-    "HOME",
-    "HIVE_SOCKET",
-    "HIVE_STATE_DIR",
-    "HIVE_HOME_DIR",
-    "HIVE_CLAUDE",
-    "HIVE_CLAUDE_ENV",
-    "HIVE_PROCESS_TOKEN",
-    "HIVE_PROCESS",
-    "HIVE_AUTO_COMPACT",
-    "HIVE_EXTRA_MCP",
-    "HIVE_PLUGINS",
-    "HIVE_MARKETPLACES",
-    "HIVE_PLUGINS_AUTO_UPDATE",
-    "HIVE_CARGO_SHORT_MESSAGES",
-    "HIVE_TASK_SOCKET",
+/// How the names of Hive's own variables begin.
+pub const OWN_PREFIX: &str = "HIVE_";
+
+/// Variables of `hive serve` that are no [`super::Setting`], and the key that each of them has; `None`: `hivectl up` sets it.
+pub const OTHER_VARIABLES: &[(&str, Option<&str>)] = &[
+    ("HIVE_CLAUDE", Some("`command` in [claude]")),
+    ("HIVE_CLAUDE_ENV", Some("`env`")),
+    ("HIVE_CONTEXT_WINDOWS", Some("`context_windows` in [claude]")),
+    ("HIVE_CONTEXT_WINDOW_TOKENS", Some("`context_window_tokens` in [agents.NAME]")),
+    ("HIVE_DEFAULT_MODEL", Some("`model` in [agents.NAME]")),
+    ("HIVE_EXTRA_MCP", Some("`extra_mcp_servers` in [agents.NAME]")),
+    ("HIVE_HOME_DIR", Some("`home_dir` in [agents.NAME]")),
+    ("HIVE_LABEL", None),
+    ("HIVE_MARKETPLACES", Some("`marketplaces` in [agents.NAME]")),
+    ("HIVE_MCP", None),
+    ("HIVE_MCP_SERVER_NAME", Some("`mcp_server_name` in [claude]")),
+    ("HIVE_OPERATOR_PRONOUNS", Some("`pronouns` in [operator]")),
+    ("HIVE_PLUGINS", Some("`plugins` in [agents.NAME]")),
+    ("HIVE_RUN_DIR", None),
+    ("HIVE_SOCKET", None),
+    ("HIVE_STATE_DIR", Some("`state_dir` in [agents.NAME]")),
+    ("HIVE_TOOL_GROUPS", Some("`tool_groups` in [agents.NAME]")),
 ];
+/// What a variable begins with that tells the window of models by a part of their names.
+const WINDOW_PREFIX: &str = "HIVE_CONTEXT_WINDOW_TOKENS_";
 
-/// The table `env`, without the variables that are `taken`.
-pub(super) fn environment(section: &mut Section<'_, '_, '_>, taken: &[&str]) -> BTreeMap<String, String> {
+/// The table `env` of claude, of all agents or of one.
+pub(super) fn of_claude(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, String> {
+    read(section, |name| match name {
+        "HOME" => Some("`HOME` is set by Hive itself; remove it".to_owned()),
+        name => name.starts_with(OWN_PREFIX).then(|| own(name)),
+    })
+}
+
+/// The table `env` of a program that is no claude.
+pub(super) fn of_server(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, String> {
+    read(section, |_| None)
+}
+
+fn read(section: &mut Section<'_, '_, '_>, refusal: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
     let mut env = BTreeMap::new();
     for (name, (value, span)) in section.map("env") {
         let key = format!("env.{}", name.escape_debug());
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             let sentence = format!("`{}` is no environment variable", name.escape_debug());
             section.object(span, &key, sentence, None);
-        } else if taken.contains(&name.as_str()) {
-            section.object(span, &key, format!("`{name}` is set by Hive itself; remove it"), None);
+        } else if let Some(sentence) = refusal(&name) {
+            section.object(span, &key, sentence, None);
         } else {
             env.insert(name, value);
         }
     }
     env
+}
+
+/// Why a variable of Hive's own cannot be in the environment of claude: nothing there reads it.
+fn own(name: &str) -> String {
+    let shown = name.escape_debug();
+    let setting = SETTINGS.iter().find(|setting| setting.variable == name).map(|setting| format!("`{}`", setting.key));
+    let other = || OTHER_VARIABLES.iter().find(|(other, _)| *other == name).and_then(|(_, key)| *key).map(str::to_owned);
+    let by_model = || name.starts_with(WINDOW_PREFIX).then(|| "`context_windows` in [claude]".to_owned());
+    match setting.or_else(other).or_else(by_model) {
+        Some(key) => format!("`{shown}` has no effect on claude; use the key {key}"),
+        None => format!("`{shown}` has no effect on claude: names that begin with `{OWN_PREFIX}` are Hive's own; remove it"),
+    }
 }

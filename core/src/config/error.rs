@@ -5,7 +5,7 @@
 use std::fmt;
 use std::ops::Range;
 
-/// One thing that is wrong.
+/// One thing that is wrong, or worth a remark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Its line, from 1.
@@ -14,7 +14,7 @@ pub struct Finding {
     pub column: usize,
     /// The key it is about, as `agents.bob.parent`; empty where the text is no TOML.
     pub key: String,
-    /// What is wrong.
+    /// What is wrong, or what the remark says.
     pub sentence: String,
     /// The known word nearest to an unknown one.
     pub nearest: Option<String>,
@@ -55,11 +55,12 @@ impl std::error::Error for ConfigError {}
 pub(super) struct Findings<'t> {
     text: &'t str,
     found: Vec<Finding>,
+    remarks: Vec<Finding>,
 }
 
 impl<'t> Findings<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text, found: Vec::new() }
+        Self { text, found: Vec::new(), remarks: Vec::new() }
     }
 
     pub(super) fn add(&mut self, span: Range<usize>, key: String, sentence: String) {
@@ -67,12 +68,28 @@ impl<'t> Findings<'t> {
     }
 
     pub(super) fn add_near(&mut self, span: Range<usize>, key: String, sentence: String, nearest: Option<&str>) {
+        let finding = self.at(span, key, sentence, nearest);
+        self.found.push(finding);
+    }
+
+    /// Adds something that is valid and that the reader may not expect.
+    pub(super) fn remark(&mut self, span: Range<usize>, key: String, sentence: String) {
+        let remark = self.at(span, key, sentence, None);
+        self.remarks.push(remark);
+    }
+
+    fn at(&self, span: Range<usize>, key: String, sentence: String, nearest: Option<&str>) -> Finding {
         let (line, column) = place(self.text, span.start);
-        self.found.push(Finding { line, column, key, sentence, nearest: nearest.map(str::to_owned) });
+        Finding { line, column, key, sentence, nearest: nearest.map(str::to_owned) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()
+    }
+
+    pub(super) fn into_remarks(mut self) -> Vec<Finding> {
+        self.remarks.sort_by_key(|remark| (remark.line, remark.column));
+        self.remarks
     }
 
     pub(super) fn into_error(mut self) -> ConfigError {

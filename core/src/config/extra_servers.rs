@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::environment::environment;
+use super::environment;
 use super::section::Section;
 use super::values::ExtraMcpServer;
 use crate::name::nearest;
@@ -70,7 +70,7 @@ pub(super) fn read(agent: &mut Section<'_, '_, '_>, server: &str) -> BTreeMap<St
 fn extra(section: &mut Section<'_, '_, '_>, place: Range<usize>) -> Option<ExtraMcpServer> {
     let command = command(section, place);
     let args = section.texts("args").unwrap_or_default();
-    let env = environment(section, &[]);
+    let env = environment::of_server(section);
     let allowed_tools = allowed_tools(section);
     let mut words = Vec::with_capacity(args.len());
     for (word, span) in args {

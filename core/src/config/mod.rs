@@ -10,9 +10,9 @@
 //! [hive]        name, domain, swarm
 //! [broker]      state_dir, runtime_dir, socket_group, retention_days, limits.<any field of limits::Limits>
 //! [operator]    pronouns, notify.command or notify.webhook
-//! [claude]      command, env, process, max_retries, mcp_server_name
-//! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, state_dir, home_dir, env, context_window_tokens,
-//!               process, auto_compact, available_models, plugins, marketplaces, plugins_auto_update, cargo_short_messages,
+//! [claude]      command, env, context_windows, mcp_server_name, and the settings of SETTINGS
+//! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, state_dir, home_dir, env,
+//!               available_models, plugins, marketplaces, and the settings of SETTINGS,
 //!               extra_mcp_servers.KEY.<command, args, env, allowed_tools>,
 //!               limits.<sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max>
 //! ```
@@ -27,15 +27,20 @@ mod models;
 mod notify;
 mod section;
 mod sections;
+mod settings;
+mod settings_list;
 #[cfg(test)]
 mod tests;
 mod values;
 
 use toml::de::DeTable;
 
+pub use self::environment::{OTHER_VARIABLES, OWN_PREFIX};
 pub use self::error::{ConfigError, Finding};
 pub use self::extra_servers::{BASH_SERVER, is_server_name, is_tool_pattern};
-pub use self::values::{AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator, ProcessMode};
+pub use self::settings::{Kind, Setting, SettingValue, Settings};
+pub use self::settings_list::SETTINGS;
+pub use self::values::{AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator};
 
 use self::error::Findings;
 
@@ -45,6 +50,24 @@ use self::error::Findings;
 ///
 /// Everything that is wrong with it, in the order of the lines. Where the text is no TOML, only that is told.
 pub fn parse(text: &str) -> Result<Config, ConfigError> {
+    check(text).map(|checked| checked.config)
+}
+
+/// A file that is valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// What it says.
+    pub config: Config,
+    /// What in it may mean something else than its author expects, in the order of the lines.
+    pub remarks: Vec<Finding>,
+}
+
+/// Reads the text of a `hive.toml` as [`parse`] does, with remarks.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn check(text: &str) -> Result<Checked, ConfigError> {
     let mut findings = Findings::new(text);
     let (document, broken) = DeTable::parse_recoverable(text);
     for error in &broken {
@@ -57,5 +80,5 @@ pub fn parse(text: &str) -> Result<Config, ConfigError> {
     }
     let (config, places) = sections::document(document.get_ref(), &mut findings);
     check::tree(&config, &places, &mut findings);
-    if findings.is_empty() { Ok(config) } else { Err(findings.into_error()) }
+    if findings.is_empty() { Ok(Checked { config, remarks: findings.into_remarks() }) } else { Err(findings.into_error()) }
 }

@@ -50,6 +50,12 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         self.findings.add_near(span, key, sentence, near);
     }
 
+    /// A remark about the value of `key`, which is valid.
+    pub(super) fn remark(&mut self, span: Range<usize>, key: &str, sentence: String) {
+        let key = self.key(key);
+        self.findings.remark(span, key, sentence);
+    }
+
     /// The value of a key, untyped, with the place it stands at.
     pub(super) fn value(&mut self, key: &'static str) -> Option<Value<'d>> {
         if !self.known.contains(&key) {
@@ -114,6 +120,23 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         map
     }
 
+    /// A table of whole numbers within bounds, each with the place of its name.
+    pub(super) fn numbers_by_name(
+        &mut self,
+        key: &'static str,
+        bounds: RangeInclusive<u64>,
+    ) -> BTreeMap<String, (u64, Range<usize>)> {
+        let Some(table) = self.table(key) else { return BTreeMap::new() };
+        let mut numbers = BTreeMap::new();
+        for (name, value) in table {
+            let path = format!("{key}.{}", name.get_ref());
+            if let Some(number) = self.whole(&path, value, &bounds) {
+                numbers.insert(name.get_ref().clone().into_owned(), (number, name.span()));
+            }
+        }
+        numbers
+    }
+
     /// A table below this one; an absent one is `None`.
     pub(super) fn table(&mut self, key: &'static str) -> Option<&'d DeTable<'d>> {
         let value = self.value(key)?;
@@ -152,7 +175,7 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
             let wanted = if *most == u64::MAX { format!("at least {least}") } else { format!("from {least} to {most}") };
             // The TOML parser lets what stands between two digits through, whatever it is.
             let number = shown(number.as_str());
-            self.object(value.span(), key, format!("`{key}` must be {wanted}, not {number}"), None);
+            self.object(value.span(), key, format!("`{}` must be {wanted}, not {number}", shown(key)), None);
         }
         read
     }

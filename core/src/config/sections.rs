@@ -8,12 +8,14 @@ use std::path::PathBuf;
 
 use toml::de::DeTable;
 
-use super::environment::{OWN_VARIABLES, environment};
+use super::environment;
 use super::error::Findings;
 use super::extra_servers::{BASH_SERVER, SERVER_NAME_RULE, is_server_name};
 use super::section::Section;
-use super::values::{Broker, Claude, Config, Hive, Operator, ProcessMode, RETENTION_DAYS_DEFAULT};
-use crate::name::{AgentName, nearest};
+use super::settings;
+use super::settings_list::WINDOW_TOKENS;
+use super::values::{Broker, Claude, Config, Hive, Operator, RETENTION_DAYS_DEFAULT};
+use crate::name::AgentName;
 
 /// Where each agent names its parent.
 pub(super) type Places = BTreeMap<AgentName, Range<usize>>;
@@ -36,7 +38,7 @@ pub(super) fn document(table: &DeTable<'_>, findings: &mut Findings<'_>) -> (Con
         config.claude = claude(table, file.findings());
     }
     if let Some(table) = file.table("agents") {
-        config.agents = super::agents::read(table, &config.claude.mcp_server_name, file.findings(), &mut places);
+        config.agents = super::agents::read(table, &config.claude, file.findings(), &mut places);
     }
     file.finish();
     (config, places)
@@ -82,9 +84,9 @@ fn claude(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Claude {
     if let Some(command) = line(&mut section, "command") {
         claude.command = command;
     }
-    claude.env = environment(&mut section, &OWN_VARIABLES);
-    claude.max_retries = section.number("max_retries", 0..=100).and_then(|retries| u32::try_from(retries).ok());
-    claude.process = process_mode(&mut section);
+    claude.env = environment::of_claude(&mut section);
+    claude.settings = settings::of_claude(&mut section);
+    claude.context_windows = windows(&mut section);
     if let Some((name, span)) = section.text("mcp_server_name") {
         if !is_server_name(&name) {
             let sentence = format!("`mcp_server_name` must be {SERVER_NAME_RULE}");
@@ -100,21 +102,21 @@ fn claude(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Claude {
     claude
 }
 
-/// The words of [`ProcessMode`].
-const PROCESS_MODES: [&str; 2] = ["per-turn", "resident"];
-
-/// How claude's process lives; of everyone, or of one agent.
-pub(super) fn process_mode(section: &mut Section<'_, '_, '_>) -> Option<ProcessMode> {
-    let (word, span) = section.text("process")?;
-    match word.as_str() {
-        "per-turn" => Some(ProcessMode::PerTurn),
-        "resident" => Some(ProcessMode::Resident),
-        _ => {
-            let near = nearest(&word, PROCESS_MODES).first().copied();
-            section.object(span, "process", "`process` must be \"per-turn\" or \"resident\"".to_owned(), near);
-            None
+/// The windows of models by a part of their names.
+fn windows(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, u64> {
+    let key = "context_windows";
+    let mut windows = BTreeMap::new();
+    for (name, (tokens, span)) in section.numbers_by_name(key, WINDOW_TOKENS) {
+        let part = name.to_lowercase();
+        if part.is_empty() || part.chars().any(char::is_control) {
+            let sentence = format!("`{}` is no part of a model's name", name.escape_debug());
+            section.object(span, key, sentence, None);
+        } else if windows.insert(part, tokens).is_some() {
+            let sentence = format!("`{name}` is there twice: upper and lower case make no difference");
+            section.object(span, key, sentence, None);
         }
     }
+    windows
 }
 
 /// A text of one line.

@@ -1,6 +1,7 @@
 //! One broken file per message.
 
 mod agent;
+mod settings;
 mod webhook;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,10 @@ fn message(text: &str) -> String {
 
 fn agent<'c>(config: &'c Config, name: &str) -> &'c AgentConfig {
     &config.agents[&AgentName::parse(name).expect("a good name")]
+}
+
+fn number(number: u64) -> SettingValue {
+    SettingValue::Number(number)
 }
 
 #[test]
@@ -77,7 +82,11 @@ fn every_key_reaches_its_value() {
     let command = ["/etc/hive/./bin/tell", "Hive", ""].map(str::to_owned);
     assert_eq!(config.operator.notify, Some(Notify::Command(command.to_vec())));
     assert_eq!(config.claude.command, "/etc/hive/./bin/claude");
-    assert_eq!((config.claude.max_retries, config.claude.mcp_server_name.as_str()), (Some(0), "hyperhive"));
+    assert_eq!(
+        (config.claude.settings.get("max_retries"), config.claude.mcp_server_name.as_str()),
+        (Some(&number(0)), "hyperhive")
+    );
+    assert_eq!(config.claude.settings.get("process"), Some(&SettingValue::Text("per-turn".into())));
     assert_eq!(config.claude.env["TZ"], "UTC");
     assert_eq!(agent(&config, "ada").role.as_deref(), Some("leads"));
     let bob = agent(&config, "bob");
@@ -96,7 +105,7 @@ fn every_key_reaches_its_value() {
     assert_eq!(bob.uids, [1000, 1000, 0]);
     assert_eq!(bob.state_dir, Some(PathBuf::from("/etc/hive/bob/state")));
     assert_eq!(bob.home_dir, Some(PathBuf::from("/etc/hive/bob/home")));
-    assert_eq!((bob.env["RUST_LOG"].as_str(), bob.context_window_tokens), ("debug", Some(200_000)));
+    assert_eq!((bob.env["RUST_LOG"].as_str(), bob.settings.get("context_window_tokens")), ("debug", Some(&number(200_000))));
 }
 
 #[test]
@@ -226,10 +235,6 @@ fn broken_files_say_what_is_wrong_and_where() {
         ),
         ("[agents.bob]\ntool_groups = \"inbox\"", "line 2, column 15: `tool_groups` must be a list of strings, not a string"),
         (
-            "[agents.bob]\nallowed_recipients = []",
-            "line 2, column 22: `allowed_recipients` is empty; leave it out to allow everyone, or name whom the agent may send to",
-        ),
-        (
             "[agents.bob]\nallowed_recipients = [\"*\"]",
             "line 2, column 23: `*` is no name: use lower-case letters, digits, `-` and `_`, and begin with a letter; \
              write an agent's name or `operator`",
@@ -261,6 +266,18 @@ fn broken_files_say_what_is_wrong_and_where() {
     for (text, wanted) in cases {
         assert_eq!(message(text), wanted, "{text}");
     }
+}
+
+#[test]
+fn an_empty_list_of_recipients_is_everyone_and_a_remark() {
+    let text = "[agents.bob]\nallowed_recipients = []\n[agents.ada]\nallowed_recipients = [\"bob\"]";
+    let checked = check(text).expect("valid");
+    assert_eq!(agent(&checked.config, "bob").allowed_recipients, None);
+    let remarks: Vec<String> = checked.remarks.iter().map(ToString::to_string).collect();
+    let wanted = "line 2, column 22: `allowed_recipients = []` allows everyone, as if the key were not there; to restrict the agent, name \
+                  recipients";
+    assert_eq!(remarks, [wanted]);
+    assert_eq!(checked.remarks[0].key, "agents.bob.allowed_recipients");
 }
 
 #[test]

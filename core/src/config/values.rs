@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::settings::Settings;
 use crate::limits::Limits;
 use crate::name::AgentName;
 
@@ -82,26 +83,6 @@ pub enum Notify {
     Webhook(String),
 }
 
-/// How claude's process lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProcessMode {
-    /// A process for each turn.
-    PerTurn,
-    /// One process for many turns.
-    Resident,
-}
-
-impl ProcessMode {
-    /// The word of the file, and of `HIVE_PROCESS`.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::PerTurn => "per-turn",
-            Self::Resident => "resident",
-        }
-    }
-}
-
 /// How claude is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claude {
@@ -109,10 +90,10 @@ pub struct Claude {
     pub command: String,
     /// Added to the environment of every agent's claude.
     pub env: BTreeMap<String, String>,
-    /// How claude's process lives, where an agent's own table does not say it.
-    pub process: Option<ProcessMode>,
-    /// How often claude repeats a failed API call by itself; `None`: the harness' default.
-    pub max_retries: Option<u32>,
+    /// Settings of every agent's harness, where an agent's own table does not have them.
+    pub settings: Settings,
+    /// The windows of models, in tokens, by a part of their names in lower case.
+    pub context_windows: BTreeMap<String, u64>,
     /// The name under which claude knows our tools, as in `mcp__hive__send`.
     pub mcp_server_name: String,
 }
@@ -122,15 +103,15 @@ impl Default for Claude {
         Self {
             command: "claude".to_owned(),
             env: BTreeMap::new(),
-            process: None,
-            max_retries: None,
+            settings: Settings::default(),
+            context_windows: BTreeMap::new(),
             mcp_server_name: "hive".to_owned(),
         }
     }
 }
 
 /// One agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentConfig {
     /// Its parent; `None` for a root, whose parent is the operator.
     pub parent: Option<AgentName>,
@@ -154,12 +135,8 @@ pub struct AgentConfig {
     pub home_dir: Option<PathBuf>,
     /// Added to its claude's environment, after `[claude].env`.
     pub env: BTreeMap<String, String>,
-    /// The size of its model's window, where claude does not tell.
-    pub context_window_tokens: Option<u64>,
-    /// How its claude's process lives; `None`: as `[claude]` says.
-    pub process: Option<ProcessMode>,
-    /// Whether its conversation is compacted before the window is full.
-    pub auto_compact: bool,
+    /// Settings of its harness; what is not there holds as `[claude]` has it.
+    pub settings: Settings,
     /// Models that it may be switched to; empty: any. With a [`AgentConfig::model`] there it is one of them.
     pub available_models: Vec<String>,
     /// Its MCP servers besides Hive's own, by their names.
@@ -168,10 +145,6 @@ pub struct AgentConfig {
     pub plugins: Vec<String>,
     /// Where plugins come from; `None`: the official marketplace.
     pub marketplaces: Option<Vec<String>>,
-    /// Whether the marketplaces are read anew before plugins are installed.
-    pub plugins_auto_update: bool,
-    /// Whether cargo in its shell tells errors and warnings in short.
-    pub cargo_short_messages: bool,
 }
 
 impl AgentConfig {
@@ -179,33 +152,6 @@ impl AgentConfig {
     #[must_use]
     pub fn first_model(&self) -> Option<&str> {
         self.model.as_deref().or_else(|| self.available_models.first().map(String::as_str))
-    }
-}
-
-impl Default for AgentConfig {
-    fn default() -> Self {
-        Self {
-            parent: None,
-            role: None,
-            model: None,
-            tool_groups: None,
-            allowed_recipients: None,
-            capabilities: None,
-            limits: AgentLimits::default(),
-            uids: Vec::new(),
-            state_dir: None,
-            home_dir: None,
-            env: BTreeMap::new(),
-            context_window_tokens: None,
-            process: None,
-            auto_compact: true,
-            available_models: Vec::new(),
-            extra_mcp_servers: BTreeMap::new(),
-            plugins: Vec::new(),
-            marketplaces: None,
-            plugins_auto_update: false,
-            cargo_short_messages: true,
-        }
     }
 }
 
@@ -236,6 +182,12 @@ pub struct AgentLimits {
 }
 
 impl Config {
+    /// The settings of an agent's harness, as variables of `hive serve`.
+    #[must_use]
+    pub fn harness_variables(&self, agent: &AgentConfig) -> BTreeMap<&'static str, String> {
+        agent.settings.variables(&self.claude.settings)
+    }
+
     /// Makes every relative path one below `base`, the directory of the configuration file. A command without a `/` stays a name on PATH, and
     /// a marketplace is a path only if it begins with `./` or `../`.
     pub fn resolve_paths(&mut self, base: &Path) {
@@ -246,6 +198,7 @@ impl Config {
         };
         resolve(&mut self.broker.state_dir);
         resolve(&mut self.broker.runtime_dir);
+        self.claude.settings.resolve_paths(base);
         let mut programs = vec![&mut self.claude.command];
         if let Some(Notify::Command(command)) = &mut self.operator.notify {
             programs.extend(command.first_mut());
@@ -253,6 +206,7 @@ impl Config {
         for agent in self.agents.values_mut() {
             resolve(&mut agent.state_dir);
             resolve(&mut agent.home_dir);
+            agent.settings.resolve_paths(base);
             programs.extend(agent.extra_mcp_servers.values_mut().map(|server| &mut server.command));
             // Others are names of repositories, or URLs.
             let directories = agent.marketplaces.iter_mut().flatten();

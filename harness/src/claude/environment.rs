@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
+use hive_core::config::OWN_PREFIX;
+
 /// Variables that pass.
 const PASSED: [&str; 19] = [
     "PATH",
@@ -53,7 +55,8 @@ pub fn build(
     max_retries: u32,
 ) -> BTreeMap<OsString, OsString> {
     let mut environment: BTreeMap<OsString, OsString> = inherited.into_iter().filter(|(name, _)| passes(name)).collect();
-    environment.extend(further.iter().map(|(name, value)| (name.into(), value.into())));
+    let further = further.iter().filter(|(name, _)| !name.starts_with(OWN_PREFIX));
+    environment.extend(further.map(|(name, value)| (name.into(), value.into())));
     let ours: [(&str, OsString); 5] = [
         ("HOME", home.into()),
         ("CLAUDE_CODE_TMPDIR", temporary.into()),
@@ -82,7 +85,7 @@ mod tests {
             .into_iter()
             .chain(DROPPED)
             .map(|name| (name.into(), "x".into()));
-        let further = BTreeMap::from([("EXTRA".to_owned(), "1".to_owned())]);
+        let further = ["EXTRA", "HIVE_TURN_MAX_SECS"].map(|name| (name.to_owned(), "1".to_owned())).into();
         let environment = build(inherited, &further, Path::new("/h"), Path::new("/h/t"), 2);
         let names: Vec<_> = environment.keys().filter_map(|name| name.to_str()).collect();
         assert_eq!(

@@ -24,9 +24,15 @@ pub struct ConversationArgs {
     /// Let the agent write down its notes in the old conversation before it is begun anew; costs a whole reading of the cold conversation
     #[arg(long, env = "HIVE_AUTO_RESET_CHECKPOINT", default_value_t = false, action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(), value_name = "BOOL")]
     pub auto_reset_checkpoint: bool,
-    /// The model's window, until claude has told it; HIVE_CONTEXT_WINDOW_TOKENS_KEY is for models with KEY in their name
+    /// The model's window, whatever the model; the size that claude reports holds where it is smaller
+    #[arg(long, env = "HIVE_AGENT_CONTEXT_WINDOW_TOKENS", value_name = "TOKENS")]
+    pub agent_context_window_tokens: Option<u64>,
+    /// The same, after HIVE_CONTEXT_WINDOW_TOKENS_KEY, which is for models with KEY in their name; 0 is no setting
     #[arg(long, env = "HIVE_CONTEXT_WINDOW_TOKENS", value_name = "TOKENS")]
     pub context_window_tokens: Option<u64>,
+    /// The same, after all of these, by a part of the model's name: a JSON object of numbers
+    #[arg(long, env = "HIVE_CONTEXT_WINDOWS", default_value = "{}", value_name = "JSON")]
+    pub context_windows: String,
     /// A system prompt of your own in place of the built-in one; read at every turn
     #[arg(long, env = "HIVE_SYSTEM_PROMPT", value_name = "FILE")]
     pub system_prompt: Option<PathBuf>,

@@ -169,7 +169,8 @@ impl Performer {
             Happened::Session(stream, news) if stream == self.stream => match news {
                 News::Attached(attached) => Some(self.attached(*attached)),
                 News::Command(command) => Some(Input::Command(command)),
-                News::AgentChanged(agent) => {
+                News::AgentChanged(mut agent) => {
+                    self.config.tool_groups.narrow(&mut agent);
                     self.shell.policy(Some(&agent));
                     Some(Input::AgentChanged(agent))
                 }
@@ -261,8 +262,18 @@ impl Performer {
     }
 
     fn attached(&mut self, attached: hive_proto::v1::Attached) -> Input {
-        let hive_proto::v1::Attached { session_token, session_epoch, resumed, agent, open_turn, operator_pronouns, hive_domain } =
-            attached;
+        let hive_proto::v1::Attached {
+            session_token,
+            session_epoch,
+            resumed,
+            mut agent,
+            open_turn,
+            operator_pronouns,
+            hive_domain,
+        } = attached;
+        if let Some(agent) = &mut agent {
+            self.config.tool_groups.narrow(agent);
+        }
         // The machine is told whether *its* session goes on.
         let resumed = resumed && session_token == self.session_token;
         if !resumed {

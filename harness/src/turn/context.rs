@@ -8,8 +8,7 @@ use std::time::Duration;
 use hive_core::time::WallTime;
 use hive_proto::v1;
 
-/// The window where nothing is known of it, in tokens.
-const WINDOW_FALLBACK: u64 = 200_000;
+use crate::turn::windows::Windows;
 
 /// When a conversation is compacted or begun anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,10 +21,8 @@ pub struct Watermarks {
     pub cache_ttl: Duration,
     /// Whether the agent writes its notes down in the old conversation before it is begun anew.
     pub reset_checkpoint: bool,
-    /// The window until claude has told it, in tokens.
-    pub window: Option<u64>,
-    /// The same for models with this in their name, in lower case.
-    pub windows_by_model: Vec<(String, u64)>,
+    /// The windows that were set.
+    pub windows: Windows,
 }
 
 /// The conversation's size, as far as it was measured.
@@ -77,12 +74,7 @@ impl Context {
     }
 
     fn window(&self, watermarks: &Watermarks, model: &str) -> u64 {
-        if self.window > 0 {
-            return self.window;
-        }
-        let model = model.to_lowercase();
-        let named = watermarks.windows_by_model.iter().find(|(key, _)| model.contains(key)).map(|(_, tokens)| *tokens);
-        named.or(watermarks.window).unwrap_or(WINDOW_FALLBACK)
+        watermarks.windows.effective(model, self.window)
     }
 
     /// Whether it is time to compact, before the window is full.
@@ -124,14 +116,17 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_measured_named_or_the_fallback() {
-        let marks = Watermarks { window: Some(300), windows_by_model: vec![("opus".into(), 400)], ..Watermarks::default() };
-        assert_eq!(measured(1, 0).window(&marks, "claude-OPUS-5"), 400);
-        assert_eq!(measured(1, 0).window(&marks, "haiku"), 300);
-        assert_eq!(measured(1, 500).window(&marks, "opus"), 500);
-        let mut context = measured(1, 500);
+    fn a_window_that_was_set_lowers_the_watermarks_below_the_reported_one() {
+        let windows = Windows { of_agent: Some(400), ..Windows::default() };
+        let marks = Watermarks { windows, cache_ttl: Duration::from_secs(1), ..Watermarks::default() };
+        assert!(!measured(299, 1000).is_due_for_compaction(&marks, "haiku"));
+        assert!(measured(300, 1000).is_due_for_compaction(&marks, "haiku"));
+        assert!(measured(200, 1000).is_due_for_reset(&marks, "haiku", WallTime(2_000)));
+        assert!(!measured(200, 1000).is_due_for_reset(&Watermarks::default(), "haiku", WallTime(2_000)));
+        let mut context = measured(100, 200);
+        assert!(context.is_due_for_reset(&marks, "haiku", WallTime(2_000)), "claude's window is the smaller one");
         context.forget_window();
-        assert_eq!(context.window(&Watermarks::default(), "haiku"), WINDOW_FALLBACK);
+        assert!(!context.is_due_for_reset(&marks, "haiku", WallTime(2_000)));
     }
 
     #[test]

@@ -140,12 +140,13 @@ impl Machine {
     fn finish(&mut self, course: Course, verdict: Verdict, transcript: &Transcript, model: String, now: Now) {
         let Verdict { outcome, error, retry_time, too_long: _ } = verdict;
         let (turn_id, kind) = (course.job.turn_id, course.job.occasion.kind());
+        let reported = transcript.result.as_ref().and_then(|result| result.context_window).filter(|window| *window > 0);
         let ending = Ending {
             error,
             output_tail: if outcome == Outcome::Ok { String::new() } else { transcript.tail() },
-            model: transcript.init.as_ref().map(|init| init.model.clone()).filter(|m| !m.is_empty()).unwrap_or(model),
             context_tokens: transcript.context_tokens,
-            context_window_tokens: transcript.result.as_ref().and_then(|result| result.context_window).unwrap_or(0),
+            context_window_tokens: reported.map_or(0, |reported| self.watermarks.windows.effective(&model, reported)),
+            model: transcript.init.as_ref().map(|init| init.model.clone()).filter(|m| !m.is_empty()).unwrap_or(model),
             retry_time: retry_time.map(|time| spread(time, turn_id)),
             ..course.ending()
         };

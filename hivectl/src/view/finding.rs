@@ -20,7 +20,9 @@ pub(crate) struct Finding {
     column: usize,
     /// The key.
     key: String,
-    /// What is wrong.
+    /// Whether the file is valid with it: a remark on something that may be unexpected.
+    remark: bool,
+    /// What is wrong, or what the remark says.
     sentence: String,
     /// The known key that is nearest to an unknown one.
     nearest: Option<String>,
@@ -31,8 +33,17 @@ pub(crate) struct Finding {
 impl Finding {
     pub(crate) fn new(file: &Path, finding: &config::Finding) -> Self {
         let told = format!("{}: {finding}", file.display());
+        Self::of(file, finding, told, false)
+    }
+
+    pub(crate) fn remark(file: &Path, remark: &config::Finding) -> Self {
+        let told = format!("{}: remark: {remark}", file.display());
+        Self::of(file, remark, told, true)
+    }
+
+    fn of(file: &Path, finding: &config::Finding, told: String, remark: bool) -> Self {
         let config::Finding { line, column, key, sentence, nearest } = finding.clone();
-        Self { file: file.display().to_string(), line, column, key, sentence, nearest, told }
+        Self { file: file.display().to_string(), line, column, key, remark, sentence, nearest, told }
     }
 }
 

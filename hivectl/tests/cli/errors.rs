@@ -175,6 +175,25 @@ async fn exit_8_findings() {
     insta::assert_snapshot!(told.join(""));
 }
 
+/// A remark is printed with the findings, and the file is valid.
+#[tokio::test]
+async fn config_check_remarks_on_an_empty_list_of_recipients() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("hive.toml");
+    std::fs::write(&file, "[agents.ada]\nallowed_recipients = []\n").expect("a file");
+    let file = file.to_str().expect("text");
+    let ran = run(Path::new("/nonexistent/hived.sock"), &["config", "check", file]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(
+        ran.out.starts_with(&format!("{file}: remark: line 2, column 22: `allowed_recipients = []` allows everyone")),
+        "{}",
+        ran.out
+    );
+    let ran = run(Path::new("/nonexistent/hived.sock"), &["config", "check", file, "--json"]).await;
+    let found: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!((ran.code, &found[0]["remark"], &found[0]["line"]), (0, &serde_json::json!(true), &serde_json::json!(2)));
+}
+
 #[tokio::test]
 async fn the_example_is_valid() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/duo/hive.toml");

@@ -259,7 +259,7 @@ impl Rig {
         if !options.rules.is_empty() {
             let file = self.path(format!("{key}.script.json"));
             script::write(&file, &options.rules).expect("the script is written");
-            claude_env.insert("HIVE_SCRIPT_FILE".to_owned(), file.display().to_string());
+            claude_env.insert("SCRIPTED_CLAUDE_FILE".to_owned(), file.display().to_string());
         }
         let mut harness = Process::command(&self.program("hive-harness", "hive"));
         harness.arg("serve").args(&options.args);

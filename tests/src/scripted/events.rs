@@ -13,7 +13,7 @@ const USAGE: [(&str, u64); 4] =
 const INFERENCE_COST: f64 = 0.001;
 
 /// Names the version that claude says it is, where it is to be another one than the tests are written for.
-pub const VERSION_ENV: &str = "HIVE_SCRIPT_VERSION";
+pub const VERSION_ENV: &str = "SCRIPTED_CLAUDE_VERSION";
 
 /// Writes the events of one process.
 #[derive(Debug)]

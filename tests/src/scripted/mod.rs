@@ -3,7 +3,7 @@
 //! ```text
 //!   args ─► files ─► turn, or one turn after another (resident) ──► servers (real MCP children)
 //!    │                │  ▲
-//!    │     stdin ─►   │  └── script (HIVE_SCRIPT_FILE), or duo: a friendly agent that answers its mail
+//!    │     stdin ─►   │  └── script (SCRIPTED_CLAUDE_FILE), or duo: a friendly agent that answers its mail
 //!    │                ▼
 //!    │              events ─► stdout          session ─► HOME/.claude/projects
 //!    └─► commands: auth, plugins

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::failure::Failure;
 
 /// Names the script's file.
-pub const FILE_ENV: &str = "HIVE_SCRIPT_FILE";
+pub const FILE_ENV: &str = "SCRIPTED_CLAUDE_FILE";
 
 /// What to do at one kind of prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,4 +1,5 @@
-//! What is written about the programs by the programs themselves: man pages, the command reference, and the schemas of what they print.
+//! What is written about the programs by the programs themselves: man pages, the command reference, the schemas of what they print, and the
+//! settings of a harness.
 //!
 //! `HIVE_REGENERATE=1 cargo test -p hive-tests --test docs` (or `make docs`) writes them anew; otherwise they are compared with what is committed.
 
@@ -6,6 +7,7 @@ mod man;
 mod programs;
 mod reference;
 mod schemas;
+mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -77,7 +77,7 @@ async fn a_configured_server_arrives_with_its_own_environment_alone() {
     script::write(&script, &[rule("", vec![tool("environment", json!({})), text("Done.")])]).expect("the script is written");
     let notes = format!(
         "[agents.bob.extra_mcp_servers.notes]\ncommand = \"{}\"\nargs = [\"--quiet\"]\nenv = {{ NOTES_KEY = \"its own\" }}\n\
-         allowed_tools = [\"environment\"]\n[claude]\nenv = {{ HIVE_SCRIPT_FILE = \"{}\", ANTHROPIC_API_KEY = \"secret-key\" }}\n",
+         allowed_tools = [\"environment\"]\n[claude]\nenv = {{ SCRIPTED_CLAUDE_FILE = \"{}\", ANTHROPIC_API_KEY = \"secret-key\" }}\n",
         server.display(),
         script.display()
     );

@@ -94,7 +94,7 @@ fn ada_stops(rig: &Rig) {
     let again = vec![answer("operator", "still here"), text("Done.")];
     script::write(&script, &[rule("This is attempt", again), rule("", steps)]).expect("the script is written");
     let config = rig.read("hive.toml");
-    rig.configure(&format!("{config}[claude]\nenv = {{ HIVE_SCRIPT_FILE = \"{}\" }}\n", script.display()));
+    rig.configure(&format!("{config}[claude]\nenv = {{ SCRIPTED_CLAUDE_FILE = \"{}\" }}\n", script.display()));
 }
 
 #[tokio::test]

@@ -103,7 +103,7 @@ async fn a_script_decides_about_commands() {
     let script = rig.script([("", vec![Step::Exit { exit: 9 }]), ("$ plugin install", fail), ("$ auth status", vec![once])]);
     let scripted = |line: &str| {
         let mut command = command(&rig, line);
-        command.env("HIVE_SCRIPT_FILE", &script);
+        command.env("SCRIPTED_CLAUDE_FILE", &script);
         command
     };
     assert_eq!(told(&mut scripted("plugin install a@b")).await, (Some(1), String::new(), "✘ no network\n".to_owned()));
@@ -115,8 +115,8 @@ async fn a_script_decides_about_commands() {
 #[tokio::test]
 async fn it_can_appear_as_another_version() {
     let rig = Rig::new();
-    let (_, words, _) = told(command(&rig, "--version").env("HIVE_SCRIPT_VERSION", "9.9.9")).await;
+    let (_, words, _) = told(command(&rig, "--version").env("SCRIPTED_CLAUDE_VERSION", "9.9.9")).await;
     assert_eq!(words, "9.9.9 (Claude Code)\n");
-    let turn = run(rig.scripted(None).env("HIVE_SCRIPT_VERSION", "9.9.9"), "Message from self:\n| continue\n").await;
+    let turn = run(rig.scripted(None).env("SCRIPTED_CLAUDE_VERSION", "9.9.9"), "Message from self:\n| continue\n").await;
     assert_eq!(turn.init()["claude_code_version"], "9.9.9");
 }

@@ -89,7 +89,7 @@ impl Rig {
     pub(crate) fn scripted(&self, script: Option<&Path>) -> Command {
         let mut environment: Vec<(OsString, OsString)> =
             vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), self.path("home").into())];
-        environment.extend(script.map(|script| ("HIVE_SCRIPT_FILE".into(), script.into())));
+        environment.extend(script.map(|script| ("SCRIPTED_CLAUDE_FILE".into(), script.into())));
         self.command(Path::new(env!("CARGO_BIN_EXE_scripted-claude")), environment)
     }
 

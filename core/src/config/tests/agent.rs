@@ -7,24 +7,17 @@ fn an_agent_that_says_nothing_has_the_defaults() {
     let config = parse("[agents.ada]").expect("valid");
     let ada = agent(&config, "ada");
     assert_eq!(ada, &AgentConfig::default());
-    assert!(ada.auto_compact && ada.cargo_short_messages && !ada.plugins_auto_update);
-    assert_eq!((ada.marketplaces.as_ref(), ada.process, ada.first_model()), (None, None, None));
+    assert_eq!((ada.marketplaces.as_ref(), ada.settings.iter().count(), ada.first_model()), (None, 0, None));
 }
 
 #[test]
 fn every_key_reaches_its_value_and_paths_lie_beside_the_file() {
     let mut config = parse(
         r#"
-        [claude]
-        process = "resident"
         [agents.ada]
-        process = "per-turn"
-        auto_compact = false
         available_models = ["opus", "haiku", "opus"]
         plugins = ["formatter@mine"]
         marketplaces = ["acme/tools", "./market", "https://example.org/x.git"]
-        plugins_auto_update = true
-        cargo_short_messages = false
         [agents.ada.extra_mcp_servers.notes]
         command = "bin/notes"
         args = ["--dir", "a/b", ""]
@@ -36,15 +29,12 @@ fn every_key_reaches_its_value_and_paths_lie_beside_the_file() {
     )
     .expect("valid");
     config.resolve_paths(Path::new("/etc/hive"));
-    assert_eq!(config.claude.process, Some(ProcessMode::Resident));
     let ada = agent(&config, "ada");
-    assert_eq!((ada.process, ada.auto_compact), (Some(ProcessMode::PerTurn), false));
     assert_eq!(ada.available_models, ["opus", "haiku"]);
     assert_eq!(ada.first_model(), Some("opus"));
     assert_eq!(ada.plugins, ["formatter@mine"]);
     let sources = ["acme/tools", "/etc/hive/./market", "https://example.org/x.git"].map(str::to_owned);
     assert_eq!(ada.marketplaces.as_deref(), Some(&sources[..]));
-    assert!(ada.plugins_auto_update && !ada.cargo_short_messages);
     let notes = &ada.extra_mcp_servers["notes"];
     assert_eq!(notes.command, "/etc/hive/bin/notes");
     assert_eq!(notes.args, ["--dir", "a/b", ""]);
@@ -143,7 +133,7 @@ fn broken_agents_say_what_is_wrong_and_where() {
         ),
         (
             "[agents.bob]\nenv = { HIVE_EXTRA_MCP = \"x\" }".to_owned(),
-            "line 2, column 9: `HIVE_EXTRA_MCP` is set by Hive itself; remove it".to_owned(),
+            "line 2, column 9: `HIVE_EXTRA_MCP` has no effect on claude; use the key `extra_mcp_servers` in [agents.NAME]".to_owned(),
         ),
     ];
     for (text, wanted) in cases {

@@ -110,10 +110,9 @@ pub(super) fn for_agent(
     set("HIVE_MCP", binaries.hive_mcp.as_os_str());
     set("HIVE_MCP_SERVER_NAME", plan.config.claude.mcp_server_name.as_ref());
     set("HIVE_CLAUDE_ENV", json.as_ref());
-    let flag = |yes: bool| OsStr::new(if yes { "true" } else { "false" });
-    set("HIVE_AUTO_COMPACT", flag(agent.config.auto_compact));
-    set("HIVE_PLUGINS_AUTO_UPDATE", flag(agent.config.plugins_auto_update));
-    set("HIVE_CARGO_SHORT_MESSAGES", flag(agent.config.cargo_short_messages));
+    for (variable, value) in plan.config.harness_variables(&agent.config) {
+        set(variable, value.as_ref());
+    }
     if let Some(file) = extra_mcp {
         set("HIVE_EXTRA_MCP", file.as_os_str());
     }
@@ -124,12 +123,11 @@ pub(super) fn for_agent(
         }
     };
     set_if("HIVE_DEFAULT_MODEL", agent.config.first_model().map(str::to_owned));
-    set_if("HIVE_PROCESS", agent.config.process.or(plan.config.claude.process).map(|mode| mode.word().to_owned()));
     set_if("HIVE_PLUGINS", (!agent.config.plugins.is_empty()).then(|| list(&agent.config.plugins)));
     set_if("HIVE_MARKETPLACES", agent.config.marketplaces.as_ref().map(list));
-    set_if("HIVE_CLAUDE_MAX_RETRIES", plan.config.claude.max_retries.map(|retries| retries.to_string()));
     set_if("HIVE_OPERATOR_PRONOUNS", plan.config.operator.pronouns.clone());
-    set_if("HIVE_CONTEXT_WINDOW_TOKENS", agent.config.context_window_tokens.map(|tokens| tokens.to_string()));
+    let windows = &plan.config.claude.context_windows;
+    set_if("HIVE_CONTEXT_WINDOWS", (!windows.is_empty()).then(|| serde_json::to_string(windows).expect("numbers are JSON")));
     env
 }
 
@@ -171,6 +169,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("hive.toml");
         let text = "[operator]\npronouns = \"they/them\"\n[claude]\nenv = { A = \"1\", B = \"1\" }\nmax_retries = 4\n\
+                    context_windows = { Opus = 9000 }\n\
                     [agents.ada]\nmodel = \"opus\"\nenv = { B = \"2\" }\ncontext_window_tokens = 5000\n";
         std::fs::write(&file, text).expect("a file");
         let plan = Plan::make(&file, &dir.path().join("h")).expect("a plan");
@@ -189,11 +188,11 @@ mod tests {
         assert_eq!(get("HIVE_DEFAULT_MODEL").as_deref(), Some("opus"));
         assert_eq!(get("HIVE_CLAUDE_MAX_RETRIES").as_deref(), Some("4"));
         assert_eq!(get("HIVE_OPERATOR_PRONOUNS").as_deref(), Some("they/them"));
-        assert_eq!(get("HIVE_CONTEXT_WINDOW_TOKENS").as_deref(), Some("5000"));
+        assert_eq!(get("HIVE_AGENT_CONTEXT_WINDOW_TOKENS").as_deref(), Some("5000"));
+        assert_eq!(get("HIVE_CONTEXT_WINDOWS").as_deref(), Some(r#"{"opus":9000}"#));
         for (name, wanted) in [
-            ("HIVE_AUTO_COMPACT", Some("true")),
-            ("HIVE_PLUGINS_AUTO_UPDATE", Some("false")),
-            ("HIVE_CARGO_SHORT_MESSAGES", Some("true")),
+            ("HIVE_CONTEXT_WINDOW_TOKENS", None),
+            ("HIVE_AUTO_COMPACT", None),
             ("HIVE_PROCESS", None),
             ("HIVE_EXTRA_MCP", None),
             ("HIVE_PLUGINS", None),
@@ -222,8 +221,8 @@ mod tests {
             ("HIVE_DEFAULT_MODEL", Some("opus"), None),
             ("HIVE_PLUGINS", Some(r#"["a@b"]"#), None),
             ("HIVE_MARKETPLACES", Some("[]"), None),
-            ("HIVE_PLUGINS_AUTO_UPDATE", Some("true"), Some("false")),
-            ("HIVE_CARGO_SHORT_MESSAGES", Some("false"), Some("true")),
+            ("HIVE_PLUGINS_AUTO_UPDATE", Some("true"), None),
+            ("HIVE_CARGO_SHORT_MESSAGES", Some("false"), None),
             ("HIVE_EXTRA_MCP", Some("/x/extra.json"), None),
         ] {
             let get = |env: &Env| env.get(OsStr::new(name)).map(|value| value.to_string_lossy().into_owned());

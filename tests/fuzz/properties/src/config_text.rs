@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use hive_core::config::{AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator};
+use hive_core::config::{
+    AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator, SettingValue, Settings,
+};
 use hive_core::limits::Limits;
 
 /// The text.
@@ -33,11 +35,13 @@ pub(crate) fn write(config: &Config) -> String {
         Some(Notify::Command(words)) => texts(&mut out, "notify.command", Some(words)),
         Some(Notify::Webhook(url)) => text(&mut out, "notify.webhook", Some(url)),
     }
-    let Claude { command, env, process, max_retries, mcp_server_name } = claude;
+    let Claude { command, env, settings: of_claude, context_windows, mcp_server_name } = claude;
     out.push_str("[claude]\n");
     text(&mut out, "command", Some(command));
-    text(&mut out, "process", process.map(hive_core::config::ProcessMode::word));
-    number(&mut out, "max_retries", max_retries.map(u64::from));
+    settings(&mut out, of_claude);
+    for (name, tokens) in context_windows {
+        number(&mut out, &format!("context_windows.{}", quoted(name)), Some(*tokens));
+    }
     text(&mut out, "mcp_server_name", Some(mcp_server_name));
     map(&mut out, "env", env);
     for (name, config) in agents {
@@ -100,15 +104,11 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
         state_dir,
         home_dir,
         env,
-        context_window_tokens,
-        process,
-        auto_compact,
+        settings: of_agent,
         available_models,
         extra_mcp_servers,
         plugins,
         marketplaces,
-        plugins_auto_update,
-        cargo_short_messages,
     } = agent;
     line(out, format_args!("[agents.{name}]"));
     text(out, "parent", parent.as_ref().map(hive_core::name::AgentName::as_str));
@@ -127,14 +127,10 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
     path(out, "state_dir", state_dir.as_deref());
     path(out, "home_dir", home_dir.as_deref());
     map(out, "env", env);
-    number(out, "context_window_tokens", *context_window_tokens);
-    text(out, "process", process.map(hive_core::config::ProcessMode::word));
-    line(out, format_args!("auto_compact = {auto_compact}"));
+    settings(out, of_agent);
     texts(out, "available_models", (!available_models.is_empty()).then_some(available_models));
     texts(out, "plugins", Some(plugins));
     texts(out, "marketplaces", marketplaces.as_ref());
-    line(out, format_args!("plugins_auto_update = {plugins_auto_update}"));
-    line(out, format_args!("cargo_short_messages = {cargo_short_messages}"));
     for (key, server) in extra_mcp_servers {
         let ExtraMcpServer { command, args, env, allowed_tools } = server;
         let key = format!("extra_mcp_servers.{}", quoted(key));
@@ -142,6 +138,16 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
         texts(out, &format!("{key}.args"), Some(args));
         texts(out, &format!("{key}.allowed_tools"), Some(allowed_tools));
         map(out, &format!("{key}.env"), env);
+    }
+}
+
+fn settings(out: &mut String, settings: &Settings) {
+    for (key, value) in settings.iter() {
+        match value {
+            SettingValue::Number(value) => number(out, key, Some(*value)),
+            SettingValue::Flag(flag) => line(out, format_args!("{key} = {flag}")),
+            SettingValue::Text(value) => text(out, key, Some(value)),
+        }
     }
 }
 

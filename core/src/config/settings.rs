@@ -1,0 +1,155 @@
+//! What a setting of a harness is, and the values that a table of the file gives to them.
+//!
+//! Invariant: a value that exists is one that `hive serve` takes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use super::section::Section;
+use super::settings_list::{OF_AGENT, SETTINGS};
+use crate::name::nearest;
+
+/// A setting of a harness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its key in `[agents.NAME]` and in `[claude]`.
+    pub key: &'static str,
+    /// The variable of `hive serve`.
+    pub variable: &'static str,
+    /// The values that it takes.
+    pub kind: Kind,
+    /// What holds where nothing is set, in the words of the documentation.
+    pub default: &'static str,
+    /// What it does, in the words of the documentation.
+    pub meaning: &'static str,
+}
+
+/// The values that a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number from the first to the second.
+    Number(u64, u64),
+    /// Yes or no.
+    Flag,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A file; a relative path is relative to `hive.toml`.
+    File,
+}
+
+/// The value of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingValue {
+    /// A whole number.
+    Number(u64),
+    /// Yes or no.
+    Flag(bool),
+    /// A word or a path.
+    Text(String),
+}
+
+/// Shows it as the variable of `hive serve` has it.
+impl fmt::Display for SettingValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// The settings that one table of the file names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings(BTreeMap<&'static str, SettingValue>);
+
+impl Settings {
+    /// The value of a key, where the table has it.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&SettingValue> {
+        self.0.get(key)
+    }
+
+    /// Every key that the table has, with its value.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &SettingValue)> {
+        self.0.iter().map(|(key, value)| (*key, value))
+    }
+
+    /// The variables of `hive serve`, where these settings come before those of `defaults`.
+    #[must_use]
+    pub fn variables(&self, defaults: &Self) -> BTreeMap<&'static str, String> {
+        let value = |key: &str| self.get(key).or_else(|| defaults.get(key));
+        SETTINGS.iter().filter_map(|setting| Some((setting.variable, value(setting.key)?.to_string()))).collect()
+    }
+
+    /// Makes each relative path one below `base`.
+    pub(super) fn resolve_paths(&mut self, base: &Path) {
+        for setting in SETTINGS.iter().filter(|setting| setting.kind == Kind::File) {
+            if let Some(SettingValue::Text(path)) = self.0.get_mut(setting.key) {
+                *path = base.join(&*path).to_string_lossy().into_owned();
+            }
+        }
+    }
+
+    fn number(&self, key: &str) -> Option<u64> {
+        match self.get(key)? {
+            SettingValue::Number(number) => Some(*number),
+            SettingValue::Flag(_) | SettingValue::Text(_) => None,
+        }
+    }
+}
+
+/// Reads the settings of `[claude]`, which hold for every agent.
+pub(super) fn of_claude(section: &mut Section<'_, '_, '_>) -> Settings {
+    let settings = read(section, |setting| setting.key != OF_AGENT);
+    ordered(section, &settings, &Settings::default());
+    settings
+}
+
+/// Reads the settings of an agent; `defaults` are those of `[claude]`.
+pub(super) fn of_agent(section: &mut Section<'_, '_, '_>, defaults: &Settings) -> Settings {
+    let settings = read(section, |_| true);
+    ordered(section, &settings, defaults);
+    settings
+}
+
+fn read(section: &mut Section<'_, '_, '_>, is_here: impl Fn(&Setting) -> bool) -> Settings {
+    let here = SETTINGS.iter().filter(|setting| is_here(setting));
+    Settings(here.filter_map(|setting| Some((setting.key, value(section, setting)?))).collect())
+}
+
+fn value(section: &mut Section<'_, '_, '_>, setting: &Setting) -> Option<SettingValue> {
+    let key = setting.key;
+    match setting.kind {
+        Kind::Number(least, most) => section.number(key, least..=most).map(SettingValue::Number),
+        Kind::Flag => section.flag(key).map(SettingValue::Flag),
+        Kind::Word(known) => word(section, key, known).map(SettingValue::Text),
+        Kind::File => super::sections::line(section, key).map(SettingValue::Text),
+    }
+}
+
+fn word(section: &mut Section<'_, '_, '_>, key: &'static str, known: &[&'static str]) -> Option<String> {
+    let (word, span) = section.text(key)?;
+    if known.contains(&word.as_str()) {
+        return Some(word);
+    }
+    let near = nearest(&word, known.iter().copied()).first().copied();
+    let words: Vec<String> = known.iter().map(|word| format!("\"{word}\"")).collect();
+    section.object(span, key, format!("`{key}` must be {}", words.join(" or ")), near);
+    None
+}
+
+/// Checks that a shell task can have its default time; the harness refuses to start where it cannot.
+fn ordered(section: &mut Section<'_, '_, '_>, settings: &Settings, defaults: &Settings) {
+    let (default_key, most_key) = ("bash_timeout_secs", "bash_timeout_max_secs");
+    let Some(span) = section.value(default_key).or_else(|| section.value(most_key)).map(toml::Spanned::span) else { return };
+    let built_in = |key: &str| SETTINGS.iter().find(|setting| setting.key == key)?.default.parse().ok();
+    let effective = |key: &str| settings.number(key).or_else(|| defaults.number(key)).or_else(|| built_in(key));
+    if let (Some(default), Some(most)) = (effective(default_key), effective(most_key))
+        && default > most
+    {
+        let sentence = format!("`{default_key}` ({default}) is greater than `{most_key}` ({most})");
+        section.object(span, default_key, sentence, None);
+    }
+}
