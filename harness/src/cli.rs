@@ -76,6 +76,10 @@ pub struct ServeArgs {
     /// Take the agent over from a harness that is attached now
     #[arg(long)]
     pub take_over: bool,
+    /// A JSON object of variables of this command and their values, read again before each turn; a variable of this file comes before that of
+    /// the environment
+    #[arg(long, env = "HIVE_SETTINGS", value_name = "FILE")]
+    pub settings: Option<PathBuf>,
     /// The agent's socket
     #[arg(long, env = hive_proto::SOCKET_ENV, default_value = hive_proto::DEFAULT_AGENT_SOCKET, value_name = "PATH")]
     pub socket: PathBuf,

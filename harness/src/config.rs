@@ -18,7 +18,7 @@ use crate::turn::context::Watermarks;
 use crate::turn::windows::{Parts, Windows};
 
 /// Settings of `hive serve`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The agent's socket.
     pub socket: PathBuf,
@@ -134,6 +134,7 @@ impl Config {
     pub fn new(args: ServeArgs, home: Option<PathBuf>) -> Result<Self, InvalidConfig> {
         let ServeArgs {
             take_over,
+            settings: _,
             socket,
             state_dir,
             home_dir,

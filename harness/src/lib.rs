@@ -19,6 +19,7 @@ pub mod process;
 pub mod prompt;
 pub mod scrub;
 pub mod session;
+pub mod settings;
 pub mod task;
 pub mod token;
 pub mod tool_groups;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use hive_harness::cli::{Cli, Command, ScrubArgs, ServeArgs, WakeArgs};
-use hive_harness::config::Config;
 use hive_harness::exit::{self, Failure};
+use hive_harness::settings::Source;
 use hive_harness::turn::output::Leaving;
 use hive_harness::{boot, driver, scrub, wake};
 use tokio::runtime::Runtime;
@@ -33,9 +33,11 @@ fn serve(args: ServeArgs) -> Result<(), Failure> {
     let runtime = runtime()?;
     log("info");
     let home = std::env::var_os("HOME").map(Into::into);
-    let config = Config::new(args, home)
+    let source = Source::new(&args, std::env::args_os(), home);
+    let config = source
+        .load()
         .map_err(|error| Failure::new(exit::USAGE, error.to_string(), exit::chain(&error), "see hive serve --help"))?;
-    let leaving = runtime.block_on(driver::run(config))?;
+    let leaving = runtime.block_on(driver::run(config, source))?;
     drop(runtime);
     finish(&leaving)
 }

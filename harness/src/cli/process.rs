@@ -13,7 +13,7 @@ pub enum ProcessMode {
 }
 
 /// How claude is run.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct ProcessArgs {
     /// A claude process for each turn, or one that stays between turns
     #[arg(long = "process", env = "HIVE_PROCESS", value_enum, default_value_t = ProcessMode::PerTurn, value_name = "MODE")]

@@ -63,7 +63,12 @@ pub async fn open(mut link: Link, process_token: String, kind: Kind) -> Input {
         .await;
     match answer {
         Ok(opened) => Input::Opened(opened.into_inner().turn.map_or(0, |turn| turn.id)),
-        Err(status) if matches!(hive_proto::status::reason(&status), Some(Reason::AgentParked | Reason::TurnOpen)) => {
+        Err(status)
+            if matches!(
+                hive_proto::status::reason(&status),
+                Some(Reason::AgentParked | Reason::AgentStopped | Reason::TurnOpen)
+            ) =>
+        {
             Input::NotOpened
         }
         Err(status) => refusal(&status),

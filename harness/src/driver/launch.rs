@@ -85,6 +85,14 @@ impl Runner {
         resident.as_ref().filter(|resident| resident.is_alive()).map(|resident| resident.process_token.clone())
     }
 
+    /// Uses other settings from the next turn on.
+    pub fn configure(&mut self, config: Arc<Config>, plugins_changed: bool) {
+        self.config = config;
+        if plugins_changed {
+            self.plugins.store(false, Ordering::Relaxed);
+        }
+    }
+
     /// Whether plugins are still to be seen to; true once.
     #[must_use]
     pub fn takes_plugins(&self) -> bool {
@@ -122,7 +130,11 @@ impl Runner {
                 let _ = to.send(Happened::Noted(remark)).await;
             }
             match self.config.process.mode {
-                ProcessMode::PerTurn => self.once(&launch, &process_token, signals, printer).await,
+                ProcessMode::PerTurn => {
+                    // One of before a change of the mode.
+                    self.end_resident().await;
+                    self.once(&launch, &process_token, signals, printer).await
+                }
                 ProcessMode::Resident => self.within_resident(&launch, &process_token, signals, printer).await,
             }
         };
@@ -167,7 +179,7 @@ impl Runner {
     ) -> Result<Exit, LaunchError> {
         let mut slot = self.resident.lock().await;
         let prepared = Prepared::new(&self.config, launch)?;
-        let fingerprint = prepared.fingerprint();
+        let fingerprint = prepared.fingerprint(&self.config);
         let fits = |resident: &Resident| {
             resident.is_alive()
                 && launch.continues

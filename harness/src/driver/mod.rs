@@ -30,6 +30,7 @@ use crate::driver::session::News;
 use crate::exit::{self, Failure};
 use crate::process::child::Printed;
 use crate::process::family::Family;
+use crate::settings::Source;
 use crate::turn::input::Input;
 use crate::turn::machine::{Defaults, Machine};
 use crate::turn::output::{Leaving, Output};
@@ -53,14 +54,14 @@ pub enum Happened {
 }
 
 /// Runs the harness until it is told to end.
-pub async fn run(config: Config) -> Result<Leaving, Failure> {
+pub async fn run(config: Config, source: Source) -> Result<Leaving, Failure> {
     let mut signals = Signals::new().map_err(|error| host_failure("signals cannot be received", &error))?;
     let family = Family::found().map_err(|error| host_failure("processes cannot be watched over", &error))?;
     let channel = hive_proto::connect::connect_lazy(&config.socket).map_err(|error| Failure::unreachable(&error))?;
     let (sender, mut inbox) = mpsc::channel(INBOX_MAX);
     let clock = Clock::start();
     let mut machine = Machine::new(config.spans, defaults(&config));
-    let mut performer = Performer::new(Arc::new(config), channel, Arc::new(family), sender);
+    let mut performer = Performer::new(Arc::new(config), source, channel, Arc::new(family), sender);
     loop {
         while let Some(output) = machine.poll() {
             if let Output::Exit(leaving) = output {
@@ -84,12 +85,18 @@ pub async fn run(config: Config) -> Result<Leaving, Failure> {
             () = sleep_until(due) => Some(Input::Tick),
         };
         if let Some(input) = input {
+            if matches!(input, Input::Begun(_) | Input::Opened(_))
+                && let Some(configured) = performer.configure(machine.running_turn_id())
+            {
+                machine.handle(configured, clock.now());
+            }
             machine.handle(input, clock.now());
         }
     }
 }
 
-fn defaults(config: &Config) -> Defaults {
+/// What the machine works with where the broker says nothing else.
+pub(crate) fn defaults(config: &Config) -> Defaults {
     Defaults {
         label: config.label.clone(),
         model: config.default_model.clone(),

@@ -20,8 +20,9 @@ use crate::exit::Failure;
 use crate::login::DirSnapshot;
 use crate::process::child::Printed;
 use crate::process::family::Family;
+use crate::settings::Source;
 use crate::token;
-use crate::turn::input::{Attachment, Input};
+use crate::turn::input::{Attachment, Configured, Input};
 use crate::turn::output::{Ending, Launch, Output, Signal};
 
 /// How long what is still on its way may take at the end of the program.
@@ -31,6 +32,7 @@ const FINISH_PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Performer {
     config: Arc<Config>,
+    source: Source,
     link: Link,
     to: mpsc::Sender<Happened>,
     token: watch::Sender<Option<String>>,
@@ -67,7 +69,7 @@ pub struct Performer {
 impl Performer {
     /// Carries outputs out over this channel; what comes of them goes to `to`.
     #[must_use]
-    pub fn new(config: Arc<Config>, channel: Channel, family: Arc<Family>, to: mpsc::Sender<Happened>) -> Self {
+    pub fn new(config: Arc<Config>, source: Source, channel: Channel, family: Arc<Family>, to: mpsc::Sender<Happened>) -> Self {
         let (token, token_seen) = watch::channel(None);
         let link = Link::new(channel.clone(), token_seen);
         let mut performer = Self {
@@ -93,12 +95,35 @@ impl Performer {
             signals: None,
             reporter: None,
             config,
+            source,
             to,
         };
         let heartbeat =
             status::beat(performer.link.clone(), performer.config.heartbeat, performer.running.subscribe(), performer.to.clone());
         performer.tasks.spawn(heartbeat);
         performer
+    }
+
+    /// Reads the settings again; returns what changed for the machine, if anything did.
+    pub fn configure(&mut self, turn_id: Option<u64>) -> Option<Input> {
+        let config = match self.source.again() {
+            Ok(config) => config.filter(|config| *config != *self.config)?,
+            Err(error) => {
+                tracing::error!(turn = turn_id, %error, "the settings cannot be read again; those of before hold");
+                return None;
+            }
+        };
+        tracing::info!("the settings changed");
+        let old = std::mem::replace(&mut self.config, Arc::new(config));
+        let new = &self.config;
+        let plugins = old.plugins != new.plugins;
+        self.runner.configure(Arc::clone(new), plugins);
+        self.shell.configure(new);
+        Some(Input::Configured(Box::new(Configured {
+            spans: new.spans,
+            defaults: crate::driver::defaults(new),
+            probes: plugins || (&old.claude, &old.claude_env) != (&new.claude, &new.claude_env),
+        })))
     }
 
     /// Tells the heartbeat which turn it should find open.

@@ -50,9 +50,11 @@ impl<'a> Prepared<'a> {
 
     /// What a process must have been started with to run this turn.
     #[must_use]
-    pub fn fingerprint(&self) -> String {
+    pub fn fingerprint(&self, config: &Config) -> String {
         let Launch { model, tool_groups, identity, .. } = self.launch;
-        format!("{model:?} {tool_groups:?} {:?} {:?} {:?}", identity.label, self.memory, self.system_prompt)
+        let Config { claude, claude_env, claude_max_retries, mcp_server_name, process, extra_servers, plugins, .. } = config;
+        let settings = (claude, claude_env, claude_max_retries, mcp_server_name, process, extra_servers, plugins);
+        format!("{model:?} {tool_groups:?} {:?} {:?} {:?} {settings:?}", identity.label, self.memory, self.system_prompt)
     }
 
     /// Writes the files and puts the process together.

@@ -123,6 +123,9 @@ impl Session {
             // We had a session: whatever runs in it has to end first.
             return End::Over(News::Fenced(describe(&status)));
         }
+        if reason == Some(Reason::AgentPurging) {
+            return End::Again(status);
+        }
         if reason == Some(Reason::AlreadyAttached) {
             let since = *self.refused_since.get_or_insert_with(Instant::now);
             if since.elapsed() < ATTACHED_PATIENCE {

@@ -28,6 +28,7 @@ pub const SOCKET: &str = "tasks.sock";
 
 #[derive(Debug)]
 enum Order {
+    Configured(Box<TaskConfig>),
     Allowed(bool),
     Told,
     End(oneshot::Sender<()>),
@@ -44,21 +45,13 @@ impl Shell {
     /// Starts it in the background.
     #[must_use]
     pub fn start(config: &Config, family: &Family, channel: Channel, link: Link) -> Self {
-        let config = TaskConfig {
-            run_dir: config.run_dir.clone(),
-            state_dir: config.state_dir.clone(),
-            socket: config.run_dir.join(SOCKET),
-            environment: environment::build(
-                std::env::vars_os(),
-                &config.home_dir,
-                &config.socket,
-                &config.run_dir,
-                config.tasks.cargo_short_messages,
-            ),
-            settings: config.tasks.clone(),
-        };
         let (orders, inbox) = mpsc::unbounded_channel();
-        Self { orders, task: tokio::spawn(supervise(config, family.tasks(), channel, link, inbox)) }
+        Self { orders, task: tokio::spawn(supervise(task_config(config), family.tasks(), channel, link, inbox)) }
+    }
+
+    /// Uses other settings for tasks that are started from now on.
+    pub fn configure(&self, config: &Config) {
+        self.order(Order::Configured(Box::new(task_config(config))));
     }
 
     /// The agent's policy, as the broker tells it.
@@ -92,6 +85,22 @@ impl Shell {
     }
 }
 
+fn task_config(config: &Config) -> TaskConfig {
+    TaskConfig {
+        run_dir: config.run_dir.clone(),
+        state_dir: config.state_dir.clone(),
+        socket: config.run_dir.join(SOCKET),
+        environment: environment::build(
+            std::env::vars_os(),
+            &config.home_dir,
+            &config.socket,
+            &config.run_dir,
+            config.tasks.cargo_short_messages,
+        ),
+        settings: config.tasks.clone(),
+    }
+}
+
 async fn supervise(
     config: TaskConfig,
     tasks: crate::process::family::tasks::Tasks,
@@ -105,7 +114,7 @@ async fn supervise(
         Supervisor::start(config, tasks, Arc::new(BrokerWaker { channel })).await
     };
     tokio::pin!(start);
-    let mut allowed = false;
+    let (mut allowed, mut configured) = (false, None);
     let supervisor = loop {
         tokio::select! {
             started = &mut start => match started {
@@ -118,15 +127,20 @@ async fn supervise(
             },
             order = inbox.recv() => match order {
                 Some(Order::Allowed(is_allowed)) => allowed = is_allowed,
+                Some(Order::Configured(config)) => configured = Some(config),
                 Some(Order::Told) => {}
                 Some(Order::End(_)) | None => return,
             },
         }
     };
     supervisor.set_allowed(allowed);
+    if let Some(config) = configured {
+        supervisor.configure(*config);
+    }
     while let Some(order) = inbox.recv().await {
         match order {
             Order::Allowed(is_allowed) => supervisor.set_allowed(is_allowed),
+            Order::Configured(config) => supervisor.configure(*config),
             Order::Told => supervisor.told(),
             Order::End(over) => {
                 supervisor.shutdown().await;

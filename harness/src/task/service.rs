@@ -83,7 +83,8 @@ impl TaskService for Service {
         if command.contains('\0') {
             return Err(bad_field("command", "must not contain a NUL character"));
         }
-        let settings = &self.inner.config.settings;
+        let config = self.inner.config();
+        let settings = &config.settings;
         let timeout = match timeout {
             Some(timeout) => span("timeout", timeout, settings.timeout_max)?,
             None => settings.timeout,

@@ -72,17 +72,13 @@ impl Supervisor {
         let failed = |source| StartError::Store(OpenError::Io { path: config.run_dir.clone(), source });
         file::private_dir(&config.run_dir).map_err(failed)?;
         let (store, mut records) = Store::open(dir, OTHER_PATIENCE).await?;
-        let bash_env = config.run_dir.join(environment::BASH_ENV_FILE);
-        if config.settings.cargo_short_messages {
-            let written = file::write(&bash_env, environment::BASH_ENV_TEXT);
-            written.map_err(|source| StartError::BashEnv { path: bash_env, source })?;
-        }
+        write_bash_env(&config)?;
         let boot_id = boot_id();
         end_lost(records.by_id.values_mut(), &store, &boot_id).await;
-        let listener =
-            service::listen(&config.socket).map_err(|source| StartError::Socket { path: config.socket.clone(), source })?;
+        let socket = config.socket.clone();
+        let listener = service::listen(&socket).map_err(|source| StartError::Socket { path: socket, source })?;
         let inner = Arc::new(Inner {
-            config,
+            config: Mutex::new(Arc::new(config)),
             tasks,
             store,
             nonce: token::random(),
@@ -100,6 +96,15 @@ impl Supervisor {
     /// Whether the agent's policy has the group `execution`. Tasks that run go on.
     pub fn set_allowed(&self, is_allowed: bool) {
         self.inner.table().is_allowed = is_allowed;
+    }
+
+    /// Uses other settings for tasks that are started from now on.
+    pub fn configure(&self, config: TaskConfig) {
+        if let Err(error) = write_bash_env(&config) {
+            tracing::error!(%error, "the settings of shell tasks stay as they were");
+            return;
+        }
+        *self.inner.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
     }
 
     /// The agent was handed a message of the origin external `bash`.
@@ -127,14 +132,23 @@ impl Supervisor {
             let _ = server.await;
         }
         let _ = announcer.await;
-        let _ = std::fs::remove_file(&inner.config.socket);
+        let _ = std::fs::remove_file(&inner.config().socket);
     }
+}
+
+/// Writes what bash reads before each command, if it is to read anything.
+fn write_bash_env(config: &TaskConfig) -> Result<(), StartError> {
+    let path = config.run_dir.join(environment::BASH_ENV_FILE);
+    if config.settings.cargo_short_messages {
+        file::write(&path, environment::BASH_ENV_TEXT).map_err(|source| StartError::BashEnv { path, source })?;
+    }
+    Ok(())
 }
 
 /// What the parts of the supervisor share.
 #[derive(Debug)]
 pub(super) struct Inner {
-    pub(super) config: TaskConfig,
+    config: Mutex<Arc<TaskConfig>>,
     tasks: Tasks,
     pub(super) store: Store,
     /// Tells the marks of this harness from those of others.
@@ -175,6 +189,11 @@ pub(super) enum Refused {
 }
 
 impl Inner {
+    /// What tasks are started with now.
+    pub(super) fn config(&self) -> Arc<TaskConfig> {
+        Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub(super) fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -197,17 +216,18 @@ impl Inner {
             return Err(Refused::Closing);
         }
         let running = table.running();
-        if running.len() >= self.config.settings.running_max {
+        if running.len() >= self.config().settings.running_max {
             return Err(Refused::TooMany { running });
         }
         let id = table.fresh_id();
         self.start(&mut table, id, asked).inspect_err(|_| self.store.remove(id))?;
-        table.prune(&self.store, self.config.settings.output_bytes_max);
+        table.prune(&self.store, self.config().settings.output_bytes_max);
         self.waiting(&mut table, id)
     }
 
     fn start(self: &Arc<Self>, table: &mut Table, id: u64, asked: Asked) -> Result<(), Refused> {
-        let disk = |source| Refused::Disk { dir: self.config.run_dir.clone(), source };
+        let config = self.config();
+        let disk = |source| Refused::Disk { dir: config.run_dir.clone(), source };
         let Asked { request_id, command, timeout } = asked;
         let mut record = Record {
             id,
@@ -223,8 +243,8 @@ impl Inner {
         };
         let file = self.store.create_output(id).map_err(disk)?;
         self.store.write(&record).map_err(disk)?;
-        let run = run::start(&self.config, &self.tasks, &record.mark, &record.command)
-            .map_err(|source| Refused::Bash { dir: self.config.state_dir.clone(), source })?;
+        let run = run::start(&config, &self.tasks, &record.mark, &record.command)
+            .map_err(|source| Refused::Bash { dir: config.state_dir.clone(), source })?;
         record.root = run.root;
         if let Err(error) = self.store.write(&record) {
             // By its mark it is found all the same.
@@ -238,7 +258,7 @@ impl Inner {
     }
 
     async fn accompany(self: Arc<Self>, id: u64, run: Run, file: tokio::fs::File, output: Arc<Output>, timeout: Duration) {
-        let bytes_max = self.config.settings.output_bytes_max;
+        let bytes_max = self.config().settings.output_bytes_max;
         let ended = run::to_end(run, file, Arc::clone(&output), bytes_max, timeout, self.stop.subscribe()).await;
         let Ended { how, leftover_count } = ended.unwrap_or_else(|error| {
             tracing::error!(task = id, %error, "how a task ended cannot be told");

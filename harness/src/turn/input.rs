@@ -9,6 +9,8 @@ use hive_proto::v1;
 
 use crate::claude::event::Event;
 use crate::claude::outcome::Exit;
+use crate::config::Spans;
+use crate::turn::machine::Defaults;
 
 /// One thing that happened.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub enum Input {
     AgentChanged(Box<v1::Agent>),
     /// The operator wants something.
     Command(v1::Command),
+    /// The settings of the harness changed; they hold from the next turn on.
+    Configured(Box<Configured>),
     /// The session is no longer ours.
     Fenced(String),
     /// There is a turn to run.
@@ -55,6 +59,17 @@ pub enum Input {
     Left(Option<u64>),
     /// A deadline passed.
     Tick,
+}
+
+/// Changed settings.
+#[derive(Clone, Debug)]
+pub struct Configured {
+    /// Spans that the machine works with.
+    pub spans: Spans,
+    /// What holds where the broker says nothing else.
+    pub defaults: Defaults,
+    /// Whether the CLI has to be probed again: the program, its environment or its plugins changed.
+    pub probes: bool,
 }
 
 /// A CLI that can be used.

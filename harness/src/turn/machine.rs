@@ -10,7 +10,7 @@ use hive_proto::v1::HarnessState;
 use crate::config::Spans;
 use crate::prompt::system::Identity;
 use crate::turn::context::{Context, Watermarks};
-use crate::turn::input::{Attachment, Input};
+use crate::turn::input::{Attachment, Configured, Input};
 use crate::turn::output::{Leaving, Output};
 use crate::turn::phase::{Cli, Drain, Parked, Phase};
 
@@ -127,6 +127,7 @@ impl Machine {
         match input {
             Input::Attached(facts) => self.attached(*facts, now),
             Input::AgentChanged(agent) => self.agent_changed(*agent, now),
+            Input::Configured(configured) => self.configured(*configured),
             Input::Command(command) => self.command(&command, now),
             Input::Fenced(why) => self.fenced(&why, now),
             Input::Begun(begun) => self.begun(begun, now),
@@ -148,6 +149,17 @@ impl Machine {
             Input::Tick => {}
         }
         self.tick(now);
+    }
+
+    /// Takes changed settings over. A turn that runs keeps what it was started with.
+    fn configured(&mut self, configured: Configured) {
+        let Configured { spans, defaults, probes } = configured;
+        self.spans = spans;
+        self.watermarks = defaults.watermarks.clone();
+        self.defaults = defaults;
+        if probes {
+            self.cli = Cli::Unknown;
+        }
     }
 
     /// The next thing to do; `None`: wait for the next input or for the deadline.
