@@ -74,6 +74,18 @@ impl Registry {
         self.closed.is_cancelled()
     }
 
+    /// Takes the exit status of dead processes that became our children when their parents ended.
+    pub(super) fn reap(&self) {
+        // With the lock, no child of our own is between its start and its entry.
+        let known = self.lock();
+        for orphan in process_tree::children(getpid(), &process_tree::all()) {
+            if !known.contains(&orphan.as_raw_nonzero().get()) {
+                // One that lives is ended with the child that left it behind.
+                let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
+            }
+        }
+    }
+
     /// Kills what dead children left behind: our children that are not registered.
     fn kill_orphans(&self) {
         let known = self.lock().clone();
@@ -115,9 +127,11 @@ impl Child {
         };
         command.args(&spec.args).env_clear().envs(&spec.env).current_dir(&spec.dir);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
+        let mut known = registry.lock();
         let child = command.spawn()?;
         let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).ok_or(io::ErrorKind::NotFound)?;
-        registry.lock().insert(pid.as_raw_nonzero().get());
+        known.insert(pid.as_raw_nonzero().get());
+        drop(known);
         Ok(Self { child, pid, registry: registry.clone(), ended: false })
     }
 
@@ -130,6 +144,11 @@ impl Child {
             self.registry.kill_orphans();
         }
         Ok(status)
+    }
+
+    /// The process.
+    pub(super) fn pid(&self) -> Pid {
+        self.pid
     }
 
     /// Asks the program to end; under bubblewrap the program itself, not bubblewrap.

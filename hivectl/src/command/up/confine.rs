@@ -39,8 +39,13 @@ impl Confinement {
             );
         };
         // Kernels and containers may forbid it; a trial with the real arguments tells.
-        let Some(agent) = plan.agents.first() else { return Self::Bubblewrap(bwrap) };
-        let trial = Command::new(&bwrap).args(arguments(plan, agent)).arg("true").stdin(Stdio::null()).output();
+        let arguments = match plan.agents.first() {
+            Some(agent) => arguments(plan, agent),
+            None => ["--unshare-pid", "--unshare-ipc", "--cap-drop", "ALL", "--dev-bind", "/", "/", "--proc", "/proc", "--"]
+                .map(OsString::from)
+                .to_vec(),
+        };
+        let trial = Command::new(&bwrap).args(arguments).arg("true").stdin(Stdio::null()).output();
         match trial {
             Ok(output) if output.status.success() => Self::Bubblewrap(bwrap),
             Ok(output) => {
@@ -49,6 +54,11 @@ impl Confinement {
             }
             Err(error) => Self::Absent(format!("bubblewrap cannot be started: {error}")),
         }
+    }
+
+    /// Whether agents are kept apart.
+    pub(super) fn is_on(&self) -> bool {
+        matches!(self, Self::Bubblewrap(_))
     }
 
     /// Says loudly where agents are not kept apart.
@@ -98,14 +108,15 @@ fn arguments(plan: &Plan, agent: &AgentPlan) -> Vec<OsString> {
     let hidden = plan.hidden_from(agent);
     // Below an empty directory there is nothing to hide, and a mount there would show its name.
     let covered = |path: &Path| hidden.iter().any(|other| *other != path && path.starts_with(other));
-    let mut mounts: Vec<(&Path, bool)> = hidden.iter().filter(|path| !covered(path)).map(|path| (*path, false)).collect();
-    mounts.extend(agent.own().into_iter().map(|path| (path, true)));
+    let mut mounts: Vec<(&Path, &str)> = hidden.iter().filter(|path| !covered(path)).map(|path| (*path, "--tmpfs")).collect();
+    mounts.extend(agent.dirs().map(|path| (path, "--bind")));
+    // Its settings are beside its socket; who may change them decides what its harness starts.
+    mounts.push((&agent.socket_dir, "--ro-bind"));
     mounts.sort_by_key(|(path, _)| path.components().count());
-    for (path, own) in mounts {
-        if own {
-            args.extend(["--bind".into(), path.as_os_str().to_owned(), path.as_os_str().to_owned()]);
-        } else {
-            args.extend(["--tmpfs".into(), path.as_os_str().to_owned()]);
+    for (path, mount) in mounts {
+        args.extend([mount.into(), path.as_os_str().to_owned()]);
+        if mount != "--tmpfs" {
+            args.push(path.as_os_str().to_owned());
         }
     }
     // Who may change the configuration decides what the next hive runs, and with which rights.
@@ -150,9 +161,9 @@ mod tests {
         --tmpfs R/h/state
         --tmpfs R/h/log
         --tmpfs R/h/agents
-        --bind R/h/run/agents/ada R/h/run/agents/ada
         --bind R/h/agents/ada/state R/h/agents/ada/state
         --bind R/h/agents/ada/home R/h/agents/ada/home
+        --ro-bind R/h/run/agents/ada R/h/run/agents/ada
         --ro-bind R/hive.toml R/hive.toml
         --chdir R/h/agents/ada/state
         --

@@ -17,12 +17,14 @@ pub(crate) enum UpError {
     ConfigInvalid { path: PathBuf, source: ConfigError },
     #[error("{} cannot be created", .path.display())]
     Directory { path: PathBuf, source: io::Error },
-    #[error("{}, the file of the agent's MCP servers, cannot be written", .path.display())]
-    ExtraMcp { path: PathBuf, source: io::Error },
+    #[error("{}, a settings file of the agent, cannot be written", .path.display())]
+    Settings { path: PathBuf, source: io::Error },
     #[error("the socket path {} has {} bytes, more than the {SOCKET_PATH_BYTES_MAX} that Linux allows", .path.display(), .path.as_os_str().len())]
     SocketTooLong { path: PathBuf },
     #[error("{first} and {second} share {}; each needs directories of its own", .path.display())]
     Shared { first: String, second: String, path: PathBuf },
+    #[error("{} is not below the hive's own directory, and the agents that run now could see it; it is started by the next `hivectl up`", .path.display())]
+    NotHidden { path: PathBuf },
     #[error("`{name}` is neither beside hivectl nor on PATH")]
     NoProgram { name: &'static str },
     #[error("claude is not there: `{command}` was not found")]
@@ -43,20 +45,20 @@ impl UpError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::ConfigUnreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
-            Self::ConfigUnreadable { source, .. } | Self::Directory { source, .. } | Self::ExtraMcp { source, .. }
+            Self::ConfigUnreadable { source, .. } | Self::Directory { source, .. } | Self::Settings { source, .. }
                 if source.kind() == io::ErrorKind::PermissionDenied =>
             {
                 Exit::Denied
             }
             Self::ConfigInvalid { .. } => Exit::Findings,
-            Self::SocketTooLong { .. } | Self::Shared { .. } => Exit::Usage,
+            Self::SocketTooLong { .. } | Self::Shared { .. } | Self::NotHidden { .. } => Exit::Usage,
             Self::NoProgram { .. } | Self::NoClaude { .. } => Exit::NotFound,
             Self::AlreadyUp { .. } => Exit::Conflict,
             Self::BrokerSilent { .. } => Exit::TimedOut,
             Self::Interrupted => Exit::Ok,
             Self::ConfigUnreadable { .. }
             | Self::Directory { .. }
-            | Self::ExtraMcp { .. }
+            | Self::Settings { .. }
             | Self::BrokerEnded { .. }
             | Self::Signals(_) => Exit::Failure,
         }
@@ -75,7 +77,8 @@ impl UpError {
             Self::NoClaude { .. } => Some("install Claude Code, or name it with --claude PATH".to_owned()),
             Self::AlreadyUp { .. } => Some("look at it with `hivectl status`, or end it with Ctrl-C in its terminal".to_owned()),
             Self::Directory { .. }
-            | Self::ExtraMcp { .. }
+            | Self::NotHidden { .. }
+            | Self::Settings { .. }
             | Self::BrokerEnded { .. }
             | Self::BrokerSilent { .. }
             | Self::Interrupted

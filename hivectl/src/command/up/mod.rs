@@ -4,8 +4,11 @@
 //!   hivectl up ──► hived                      restarted if it dies
 //!              ├─► [bwrap] hive serve (ada)   restarted with backoff if it dies
 //!              └─► [bwrap] hive serve (bob)
-//!   Ctrl-C: every harness is drained, then the broker; a second Ctrl-C kills at once
+//!   Ctrl-C, `hivectl drain`: every harness is drained, then the broker; a second Ctrl-C kills at once
+//!   SIGHUP: the configuration is read again
 //! ```
+//!
+//! Which harnesses run follows the agents that the broker has ([`fleet`]), those that were created at run time included.
 //!
 //! What it is not: it keeps no state. All of it is in the directories that the broker and the agents own; a second `up` goes on where the
 //! first ended.
@@ -18,19 +21,24 @@ mod claude;
 mod confine;
 mod environment;
 mod error;
-mod extra_mcp;
+mod fleet;
+mod follow;
 mod next;
 mod plan;
 mod process_tree;
+mod purge;
+mod reload;
+mod settings;
 mod supervise;
-mod watch;
 
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::watch;
 
 pub(crate) use self::binaries::{on_path, resolve};
 pub(crate) use self::error::UpError;
@@ -38,13 +46,14 @@ pub(crate) use self::error::UpError;
 use self::binaries::Binaries;
 use self::child::{Registry, Spec};
 use self::confine::Confinement;
-use self::plan::{AgentPlan, Plan};
+use self::fleet::{Fleet, Tools, Wanted};
+use self::plan::Plan;
+use self::supervise::{Deadline, Ended, Stop, Supervised};
 use crate::cli::Global;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::output::{Output, note};
-use supervise::{Deadline, Stop, Supervised};
 
 /// How long the broker may take to answer for the first time.
 const BROKER_START_MAX: Duration = Duration::from_secs(20);
@@ -91,25 +100,17 @@ impl Up {
         let claude = claude::choose(self.claude.as_deref(), self.fallback_claude.as_deref(), &plan)?;
         let confinement = Confinement::choose(self.no_isolation, &plan);
         supervise::refuse_second(&plan).await?;
-        let extra_mcp = plan.agents.iter().map(extra_mcp::write).collect::<Result<Vec<_>, _>>()?;
-        let mut stop = Stop::on_signals().map_err(UpError::Signals)?;
+        let mut signals = Signals::new().map_err(UpError::Signals)?;
         let registry = Registry::new().map_err(UpError::Signals)?;
 
         let (told, mut ended) = mpsc::unbounded_channel();
         let broker = Supervised::start(broker_spec(&plan, &binaries), registry.clone(), Some(told));
-        if let Err(failure) = supervise::first_answer(&plan, &mut ended, &mut stop).await {
+        if let Err(failure) = supervise::first_answer(&plan, &mut ended, &mut signals.stop).await {
             broker.stop(Deadline::Now).await;
             return Err(failure.into());
         }
         claude.announce(&plan);
         confinement.announce();
-        let caller = environment::of_caller();
-        let start = |(agent, extra_mcp): (&AgentPlan, &Option<PathBuf>)| {
-            let env = environment::for_agent(&caller, &plan, agent, &claude.program, &binaries, extra_mcp.as_deref());
-            let spec = confinement.harness_spec(&plan, agent, &binaries, env);
-            Supervised::start(spec, registry.clone(), None)
-        };
-        let harnesses: Vec<Supervised> = plan.agents.iter().zip(&extra_mcp).map(start).collect();
         next::print(&plan);
 
         let context = Context {
@@ -118,33 +119,128 @@ impl Up {
             patience: None,
             out: Output::stdout(global.json),
         };
-        let watching = tokio::spawn(watch::run(context));
-        stop.asked().await;
-        note("draining: running turns get their grace time; Ctrl-C again ends everything at once");
+        let (wants, mut wanted) = watch::channel(Wanted::default());
+        let watching = tokio::spawn(follow::run(context, wants));
+        let caller = environment::of_caller();
+        let tools = Tools { confinement, claude: claude.program, binaries, caller, registry: registry.clone() };
+        let mut hive = Hive { fleet: Fleet::new(plan, tools), broker, config: self.config, state: self.state };
+        let why = hive.run(&mut signals, &mut wanted, &mut ended, &registry).await;
         watching.abort();
-        let mut drained = std::pin::pin!(drain(harnesses, broker));
-        tokio::select! {
-            () = &mut drained => note("all is down; the mail is kept"),
-            () = stop.asked() => {
-                registry.kill_all();
-                // To see them all dead, and nothing started again.
-                drained.await;
-                note("killed; what was accepted is on disk");
-            }
-        }
+        hive.end(why, &mut signals.stop, &mut ended, &registry).await;
         Ok(Exit::Ok)
     }
 }
 
-/// Harnesses first, all at once, so that they can still hand their turns back; then the broker.
-async fn drain(harnesses: Vec<Supervised>, broker: Supervised) {
-    let stopping: Vec<_> =
-        harnesses.into_iter().map(|harness| tokio::spawn(harness.stop(Deadline::After(HARNESS_STOP_MAX)))).collect();
-    for harness in stopping {
-        // A panic of its task has killed the harness by dropping it.
-        let _ = harness.await;
+/// Why a hive ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// A signal, or the terminal was closed.
+    Asked,
+    /// The operator drained the broker, which has ended.
+    Drained,
+}
+
+/// What runs.
+#[derive(Debug)]
+struct Hive {
+    fleet: Fleet,
+    broker: Supervised,
+    /// The configuration and the hive's directory, as given.
+    config: PathBuf,
+    state: PathBuf,
+}
+
+impl Hive {
+    /// Runs until there is a reason to end.
+    async fn run(
+        &mut self,
+        signals: &mut Signals,
+        wanted: &mut watch::Receiver<Wanted>,
+        ended: &mut UnboundedReceiver<Ended>,
+        registry: &Registry,
+    ) -> Why {
+        let had_terminal = has_terminal();
+        loop {
+            tokio::select! {
+                () = signals.stop.asked() => return Why::Asked,
+                _ = signals.hangup.recv() => {
+                    // That is how a closed terminal says so.
+                    if had_terminal && !has_terminal() {
+                        return Why::Asked;
+                    }
+                    self.reload();
+                }
+                _ = signals.child.recv() => registry.reap(),
+                Ok(()) = wanted.changed() => {
+                    let now = wanted.borrow_and_update().clone();
+                    self.fleet.follow(now);
+                }
+                () = self.fleet.ended() => {}
+                Some(Ended { is_clean, .. }) = ended.recv() => {
+                    // Only the operator's drain ends it so; whatever else ended it, it is started again.
+                    if is_clean {
+                        return Why::Drained;
+                    }
+                }
+            }
+        }
     }
-    broker.stop(Deadline::After(BROKER_STOP_MAX)).await;
+
+    /// Reads the configuration again and passes it on.
+    fn reload(&mut self) {
+        let plan = match Plan::make(&self.config, &self.state) {
+            Ok(plan) => plan,
+            Err(error) => {
+                let error = Failure::from(error);
+                note(&format!("the configuration is not taken over, and nothing changed: {error}"));
+                return;
+            }
+        };
+        let restart = reload::needs_restart(self.fleet.plan(), &plan);
+        let changed = self.fleet.configure(plan);
+        self.broker.hang_up();
+        let names: Vec<String> = changed.iter().map(ToString::to_string).collect();
+        note(&format!("{} was read again", shown(&self.fleet.plan().config_file)));
+        if !names.is_empty() {
+            note(&format!("    from their next turns on, settings of {} have changed", names.join(", ")));
+        }
+        if !restart.is_empty() {
+            note(&format!("    changed, and in force only when `hivectl up` is started again: {}", restart.join(", ")));
+        }
+    }
+
+    /// Ends everything: harnesses first, so that they can still hand their turns back; then the broker.
+    async fn end(self, why: Why, stop: &mut Stop, ended: &mut UnboundedReceiver<Ended>, registry: &Registry) {
+        let Self { fleet, broker, .. } = self;
+        match why {
+            Why::Asked => note("draining: running turns get their grace time; Ctrl-C again ends everything at once"),
+            Why::Drained => note("the broker was drained; it runs again until the harnesses have handed their turns back"),
+        }
+        let plan = fleet.plan().clone();
+        let down = async {
+            if why == Why::Drained {
+                // Without it the turns that run could not be settled, and would cost their mail an attempt.
+                supervise::answers_again(&plan, ended).await;
+            }
+            fleet.drain().await;
+            broker.stop(Deadline::After(BROKER_STOP_MAX)).await;
+        };
+        let mut down = std::pin::pin!(down);
+        tokio::select! {
+            () = &mut down => note("all is down; the mail is kept"),
+            () = stop.asked() => {
+                registry.kill_all();
+                // To see them all dead, and nothing started again.
+                down.await;
+                note("killed; what was accepted is on disk");
+            }
+        }
+    }
+}
+
+/// Whether this program still has the terminal that it was started from.
+fn has_terminal() -> bool {
+    io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal()
 }
 
 fn broker_spec(plan: &Plan, binaries: &Binaries) -> Spec {
@@ -163,14 +259,21 @@ fn broker_spec(plan: &Plan, binaries: &Binaries) -> Spec {
     }
 }
 
-impl Stop {
-    /// Ctrl-C, SIGTERM, or a closed terminal.
-    fn on_signals() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
+/// The signals that this program acts on.
+#[derive(Debug)]
+struct Signals {
+    /// Ctrl-C and SIGTERM.
+    stop: Stop,
+    /// SIGHUP: the configuration is read again.
+    hangup: Signal,
+    /// SIGCHLD.
+    child: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        let stop = Stop { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? };
+        Ok(Self { stop, hangup: signal(SignalKind::hangup())?, child: signal(SignalKind::child())? })
     }
 }
 

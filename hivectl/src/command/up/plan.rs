@@ -61,26 +61,76 @@ impl Plan {
         let runtime_dir = directory(&below(&config.broker.runtime_dir, "run"))?;
         let log_dir = directory(&base.join("log"))?;
         let agents_dir = directory(&base.join("agents"))?;
-        let sockets_dir = runtime_dir.join("agents");
-        let mut agents = Vec::with_capacity(config.agents.len());
-        for (name, agent) in &config.agents {
-            agents.push(AgentPlan {
-                name: name.clone(),
-                config: agent.clone(),
-                // The broker would make it, too; but a harness that is confined has it mounted, and must find it there.
-                socket_dir: directory(&sockets_dir.join(name.as_str()))?,
-                state_dir: directory(&below(&agent.state_dir, &format!("agents/{name}/state")))?,
-                home_dir: directory(&below(&agent.home_dir, &format!("agents/{name}/home")))?,
-            });
+        let agents = std::mem::take(&mut config.agents);
+        let mut plan = Self {
+            config,
+            config_file,
+            base: base.to_path_buf(),
+            state_dir,
+            runtime_dir,
+            log_dir,
+            agents_dir,
+            agents: Vec::new(),
+        };
+        for (name, agent) in &agents {
+            plan.agents.push(plan.lay_out_agent(name, agent)?);
         }
-        Ok(Self { config, config_file, base: base.to_path_buf(), state_dir, runtime_dir, log_dir, agents_dir, agents })
+        plan.config.agents = agents;
+        Ok(plan)
+    }
+
+    fn lay_out_agent(&self, name: &AgentName, agent: &AgentConfig) -> Result<AgentPlan, UpError> {
+        let below =
+            |given: &Option<PathBuf>, last: &str| given.clone().unwrap_or_else(|| self.agents_dir.join(name.as_str()).join(last));
+        Ok(AgentPlan {
+            name: name.clone(),
+            config: agent.clone(),
+            // The broker would make it, too; but a harness that is confined has it mounted, and must find it there.
+            socket_dir: directory(&self.socket_dir(name))?,
+            state_dir: directory(&below(&agent.state_dir, "state"))?,
+            home_dir: directory(&below(&agent.home_dir, "home"))?,
+        })
+    }
+
+    /// Returns the part of an agent: of the configuration, or created at run time. Its directories are created.
+    pub(super) fn agent(&self, name: &AgentName) -> Result<AgentPlan, UpError> {
+        if let Some(agent) = self.agents.iter().find(|agent| agent.name == *name) {
+            for dir in agent.own() {
+                directory(dir)?;
+            }
+            return Ok(agent.clone());
+        }
+        let agent = self.lay_out_agent(name, &AgentConfig::default())?;
+        let sockets = [agent.socket(), agent.task_socket()].into_iter();
+        match sockets.max_by_key(|socket| socket.as_os_str().len()).filter(|socket| is_too_long(socket)) {
+            Some(path) => Err(UpError::SocketTooLong { path }),
+            None => Ok(agent),
+        }
+    }
+
+    /// This plan, with the directories of these agents where the old plan has them: their harnesses run there.
+    pub(super) fn keeping_places_of<'a>(mut self, old: &Self, running: impl Iterator<Item = &'a AgentName>) -> Self {
+        for name in running {
+            let before = old.agents.iter().find(|agent| agent.name == *name);
+            let now = self.agents.iter_mut().find(|agent| agent.name == *name);
+            if let (Some(before), Some(now)) = (before, now) {
+                now.state_dir.clone_from(&before.state_dir);
+                now.home_dir.clone_from(&before.home_dir);
+            }
+        }
+        self
+    }
+
+    /// Where an agent's socket and settings are.
+    pub(super) fn socket_dir(&self, name: &AgentName) -> PathBuf {
+        self.runtime_dir.join("agents").join(name.as_str())
     }
 
     fn check(&self) -> Result<(), UpError> {
         let of_agents = self.agents.iter().flat_map(|agent| [agent.socket(), agent.task_socket()]);
         let sockets = of_agents.chain([self.operator_socket()]);
         let longest = sockets.max_by_key(|socket| socket.as_os_str().len()).unwrap_or_default();
-        if longest.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
+        if is_too_long(&longest) {
             return Err(UpError::SocketTooLong { path: longest });
         }
         let broker = "the broker".to_owned();
@@ -129,10 +179,20 @@ impl AgentPlan {
         self.home_dir.join(".hive/tasks.sock")
     }
 
+    /// Its own directories, which it can write in.
+    pub(super) fn dirs(&self) -> [&Path; 2] {
+        [&self.state_dir, &self.home_dir]
+    }
+
     /// What it is given of the hive.
     pub(super) fn own(&self) -> [&Path; 3] {
         [&self.socket_dir, &self.state_dir, &self.home_dir]
     }
+}
+
+/// Whether Linux cannot address a socket.
+fn is_too_long(socket: &Path) -> bool {
+    socket.as_os_str().len() > SOCKET_PATH_BYTES_MAX
 }
 
 /// Creates a directory for its owner only, if it is not there; answers with its real path.

@@ -3,9 +3,12 @@
 //! Invariant: the pause before a restart doubles from half a second to thirty, and begins anew after a minute of life, so that a child that
 //! cannot start does not spin.
 
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hive_proto::connect::connect;
+use rustix::process::{Pid, kill_process};
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
@@ -29,7 +32,15 @@ const ANSWER_PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct Stop {
     pub(super) interrupt: Signal,
     pub(super) terminate: Signal,
-    pub(super) hangup: Signal,
+}
+
+/// How a child ended.
+#[derive(Clone, Debug)]
+pub(super) struct Ended {
+    /// In words.
+    pub(super) words: String,
+    /// Whether it ended by itself with exit code 0.
+    pub(super) is_clean: bool,
 }
 
 impl Stop {
@@ -38,7 +49,6 @@ impl Stop {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
         }
     }
 }
@@ -56,16 +66,26 @@ pub(super) struct Supervised {
     name: String,
     end: CancellationToken,
     kill: CancellationToken,
+    pid: Arc<Mutex<Option<Pid>>>,
     task: JoinHandle<()>,
 }
 
 impl Supervised {
     /// Starts it; each end of it is told to `told`.
-    pub(super) fn start(spec: Spec, registry: Registry, told: Option<UnboundedSender<String>>) -> Self {
+    pub(super) fn start(spec: Spec, registry: Registry, told: Option<UnboundedSender<Ended>>) -> Self {
         let (end, kill) = (CancellationToken::new(), CancellationToken::new());
         let name = spec.name.clone();
-        let task = tokio::spawn(keep_running(spec, registry, told, end.clone(), kill.clone()));
-        Self { name, end, kill, task }
+        let pid = Arc::default();
+        let task = tokio::spawn(keep_running(spec, registry, told, Arc::clone(&pid), end.clone(), kill.clone()));
+        Self { name, end, kill, pid, task }
+    }
+
+    /// Sends SIGHUP to the process, if it runs.
+    pub(super) fn hang_up(&self) {
+        if let Some(pid) = *self.pid.lock().unwrap_or_else(PoisonError::into_inner) {
+            // It may have ended by itself.
+            let _ = kill_process(pid, rustix::process::Signal::HUP);
+        }
     }
 
     /// Ends it.
@@ -88,7 +108,8 @@ impl Supervised {
 async fn keep_running(
     spec: Spec,
     registry: Registry,
-    told: Option<UnboundedSender<String>>,
+    told: Option<UnboundedSender<Ended>>,
+    running: Arc<Mutex<Option<Pid>>>,
     end: CancellationToken,
     kill: CancellationToken,
 ) {
@@ -97,12 +118,17 @@ async fn keep_running(
         let started = Instant::now();
         let ending = match Child::start(&spec, &registry) {
             Ok(mut child) => {
-                tokio::select! {
-                    ended = child.wait() => ended.map_or_else(|error| error.to_string(), |status| status.to_string()),
+                let set = |pid| *running.lock().unwrap_or_else(PoisonError::into_inner) = pid;
+                set(Some(child.pid()));
+                let ended = tokio::select! {
+                    ended = child.wait() => ended,
                     () = end.cancelled() => return finish(child, &kill).await,
-                }
+                };
+                set(None);
+                let is_clean = ended.as_ref().is_ok_and(ExitStatus::success);
+                Ended { words: ended.map_or_else(|error| error.to_string(), |status| status.to_string()), is_clean }
             }
-            Err(error) => format!("{} cannot be started: {error}", spec.program.display()),
+            Err(error) => Ended { words: format!("{} cannot be started: {error}", spec.program.display()), is_clean: false },
         };
         if registry.is_closed() {
             return;
@@ -114,6 +140,7 @@ async fn keep_running(
         if started.elapsed() >= WELL_AFTER {
             pause = PAUSE_FIRST;
         }
+        let Ended { words: ending, .. } = ending;
         note(&format!("{} ended ({ending}); again in {:.1} s{}", spec.name, pause.as_secs_f64(), last_words(&spec.log)));
         tokio::select! {
             () = sleep(pause) => {}
@@ -148,7 +175,7 @@ pub(super) async fn refuse_second(plan: &Plan) -> Result<(), UpError> {
 }
 
 /// Waits for the broker's first answer.
-pub(super) async fn first_answer(plan: &Plan, ended: &mut UnboundedReceiver<String>, stop: &mut Stop) -> Result<(), UpError> {
+pub(super) async fn first_answer(plan: &Plan, ended: &mut UnboundedReceiver<Ended>, stop: &mut Stop) -> Result<(), UpError> {
     let socket = plan.operator_socket();
     let log = plan.log_file("hived");
     let answered = async {
@@ -161,8 +188,23 @@ pub(super) async fn first_answer(plan: &Plan, ended: &mut UnboundedReceiver<Stri
             seconds: BROKER_START_MAX.as_secs(),
             last_words: last_words(&log),
         }),
-        Some(ending) = ended.recv() => Err(UpError::BrokerEnded { ending, last_words: last_words(&log) }),
+        Some(ended) = ended.recv() => Err(UpError::BrokerEnded { ending: ended.words, last_words: last_words(&log) }),
         () = stop.asked() => Err(UpError::Interrupted),
+    }
+}
+
+/// Waits until a broker that has ended is started again and answers; no longer than it may take to start.
+pub(super) async fn answers_again(plan: &Plan, ended: &mut UnboundedReceiver<Ended>) {
+    let socket = plan.operator_socket();
+    let answered = async {
+        while connect(&socket).await.is_err() {
+            sleep(ANSWER_PAUSE).await;
+        }
+    };
+    tokio::select! {
+        // Where it stays away, the harnesses end without it.
+        _ = timeout(BROKER_START_MAX, answered) => {}
+        Some(_) = ended.recv() => note("the broker cannot be started again"),
     }
 }
 

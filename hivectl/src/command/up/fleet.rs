@@ -1,0 +1,210 @@
+//! The harnesses that run: kept in step with the agents that the broker has.
+//!
+//! ```text
+//!   broker: active agents, purges ──► follow ──► start   a harness for each agent without one
+//!                                            ├─► end     the harness of an agent that is gone
+//!                                            └─► purge   end the harness, delete the directories, tell the broker
+//! ```
+//!
+//! Invariant: no harness of an agent starts before everything of an earlier agent of its name has ended and its directories are deleted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use hive_core::name::AgentName;
+use tokio::task::JoinSet;
+
+use super::binaries::Binaries;
+use super::child::Registry;
+use super::confine::Confinement;
+use super::environment::{self, Env};
+use super::plan::{AgentPlan, Plan};
+use super::supervise::{Deadline, Supervised};
+use super::{HARNESS_STOP_MAX, UpError, purge, settings};
+use crate::output::note;
+use crate::output::text::visible_line;
+
+/// What the broker has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// The active agents.
+    pub(super) agents: BTreeSet<AgentName>,
+    /// Purges whose directories are to be deleted: id and name.
+    pub(super) purges: BTreeMap<u64, AgentName>,
+}
+
+/// What every harness is started with.
+#[derive(Debug)]
+pub(super) struct Tools {
+    pub(super) confinement: Confinement,
+    pub(super) claude: PathBuf,
+    pub(super) binaries: Binaries,
+    pub(super) caller: Env,
+    pub(super) registry: Registry,
+}
+
+/// The harnesses that run.
+#[derive(Debug)]
+pub(super) struct Fleet {
+    plan: Plan,
+    tools: Tools,
+    wanted: Wanted,
+    running: BTreeMap<AgentName, Supervised>,
+    /// What is being ended; each task returns the name and what it has to say.
+    ending: JoinSet<(AgentName, Option<String>)>,
+    busy: BTreeSet<AgentName>,
+    /// Agents that cannot be started, and why; said once.
+    refused: BTreeMap<AgentName, String>,
+    /// Purges that were tried; another try is made when the configuration is read again.
+    tried: BTreeSet<u64>,
+    /// Directories outside of the hive's own that the sandboxes of running harnesses hide.
+    hidden: BTreeSet<PathBuf>,
+}
+
+impl Fleet {
+    pub(super) fn new(plan: Plan, tools: Tools) -> Self {
+        let hidden = outside(&plan);
+        Self {
+            plan,
+            tools,
+            wanted: Wanted::default(),
+            running: BTreeMap::new(),
+            ending: JoinSet::new(),
+            busy: BTreeSet::new(),
+            refused: BTreeMap::new(),
+            tried: BTreeSet::new(),
+            hidden,
+        }
+    }
+
+    /// Brings the harnesses in step with what the broker has now.
+    pub(super) fn follow(&mut self, wanted: Wanted) {
+        self.wanted = wanted;
+        self.refused.retain(|name, _| self.wanted.agents.contains(name));
+        self.reconcile();
+    }
+
+    /// Waits until something that was being ended has ended, and goes on from there.
+    pub(super) async fn ended(&mut self) {
+        match self.ending.join_next().await {
+            Some(Ok((name, words))) => {
+                self.busy.remove(&name);
+                if let Some(words) = words {
+                    note(&words);
+                }
+                self.reconcile();
+            }
+            // A panic of the task has killed what it was ending, by dropping it.
+            Some(Err(error)) => note(&format!("ending a harness failed: {error}")),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn reconcile(&mut self) {
+        let purges: Vec<(u64, AgentName)> = self.wanted.purges.iter().map(|(id, name)| (*id, name.clone())).collect();
+        for (id, name) in purges {
+            if !self.busy.contains(&name) && self.tried.insert(id) {
+                self.end(name, Some(id));
+            }
+        }
+        let gone: Vec<AgentName> = self.running.keys().filter(|name| !self.wanted.agents.contains(*name)).cloned().collect();
+        for name in gone {
+            self.end(name, None);
+        }
+        let missing: Vec<AgentName> = self.wanted.agents.iter().filter(|name| self.may_start(name)).cloned().collect();
+        for name in missing {
+            if let Err(error) = self.start(&name) {
+                let words =
+                    std::error::Error::source(&error).map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
+                note(&format!("{name} is not started: {}", visible_line(&words)));
+                self.refused.insert(name, words);
+            }
+        }
+    }
+
+    fn may_start(&self, name: &AgentName) -> bool {
+        let purged = self.wanted.purges.values().any(|purged| purged == name);
+        !self.running.contains_key(name) && !self.busy.contains(name) && !purged && !self.refused.contains_key(name)
+    }
+
+    fn start(&mut self, name: &AgentName) -> Result<(), UpError> {
+        let agent = self.plan.agent(name)?;
+        let unhidden = || agent.dirs().into_iter().find(|dir| !self.is_hidden(dir)).map(Path::to_path_buf);
+        if self.tools.confinement.is_on()
+            && let Some(path) = unhidden()
+        {
+            return Err(UpError::NotHidden { path });
+        }
+        settings::write(&self.plan.config, &agent)?;
+        let Tools { confinement, claude, binaries, caller, registry } = &self.tools;
+        let env = environment::for_agent(caller, &agent, claude, binaries);
+        let spec = confinement.harness_spec(&self.plan, &agent, binaries, env);
+        self.running.insert(name.clone(), Supervised::start(spec, registry.clone(), None));
+        Ok(())
+    }
+
+    /// Whether the sandboxes of the other agents hide a directory.
+    fn is_hidden(&self, dir: &Path) -> bool {
+        dir.starts_with(&self.plan.agents_dir) || self.hidden.contains(dir)
+    }
+
+    /// Ends the harness of an agent, and deletes its directories where it was purged.
+    fn end(&mut self, name: AgentName, purge: Option<u64>) {
+        let harness = self.running.remove(&name);
+        self.busy.insert(name.clone());
+        let places = purge::Places::of(&self.plan, &name);
+        self.ending.spawn(async move {
+            let ran = harness.is_some();
+            if let Some(harness) = harness {
+                harness.stop(Deadline::After(HARNESS_STOP_MAX)).await;
+            }
+            let words = match purge {
+                Some(id) => Some(purge::run(places, id).await),
+                None => ran.then(|| format!("{name} is removed, and its harness has ended")),
+            };
+            (name, words)
+        });
+    }
+
+    /// Takes a configuration over that was read again; returns the agents whose settings changed.
+    pub(super) fn configure(&mut self, plan: Plan) -> Vec<AgentName> {
+        // What a running harness was started with stays where it is.
+        self.plan = plan.keeping_places_of(&self.plan, self.running.keys());
+        self.refused.clear();
+        self.tried.clear();
+        let mut changed = Vec::new();
+        for name in self.running.keys() {
+            let written = self.plan.agent(name).and_then(|agent| settings::write(&self.plan.config, &agent));
+            match written {
+                Ok(true) => changed.push(name.clone()),
+                Ok(false) => {}
+                Err(error) => note(&format!("the settings of {name} stay as they were: {error}")),
+            }
+        }
+        self.reconcile();
+        changed
+    }
+
+    /// Ends all harnesses at once, so that they can still hand their turns back.
+    pub(super) async fn drain(self) {
+        let Self { running, mut ending, .. } = self;
+        for (name, harness) in running {
+            ending.spawn(async move {
+                harness.stop(Deadline::After(HARNESS_STOP_MAX)).await;
+                (name, None)
+            });
+        }
+        // A panic of a task has killed its harness by dropping it.
+        while ending.join_next().await.is_some() {}
+    }
+
+    pub(super) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+/// The directories of agents that are not below the hive's own.
+fn outside(plan: &Plan) -> BTreeSet<PathBuf> {
+    let dirs = plan.agents.iter().flat_map(AgentPlan::dirs);
+    dirs.filter(|dir| !dir.starts_with(&plan.agents_dir)).map(Path::to_path_buf).collect()
+}

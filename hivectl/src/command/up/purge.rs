@@ -1,0 +1,164 @@
+//! Deleting the directories of a purged agent.
+//!
+//! Invariant: only what this hive made for the agent is deleted, below the hive's own directory. Links are deleted and not followed, and a
+//! directory that the configuration names is left alone. The broker is told when everything is gone, so a deletion that was interrupted is
+//! done again.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use hive_core::name::AgentName;
+use hive_proto::connect::connect;
+use hive_proto::v1::FinishPurgeRequest;
+use hive_proto::v1::admin_service_client::AdminServiceClient;
+
+use super::plan::Plan;
+use super::settings;
+use crate::output::text::visible_line;
+
+/// What there is of an agent on this host.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    name: AgentName,
+    /// Its directory below the hive's own.
+    dir: PathBuf,
+    socket_dir: PathBuf,
+    log: PathBuf,
+    /// Directories that the configuration names, which are left alone.
+    named: Vec<PathBuf>,
+    operator_socket: PathBuf,
+}
+
+impl Places {
+    pub(super) fn of(plan: &Plan, name: &AgentName) -> Self {
+        let config = plan.config.agents.get(name);
+        let named = config.into_iter().flat_map(|config| config.state_dir.iter().chain(&config.home_dir)).cloned().collect();
+        Self {
+            name: name.clone(),
+            dir: plan.agents_dir.join(name.as_str()),
+            socket_dir: plan.socket_dir(name),
+            log: plan.log_file(name.as_str()),
+            named,
+            operator_socket: plan.operator_socket(),
+        }
+    }
+}
+
+/// Deletes the directories and tells the broker; returns what to say of it.
+pub(super) async fn run(places: Places, purge_id: u64) -> String {
+    let name = places.name.clone();
+    let also = places.clone();
+    let deleted = tokio::task::spawn_blocking(move || delete(&also)).await;
+    let failed = |why: &dyn std::fmt::Display| {
+        format!(
+            "{name} is purged, but its directories are not deleted: {}; delete {} and send SIGHUP to this program",
+            visible_line(&why.to_string()),
+            places.dir.display()
+        )
+    };
+    match deleted {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return failed(&error),
+        Err(error) => return failed(&error),
+    }
+    match finish(&places.operator_socket, purge_id).await {
+        Ok(()) => {
+            let kept: Vec<String> = places.named.iter().map(|dir| dir.display().to_string()).collect();
+            let kept = if kept.is_empty() { String::new() } else { format!("; {} is left alone", kept.join(" and ")) };
+            format!("{name} is purged, and its directories are deleted{kept}")
+        }
+        Err(error) => {
+            format!("the broker could not be told that the directories of {name} are deleted: {}", visible_line(&error))
+        }
+    }
+}
+
+async fn finish(socket: &Path, purge_id: u64) -> Result<(), String> {
+    let channel = connect(socket).await.map_err(|error| error.to_string())?;
+    // One id for one purge: it is told once, however often this is tried.
+    let request = FinishPurgeRequest { request_id: format!("up-purge-{purge_id}"), purge_id };
+    AdminServiceClient::new(channel).finish_purge(request).await.map_err(|status| status.message().to_owned())?;
+    Ok(())
+}
+
+fn delete(places: &Places) -> io::Result<()> {
+    delete_tree(&places.dir)?;
+    settings::remove(&places.socket_dir)?;
+    match fs::remove_file(&places.log) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Deletes a directory with all that is in it. A link is deleted itself; so is one in the directory's place.
+fn delete_tree(path: &Path) -> io::Result<()> {
+    let remove = || match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    };
+    match remove() {
+        // Package caches are often kept in directories that nobody may write to, their owner included.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            make_writable(path)?;
+            remove()
+        }
+        done => done,
+    }
+}
+
+/// Lets the owner write to all directories of a tree.
+fn make_writable(dir: &Path) -> io::Result<()> {
+    // Not of what a link points to.
+    if !fs::symlink_metadata(dir)?.is_dir() {
+        return Ok(());
+    }
+    fs::set_permissions(dir, Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            make_writable(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_tree_is_deleted_with_read_only_directories_and_no_link_is_followed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (agent, other) = (dir.path().join("agent"), dir.path().join("other"));
+        fs::create_dir_all(agent.join("state/cache/deep")).expect("directories");
+        fs::create_dir(&other).expect("a directory");
+        fs::write(other.join("kept"), "mine").expect("a file");
+        fs::write(agent.join("state/cache/deep/file"), "x").expect("a file");
+        symlink(&other, agent.join("state/link")).expect("a link");
+        for dir in ["state/cache/deep", "state/cache"] {
+            fs::set_permissions(agent.join(dir), Permissions::from_mode(0o555)).expect("a mode");
+        }
+        delete_tree(&agent).expect("deleted");
+        assert!(!agent.exists());
+        assert_eq!(fs::read_to_string(other.join("kept")).expect("kept"), "mine");
+        delete_tree(&agent).expect("nothing to delete");
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_directory_is_deleted_itself() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let other = dir.path().join("other");
+        fs::create_dir(&other).expect("a directory");
+        fs::write(other.join("kept"), "mine").expect("a file");
+        let link = dir.path().join("agent");
+        symlink(&other, &link).expect("a link");
+        delete_tree(&link).expect("deleted");
+        assert!(fs::symlink_metadata(&link).is_err() && other.join("kept").exists());
+    }
+}
