@@ -66,12 +66,15 @@ const fn lines(command: &'static str, with: &'static str, schema: &'static str) 
 }
 
 /// What each command prints with `--json`, by command.
-pub const PRINTED: [Printed; 53] = [
+pub const PRINTED: [Printed; 56] = [
     object("agent create", Agent::SCHEMA),
     object("agent remove", Done::SCHEMA),
+    object("agent restart", Done::SCHEMA),
     object("agent set-parent", Agent::SCHEMA),
     object("agent set-policy", Agent::SCHEMA),
     object("agent show", Agent::SCHEMA),
+    object("agent start", Done::SCHEMA),
+    object("agent stop", Done::SCHEMA),
     array("agents", Agent::SCHEMA),
     object("answer", Question::SCHEMA),
     object("ask", Question::SCHEMA),

@@ -68,7 +68,7 @@ pub(crate) struct Agent {
     /// Models that it may be switched to; empty: any.
     available_models: Vec<String>,
     /// Whether the operator stopped it.
-    stopped: bool,
+    pub(crate) stopped: bool,
 }
 
 /// What an agent may do; no recipients: everyone.

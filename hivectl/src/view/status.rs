@@ -138,7 +138,7 @@ fn findings(status: &Status, agents: &[Agent], style: &Style) -> Vec<Finding> {
     if status.draining {
         add("draining", None, "the broker is shutting down".to_owned(), None);
     }
-    for agent in agents.iter().filter(|agent| !agent.retired) {
+    for agent in agents.iter().filter(|agent| !agent.retired && !agent.stopped) {
         let name = visible_line(&agent.name);
         if let Some(park) = &agent.park {
             let sentence = format!("{name} starts no turns: {}", park.line(style));

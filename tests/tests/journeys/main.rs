@@ -22,6 +22,7 @@ mod questions;
 mod recv;
 mod reminders;
 mod restart;
+mod run_time;
 mod send;
 mod shell;
 mod states;

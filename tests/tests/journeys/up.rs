@@ -17,7 +17,7 @@ use crate::steps::{acked, answer, lives, rule, text, touch, unread, wait_for};
 pub(crate) struct Up {
     child: Child,
     lines: Lines<BufReader<ChildStderr>>,
-    said: String,
+    pub(crate) said: String,
 }
 
 /// A hive's directory, with everything where the rig looks for it.
@@ -47,7 +47,7 @@ impl Up {
     }
 
     /// Reads on to the line that begins so.
-    async fn says(&mut self, beginning: &str) -> String {
+    pub(crate) async fn says(&mut self, beginning: &str) -> String {
         loop {
             let line = soon(&format!("`hivectl up` says {beginning:?}, after:\n{}", self.said), self.lines.next_line()).await;
             let line = line.expect("text").unwrap_or_else(|| panic!("it ended without saying {beginning:?}:\n{}", self.said));
@@ -59,7 +59,7 @@ impl Up {
         }
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("it runs");
         kill_process(pid, signal).expect("it runs");
     }
@@ -74,8 +74,16 @@ impl Up {
         rig.end().await;
     }
 
+    /// Ends by itself, well and without a trace.
+    pub(crate) async fn ends(mut self, rig: &Rig) {
+        self.says("all is down; the mail is kept").await;
+        let status = soon("hivectl ends", self.child.wait()).await.expect("it can be waited for");
+        assert!(status.success(), "{status}:\n{}", self.said);
+        assert_eq!(strays(rig.dir()), [], "{}", self.said);
+    }
+
     /// It is killed, and what it started ends by itself.
-    async fn killed(mut self, rig: &Rig) {
+    pub(crate) async fn killed(mut self, rig: &Rig) {
         let all = strays(rig.dir());
         assert!(all.len() > 4, "hivectl, hived, two harnesses, claude, its bridge: {all:?}");
         self.signal(Signal::KILL);
@@ -88,7 +96,7 @@ impl Up {
 }
 
 /// Has ada stop in the midst of her answer.
-fn ada_stops(rig: &Rig) {
+pub(crate) fn ada_stops(rig: &Rig) {
     let script = rig.path("script.json");
     let steps = vec![touch(rig, "reached"), wait_for(rig, "go"), answer("operator", "still here"), text("Done.")];
     let again = vec![answer("operator", "still here"), text("Done.")];

@@ -11,7 +11,9 @@ use crate::exit::Exit;
 use crate::output::note;
 use crate::view::agent::Agent;
 
-/// Create an agent at run time. Its harness is started by you: `HIVE_SOCKET=<its socket> hive serve`.
+/// Create an agent at run time.
+///
+/// Under `hivectl up` its harness starts at once. Without it start one yourself: `HIVE_SOCKET=<its socket> hive serve`.
 #[derive(Args, Debug)]
 pub(crate) struct Create {
     /// Its name

@@ -49,7 +49,8 @@ fn told<T>(list: &mut List, name: &'static str, answer: Result<T, Failure>, judg
 fn of_agents(agents: &[Agent], style: &Style, list: &mut List) {
     const NAME: &str = "agents";
     let before = list.checks.len();
-    for agent in agents.iter().filter(|agent| !agent.retired) {
+    // What the operator stopped is as they want it.
+    for agent in agents.iter().filter(|agent| !agent.retired && !agent.stopped) {
         let (name, since) = (&agent.name, style.time(agent.state_time));
         if let Some(park) = &agent.park {
             let needs_login = park.needs_login();
@@ -59,7 +60,7 @@ fn of_agents(agents: &[Agent], style: &Style, list: &mut List) {
             } else if park.until_time.is_some() {
                 (State::Warning, format!("it goes on by itself; `hivectl agent show {name}` shows more"))
             } else {
-                (State::Warning, format!("`hivectl agent show {name}` shows more; `hivectl turn restart {name}` tries again"))
+                (State::Warning, format!("`hivectl agent show {name}` shows more; `hivectl agent restart {name}` tries again"))
             };
             list.of_agent(NAME, state, name, sentence, next);
         } else if agent.state.as_deref() == Some("offline") {
@@ -70,11 +71,14 @@ fn of_agents(agents: &[Agent], style: &Style, list: &mut List) {
         }
     }
     if list.checks.len() == before {
-        let active = agents.iter().filter(|agent| !agent.retired).count();
-        list.ok(
-            NAME,
-            if active == 0 { "there are none".to_owned() } else { format!("{active}, and each has a harness and starts turns") },
-        );
+        let count = |stopped| agents.iter().filter(|agent| !agent.retired && agent.stopped == stopped).count();
+        let sentence = match (count(false), count(true)) {
+            (0, 0) => "there are none".to_owned(),
+            (0, stopped) => format!("{stopped}, and all of them are stopped"),
+            (active, 0) => format!("{active}, and each has a harness and starts turns"),
+            (active, stopped) => format!("{active} have a harness and start turns, and {stopped} are stopped"),
+        };
+        list.ok(NAME, sentence);
     }
 }
 
