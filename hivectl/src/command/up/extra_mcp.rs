@@ -29,8 +29,8 @@ pub(super) fn write(agent: &AgentPlan) -> Result<Option<PathBuf>, UpError> {
 }
 
 fn value(server: &ExtraMcpServer) -> Value {
-    let ExtraMcpServer { command, args, env, allowed_tools } = server;
-    json!({ "command": command, "args": args, "env": env, "allowedTools": allowed_tools })
+    let ExtraMcpServer { command, args, env, allowed_tools, timeout_seconds } = server;
+    json!({ "command": command, "args": args, "env": env, "allowedTools": allowed_tools, "timeoutSeconds": timeout_seconds })
 }
 
 /// Beside it first, then in its place: a harness that starts meanwhile sees the old or the new one.
@@ -65,7 +65,7 @@ mod tests {
     }
 
     const NOTES: &str = "[agents.ada.extra_mcp_servers.notes]\ncommand = \"bin/notes\"\nargs = [\"-v\"]\nenv = { KEY = \"k\" }\n\
-                         [agents.ada.extra_mcp_servers.clock]\ncommand = \"clock\"\nallowed_tools = [\"now\"]\n";
+                         [agents.ada.extra_mcp_servers.clock]\ncommand = \"clock\"\nallowed_tools = [\"now\"]\ntimeout_seconds = 5\n";
 
     #[test]
     fn the_file_is_private_and_says_what_the_configuration_says() {
@@ -77,8 +77,8 @@ mod tests {
         let read: Value = serde_json::from_str(&fs::read_to_string(&path).expect("text")).expect("JSON");
         let notes = root.join("bin/notes");
         let wanted = json!({
-            "notes": { "command": notes, "args": ["-v"], "env": { "KEY": "k" }, "allowedTools": ["*"] },
-            "clock": { "command": "clock", "args": [], "env": {}, "allowedTools": ["now"] },
+            "notes": { "command": notes, "args": ["-v"], "env": { "KEY": "k" }, "allowedTools": ["*"], "timeoutSeconds": 60 },
+            "clock": { "command": "clock", "args": [], "env": {}, "allowedTools": ["now"], "timeoutSeconds": 5 },
         });
         assert_eq!(read, wanted);
     }
