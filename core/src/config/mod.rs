@@ -38,7 +38,7 @@ use toml::de::DeTable;
 pub use self::environment::{OTHER_VARIABLES, OWN_PREFIX};
 pub use self::error::{ConfigError, Finding};
 pub use self::extra_servers::{BASH_SERVER, TOOL_TIMEOUT_SECONDS, TOOL_TIMEOUTS_SECONDS, is_server_name, is_tool_pattern};
-pub use self::settings::{Kind, Setting, SettingValue, Settings};
+pub use self::settings::{Kind, NEVER, Setting, SettingValue, Settings};
 pub use self::settings_list::SETTINGS;
 pub use self::values::{AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator};
 

@@ -23,6 +23,7 @@ mod recv;
 mod reminders;
 mod restart;
 mod send;
+mod settings;
 mod shell;
 mod states;
 mod steps;
