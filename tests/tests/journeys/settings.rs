@@ -24,11 +24,8 @@ async fn kinds(operator: &Client) -> Vec<TurnKind> {
 /// The scripted claude reports a window of a million tokens.
 async fn a_window_that_is_set_holds_where_it_is_smaller(mode: Mode) {
     let mut rig = Rig::duo().await;
-    let rules = [
-        rule("/compact", vec![]),
-        rule("Letter 2", vec![usage(8_000), text("Done.")]),
-        rule("", vec![usage(10), text("Done.")]),
-    ];
+    let rules =
+        [rule("/compact", vec![]), rule("Letter 2", vec![usage(8_000), text("Done.")]), rule("", vec![usage(10), text("Done.")])];
     mode.start_with(&mut rig, &rules, &[("HIVE_CONTEXT_WINDOW_TOKENS_HAIKU", "10000"), ("HIVE_CONTEXT_WINDOW_TOKENS", "20000")]);
     let operator = rig.operator().await;
     for (letter, wanted) in [
