@@ -181,7 +181,7 @@ impl Default for Limits {
             park_backoff_max_ms: 600_000,
             rate_limit_park_ms: 300_000,
             request_id_hours: 24 * 7,
-            turn_events_hours: 24 * 7,
+            turn_events_hours: 24 * 14,
             turn_events_bytes_max: 256 * 1024 * 1024,
             questions_open_max: 50,
             reminders_pending_max: 50,

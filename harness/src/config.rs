@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hive_core::config::{BASH_SERVER, ExtraMcpServer, OWN_PREFIX, is_server_name};
+use jiff::tz::TimeZone;
 
 use crate::boot::extra_servers::{self, InvalidExtraServers};
 use crate::cli::{ConversationArgs, ProcessArgs, ServeArgs};
@@ -15,6 +16,7 @@ use crate::plugins::{InvalidList, Plan};
 use crate::task::{InvalidSettings, Settings};
 use crate::tool_groups::{Narrowing, UnknownGroup};
 use crate::turn::context::Watermarks;
+use crate::turn::reset_rule::ResetRule;
 use crate::turn::windows::{Parts, Windows};
 
 /// Settings of `hive serve`.
@@ -230,6 +232,12 @@ fn watermarks(
         reset: args.auto_reset_watermark_tokens,
         cache_ttl: Duration::from_secs(args.cache_ttl_secs),
         reset_checkpoint: args.auto_reset_checkpoint,
+        reset_rule: ResetRule {
+            daily_at: args.reset_daily_at.0,
+            idle: (args.reset_idle_minutes > 0).then(|| Duration::from_secs(args.reset_idle_minutes.saturating_mul(60))),
+            notes: args.reset_notes,
+            zone: TimeZone::system(),
+        },
         windows: Windows {
             of_agent: args.agent_context_window_tokens.filter(|tokens| *tokens > 0),
             by_key: Parts::new(by_key),

@@ -3,7 +3,7 @@
 //! Invariant: no key can take the place of a server of Hive's, and no pattern can allow a tool of another server.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use super::environment;
 use super::section::Section;
@@ -16,6 +16,10 @@ pub const BASH_SERVER: &str = "bash";
 const SERVER_NAME_CHARS_MAX: usize = 32;
 /// Longest pattern of tools.
 const PATTERN_CHARS_MAX: usize = 128;
+/// How long a call of a tool may take, in seconds, where nothing else is set.
+pub const TOOL_TIMEOUT_SECONDS: u64 = 60;
+/// The times that can be set, in seconds: at most a day.
+pub const TOOL_TIMEOUTS_SECONDS: RangeInclusive<u64> = 1..=86_400;
 /// What [`is_server_name`] asks for.
 pub(super) const SERVER_NAME_RULE: &str = "letters, digits, `-` and single `_`, at most 32 characters";
 
@@ -72,6 +76,7 @@ fn extra(section: &mut Section<'_, '_, '_>, place: Range<usize>) -> Option<Extra
     let args = section.texts("args").unwrap_or_default();
     let env = environment::of_server(section);
     let allowed_tools = allowed_tools(section);
+    let timeout_seconds = section.number("timeout_seconds", TOOL_TIMEOUTS_SECONDS).unwrap_or(TOOL_TIMEOUT_SECONDS);
     let mut words = Vec::with_capacity(args.len());
     for (word, span) in args {
         if word.contains('\0') {
@@ -80,7 +85,7 @@ fn extra(section: &mut Section<'_, '_, '_>, place: Range<usize>) -> Option<Extra
             words.push(word);
         }
     }
-    Some(ExtraMcpServer { command: command?, args: words, env, allowed_tools })
+    Some(ExtraMcpServer { command: command?, args: words, env, allowed_tools, timeout_seconds })
 }
 
 fn command(section: &mut Section<'_, '_, '_>, place: Range<usize>) -> Option<String> {

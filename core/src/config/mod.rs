@@ -13,7 +13,7 @@
 //! [claude]      command, env, context_windows, mcp_server_name, and the settings of SETTINGS
 //! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, state_dir, home_dir, env,
 //!               available_models, plugins, marketplaces, and the settings of SETTINGS,
-//!               extra_mcp_servers.KEY.<command, args, env, allowed_tools>,
+//!               extra_mcp_servers.KEY.<command, args, env, allowed_tools, timeout_seconds>,
 //!               limits.<sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max>
 //! ```
 
@@ -37,8 +37,8 @@ use toml::de::DeTable;
 
 pub use self::environment::{OTHER_VARIABLES, OWN_PREFIX};
 pub use self::error::{ConfigError, Finding};
-pub use self::extra_servers::{BASH_SERVER, is_server_name, is_tool_pattern};
-pub use self::settings::{Kind, Setting, SettingValue, Settings};
+pub use self::extra_servers::{BASH_SERVER, TOOL_TIMEOUT_SECONDS, TOOL_TIMEOUTS_SECONDS, is_server_name, is_tool_pattern};
+pub use self::settings::{Kind, NEVER, Setting, SettingValue, Settings};
 pub use self::settings_list::SETTINGS;
 pub use self::values::{AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator};
 

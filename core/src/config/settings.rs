@@ -9,11 +9,12 @@ use std::path::Path;
 use super::section::Section;
 use super::settings_list::{OF_AGENT, SETTINGS};
 use crate::name::nearest;
+use crate::time_of_day::TimeOfDay;
 
 /// A setting of a harness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its key in `[agents.NAME]` and in `[claude]`.
+    /// Its key in `[agents.NAME]` and in `[claude]`; with a `.` where it is in a table below.
     pub key: &'static str,
     /// The variable of `hive serve`.
     pub variable: &'static str,
@@ -24,6 +25,11 @@ pub struct Setting {
     /// What it does, in the words of the documentation.
     pub meaning: &'static str,
 }
+
+/// The time of day that never comes.
+pub const NEVER: &str = "never";
+/// The one table that has settings of its own.
+const RESET: &str = "reset";
 
 /// The values that a setting takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +42,8 @@ pub enum Kind {
     Word(&'static [&'static str]),
     /// A file; a relative path is relative to `hive.toml`.
     File,
+    /// A time of day as `04:00`, or [`NEVER`].
+    Time,
 }
 
 /// The value of a setting.
@@ -104,6 +112,7 @@ impl Settings {
 pub(super) fn of_claude(section: &mut Section<'_, '_, '_>) -> Settings {
     let settings = read(section, |setting| setting.key != OF_AGENT);
     ordered(section, &settings, &Settings::default());
+    resets(section, &Settings::default());
     settings
 }
 
@@ -111,22 +120,44 @@ pub(super) fn of_claude(section: &mut Section<'_, '_, '_>) -> Settings {
 pub(super) fn of_agent(section: &mut Section<'_, '_, '_>, defaults: &Settings) -> Settings {
     let settings = read(section, |_| true);
     ordered(section, &settings, defaults);
+    resets(section, defaults);
     settings
 }
 
 fn read(section: &mut Section<'_, '_, '_>, is_here: impl Fn(&Setting) -> bool) -> Settings {
-    let here = SETTINGS.iter().filter(|setting| is_here(setting));
-    Settings(here.filter_map(|setting| Some((setting.key, value(section, setting)?))).collect())
+    let (below, here): (Vec<&Setting>, Vec<&Setting>) =
+        SETTINGS.iter().filter(|setting| is_here(setting)).partition(|setting| setting.key.contains('.'));
+    let mut values: BTreeMap<_, _> =
+        here.into_iter().filter_map(|setting| Some((setting.key, value(section, setting.key, setting.kind)?))).collect();
+    if let Some(table) = section.table(RESET) {
+        let place = section.key(RESET);
+        let mut reset = Section::new(place, table, section.findings());
+        for setting in below {
+            let key = setting.key.strip_prefix(RESET).and_then(|key| key.strip_prefix('.')).expect("there is one such table");
+            values.extend(value(&mut reset, key, setting.kind).map(|value| (setting.key, value)));
+        }
+        reset.finish();
+    }
+    Settings(values)
 }
 
-fn value(section: &mut Section<'_, '_, '_>, setting: &Setting) -> Option<SettingValue> {
-    let key = setting.key;
-    match setting.kind {
+fn value(section: &mut Section<'_, '_, '_>, key: &'static str, kind: Kind) -> Option<SettingValue> {
+    match kind {
         Kind::Number(least, most) => section.number(key, least..=most).map(SettingValue::Number),
         Kind::Flag => section.flag(key).map(SettingValue::Flag),
         Kind::Word(known) => word(section, key, known).map(SettingValue::Text),
         Kind::File => super::sections::line(section, key).map(SettingValue::Text),
+        Kind::Time => time(section, key).map(SettingValue::Text),
     }
+}
+
+fn time(section: &mut Section<'_, '_, '_>, key: &'static str) -> Option<String> {
+    let (text, span) = section.text(key)?;
+    if text == NEVER || TimeOfDay::parse(&text).is_some() {
+        return Some(text);
+    }
+    section.object(span, key, format!("`{key}` must be a time of day as \"04:00\", or \"{NEVER}\""), None);
+    None
 }
 
 fn word(section: &mut Section<'_, '_, '_>, key: &'static str, known: &[&'static str]) -> Option<String> {
@@ -151,5 +182,16 @@ fn ordered(section: &mut Section<'_, '_, '_>, settings: &Settings, defaults: &Se
     {
         let sentence = format!("`{default_key}` ({default}) is greater than `{most_key}` ({most})");
         section.object(span, default_key, sentence, None);
+    }
+}
+
+/// Checks that a table `reset` says when.
+fn resets(section: &mut Section<'_, '_, '_>, defaults: &Settings) {
+    let Some(value) = section.value(RESET) else { return };
+    let Some(table) = value.get_ref().as_table() else { return };
+    let is_there =
+        |key: &str| table.iter().any(|(found, _)| found.get_ref() == key) || defaults.get(&format!("{RESET}.{key}")).is_some();
+    if !is_there("daily_at") && !is_there("idle_minutes") {
+        section.object(value.span(), RESET, "`reset` needs `daily_at`, `idle_minutes` or both".to_owned(), None);
     }
 }

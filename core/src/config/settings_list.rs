@@ -114,6 +114,21 @@ pub const SETTINGS: &[Setting] = &[
         "how long after a turn the model's prompt cache is warm",
     ),
     setting(
+        "reset.daily_at",
+        "HIVE_RESET_DAILY_AT",
+        Kind::Time,
+        "never",
+        "start a new conversation with the first mail after this local time of each day",
+    ),
+    setting(
+        "reset.idle_minutes",
+        "HIVE_RESET_IDLE_MINUTES",
+        Number(0, YEAR_SECS / 60),
+        "0",
+        "start a new conversation with the first mail after so long without a turn; 0 never",
+    ),
+    setting("reset.notes", "HIVE_RESET_NOTES", Flag, "false", "ask for notes in the old conversation before `reset` ends it"),
+    setting(
         "system_prompt",
         "HIVE_SYSTEM_PROMPT",
         Kind::File,

@@ -166,6 +166,8 @@ pub struct ExtraMcpServer {
     pub env: BTreeMap<String, String>,
     /// Tools of it that need no further permission, with `*` for any part of a name. Never empty.
     pub allowed_tools: Vec<String>,
+    /// How long a call of one of its tools may take; then it ends with an error.
+    pub timeout_seconds: u64,
 }
 
 /// Bounds of one agent, each in place of that of [`Limits`] of the same name.

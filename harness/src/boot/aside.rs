@@ -13,20 +13,20 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, openat, rena
 use rustix::io::Errno;
 
 /// claude's directory of a project.
-const CLAUDE_DIR: &CStr = c".claude";
+pub(super) const CLAUDE_DIR: &CStr = c".claude";
 /// What claude obeys in it.
 const SETTINGS: [&CStr; 2] = [c"settings.json", c"settings.local.json"];
 /// Looks until everything is found in order. Somebody who is faster than so many is at war with us.
-const LOOKS_MAX: usize = 5;
+pub(super) const LOOKS_MAX: usize = 5;
 /// Most files that were put aside from one place. More of them are not a mistake.
 const KEPT_MAX: usize = 1000;
 
 /// Something that was put aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aside {
-    /// What it was, below the working directory.
+    /// What it was, below the working directory or the home.
     pub from: PathBuf,
-    /// What it is now, below the working directory.
+    /// What it is now, below the same directory.
     pub to: PathBuf,
 }
 
@@ -44,7 +44,7 @@ pub fn settings(dir: &Path) -> io::Result<Vec<Aside>> {
     Err(io::Error::other("something writes .claude/settings.json as fast as it is put aside"))
 }
 
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+pub(super) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 fn look(dir: BorrowedFd<'_>, found: &mut Vec<Aside>) -> io::Result<()> {
     let inside: OwnedFd = match openat(dir, CLAUDE_DIR, DIRECTORY, Mode::empty()) {
@@ -62,7 +62,7 @@ fn look(dir: BorrowedFd<'_>, found: &mut Vec<Aside>) -> io::Result<()> {
     Ok(())
 }
 
-fn link(dir: BorrowedFd<'_>, found: &mut Vec<Aside>) -> io::Result<()> {
+pub(super) fn link(dir: BorrowedFd<'_>, found: &mut Vec<Aside>) -> io::Result<()> {
     let is_link = match statat(dir, CLAUDE_DIR, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => FileType::from_raw_mode(stat.st_mode) == FileType::Symlink,
         Err(Errno::NOENT) => false,
@@ -75,7 +75,7 @@ fn link(dir: BorrowedFd<'_>, found: &mut Vec<Aside>) -> io::Result<()> {
 }
 
 /// Renames an entry, whatever it is, to the first name that is free. `None`: it is not there.
-fn put_aside(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<CString>> {
+pub(super) fn put_aside(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<CString>> {
     for number in 0..KEPT_MAX {
         let kept = kept_name(name, number)?;
         match renameat_with(dir, name, dir, &kept, RenameFlags::NOREPLACE) {
@@ -96,7 +96,7 @@ fn put_aside(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<CString>> {
         }
     }
     let name = name.to_string_lossy();
-    Err(io::Error::other(format!("{KEPT_MAX} files like {name}.ignored lie in the agent's working directory; remove them")))
+    Err(io::Error::other(format!("{KEPT_MAX} files like {name}.ignored lie in the agent's directories; remove them")))
 }
 
 fn kept_name(name: &CStr, number: usize) -> io::Result<CString> {
@@ -108,7 +108,7 @@ fn kept_name(name: &CStr, number: usize) -> io::Result<CString> {
     CString::new(kept).map_err(io::Error::other)
 }
 
-fn below(names: &[&CStr]) -> PathBuf {
+pub(super) fn below(names: &[&CStr]) -> PathBuf {
     names.iter().map(|name| name.to_string_lossy().into_owned()).collect()
 }
 

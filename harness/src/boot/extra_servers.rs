@@ -1,7 +1,7 @@
 //! The file that `HIVE_EXTRA_MCP` names: the agent's MCP servers besides Hive's own.
 //!
 //! ```json
-//! { "KEY": { "command": "notes", "args": ["--dir", "n"], "env": { "NOTES_KEY": "..." }, "allowedTools": ["*"] } }
+//! { "KEY": { "command": "notes", "args": ["--dir", "n"], "env": { "NOTES_KEY": "..." }, "allowedTools": ["*"], "timeoutSeconds": 60 } }
 //! ```
 //!
 //! It may hold keys, so no error shows its text. Invariant: what was read is as good as what `hive.toml` would have passed on.
@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hive_core::config::{BASH_SERVER, ExtraMcpServer, is_server_name, is_tool_pattern};
+use hive_core::config::{
+    BASH_SERVER, ExtraMcpServer, TOOL_TIMEOUT_SECONDS, TOOL_TIMEOUTS_SECONDS, is_server_name, is_tool_pattern,
+};
 use serde_json::{Map, Value};
 
 /// Why the file cannot be used.
@@ -88,11 +90,19 @@ fn server(name: &str, value: Value, own: &str) -> Result<ExtraMcpServer, String>
             .filter(|patterns| !patterns.is_empty() && patterns.iter().all(|pattern| is_tool_pattern(pattern)))
             .ok_or("`allowedTools` must be a list of tools: letters, digits, `_`, `-`, and `*` for any")?,
     };
+    let timeout_seconds = match fields.remove("timeoutSeconds") {
+        None | Some(Value::Null) => TOOL_TIMEOUT_SECONDS,
+        given => given
+            .and_then(|given| given.as_u64())
+            .filter(|seconds| TOOL_TIMEOUTS_SECONDS.contains(seconds))
+            .ok_or("`timeoutSeconds` must be a whole number from 1 to 86400")?,
+    };
     match fields.keys().next() {
-        Some(unknown) => {
-            Err(format!("unknown key `{}`; known are `command`, `args`, `env` and `allowedTools`", unknown.escape_debug()))
-        }
-        None => Ok(ExtraMcpServer { command, args, env, allowed_tools }),
+        Some(unknown) => Err(format!(
+            "unknown key `{}`; known are `command`, `args`, `env`, `allowedTools` and `timeoutSeconds`",
+            unknown.escape_debug()
+        )),
+        None => Ok(ExtraMcpServer { command, args, env, allowed_tools, timeout_seconds }),
     }
 }
 
@@ -139,8 +149,9 @@ mod tests {
 
     #[test]
     fn what_is_left_out_has_a_default() {
-        let servers =
-            read_text(r#"{"a":{"command":"x"},"b-1":{"command":"y","args":["z"],"env":{"K":"v"},"allowedTools":["t_*"]}}"#);
+        let servers = read_text(
+            r#"{"a":{"command":"x"},"b-1":{"command":"y","args":["z"],"env":{"K":"v"},"allowedTools":["t_*"],"timeoutSeconds":5}}"#,
+        );
         let servers = servers.expect("valid");
         assert_eq!(
             (servers["a"].args.len(), servers["a"].env.len(), servers["a"].allowed_tools.as_slice()),
@@ -148,6 +159,7 @@ mod tests {
         );
         assert_eq!((servers["b-1"].args.as_slice(), servers["b-1"].env["K"].as_str()), (&["z".to_owned()][..], "v"));
         assert_eq!(servers["b-1"].allowed_tools, ["t_*"]);
+        assert_eq!((servers["a"].timeout_seconds, servers["b-1"].timeout_seconds), (60, 5));
     }
 
     #[test]
@@ -167,6 +179,8 @@ mod tests {
             (r#"{"a":{"command":"x","env":{"A=B":"s3cret"}}}"#, "`env`"),
             (r#"{"a":{"command":"x","allowedTools":[]}}"#, "`allowedTools`"),
             (r#"{"a":{"command":"x","allowedTools":["t,Bash"]}}"#, "`allowedTools`"),
+            (r#"{"a":{"command":"x","timeoutSeconds":0}}"#, "`timeoutSeconds`"),
+            (r#"{"a":{"command":"x","timeoutSeconds":"s3cret"}}"#, "`timeoutSeconds`"),
             (r#"{"a":{"command":"x","env":{"K":"s3cret"},"allowed_tools":["t"]}}"#, "unknown key `allowed_tools`"),
         ];
         for (text, wanted) in cases {

@@ -45,7 +45,7 @@ pub struct Server {
     args: Vec<String>,
     env: BTreeMap<String, String>,
     tools: Vec<String>,
-    timeout_ms: Option<u64>,
+    timeout_ms: u64,
 }
 
 /// All servers of an agent: the bridge; the shell tools, if it has their group; and its own.
@@ -95,7 +95,7 @@ impl Server {
             args: Vec::new(),
             env,
             tools: vec!["*".to_owned()],
-            timeout_ms: Some(TOOL_TIMEOUT_MS),
+            timeout_ms: TOOL_TIMEOUT_MS,
         }
     }
 
@@ -108,30 +108,28 @@ impl Server {
             args: vec!["bash".to_owned()],
             env,
             tools: BASH_TOOLS.map(str::to_owned).to_vec(),
-            timeout_ms: Some(TOOL_TIMEOUT_MS),
+            timeout_ms: TOOL_TIMEOUT_MS,
         }
     }
 
-    /// One of the agent's own. How long its tools may run is its own business.
+    /// One of the agent's own. A tool that never answers must not keep the turn: its call ends with an error, and the turn goes on.
     fn of_extra(name: &str, extra: &ExtraMcpServer) -> Self {
-        let ExtraMcpServer { command, args, env, allowed_tools } = extra.clone();
-        Self { name: name.to_owned(), program: command, args, env, tools: allowed_tools, timeout_ms: None }
+        let ExtraMcpServer { command, args, env, allowed_tools, timeout_seconds } = extra.clone();
+        let timeout_ms = timeout_seconds.saturating_mul(1000);
+        Self { name: name.to_owned(), program: command, args, env, tools: allowed_tools, timeout_ms }
     }
 
     fn value(&self, hive: &Path) -> Value {
         let args = scrub::arguments(self.env.keys().map(String::as_str), &self.program, &self.args);
-        let mut value = json!({
+        json!({
             "type": "stdio",
             "command": hive.to_string_lossy(),
             "args": args,
             "env": self.env,
             // A tool that is deferred is not offered before the model has searched for it.
             "alwaysLoad": true,
-        });
-        if let Some(timeout) = self.timeout_ms {
-            value["timeout"] = json!(timeout);
-        }
-        value
+            "timeout": self.timeout_ms,
+        })
     }
 }
 
@@ -177,6 +175,7 @@ mod tests {
             args: vec!["--dir".into(), "n".into()],
             env: BTreeMap::from([("NOTES_KEY".into(), "k".into())]),
             allowed_tools: vec!["read_*".into(), "list".into()],
+            timeout_seconds: 7,
         };
         BTreeMap::from([("notes".to_owned(), notes)])
     }
@@ -200,7 +199,7 @@ mod tests {
                 "env": { "HIVE_TASK_SOCKET": "/h/tasks.sock", "HIVE_LOG": "debug" },
             },
             "notes": {
-                "type": "stdio", "command": "/bin/hive", "alwaysLoad": true,
+                "type": "stdio", "command": "/bin/hive", "alwaysLoad": true, "timeout": 7000,
                 "args": ["scrub", "--keep=NOTES_KEY", "--", "notes", "--dir", "n"],
                 "env": { "NOTES_KEY": "k" },
             },

@@ -5,6 +5,7 @@
 pub mod aside;
 pub mod extra_servers;
 pub mod file;
+pub mod home;
 pub mod mcp;
 pub mod probe;
 pub mod settings;

@@ -4,6 +4,19 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
+use hive_core::config::NEVER;
+use hive_core::time_of_day::TimeOfDay;
+
+/// A time of day, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DailyAt(pub Option<TimeOfDay>);
+
+fn daily_at(text: &str) -> Result<DailyAt, String> {
+    match TimeOfDay::parse(text) {
+        None if text != NEVER => Err(format!("write a time of day as 04:00, or `{NEVER}`")),
+        time => Ok(DailyAt(time)),
+    }
+}
 
 /// When a conversation is compacted or begun anew.
 #[derive(Clone, Debug, Args)]
@@ -33,6 +46,15 @@ pub struct ConversationArgs {
     /// The same, after all of these, by a part of the model's name: a JSON object of numbers
     #[arg(long, env = "HIVE_CONTEXT_WINDOWS", default_value = "{}", value_name = "JSON")]
     pub context_windows: String,
+    /// Start a new conversation with the first mail after this local time of each day, as 04:00; `never` for not at all
+    #[arg(long, env = "HIVE_RESET_DAILY_AT", default_value = NEVER, value_parser = daily_at, value_name = "HH:MM")]
+    pub reset_daily_at: DailyAt,
+    /// Start a new conversation with the first mail after so long without a turn; 0 never
+    #[arg(long, env = "HIVE_RESET_IDLE_MINUTES", default_value_t = 0, value_name = "MINUTES")]
+    pub reset_idle_minutes: u64,
+    /// Let the agent write down its notes in the old conversation before one of these two ends it
+    #[arg(long, env = "HIVE_RESET_NOTES", default_value_t = false, action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(), value_name = "BOOL")]
+    pub reset_notes: bool,
     /// A system prompt of your own in place of the built-in one; read at every turn
     #[arg(long, env = "HIVE_SYSTEM_PROMPT", value_name = "FILE")]
     pub system_prompt: Option<PathBuf>,

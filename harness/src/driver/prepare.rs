@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use hive_proto::v1;
 
 use crate::boot::mcp::{self, Bridge};
-use crate::boot::{self, aside, file};
+use crate::boot::{self, aside, file, home};
 use crate::claude::command_line::{self, EXECUTION_GROUP, Invocation};
 use crate::claude::environment;
 use crate::cli::process::ProcessMode;
@@ -99,8 +99,9 @@ pub fn guard(config: &Config, launch: &Launch) -> Result<Vec<String>, LaunchErro
     if !launch.tool_groups.iter().any(|group| group == EXECUTION_GROUP) {
         return Ok(Vec::new());
     }
-    let found = aside::settings(&config.state_dir)
-        .map_err(|source| LaunchError::Directory { path: config.state_dir.join(".claude").display().to_string(), source })?;
+    let failed = |dir: &Path, source| LaunchError::Directory { path: dir.join(".claude").display().to_string(), source };
+    let mut found = aside::settings(&config.state_dir).map_err(|source| failed(&config.state_dir, source))?;
+    found.extend(home::settings(&config.home_dir, &config.plugins.plugins).map_err(|source| failed(&config.home_dir, source))?);
     let words = |aside: aside::Aside| {
         let (from, to) = (aside.from.display().to_string(), aside.to.display().to_string());
         format!("{from} was put aside as {to}: claude would obey it, and this agent's shell could have written it")

@@ -164,7 +164,7 @@ fn a_new_conversation_names_the_old_one_after_the_message() {
     let prompt = mail(&begun, Telling::Whole, &reset(Some(Path::new("/h/.claude/s.jsonl"))), "hive");
     assert_eq!(
         prompt,
-        "Message 17 from agent alice:\n| hello\n(Your conversation begins anew here: the earlier one was large and had rested for a while. Your \
+        "Message 17 from agent alice:\n| hello\n(A new conversation starts here: the earlier one was large, old, or had rested for a while. Your \
          notes are in your working directory. The whole earlier conversation, a JSON document a line, is in /h/.claude/s.jsonl: search it \
          when you miss something.)\n"
     );

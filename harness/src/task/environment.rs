@@ -1,10 +1,11 @@
 //! The environment of shell tasks, built from an allow-list, and what bash reads before each command.
 //!
-//! Invariant: no key reaches a task. Of Hive's own variables it gets its mark and the way to the agent's socket, which its user may use
+//! Invariant: no key and no password of a proxy reaches a task. Of Hive's own variables it gets its mark and the way to the agent's socket, which its user may use
 //! anyway.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
 /// What bash reads before each command where cargo is to tell its messages shortly.
@@ -39,6 +40,8 @@ const PASSED: [&str; 24] = [
     "RUSTUP_HOME",
     "XDG_RUNTIME_DIR",
 ];
+/// Those of them that are URLs of proxies, which may have a password in them.
+const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 /// Beginnings of variables that pass.
 const PASSED_BEGINNINGS: [&str; 2] = ["LC_", "SSL_CERT_"];
 
@@ -52,6 +55,11 @@ pub fn build(
     cargo_short_messages: bool,
 ) -> BTreeMap<OsString, OsString> {
     let mut environment: BTreeMap<OsString, OsString> = inherited.into_iter().filter(|(name, _)| passes(name)).collect();
+    for (name, value) in &mut environment {
+        if name.to_str().is_some_and(|name| PROXIES.contains(&name)) {
+            *value = without_password(value);
+        }
+    }
     environment.insert("HOME".into(), home.into());
     // Tasks run in another directory than the harness was started in.
     let agent_socket = std::path::absolute(agent_socket).unwrap_or_else(|_| agent_socket.to_path_buf());
@@ -60,6 +68,15 @@ pub fn build(
         environment.insert("BASH_ENV".into(), run_dir.join(BASH_ENV_FILE).into());
     }
     environment
+}
+
+/// The URL of a proxy without the user and password before the last `@` of its host part.
+fn without_password(url: &OsStr) -> OsString {
+    let bytes = url.as_bytes();
+    let start = bytes.windows(3).position(|part| part == b"://").map_or(0, |scheme| scheme + 3);
+    let end = bytes[start..].iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).map_or(bytes.len(), |path| start + path);
+    let host = bytes[start..end].iter().rposition(|byte| *byte == b'@').map_or(start, |at| start + at + 1);
+    OsString::from_vec([&bytes[..start], &bytes[host..]].concat())
 }
 
 fn passes(name: &OsStr) -> bool {
@@ -91,6 +108,24 @@ mod tests {
         assert_eq!(names, ["HIVE_SOCKET", "HOME", "LC_ALL", "PATH"]);
         let environment = build([], Path::new("/h"), Path::new("/s"), Path::new("/r"), true);
         assert_eq!(environment[OsStr::new("BASH_ENV")], "/r/bash-env.sh");
+    }
+
+    #[test]
+    fn proxies_pass_without_their_passwords() {
+        let cases = [
+            ("http://user:p%40ss@proxy:3128", "http://proxy:3128"),
+            ("http://user:p@ss@proxy:3128/path@x", "http://proxy:3128/path@x"),
+            ("user@proxy:3128", "proxy:3128"),
+            ("socks5h://proxy:1080/", "socks5h://proxy:1080/"),
+            ("proxy", "proxy"),
+            ("", ""),
+        ];
+        for (given, wanted) in cases {
+            for name in PROXIES {
+                let environment = build([(name.into(), given.into())], Path::new("/h"), Path::new("/s"), Path::new("/r"), false);
+                assert_eq!(environment[OsStr::new(name)], *wanted, "{given}");
+            }
+        }
     }
 
     /// What cargo is started with when bash runs this command.

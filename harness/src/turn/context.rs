@@ -8,6 +8,7 @@ use std::time::Duration;
 use hive_core::time::WallTime;
 use hive_proto::v1;
 
+use crate::turn::reset_rule::ResetRule;
 use crate::turn::windows::Windows;
 
 /// When a conversation is compacted or begun anew.
@@ -21,6 +22,8 @@ pub struct Watermarks {
     pub cache_ttl: Duration,
     /// Whether the agent writes its notes down in the old conversation before it is begun anew.
     pub reset_checkpoint: bool,
+    /// When a new conversation is started whatever its size.
+    pub reset_rule: ResetRule,
     /// The windows that were set.
     pub windows: Windows,
 }
@@ -32,6 +35,8 @@ pub(crate) struct Context {
     window: u64,
     /// When it was measured.
     time: Option<WallTime>,
+    /// When the last turn about mail began in it, as far as this program knows.
+    began: Option<WallTime>,
     /// The size that the last compaction left behind.
     floor: Option<u64>,
 }
@@ -41,7 +46,7 @@ impl Context {
     pub(crate) fn remembered(&mut self, agent: &v1::Agent) {
         let time = agent.context_time.as_ref().map(|time| WallTime(time.seconds.saturating_mul(1000)));
         if time > self.time {
-            *self = Self { tokens: agent.context_tokens, window: agent.context_window_tokens, time, floor: None };
+            *self = Self { tokens: agent.context_tokens, window: agent.context_window_tokens, time, began: None, floor: None };
         }
     }
 
@@ -61,6 +66,11 @@ impl Context {
             (self.tokens, self.time) = (tokens, Some(now));
         }
         self.floor = Some(self.tokens);
+    }
+
+    /// A turn about mail begins.
+    pub(crate) fn turn_begins(&mut self, now: WallTime) {
+        self.began = Some(now);
     }
 
     /// A new conversation began.
@@ -90,6 +100,13 @@ impl Context {
         let watermark = watermarks.reset.unwrap_or(self.window(watermarks, model) / 2);
         let is_cold = self.time.is_some_and(|time| now.since(time) > watermarks.cache_ttl);
         watermark > 0 && self.tokens >= watermark && is_cold
+    }
+
+    /// Why the operator's rule ends it; `None`: it goes on, or there is none yet.
+    pub(crate) fn reset_reason(&self, watermarks: &Watermarks, now: WallTime) -> Option<&'static str> {
+        let measured = self.time.filter(|_| self.tokens > 0)?;
+        let began = self.began.map_or(measured, |began| began.min(measured));
+        watermarks.reset_rule.reason(began, measured, now)
     }
 }
 

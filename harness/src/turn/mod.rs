@@ -17,6 +17,7 @@ pub mod input;
 pub mod job;
 pub mod machine;
 pub mod output;
+pub mod reset_rule;
 pub mod windows;
 
 mod broker;

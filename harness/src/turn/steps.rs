@@ -18,15 +18,28 @@ impl Machine {
     pub(crate) fn start(&mut self, job: Job, now: Now) {
         let mut course = Course::new(job, self.spans.turn_max.map(|span| now.boot.after(span)));
         let mut step = course.job.occasion.step();
-        let is_cold = || self.context.is_due_for_reset(&self.watermarks, &self.next_model(), now.wall);
-        if matches!(course.job.occasion, Occasion::Mail(_)) && self.new_session.is_empty() && is_cold() {
-            self.note("the conversation is large and the cache is cold: it is begun anew");
-            course.resets = true;
-            if self.watermarks.reset_checkpoint {
-                step = Step::Checkpoint;
+        if matches!(course.job.occasion, Occasion::Mail(_)) {
+            if self.new_session.is_empty()
+                && let Some((why, with_notes)) = self.reset_reason(now)
+            {
+                self.note(format!("a new conversation is started: {why}"));
+                course.resets = true;
+                if with_notes {
+                    step = Step::Checkpoint;
+                }
             }
+            self.context.turn_begins(now.wall);
         }
         self.launch(course, step, now);
+    }
+
+    /// Why the conversation is not gone on with, and whether the agent writes down its notes in it first.
+    fn reset_reason(&self, now: Now) -> Option<(&'static str, bool)> {
+        if let Some(why) = self.context.reset_reason(&self.watermarks, now.wall) {
+            return Some((why, self.watermarks.reset_rule.notes));
+        }
+        let is_cold = self.context.is_due_for_reset(&self.watermarks, &self.next_model(), now.wall);
+        is_cold.then_some(("the old one is large and the cache is cold", self.watermarks.reset_checkpoint))
     }
 
     /// A run is over.

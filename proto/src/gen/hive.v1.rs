@@ -95,7 +95,7 @@ pub struct Turn {
     #[prost(uint64, repeated, tag = "19")]
     pub sent_message_ids: ::prost::alloc::vec::Vec<u64>,
 }
-/// One line of a live turn. Not mail: kept apart, bounded and for 7 days only.
+/// One line of a live turn. Not mail: kept apart, bounded and for 14 days only.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TurnEvent {
     /// Counts from 1 within the turn.

@@ -1,15 +1,19 @@
-//! A small MCP server on stdio, as an agent's own: its one tool tells which environment it was started in. For the tests alone.
+//! A small MCP server on stdio, as an agent's own: one tool shows the environment that it was started in, the other never answers. For the tests
+//! alone.
 
 use std::io::{self, BufRead as _, Write as _};
 
 use serde_json::{Value, json};
 
+/// The tool that never answers.
+const HANG: &str = "hang";
+
 fn main() -> io::Result<()> {
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         let Ok(request) = serde_json::from_str::<Value>(&line?) else { continue };
-        // What has no id wants no answer.
-        if request["id"].is_null() {
+        // A notification has no id and no answer.
+        if request["id"].is_null() || request["params"]["name"] == HANG {
             continue;
         }
         let mut answer = json!({"jsonrpc": "2.0", "id": request["id"]});
@@ -30,9 +34,12 @@ fn result(request: &Value) -> Option<Value> {
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "env-mcp", "version": "1"},
         }),
-        "tools/list" => json!({"tools": [{
-            "name": "environment", "description": "Tells the environment.", "inputSchema": {"type": "object", "properties": {}},
-        }]}),
+        "tools/list" => {
+            let schema = json!({"type": "object", "properties": {}});
+            let tools =
+                ["environment", HANG].map(|name| json!({"name": name, "description": "For tests.", "inputSchema": schema}));
+            json!({ "tools": tools })
+        }
         "tools/call" => json!({"content": [{"type": "text", "text": environment()}]}),
         "ping" => json!({}),
         _ => return None,

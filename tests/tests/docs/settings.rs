@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hive_core::config::{Kind, SETTINGS};
+use hive_core::config::{Kind, NEVER, SETTINGS};
 use hive_tests::binary::workspace;
 
 const PAGE: &str = "docs/operations.md";
@@ -17,6 +17,7 @@ fn table() -> String {
             Kind::Flag => "`true`, `false`".to_owned(),
             Kind::Word(words) => words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", "),
             Kind::File => "a file".to_owned(),
+            Kind::Time => format!("`\"HH:MM\"`, `\"{NEVER}\"`"),
         };
         let (key, default, variable, meaning) = (setting.key, setting.default, setting.variable, setting.meaning);
         writeln!(table, "| `{key}` | {values} | {default} | `{variable}` | {meaning} |")

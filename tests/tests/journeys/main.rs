@@ -24,6 +24,7 @@ mod reminders;
 mod restart;
 mod run_time;
 mod send;
+mod settings;
 mod shell;
 mod states;
 mod steps;

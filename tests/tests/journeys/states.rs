@@ -170,7 +170,7 @@ async fn a_cold_one_is_begun_anew_and_the_old_one_is_named(mode: Mode) {
     assert_eq!(ran(&operator).await, [(Mail, false); 3]);
     assert_eq!(rig.conversations("bob"), [1, 2]);
     let prompts = rig.prompts("bob");
-    let told: Vec<bool> = prompts.iter().map(|prompt| prompt.contains("Your conversation begins anew here")).collect();
+    let told: Vec<bool> = prompts.iter().map(|prompt| prompt.contains("A new conversation starts here")).collect();
     assert_eq!(told, [false, true, false], "{prompts:?}");
     let (_, rest) = prompts[1].split_once("a JSON document a line, is in ").expect("the old conversation is named");
     let path = rest.split_once(": search it").map(|(path, _)| path).expect("a path");

@@ -9,6 +9,7 @@ mod mode;
 
 mod changes;
 mod compaction;
+mod home;
 mod hostile;
 mod journey;
 mod orders;

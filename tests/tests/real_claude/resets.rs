@@ -28,7 +28,7 @@ fn conversations(stage: &Stage) -> Vec<PathBuf> {
 
 /// The prompt names this file, and the conversation begins with it.
 fn is_new(request: &Recorded, old: &Path) {
-    assert!(request.prompt.contains("Your conversation begins anew here"), "{}", request.prompt);
+    assert!(request.prompt.contains("A new conversation starts here"), "{}", request.prompt);
     assert!(request.prompt.contains(&*old.to_string_lossy()), "{}", request.prompt);
     let messages = request.body["messages"].as_array().expect("messages");
     assert!(!messages.iter().any(|message| message["role"] == "assistant"), "{messages:#?}");
@@ -53,7 +53,11 @@ async fn a_cold_conversation_is_begun_anew(mode: Mode) {
     let last = stage.send("good evening").await;
     stage.ok().await;
     let last = stage.last_request_of(last);
-    assert!(last.mentions("| good morning\n") && !last.prompt.contains("begins anew"), "{:#}", last.body["messages"]);
+    assert!(
+        last.mentions("| good morning\n") && !last.prompt.contains("A new conversation starts"),
+        "{:#}",
+        last.body["messages"]
+    );
     assert_eq!(conversations(&stage).len(), 2);
     stage.end().await;
 }

@@ -9,7 +9,11 @@ use serde_json::json;
 use crate::mode::Mode;
 use crate::stage::Stage;
 
-both!(a_bridge_that_dies_costs_its_call_and_nothing_else, own_servers_work_or_are_missed_and_no_key_reaches_any);
+both!(
+    a_bridge_that_dies_costs_its_call_and_nothing_else,
+    own_servers_work_or_are_missed_and_no_key_reaches_any,
+    a_tool_that_never_answers_is_an_error_and_the_turn_goes_on
+);
 
 /// What stands in a file of a process, with blanks for its zeroes.
 fn proc(pid: Pid, file: &str) -> String {
@@ -100,5 +104,22 @@ async fn own_servers_work_or_are_missed_and_no_key_reaches_any(mode: Mode) {
     let problems: Vec<_> = notices.filter(|message| message.system_kind() == SystemKind::Problem).collect();
     let [problem] = &problems[..] else { panic!("{problems:?}") };
     assert!(problem.body.contains("`broken`") && problem.body.contains("mcp:broken"), "{problem:?}");
+    stage.end().await;
+}
+
+async fn a_tool_that_never_answers_is_an_error_and_the_turn_goes_on(mode: Mode) {
+    let script = Script::new().when("try it", [Reply::tool("mcp__mine__hang", json!({})), Reply::text("It does not work.")]);
+    let mut stage = Stage::in_mode(mode, script).await;
+    let file = stage.rig.path("extra.json");
+    let servers = json!({"mine": {"command": binary::find("hive-tests", "env-mcp"), "timeoutSeconds": 1}});
+    std::fs::write(&file, servers.to_string()).expect("a file");
+    stage.set_env("HIVE_EXTRA_MCP", &file.display().to_string());
+    let message = stage.send("try it").await;
+    stage.start();
+    let turn = stage.ok().await;
+    assert_eq!((turn.message_id, turn.attempt), (message, 1), "{turn:?}");
+    let results = stage.last_request_of(message).tool_results();
+    let [(_, words, true)] = &results[..] else { panic!("{results:?}") };
+    assert!(words.contains("timed out after 1s"), "{words}");
     stage.end().await;
 }

@@ -23,6 +23,7 @@ fn every_key_reaches_its_value_and_paths_lie_beside_the_file() {
         args = ["--dir", "a/b", ""]
         env = { NOTES_KEY = "k", HOME = "/n" }
         allowed_tools = ["read_*", "list"]
+        timeout_seconds = 5
         [agents.ada.extra_mcp_servers.time-of_day]
         command = "clock"
         "#,
@@ -43,6 +44,7 @@ fn every_key_reaches_its_value_and_paths_lie_beside_the_file() {
     let clock = &ada.extra_mcp_servers["time-of_day"];
     assert_eq!((clock.command.as_str(), clock.allowed_tools.as_slice()), ("clock", &["*".to_owned()][..]));
     assert!(clock.args.is_empty() && clock.env.is_empty());
+    assert_eq!((notes.timeout_seconds, clock.timeout_seconds), (5, 60));
 }
 
 #[test]
@@ -130,6 +132,10 @@ fn broken_agents_say_what_is_wrong_and_where() {
         (
             server("x", "command = \"y\"\nallowed_tools = [\"a,mcp__hive__send\"]"),
             format!("line 3, column 18: `a,mcp__hive__send` {tool_rule}"),
+        ),
+        (
+            server("x", "command = \"y\"\ntimeout_seconds = 0"),
+            "line 3, column 19: `timeout_seconds` must be from 1 to 86400, not 0".to_owned(),
         ),
         (
             "[agents.bob]\nenv = { HIVE_EXTRA_MCP = \"x\" }".to_owned(),

@@ -13,6 +13,7 @@ fn sample(setting: &Setting) -> String {
         Kind::Flag => (setting.default != "true").to_string(),
         Kind::Word(words) => format!("\"{}\"", words.last().expect("words")),
         Kind::File => "\"prompt.md\"".to_owned(),
+        Kind::Time => "\"04:00\"".to_owned(),
     }
 }
 
@@ -29,14 +30,17 @@ fn every_setting_has_a_key_and_a_variable_of_its_own() {
 fn every_setting_of_an_agent_becomes_its_variable_and_comes_before_that_of_claude() {
     for setting in SETTINGS {
         let (key, value) = (setting.key, sample(setting));
-        let mut config = parse(&format!("[agents.ada]\n{key} = {value}\n[agents.bob]\n")).expect(key);
+        // What does not say when is refused without the rest of its table.
+        let when = if key == "reset.notes" { "reset.idle_minutes = 5" } else { "" };
+        let mut config = parse(&format!("[agents.ada]\n{key} = {value}\n{when}\n[agents.bob]\n")).expect(key);
         config.resolve_paths(Path::new("/etc/hive"));
         let wanted = match setting.kind {
             Kind::File => "/etc/hive/prompt.md".to_owned(),
-            Kind::Number(..) | Kind::Flag | Kind::Word(_) => value.trim_matches('"').to_owned(),
+            Kind::Number(..) | Kind::Flag | Kind::Word(_) | Kind::Time => value.trim_matches('"').to_owned(),
         };
-        let variables = config.harness_variables(agent(&config, "ada"));
-        assert_eq!(variables.into_iter().collect::<Vec<_>>(), [(setting.variable, wanted)]);
+        let mut variables = config.harness_variables(agent(&config, "ada"));
+        assert_eq!(variables.remove(setting.variable), Some(wanted));
+        assert_eq!(variables.len(), usize::from(!when.is_empty()), "{key}: {variables:?}");
         assert!(config.harness_variables(agent(&config, "bob")).is_empty(), "{key}");
     }
     let config = parse(
@@ -68,6 +72,16 @@ fn settings_are_checked() {
             "[claude]\ncontext_windows = { opus = 10 }",
             "line 2, column 28: `context_windows.opus` must be from 1000 to 100000000, not 10",
         ),
+        (
+            "[agents.bob]\nreset = { daily_at = \"4:00\" }",
+            "line 2, column 22: `daily_at` must be a time of day as \"04:00\", or \"never\"",
+        ),
+        (
+            "[agents.bob]\nreset = { daly_at = \"04:00\", idle_minutes = 5 }",
+            "line 2, column 11: unknown key `daly_at` in [agents.bob.reset]; did you mean `daily_at`?",
+        ),
+        ("[claude]\nreset = { notes = true }", "line 2, column 9: `reset` needs `daily_at`, `idle_minutes` or both"),
+        ("[claude]\nreset = \"04:00\"", "line 2, column 9: `reset` must be a table, not a string"),
         ("[claude]\ncontext_windows = { \"\" = 1000 }", "line 2, column 21: `` is no part of a model's name"),
         (
             "[claude]\ncontext_windows = { Opus = 1000, opus = 2000 }",
@@ -77,6 +91,7 @@ fn settings_are_checked() {
     for (text, wanted) in cases {
         assert_eq!(message(text), wanted, "{text}");
     }
+    assert!(parse("[claude]\nreset.daily_at = \"04:00\"\n[agents.bob]\nreset = { notes = true }").is_ok());
     assert!(message("[claude]\ncontext_window_tokens = 5000").contains("unknown key `context_window_tokens` in [claude]"));
     let config = parse("[claude]\ncontext_windows = { Opus = 1000000, haiku = 100000 }").expect("valid");
     let windows = config.claude.context_windows.iter().map(|(name, tokens)| (name.as_str(), *tokens));

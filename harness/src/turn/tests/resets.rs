@@ -1,6 +1,9 @@
 //! Conversations that are begun anew because going on with them is a waste.
 
+use hive_core::time_of_day::TimeOfDay;
+
 use super::*;
+use crate::turn::reset_rule::ResetRule;
 
 /// A large conversation that has rested for longer than the cache lasts.
 fn cold(checkpoint: bool) -> Rig {
@@ -112,4 +115,59 @@ fn notes_that_do_not_fit_while_shutting_down_start_no_work() {
     rig.give(Input::Drain);
     rig.overflow();
     assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
+}
+
+/// A machine whose rule ends a conversation after an hour of rest, or at 04:00 UTC.
+fn ruled(daily_at: Option<&str>, idle_secs: Option<u64>, notes: bool) -> Rig {
+    let mut rig = Rig::waiting();
+    let daily_at = daily_at.and_then(TimeOfDay::parse);
+    rig.machine.watermarks.reset_rule =
+        ResetRule { daily_at, idle: idle_secs.map(Duration::from_secs), notes, ..ResetRule::default() };
+    rig.give(begun(7));
+    rig.launch();
+    rig.succeed(10);
+    rig.settle();
+    rig.drain();
+    rig
+}
+
+#[test]
+fn a_rest_ends_a_small_conversation_when_the_next_mail_comes_and_not_before() {
+    let mut rig = ruled(None, Some(3600), false);
+    rig.pass(Duration::from_secs(3599));
+    rig.give(begun(8));
+    assert!(rig.launch().continues);
+    rig.succeed(10);
+    rig.settle();
+    rig.drain();
+    rig.pass(Duration::from_secs(7200));
+    rig.give(Input::Tick);
+    assert_eq!(rig.drain(), [], "an agent without mail is left alone");
+    rig.give(begun(9));
+    let launch = rig.launch();
+    assert_eq!((launch.step, launch.continues, launch.resets), (Step::Work, false, true));
+    rig.succeed(10);
+    rig.settle();
+    rig.drain();
+    rig.give(begun(10));
+    assert!(rig.launch().continues, "the new conversation goes on");
+}
+
+#[test]
+fn a_daily_reset_may_ask_for_notes_first() {
+    let mut rig = ruled(Some("04:00"), None, true);
+    // The clock of the rig began at 00:16:40.
+    rig.pass(Duration::from_secs(3 * 3600));
+    rig.give(begun(8));
+    assert!(rig.launch().continues);
+    rig.succeed(10);
+    rig.settle();
+    rig.drain();
+    rig.pass(Duration::from_secs(3600));
+    rig.give(begun(9));
+    let launch = rig.launch();
+    assert_eq!((launch.step, launch.continues, launch.resets), (Step::Checkpoint, true, false));
+    rig.succeed(20);
+    let launch = rig.launch();
+    assert_eq!((launch.turn_id, launch.step, launch.continues, launch.resets), (9, Step::Work, false, true));
 }

@@ -70,8 +70,8 @@ fn extra_mcp(agent: &AgentPlan) -> Option<String> {
 }
 
 fn value(server: &ExtraMcpServer) -> Value {
-    let ExtraMcpServer { command, args, env, allowed_tools } = server;
-    json!({ "command": command, "args": args, "env": env, "allowedTools": allowed_tools })
+    let ExtraMcpServer { command, args, env, allowed_tools, timeout_seconds } = server;
+    json!({ "command": command, "args": args, "env": env, "allowedTools": allowed_tools, "timeoutSeconds": timeout_seconds })
 }
 
 /// Puts the text in the file's place, or removes the file; returns whether that changed anything. A file with the same text is left alone.
@@ -135,7 +135,7 @@ mod tests {
     }
 
     const NOTES: &str = "[agents.ada.extra_mcp_servers.notes]\ncommand = \"bin/notes\"\nargs = [\"-v\"]\nenv = { KEY = \"k\" }\n\
-                         [agents.ada.extra_mcp_servers.clock]\ncommand = \"clock\"\nallowed_tools = [\"now\"]\n";
+                         [agents.ada.extra_mcp_servers.clock]\ncommand = \"clock\"\nallowed_tools = [\"now\"]\ntimeout_seconds = 5\n";
 
     #[test]
     fn the_servers_file_is_private_and_says_what_the_configuration_says() {
@@ -147,8 +147,8 @@ mod tests {
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
         let notes = root.join("bin/notes");
         let wanted = json!({
-            "notes": { "command": notes, "args": ["-v"], "env": { "KEY": "k" }, "allowedTools": ["*"] },
-            "clock": { "command": "clock", "args": [], "env": {}, "allowedTools": ["now"] },
+            "notes": { "command": notes, "args": ["-v"], "env": { "KEY": "k" }, "allowedTools": ["*"], "timeoutSeconds": 60 },
+            "clock": { "command": "clock", "args": [], "env": {}, "allowedTools": ["now"], "timeoutSeconds": 5 },
         });
         assert_eq!(read(&plan, 0, EXTRA_MCP_FILE), wanted);
         assert_eq!(read(&plan, 0, SETTINGS_FILE)["HIVE_EXTRA_MCP"], json!(path));

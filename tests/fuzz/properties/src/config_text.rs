@@ -132,11 +132,12 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
     texts(out, "plugins", Some(plugins));
     texts(out, "marketplaces", marketplaces.as_ref());
     for (key, server) in extra_mcp_servers {
-        let ExtraMcpServer { command, args, env, allowed_tools } = server;
+        let ExtraMcpServer { command, args, env, allowed_tools, timeout_seconds } = server;
         let key = format!("extra_mcp_servers.{}", quoted(key));
         text(out, &format!("{key}.command"), Some(command));
         texts(out, &format!("{key}.args"), Some(args));
         texts(out, &format!("{key}.allowed_tools"), Some(allowed_tools));
+        number(out, &format!("{key}.timeout_seconds"), Some(*timeout_seconds));
         map(out, &format!("{key}.env"), env);
     }
 }
