@@ -12,6 +12,7 @@ mod completion;
 mod conversation;
 mod drain;
 mod extras;
+mod handed_over;
 mod killed;
 mod login;
 mod next_turn;
