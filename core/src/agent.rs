@@ -184,4 +184,6 @@ pub struct Agent {
     pub context_time: Option<WallTime>,
     /// Models it may be switched to; empty: any.
     pub available_models: Vec<String>,
+    /// The model of its newest turn that has told one; empty if none has.
+    pub model_in_use: String,
 }

@@ -44,8 +44,6 @@ pub(crate) enum Failure {
     NoDeadLetter { id: u64, agent: Option<String> },
     #[error("message {id} is a dead letter of several agents: {}", .agents.join(", "))]
     SeveralDeadLetters { id: u64, agents: Vec<String> },
-    #[error("nothing is held for {agent}")]
-    NothingHeld { agent: String },
     #[error("`top` draws on a terminal, and there is none, or one that cannot show a screen")]
     NoTerminal,
     #[error("no answer was given to question {id}, and stdin is no terminal to ask you on")]
@@ -116,9 +114,7 @@ impl Failure {
             Self::SeveralDeadLetters { .. } | Self::NoAnswer { .. } | Self::NoTerminal | Self::LoginNeedsTerminal => Exit::Usage,
             Self::QuestionClosed { .. } | Self::QuestionCancelled { .. } => Exit::Conflict,
             Self::QuestionExpired { .. } | Self::AnswerTimedOut { .. } | Self::OrderTimedOut { .. } => Exit::TimedOut,
-            Self::NotInInbox { .. } | Self::NoDeadLetter { .. } | Self::NothingHeld { .. } | Self::NoTurn { .. } => {
-                Exit::NotFound
-            }
+            Self::NotInInbox { .. } | Self::NoDeadLetter { .. } | Self::NoTurn { .. } => Exit::NotFound,
             Self::Backup(error) => error.exit(),
             Self::Up(error) => error.exit(),
             Self::NotAnswered { .. } | Self::AnswerInterrupted { .. } => Exit::Failure,
@@ -131,7 +127,7 @@ impl Failure {
     }
 
     /// The broker's reason, where it gave one.
-    fn reason(&self) -> Option<Reason> {
+    pub(crate) fn reason(&self) -> Option<Reason> {
         let Self::Refused(status) = self else { return None };
         hive_proto::status::reason(status)
     }
@@ -179,7 +175,6 @@ impl Failure {
             Self::NotInInbox { .. } => Some("`hivectl inbox --all` lists what was there".to_owned()),
             Self::NoDeadLetter { .. } => Some("`hivectl dead-letters` lists them".to_owned()),
             Self::SeveralDeadLetters { .. } => Some("say whose with --agent NAME".to_owned()),
-            Self::NothingHeld { agent } => Some(format!("`hivectl inbox {agent}` lists its deliveries")),
             Self::NoTerminal => Some("`hivectl status --json` tells programs what needs attention".to_owned()),
             Self::NoAnswer { id } => Some(format!(
                 "give a text, `-` to read it from stdin, or --choice; `hivectl questions show {id}` shows what is offered"

@@ -53,6 +53,12 @@ pub(crate) async fn line(prompt: &str) -> Result<Option<String>, Failure> {
     Ok(line.map(|line| line.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
+/// Asks for a yes at the terminal; anything but `y` or `yes` is a no.
+pub(crate) async fn confirm(question: &str) -> Result<bool, Failure> {
+    let answer = line(&format!("{question} (y/n) ")).await?.unwrap_or_default();
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
 /// What is typed on the terminal that stdin is, as it comes; it ends with the terminal.
 ///
 /// A thread reads it, because a read of a terminal waits, and the descriptor's mode is left alone: other programs share it. The thread ends with the

@@ -93,6 +93,7 @@ fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now:
         open_turn: turn::open_all(conn, row.key)?.first().map(|open| open.id),
         context_time: row.context_time,
         available_models: row.available_models,
+        model_in_use: turn::model_of_newest(conn, row.key)?,
     })
 }
 
@@ -102,7 +103,7 @@ fn bytes_of(agent: &Agent) -> usize {
     let lists = [tool_groups, allowed_recipients, capabilities, &agent.available_models];
     let lists: usize = lists.into_iter().flatten().map(|text| text.len() + 2).sum();
     let park = agent.park.as_ref().map_or(0, |park| park.error.len());
-    agent.role.len() + agent.status_text.len() + agent.model.len() + lists + park + 400
+    agent.role.len() + agent.status_text.len() + agent.model.len() + agent.model_in_use.len() + lists + park + 400
 }
 
 fn parse(name: &str) -> Result<AgentName, Refusal> {

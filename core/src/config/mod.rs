@@ -7,7 +7,7 @@
 //! a refusal.
 //!
 //! ```text
-//! [hive]        name, domain, swarm
+//! [hive]        name, domain, swarm, isolation
 //! [broker]      state_dir, runtime_dir, socket_group, retention_days, limits.<any field of limits::Limits>
 //! [operator]    pronouns, notify.command or notify.webhook
 //! [claude]      command, env, process, max_retries, mcp_server_name
@@ -35,7 +35,9 @@ use toml::de::DeTable;
 
 pub use self::error::{ConfigError, Finding};
 pub use self::extra_servers::{BASH_SERVER, is_server_name, is_tool_pattern};
-pub use self::values::{AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator, ProcessMode};
+pub use self::values::{
+    AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, HiveIsolation, Notify, Operator, ProcessMode,
+};
 
 use self::error::Findings;
 

@@ -93,6 +93,7 @@ pub fn agent(agent: Agent, now: WallTime) -> v1::Agent {
         open_turn,
         context_time,
         available_models,
+        model_in_use,
     } = agent;
     v1::Agent {
         name: name.into(),
@@ -119,6 +120,7 @@ pub fn agent(agent: Agent, now: WallTime) -> v1::Agent {
         open_turn_id: number(open_turn, TurnId::get),
         context_time: context_time.map(timestamp),
         available_models,
+        model_in_use,
     }
 }
 
@@ -150,6 +152,7 @@ impl TryFrom<v1::Agent> for Agent {
             open_turn_id,
             context_time,
             available_models,
+            model_in_use,
         } = wire;
         Ok(Self {
             name: agent_name(&name, "name")?,
@@ -176,6 +179,7 @@ impl TryFrom<v1::Agent> for Agent {
             open_turn: TurnId::new(open_turn_id),
             context_time: optional_wall_time(context_time, "context_time")?,
             available_models,
+            model_in_use,
         })
     }
 }

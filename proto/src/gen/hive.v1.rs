@@ -366,6 +366,9 @@ pub struct Agent {
     /// Models it may be switched to, as configured; empty: any.
     #[prost(string, repeated, tag = "24")]
     pub available_models: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The model of its newest turn that has told one; empty if none has.
+    #[prost(string, tag = "30")]
+    pub model_in_use: ::prost::alloc::string::String,
 }
 /// Who declared an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -1231,6 +1234,9 @@ pub struct GetBrokerStatusResponse {
     /// How many reminders are pending, over all agents.
     #[prost(uint64, tag = "20")]
     pub pending_reminder_count: u64,
+    /// Whether the configuration accepts agents that the host does not keep apart: `isolation = "none"`.
+    #[prost(bool, tag = "30")]
+    pub isolation_accepted: bool,
 }
 /// Asks the broker to end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

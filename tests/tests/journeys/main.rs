@@ -15,6 +15,7 @@ mod extras;
 mod handed_over;
 mod killed;
 mod login;
+mod mailbox;
 mod next_turn;
 mod orders;
 mod parked;

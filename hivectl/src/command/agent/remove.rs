@@ -27,7 +27,10 @@ impl Remove {
                 async move { admin.remove_agent(request).await }
             })
             .await?;
-        let sentence = format!("{} is retired; {} unsettled deliveries are kept", self.name, response.kept_count);
+        let sentence = match response.kept_count {
+            1 => format!("{} is retired; 1 unsettled delivery is kept", self.name),
+            count => format!("{} is retired; {count} unsettled deliveries are kept", self.name),
+        };
         context.out.one(&Done { done: "retired", agent: Some(self.name), sentence, ..Done::default() })?;
         Ok(Exit::Ok)
     }
