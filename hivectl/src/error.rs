@@ -151,8 +151,8 @@ impl Failure {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(status) => match hive_proto::status::reason(status) {
-                Some(reason) => hint_of_reason(reason, status),
-                None => hint_of_code(status.code()),
+                Some(reason) => Some(hint_of_reason(reason, status)),
+                None => Some(hint_of_code(status.code()).to_owned()),
             },
             Self::Connect(ConnectError::Unreachable { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("join the group that owns the socket (`socket_group` in hive.toml), or run it as that user".to_owned())
@@ -201,12 +201,16 @@ impl Failure {
             Self::NotLoggedIn { agent, .. } => Some(format!("`hivectl login {agent}` begins anew")),
             Self::Backup(error) => error.hint(),
             Self::Up(error) => error.hint(),
-            Self::Runtime(_)
-            | Self::Output(_)
-            | Self::Input(_)
-            | Self::BodyNotText { .. }
-            | Self::Incomplete { .. }
-            | Self::FileUnreadable { .. } => None,
+            Self::Runtime(_) => Some("is there memory, and room for a process (`ulimit -u`)? then try again".to_owned()),
+            Self::Output(_) => {
+                Some("what was asked for may be done; look before you repeat it, with room where stdout goes".to_owned())
+            }
+            Self::Input(_) => Some("give the text as an argument".to_owned()),
+            Self::BodyNotText { .. } => Some("convert it to UTF-8 (`iconv` does), or send the path of the file".to_owned()),
+            Self::Incomplete { .. } => Some("`hivectl doctor` compares the versions of `hived` and `hivectl`".to_owned()),
+            Self::FileUnreadable { path, .. } => {
+                Some(format!("`ls -l {}` shows whether it is there and whose it is", path.display()))
+            }
         }
     }
 }
@@ -240,15 +244,15 @@ fn sentence(status: &Status) -> String {
     }
 }
 
-fn hint_of_code(code: Code) -> Option<String> {
-    if code == Code::Unimplemented {
-        return Some("is it an agent's socket, or an older broker? `hivectl --socket PATH status` must work".to_owned());
+fn hint_of_code(code: Code) -> &'static str {
+    match code {
+        Code::Unimplemented => "is it an agent's socket, or an older broker? `hivectl --socket PATH status` must work",
+        Code::Unavailable | Code::Unknown | Code::Cancelled => "`hivectl status` tells whether the broker is back",
+        _ => "`hivectl doctor` looks for what is wrong",
     }
-    let lost = matches!(code, Code::Unavailable | Code::Unknown | Code::Cancelled);
-    lost.then(|| "`hivectl status` tells whether the broker is back".to_owned())
 }
 
-fn hint_of_reason(reason: Reason, status: &Status) -> Option<String> {
+fn hint_of_reason(reason: Reason, status: &Status) -> String {
     let hint = match reason {
         Reason::AgentNotFound => "`hivectl agents` lists them",
         Reason::AgentRetired => "`hivectl agents --all` lists retired ones; `hivectl agent create NAME --adopt` takes one back",
@@ -279,16 +283,17 @@ fn hint_of_reason(reason: Reason, status: &Status) -> Option<String> {
         Reason::TopologyCycle => "`hivectl topology` shows the tree",
         Reason::InboxFull => "`hivectl topology` shows who does not keep up",
         Reason::RateLimited | Reason::CallLimit | Reason::Draining => {
-            return Some(again(status).unwrap_or_else(|| "try again in a while".to_owned()));
+            return again(status).unwrap_or_else(|| "try again in a while".to_owned());
         }
         Reason::StorageFull | Reason::StorageUnavailable => {
             let tells = "`hivectl status` tells what is wrong with the database";
-            return Some(again(status).map_or_else(|| tells.to_owned(), |again| format!("{again}; {tells}")));
+            return again(status).map_or_else(|| tells.to_owned(), |again| format!("{again}; {tells}"));
         }
         Reason::Internal => "the broker's log has the details",
-        Reason::FieldInvalid | Reason::StatusTooLong | Reason::BodyTooLarge => return None,
+        Reason::FieldInvalid | Reason::StatusTooLong => "correct it; the command's --help shows what it takes",
+        Reason::BodyTooLarge => "write it to a file that the recipient can read, and send the path",
     };
-    Some(hint.to_owned())
+    hint.to_owned()
 }
 
 /// When the broker says that waiting helps.
@@ -314,6 +319,27 @@ mod tests {
         reason: AGENT_NOT_FOUND
         hint: `hivectl agents` lists them
         ");
+    }
+
+    #[test]
+    fn an_error_without_a_reason_of_the_broker_tells_what_helps() {
+        let io = || io::Error::other("broken");
+        let path = PathBuf::from("/nowhere");
+        for failure in [
+            Failure::Runtime(io()),
+            Failure::Output(io()),
+            Failure::Input(io()),
+            Failure::BodyNotText { valid_up_to: 3 },
+            Failure::Incomplete { field: "agent" },
+            Failure::FileUnreadable { path, source: io() },
+            Status::internal("it broke").into(),
+            Status::invalid_argument("no").into(),
+            hive_proto::status::refusal(Reason::FieldInvalid, "`name` is empty", None).into(),
+            hive_proto::status::refusal(Reason::BodyTooLarge, "the body is too large", None).into(),
+        ] {
+            let told = told(&failure);
+            assert!(told.lines().any(|line| line.starts_with("hint: ")), "{told}");
+        }
     }
 
     #[test]
