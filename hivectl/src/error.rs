@@ -245,11 +245,11 @@ fn sentence(status: &Status) -> String {
 }
 
 fn hint_of_code(code: Code) -> &'static str {
-    match code {
-        Code::Unimplemented => "is it an agent's socket, or an older broker? `hivectl --socket PATH status` must work",
-        Code::Unavailable | Code::Unknown | Code::Cancelled => "`hivectl status` tells whether the broker is back",
-        _ => "`hivectl doctor` looks for what is wrong",
+    if code == Code::Unimplemented {
+        return "is it an agent's socket, or an older broker? `hivectl --socket PATH status` must work";
     }
+    let lost = matches!(code, Code::Unavailable | Code::Unknown | Code::Cancelled);
+    if lost { "`hivectl status` tells whether the broker is back" } else { "`hivectl doctor` looks for what is wrong" }
 }
 
 fn hint_of_reason(reason: Reason, status: &Status) -> String {
