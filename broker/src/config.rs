@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hive_core::agent::Policy;
-use hive_core::config::{AgentConfig, AgentLimits, Broker, Config, ConfigError, Hive, Notify, Operator};
+use hive_core::config::{AgentConfig, AgentLimits, Broker, Config, ConfigError, Hive, HiveIsolation, Notify, Operator};
 use hive_core::limits::Limits;
 use hive_core::name::AgentName;
 
@@ -78,7 +78,7 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
     };
     // Destructured, so that a new key is not forgotten here. What only `hivectl up` and the harness need is theirs.
     let Config { hive, broker, operator, claude: _, agents } = config;
-    let Hive { name, domain, swarm } = hive;
+    let Hive { name, domain, swarm, isolation } = hive;
     let Broker { state_dir: broker_dir, runtime_dir, socket_group, retention_days, mut limits } = broker;
     if let Some(max) = cli.reminders_pending_max {
         limits.reminders_pending_max = max;
@@ -99,6 +99,10 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
             hive_domain: domain.unwrap_or_default(),
             swarm_name: swarm.unwrap_or_default(),
             operator_pronouns: pronouns.unwrap_or_default(),
+            isolation_accepted: match isolation {
+                Some(HiveIsolation::None) => true,
+                None => false,
+            },
         },
         agents: is_file.then_some(declared),
         uids,

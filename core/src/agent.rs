@@ -188,4 +188,6 @@ pub struct Agent {
     pub available_models: Vec<String>,
     /// Whether the operator stopped it.
     pub stopped: bool,
+    /// The model of its newest turn that has told one; empty if none has.
+    pub model_in_use: String,
 }

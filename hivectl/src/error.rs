@@ -44,8 +44,6 @@ pub(crate) enum Failure {
     NoDeadLetter { id: u64, agent: Option<String> },
     #[error("message {id} is a dead letter of several agents: {}", .agents.join(", "))]
     SeveralDeadLetters { id: u64, agents: Vec<String> },
-    #[error("nothing is held for {agent}")]
-    NothingHeld { agent: String },
     #[error("`top` draws on a terminal, and there is none, or one that cannot show a screen")]
     NoTerminal,
     #[error("no answer was given to question {id}, and stdin is no terminal to ask you on")]
@@ -129,9 +127,7 @@ impl Failure {
             | Self::AnswerTimedOut { .. }
             | Self::OrderTimedOut { .. }
             | Self::StopTimedOut { .. } => Exit::TimedOut,
-            Self::NotInInbox { .. } | Self::NoDeadLetter { .. } | Self::NothingHeld { .. } | Self::NoTurn { .. } => {
-                Exit::NotFound
-            }
+            Self::NotInInbox { .. } | Self::NoDeadLetter { .. } | Self::NoTurn { .. } => Exit::NotFound,
             Self::Backup(error) => error.exit(),
             Self::Up(error) => error.exit(),
             Self::NotAnswered { .. } | Self::AnswerInterrupted { .. } => Exit::Failure,
@@ -147,7 +143,7 @@ impl Failure {
     }
 
     /// The broker's reason, where it gave one.
-    fn reason(&self) -> Option<Reason> {
+    pub(crate) fn reason(&self) -> Option<Reason> {
         let Self::Refused(status) = self else { return None };
         hive_proto::status::reason(status)
     }
@@ -171,8 +167,8 @@ impl Failure {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(status) => match hive_proto::status::reason(status) {
-                Some(reason) => hint_of_reason(reason, status),
-                None => hint_of_code(status.code()),
+                Some(reason) => Some(hint_of_reason(reason, status)),
+                None => Some(hint_of_code(status.code()).to_owned()),
             },
             Self::Connect(ConnectError::Unreachable { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("join the group that owns the socket (`socket_group` in hive.toml), or run it as that user".to_owned())
@@ -195,7 +191,6 @@ impl Failure {
             Self::NotInInbox { .. } => Some("`hivectl inbox --all` lists what was there".to_owned()),
             Self::NoDeadLetter { .. } => Some("`hivectl dead-letters` lists them".to_owned()),
             Self::SeveralDeadLetters { .. } => Some("say whose with --agent NAME".to_owned()),
-            Self::NothingHeld { agent } => Some(format!("`hivectl inbox {agent}` lists its deliveries")),
             Self::NoTerminal => Some("`hivectl status --json` tells programs what needs attention".to_owned()),
             Self::NoAnswer { id } => Some(format!(
                 "give a text, `-` to read it from stdin, or --choice; `hivectl questions show {id}` shows what is offered"
@@ -226,12 +221,16 @@ impl Failure {
             Self::NotLoggedIn { agent, .. } => Some(format!("`hivectl login {agent}` begins anew")),
             Self::Backup(error) => error.hint(),
             Self::Up(error) => error.hint(),
-            Self::Runtime(_)
-            | Self::Output(_)
-            | Self::Input(_)
-            | Self::BodyNotText { .. }
-            | Self::Incomplete { .. }
-            | Self::FileUnreadable { .. } => None,
+            Self::Runtime(_) => Some("is there memory, and room for a process (`ulimit -u`)? then try again".to_owned()),
+            Self::Output(_) => {
+                Some("what was asked for may be done; look before you repeat it, with room where stdout goes".to_owned())
+            }
+            Self::Input(_) => Some("give the text as an argument".to_owned()),
+            Self::BodyNotText { .. } => Some("convert it to UTF-8 (`iconv` does), or send the path of the file".to_owned()),
+            Self::Incomplete { .. } => Some("`hivectl doctor` compares the versions of `hived` and `hivectl`".to_owned()),
+            Self::FileUnreadable { path, .. } => {
+                Some(format!("`ls -l {}` shows whether it is there and whose it is", path.display()))
+            }
         }
     }
 }
@@ -265,15 +264,15 @@ fn sentence(status: &Status) -> String {
     }
 }
 
-fn hint_of_code(code: Code) -> Option<String> {
+fn hint_of_code(code: Code) -> &'static str {
     if code == Code::Unimplemented {
-        return Some("is it an agent's socket, or an older broker? `hivectl --socket PATH status` must work".to_owned());
+        return "is it an agent's socket, or an older broker? `hivectl --socket PATH status` must work";
     }
     let lost = matches!(code, Code::Unavailable | Code::Unknown | Code::Cancelled);
-    lost.then(|| "`hivectl status` tells whether the broker is back".to_owned())
+    if lost { "`hivectl status` tells whether the broker is back" } else { "`hivectl doctor` looks for what is wrong" }
 }
 
-fn hint_of_reason(reason: Reason, status: &Status) -> Option<String> {
+fn hint_of_reason(reason: Reason, status: &Status) -> String {
     let hint = match reason {
         Reason::AgentNotFound => "`hivectl agents` lists them",
         Reason::AgentRetired => "`hivectl agents --all` lists retired ones; `hivectl agent create NAME --adopt` takes one back",
@@ -306,16 +305,17 @@ fn hint_of_reason(reason: Reason, status: &Status) -> Option<String> {
         Reason::TopologyCycle => "`hivectl topology` shows the tree",
         Reason::InboxFull => "`hivectl topology` shows who does not keep up",
         Reason::RateLimited | Reason::CallLimit | Reason::Draining => {
-            return Some(again(status).unwrap_or_else(|| "try again in a while".to_owned()));
+            return again(status).unwrap_or_else(|| "try again in a while".to_owned());
         }
         Reason::StorageFull | Reason::StorageUnavailable => {
             let tells = "`hivectl status` tells what is wrong with the database";
-            return Some(again(status).map_or_else(|| tells.to_owned(), |again| format!("{again}; {tells}")));
+            return again(status).map_or_else(|| tells.to_owned(), |again| format!("{again}; {tells}"));
         }
         Reason::Internal => "the broker's log has the details",
-        Reason::FieldInvalid | Reason::StatusTooLong | Reason::BodyTooLarge => return None,
+        Reason::FieldInvalid | Reason::StatusTooLong => "correct it; the command's --help shows what it takes",
+        Reason::BodyTooLarge => "write it to a file that the recipient can read, and send the path",
     };
-    Some(hint.to_owned())
+    hint.to_owned()
 }
 
 /// When the broker says that waiting helps.
@@ -341,6 +341,27 @@ mod tests {
         reason: AGENT_NOT_FOUND
         hint: `hivectl agents` lists them
         ");
+    }
+
+    #[test]
+    fn an_error_without_a_reason_of_the_broker_tells_what_helps() {
+        let io = || io::Error::other("broken");
+        let path = PathBuf::from("/nowhere");
+        for failure in [
+            Failure::Runtime(io()),
+            Failure::Output(io()),
+            Failure::Input(io()),
+            Failure::BodyNotText { valid_up_to: 3 },
+            Failure::Incomplete { field: "agent" },
+            Failure::FileUnreadable { path, source: io() },
+            Status::internal("it broke").into(),
+            Status::invalid_argument("no").into(),
+            hive_proto::status::refusal(Reason::FieldInvalid, "`name` is empty", None).into(),
+            hive_proto::status::refusal(Reason::BodyTooLarge, "the body is too large", None).into(),
+        ] {
+            let told = told(&failure);
+            assert!(told.lines().any(|line| line.starts_with("hint: ")), "{told}");
+        }
     }
 
     #[test]

@@ -53,12 +53,9 @@ pub(crate) async fn line(prompt: &str) -> Result<Option<String>, Failure> {
     Ok(line.map(|line| line.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
-/// Asks a yes or no question; only `y` and `yes` confirm. If stdin is no terminal, fails and says what to do instead.
-pub(crate) async fn confirmed(question: &str, instead: &'static str) -> Result<bool, Failure> {
-    if !is_terminal() {
-        return Err(Failure::NotConfirmed { instead });
-    }
-    let answer = line(&format!("{question} [y/N] ")).await?.unwrap_or_default();
+/// Asks a yes or no question at the terminal; anything but `y` or `yes` is a no.
+pub(crate) async fn confirm(question: &str) -> Result<bool, Failure> {
+    let answer = line(&format!("{question} (y/n) ")).await?.unwrap_or_default();
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 

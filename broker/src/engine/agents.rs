@@ -97,6 +97,7 @@ fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now:
         context_time: row.context_time,
         available_models: row.available_models,
         stopped: row.stopped,
+        model_in_use: turn::model_of_newest(conn, row.key)?,
     })
 }
 
@@ -106,7 +107,7 @@ fn bytes_of(agent: &Agent) -> usize {
     let lists = [tool_groups, allowed_recipients, capabilities, &agent.available_models];
     let lists: usize = lists.into_iter().flatten().map(|text| text.len() + 2).sum();
     let park = agent.park.as_ref().map_or(0, |park| park.error.len());
-    agent.role.len() + agent.status_text.len() + agent.model.len() + lists + park + 400
+    agent.role.len() + agent.status_text.len() + agent.model.len() + agent.model_in_use.len() + lists + park + 400
 }
 
 fn parse(name: &str) -> Result<AgentName, Refusal> {

@@ -47,9 +47,9 @@ pub enum Refusal {
     NotYourChild { agent: String },
     #[error("your policy does not have the tool group `{group}`; the operator can add it with `hivectl agent set-policy`")]
     GroupMissing { group: &'static str },
-    #[error("you have {open} open questions; at most {max} are allowed. Wait for an answer, or withdraw one")]
+    #[error("you have {}; at most {max} may be open. Wait for an answer, or withdraw one", counted(*open, "open question"))]
     QuestionLimit { open: u32, max: u32 },
-    #[error("you have {pending} pending reminders; at most {max} are allowed. Withdraw one first")]
+    #[error("you have {}; at most {max} may be pending. Withdraw one first", counted(*pending, "pending reminder"))]
     ReminderLimit { pending: u32, max: u32 },
     #[error("there is no turn {id} that you may see")]
     TurnNotFound { id: TurnId },
@@ -99,7 +99,7 @@ pub enum Refusal {
     BodyTooLarge { bytes: usize, max: u32 },
     #[error("the request has {bytes} bytes, and {part} may have at most {max}. Put what is long into a file and send its path")]
     RequestTooLarge { bytes: u32, part: &'static str, max: usize },
-    #[error("you send too fast: at most {per_minute} messages a minute")]
+    #[error("you send too fast: at most {} a minute", counted(*per_minute, "message"))]
     RateLimited { per_minute: u32, retry_after: Duration },
     #[error("{bytes} bytes of your messages are waiting unread; at most {max} are allowed")]
     StorageFull { bytes: u64, max: u64 },
@@ -113,6 +113,11 @@ pub enum Refusal {
     Search(#[from] SearchError),
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Words a number of things.
+fn counted(count: u32, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn nearest_text(nearest: &[String]) -> String {

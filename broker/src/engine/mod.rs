@@ -65,7 +65,7 @@ use presence::Presences;
 use rate::Buckets;
 use refused::Refusals;
 
-/// What the hive calls itself.
+/// What the configuration says of the hive as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Its name; empty if none.
@@ -76,6 +76,8 @@ pub struct Identity {
     pub swarm_name: String,
     /// Pronouns of the operator; empty for the default.
     pub operator_pronouns: String,
+    /// Whether the operator accepts agents that the host does not keep apart.
+    pub isolation_accepted: bool,
 }
 
 /// What the engine is made of.

@@ -1,13 +1,10 @@
 //! Listening: one socket per agent and one for the operator, kept in step with who is there.
 //!
 //! Invariant: a socket that somebody answers on is never taken away from them; only a dead one is replaced. Directories stay when an agent
-//! goes, because a container may have them mounted.
+//! goes, because a container may have them mounted. Sockets that a supervisor handed over are served, and their files left alone.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
-use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::conn::{Bounds, Conn, Owner, Trust};
+use super::handed::{self, Handed};
+use super::socket_file::{bind, group_id, make_dir, remove, set_mode};
 
 /// Accepted connections that wait to be served.
 const BACKLOG_CONNECTIONS: usize = 64;
@@ -49,6 +48,21 @@ pub enum ListenError {
     /// The group is not known.
     #[error("there is no group `{0}` on this host (socket_group)")]
     NoSuchGroup(String),
+    /// The mode of a handed-over socket lets in users who are not in the group.
+    #[error(
+        "the socket {} was handed over with mode {mode:04o} and group {gid}, which lets in more than the group `{group}` (socket_group); \
+         set SocketMode=0660 and SocketGroup={group} where it is opened", .path.display()
+    )]
+    OpenToOthers {
+        /// The socket.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+        /// Its group.
+        gid: u32,
+        /// The group that may use it.
+        group: String,
+    },
     /// The host refused.
     #[error("the socket {} could not be made", .path.display())]
     Io {
@@ -84,6 +98,12 @@ impl Layout {
         self.runtime_dir.join("agents").join(name.as_str()).join("hive.sock")
     }
 
+    /// Whether this is the operator's socket, or that of an agent that there may be.
+    fn is_socket(&self, path: &Path) -> bool {
+        let named = path.parent().and_then(Path::file_name).and_then(|name| AgentName::parse(name.to_str()?).ok());
+        path == self.operator_socket() || named.is_some_and(|name| path == self.agent_socket(&name))
+    }
+
     /// The users that the configuration names for an agent.
     fn named_uids(&self, name: &AgentName) -> Option<&Vec<u32>> {
         self.uids.get(name).filter(|uids| !uids.is_empty())
@@ -101,7 +121,7 @@ pub struct Sockets {
     layout: Mutex<Layout>,
     agents: mpsc::Sender<io::Result<Conn>>,
     open: Mutex<HashMap<AgentName, OpenSocket>>,
-    handed_over: Mutex<Vec<StdListener>>,
+    handed: Handed,
     tasks: TaskTracker,
     closing: CancellationToken,
 }
@@ -112,6 +132,8 @@ struct OpenSocket {
     path: PathBuf,
     trust: Arc<Trust>,
     close: CancellationToken,
+    /// Whether its file is this broker's own, and not a supervisor's.
+    own_file: bool,
 }
 
 /// Where accepted connections come out: agents' and the operator's.
@@ -126,31 +148,29 @@ impl Sockets {
     ) -> Result<(Arc<Self>, Incoming, Incoming), ListenError> {
         make_dir(&layout.runtime_dir, 0o755)?;
         make_dir(&layout.runtime_dir.join("agents"), 0o755)?;
-        let mut handed = listenfd::ListenFd::from_env();
-        let listeners: Vec<StdListener> =
-            (0..handed.len()).filter_map(|index| handed.take_unix_listener(index).ok().flatten()).collect();
+        let handed = Handed::from_env();
+        handed.name_strangers(|path| layout.is_socket(path));
         let (agents, agent_conns) = mpsc::channel(BACKLOG_CONNECTIONS);
         let (operator, operator_conns) = mpsc::channel(BACKLOG_CONNECTIONS);
         let (path, group) = (layout.operator_socket(), layout.socket_group.clone());
-        let sockets = Arc::new(Self {
-            layout: Mutex::new(layout),
-            agents,
-            open: Mutex::default(),
-            handed_over: Mutex::new(listeners),
-            tasks,
-            closing,
-        });
+        let sockets = Arc::new(Self { layout: Mutex::new(layout), agents, open: Mutex::default(), handed, tasks, closing });
         let listener = sockets.listener(&path)?;
         let trust = match group {
             Some(group) => {
-                let gid = group_id(&group).ok_or(ListenError::NoSuchGroup(group))?;
-                let own = |source: io::Error| ListenError::Io { path: path.clone(), source };
-                std::os::unix::fs::chown(&path, None, Some(gid)).map_err(own)?;
-                set_mode(&path, 0o660)?;
+                let gid = group_id(&group).ok_or_else(|| ListenError::NoSuchGroup(group.clone()))?;
+                if sockets.handed.has(&path) {
+                    handed::for_group_only(&path, &group, gid)?;
+                } else {
+                    let own = |source: io::Error| ListenError::Io { path: path.clone(), source };
+                    std::os::unix::fs::chown(&path, None, Some(gid)).map_err(own)?;
+                    set_mode(&path, 0o660)?;
+                }
                 Trust::FileMode
             }
             None => {
-                set_mode(&path, 0o600)?;
+                if !sockets.handed.has(&path) {
+                    set_mode(&path, 0o600)?;
+                }
                 Trust::Uids(own_uids())
             }
         };
@@ -176,11 +196,11 @@ impl Sockets {
     pub fn reconcile(&self, names: &[AgentName]) -> Vec<ListenError> {
         let layout = self.lock_layout().clone();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|name, OpenSocket { path, trust, close }| {
-            let stays = names.contains(name) && **trust == layout.trust(name);
+        open.retain(|name, socket| {
+            let stays = names.contains(name) && *socket.trust == layout.trust(name);
             if !stays {
-                close.cancel();
-                remove(path);
+                socket.close.cancel();
+                socket.remove_file();
             }
             stays
         });
@@ -199,17 +219,20 @@ impl Sockets {
 
     /// Closes the socket of an agent, connections included. The next [`Self::reconcile`] opens one for an agent of that name, if there is one.
     pub fn close_agent(&self, name: &AgentName) {
-        if let Some(OpenSocket { path, close, .. }) = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(name) {
-            close.cancel();
-            remove(&path);
+        if let Some(socket) = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(name) {
+            socket.close.cancel();
+            socket.remove_file();
         }
     }
 
-    /// Removes the socket files; the connections end with the process.
+    /// Removes the socket files, but those of a supervisor; the connections end with the process.
     pub fn remove_files(&self) {
-        remove(&self.lock_layout().operator_socket());
-        for OpenSocket { path, .. } in self.open.lock().unwrap_or_else(PoisonError::into_inner).values() {
-            remove(path);
+        let operator = self.lock_layout().operator_socket();
+        if !self.handed.has(&operator) {
+            remove(&operator);
+        }
+        for socket in self.open.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            socket.remove_file();
         }
     }
 
@@ -217,7 +240,8 @@ impl Sockets {
         let path = layout.agent_socket(name);
         // Other users have to get through the directory and open the socket; whom they are is then checked by the kernel's word.
         let (dir_mode, mode) = if layout.named_uids(name).is_some() { (0o755, 0o666) } else { (0o700, 0o600) };
-        if let Some(dir) = path.parent() {
+        let own_file = !self.handed.has(&path);
+        if let Some(dir) = path.parent().filter(|_| own_file) {
             make_dir(dir, dir_mode)?;
             // Through a link the socket, and the mode, would be another's.
             if !std::fs::symlink_metadata(dir).is_ok_and(|found| found.is_dir()) {
@@ -227,20 +251,20 @@ impl Sockets {
             set_mode(dir, dir_mode)?;
         }
         let listener = self.listener(&path)?;
-        set_mode(&path, mode)?;
+        if own_file {
+            set_mode(&path, mode)?;
+        }
         let (trust, close) = (Arc::new(layout.trust(name)), self.closing.child_token());
         let owner = Owner::Agent(name.clone());
         self.tasks.spawn(accept(listener, owner, Arc::clone(&trust), self.agents.clone(), close.clone()));
-        Ok(OpenSocket { path, trust, close })
+        Ok(OpenSocket { path, trust, close, own_file })
     }
 
     /// A listener on this path: handed over, or bound now.
     fn listener(&self, path: &Path) -> Result<UnixListener, ListenError> {
         let fail = |source| ListenError::Io { path: path.to_path_buf(), source };
-        let mut handed = self.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_ours = |listener: &StdListener| listener.local_addr().is_ok_and(|addr| addr.as_pathname() == Some(path));
-        let listener = match handed.iter().position(is_ours) {
-            Some(index) => handed.swap_remove(index),
+        let listener = match self.handed.listener(path) {
+            Some(handed) => handed.map_err(fail)?,
             None => bind(path)?,
         };
         listener.set_nonblocking(true).map_err(fail)?;
@@ -249,6 +273,14 @@ impl Sockets {
 
     fn lock_layout(&self) -> std::sync::MutexGuard<'_, Layout> {
         self.layout.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenSocket {
+    fn remove_file(&self) {
+        if self.own_file {
+            remove(&self.path);
+        }
     }
 }
 
@@ -311,59 +343,7 @@ impl Complaints {
     }
 }
 
-fn bind(path: &Path) -> Result<StdListener, ListenError> {
-    let fail = |source| ListenError::Io { path: path.to_path_buf(), source };
-    if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
-        return Err(ListenError::PathTooLong(path.to_path_buf()));
-    }
-    match std::fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(fail(error)),
-        Ok(found) if !found.file_type().is_socket() => return Err(ListenError::NotASocket(path.to_path_buf())),
-        Ok(_) => match StdStream::connect(path) {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path).map_err(fail)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Ok(_) => return Err(ListenError::InUse(path.to_path_buf())),
-            Err(error) => return Err(fail(error)),
-        },
-    }
-    let listener = StdListener::bind(path).map_err(fail)?;
-    hive_fault::point("broker.socket.bound");
-    Ok(listener)
-}
-
-/// Makes a directory with this mode, whatever the umask; one that is there keeps its own.
-fn make_dir(path: &Path, mode: u32) -> Result<(), ListenError> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    let made = DirBuilder::new().recursive(true).mode(mode).create(path);
-    made.map_err(|source| ListenError::Io { path: path.to_path_buf(), source })?;
-    set_mode(path, mode)
-}
-
-fn set_mode(path: &Path, mode: u32) -> Result<(), ListenError> {
-    std::fs::set_permissions(path, Permissions::from_mode(mode))
-        .map_err(|source| ListenError::Io { path: path.to_path_buf(), source })
-}
-
 /// Who may use a socket when the configuration names nobody: the broker's own user, and root, who could anyway.
 fn own_uids() -> Vec<u32> {
     vec![rustix::process::geteuid().as_raw(), 0]
-}
-
-fn group_id(group: &str) -> Option<u32> {
-    let groups = std::fs::read_to_string("/etc/group").ok()?;
-    groups.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        (fields.next()? == group).then(|| fields.nth(1)?.parse().ok()).flatten()
-    })
-}
-
-fn remove(path: &Path) {
-    if let Err(error) = std::fs::remove_file(path)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        tracing::warn!(%error, path = %path.display(), "a socket file could not be removed");
-    }
 }

@@ -6,6 +6,7 @@
 pub mod caller;
 pub mod conn;
 pub mod error;
+mod handed;
 pub mod listen;
 pub mod server;
 
@@ -24,6 +25,7 @@ mod reminder;
 mod request;
 mod server_info;
 mod size;
+mod socket_file;
 mod stats;
 mod status;
 mod topology;

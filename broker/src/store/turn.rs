@@ -255,6 +255,14 @@ pub fn view(conn: &Connection, turn: TurnId, agent: Option<AgentKey>) -> Result<
     Ok(found)
 }
 
+/// Reads the model of the newest turn that has told one; empty if none has. Only a few turns are read: an agent whose turns all fail before the
+/// model answers must not cost a walk through its history.
+pub fn model_of_newest(conn: &Connection, agent: AgentKey) -> Result<String> {
+    let sql = "SELECT model FROM (SELECT id, model FROM turn WHERE agent_id = ?1 ORDER BY id DESC LIMIT 20) WHERE model <> '' \
+         ORDER BY id DESC LIMIT 1";
+    Ok(conn.prepare_cached(sql)?.query_row([agent.0], |row| row.get(0)).optional()?.unwrap_or_default())
+}
+
 /// Turns, newest first; of one agent, or of all.
 pub fn page(conn: &Connection, agent: Option<AgentKey>, before: Option<TurnId>, rows: u32) -> Result<Vec<Turn>> {
     let filter = if agent.is_some() { "t.agent_id = ?1" } else { "?1 IS NULL" };

@@ -7,7 +7,7 @@
 //! a refusal.
 //!
 //! ```text
-//! [hive]        name, domain, swarm
+//! [hive]        name, domain, swarm, isolation
 //! [broker]      state_dir, runtime_dir, socket_group, retention_days, limits.<any field of limits::Limits>
 //! [operator]    pronouns, notify.command or notify.webhook
 //! [claude]      command, env, context_windows, mcp_server_name, and the settings of SETTINGS
@@ -40,7 +40,7 @@ pub use self::error::{ConfigError, Finding};
 pub use self::extra_servers::{BASH_SERVER, TOOL_TIMEOUT_SECONDS, TOOL_TIMEOUTS_SECONDS, is_server_name, is_tool_pattern};
 pub use self::settings::{Kind, NEVER, Setting, SettingValue, Settings};
 pub use self::settings_list::SETTINGS;
-pub use self::values::{AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator};
+pub use self::values::{AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, HiveIsolation, Notify, Operator};
 
 use self::error::Findings;
 

@@ -36,6 +36,7 @@ fn every_key_reaches_its_value() {
         name = "garden"
         domain = "example.org"
         swarm = "north"
+        isolation = "none"
         [broker]
         state_dir = "state"
         runtime_dir = "/run/garden"
@@ -71,7 +72,12 @@ fn every_key_reaches_its_value() {
     config.resolve_paths(Path::new("/etc/hive"));
     assert_eq!(
         config.hive,
-        Hive { name: Some("garden".into()), domain: Some("example.org".into()), swarm: Some("north".into()) }
+        Hive {
+            name: Some("garden".into()),
+            domain: Some("example.org".into()),
+            swarm: Some("north".into()),
+            isolation: Some(HiveIsolation::None)
+        }
     );
     assert_eq!(config.broker.state_dir, Some(PathBuf::from("/etc/hive/state")));
     assert_eq!(config.broker.runtime_dir, Some(PathBuf::from("/run/garden")));
@@ -130,8 +136,16 @@ fn unknown_keys_name_their_place_and_the_nearest_known_one() {
 fn an_unknown_key_like_no_other_lists_the_known_ones() {
     assert_eq!(
         message("[hive]\nzzz = 1"),
-        "line 2, column 1: unknown key `zzz` in [hive]; known are `name`, `domain` and `swarm`"
+        "line 2, column 1: unknown key `zzz` in [hive]; known are `name`, `domain`, `swarm` and `isolation`"
     );
+}
+
+#[test]
+fn isolation_is_none_or_left_out() {
+    assert_eq!(parse("[hive]").expect("valid").hive.isolation, None);
+    let rule = "`isolation` must be \"none\"; leave it out to keep agents apart wherever the host can";
+    assert_eq!(message("[hive]\nisolation = \"uid\""), format!("line 2, column 13: {rule}"));
+    assert_eq!(message("[hive]\nisolation = \"noen\""), format!("line 2, column 13: {rule}; did you mean `none`?"));
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub struct Config {
     pub agents: BTreeMap<AgentName, AgentConfig>,
 }
 
-/// How the hive is called; used for qualified names in prompts.
+/// What the hive is called, for qualified names in prompts, and how it keeps its agents apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hive {
     /// Its name.
@@ -33,6 +33,25 @@ pub struct Hive {
     pub domain: Option<String>,
     /// The swarm it belongs to.
     pub swarm: Option<String>,
+    /// How agents are to be kept apart; `None`: as well as the host can, and a host that cannot is a finding.
+    pub isolation: Option<HiveIsolation>,
+}
+
+/// How the agents of a hive are to be kept apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HiveIsolation {
+    /// They need not be: an agent that is not kept apart is no finding.
+    None,
+}
+
+impl HiveIsolation {
+    /// Returns the word of the file.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+        }
+    }
 }
 
 /// How the daemon runs.

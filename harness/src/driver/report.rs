@@ -45,7 +45,10 @@ impl Reporter {
     /// Takes a line, or drops it.
     pub fn line(&mut self, stream: TurnEventStream, text: &str) {
         if self.dropped > 0 {
-            let words = format!("{} lines were dropped here", self.dropped);
+            let words = match self.dropped {
+                1 => "1 line was dropped here".to_owned(),
+                count => format!("{count} lines were dropped here"),
+            };
             if self.push(TurnEventStream::Note, &words) {
                 self.dropped = 0;
             }

@@ -6,11 +6,12 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use hive_proto::v1::{GetMessageRequest, GetTurnRequest, ListMessagesRequest};
+use hive_proto::v1::{GetMessageRequest, GetTurnRequest};
 
+use super::inbox::thread;
 use super::{events, questions};
 use crate::complete;
-use crate::connect::{Broker, all_pages};
+use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -40,7 +41,7 @@ impl Trace {
         let message = message(&broker, self.id).await?;
         let (log, _) = events::list(&broker, 0, "").await?;
         let mut journey = Journey {
-            messages: thread(&broker, self.id).await?,
+            messages: thread::below(&broker, self.id).await?.into_keys().collect(),
             turns: BTreeSet::new(),
             questions: message.question_id.into_iter().collect(),
             reminders: message.reminder_id.into_iter().collect(),
@@ -92,22 +93,6 @@ impl Journey {
         }
         true
     }
-}
-
-/// The message and all answers to it, and to those.
-async fn thread(broker: &Broker, id: u64) -> Result<BTreeSet<u64>, Failure> {
-    let mut known = BTreeSet::from([id]);
-    let mut open = vec![id];
-    while let Some(thread_of) = open.pop() {
-        let messages = all_pages(|page_token| async {
-            let request = ListMessagesRequest { page_size: 500, page_token, agent: String::new(), thread_of };
-            let page = broker.read(broker.messages().list_messages(request)).await?;
-            Ok((page.messages, page.next_page_token))
-        });
-        // Ids of answers are greater, so this ends.
-        open.extend(messages.await?.into_iter().map(|message| message.id).filter(|id| known.insert(*id)));
-    }
-    Ok(known)
 }
 
 async fn message(broker: &Broker, message_id: u64) -> Result<Message, Failure> {

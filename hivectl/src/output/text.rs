@@ -27,11 +27,6 @@ pub(crate) fn visible_block(text: &str) -> String {
     })
 }
 
-/// A number with its noun: `one` after 1, else `many`.
-pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
 /// A block with each line indented.
 pub(crate) fn indented(block: &str, by: &str) -> String {
     block.lines().map(|line| format!("{by}{line}")).collect::<Vec<_>>().join("\n")

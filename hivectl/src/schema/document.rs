@@ -23,6 +23,7 @@ use crate::view::question::Question;
 use crate::view::receipt::Receipt;
 use crate::view::reminder::Reminder;
 use crate::view::status::Status;
+use crate::view::thread::Thread;
 use crate::view::topology::Node;
 use crate::view::turn::Turn;
 use crate::view::turn_event::TurnEvent;
@@ -43,6 +44,7 @@ pub fn documents() -> BTreeMap<&'static str, Value> {
         document::<Hop>(),
         document::<LooseEnd>(),
         document::<Message>(),
+        document::<Thread>(),
         document::<Node>(),
         document::<Question>(),
         document::<Receipt>(),

@@ -16,6 +16,7 @@ use crate::view::question::Question;
 use crate::view::receipt::Receipt;
 use crate::view::reminder::Reminder;
 use crate::view::status::Status;
+use crate::view::thread::Thread;
 use crate::view::topology::Node;
 use crate::view::turn::Turn;
 use crate::view::turn_event::TurnEvent;
@@ -91,11 +92,14 @@ pub const PRINTED: [Printed; 56] = [
     lines("events", "--follow", Event::SCHEMA),
     array("inbox", Delivery::SCHEMA),
     lines("inbox", "--follow", Message::SCHEMA),
+    Printed { command: "inbox", with: Some("--threads"), shape: Shape::Array, schema: Thread::SCHEMA },
     array("inbox ack", Done::SCHEMA),
     array("inbox list", Delivery::SCHEMA),
     lines("inbox list", "--follow", Message::SCHEMA),
+    Printed { command: "inbox list", with: Some("--threads"), shape: Shape::Array, schema: Thread::SCHEMA },
     object("inbox read", Delivery::SCHEMA),
     Printed { command: "inbox read", with: Some("--message"), shape: Shape::Object, schema: Message::SCHEMA },
+    Printed { command: "inbox read", with: Some("--thread"), shape: Shape::Array, schema: Message::SCHEMA },
     array("loose-ends", LooseEnd::SCHEMA),
     array("questions", Question::SCHEMA),
     lines("questions", "--follow", Question::SCHEMA),

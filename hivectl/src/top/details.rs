@@ -13,6 +13,11 @@ use crate::output::text::visible_line;
 use crate::output::time;
 use crate::output::wrap::wrap;
 
+/// The model that an agent uses: that of its newest turn, or the one that it is set to.
+pub(super) fn model_in_use(agent: &Agent) -> &str {
+    if agent.model_in_use.is_empty() { &agent.model } else { &agent.model_in_use }
+}
+
 /// A piece of what is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
@@ -194,7 +199,7 @@ impl Telling<'_> {
             Piece::Field("parent", if agent.parent.is_empty() { "operator".to_owned() } else { agent.parent.clone() }),
             Piece::Field("state", format!("{state} since {}", self.time(agent.state_time))),
             Piece::Field("status", or_none(&agent.status_text)),
-            Piece::Field("model", or_none(&agent.model)),
+            Piece::Field("model", or_none(model_in_use(agent))),
             Piece::Field("context", context),
             Piece::Field("unread", agent.ready_count.to_string()),
             Piece::Field("dead letters", agent.dead_count.to_string()),

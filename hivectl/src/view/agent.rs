@@ -35,7 +35,7 @@ pub(crate) struct Agent {
     /// When it said so.
     #[serde(with = "Iso")]
     status_time: Option<WallTime>,
-    /// The model that it runs on.
+    /// The model that it is set to; none: the default of its harness.
     model: Option<String>,
     /// How full its context is.
     context_tokens: Option<u64>,
@@ -69,6 +69,8 @@ pub(crate) struct Agent {
     available_models: Vec<String>,
     /// Whether the operator stopped it.
     pub(crate) stopped: bool,
+    /// The model of its newest turn that has told one.
+    model_in_use: Option<String>,
 }
 
 /// What an agent may do; no recipients: everyone.
@@ -131,6 +133,7 @@ impl From<v1::Agent> for Agent {
             context_time,
             available_models,
             stopped,
+            model_in_use,
         } = agent;
         Self {
             name,
@@ -158,6 +161,7 @@ impl From<v1::Agent> for Agent {
             context_time: time::of_wire(context_time),
             available_models,
             stopped,
+            model_in_use: text(model_in_use),
         }
     }
 }
@@ -275,7 +279,7 @@ impl Row for Agent {
             cell(self.parent.as_ref()),
             self.state_cell(style),
             style.time(self.state_time),
-            self.model.as_deref().map_or_else(|| "-".to_owned(), visible_line),
+            self.model_in_use.as_ref().or(self.model.as_ref()).map_or_else(|| "-".to_owned(), |model| visible_line(model)),
             self.ready_count.to_string(),
             self.dead_count.to_string(),
             cell(self.open_turn_id.as_ref()),
@@ -305,7 +309,8 @@ impl Text for Agent {
                     |status| format!("{} ({})", visible_line(status), style.time(self.status_time)),
                 ),
             ),
-            ("model", optional(&self.model)),
+            ("model", self.model.as_deref().map_or_else(|| "the default of its harness".to_owned(), visible_line)),
+            ("model in use", optional(&self.model_in_use)),
             (
                 "may run on",
                 if self.available_models.is_empty() {

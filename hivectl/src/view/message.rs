@@ -28,7 +28,7 @@ pub(crate) struct Message {
     /// The text.
     pub(crate) body: String,
     /// The message that it answers.
-    in_reply_to: Option<u64>,
+    pub(crate) in_reply_to: Option<u64>,
     /// When it was accepted.
     #[serde(with = "Iso")]
     pub(crate) accept_time: Option<WallTime>,

@@ -22,6 +22,7 @@ pub(crate) mod reminder;
 mod said;
 pub(crate) mod search_words;
 pub(crate) mod status;
+pub(crate) mod thread;
 pub(crate) mod topology;
 pub(crate) mod turn;
 pub(crate) mod turn_event;
@@ -81,7 +82,8 @@ impl JsonSchema for Iso {
 }
 
 /// So many of something, in words.
-fn counted(count: u64, noun: &str, plural: &str) -> String {
+pub(crate) fn counted(count: impl TryInto<u64>, noun: &str, plural: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
     format!("{count} {}", if count == 1 { noun } else { plural })
 }
 

@@ -57,6 +57,8 @@ pub(crate) struct Status {
     open_question_count: u64,
     /// Pending reminders.
     pending_reminder_count: u64,
+    /// Whether the configuration accepts agents that are not kept apart: `isolation = "none"`.
+    isolation_accepted: bool,
     /// What is not as it should be; empty if all is well.
     pub(crate) findings: Vec<Finding>,
 }
@@ -97,6 +99,7 @@ impl Status {
             operator_question_count,
             open_question_count,
             pending_reminder_count,
+            isolation_accepted,
         } = response;
         let mut status = Self {
             version,
@@ -119,10 +122,30 @@ impl Status {
             operator_question_count,
             open_question_count,
             pending_reminder_count,
+            isolation_accepted,
             findings: Vec::new(),
         };
         status.findings = findings(&status, agents, style);
         status
+    }
+}
+
+/// How the operator accepts that agents are not kept apart.
+pub(crate) const ACCEPT_ISOLATION: &str = "`isolation = \"none\"` under [hive] in hive.toml accepts that";
+
+/// Most agents that are named in one line.
+const NAMES_MAX: usize = 5;
+
+/// One line over all agents that are not kept apart from their peers; `None` where there are none.
+pub(crate) fn not_isolated(agents: &[String]) -> Option<String> {
+    let named: Vec<String> = agents.iter().take(NAMES_MAX).map(|name| visible_line(name)).collect();
+    let (names, more) = (named.join(", "), agents.len() - named.len());
+    let why = "under one uid a shell tool could open the sockets of other agents";
+    match (agents.len(), more) {
+        (0, _) => None,
+        (1, _) => Some(format!("{names} is NOT ISOLATED: {why}")),
+        (_, 0) => Some(format!("{names} are NOT ISOLATED: {why}")),
+        _ => Some(format!("{names} and {more} more are NOT ISOLATED: {why}")),
     }
 }
 
@@ -157,10 +180,10 @@ fn findings(status: &Status, agents: &[Agent], style: &Style) -> Vec<Finding> {
         let sentence = counted(status.dead_count, "dead letter", "dead letters");
         add("dead_letters", None, sentence, Some("hivectl dead-letters".to_owned()));
     }
-    for agent in &status.not_isolated_agents {
-        let name = visible_line(agent);
-        let sentence = format!("{name} is NOT ISOLATED: under one uid its shell tool could open its peers' sockets");
-        add("not_isolated", Some(agent), sentence, None);
+    if !status.isolation_accepted
+        && let Some(sentence) = not_isolated(&status.not_isolated_agents)
+    {
+        add("not_isolated", None, format!("{sentence}; {ACCEPT_ISOLATION}"), None);
     }
     findings
 }
@@ -194,6 +217,10 @@ impl Text for Status {
             ("reminders", format!("{} pending", self.pending_reminder_count)),
             ("last event", self.last_event_sequence.to_string()),
         ];
+        let accepted = counted(self.not_isolated_agents.len(), "agent", "agents");
+        let accepted = format!("none for {accepted}, as the configuration accepts");
+        let accepted = (self.isolation_accepted && !self.not_isolated_agents.is_empty()).then_some(("isolation", accepted));
+        let rows: Vec<_> = rows.into_iter().chain(accepted).collect();
         let mut text = fields(&rows);
         if self.findings.is_empty() {
             return format!("{text}\n\n{}", style.good("nothing needs attention"));

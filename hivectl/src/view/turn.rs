@@ -158,7 +158,7 @@ impl Turn {
 }
 
 fn tool_calls(usage: &Usage) -> String {
-    counted(usage.tool_call_count.into(), "tool call", "tool calls")
+    counted(usage.tool_call_count, "tool call", "tool calls")
 }
 
 impl View for Turn {

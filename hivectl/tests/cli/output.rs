@@ -4,13 +4,16 @@ use super::fake::Broker;
 use super::run::{Ran, hivectl, run, run_with};
 
 /// Commands that only look, and the name of their snapshots.
-pub(crate) const LOOKS: [&[&str]; 43] = [
+pub(crate) const LOOKS: [&[&str]; 46] = [
     &["inbox"],
     &["inbox", "ada"],
+    &["inbox", "--threads"],
     &["inbox", "read", "14"],
     &["inbox", "read", "14", "--message"],
     &["inbox", "read", "31"],
     &["inbox", "read", "31", "--message"],
+    &["inbox", "read", "14", "--thread"],
+    &["inbox", "read", "--thread", "10"],
     &["questions"],
     &["questions", "--all"],
     &["questions", "--asker", "ada", "--state", "open", "--state", "answered"],
@@ -51,12 +54,14 @@ pub(crate) const LOOKS: [&[&str]; 43] = [
 ];
 
 /// Commands that change something.
-pub(crate) const CHANGES: [&[&str]; 35] = [
+pub(crate) const CHANGES: [&[&str]; 37] = [
     &["send", "ada", "hello"],
     &["send", "ada", "-x\n", "--reply-to", "14"],
     &["send", "*", "all hands"],
     &["inbox", "ack", "14", "16"],
     &["inbox", "ack", "10", "--agent", "ada"],
+    &["inbox", "ack", "--all"],
+    &["inbox", "ack", "--all", "--yes"],
     &["ask", "ada", "Done?"],
     &["ask", "ada", "-x\n", "--option", "yes", "--option", "-no", "--multi", "--ttl", "2h"],
     &["ask", "ada", "Done?", "--wait"],
@@ -141,6 +146,16 @@ async fn an_empty_list_is_an_empty_array_for_programs_and_a_note_for_people() {
         json.push("--json");
         let ran = run(&broker.socket(), &json).await;
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "[]\n", ""), "{args:?}");
+    }
+    for (args, note) in [
+        (&["turn", "drop", "ada", "--all"][..], "nothing is held for ada\n"),
+        (&["turn", "release", "ada", "--all"], "nothing is held for ada\n"),
+        (&["dead-letters", "drop", "--all"], "there are no dead letters\n"),
+        (&["dead-letters", "redrive", "--all", "--agent", "ada"], "ada has no dead letters\n"),
+        (&["inbox", "ack", "--all"], "no unread mail\n"),
+    ] {
+        let ran = run(&broker.socket(), args).await;
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", note), "{args:?}");
     }
     assert_eq!(run(&broker.socket(), &["topology"]).await.out, "operator\n");
     assert_eq!(run(&broker.socket(), &["topology", "--json"]).await.out, "[]\n");

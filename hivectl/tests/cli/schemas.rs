@@ -102,7 +102,7 @@ fn called(args: &[&str]) -> (String, Option<&'static str>) {
         path.push(name);
         command = below;
     }
-    let changing = ["--follow", "--output", "--message"];
+    let changing = ["--follow", "--output", "--message", "--thread", "--threads"];
     (path.join(" "), changing.into_iter().find(|option| args.contains(option)))
 }
 
@@ -132,9 +132,10 @@ fn every_command_says_what_it_prints() {
 }
 
 /// Called in none of the other lists.
-const FURTHER: [&[&str]; 10] = [
+const FURTHER: [&[&str]; 11] = [
     &["doctor"],
     &["inbox", "list"],
+    &["inbox", "list", "--threads"],
     &["dead-letters", "list"],
     &["questions", "list"],
     &["reminders", "list"],

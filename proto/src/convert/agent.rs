@@ -94,6 +94,7 @@ pub fn agent(agent: Agent, now: WallTime) -> v1::Agent {
         context_time,
         available_models,
         stopped,
+        model_in_use,
     } = agent;
     v1::Agent {
         name: name.into(),
@@ -121,6 +122,7 @@ pub fn agent(agent: Agent, now: WallTime) -> v1::Agent {
         context_time: context_time.map(timestamp),
         available_models,
         stopped,
+        model_in_use,
     }
 }
 
@@ -153,6 +155,7 @@ impl TryFrom<v1::Agent> for Agent {
             context_time,
             available_models,
             stopped,
+            model_in_use,
         } = wire;
         Ok(Self {
             name: agent_name(&name, "name")?,
@@ -180,6 +183,7 @@ impl TryFrom<v1::Agent> for Agent {
             context_time: optional_wall_time(context_time, "context_time")?,
             available_models,
             stopped,
+            model_in_use,
         })
     }
 }

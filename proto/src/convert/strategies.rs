@@ -277,7 +277,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
         (wall_time(), any::<bool>(), text(), option::of(wall_time()), text(), any::<u64>(), any::<u64>()),
         (text(), text(), text(), policy(), option::of(park())),
         (any::<bool>(), any::<u32>(), any::<u32>(), option::of(isolation()), option::of(turn_id())),
-        (option::of(wall_time()), vec(text(), 0..3), any::<bool>()),
+        (option::of(wall_time()), vec(text(), 0..3), any::<bool>(), text()),
     )
         .prop_map(
             |(
@@ -285,7 +285,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
                 (state_time, running, status_text, status_time, model, context_tokens, context_window_tokens),
                 (hive_name, swarm_name, revision, policy, park),
                 (retired, ready_count, dead_count, isolation, open_turn),
-                (context_time, available_models, stopped),
+                (context_time, available_models, stopped, model_in_use),
             )| Agent {
                 name,
                 role,
@@ -312,6 +312,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
                 context_time,
                 available_models,
                 stopped,
+                model_in_use,
             },
         )
 }

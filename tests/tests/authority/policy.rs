@@ -180,7 +180,7 @@ async fn the_rate_binds_messages_questions_reminders_and_wakes_together() {
     let mut stage = Stage::set(config).await;
     let (ada, bob) = (stage.agent("ada").await, stage.agent("bob").await);
     let _: SendMessageResponse = done(&ada, SEND, &send("bob", "the one of this minute")).await;
-    let refusal = stage.refused("ada", SEND, &send("bob", "too much"), Reason::RateLimited, "at most 1 messages a minute").await;
+    let refusal = stage.refused("ada", SEND, &send("bob", "too much"), Reason::RateLimited, "at most 1 message a minute").await;
     let wait = |refusal: &Status| refusal.get_details_retry_info().and_then(|info| info.retry_delay).expect("how long").as_secs();
     assert!((1..=60).contains(&wait(&refusal)), "{refusal:?}");
     // A fleet that runs into its bound must not fill the log: one a minute is kept.
@@ -199,7 +199,7 @@ async fn the_rate_binds_messages_questions_reminders_and_wakes_together() {
     };
     let cyd = stage.agent("cyd").await;
     let _: WakeResponse = done(&cyd, "WakeService/Wake", &wake()).await;
-    let refusal = stage.refused("cyd", "WakeService/Wake", &wake(), Reason::RateLimited, "at most 1 messages a minute").await;
+    let refusal = stage.refused("cyd", "WakeService/Wake", &wake(), Reason::RateLimited, "at most 1 message a minute").await;
     assert!((1..=60).contains(&wait(&refusal)), "{refusal:?}");
     for number in 0..20 {
         let _: SendMessageResponse = done(&bob, SEND, &send("ada", &format!("number {number}, others go on"))).await;
@@ -230,13 +230,13 @@ async fn stored_bytes_questions_and_reminders_are_bound_for_each_agent() {
     let _: SendMessageResponse = done(&ada, SEND, &send("dan", "room again")).await;
 
     let question = asked(&bob, "dan", "one?").await;
-    let refusal = stage.refused("bob", ASK, &ask("dan", "two?"), Reason::QuestionLimit, "1 open questions; at most 1").await;
+    let refusal = stage.refused("bob", ASK, &ask("dan", "two?"), Reason::QuestionLimit, "1 open question; at most 1").await;
     assert!(refusal.get_details_retry_info().is_none(), "time alone does not help: {refusal:?}");
     let _: AnswerQuestionResponse = done(&dan, ANSWER, &answer(question, "yes")).await;
     asked(&bob, "dan", "two?").await;
 
     let reminder = reminded(&cyd, "one").await;
-    let refusal = stage.refused("cyd", REMIND, &remind("two"), Reason::ReminderLimit, "1 pending reminders; at most 1").await;
+    let refusal = stage.refused("cyd", REMIND, &remind("two"), Reason::ReminderLimit, "1 pending reminder; at most 1").await;
     assert!(refusal.get_details_retry_info().is_none(), "{refusal:?}");
     let cancel = CancelReminderRequest { request_id: fresh_id(), reminder_id: reminder };
     let _: CancelReminderResponse = done(&cyd, "ReminderService/CancelReminder", &cancel).await;

@@ -118,9 +118,8 @@ async fn it_runs_a_hive_restarts_what_dies_and_leaves_nothing() {
     }
     let status = rig.hivectl(&["status"]).await;
     assert_eq!(status.code, 8, "{status:?}");
-    for agent in ["ada", "bob"] {
-        assert!(status.stdout.contains(&format!("{agent} is NOT ISOLATED")), "{status:?}");
-    }
+    assert_eq!(status.stdout.matches("ISOLATED").count(), 1, "{status:?}");
+    assert!(status.stdout.contains("ada, bob are NOT ISOLATED"), "{status:?}");
 
     // A question that needs both of them.
     let said = rig.hivectl(&["--json", "send", "ada", "ask bob: how are you?"]).await;
@@ -142,6 +141,33 @@ async fn it_runs_a_hive_restarts_what_dies_and_leaves_nothing() {
     let again = operator.send("bob", "Hello bob.").await;
     acked(&rig, "bob", again).await;
     assert!(lives(&operator.turns("bob").await).iter().all(|life| *life == (TurnOutcome::Ok, 1)));
+    up.interrupted(rig).await;
+}
+
+/// An operator who accepts that agents are not kept apart is not told of it as of a fault.
+#[tokio::test]
+async fn isolation_that_is_not_wanted_is_no_finding() {
+    let rig = hive();
+    let config = rig.read("hive.toml");
+    rig.configure(&config.replace("[hive]\n", "[hive]\nisolation = \"none\"\n"));
+    let no_programs = rig.path("no-programs");
+    std::fs::create_dir(&no_programs).expect("a directory");
+    let up = Up::start(&rig, &no_programs).await;
+    assert!(up.said.contains("isolation: none, as hive.toml accepts: bubblewrap (bwrap) is not installed"), "{}", up.said);
+    assert!(!up.said.contains("NOT ISOLATED"), "{}", up.said);
+    let mut watch = rig.watch().await;
+    for _ in 0..2 {
+        watch.until("both harnesses attach", |event| event.kind() == EventKind::HarnessAttached).await;
+    }
+    let status = rig.hivectl(&["status"]).await;
+    assert_eq!(status.code, 0, "{status:?}");
+    assert!(status.stdout.contains("isolation   none for 2 agents, as the configuration accepts"), "{status:?}");
+    let doctor = rig.hivectl(&["--json", "doctor"]).await;
+    let checks: serde_json::Value = serde_json::from_str(&doctor.stdout).expect("JSON");
+    let state = |name: &str| {
+        checks.as_array().and_then(|all| all.iter().find(|check| check["name"] == name)).map(|check| check["state"].clone())
+    };
+    assert_eq!((state("isolation"), state("bubblewrap")), (Some("ok".into()), Some("ok".into())), "{doctor:?}");
     up.interrupted(rig).await;
 }
 

@@ -176,6 +176,11 @@ async fn a_turn_keeps_what_the_harness_said_of_it() {
     assert_eq!(turn.error.len(), 4096);
     assert!(turn.output_tail.ends_with("the end") && turn.output_tail.len() <= 8192);
     let agent = hive.engine().get_agent(super::hive::name("bob")).await.expect("bob");
+    assert_eq!((agent.model.as_str(), agent.model_in_use.as_str()), ("", "large"));
+    hive.send("alice", "bob", "once more").await;
+    hive.turn(&harness, Outcome::Unavailable).await;
+    let agent = hive.engine().get_agent(super::hive::name("bob")).await.expect("bob");
+    assert_eq!(agent.model_in_use, "large", "a turn in which no model ran changes nothing");
     assert_eq!((agent.context_tokens, agent.context_window_tokens, agent.open_turn), (1000, 200_000, None));
 }
 

@@ -11,10 +11,11 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Result, TransactionBehavior};
 
 use super::Place;
 use super::mail::Entry;
+use super::script::cut;
 use crate::store::codec::{integer, unsigned};
 
 /// Of another version, the file is made anew.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// `automerge`: fewer and larger merges, which halves what it costs to add a message.
 const SCHEMA: &str = "CREATE VIRTUAL TABLE words USING fts5(body, who, content='', contentless_delete=1, \
@@ -103,7 +104,7 @@ pub(super) fn put(conn: &mut Connection, entries: &[Entry], next: &Place) -> Res
     {
         let mut insert = tx.prepare_cached("INSERT INTO words (rowid, body, who) VALUES (?1, ?2, ?3)")?;
         for Entry { id, text, who } in entries {
-            insert.execute((integer(*id), text, who))?;
+            insert.execute((integer(*id), cut(text), who))?;
         }
         tx.prepare_cached("UPDATE place SET id = ?1, mark = ?2")?.execute((integer(next.id), &next.mark))?;
     }

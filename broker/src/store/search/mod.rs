@@ -11,6 +11,7 @@
 mod file;
 mod mail;
 mod query;
+mod script;
 
 #[cfg(test)]
 mod tests;

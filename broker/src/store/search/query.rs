@@ -6,6 +6,7 @@
 use hive_core::limits::{SEARCH_BEGINNING_CHARS_MIN, SEARCH_CHARS_MAX, SEARCH_WORDS_MAX};
 
 use super::mail::word;
+use super::script::cut;
 use crate::store::AgentKey;
 
 /// Why nothing can be searched for.
@@ -54,7 +55,7 @@ impl Query {
             return Err(Fault::TooManyWords(count));
         }
         for term in terms.iter().filter(|term| term.beginning) {
-            if let Some(last) = words(&term.text).last()
+            if let Some(last) = words(&cut(&term.text)).last()
                 && last.len() < SEARCH_BEGINNING_CHARS_MIN
             {
                 return Err(Fault::ShortBeginning(last.to_owned()));
@@ -69,7 +70,7 @@ impl Query {
         let terms: Vec<String> = self
             .0
             .iter()
-            .map(|Term { text, beginning }| if *beginning { format!("\"{text}\" *") } else { format!("\"{text}\"") })
+            .map(|Term { text, beginning }| format!("\"{}\"{}", cut(text), if *beginning { " *" } else { "" }))
             .collect();
         let words = format!("{{body}} : ({})", terms.join(" AND "));
         match concerning {
@@ -130,6 +131,12 @@ mod tests {
     }
 
     #[test]
+    fn a_run_of_a_script_without_spaces_is_a_phrase() {
+        assert_eq!(expression("東京 x"), r#"{body} : (" 東  京 " AND "x")"#);
+        assert_eq!(expression("Rust言*"), r#"{body} : ("Rust 言 " *)"#);
+    }
+
+    #[test]
     fn nothing_in_it_is_syntax() {
         assert_eq!(expression("body:x OR (NEAR) ^y -z"), r#"{body} : ("body:x" AND "OR" AND "(NEAR)" AND "^y" AND "-z")"#);
         assert_eq!(expression("a\0b {who}:k1"), r#"{body} : ("a" AND "b" AND "{who}:k1")"#);
@@ -147,7 +154,9 @@ mod tests {
         assert_eq!(Query::parse(&"ä".repeat(SEARCH_CHARS_MAX)).map(|_| ()), Ok(()), "characters are counted, not bytes");
         assert_eq!(Query::parse("a*"), Err(Fault::ShortBeginning("a".to_owned())));
         assert_eq!(Query::parse("re-a*"), Err(Fault::ShortBeginning("a".to_owned())));
-        assert!(Query::parse("日*").is_ok(), "a sign of a script without letters is a word");
+        assert!(Query::parse("日*").is_ok(), "a character of a script without spaces is a word");
+        assert_eq!(Query::parse("日a*"), Err(Fault::ShortBeginning("a".to_owned())));
+        assert!(Query::parse(&"日".repeat(SEARCH_CHARS_MAX)).is_ok(), "a sentence without spaces is one word of a search");
         assert!(Query::parse(&"a ".repeat(SEARCH_WORDS_MAX)).is_ok());
         assert_eq!(Query::parse(&"a-b ".repeat(9)), Err(Fault::TooManyWords(18)));
     }

@@ -104,19 +104,48 @@ fn every_text_is_found_by_its_words_by_itself_and_by_a_beginning() {
     let index = index(&dir);
     let mut runner = TestRunner::new(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() });
     let next = std::cell::Cell::new(0);
-    let tried = runner.run(&prop::collection::vec("[a-zA-Z0-9äÖéñßжЖ日]{2,8}", 1..10), |words| {
-        next.set(next.get() + 1);
-        let (id, text) = (next.get(), words.join(", "));
-        add(&index, id, &text, 1);
-        let mut backwards = words.clone();
-        backwards.reverse();
-        prop_assert!(find(&index, &backwards.join(" ")).contains(&id), "{text}");
-        prop_assert!(find(&index, &format!("\"{}\"", words.join(" "))).contains(&id), "{text}");
-        let beginning: String = words[0].chars().take(2).collect();
-        prop_assert!(find(&index, &format!("{beginning}*")).contains(&id), "{text}");
-        Ok(())
-    });
+    let tried = runner.run(
+        &prop::collection::vec("[a-zA-Z0-9äÖéñßжЖ]{2,8}|[日本語かなカナーー한국]{2,8}", 1..10),
+        |words| {
+            next.set(next.get() + 1);
+            let (id, text) = (next.get(), words.join(", "));
+            add(&index, id, &text, 1);
+            let mut backwards = words.clone();
+            backwards.reverse();
+            prop_assert!(find(&index, &backwards.join(" ")).contains(&id), "{text}");
+            prop_assert!(find(&index, &format!("\"{}\"", words.join(" "))).contains(&id), "{text}");
+            let beginning: String = words[0].chars().take(2).collect();
+            prop_assert!(find(&index, &format!("{beginning}*")).contains(&id), "{text}");
+            Ok(())
+        },
+    );
     tried.expect("any words");
+}
+
+#[test]
+fn words_are_found_within_text_that_has_no_spaces() {
+    let dir = directory();
+    let index = index(&dir);
+    add(&index, 1, "明日の天気は晴れです。Rust言語の本を読む。", 7);
+    add(&index, 2, "修复了数据库的错误", 7);
+    add(&index, 3, "데이터베이스를 고쳤다", 7);
+    for (query, ids) in [
+        ("天気", vec![1]),
+        ("\"天気は晴れ\"", vec![1]),
+        ("晴れ 言語", vec![1]),
+        ("rust", vec![1]),
+        ("Rust言語", vec![1]),
+        ("言*", vec![1]),
+        ("気天", vec![]),
+        ("数据库", vec![2]),
+        ("错误 数据库", vec![2]),
+        ("데이터", vec![3]),
+        ("데이터베이스", vec![3]),
+        ("고쳤*", vec![3]),
+        ("の", vec![1]),
+    ] {
+        assert_eq!(find(&index, query), ids, "{query}");
+    }
 }
 
 #[test]

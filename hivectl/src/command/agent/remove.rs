@@ -14,7 +14,8 @@ use crate::feed::Feed;
 use crate::input;
 use crate::interrupt::until_interrupted;
 use crate::output::note;
-use crate::output::text::{counted, visible_line};
+use crate::output::text::visible_line;
+use crate::view::counted;
 use crate::view::done::Done;
 
 /// How long the deletion of directories is waited for, unless --timeout says otherwise.
@@ -41,8 +42,11 @@ impl Remove {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let name = visible_line(&self.name);
         if self.purge && !self.yes {
+            if !input::is_terminal() {
+                return Err(Failure::NotConfirmed { instead: "add --yes to do it without being asked" });
+            }
             let question = format!("Purge {name}? Its unsettled mail is dropped and its directories are deleted.");
-            if !input::confirmed(&question, "purge it with --yes").await? {
+            if !input::confirm(&question).await? {
                 note(&format!("{name} is left as it is"));
                 return Ok(Exit::Failure);
             }
@@ -63,11 +67,11 @@ impl Remove {
                 "retired",
                 format!(
                     "{name} is retired; {} kept",
-                    counted(kept_count.into(), "unsettled delivery is", "unsettled deliveries are")
+                    counted(kept_count, "unsettled delivery is", "unsettled deliveries are")
                 ),
             ),
             Some(feed) => {
-                let dropped = counted(dropped_count.into(), "delivery was", "deliveries were");
+                let dropped = counted(dropped_count, "delivery was", "deliveries were");
                 let deleted = deleted(context, &broker, feed, purge_id).await?;
                 let directories = match (purge_id, deleted) {
                     (0, _) => "delete its directories yourself, if it has any",

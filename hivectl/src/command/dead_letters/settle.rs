@@ -9,6 +9,7 @@ use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::output::note;
 
 /// Which dead letters.
 #[derive(Args, Debug)]
@@ -70,6 +71,11 @@ impl Which {
         let agent = self.agent.as_deref();
         let letters = super::dead_letters(broker, agent).await?;
         if self.all {
+            if letters.is_empty() {
+                note(
+                    &agent.map_or_else(|| "there are no dead letters".to_owned(), |agent| format!("{agent} has no dead letters")),
+                );
+            }
             return Ok(letters
                 .into_iter()
                 .map(|letter| DeliveryKey { agent: letter.agent, message_id: letter.message.id })

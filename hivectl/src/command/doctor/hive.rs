@@ -15,6 +15,7 @@ use crate::output::style::Style;
 use crate::output::time;
 use crate::view::agent::Agent;
 use crate::view::check::State;
+use crate::view::status::{ACCEPT_ISOLATION, not_isolated};
 
 /// What has waited on the operator for longer is told.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -26,7 +27,7 @@ pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
     }
     let day_ago = WallTime(reached.here.as_millisecond()).before(WAIT_MAX);
     told(list, "agents", agents::list(&reached.broker, false).await, |list, agents| of_agents(&agents, style, list));
-    isolation(&reached.status.not_isolated_agents, list);
+    isolation(&reached.status.not_isolated_agents, reached.status.isolation_accepted, list);
     counts(reached, list);
     told(list, "questions", questions(reached).await, |list, open| of_questions(&open, day_ago, style, list));
     let inbox = reached.broker.read(reached.broker.inbox().get_inbox_status(GetInboxStatusRequest::default())).await;
@@ -82,16 +83,17 @@ fn of_agents(agents: &[Agent], style: &Style, list: &mut List) {
     }
 }
 
-fn isolation(not_isolated: &[String], list: &mut List) {
+fn isolation(agents: &[String], accepted: bool, list: &mut List) {
     const NAME: &str = "isolation";
-    if not_isolated.is_empty() {
+    let Some(sentence) = not_isolated(agents) else {
         return list.ok(NAME, "no agent with a harness can open another's socket");
+    };
+    if accepted {
+        return list.ok(NAME, format!("{sentence}; the configuration accepts that"));
     }
-    for agent in not_isolated {
-        let sentence = format!("{agent} is NOT ISOLATED: under one uid its shell tool could open its peers' sockets");
-        let next = "install bubblewrap and start again with `hivectl up`, or give each agent a user of its own";
-        list.of_agent(NAME, State::Warning, agent, sentence, next.to_owned());
-    }
+    let next =
+        format!("install bubblewrap and start again with `hivectl up`, or give each agent a user of its own; {ACCEPT_ISOLATION}");
+    list.warning(NAME, sentence, &next);
 }
 
 fn counts(reached: &Reached, list: &mut List) {

@@ -148,8 +148,12 @@ pub(super) async fn claude(command: &str, list: &mut List) {
 pub(super) fn bubblewrap(status: Option<&GetBrokerStatusResponse>, list: &mut List) {
     const NAME: &str = "bubblewrap";
     let apart = status.is_some_and(|status| status.attached_count > 0 && status.not_isolated_agents.is_empty());
+    let accepted = status.is_some_and(|status| status.isolation_accepted);
     match on_path("bwrap") {
         Some(bwrap) => list.ok(NAME, format!("{} is there", bwrap.display())),
+        None if accepted => {
+            list.ok(NAME, "not installed, and not needed: the configuration accepts agents that are not kept apart");
+        }
         None if apart => list.ok(NAME, "not installed, and not needed: the agents are kept apart without it"),
         None => list.warning(
             NAME,

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use hive_proto::v1::DeliveryState;
 
-use super::follow;
+use super::{follow, thread};
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
@@ -24,6 +24,9 @@ pub(crate) struct List {
     /// Show the mail in full, and go on with what arrives, until Ctrl-C
     #[arg(long, conflicts_with_all = ["state", "all"])]
     follow: bool,
+    /// One line for each thread, a message with all replies below it
+    #[arg(long, conflicts_with = "follow")]
+    threads: bool,
 }
 
 /// Where a delivery stands.
@@ -64,7 +67,11 @@ impl List {
             self.state.into_iter().map(DeliveryState::from).collect()
         };
         let deliveries = super::deliveries(&broker, self.agent.as_deref(), &states).await?;
-        context.out.list(&deliveries)?;
+        if self.threads {
+            context.out.list(&thread::threads(&broker, deliveries).await?)?;
+        } else {
+            context.out.list(&deliveries)?;
+        }
         Ok(Exit::Ok)
     }
 }

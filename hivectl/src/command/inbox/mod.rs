@@ -4,6 +4,7 @@ mod ack;
 mod follow;
 mod list;
 mod read;
+pub(crate) mod thread;
 
 use clap::{Args, Subcommand};
 use hive_core::message::OPERATOR;

@@ -4,6 +4,7 @@ use clap::Args;
 use hive_core::message::OPERATOR;
 use hive_proto::v1::{DeliveryState, GetMessageRequest};
 
+use super::thread;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
@@ -22,6 +23,9 @@ pub(crate) struct Read {
     /// Only the message itself, wherever it is
     #[arg(long, conflicts_with = "agent")]
     message: bool,
+    /// The whole thread of the message, in order: what it answers, and all replies
+    #[arg(long, conflicts_with_all = ["agent", "message"])]
+    thread: bool,
 }
 
 impl Read {
@@ -30,6 +34,10 @@ impl Read {
         // First of all: is there such a message at all? Then the answer for a wrong id is the broker's own.
         let message = broker.read(broker.messages().get_message(GetMessageRequest { message_id: self.id })).await?.message;
         let message = Message::from(message.ok_or(Failure::Incomplete { field: "message" })?);
+        if self.thread {
+            context.out.each(&thread::whole(&broker, message).await?)?;
+            return Ok(Exit::Ok);
+        }
         if self.message {
             context.out.one(&message)?;
             return Ok(Exit::Ok);

@@ -11,6 +11,7 @@ use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::output::note;
 use crate::view::done::Done;
 
 /// Which held mail.
@@ -119,7 +120,7 @@ impl Held {
             self.ids
         };
         if ids.is_empty() {
-            return Err(Failure::NothingHeld { agent: self.agent });
+            note(&format!("nothing is held for {}", self.agent));
         }
         Ok(ids.into_iter().map(|message_id| DeliveryKey { agent: self.agent.clone(), message_id }).collect())
     }

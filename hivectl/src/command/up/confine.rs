@@ -17,6 +17,7 @@ use super::plan::{AgentPlan, Plan};
 use super::shown;
 use crate::output::note;
 use crate::output::text::visible_line;
+use crate::view::status::ACCEPT_ISOLATION;
 
 /// How agents are kept apart in this run.
 #[derive(Debug)]
@@ -61,16 +62,14 @@ impl Confinement {
         matches!(self, Self::Bubblewrap(_))
     }
 
-    /// Says loudly where agents are not kept apart.
-    pub(super) fn announce(&self) {
+    /// Says in one line whether agents are kept apart; loudly where they are not and the configuration does not accept that.
+    pub(super) fn announce(&self, accepted: bool) {
         match self {
             Self::Bubblewrap(bwrap) => note(&format!("isolation: each agent in its own namespaces, by {}", shown(bwrap))),
-            Self::Absent(why) => {
-                note(&format!("NOT ISOLATED: {why}."));
-                note(
-                    "    Agents run as you and see each other: a shell tool of one could open the sockets of the others, and the operator's.",
-                );
-            }
+            Self::Absent(why) if accepted => note(&format!("isolation: none, as hive.toml accepts: {why}")),
+            Self::Absent(why) => note(&format!(
+                "NOT ISOLATED: {why}. A shell tool of an agent could open the sockets of the others, and the operator's; {ACCEPT_ISOLATION}."
+            )),
         }
     }
 

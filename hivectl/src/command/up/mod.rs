@@ -66,7 +66,7 @@ const AFTER_HELP: &str = "\
 Every agent has a home of its own (.hive/agents/NAME/home), so that sessions and logins do not mix. A key in the environment \
 (ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN) reaches every agent. If you are logged in by claude's own \
 dialogue instead, that login belongs to your home, not to theirs: either run `claude setup-token` once and export \
-CLAUDE_CODE_OAUTH_TOKEN, or log each agent in with `HOME=.hive/agents/NAME/home claude`.
+CLAUDE_CODE_OAUTH_TOKEN, or log each agent in with `hivectl login NAME` while the hive runs.
 
 With bubblewrap (bwrap) on PATH each agent sees the host's files as you do, but of the hive only its own socket, home and state directory.
 
@@ -110,7 +110,7 @@ impl Up {
             return Err(failure.into());
         }
         claude.announce(&plan);
-        confinement.announce();
+        confinement.announce(plan.config.hive.isolation.is_some());
         next::print(&plan);
 
         let context = Context {

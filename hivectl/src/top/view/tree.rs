@@ -9,7 +9,7 @@ use super::paint::{Canvas, Cell, Theme};
 use crate::output::text::visible_line;
 use crate::output::time::of_wire;
 use crate::output::wrap::width;
-use crate::top::details::word;
+use crate::top::details::{model_in_use, word};
 use crate::top::span;
 use crate::top::state::State;
 use crate::top::tree::Branch;
@@ -52,7 +52,7 @@ fn widths(state: &State, shown: &[&Branch]) -> (u16, u16) {
     let agent = |branch: &Branch| &state.hive.agents[branch.agent];
     (
         widest(&|branch| width(&branch.stem) + width(&visible_line(&agent(branch).name)), NAME_MAX),
-        widest(&|branch| width(&visible_line(&agent(branch).model)), MODEL_MAX),
+        widest(&|branch| width(&visible_line(model_in_use(agent(branch)))), MODEL_MAX),
     )
 }
 
@@ -67,7 +67,7 @@ struct Drawing<'s> {
 impl Drawing<'_> {
     fn cells(&self, branch: &Branch, agent: &Agent) -> Vec<Cell> {
         let theme = self.theme;
-        let (name, model) = self.widths;
+        let (name, width_of_model) = self.widths;
         let state = word(agent.state().as_str_name(), "HARNESS_STATE_");
         let since = of_wire(agent.state_time).map_or_else(|| "-".to_owned(), |time| span::age(time, self.now.wall));
         let mut cells = vec![
@@ -88,8 +88,8 @@ impl Drawing<'_> {
             let turn = if agent.open_turn_id == 0 { "-".to_owned() } else { format!("t{}", agent.open_turn_id) };
             cells.push(Cell::new(TURN, turn, theme.plain()));
         }
-        if self.screen >= WITH_MODEL && model > 0 {
-            cells.push(Cell::new(model, agent.model.as_str(), theme.faint()));
+        if self.screen >= WITH_MODEL && width_of_model > 0 {
+            cells.push(Cell::new(width_of_model, model_in_use(agent), theme.faint()));
         }
         cells.push(Cell::new(0, agent.status_text.as_str(), theme.plain()));
         cells

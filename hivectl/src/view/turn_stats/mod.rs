@@ -95,7 +95,7 @@ impl TurnStats {
         };
         let calls = format!(
             "{} of the model, {} of tools",
-            counted(total.usage.inference_count.into(), "call", "calls"),
+            counted(total.usage.inference_count, "call", "calls"),
             total.usage.tool_call_count
         );
         let rows = [

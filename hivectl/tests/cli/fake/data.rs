@@ -28,6 +28,7 @@ pub(crate) fn agents() -> Vec<Agent> {
             status_text: text("sorting\u{1b}[31m the mail"),
             status_time: at(1500),
             model: text("opus"),
+            model_in_use: text("claude-opus-5"),
             context_tokens: 12_000,
             context_window_tokens: 200_000,
             hive_name: text("duo"),

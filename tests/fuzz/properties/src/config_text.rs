@@ -15,11 +15,12 @@ use hive_core::limits::Limits;
 /// The text.
 pub(crate) fn write(config: &Config) -> String {
     let Config { hive, broker, operator, claude, agents } = config;
-    let Hive { name, domain, swarm } = hive;
+    let Hive { name, domain, swarm, isolation } = hive;
     let mut out = String::from("[hive]\n");
     text(&mut out, "name", name.as_deref());
     text(&mut out, "domain", domain.as_deref());
     text(&mut out, "swarm", swarm.as_deref());
+    text(&mut out, "isolation", isolation.map(hive_core::config::HiveIsolation::word));
     let Broker { state_dir, runtime_dir, socket_group, retention_days, limits } = broker;
     out.push_str("[broker]\n");
     path(&mut out, "state_dir", state_dir.as_deref());

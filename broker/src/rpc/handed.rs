@@ -1,0 +1,66 @@
+//! Sockets that a supervisor, such as systemd, opened and handed over.
+//!
+//! Invariant: they stay open as long as the broker runs, and their files and directories belong to the supervisor: the broker never removes them
+//! and never changes a mode. The kernel keeps connections that arrive between two starts.
+
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use super::listen::ListenError;
+
+/// The listening sockets that were handed over.
+#[derive(Debug)]
+pub(super) struct Handed(Vec<(PathBuf, UnixListener)>);
+
+impl Handed {
+    /// Takes what the environment names. What is no listening unix socket with a path is logged and ignored.
+    pub(super) fn from_env() -> Self {
+        let mut handed = listenfd::ListenFd::from_env();
+        let mut sockets = Vec::new();
+        for index in 0..handed.len() {
+            let taken = handed.take_unix_listener(index).map(|listener| {
+                let listener = listener?;
+                let path = listener.local_addr().ok()?.as_pathname()?.to_path_buf();
+                Some((path, listener))
+            });
+            match taken {
+                Ok(Some(socket)) => sockets.push(socket),
+                Ok(None) => tracing::warn!(index, "a file that was handed over is no unix socket with a path; it is not used"),
+                Err(error) => tracing::warn!(index, %error, "a file that was handed over is not used"),
+            }
+        }
+        Self(sockets)
+    }
+
+    /// Logs each socket on which the hive would never listen: its clients would wait for ever.
+    pub(super) fn name_strangers(&self, is_known: impl Fn(&Path) -> bool) {
+        for (path, _) in self.0.iter().filter(|(path, _)| !is_known(path)) {
+            tracing::warn!(path = %path.display(), "a socket was handed over that is neither the operator's nor an agent's; it is not used");
+        }
+    }
+
+    /// Whether the socket at this path was handed over.
+    pub(super) fn has(&self, path: &Path) -> bool {
+        self.0.iter().any(|(own, _)| own == path)
+    }
+
+    /// Returns a handle of the socket at this path. The original stays here: the next caller gets the same socket.
+    pub(super) fn listener(&self, path: &Path) -> Option<io::Result<UnixListener>> {
+        self.0.iter().find(|(own, _)| own == path).map(|(_, listener)| listener.try_clone())
+    }
+}
+
+/// Checks that the mode of a handed-over socket lets in this group at most. Where the mode decides who the operator is, a mode that lets in more
+/// must not pass unseen, and `hived` may not correct it.
+pub(super) fn for_group_only(path: &Path, group: &str, gid: u32) -> Result<(), ListenError> {
+    let found = std::fs::symlink_metadata(path).map_err(|source| ListenError::Io { path: path.to_path_buf(), source })?;
+    let mode = found.mode() & 0o7777;
+    let others = mode & 0o002 != 0;
+    let another_group = mode & 0o020 != 0 && found.gid() != gid;
+    if others || another_group {
+        return Err(ListenError::OpenToOthers { path: path.to_path_buf(), mode, gid: found.gid(), group: group.to_owned() });
+    }
+    Ok(())
+}

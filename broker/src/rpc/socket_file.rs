@@ -1,0 +1,69 @@
+//! The files of sockets: bound, given a mode, removed.
+//!
+//! Invariant: only a socket on which no process answers is replaced; everything else that has the name is left and refused.
+
+use std::fs::{DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
+use std::path::Path;
+
+use hive_core::limits::SOCKET_PATH_BYTES_MAX;
+
+use super::listen::ListenError;
+
+/// Binds a path. A socket there on which no process answers is replaced; anything else is left and refused.
+pub(super) fn bind(path: &Path) -> Result<StdListener, ListenError> {
+    let fail = |source| ListenError::Io { path: path.to_path_buf(), source };
+    if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
+        return Err(ListenError::PathTooLong(path.to_path_buf()));
+    }
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(fail(error)),
+        Ok(found) if !found.file_type().is_socket() => return Err(ListenError::NotASocket(path.to_path_buf())),
+        Ok(_) => match StdStream::connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path).map_err(fail)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Ok(_) => return Err(ListenError::InUse(path.to_path_buf())),
+            Err(error) => return Err(fail(error)),
+        },
+    }
+    let listener = StdListener::bind(path).map_err(fail)?;
+    hive_fault::point("broker.socket.bound");
+    Ok(listener)
+}
+
+/// Makes a directory with this mode, whatever the umask; one that is there keeps its own.
+pub(super) fn make_dir(path: &Path, mode: u32) -> Result<(), ListenError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let made = DirBuilder::new().recursive(true).mode(mode).create(path);
+    made.map_err(|source| ListenError::Io { path: path.to_path_buf(), source })?;
+    set_mode(path, mode)
+}
+
+/// Sets the mode of a file.
+pub(super) fn set_mode(path: &Path, mode: u32) -> Result<(), ListenError> {
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
+        .map_err(|source| ListenError::Io { path: path.to_path_buf(), source })
+}
+
+/// Looks up the number of a group.
+pub(super) fn group_id(group: &str) -> Option<u32> {
+    let groups = std::fs::read_to_string("/etc/group").ok()?;
+    groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next()? == group).then(|| fields.nth(1)?.parse().ok()).flatten()
+    })
+}
+
+/// Removes the file of a socket. One that is gone already is fine.
+pub(super) fn remove(path: &Path) {
+    if let Err(error) = std::fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, path = %path.display(), "a socket file could not be removed");
+    }
+}

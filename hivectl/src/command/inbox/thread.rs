@@ -1,0 +1,97 @@
+//! Threads: a message, what it answers, and all replies below.
+//!
+//! Invariant: a reply has a greater id than what it answers, so every walk ends. Where the beginning of a thread is kept no more, the oldest
+//! message that is kept stands for it.
+
+use std::collections::BTreeMap;
+
+use hive_core::reason::Reason;
+use hive_proto::v1::{GetMessageRequest, ListMessagesRequest};
+
+use crate::connect::{Broker, all_pages};
+use crate::error::Failure;
+use crate::view::delivery::Delivery;
+use crate::view::message::Message;
+use crate::view::thread::Thread;
+
+/// Reads the message with which the thread of a message begins, and everything below it, in order.
+pub(super) async fn whole(broker: &Broker, message: Message) -> Result<Vec<Message>, Failure> {
+    let mut roots = Roots::default();
+    roots.note(&message);
+    let root = roots.of(broker, message.id).await?;
+    Ok(below(broker, root).await?.into_values().collect())
+}
+
+/// Reads a message and all replies to it, and to those.
+pub(crate) async fn below(broker: &Broker, id: u64) -> Result<BTreeMap<u64, Message>, Failure> {
+    let (mut known, mut open) = (BTreeMap::new(), vec![id]);
+    while let Some(thread_of) = open.pop() {
+        let messages = all_pages(|page_token| async {
+            let request = ListMessagesRequest { page_size: 500, page_token, agent: String::new(), thread_of };
+            let page = broker.read(broker.messages().list_messages(request)).await?;
+            Ok((page.messages, page.next_page_token))
+        });
+        for message in messages.await?.into_iter().map(Message::from) {
+            if message.id != thread_of {
+                open.push(message.id);
+            }
+            known.insert(message.id, message);
+        }
+    }
+    Ok(known)
+}
+
+/// Puts the mail of an inbox together by threads; the one with the newest mail comes last.
+pub(super) async fn threads(broker: &Broker, deliveries: Vec<Delivery>) -> Result<Vec<Thread>, Failure> {
+    let mut roots = Roots::default();
+    deliveries.iter().for_each(|delivery| roots.note(&delivery.message));
+    let mut threads = BTreeMap::<u64, Thread>::new();
+    for delivery in deliveries {
+        let root = roots.of(broker, delivery.message.id).await?;
+        match threads.get_mut(&root) {
+            Some(thread) => thread.add(delivery),
+            None => drop(threads.insert(root, Thread::new(root, delivery))),
+        }
+    }
+    let mut threads: Vec<Thread> = threads.into_values().collect();
+    threads.sort_by_key(Thread::last);
+    Ok(threads)
+}
+
+/// Which message each message answers, as far as it is known; a message without one is a beginning.
+#[derive(Debug, Default)]
+struct Roots(BTreeMap<u64, Option<u64>>);
+
+impl Roots {
+    fn note(&mut self, message: &Message) {
+        self.0.insert(message.id, message.in_reply_to);
+    }
+
+    /// Finds the beginning of the thread of a message.
+    async fn of(&mut self, broker: &Broker, id: u64) -> Result<u64, Failure> {
+        let (mut root, mut path) = (id, Vec::new());
+        while let Some(above) = self.above(broker, root).await? {
+            path.push(root);
+            root = above;
+        }
+        // The next walk from any of them is one step.
+        self.0.extend(path.into_iter().map(|id| (id, Some(root))));
+        Ok(root)
+    }
+
+    /// The message that this one answers; `None` at the beginning.
+    async fn above(&mut self, broker: &Broker, id: u64) -> Result<Option<u64>, Failure> {
+        let Some(above) = self.0.get(&id).copied().flatten() else { return Ok(None) };
+        if !self.0.contains_key(&above) {
+            match broker.read(broker.messages().get_message(GetMessageRequest { message_id: above })).await {
+                Ok(found) => self.note(&found.message.ok_or(Failure::Incomplete { field: "message" })?.into()),
+                Err(failure) if failure.reason() == Some(Reason::MessageNotFound) => {
+                    self.0.insert(id, None);
+                    return Ok(None);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(Some(above))
+    }
+}
