@@ -758,7 +758,7 @@ pub struct Delivery {
     /// Its lane.
     #[prost(enumeration = "Lane", tag = "4")]
     pub lane: i32,
-    /// The number of the current or next attempt, from 1.
+    /// The number of the try that holds it, or held it last, from 1; 0 before the first. A try that used no attempt is repeated under its number.
     #[prost(uint32, tag = "5")]
     pub attempt: u32,
     /// Why it came back last; UNSPECIFIED if it never did.
@@ -910,7 +910,7 @@ pub enum RedeliveryCause {
     Unavailable = 5,
     /// The harness was shut down, taken over, or its host rebooted.
     Drained = 6,
-    /// The operator cancelled the turn and released the delivery later.
+    /// The operator ended the try: cancelled its turn and released the delivery later, or settled it.
     Released = 7,
     /// The operator redrove a dead letter.
     Redriven = 8,

@@ -29,6 +29,8 @@ pub(super) struct Item {
     pub(super) lane: Lane,
     pub(super) state: State,
     pub(super) failures: u32,
+    /// The number of the try that holds it, or held it last.
+    pub(super) tried: u32,
     pub(super) not_before: Option<i64>,
     pub(super) holder: Option<Holder>,
     /// A consumer's last token, and whether that consumer gave it back.
@@ -122,6 +124,7 @@ impl Agent {
             lane,
             state: State::Ready,
             failures: 0,
+            tried: 0,
             not_before: None,
             holder: None,
             token: None,
@@ -144,6 +147,7 @@ impl Agent {
     fn serve(&mut self, index: usize, holder: Holder) -> u64 {
         let item = &mut self.items[index];
         (item.state, item.not_before, item.holder, item.token) = (State::Leased, None, Some(holder), None);
+        item.tried = item.failures + 1;
         self.system_run = if item.lane == Lane::System { self.system_run + 1 } else { 0 };
         item.message
     }
@@ -435,7 +439,7 @@ impl Agent {
             _ => return false,
         };
         if decision == Decision::Redrive {
-            item.failures = 0;
+            (item.failures, item.tried) = (0, 0);
         }
         item.nacked &= matches!(decision, Decision::Ack | Decision::Drop);
         (item.state, item.not_before, item.holder, item.by_operator) = (after, None, None, after != State::Ready);

@@ -353,8 +353,7 @@ impl World {
                 .iter()
                 .map(|delivery| (delivery.message.id.get(), delivery.state, delivery.attempt))
                 .collect();
-            let ought: Vec<(u64, State, u32)> =
-                agent.items.iter().map(|item| (item.message, item.state, item.failures + 1)).collect();
+            let ought: Vec<(u64, State, u32)> = agent.items.iter().map(|item| (item.message, item.state, item.tried)).collect();
             assert_eq!(is, ought, "{name}");
             let open = agent.items.iter().filter(|item| !item.is_settled()).count();
             assert_eq!(self.hive.numbers(name).await.open_count as usize, open, "{name}");
