@@ -94,26 +94,13 @@ pub enum RedeliveryCause {
 }
 
 impl RedeliveryCause {
-    /// Whether the try that ended so used an attempt. The next try after one that did not is repeated under its number.
-    #[must_use]
-    pub fn uses_attempt(self) -> bool {
-        match self {
-            Self::TurnFailed | Self::HarnessVanished | Self::Nacked | Self::LeaseExpired => true,
-            Self::RateLimited
-            | Self::AuthFailed
-            | Self::Unavailable
-            | Self::Drained
-            | Self::Released
-            | Self::Redriven
-            | Self::NotReceived => false,
-        }
-    }
-
-    /// Whether the next try has the number of the last one.
+    /// Whether the next try has the number of the last one, which used no attempt. A redriven delivery begins with its first.
     #[must_use]
     pub fn repeats_attempt(self) -> bool {
-        // A redriven delivery begins with its first attempt.
-        !self.uses_attempt() && self != Self::Redriven
+        match self {
+            Self::TurnFailed | Self::HarnessVanished | Self::Nacked | Self::LeaseExpired | Self::Redriven => false,
+            Self::RateLimited | Self::AuthFailed | Self::Unavailable | Self::Drained | Self::Released | Self::NotReceived => true,
+        }
     }
 }
 

@@ -64,6 +64,8 @@ pub enum Kind {
     ReminderFired,
     /// A reminder was withdrawn.
     ReminderCancelled,
+    /// A harness reported another state.
+    HarnessStateChanged,
 }
 
 /// A committed fact.

@@ -68,6 +68,7 @@ fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now:
         },
         (None, true) => row.harness_state,
     };
+    let kick_on_start = super::declare::kick_on_start(&row);
     Ok(Agent {
         name: parse(&row.name)?,
         role: row.role,
@@ -92,6 +93,7 @@ fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now:
         isolation: seen.isolation,
         open_turn: turn::open_all(conn, row.key)?.first().map(|open| open.id),
         context_time: row.context_time,
+        kick_on_start,
         available_models: row.available_models,
     })
 }

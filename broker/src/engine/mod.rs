@@ -33,6 +33,7 @@ pub mod wait;
 pub mod wake;
 
 mod actor;
+mod kick;
 mod notice;
 mod once;
 mod quota;

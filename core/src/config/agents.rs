@@ -11,7 +11,7 @@ use super::error::Findings;
 use super::section::{Section, list};
 use super::sections::{Places, bounded, path, process_mode};
 use super::values::AgentConfig;
-use crate::agent::{CAPABILITIES, TOOL_GROUPS};
+use crate::agent::{CAPABILITIES, KickOnStart, TOOL_GROUPS};
 use crate::limits::ROLE_CHARS_MAX;
 use crate::message::OPERATOR;
 use crate::name::{AgentName, nearest};
@@ -87,6 +87,7 @@ fn agent(name: &AgentName, table: &DeTable<'_>, server: &str, findings: &mut Fin
         context_window_tokens: section.number("context_window_tokens", 1_000..=100_000_000),
         process: process_mode(&mut section),
         auto_compact: section.flag("auto_compact").unwrap_or(defaults.auto_compact),
+        kick_on_start: kick_on_start(&mut section),
         available_models: super::models::available(&mut section),
         extra_mcp_servers: super::extra_servers::read(&mut section, server),
         plugins: arguments(&mut section, "plugins").unwrap_or_default(),
@@ -96,6 +97,18 @@ fn agent(name: &AgentName, table: &DeTable<'_>, server: &str, findings: &mut Fin
     };
     section.finish();
     agent
+}
+
+fn kick_on_start(section: &mut Section<'_, '_, '_>) -> KickOnStart {
+    let key = "kick_on_start";
+    let Some((word, span)) = section.text(key) else { return KickOnStart::default() };
+    let known = KickOnStart::ALL.into_iter().find(|known| known.word() == word);
+    known.unwrap_or_else(|| {
+        let near = nearest(&word, KickOnStart::ALL.map(KickOnStart::word)).first().copied();
+        let sentence = "`kick_on_start` must be \"interrupted\", \"always\" or \"never\"".to_owned();
+        section.object(span, key, sentence, near);
+        KickOnStart::default()
+    })
 }
 
 /// A list of words, each of which has to be known.

@@ -12,7 +12,7 @@
 //! [operator]    pronouns, notify.command or notify.webhook
 //! [claude]      command, env, process, max_retries, mcp_server_name
 //! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, state_dir, home_dir, env, context_window_tokens,
-//!               process, auto_compact, available_models, plugins, marketplaces, plugins_auto_update, cargo_short_messages,
+//!               process, auto_compact, kick_on_start, available_models, plugins, marketplaces, plugins_auto_update, cargo_short_messages,
 //!               extra_mcp_servers.KEY.<command, args, env, allowed_tools>,
 //!               limits.<sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max>
 //! ```

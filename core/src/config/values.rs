@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::agent::KickOnStart;
 use crate::limits::Limits;
 use crate::name::AgentName;
 
@@ -160,6 +161,8 @@ pub struct AgentConfig {
     pub process: Option<ProcessMode>,
     /// Whether its conversation is compacted before the window is full.
     pub auto_compact: bool,
+    /// When it is told, at a new session of its harness, to go on.
+    pub kick_on_start: KickOnStart,
     /// Models that it may be switched to; empty: any. With a [`AgentConfig::model`] there it is one of them.
     pub available_models: Vec<String>,
     /// Its MCP servers besides Hive's own, by their names.
@@ -199,6 +202,7 @@ impl Default for AgentConfig {
             context_window_tokens: None,
             process: None,
             auto_compact: true,
+            kick_on_start: KickOnStart::default(),
             available_models: Vec::new(),
             extra_mcp_servers: BTreeMap::new(),
             plugins: Vec::new(),

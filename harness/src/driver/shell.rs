@@ -10,7 +10,6 @@ use hive_proto::v1;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tonic::transport::Channel;
 
 use crate::claude::command_line::EXECUTION_GROUP;
 use crate::config::Config;
@@ -43,7 +42,7 @@ pub struct Shell {
 impl Shell {
     /// Starts it in the background.
     #[must_use]
-    pub fn start(config: &Config, family: &Family, channel: Channel, link: Link) -> Self {
+    pub fn start(config: &Config, family: &Family, link: Link) -> Self {
         let config = TaskConfig {
             run_dir: config.run_dir.clone(),
             state_dir: config.state_dir.clone(),
@@ -58,7 +57,7 @@ impl Shell {
             settings: config.tasks.clone(),
         };
         let (orders, inbox) = mpsc::unbounded_channel();
-        Self { orders, task: tokio::spawn(supervise(config, family.tasks(), channel, link, inbox)) }
+        Self { orders, task: tokio::spawn(supervise(config, family.tasks(), link, inbox)) }
     }
 
     /// The agent's policy, as the broker tells it.
@@ -95,14 +94,13 @@ impl Shell {
 async fn supervise(
     config: TaskConfig,
     tasks: crate::process::family::tasks::Tasks,
-    channel: Channel,
     link: Link,
     mut inbox: mpsc::UnboundedReceiver<Order>,
 ) {
     let mut session = link.clone();
     let start = async move {
         session.token().await;
-        Supervisor::start(config, tasks, Arc::new(BrokerWaker { channel })).await
+        Supervisor::start(config, tasks, Arc::new(BrokerWaker { link: session })).await
     };
     tokio::pin!(start);
     let mut allowed = false;

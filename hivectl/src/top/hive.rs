@@ -64,6 +64,7 @@ impl Part {
             | EventKind::AgentCreated
             | EventKind::AgentChanged
             | EventKind::StatusChanged
+            | EventKind::HarnessStateChanged
             | EventKind::AgentParked => {}
             // An event of a newer broker may mean anything.
             EventKind::Unspecified => parts = Self::ALL.to_vec(),

@@ -67,6 +67,9 @@ pub(crate) struct Agent {
     context_time: Option<WallTime>,
     /// Models that it may be switched to; empty: any.
     available_models: Vec<String>,
+    /// When it is told, at a new session of its harness, to go on.
+    #[schemars(with = "Word<v1::KickOnStart>")]
+    kick_on_start: Option<String>,
 }
 
 /// What an agent may do; no recipients: everyone.
@@ -128,6 +131,7 @@ impl From<v1::Agent> for Agent {
             open_turn_id,
             context_time,
             available_models,
+            kick_on_start,
         } = agent;
         Self {
             name,
@@ -154,6 +158,7 @@ impl From<v1::Agent> for Agent {
             open_turn_id: id(open_turn_id),
             context_time: time::of_wire(context_time),
             available_models,
+            kick_on_start: word::<v1::KickOnStart>(kick_on_start),
         }
     }
 }
@@ -311,6 +316,7 @@ impl Text for Agent {
                 },
             ),
             ("context", self.context(style)),
+            ("kick on start", optional(&self.kick_on_start)),
             ("unread", self.ready_count.to_string()),
             ("dead letters", self.dead_count.to_string()),
         ];

@@ -39,6 +39,7 @@ same_values!(
         ReminderSet,
         ReminderFired,
         ReminderCancelled,
+        HarnessStateChanged,
     }
 );
 

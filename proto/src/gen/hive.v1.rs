@@ -366,6 +366,9 @@ pub struct Agent {
     /// Models it may be switched to, as configured; empty: any.
     #[prost(string, repeated, tag = "24")]
     pub available_models: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// When it is told, at a new session of its harness, to go on; as configured.
+    #[prost(enumeration = "KickOnStart", tag = "26")]
+    pub kick_on_start: i32,
 }
 /// Who declared an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -490,6 +493,43 @@ impl Isolation {
             "ISOLATION_NONE" => Some(Self::None),
             "ISOLATION_MOUNT_NAMESPACE" => Some(Self::MountNamespace),
             "ISOLATION_UID" => Some(Self::Uid),
+            _ => None,
+        }
+    }
+}
+/// When the broker tells an agent, at a new session of its harness, to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum KickOnStart {
+    /// Not said.
+    Unspecified = 0,
+    /// Where its last turn was interrupted, and no redelivery says so.
+    Interrupted = 1,
+    /// At each new session.
+    Always = 2,
+    /// At none.
+    Never = 3,
+}
+impl KickOnStart {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "KICK_ON_START_UNSPECIFIED",
+            Self::Interrupted => "KICK_ON_START_INTERRUPTED",
+            Self::Always => "KICK_ON_START_ALWAYS",
+            Self::Never => "KICK_ON_START_NEVER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "KICK_ON_START_UNSPECIFIED" => Some(Self::Unspecified),
+            "KICK_ON_START_INTERRUPTED" => Some(Self::Interrupted),
+            "KICK_ON_START_ALWAYS" => Some(Self::Always),
+            "KICK_ON_START_NEVER" => Some(Self::Never),
             _ => None,
         }
     }
@@ -2755,6 +2795,8 @@ pub enum EventKind {
     ReminderFired = 28,
     /// A reminder was withdrawn.
     ReminderCancelled = 29,
+    /// A harness reported another state; the detail names it.
+    HarnessStateChanged = 31,
 }
 impl EventKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2793,6 +2835,7 @@ impl EventKind {
             Self::ReminderSet => "EVENT_KIND_REMINDER_SET",
             Self::ReminderFired => "EVENT_KIND_REMINDER_FIRED",
             Self::ReminderCancelled => "EVENT_KIND_REMINDER_CANCELLED",
+            Self::HarnessStateChanged => "EVENT_KIND_HARNESS_STATE_CHANGED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2828,6 +2871,7 @@ impl EventKind {
             "EVENT_KIND_REMINDER_SET" => Some(Self::ReminderSet),
             "EVENT_KIND_REMINDER_FIRED" => Some(Self::ReminderFired),
             "EVENT_KIND_REMINDER_CANCELLED" => Some(Self::ReminderCancelled),
+            "EVENT_KIND_HARNESS_STATE_CHANGED" => Some(Self::HarnessStateChanged),
             _ => None,
         }
     }
@@ -10408,6 +10452,9 @@ pub struct WakeRequest {
     /// A new message supersedes an undelivered earlier one with the same label and key; empty: none. At most 128 characters.
     #[prost(string, tag = "4")]
     pub coalescing_key: ::prost::alloc::string::String,
+    /// The token of the agent's present session: its harness speaks, and the message goes into the lane `system`. Empty: lane `normal`.
+    #[prost(string, tag = "5")]
+    pub session_token: ::prost::alloc::string::String,
 }
 /// The receipt: the message is on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

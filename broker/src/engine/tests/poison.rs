@@ -167,6 +167,25 @@ async fn attempts_and_dead_letters_survive_a_restart_of_the_broker() {
 }
 
 #[tokio::test]
+async fn failures_over_notices_of_failures_are_told_by_their_dead_letters_alone() {
+    let hive = Hive::new(&["boss"]).await;
+    hive.create("lead", Some("boss"), Policy::default()).await;
+    hive.create("kid", Some("lead"), Policy::default()).await;
+    hive.send("operator", "kid", "poison").await;
+    let (kid, lead) = (hive.attach("kid").await, hive.attach("lead").await);
+    for _ in 0..5 {
+        hive.turn(&kid, Outcome::Failed).await;
+        hive.pass(LONG);
+    }
+    assert_eq!(hive.notices("lead").await.len(), 6, "five failures and a dead letter");
+    for _ in 0..30 {
+        hive.turn(&lead, Outcome::Failed).await;
+        hive.pass(LONG);
+    }
+    assert_eq!(hive.notices("boss").await.len(), 6, "a dead letter for each notice");
+}
+
+#[tokio::test]
 async fn a_vanished_harness_uses_attempts_too() {
     let hive = Hive::new(&["bob"]).await;
     let poison = hive.send("operator", "bob", "poison").await;

@@ -103,6 +103,7 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
         context_window_tokens,
         process,
         auto_compact,
+        kick_on_start,
         available_models,
         extra_mcp_servers,
         plugins,
@@ -130,6 +131,7 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
     number(out, "context_window_tokens", *context_window_tokens);
     text(out, "process", process.map(hive_core::config::ProcessMode::word));
     line(out, format_args!("auto_compact = {auto_compact}"));
+    text(out, "kick_on_start", Some(kick_on_start.word()));
     texts(out, "available_models", (!available_models.is_empty()).then_some(available_models));
     texts(out, "plugins", Some(plugins));
     texts(out, "marketplaces", marketplaces.as_ref());
