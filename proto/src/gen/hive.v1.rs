@@ -10548,7 +10548,7 @@ pub mod wake_service_client {
             self
         }
         /// Accepts a message with the origin `external:LABEL` for the socket's own agent.
-        /// Reasons: FIELD_INVALID, INBOX_FULL, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, INBOX_FULL, LEASE_LOST, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn wake(
             &mut self,
             request: impl tonic::IntoRequest<super::WakeRequest>,
@@ -10583,7 +10583,7 @@ pub mod wake_service_server {
     #[async_trait]
     pub trait WakeService: std::marker::Send + std::marker::Sync + 'static {
         /// Accepts a message with the origin `external:LABEL` for the socket's own agent.
-        /// Reasons: FIELD_INVALID, INBOX_FULL, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, INBOX_FULL, LEASE_LOST, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn wake(
             &self,
             request: tonic::Request<super::WakeRequest>,
