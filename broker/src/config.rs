@@ -128,6 +128,7 @@ fn declared(agent: AgentConfig) -> Declared {
         role: agent.role.unwrap_or_default(),
         model,
         available_models: agent.available_models,
+        kick_on_start: agent.kick_on_start,
         policy: Policy {
             tool_groups: agent.tool_groups.unwrap_or(default.tool_groups),
             allowed_recipients: agent.allowed_recipients.unwrap_or_default(),

@@ -39,6 +39,34 @@ pub enum Source {
     Runtime,
 }
 
+/// When the broker tells an agent, at a new session of its harness, to go on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KickOnStart {
+    /// Where its last turn was interrupted, and no redelivery says so.
+    #[default]
+    Interrupted,
+    /// At each new session.
+    Always,
+    /// At none.
+    Never,
+}
+
+impl KickOnStart {
+    /// Every value there is.
+    pub const ALL: [Self; 3] = [Self::Interrupted, Self::Always, Self::Never];
+
+    /// The word of the file.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Interrupted => "interrupted",
+            Self::Always => "always",
+            Self::Never => "never",
+        }
+    }
+}
+
 /// What an agent's harness is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HarnessState {
@@ -190,4 +218,6 @@ pub struct Agent {
     pub stopped: bool,
     /// The model of its newest turn that has told one; empty if none has.
     pub model_in_use: String,
+    /// When it is told, at a new session, to go on.
+    pub kick_on_start: KickOnStart,
 }

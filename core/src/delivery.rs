@@ -81,7 +81,7 @@ pub enum RedeliveryCause {
     Unavailable,
     /// The harness was shut down, taken over, or its host rebooted.
     Drained,
-    /// The operator released it after a cancel.
+    /// The operator ended the try: cancelled its turn and released the delivery later, or settled it.
     Released,
     /// The operator redrove it.
     Redriven,
@@ -91,6 +91,17 @@ pub enum RedeliveryCause {
     Nacked,
     /// A consumer's lease ran out.
     LeaseExpired,
+}
+
+impl RedeliveryCause {
+    /// Whether the next try has the number of the last one, which used no attempt. A redriven delivery begins with its first.
+    #[must_use]
+    pub fn repeats_attempt(self) -> bool {
+        match self {
+            Self::TurnFailed | Self::HarnessVanished | Self::Nacked | Self::LeaseExpired | Self::Redriven => false,
+            Self::RateLimited | Self::AuthFailed | Self::Unavailable | Self::Drained | Self::Released | Self::NotReceived => true,
+        }
+    }
 }
 
 /// What the end of a lease does.
@@ -128,16 +139,25 @@ impl Progress {
         Self { state: State::Ready, failures: 0, cause: None, not_before: None }
     }
 
-    /// The number of the current or next attempt, from 1.
+    /// Numbers the try that holds the delivery, or held it last; 0 before the first. `by_operator` says whether the operator settled it.
     #[must_use]
-    pub fn attempt(&self) -> u32 {
-        self.failures.saturating_add(1)
+    pub fn attempt(&self, by_operator: bool) -> u32 {
+        let next = self.failures.saturating_add(1);
+        match self.state {
+            State::Leased | State::Held => next,
+            State::Acked if !by_operator => next,
+            State::Dead => self.failures,
+            State::Ready | State::Acked | State::Dropped | State::Superseded => match self.cause {
+                Some(cause) if cause.repeats_attempt() => next,
+                Some(_) | None => self.failures,
+            },
+        }
     }
 
     /// Whether it is served alone, so that it does not burn the attempts of its neighbours.
     #[must_use]
     pub fn is_alone(&self) -> bool {
-        self.attempt() >= crate::limits::ALONE_FROM_ATTEMPT
+        self.failures.saturating_add(1) >= crate::limits::ALONE_FROM_ATTEMPT
     }
 
     /// Whether it may be leased now.
@@ -182,14 +202,15 @@ impl Progress {
     #[must_use]
     pub fn decide(self, decision: Decision) -> Option<Self> {
         use State::{Acked, Dead, Dropped, Held, Leased, Ready, Superseded};
+        let released = Some(RedeliveryCause::Released);
         match (decision, self.state) {
-            // An operator's settlement ends a lease too: its holder then finds it lost.
-            (Decision::Ack, Ready | Leased | Held | Dead) => Some(Self { state: Acked, not_before: None, ..self }),
-            (Decision::Drop, Ready | Leased | Held | Dead) => Some(Self { state: Dropped, not_before: None, ..self }),
+            // An operator's settlement ends a lease too: its holder then finds it lost. It ends the try that held the delivery.
+            (Decision::Ack, Leased | Held) => Some(Self { state: Acked, cause: released, not_before: None, ..self }),
+            (Decision::Drop, Leased | Held) => Some(Self { state: Dropped, cause: released, not_before: None, ..self }),
+            (Decision::Ack, Ready | Dead) => Some(Self { state: Acked, not_before: None, ..self }),
+            (Decision::Drop, Ready | Dead) => Some(Self { state: Dropped, not_before: None, ..self }),
             (Decision::Supersede, Ready) => Some(Self { state: Superseded, not_before: None, ..self }),
-            (Decision::Release, Held) => {
-                Some(Self { state: Ready, cause: Some(RedeliveryCause::Released), not_before: None, ..self })
-            }
+            (Decision::Release, Held) => Some(Self { state: Ready, cause: released, not_before: None, ..self }),
             (Decision::Redrive, Dead) => {
                 Some(Self { state: Ready, failures: 0, cause: Some(RedeliveryCause::Redriven), not_before: None })
             }
@@ -233,7 +254,7 @@ pub struct Delivery {
     pub lane: Lane,
     /// Where it stands.
     pub state: State,
-    /// The number of the current or next attempt, from 1.
+    /// The number of the try that holds it, or held it last; 0 before the first.
     pub attempt: u32,
     /// Why it came back last.
     pub cause: Option<RedeliveryCause>,
@@ -283,9 +304,51 @@ mod tests {
     fn the_fifth_failure_is_the_last() {
         let limits = Limits::default();
         let fourth = leased(3).settle(Settlement::Fail(RedeliveryCause::TurnFailed), at(0), &limits).expect("leased");
-        assert_eq!((fourth.state, fourth.attempt()), (State::Ready, 5));
+        assert_eq!((fourth.state, fourth.attempt(false)), (State::Ready, 4));
         let fifth = leased(4).settle(Settlement::Fail(RedeliveryCause::TurnFailed), at(0), &limits).expect("leased");
         assert_eq!((fifth.state, fifth.failures, fifth.not_before), (State::Dead, 5, None));
+        assert_eq!(fifth.attempt(false), 5);
+        let redriven = fifth.decide(Decision::Redrive).expect("dead");
+        assert_eq!(redriven.attempt(false), 0);
+    }
+
+    #[test]
+    fn the_attempt_is_that_of_the_try_that_holds_the_delivery_or_held_it_last() {
+        let limits = Limits::default();
+        assert_eq!(Progress::new().attempt(false), 0);
+        assert_eq!(Progress::new().decide(Decision::Ack).expect("ready").attempt(true), 0);
+        assert_eq!(Progress::new().decide(Decision::Supersede).expect("ready").attempt(false), 0);
+        for failures in 0..4 {
+            let before = leased(failures);
+            let number = failures + 1;
+            assert_eq!(before.attempt(false), number);
+            let settlements = [
+                Settlement::Ack,
+                Settlement::Hold,
+                Settlement::FailForGood(RedeliveryCause::Nacked),
+                Settlement::Fail(RedeliveryCause::TurnFailed),
+                Settlement::Fail(RedeliveryCause::LeaseExpired),
+                Settlement::GiveBack(RedeliveryCause::RateLimited),
+                Settlement::GiveBack(RedeliveryCause::Drained),
+                Settlement::GiveBack(RedeliveryCause::NotReceived),
+            ];
+            for settlement in settlements {
+                let after = before.settle(settlement, at(0), &limits).expect("leased");
+                assert_eq!(after.attempt(false), number, "{settlement:?}");
+                for decision in [Decision::Ack, Decision::Drop] {
+                    if let Some(settled) = after.decide(decision) {
+                        assert_eq!(settled.attempt(true), number, "{settlement:?} {decision:?}");
+                    }
+                }
+                if let Some(again) = after.lease(at(1_000_000)) {
+                    let counts = matches!(settlement, Settlement::Fail(_));
+                    assert_eq!(again.attempt(false), number + u32::from(counts), "{settlement:?}");
+                }
+            }
+            for decision in [Decision::Ack, Decision::Drop] {
+                assert_eq!(before.decide(decision).expect("leased").attempt(true), number, "{decision:?}");
+            }
+        }
     }
 
     #[test]

@@ -72,6 +72,8 @@ pub enum Kind {
     AgentPurged,
     /// The directories of a purged agent were deleted.
     PurgeFinished,
+    /// A harness reported another state.
+    HarnessStateChanged,
 }
 
 /// A committed fact.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::agent::HarnessState;
 use crate::command::Order;
 use crate::delivery::{RedeliveryCause, State};
 use crate::message::SystemKind;
@@ -19,6 +20,10 @@ macro_rules! words {
 }
 
 words! {
+    HarnessState {
+        Offline = "offline", Starting = "starting", Idle = "idle", Thinking = "thinking", Compacting = "compacting",
+        RateLimited = "rate limited", NeedsLogin = "needs login", Unavailable = "unavailable", Stopped = "stopped",
+    }
     State {
         Ready = "ready", Leased = "leased", Held = "held", Dead = "dead", Acked = "acked", Dropped = "dropped",
         Superseded = "superseded",

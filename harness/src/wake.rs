@@ -27,6 +27,7 @@ pub async fn run(args: WakeArgs) -> Result<(), Failure> {
         label: from.as_str().to_owned(),
         body,
         coalescing_key: key.unwrap_or_default(),
+        ..v1::WakeRequest::default()
     };
     let receipt = WakeServiceClient::new(channel)
         .wake(request)

@@ -59,7 +59,11 @@ fn write_head(out: &mut String, delivery: &Delivery, message: &Message, error_ch
     if message.in_reply_to != 0 {
         write!(out, ", in reply to #{}", message.in_reply_to)?;
     }
-    if delivery.attempt > 1 {
+    let repeated = hive_core::delivery::RedeliveryCause::try_from(delivery.redelivery_cause())
+        .is_ok_and(hive_core::delivery::RedeliveryCause::repeats_attempt);
+    if repeated {
+        write!(out, ", attempt {} again", delivery.attempt)?;
+    } else if delivery.attempt > 1 {
         write!(out, ", attempt {}", delivery.attempt)?;
     }
     if let Some(cause) = cause(delivery.redelivery_cause()) {
@@ -126,6 +130,15 @@ mod tests {
         let head =
             "#12 from system (a turn failed), in reply to #9, attempt 2 (came back: the turn that had it failed: exit 1⏎boom)";
         assert_eq!(rendered(&again), format!("{head}\n| x\n"));
+    }
+
+    #[test]
+    fn an_attempt_that_is_repeated_says_so() {
+        let mut again = delivery("x");
+        again.set_redelivery_cause(RedeliveryCause::Drained);
+        assert_eq!(rendered(&again), "#12 from bob, attempt 1 again (came back: the harness was shut down)\n| x\n");
+        again.set_redelivery_cause(RedeliveryCause::Redriven);
+        assert_eq!(rendered(&again), "#12 from bob (came back: the operator redrove it)\n| x\n");
     }
 
     #[test]

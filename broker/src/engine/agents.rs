@@ -71,6 +71,7 @@ fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now:
     let open_turn = turn::open_all(conn, row.key)?.first().map(|open| open.id);
     // A turn that runs when its agent is stopped is shown until it ends.
     let state = if row.stopped && open_turn.is_none() { HarnessState::Stopped } else { state };
+    let kick_on_start = super::declare::kick_on_start(&row);
     Ok(Agent {
         name: parse(&row.name)?,
         role: row.role,
@@ -95,6 +96,7 @@ fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now:
         isolation: seen.isolation,
         open_turn,
         context_time: row.context_time,
+        kick_on_start,
         available_models: row.available_models,
         stopped: row.stopped,
         model_in_use: turn::model_of_newest(conn, row.key)?,

@@ -85,6 +85,7 @@ impl Engine {
                     let detail = format!("session epoch {epoch}, {}", attach.revision);
                     log(tx, Fact { detail: &detail, ..Fact::about(Kind::HarnessAttached, me.key) })?;
                     agent::set_harness_state(tx, me.key, HarnessState::Starting)?;
+                    super::kick::at_new_session(tx, &limits, &me)?;
                     (epoch, token)
                 };
                 let open_turn = match turn::open_of(tx, me.key, MAIN_CONVERSATION)? {

@@ -5,19 +5,17 @@ use hive_core::caller::Caller;
 use hive_core::command::{Command, Order};
 use hive_core::event::Kind;
 use hive_core::id::CommandId;
-use hive_core::limits::{ERROR_BYTES_MAX, Limits, MODEL_CHARS_MAX};
-use hive_core::message::SystemKind;
+use hive_core::limits::{ERROR_BYTES_MAX, MODEL_CHARS_MAX};
 use hive_core::name::AgentName;
 use hive_core::turn::MAIN_CONVERSATION;
 
-use super::notice::{self, Notice};
 use super::once::once;
 use super::turn::session;
-use super::{Engine, Refusal, actor};
+use super::{Engine, Refusal, actor, kick};
 use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
-use crate::store::{AgentKey, Tx, agent, command, turn};
+use crate::store::{AgentKey, agent, command, turn};
 
 /// What to tell; a cancel without a turn means the open one.
 #[derive(Clone, Debug)]
@@ -103,7 +101,7 @@ impl Engine {
                         };
                         log(tx, Fact { detail: &detail, ..Fact::about(Kind::CommandClosed, me.key) })?;
                         if error.is_empty() && command::order(tx, me.key, id)? == Some(Order::RestartHarness) {
-                            kick(tx, &limits, &me)?;
+                            kick::on_order(tx, &limits, &me)?;
                         }
                         Ok(())
                     }
@@ -122,10 +120,4 @@ fn check_available(row: &AgentRow, model: &str) -> Result<(), Refusal> {
     let (name, models) = (&row.name, models.join(", "));
     let problem = format!("`{name}` may be switched to {models}; others are added under `available_models` in hive.toml");
     Err(Refusal::Field { field: "command.set_model.model", problem })
-}
-
-/// A harness that was told to start anew, and did, finds a word to its agent, who would else sit where the restart cut it off.
-fn kick(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
-    let body = "Your harness was restarted on the operator's order. If you were in the middle of something, go on with it.";
-    notice::send(tx, limits, Notice::about(&me.name, me.key, SystemKind::Restarted, body)).map(|_| ())
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use hive_core::agent::{Policy, Source};
+use hive_core::agent::{KickOnStart, Policy, Source};
 use hive_core::event::Kind;
 use hive_core::name::AgentName;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,15 @@ pub struct Declared {
     /// Models that it may be switched to; empty: any.
     #[serde(default)]
     pub available_models: Vec<String>,
+    /// When it is told, at a new session, to go on.
+    #[serde(default)]
+    pub kick_on_start: KickOnStart,
+}
+
+/// When this agent is told to go on: what the file says of it, else the default.
+pub(crate) fn kick_on_start(row: &AgentRow) -> KickOnStart {
+    let declared = row.declared.as_deref().and_then(|json| serde_json::from_str::<Declared>(json).ok());
+    declared.map(|declared| declared.kick_on_start).unwrap_or_default()
 }
 
 impl Engine {

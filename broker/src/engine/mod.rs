@@ -37,6 +37,7 @@ pub mod wake;
 
 mod actor;
 mod keys;
+mod kick;
 mod notice;
 mod once;
 mod quota;

@@ -1,5 +1,5 @@
 //! Notices: mail that the broker itself writes. It is never refused; past an inbox's bound it takes the place of an undelivered notice of
-//! the same kind about the same agent. A notice with a key of its own takes the place of an undelivered one with that key at any time: of a
+//! the same kind about the same agent. A notice with a key of its own, as any about turns that cannot run, takes the place of an undelivered one with that key at any time: of a
 //! question that is over before its target saw it, only its end is told.
 
 use hive_core::delivery::{Decision, Lane, State};
@@ -46,12 +46,13 @@ impl<'a> Notice<'a> {
 
     /// Under which key it coalesces, and whether it does so before the inbox is full. Of questions and reminders each counts for itself, of
     /// problems each subject of an agent.
-    fn key(&self) -> (String, bool) {
+    pub(super) fn key(&self) -> (String, bool) {
         match (self.question, self.reminder, self.subject) {
             (Some(question), _, _) => (format!("question:{question}"), true),
             (None, Some(reminder), _) => (format!("reminder:{reminder}"), true),
             (None, None, Some(subject)) => (format!("problem:{}:{subject}", self.about), true),
-            (None, None, None) => (format!("{:?}:{}", self.kind, self.about), false),
+            // Of an agent that cannot run turns, and of its recovery, only the newest counts.
+            (None, None, None) => (format!("{:?}:{}", self.kind, self.about), self.kind == SystemKind::Unavailable),
         }
     }
 }

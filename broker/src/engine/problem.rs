@@ -1,4 +1,5 @@
-//! Problems: something around a harness that does not work and ends no turn. The agent's parent is told, in one notice for each subject.
+//! Problems: something around a harness that does not work and ends no turn. The agent's parent is told
+//! once for each cause: a newer text on a subject takes the place of an unread one, and the same text is not told again.
 
 use hive_core::caller::Caller;
 use hive_core::id::MessageId;
@@ -11,6 +12,7 @@ use super::question::quoted;
 use super::settle::parent;
 use super::turn::session;
 use super::{Engine, Refusal};
+use crate::store::message;
 use crate::store::request::RequestKey;
 
 /// What a harness says of a problem.
@@ -57,7 +59,12 @@ impl Engine {
                         quoted(text)
                     );
                     let notice = Notice::about(&me.name, parent(&me), SystemKind::Problem, &body);
-                    notice::send(tx, &limits, Notice { subject: Some(subject), ..notice })
+                    let notice = Notice { subject: Some(subject), ..notice };
+                    // A harness that starts again finds what it found before: the cause was told.
+                    match message::last_notice(tx, notice.to, &notice.key().0)? {
+                        Some((earlier, told)) if told == body => Ok(earlier),
+                        _ => notice::send(tx, &limits, notice),
+                    }
                 })
             })
             .await

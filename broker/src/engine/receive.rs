@@ -87,7 +87,7 @@ pub(crate) fn claim(tx: &Tx<'_>, me: &AgentRow, row: &mut DeliveryRow, lease: Le
     row.lease = Some(lease);
     delivery::save(tx, row, State::Ready)?;
     let turn = row.lease.as_ref().and_then(|lease| lease.turn);
-    let detail = format!("attempt {}", row.progress.attempt());
+    let detail = format!("attempt {}", row.progress.attempt(false));
     log(tx, Fact { message: Some(row.message), turn, detail: &detail, ..Fact::about(Kind::DeliveryLeased, me.key) })?;
     Ok(())
 }

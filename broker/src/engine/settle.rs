@@ -23,7 +23,7 @@ use crate::store::agent::{AgentRow, ParkRow};
 use crate::store::delivery::DeliveryRow;
 use crate::store::event::{Fact, log};
 use crate::store::turn::{self, End, TurnRow};
-use crate::store::{AgentKey, Effect, Tx, agent, delivery, turn_tool};
+use crate::store::{AgentKey, Effect, Tx, agent, delivery, message, turn_tool};
 
 /// What became of a turn's deliveries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ pub(crate) fn end_turn(
         ending.outcome, settled.acked, settled.returned, settled.dead, settled.held
     );
     log(tx, Fact { message: open.message, turn: Some(open.id), detail: &detail, ..Fact::about(Kind::TurnEnded, me.key) })?;
-    if ending.outcome == Outcome::Failed && !open.kind.is_upkeep() {
+    if ending.outcome == Outcome::Failed && !open.kind.is_upkeep() && !is_of_failures(tx, open)? {
         tell_parent_of_failure(tx, limits, me, open, ending)?;
     }
     park(tx, limits, me, open, ending, settled)?;
@@ -153,6 +153,14 @@ pub(super) fn parent(me: &AgentRow) -> AgentKey {
     me.parent.unwrap_or(AgentKey::OPERATOR)
 }
 
+/// Whether the turn was woken by the notice of a failure. Its own failures are told by its dead letter alone, else each level of failing
+/// parents would multiply the notices.
+fn is_of_failures(tx: &Tx<'_>, open: &TurnRow) -> Result<bool, Refusal> {
+    let Some(message) = open.message else { return Ok(false) };
+    let kind = message::get(tx, message)?.and_then(|message| message.system_kind);
+    Ok(matches!(kind, Some(SystemKind::TurnFailed | SystemKind::DeadLetter)))
+}
+
 fn tell_parent_of_failure(
     tx: &Tx<'_>,
     limits: &Limits,
@@ -206,7 +214,11 @@ fn park(
     if ending.outcome == Outcome::Ok {
         // A compaction that did nothing asked no model, so it shows nothing of whether one answers.
         let ran = open.kind != TurnKind::Compact || ending.end.compacted;
-        return if ran { Ok(agent::set_park(tx, me.key, None, 0, false)?) } else { Ok(()) };
+        if ran {
+            agent::set_park(tx, me.key, None, 0, false)?;
+            recovered(tx, limits, me)?;
+        }
+        return Ok(());
     }
     // A checkpoint or compaction that failed leaves everything as it was: the next turn for mail shows whether more is wrong.
     if !ending.outcome.is_failure() || (ending.outcome == Outcome::Failed && open.kind.is_upkeep()) {
@@ -258,7 +270,10 @@ pub(super) fn park_for(
     agent::set_park(tx, me.key, Some(row), failures, me.operator_told || tell)?;
     let detail = format!("{}: {}", row.cause, row.error);
     log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentParked, me.key) })?;
-    let body = format!("{} cannot run turns now ({}):\n\n{}", me.name, row.cause, quoted(&row.error));
+    let mut body = format!("{} cannot run turns now ({}):\n\n{}", me.name, row.cause, quoted(&row.error));
+    if row.cause == Outcome::AuthFailed {
+        write!(body, "\n\nLog in with `hivectl login {}`.", me.name).expect("writing to a string succeeds");
+    }
     let notice = Notice::about(&me.name, AgentKey::OPERATOR, SystemKind::Unavailable, &body);
     let needs_login = row.cause == Outcome::AuthFailed;
     if needs_login {
@@ -270,6 +285,16 @@ pub(super) fn park_for(
         (true, false) => notice::send(tx, limits, notice).map(|_| ()),
         (false, _) => Ok(()),
     }
+}
+
+/// Tells the operator, where they were told of the trouble, that it is over. The notice of the trouble is superseded where it is unread.
+pub(super) fn recovered(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
+    if !me.operator_told {
+        return Ok(());
+    }
+    let body = format!("{} works again.", me.name);
+    // It waits on no decision, so nothing but the inbox shows it.
+    notice::put(tx, limits, Notice::about(&me.name, AgentKey::OPERATOR, SystemKind::Unavailable, &body)).map(|_| ())
 }
 
 /// Ends all open turns of an agent in the broker's own name.

@@ -9,7 +9,7 @@ use hive_core::turn::Outcome;
 
 use super::actor::{Actor, check_group};
 use super::once::once;
-use super::settle::park_for;
+use super::settle::{park_for, recovered};
 use super::turn::session;
 use super::{Engine, Refusal};
 use crate::store::agent;
@@ -60,11 +60,20 @@ impl Engine {
             .write(move |tx| {
                 let me = session(tx, &caller, &session_token)?;
                 presences.touch(me.key, &session_token, tx.now.boot);
-                agent::set_harness_state(tx, me.key, state)?;
+                if me.harness_state != state {
+                    agent::set_harness_state(tx, me.key, state)?;
+                    let detail = state.to_string();
+                    log(tx, Fact { detail: &detail, ..Fact::about(Kind::HarnessStateChanged, me.key) })?;
+                }
                 let waits = me.park.as_ref().is_some_and(agent::ParkRow::waits_for_login);
                 // A harness that starts has not looked yet, and a compaction by order runs in spite of the park.
                 let may_run = matches!(state, HarnessState::Idle | HarnessState::RateLimited | HarnessState::Unavailable);
                 match (waits, state == HarnessState::NeedsLogin) {
+                    // Only one that waits for mail has found a login; another one says that something else does not work.
+                    (true, false) if state == HarnessState::Idle => {
+                        agent::set_park(tx, me.key, None, me.failures_in_a_row, false)?;
+                        recovered(tx, &limits, &me)
+                    }
                     (true, false) if may_run => Ok(agent::set_park(tx, me.key, None, me.failures_in_a_row, me.operator_told)?),
                     // It takes the place of any other park: until somebody logs in, no other end of it would be worth a try.
                     (false, true) => {

@@ -22,9 +22,13 @@ impl Engine {
                     let me = agent::by_key(tx, row.agent)?;
                     // A lease of before a reboot ends without blame.
                     let rebooted = row.lease.as_ref().and_then(|lease| lease.until) == Some(BootTime(0));
-                    let cause = RedeliveryCause::LeaseExpired;
-                    let settlement = if rebooted { Settlement::GiveBack(cause) } else { Settlement::Fail(cause) };
-                    "the consumer's lease ran out".clone_into(&mut row.last_error);
+                    let settlement = if rebooted {
+                        "the host rebooted".clone_into(&mut row.last_error);
+                        Settlement::GiveBack(RedeliveryCause::Drained)
+                    } else {
+                        "the consumer's lease ran out".clone_into(&mut row.last_error);
+                        Settlement::Fail(RedeliveryCause::LeaseExpired)
+                    };
                     settle::settle(tx, &limits, &me, row, settlement)?;
                 }
                 Ok(delivery::next_expiry(tx)?)

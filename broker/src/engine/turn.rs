@@ -274,7 +274,7 @@ fn look(
     let Some(mut row) = pick(tx, me.key, u32::MAX)? else {
         return Ok(Seen::Nothing { so_far: None, next_due: delivery::next_due(tx, me.key, tx.now)? });
     };
-    let id = open(tx, me, begin, boot_id, Kind::Mail, Some((row.message, row.progress.attempt())))?;
+    let id = open(tx, me, begin, boot_id, Kind::Mail, Some((row.message, row.progress.attempt(false))))?;
     claim(tx, me, &mut row, Lease { token: token::new(), turn: Some(id), until: None, length_ms: None })?;
     turn::carry(tx, id, me.key, row.message, None)?;
     keep(tx, me.key, request, &id)?;

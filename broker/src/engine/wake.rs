@@ -15,6 +15,7 @@ use super::actor::Actor;
 use super::notice::{new_id, supersede};
 use super::once::once;
 use super::send::{check_body, check_inbox, check_sender};
+use super::turn::session;
 use super::{Engine, Refusal};
 use crate::store::event::{Fact, log};
 use crate::store::message::{self, NewMessage, To};
@@ -30,6 +31,8 @@ pub struct Wake {
     pub body: String,
     /// A newer one with the same key takes an undelivered one's place.
     pub coalescing_key: Option<String>,
+    /// The proof that the agent's harness speaks; its word goes into the lane `system`.
+    pub session_token: Option<String>,
 }
 
 /// The receipt.
@@ -71,7 +74,11 @@ impl Engine {
         let woken = self
             .store
             .write(move |tx| {
-                let me = actor.row(tx)?;
+                let me = match &wake.session_token {
+                    Some(token) => session(tx, &actor.caller, token)?,
+                    None => actor.row(tx)?,
+                };
+                let lane = if wake.session_token.is_some() { Lane::System } else { Lane::Normal };
                 once(tx, me.key, &request, || {
                     label_of_nobody(tx, &wake.label)?;
                     let origin = Origin::External(wake.label.clone());
@@ -99,7 +106,7 @@ impl Engine {
                         reminder: None,
                     };
                     message::insert(tx, &new)?;
-                    delivery::insert(tx, me.key, id, Lane::Normal, Some(me.key), wake.body.len() as u64)?;
+                    delivery::insert(tx, me.key, id, lane, Some(me.key), wake.body.len() as u64)?;
                     let detail = format!("from {origin}");
                     log(tx, Fact { message: Some(id), detail: &detail, ..Fact::about(Kind::MessageAccepted, me.key) })?;
                     Ok(Woken { message: id, superseded })

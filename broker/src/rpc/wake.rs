@@ -13,12 +13,15 @@ impl v1::wake_service_server::WakeService for Rpc {
     async fn wake(&self, request: Request<v1::WakeRequest>) -> Result<Response<v1::WakeResponse>, Status> {
         let actor = caller::actor(&request)?;
         let mut wake = request.into_inner();
+        // The same wake may be said again by a later session.
+        let session_token = std::mem::take(&mut wake.session_token);
         let key = request::key("Wake", std::mem::take(&mut wake.request_id), &wake)?;
-        let v1::WakeRequest { request_id: _, label, body, coalescing_key } = wake;
+        let v1::WakeRequest { request_id: _, label, body, coalescing_key, session_token: _ } = wake;
         let wake = Wake {
             label: message::label(&label, "label")?,
             body,
             coalescing_key: fields::coalescing_key(coalescing_key, "coalescing_key")?,
+            session_token: (!session_token.is_empty()).then_some(session_token),
         };
         let woken = self.engine.wake(actor, key, wake).await?;
         Ok(Response::new(v1::WakeResponse {

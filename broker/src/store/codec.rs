@@ -71,7 +71,7 @@ codes! {
         HarnessAttached = 13, HarnessLost = 14, AgentCreated = 15, AgentChanged = 16, AgentRetired = 17, StatusChanged = 18,
         AgentParked = 19, CommandGiven = 20, CommandClosed = 21, Refused = 22, QuestionAsked = 23,
         QuestionAnswered = 24, QuestionExpired = 25, QuestionCancelled = 26, ReminderSet = 27, ReminderFired = 28, ReminderCancelled = 29,
-        AgentStopped = 31, AgentStarted = 32, AgentPurged = 33, PurgeFinished = 34,
+        HarnessStateChanged = 30, AgentStopped = 31, AgentStarted = 32, AgentPurged = 33, PurgeFinished = 34,
     }
 }
 

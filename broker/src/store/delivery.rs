@@ -321,20 +321,23 @@ pub fn page(conn: &Connection, filter: &Filter, now: Now, rows: u32) -> Result<(
     let mut select = conn.prepare_cached(&sql)?;
     let (after_message, after_agent) = filter.after.map_or((0, 0), |(message, agent)| (integer(message.get()), agent.0));
     let found = select.query_map((filter.agent.map(|key| key.0), after_message, after_agent, rows + 1), |row| {
-        let failures: u32 = unsigned(row, first + 4)?;
+        let (state, cause): (State, _) = (coded(row, first + 3)?, coded_option(row, first + 5)?);
+        let not_before = row.get::<_, Option<i64>>(first + 9)?.map(BootTime);
+        let progress = Progress { state, failures: unsigned(row, first + 4)?, cause, not_before };
+        let settled_by: String = row.get(first + 11)?;
         let delivery = Delivery {
             message: message::from_row(row, 0)?,
             agent: row.get(first + 1)?,
             lane: coded(row, first + 2)?,
-            state: coded(row, first + 3)?,
-            attempt: failures.saturating_add(1),
-            cause: coded_option(row, first + 5)?,
+            state,
+            attempt: progress.attempt(!settled_by.is_empty()),
+            cause,
             last_error: row.get(first + 6)?,
             output_tail: row.get(first + 7)?,
             turn_id: id_option(row, first + 8, TurnId::new)?,
-            not_before: row.get::<_, Option<i64>>(first + 9)?.map(|boot| now.wall_at(BootTime(boot))),
+            not_before: not_before.map(|boot| now.wall_at(boot)),
             state_time: WallTime(row.get(first + 10)?),
-            settled_by: row.get(first + 11)?,
+            settled_by,
         };
         Ok((AgentKey(row.get(first)?), delivery))
     })?;
@@ -360,7 +363,7 @@ pub fn view(conn: &Connection, row: &DeliveryRow, now: Now) -> Result<Delivery> 
         agent: super::agent::name_of(conn, row.agent)?,
         lane: row.lane,
         state: row.progress.state,
-        attempt: row.progress.attempt(),
+        attempt: row.progress.attempt(!row.settled_by.is_empty()),
         cause: row.progress.cause,
         last_error: row.last_error.clone(),
         output_tail: row.output_tail.clone(),

@@ -1,5 +1,6 @@
 //! Table `message`: what was said. Rows are written once and never changed.
 
+use hive_core::delivery::State;
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::limits::PAGE_BYTES_MAX;
 use hive_core::message::{Message, Origin, SystemKind};
@@ -7,7 +8,7 @@ use hive_core::name::{AgentName, Label};
 use hive_core::time::WallTime;
 use rusqlite::{Connection, OptionalExtension as _, Result, Row};
 
-use super::codec::{coded_option, id, id_option, integer, parsed};
+use super::codec::{coded, coded_option, id, id_option, integer, parsed};
 use super::{AgentKey, Tx};
 
 pub(super) const AGENT: i64 = 1;
@@ -239,6 +240,25 @@ pub fn absorb(tx: &Tx<'_>, turn: TurnId, id: u64) -> Result<()> {
     tx.prepare_cached("INSERT INTO absorbed (turn_id, message_id) VALUES (?1, ?2)")?
         .execute((integer(turn.get()), integer(id)))
         .map(|_| ())
+}
+
+/// Where the deliveries of the broker's messages with this coalescing key stand, of those that are not settled.
+pub fn unsettled_notices(conn: &Connection, agent: AgentKey, key: &str) -> Result<Vec<State>> {
+    conn.prepare_cached(
+        "SELECT d.state FROM message m JOIN delivery d ON d.agent_id = ?1 AND d.message_id = m.id \
+         WHERE m.coalescing_key = ?2 AND m.origin_kind = ?3 AND d.state IN (1, 2, 3, 4)",
+    )?
+    .query_map((agent.0, key, SYSTEM), |row| coded(row, 0))?
+    .collect()
+}
+
+/// The newest of the broker's messages with this coalescing key to an inbox, and its text.
+pub fn last_notice(conn: &Connection, to: AgentKey, key: &str) -> Result<Option<(MessageId, String)>> {
+    conn.prepare_cached(
+        "SELECT id, body FROM message WHERE coalescing_key = ?2 AND to_id = ?1 AND origin_kind = ?3 ORDER BY id DESC LIMIT 1",
+    )?
+    .query_row((to.0, key, SYSTEM), |row| Ok((id(row, 0, MessageId::new)?, row.get(1)?)))
+    .optional()
 }
 
 /// The undelivered message of this origin with this coalescing key, if there is one.

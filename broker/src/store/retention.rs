@@ -37,6 +37,8 @@ pub fn old_requests(conn: &Connection, before: WallTime, rows: u32) -> Result<Ve
 /// Looks at `rows` rows of each kind and deletes what may go; answers where to go on, or `None` at the end.
 pub fn prune(tx: &Tx<'_>, cutoffs: Cutoffs, cursor: Cursor, requests: &[OldRequest], rows: u32) -> Result<Option<Cursor>> {
     tx.keep_counters()?;
+    // What has a time to come was written while the wall clock was ahead. It is kept until then, and stops nothing behind it.
+    let now = tx.now.wall.0;
     for (caller, rpc, id) in requests {
         tx.prepare_cached("DELETE FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id = ?3 AND time < ?4")?
             .execute((caller.0, rpc, id, cutoffs.requests.0))?;
@@ -44,9 +46,9 @@ pub fn prune(tx: &Tx<'_>, cutoffs: Cutoffs, cursor: Cursor, requests: &[OldReque
     let events = tx
         .prepare_cached(
             "DELETE FROM event WHERE sequence IN (SELECT sequence FROM \
-             (SELECT sequence, time FROM event ORDER BY sequence LIMIT ?2) WHERE time < ?1)",
+             (SELECT sequence, time FROM event WHERE time <= ?3 ORDER BY sequence LIMIT ?2) WHERE time < ?1)",
         )?
-        .execute((cutoffs.history.0, rows))?;
+        .execute((cutoffs.history.0, rows, now))?;
     tx.prepare_cached("DELETE FROM command WHERE close_time < ?1")?.execute([cutoffs.history.0])?;
     tx.prepare_cached("DELETE FROM reminder WHERE state <> 1 AND close_time < ?1")?.execute([cutoffs.history.0])?;
     let message = messages(tx, cutoffs.history, cursor.message, rows)?;
@@ -57,12 +59,16 @@ pub fn prune(tx: &Tx<'_>, cutoffs: Cutoffs, cursor: Cursor, requests: &[OldReque
     Ok(Some(Cursor { message: message.unwrap_or(i64::MAX), turn: turn.unwrap_or(i64::MAX) }))
 }
 
-/// A step through the messages; `None` when the first is reached that is not old. Ids rise with time, so nothing behind it is.
+/// A step through the messages; `None` when the first is reached that is not old. Ids rise with time, so nothing behind it is; but for what has a
+/// time to come.
 fn messages(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Option<i64>> {
     let mut select = tx.prepare_cached("SELECT id, to_id, accept_time FROM message WHERE id > ?1 ORDER BY id LIMIT ?2")?;
     let found: Vec<(i64, i64, i64)> =
         select.query_map((after, rows), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect::<Result<_>>()?;
     for (id, to, accept_time) in &found {
+        if *accept_time > tx.now.wall.0 {
+            continue;
+        }
         if *accept_time >= before.0 {
             return Ok(None);
         }
@@ -87,6 +93,9 @@ fn turns(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Option<
     let mut select = tx.prepare_cached("SELECT id, start_time FROM turn WHERE id > ?1 ORDER BY id LIMIT ?2")?;
     let found: Vec<(i64, i64)> = select.query_map((after, rows), |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_>>()?;
     for (id, start_time) in &found {
+        if *start_time > tx.now.wall.0 {
+            continue;
+        }
         if *start_time >= before.0 {
             return Ok(None);
         }

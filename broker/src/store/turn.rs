@@ -137,6 +137,16 @@ pub fn open_all(conn: &Connection, agent: AgentKey) -> Result<Vec<TurnRow>> {
     conn.prepare_cached(&sql)?.query_map([agent.0], row_from)?.collect()
 }
 
+/// The agent's last turn that was no upkeep of its conversation.
+pub fn last_work(conn: &Connection, agent: AgentKey) -> Result<Option<TurnRow>> {
+    let sql = format!(
+        "SELECT {ROW_COLUMNS} FROM turn INDEXED BY turn_by_agent WHERE agent_id = ?1 AND kind IN ({}, {}) ORDER BY id DESC LIMIT 1",
+        Kind::Mail.code(),
+        Kind::Continue.code()
+    );
+    conn.prepare_cached(&sql)?.query_row([agent.0], row_from).optional()
+}
+
 /// The agent's open turn that runs in the process with this token.
 pub fn open_of_process(conn: &Connection, agent: AgentKey, process_token: &str) -> Result<Option<TurnRow>> {
     let sql = format!(

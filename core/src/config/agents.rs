@@ -12,7 +12,7 @@ use super::section::{Section, list};
 use super::sections::{Places, bounded, path};
 use super::settings;
 use super::values::{AgentConfig, Claude};
-use crate::agent::{CAPABILITIES, TOOL_GROUPS};
+use crate::agent::{CAPABILITIES, KickOnStart, TOOL_GROUPS};
 use crate::limits::ROLE_CHARS_MAX;
 use crate::message::OPERATOR;
 use crate::name::{AgentName, nearest};
@@ -91,6 +91,7 @@ fn agent(
         home_dir: path(&mut section, "home_dir"),
         env: environment::of_claude(&mut section),
         settings: settings::of_agent(&mut section, &claude.settings),
+        kick_on_start: kick_on_start(&mut section),
         available_models: super::models::available(&mut section),
         extra_mcp_servers: super::extra_servers::read(&mut section, &claude.mcp_server_name),
         plugins: arguments(&mut section, "plugins").unwrap_or_default(),
@@ -98,6 +99,18 @@ fn agent(
     };
     section.finish();
     agent
+}
+
+fn kick_on_start(section: &mut Section<'_, '_, '_>) -> KickOnStart {
+    let key = "kick_on_start";
+    let Some((word, span)) = section.text(key) else { return KickOnStart::default() };
+    let known = KickOnStart::ALL.into_iter().find(|known| known.word() == word);
+    known.unwrap_or_else(|| {
+        let near = nearest(&word, KickOnStart::ALL.map(KickOnStart::word)).first().copied();
+        let sentence = "`kick_on_start` must be \"interrupted\", \"always\" or \"never\"".to_owned();
+        section.object(span, key, sentence, near);
+        KickOnStart::default()
+    })
 }
 
 /// A list of words, each of which has to be known.

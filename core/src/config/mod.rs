@@ -11,7 +11,7 @@
 //! [broker]      state_dir, runtime_dir, socket_group, retention_days, limits.<any field of limits::Limits>
 //! [operator]    pronouns, notify.command or notify.webhook
 //! [claude]      command, env, context_windows, mcp_server_name, and the settings of SETTINGS
-//! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, state_dir, home_dir, env,
+//! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, state_dir, home_dir, env, kick_on_start,
 //!               available_models, plugins, marketplaces, and the settings of SETTINGS,
 //!               extra_mcp_servers.KEY.<command, args, env, allowed_tools, timeout_seconds>,
 //!               limits.<sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max>

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::settings::Settings;
+use crate::agent::KickOnStart;
 use crate::limits::Limits;
 use crate::name::AgentName;
 
@@ -156,6 +157,8 @@ pub struct AgentConfig {
     pub env: BTreeMap<String, String>,
     /// Settings of its harness; what is not there holds as `[claude]` has it.
     pub settings: Settings,
+    /// When it is told, at a new session of its harness, to go on.
+    pub kick_on_start: KickOnStart,
     /// Models that it may be switched to; empty: any. With a [`AgentConfig::model`] there it is one of them.
     pub available_models: Vec<String>,
     /// Its MCP servers besides Hive's own, by their names.

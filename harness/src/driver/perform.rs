@@ -73,7 +73,7 @@ impl Performer {
         let (token, token_seen) = watch::channel(None);
         let link = Link::new(channel.clone(), token_seen);
         let mut performer = Self {
-            shell: Shell::start(&config, &family, channel, link.clone()),
+            shell: Shell::start(&config, &family, link.clone()),
             link,
             token,
             status: watch::Sender::new(None),

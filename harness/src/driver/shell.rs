@@ -10,7 +10,6 @@ use hive_proto::v1;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tonic::transport::Channel;
 
 use crate::claude::command_line::EXECUTION_GROUP;
 use crate::config::Config;
@@ -44,9 +43,9 @@ pub struct Shell {
 impl Shell {
     /// Starts it in the background.
     #[must_use]
-    pub fn start(config: &Config, family: &Family, channel: Channel, link: Link) -> Self {
+    pub fn start(config: &Config, family: &Family, link: Link) -> Self {
         let (orders, inbox) = mpsc::unbounded_channel();
-        Self { orders, task: tokio::spawn(supervise(task_config(config), family.tasks(), channel, link, inbox)) }
+        Self { orders, task: tokio::spawn(supervise(task_config(config), family.tasks(), link, inbox)) }
     }
 
     /// Uses other settings for tasks that are started from now on.
@@ -104,14 +103,13 @@ fn task_config(config: &Config) -> TaskConfig {
 async fn supervise(
     config: TaskConfig,
     tasks: crate::process::family::tasks::Tasks,
-    channel: Channel,
     link: Link,
     mut inbox: mpsc::UnboundedReceiver<Order>,
 ) {
     let mut session = link.clone();
     let start = async move {
         session.token().await;
-        Supervisor::start(config, tasks, Arc::new(BrokerWaker { channel })).await
+        Supervisor::start(config, tasks, Arc::new(BrokerWaker { link: session })).await
     };
     tokio::pin!(start);
     let (mut allowed, mut configured) = (false, None);

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use hive_core::delivery::RedeliveryCause;
 use hive_proto::v1;
 
 use crate::prompt::{earlier, inert, placeholders};
@@ -172,13 +173,21 @@ fn pending(count: u32, mcp_server_name: &str) -> String {
 }
 
 fn redelivery(begun: &v1::BeginTurnResponse, delivery: &v1::Delivery) -> String {
-    let Some(cause) = cause(delivery.redelivery_cause()) else { return String::new() };
+    let Some(words) = cause(delivery.redelivery_cause()) else { return String::new() };
+    let attempt = attempt(delivery);
     let error = inert::one_line(&delivery.last_error, ERROR_CHARS_MAX);
     let error = if error.is_empty() { error } else { format!(" It said:\n{}{error}", inert::FRAME) };
     placeholders::fill(
         REDELIVERY,
-        &[("attempt", &delivery.attempt.to_string()), ("cause", cause), ("error", &error), ("sent", &earlier::words(begun))],
+        &[("attempt", &attempt), ("cause", words), ("error", &error), ("sent", &earlier::words(begun))],
     )
+}
+
+/// Numbers the attempt; one that is repeated under its number says so.
+fn attempt(delivery: &v1::Delivery) -> String {
+    let cause = RedeliveryCause::try_from(delivery.redelivery_cause());
+    let again = if cause.is_ok_and(RedeliveryCause::repeats_attempt) { " again" } else { "" };
+    format!("{}{again}", delivery.attempt)
 }
 
 /// Why it came back, in words; `None` at the first delivery.

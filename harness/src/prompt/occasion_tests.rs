@@ -60,6 +60,16 @@ fn a_redelivery_tells_attempt_cause_and_what_was_sent() {
     );
 }
 
+#[test]
+fn an_attempt_that_is_repeated_says_so() {
+    let mut begun = redelivered();
+    let delivery = begun.delivery.as_mut().expect("set above");
+    delivery.attempt = 1;
+    delivery.set_redelivery_cause(v1::RedeliveryCause::Drained);
+    let prompt = mail(&begun, Telling::Whole, "", "hive");
+    assert!(prompt.contains("\nThis is attempt 1 again: the last turn was cut off by a restart."), "{prompt}");
+}
+
 fn question(id: u64, target: &str, text: &str) -> v1::Question {
     v1::Question { id, target: target.into(), text: text.into(), ..v1::Question::default() }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use hive_proto::v1;
 use hive_proto::v1::wake_service_client::WakeServiceClient;
 use tonic::Status;
-use tonic::transport::Channel;
+
+use crate::driver::link::Link;
 
 /// Under which name tasks wake their agent.
 pub const LABEL: &str = "bash";
@@ -27,15 +28,18 @@ pub trait Waker: fmt::Debug + Send + Sync {
 /// Tells it by mail.
 #[derive(Clone, Debug)]
 pub struct BrokerWaker {
-    /// The agent's socket.
-    pub channel: Channel,
+    /// The agent's socket and session. With the session's token the mail goes into the lane `system`.
+    pub link: Link,
 }
 
 impl Waker for BrokerWaker {
     fn wake(&self, request_id: String, body: String) -> Pin<Box<dyn Future<Output = Result<u64, Status>> + Send + '_>> {
-        let request = v1::WakeRequest { request_id, label: LABEL.to_owned(), body, coalescing_key: KEY.to_owned() };
-        let mut client = WakeServiceClient::new(self.channel.clone());
+        let mut link = self.link.clone();
         Box::pin(async move {
+            let session_token = link.token().await;
+            let (label, coalescing_key) = (LABEL.to_owned(), KEY.to_owned());
+            let request = v1::WakeRequest { request_id, label, body, coalescing_key, session_token };
+            let mut client = WakeServiceClient::new(link.channel);
             let answer = tokio::time::timeout(PATIENCE, client.wake(request)).await;
             let answer = answer.map_err(|_| Status::deadline_exceeded("the broker took the message and did not answer"))??;
             Ok(answer.into_inner().superseded_message_id)

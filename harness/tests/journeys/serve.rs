@@ -188,7 +188,7 @@ async fn a_missing_login_is_tried_twice_and_then_waited_for() {
     stage.broker.status(State::Idle).await;
     stage.broker.mail(17, "x", |delivery| delivery.set_redelivery_cause(v1::RedeliveryCause::AuthFailed));
     assert_eq!(stage.broker.end().await.outcome(), Outcome::Ok);
-    assert!(stage.read("home/prompt.3").contains("This is attempt 1: the last turn found no valid login."));
+    assert!(stage.read("home/prompt.3").contains("This is attempt 1 again: the last turn found no valid login."));
 }
 
 #[tokio::test]

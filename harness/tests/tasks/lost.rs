@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use hive_harness::driver::link::Link;
 use hive_harness::task::BrokerWaker;
 use hive_proto::harness_v1::TaskState;
 
@@ -18,7 +19,8 @@ const HOST_DIR_ENV: &str = "TASK_HOST_DIR";
 async fn host() {
     let Some(dir) = std::env::var_os(HOST_DIR_ENV).map(PathBuf::from) else { return };
     let channel = hive_proto::connect::connect_lazy(&dir.join("no.sock")).expect("a short path");
-    let _supervisor = stage::supervisor(&dir, &[], Arc::new(BrokerWaker { channel })).await;
+    let (_attached, session) = tokio::sync::watch::channel(Some("session".to_owned()));
+    let _supervisor = stage::supervisor(&dir, &[], Arc::new(BrokerWaker { link: Link::new(channel, session) })).await;
     std::fs::write(dir.join("ready"), "").expect("written");
     std::future::pending::<()>().await;
 }

@@ -67,7 +67,7 @@ const fn lines(command: &'static str, with: &'static str, schema: &'static str) 
 }
 
 /// What each command prints with `--json`, by command.
-pub const PRINTED: [Printed; 56] = [
+pub const PRINTED: [Printed; 59] = [
     object("agent create", Agent::SCHEMA),
     object("agent remove", Done::SCHEMA),
     object("agent restart", Done::SCHEMA),

@@ -67,6 +67,7 @@ impl Part {
             | EventKind::AgentStopped
             | EventKind::AgentStarted
             | EventKind::PurgeFinished
+            | EventKind::HarnessStateChanged
             | EventKind::AgentParked => {}
             // An event of a newer broker may mean anything.
             EventKind::Unspecified => parts = Self::ALL.to_vec(),

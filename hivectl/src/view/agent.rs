@@ -71,6 +71,9 @@ pub(crate) struct Agent {
     pub(crate) stopped: bool,
     /// The model of its newest turn that has told one.
     model_in_use: Option<String>,
+    /// When it is told, at a new session of its harness, to go on.
+    #[schemars(with = "Word<v1::KickOnStart>")]
+    kick_on_start: Option<String>,
 }
 
 /// What an agent may do; no recipients: everyone.
@@ -134,6 +137,7 @@ impl From<v1::Agent> for Agent {
             available_models,
             stopped,
             model_in_use,
+            kick_on_start,
         } = agent;
         Self {
             name,
@@ -162,6 +166,7 @@ impl From<v1::Agent> for Agent {
             available_models,
             stopped,
             model_in_use: text(model_in_use),
+            kick_on_start: word::<v1::KickOnStart>(kick_on_start),
         }
     }
 }
@@ -320,6 +325,7 @@ impl Text for Agent {
                 },
             ),
             ("context", self.context(style)),
+            ("kick on start", optional(&self.kick_on_start)),
             ("unread", self.ready_count.to_string()),
             ("dead letters", self.dead_count.to_string()),
         ];

@@ -39,6 +39,7 @@ words! {
     EventKind "EVENT_KIND_",
     HarnessState "HARNESS_STATE_",
     Isolation "ISOLATION_",
+    KickOnStart "KICK_ON_START_",
     Lane "LANE_",
     LooseEndKind "LOOSE_END_KIND_",
     OriginKind "ORIGIN_KIND_",

@@ -1,6 +1,6 @@
 //! Agents and their policies.
 
-use hive_core::agent::{Agent, HarnessState, Isolation, Policy, Source};
+use hive_core::agent::{Agent, HarnessState, Isolation, KickOnStart, Policy, Source};
 use hive_core::id::{TurnId, number};
 use hive_core::time::WallTime;
 
@@ -18,6 +18,8 @@ same_values!(
 );
 
 same_values!(v1::Isolation, Isolation { None, MountNamespace, Uid });
+
+same_values!(v1::KickOnStart, KickOnStart { Interrupted, Always, Never });
 
 impl From<Policy> for v1::Policy {
     fn from(policy: Policy) -> Self {
@@ -95,6 +97,7 @@ pub fn agent(agent: Agent, now: WallTime) -> v1::Agent {
         available_models,
         stopped,
         model_in_use,
+        kick_on_start,
     } = agent;
     v1::Agent {
         name: name.into(),
@@ -123,6 +126,7 @@ pub fn agent(agent: Agent, now: WallTime) -> v1::Agent {
         available_models,
         stopped,
         model_in_use,
+        kick_on_start: v1::KickOnStart::from(kick_on_start).into(),
     }
 }
 
@@ -156,6 +160,7 @@ impl TryFrom<v1::Agent> for Agent {
             available_models,
             stopped,
             model_in_use,
+            kick_on_start,
         } = wire;
         Ok(Self {
             name: agent_name(&name, "name")?,
@@ -184,6 +189,7 @@ impl TryFrom<v1::Agent> for Agent {
             available_models,
             stopped,
             model_in_use,
+            kick_on_start: value::<v1::KickOnStart, _>(kick_on_start, "kick_on_start")?,
         })
     }
 }

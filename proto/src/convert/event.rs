@@ -43,6 +43,7 @@ same_values!(
         AgentStarted,
         AgentPurged,
         PurgeFinished,
+        HarnessStateChanged,
     }
 );
 

@@ -2,7 +2,7 @@
 
 mod conversation;
 
-use hive_core::agent::{Agent, HarnessState, Isolation, Park, Policy, Source};
+use hive_core::agent::{Agent, HarnessState, Isolation, KickOnStart, Park, Policy, Source};
 use hive_core::command::{Command, Order};
 use hive_core::delivery::{Delivery, Lane, RedeliveryCause, State};
 use hive_core::event::{self, Event};
@@ -277,7 +277,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
         (wall_time(), any::<bool>(), text(), option::of(wall_time()), text(), any::<u64>(), any::<u64>()),
         (text(), text(), text(), policy(), option::of(park())),
         (any::<bool>(), any::<u32>(), any::<u32>(), option::of(isolation()), option::of(turn_id())),
-        (option::of(wall_time()), vec(text(), 0..3), any::<bool>(), text()),
+        (option::of(wall_time()), vec(text(), 0..3), any::<bool>(), text(), select(KickOnStart::ALL.to_vec())),
     )
         .prop_map(
             |(
@@ -285,7 +285,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
                 (state_time, running, status_text, status_time, model, context_tokens, context_window_tokens),
                 (hive_name, swarm_name, revision, policy, park),
                 (retired, ready_count, dead_count, isolation, open_turn),
-                (context_time, available_models, stopped, model_in_use),
+                (context_time, available_models, stopped, model_in_use, kick_on_start),
             )| Agent {
                 name,
                 role,
@@ -313,6 +313,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
                 available_models,
                 stopped,
                 model_in_use,
+                kick_on_start,
             },
         )
 }
@@ -367,6 +368,7 @@ fn event_kind() -> impl Strategy<Value = event::Kind> {
         Kind::AgentStarted,
         Kind::AgentPurged,
         Kind::PurgeFinished,
+        Kind::HarnessStateChanged,
     ])
 }
 

@@ -369,6 +369,12 @@ pub struct Agent {
     /// Whether the operator stopped it: its harness drains and begins no turn until it is started again.
     #[prost(bool, tag = "25")]
     pub stopped: bool,
+    /// The model of its newest turn that has told one; empty if none has.
+    #[prost(string, tag = "30")]
+    pub model_in_use: ::prost::alloc::string::String,
+    /// When it is told, at a new session of its harness, to go on; as configured.
+    #[prost(enumeration = "KickOnStart", tag = "26")]
+    pub kick_on_start: i32,
 }
 /// Who declared an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -497,6 +503,43 @@ impl Isolation {
             "ISOLATION_NONE" => Some(Self::None),
             "ISOLATION_MOUNT_NAMESPACE" => Some(Self::MountNamespace),
             "ISOLATION_UID" => Some(Self::Uid),
+            _ => None,
+        }
+    }
+}
+/// When the broker tells an agent, at a new session of its harness, to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum KickOnStart {
+    /// Not said.
+    Unspecified = 0,
+    /// Where its last turn was interrupted, and no redelivery says so.
+    Interrupted = 1,
+    /// At each new session.
+    Always = 2,
+    /// At none.
+    Never = 3,
+}
+impl KickOnStart {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "KICK_ON_START_UNSPECIFIED",
+            Self::Interrupted => "KICK_ON_START_INTERRUPTED",
+            Self::Always => "KICK_ON_START_ALWAYS",
+            Self::Never => "KICK_ON_START_NEVER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "KICK_ON_START_UNSPECIFIED" => Some(Self::Unspecified),
+            "KICK_ON_START_INTERRUPTED" => Some(Self::Interrupted),
+            "KICK_ON_START_ALWAYS" => Some(Self::Always),
+            "KICK_ON_START_NEVER" => Some(Self::Never),
             _ => None,
         }
     }
@@ -765,7 +808,7 @@ pub struct Delivery {
     /// Its lane.
     #[prost(enumeration = "Lane", tag = "4")]
     pub lane: i32,
-    /// The number of the current or next attempt, from 1.
+    /// The number of the try that holds it, or held it last, from 1; 0 before the first. A try that used no attempt is repeated under its number.
     #[prost(uint32, tag = "5")]
     pub attempt: u32,
     /// Why it came back last; UNSPECIFIED if it never did.
@@ -917,7 +960,7 @@ pub enum RedeliveryCause {
     Unavailable = 5,
     /// The harness was shut down, taken over, or its host rebooted.
     Drained = 6,
-    /// The operator cancelled the turn and released the delivery later.
+    /// The operator ended the try: cancelled its turn and released the delivery later, or settled it.
     Released = 7,
     /// The operator redrove a dead letter.
     Redriven = 8,
@@ -1317,6 +1360,9 @@ pub struct GetBrokerStatusResponse {
     /// How many reminders are pending, over all agents.
     #[prost(uint64, tag = "20")]
     pub pending_reminder_count: u64,
+    /// Whether the configuration accepts agents that the host does not keep apart: `isolation = "none"`.
+    #[prost(bool, tag = "30")]
+    pub isolation_accepted: bool,
 }
 /// Asks the broker to end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3169,6 +3215,8 @@ pub enum EventKind {
     ReminderFired = 28,
     /// A reminder was withdrawn.
     ReminderCancelled = 29,
+    /// A harness reported another state; the detail names it.
+    HarnessStateChanged = 30,
     /// The operator stopped an agent.
     AgentStopped = 31,
     /// The operator started a stopped agent.
@@ -3215,6 +3263,7 @@ impl EventKind {
             Self::ReminderSet => "EVENT_KIND_REMINDER_SET",
             Self::ReminderFired => "EVENT_KIND_REMINDER_FIRED",
             Self::ReminderCancelled => "EVENT_KIND_REMINDER_CANCELLED",
+            Self::HarnessStateChanged => "EVENT_KIND_HARNESS_STATE_CHANGED",
             Self::AgentStopped => "EVENT_KIND_AGENT_STOPPED",
             Self::AgentStarted => "EVENT_KIND_AGENT_STARTED",
             Self::AgentPurged => "EVENT_KIND_AGENT_PURGED",
@@ -3254,6 +3303,7 @@ impl EventKind {
             "EVENT_KIND_REMINDER_SET" => Some(Self::ReminderSet),
             "EVENT_KIND_REMINDER_FIRED" => Some(Self::ReminderFired),
             "EVENT_KIND_REMINDER_CANCELLED" => Some(Self::ReminderCancelled),
+            "EVENT_KIND_HARNESS_STATE_CHANGED" => Some(Self::HarnessStateChanged),
             "EVENT_KIND_AGENT_STOPPED" => Some(Self::AgentStopped),
             "EVENT_KIND_AGENT_STARTED" => Some(Self::AgentStarted),
             "EVENT_KIND_AGENT_PURGED" => Some(Self::AgentPurged),
@@ -10838,6 +10888,9 @@ pub struct WakeRequest {
     /// A new message supersedes an undelivered earlier one with the same label and key; empty: none. At most 128 characters.
     #[prost(string, tag = "4")]
     pub coalescing_key: ::prost::alloc::string::String,
+    /// The token of the agent's present session: its harness speaks, and the message goes into the lane `system`. Empty: lane `normal`.
+    #[prost(string, tag = "5")]
+    pub session_token: ::prost::alloc::string::String,
 }
 /// The receipt: the message is on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -10931,7 +10984,7 @@ pub mod wake_service_client {
             self
         }
         /// Accepts a message with the origin `external:LABEL` for the socket's own agent.
-        /// Reasons: FIELD_INVALID, INBOX_FULL, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, INBOX_FULL, LEASE_LOST, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn wake(
             &mut self,
             request: impl tonic::IntoRequest<super::WakeRequest>,
@@ -10966,7 +11019,7 @@ pub mod wake_service_server {
     #[async_trait]
     pub trait WakeService: std::marker::Send + std::marker::Sync + 'static {
         /// Accepts a message with the origin `external:LABEL` for the socket's own agent.
-        /// Reasons: FIELD_INVALID, INBOX_FULL, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, INBOX_FULL, LEASE_LOST, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn wake(
             &self,
             request: tonic::Request<super::WakeRequest>,

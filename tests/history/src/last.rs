@@ -71,7 +71,7 @@ pub struct Delivery {
     pub state: State,
     /// Its lane.
     pub lane: Lane,
-    /// The number of the current or next attempt, from 1.
+    /// The number of the try that holds it, or held it last; 0 before the first.
     pub attempt: u32,
     /// Why it came back last.
     pub cause: Option<Cause>,

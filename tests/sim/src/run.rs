@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hive_broker::engine::declare::Declared;
 use hive_broker::store::Stepped;
-use hive_core::agent::Policy;
+use hive_core::agent::{KickOnStart, Policy};
 use tokio::time::Instant;
 
 use crate::call::{Call, Who};
@@ -203,7 +203,10 @@ fn people(world: &World) {
             let policy = policy(world, &seats);
             let parent = parent.as_deref().map(self::name);
             let (role, model) = (String::new(), String::new());
-            declared.insert(self::name(name), Declared { parent, role, model, policy, available_models: Vec::new() });
+            declared.insert(
+                self::name(name),
+                Declared { parent, role, model, policy, available_models: Vec::new(), kick_on_start: KickOnStart::default() },
+            );
         }
         seats.push(Seat {
             name: (*name).to_owned(),

@@ -94,7 +94,7 @@ pub(crate) async fn serve(engine: &Engine, who: &Who, request_id: &str, call: Ca
         Call::Wake { label, body, key } => {
             let label = Label::parse(&label).expect("the simulation's labels are good");
             let coalescing_key = (!key.is_empty()).then_some(key);
-            let woken = engine.wake(actor, request, Wake { label, body, coalescing_key }).await?;
+            let woken = engine.wake(actor, request, Wake { label, body, coalescing_key, session_token: None }).await?;
             let superseded = woken.superseded.map_or(0, MessageId::get);
             Ok(given(Reply::Woken { message: woken.message.get(), superseded }))
         }

@@ -77,8 +77,13 @@ async fn no_label_passes_for_somebody() {
     let agents = ["ada", "bob", "gone"].map(str::to_owned);
     for label in spoofing().into_iter().chain(agents) {
         let what = format!("{label:?}");
-        let wake =
-            WakeRequest { request_id: fresh_id(), label: label.clone(), body: "x".to_owned(), coalescing_key: String::new() };
+        let wake = WakeRequest {
+            request_id: fresh_id(),
+            label: label.clone(),
+            body: "x".to_owned(),
+            coalescing_key: String::new(),
+            ..WakeRequest::default()
+        };
         let refusal = refused(&what, call(&ada, "WakeService/Wake", &wake).await, &[Reason::FieldInvalid]);
         assert!(refusal.message().starts_with("label: "), "{what}: {refusal:?}");
         let entry = PublishedLooseEnd { key: "k".to_owned(), text: "t".to_owned() };
@@ -300,8 +305,13 @@ async fn nothing_that_others_wrote_acts_on_the_operators_terminal() {
     let one_line: String = marked.chars().filter(|c| !c.is_control()).take(180).collect();
     let mail = ada.send("operator", &marked).await;
     let channel = ada.channel();
-    let wake =
-        WakeRequest { request_id: fresh_id(), label: "ci".to_owned(), body: marked.clone(), coalescing_key: String::new() };
+    let wake = WakeRequest {
+        request_id: fresh_id(),
+        label: "ci".to_owned(),
+        body: marked.clone(),
+        coalescing_key: String::new(),
+        ..WakeRequest::default()
+    };
     did(&channel, "WakeService/Wake", &wake).await;
     let ask = AskQuestionRequest {
         request_id: fresh_id(),

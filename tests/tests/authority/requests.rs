@@ -86,7 +86,7 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
         }
         ("WakeService", "Wake") => {
             let (label, body) = ("ci".to_owned(), "built".to_owned());
-            WakeRequest { request_id, label, body, coalescing_key: String::new() }.encode_to_vec()
+            WakeRequest { request_id, label, body, coalescing_key: String::new(), ..WakeRequest::default() }.encode_to_vec()
         }
         ("TopologyService", "GetSelf") => GetSelfRequest {}.encode_to_vec(),
         ("TopologyService", "GetAgent") => GetAgentRequest { name: agent }.encode_to_vec(),

@@ -65,7 +65,13 @@ async fn a_body_has_a_bound_in_bytes_and_is_not_empty() {
         let bytes = body.len().to_string();
         let words = [bytes.as_str(), "32768"];
         refused(&ada.channel(), SEND, &send("bob", &body), Reason::BodyTooLarge, &words).await;
-        let wake = WakeRequest { request_id: fresh_id(), label: "ci".to_owned(), body, coalescing_key: String::new() };
+        let wake = WakeRequest {
+            request_id: fresh_id(),
+            label: "ci".to_owned(),
+            body,
+            coalescing_key: String::new(),
+            ..WakeRequest::default()
+        };
         refused(&ada.channel(), "WakeService/Wake", &wake, Reason::BodyTooLarge, &words).await;
     }
     bad_field(&ada.channel(), SEND, &send("bob", ""), "body").await;
@@ -76,8 +82,13 @@ async fn a_body_has_a_bound_in_bytes_and_is_not_empty() {
         let request = send("bob", &"x".repeat(bytes));
         let words = [request.encoded_len().to_string(), "32768".to_owned()];
         refused(&ada.channel(), SEND, &request, Reason::BodyTooLarge, &words.each_ref().map(String::as_str)).await;
-        let wake =
-            WakeRequest { request_id: fresh_id(), label: "ci".to_owned(), body: request.body, coalescing_key: String::new() };
+        let wake = WakeRequest {
+            request_id: fresh_id(),
+            label: "ci".to_owned(),
+            body: request.body,
+            coalescing_key: String::new(),
+            ..WakeRequest::default()
+        };
         let words = [wake.encoded_len().to_string(), "32768".to_owned()];
         refused(&ada.channel(), "WakeService/Wake", &wake, Reason::BodyTooLarge, &words.each_ref().map(String::as_str)).await;
     }

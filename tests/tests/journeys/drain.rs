@@ -36,7 +36,7 @@ async fn a_harness_that_is_drained_hands_its_turn_back() {
     assert_eq!(unread(&operator, "operator").await, PARTS.map(|part| (part.to_owned(), asked)));
     let prompts = rig.prompts("bob");
     let last = prompts.last().expect("a prompt");
-    assert!(last.contains("This is attempt 1: the last turn was cut off by a restart"), "{last}");
+    assert!(last.contains("This is attempt 1 again: the last turn was cut off by a restart"), "{last}");
     assert!(last.contains(" to operator: part one"), "{last}");
     rig.end().await;
 }

@@ -61,7 +61,7 @@ async fn an_unavailable_api_uses_no_attempt_however_long_it_lasts() {
     assert_eq!(last.outcome(), TurnOutcome::Ok);
     rested(&turns);
     // Once, however often it failed.
-    assert_eq!(notices(&operator).await, ["bob cannot run turns now (unavailable):\n\n> API Error: 529"]);
+    assert_eq!(notices(&operator).await, ["bob works again."]);
     assert_eq!(unread(&operator, "operator").await.last(), Some(&("I am.".to_owned(), asked)));
     assert!(operator.get_agent("bob").await.park.is_none());
     // The text stands in the conversation once, not once an attempt.
@@ -135,7 +135,10 @@ async fn a_missing_login_is_waited_for_and_costs_no_call() {
     let parked = park(operator.get_agent("bob").await);
     assert_eq!((parked.cause(), parked.until_time), (TurnOutcome::AuthFailed, None));
     assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Ready, 1, RedeliveryCause::AuthFailed));
-    assert_eq!(notices(&operator).await, ["bob cannot run turns now (auth failed):\n\n> API Error: 401"]);
+    assert_eq!(
+        notices(&operator).await,
+        ["bob cannot run turns now (auth failed):\n\n> API Error: 401\n\nLog in with `hivectl login bob`."]
+    );
     // New mail waits with it.
     let more = operator.send("bob", "More.").await;
     assert_eq!(rig.prompts("bob").len(), 2, "tried once more at once, and then no more");

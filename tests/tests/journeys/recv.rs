@@ -74,7 +74,7 @@ async fn what_never_reached_the_model_goes_back_alone() {
     assert_eq!(turns[0].received_message_ids, asked[1..]);
     assert_eq!(turns[1].message_id, asked[2]);
     let prompt = &rig.prompts("bob")[1];
-    assert!(prompt.contains("This is attempt 1: its last delivery did not reach you"), "{prompt}");
+    assert!(prompt.contains("This is attempt 1 again: its last delivery did not reach you"), "{prompt}");
     rig.end().await;
 }
 

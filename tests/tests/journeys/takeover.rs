@@ -38,7 +38,7 @@ async fn a_takeover_fences_the_first_and_runs_its_message_again() {
     rig.appeared("reached").await;
     let claude = rig.the_one("bob", "scripted-claude");
 
-    let again = rule("This is attempt 1: the last turn was cut off by a restart", parts.to_vec());
+    let again = rule("This is attempt 1 again: the last turn was cut off by a restart", parts.to_vec());
     let rules = vec![again, rule("And now", vec![text("Nothing more.")])];
     let options = HarnessOptions { rules, args: vec!["--take-over".to_owned()], ..HarnessOptions::default() };
     rig.start_harness_with("bob", &options);

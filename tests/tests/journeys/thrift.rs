@@ -155,6 +155,7 @@ async fn a_storm_is_one_turn_more(mode: Mode) {
             label: "ci".to_owned(),
             body: format!("build {number} is red"),
             coalescing_key: "build".to_owned(),
+            ..WakeRequest::default()
         };
         let woken = WakeServiceClient::new(beside.channel()).wake(request).await;
         last = woken.expect("the wake is accepted").into_inner().message_id;

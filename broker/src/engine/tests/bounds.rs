@@ -16,7 +16,13 @@ use super::hive::{Hive, actor};
 
 async fn wake(hive: &Hive, agent: &str, body: &str) -> Result<Woken, Refusal> {
     let label = Label::parse("timer").expect("a label");
-    hive.engine().wake(actor(agent), hive.request("Wake"), Wake { label, body: body.to_owned(), coalescing_key: None }).await
+    hive.engine()
+        .wake(
+            actor(agent),
+            hive.request("Wake"),
+            Wake { label, body: body.to_owned(), coalescing_key: None, session_token: None },
+        )
+        .await
 }
 
 #[tokio::test]

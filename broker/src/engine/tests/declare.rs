@@ -22,6 +22,7 @@ fn file(agents: &[(&str, Option<&str>)]) -> BTreeMap<hive_core::name::AgentName,
         model: String::new(),
         policy: Policy::default(),
         available_models: Vec::new(),
+        kick_on_start: hive_core::agent::KickOnStart::default(),
     };
     agents.iter().map(|(agent, parent)| (name(agent), declared(parent))).collect()
 }

@@ -84,7 +84,7 @@ async fn an_attach_that_was_void_does_not_hide_that_the_older_harness_has_gone()
     assert_eq!(outcome(&hive, &run).await, None);
     hive.pass_and_sweep(1).await;
     assert_eq!(outcome(&hive, &run).await, Some(Outcome::Vanished));
-    assert_eq!(hive.state("bob", run.message()).await, (State::Ready, 2));
+    assert_eq!(hive.state("bob", run.message()).await, (State::Ready, 1));
 }
 
 #[tokio::test]

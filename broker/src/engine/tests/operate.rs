@@ -127,7 +127,7 @@ async fn reading_the_operators_inbox_changes_nothing() {
     let sent = hive.send("alice", "operator", "look at this").await;
     let events = hive.events().await;
     for _ in 0..3 {
-        assert_eq!(hive.state("operator", sent).await, (State::Ready, 1));
+        assert_eq!(hive.state("operator", sent).await, (State::Ready, 0));
         hive.engine().get_message(caller("operator"), sent).await.expect("read");
         hive.engine().inbox_status(caller("operator"), String::new()).await.expect("counted");
         hive.crash().await;
@@ -146,6 +146,19 @@ async fn mail_of_retired_agents_can_still_be_decided() {
     hive.retire("bob").await;
     assert_eq!(hive.state("bob", sent).await, (State::Ready, 1), "its leases went back without blame");
     hive.decide("bob", sent, Decision::Drop).await.expect("dropped");
+    assert_eq!(hive.state("bob", sent).await, (State::Dropped, 1), "the first attempt held it last");
+}
+
+#[tokio::test]
+async fn what_the_operator_settles_keeps_the_number_of_the_try_that_held_it_last() {
+    for (state, attempt) in [(State::Ready, 0), (State::Leased, 1), (State::Held, 1), (State::Dead, 1)] {
+        for decision in [Decision::Ack, Decision::Drop] {
+            let (hive, sent) = delivery_in(state).await;
+            assert_eq!(hive.state("bob", sent).await, (state, attempt));
+            hive.decide("bob", sent, decision).await.expect("decided");
+            assert_eq!(hive.state("bob", sent).await.1, attempt, "{state} {decision:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -64,7 +64,7 @@ async fn a_failed_turn_uses_an_attempt_of_all_it_carried_and_tells_the_parent() 
     let end = Ended { output_tail: "last words".to_owned(), ..ending(&run, Outcome::Failed) };
     let answer = hive.try_end(&run, end).await.expect("it ends");
     assert_eq!(answer.settled, Settled { returned: 3, ..Settled::default() });
-    assert_eq!(stand(&hive).await, [(State::Ready, 2, Some(RedeliveryCause::TurnFailed)); 3]);
+    assert_eq!(stand(&hive).await, [(State::Ready, 1, Some(RedeliveryCause::TurnFailed)); 3]);
     for delivery in hive.inbox("bob").await {
         assert_eq!((delivery.last_error.as_str(), delivery.output_tail.as_str()), ("it was Failed", "last words"));
         assert!(delivery.not_before.is_some(), "it comes back with backoff");

@@ -114,20 +114,26 @@ async fn an_unavailable_model_parks_with_a_backoff_that_doubles() {
 async fn the_operator_is_told_once_until_a_turn_ran_well() {
     let (hive, harness) = waiting_hive().await;
     let told = async || {
-        let notices = hive.notices("operator").await;
-        notices.iter().filter(|notice| notice.message.system_kind == Some(SystemKind::Unavailable)).count()
+        let mut notices = hive.notices("operator").await;
+        notices.retain(|notice| notice.message.system_kind == Some(SystemKind::Unavailable));
+        notices.into_iter().map(|notice| notice.message.body).collect::<Vec<_>>()
     };
     for outcome in [Outcome::Unavailable, Outcome::Unavailable, Outcome::AuthFailed] {
         hive.turn(&harness, outcome).await;
         hive.pass(3600);
     }
-    assert_eq!(told().await, 1);
+    assert_eq!(told().await, ["bob cannot run turns now (unavailable):\n\n> it was Unavailable"]);
     let idle = HarnessState::Idle;
     hive.engine().report_harness(caller("bob"), harness.token.clone(), idle).await.expect("logged in");
+    assert_eq!(told().await, ["bob works again."]);
     hive.turn(&harness, Outcome::Ok).await;
     hive.send("operator", "bob", "again").await;
-    hive.turn(&harness, Outcome::Unavailable).await;
-    assert_eq!(told().await, 2);
+    hive.turn(&harness, Outcome::Ok).await;
+    assert_eq!(told().await, ["bob works again."], "once");
+    hive.send("operator", "bob", "and again").await;
+    hive.turn(&harness, Outcome::AuthFailed).await;
+    let login = "bob cannot run turns now (auth failed):\n\n> it was AuthFailed\n\nLog in with `hivectl login bob`.";
+    assert_eq!(told().await, [login], "only the newest is unread");
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ async fn after_five_failures_it_is_a_dead_letter_and_the_queue_moves_on_at_once(
     let poison = hive.send("operator", "kid", "poison").await;
     let harness = hive.attach("kid").await;
     fail(&hive, &harness, 4).await;
-    assert_eq!(hive.state("kid", poison).await, (State::Ready, 5));
+    assert_eq!(hive.state("kid", poison).await, (State::Ready, 4));
     let good = hive.send("operator", "kid", "good").await;
     let run = hive.begin(&harness).await;
     assert_eq!((run.message(), run.woken().delivery.attempt), (poison, 5));
@@ -93,7 +93,7 @@ async fn from_the_third_attempt_on_it_is_served_alone() {
     assert_eq!(run.message(), poison);
     assert_eq!(bodies(&hive.recv(&run, "tool-1", 5).await.deliveries), ["neighbour"]);
     hive.end(&run, Outcome::Failed).await;
-    assert_eq!(hive.state("bob", neighbour).await, (State::Ready, 2));
+    assert_eq!(hive.state("bob", neighbour).await, (State::Ready, 1));
     hive.pass(LONG);
     // At the third, what is asked for in its turn is refused, and the answer says why there is nothing.
     let run = hive.begin(&harness).await;
@@ -101,7 +101,7 @@ async fn from_the_third_attempt_on_it_is_served_alone() {
     let received = hive.recv(&run, "tool-1", 5).await;
     assert_eq!((received.deliveries.len(), received.pending, received.alone), (0, 1, true));
     hive.end(&run, Outcome::Failed).await;
-    assert_eq!(hive.state("bob", neighbour).await, (State::Ready, 2), "its neighbour's attempts are its own");
+    assert_eq!(hive.state("bob", neighbour).await, (State::Ready, 1), "its neighbour's attempts are its own");
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn a_turn_stays_alone_though_its_message_is_dropped_under_it() {
     let received = hive.recv(&run, "tool-1", 5).await;
     assert_eq!((received.deliveries.len(), received.pending, received.alone), (0, 1, true));
     hive.end(&run, Outcome::Failed).await;
-    assert_eq!(hive.state("bob", neighbour).await, (State::Ready, 1));
+    assert_eq!(hive.state("bob", neighbour).await, (State::Ready, 0));
     hive.pass(LONG);
     let run = hive.begin(&harness).await;
     assert_eq!(run.message(), neighbour);
@@ -135,7 +135,7 @@ async fn other_turns_leave_out_what_is_served_alone() {
     let received = hive.recv(&run, "tool-1", 5).await;
     assert_eq!((bodies(&received.deliveries), received.pending, received.alone), (vec!["harmless"], 1, false));
     hive.end(&run, Outcome::Failed).await;
-    assert_eq!(hive.state("bob", poison).await, (State::Ready, 3));
+    assert_eq!(hive.state("bob", poison).await, (State::Ready, 2));
 }
 
 #[tokio::test]
@@ -156,14 +156,33 @@ async fn attempts_and_dead_letters_survive_a_restart_of_the_broker() {
     let mut hive = Hive::new(&["bob"]).await;
     let poison = hive.send("operator", "bob", "poison").await;
     let harness = hive.attach("bob").await;
-    for attempt in 2..=5 {
+    for attempt in 1..=4 {
         fail(&hive, &harness, 1).await;
         hive.crash().await;
         assert_eq!(hive.state("bob", poison).await, (State::Ready, attempt));
     }
     fail(&hive, &harness, 1).await;
     hive.crash().await;
-    assert_eq!(hive.state("bob", poison).await.0, State::Dead);
+    assert_eq!(hive.state("bob", poison).await, (State::Dead, 5));
+}
+
+#[tokio::test]
+async fn failures_over_notices_of_failures_are_told_by_their_dead_letters_alone() {
+    let hive = Hive::new(&["boss"]).await;
+    hive.create("lead", Some("boss"), Policy::default()).await;
+    hive.create("kid", Some("lead"), Policy::default()).await;
+    hive.send("operator", "kid", "poison").await;
+    let (kid, lead) = (hive.attach("kid").await, hive.attach("lead").await);
+    for _ in 0..5 {
+        hive.turn(&kid, Outcome::Failed).await;
+        hive.pass(LONG);
+    }
+    assert_eq!(hive.notices("lead").await.len(), 6, "five failures and a dead letter");
+    for _ in 0..30 {
+        hive.turn(&lead, Outcome::Failed).await;
+        hive.pass(LONG);
+    }
+    assert_eq!(hive.notices("boss").await.len(), 6, "a dead letter for each notice");
 }
 
 #[tokio::test]
@@ -179,5 +198,6 @@ async fn a_vanished_harness_uses_attempts_too() {
         hive.pass(LONG);
     }
     let delivery = hive.delivery("bob", poison).await;
-    assert_eq!((delivery.state, delivery.cause), (State::Dead, Some(RedeliveryCause::HarnessVanished)));
+    let dead = (State::Dead, 5, Some(RedeliveryCause::HarnessVanished));
+    assert_eq!((delivery.state, delivery.attempt, delivery.cause), dead);
 }

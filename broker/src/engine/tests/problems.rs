@@ -85,6 +85,18 @@ async fn a_problem_is_told_once_for_each_request() {
 }
 
 #[tokio::test]
+async fn a_problem_is_told_once_for_each_cause() {
+    let (hive, kid) = family().await;
+    let first = report(&hive, &kid, "plugins", "one is missing").await.expect("told");
+    let kid = hive.try_attach("kid", "", true).await.expect("it starts again");
+    assert_eq!(report(&hive, &kid, "plugins", "one is missing").await.expect("known"), first);
+    hive.decide("boss", first, hive_core::delivery::Decision::Ack).await.expect("read");
+    assert_eq!(report(&hive, &kid, "plugins", "one is missing").await.expect("known"), first);
+    assert_ne!(report(&hive, &kid, "plugins", "another one is missing").await.expect("told"), first);
+    assert_ne!(report(&hive, &kid, "bash", "one is missing").await.expect("told"), first);
+}
+
+#[tokio::test]
 async fn a_problem_has_a_subject_and_words_and_comes_from_the_present_session() {
     let (hive, kid) = family().await;
     let long = "x".repeat(65);

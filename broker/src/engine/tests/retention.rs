@@ -74,6 +74,24 @@ async fn what_is_ready_leased_held_or_dead_is_never_touched() {
 }
 
 #[tokio::test]
+async fn a_wall_clock_that_was_far_ahead_does_not_stop_retention() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let now = hive.engine().clock().now().wall;
+    hive.clock.set_wall(now.after(Duration::from_secs(10_000 * DAY)));
+    let ahead = hive.send("alice", "bob", "from the future").await;
+    hive.decide("bob", ahead, Decision::Ack).await.expect("acked");
+    hive.clock.set_wall(now);
+    let sent = hive.send("alice", "bob", "from today").await;
+    hive.decide("bob", sent, Decision::Ack).await.expect("acked");
+    let events = hive.events().await.len();
+    hive.pass(40 * DAY);
+    prune(&hive).await;
+    assert!(!is_there(&hive, sent).await, "what is behind it goes");
+    assert!(is_there(&hive, ahead).await, "its time has not come");
+    assert!(hive.events().await.len() < events);
+}
+
+#[tokio::test]
 async fn a_broadcast_stays_while_one_recipient_has_not_settled_it() {
     let hive = Hive::new(&["alice", "bob", "carol"]).await;
     let all = hive.send("alice", "*", "all hands").await;

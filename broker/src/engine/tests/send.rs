@@ -107,7 +107,7 @@ async fn a_retired_agent_takes_no_more_mail_but_keeps_what_it_has() {
     assert_eq!(hive.retire("bob").await, 1);
     assert_eq!(reason(hive.try_send("alice", "bob", "more").await), Reason::AgentRetired);
     assert_eq!(reason(hive.try_send("bob", "alice", "still here").await), Reason::AgentRetired);
-    assert_eq!(hive.state("bob", sent).await, (State::Ready, 1));
+    assert_eq!(hive.state("bob", sent).await, (State::Ready, 0));
 }
 
 #[tokio::test]

@@ -79,7 +79,7 @@ async fn a_fresh_start_after_a_vanished_harness_gives_its_turn_back_with_an_atte
     assert!(fresh.open_turn.is_none());
     assert_eq!(outcome(&hive, &run).await, Some(Outcome::Vanished));
     let delivery = hive.delivery("bob", run.message()).await;
-    let back = (State::Ready, 2, Some(RedeliveryCause::HarnessVanished));
+    let back = (State::Ready, 1, Some(RedeliveryCause::HarnessVanished));
     assert_eq!((delivery.state, delivery.attempt, delivery.cause), back);
 }
 
@@ -117,7 +117,7 @@ async fn after_the_grace_time_the_turn_is_given_back() {
     assert_eq!(outcome(&hive, &run).await, None);
     hive.pass_and_sweep(1).await;
     assert_eq!(outcome(&hive, &run).await, Some(Outcome::Vanished));
-    assert_eq!(hive.state("bob", run.message()).await, (State::Ready, 2));
+    assert_eq!(hive.state("bob", run.message()).await, (State::Ready, 1));
     assert_eq!(hive.count_events(EventKind::HarnessLost).await, 1);
     assert_eq!(reason(hive.try_end(&run, ended(&run, Outcome::Ok)).await), Reason::LeaseLost);
     let late = hive.try_attach("bob", &token, false).await.expect("it may start afresh");

@@ -220,7 +220,12 @@ async fn what_woke_the_turns_is_told_most_first() {
     hive.create("kid", Some("bob"), Default::default()).await;
     let bob = hive.attach("bob").await;
     let wake = async |label: &str| {
-        let wake = Wake { label: Label::parse(label).expect("a label"), body: "built".to_owned(), coalescing_key: None };
+        let wake = Wake {
+            label: Label::parse(label).expect("a label"),
+            body: "built".to_owned(),
+            coalescing_key: None,
+            session_token: None,
+        };
         hive.engine().wake(actor("bob"), hive.request("Wake"), wake).await.expect("accepted");
         hive.turn(&bob, Outcome::Ok).await;
     };

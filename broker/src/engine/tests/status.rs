@@ -46,6 +46,12 @@ async fn an_attached_harness_is_not_offline() {
     assert_eq!(report(HarnessState::Offline).await.expect_err("a lie").reason(), Reason::FieldInvalid);
     report(HarnessState::Compacting).await.expect("noted");
     assert_eq!(hive.engine().get_agent(name("bob")).await.expect("bob").state, HarnessState::Compacting);
+    for state in [HarnessState::Compacting, HarnessState::Idle, HarnessState::Idle] {
+        report(state).await.expect("noted");
+    }
+    let mut changes = hive.events().await;
+    changes.retain(|event| event.kind == EventKind::HarnessStateChanged);
+    assert_eq!(changes.iter().map(|event| event.detail.as_str()).collect::<Vec<_>>(), ["compacting", "idle"]);
     let stale = hive.engine().report_harness(caller("bob"), "old".to_owned(), HarnessState::Idle).await;
     assert_eq!(stale.expect_err("stale").reason(), Reason::LeaseLost);
 }

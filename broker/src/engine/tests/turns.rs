@@ -126,11 +126,11 @@ async fn turns_without_mail_are_opened_by_the_harness_and_tools_work_in_them() {
         let answer = hive.end(&run, Outcome::Ok).await;
         assert_eq!((answer.settled.acked, answer.settled.returned), (0, 0));
     }
-    assert_eq!(hive.state("bob", waiting).await, (State::Ready, 1), "they carry no delivery by themselves");
+    assert_eq!(hive.state("bob", waiting).await, (State::Ready, 0), "they carry no delivery by themselves");
     let run = hive.open(&harness, Kind::Checkpoint).await.expect("it opens");
     assert_eq!(hive.recv(&run, "tool-1", 1).await.deliveries.len(), 1, "but may take one");
     hive.end(&run, Outcome::Failed).await;
-    assert_eq!(hive.state("bob", waiting).await, (State::Ready, 2));
+    assert_eq!(hive.state("bob", waiting).await, (State::Ready, 1));
 }
 
 #[tokio::test]

@@ -78,7 +78,7 @@ async fn what_a_failed_upkeep_received_goes_back_as_from_any_turn() {
     let taken = hive.recv(&run, "tool-1", 1).await.deliveries;
     let end = Ended { returned_tool_uses: ["tool-1".to_owned()].into(), ..ended(&run, Outcome::Failed) };
     hive.try_end(&run, end).await.expect("it ends");
-    assert_eq!(hive.state("bob", taken[0].delivery.message.id).await.1, 2, "one attempt was used");
+    assert_eq!(hive.state("bob", taken[0].delivery.message.id).await.1, 1, "one attempt was used");
 }
 
 #[tokio::test]

@@ -8,11 +8,11 @@ use hive_core::turn::Outcome;
 
 use super::super::Refusal;
 use super::super::wake::{Wake, Woken};
-use super::hive::{Hive, actor, bodies, done, request};
+use super::hive::{Hive, Run, actor, bodies, done, request};
 
 fn word(label: &str, body: &str, key: Option<&str>) -> Wake {
     let label = Label::parse(label).expect("a label");
-    Wake { label, body: body.to_owned(), coalescing_key: key.map(str::to_owned) }
+    Wake { label, body: body.to_owned(), coalescing_key: key.map(str::to_owned), session_token: None }
 }
 
 async fn wake(hive: &Hive, label: &str, body: &str, key: Option<&str>) -> Result<Woken, Refusal> {
@@ -32,7 +32,7 @@ async fn a_wake_is_ordinary_durable_mail_to_oneself() {
     assert_eq!(begun.delivery.message.origin.to_string(), "external:matrix.room");
     let second = wake(&hive, "matrix.room", "another one", None).await.expect("accepted");
     hive.crash().await;
-    assert_eq!(hive.state("bob", second.message).await, (State::Ready, 1));
+    assert_eq!(hive.state("bob", second.message).await, (State::Ready, 0));
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn a_refused_wake_supersedes_nothing() {
     let hive = Hive::bounded(&["bob"], limits).await;
     let first = wake(&hive, "timer", "tick 1", Some("tick")).await.expect("accepted");
     assert_eq!(wake(&hive, "timer", "tick 2", Some("tick")).await.expect_err("too fast").reason(), Reason::RateLimited);
-    assert_eq!(hive.state("bob", first.message).await, (State::Ready, 1));
+    assert_eq!(hive.state("bob", first.message).await, (State::Ready, 0));
 }
 
 #[tokio::test]
@@ -123,4 +123,19 @@ async fn a_coalescing_key_is_short() {
     let hive = Hive::new(&["bob"]).await;
     assert!(wake(&hive, "timer", "tick", Some(&"k".repeat(128))).await.is_ok());
     assert_eq!(wake(&hive, "timer", "tick", Some(&"k".repeat(129))).await.expect_err("long").reason(), Reason::FieldInvalid);
+}
+
+#[tokio::test]
+async fn a_wake_with_the_token_of_the_session_goes_before_other_mail() {
+    let hive = Hive::new(&["bob"]).await;
+    hive.send("operator", "bob", "mail").await;
+    let harness = hive.attach("bob").await;
+    let with = |token: &str| Wake { session_token: Some(token.to_owned()), ..word("bash", "a task has ended", None) };
+    let wake = async |wake: Wake| hive.engine().wake(actor("bob"), hive.request("Wake"), wake).await;
+    assert_eq!(wake(with("guessed")).await.expect_err("no session").reason(), Reason::LeaseLost);
+    wake(word("ci", "built", None)).await.expect("accepted");
+    let woken = wake(with(&harness.token)).await.expect("accepted").message;
+    assert_eq!(hive.delivery("bob", woken).await.lane, Lane::System);
+    let bodies = [hive.turn(&harness, Outcome::Ok).await, hive.turn(&harness, Outcome::Ok).await];
+    assert_eq!(bodies.each_ref().map(Run::body), ["a task has ended", "mail"]);
 }

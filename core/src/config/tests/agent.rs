@@ -7,6 +7,7 @@ fn an_agent_that_says_nothing_has_the_defaults() {
     let config = parse("[agents.ada]").expect("valid");
     let ada = agent(&config, "ada");
     assert_eq!(ada, &AgentConfig::default());
+    assert_eq!(ada.kick_on_start, crate::agent::KickOnStart::Interrupted);
     assert_eq!((ada.marketplaces.as_ref(), ada.settings.iter().count(), ada.first_model()), (None, 0, None));
 }
 
@@ -15,6 +16,7 @@ fn every_key_reaches_its_value_and_paths_lie_beside_the_file() {
     let mut config = parse(
         r#"
         [agents.ada]
+        kick_on_start = "always"
         available_models = ["opus", "haiku", "opus"]
         plugins = ["formatter@mine"]
         marketplaces = ["acme/tools", "./market", "https://example.org/x.git"]
@@ -31,6 +33,7 @@ fn every_key_reaches_its_value_and_paths_lie_beside_the_file() {
     .expect("valid");
     config.resolve_paths(Path::new("/etc/hive"));
     let ada = agent(&config, "ada");
+    assert_eq!(ada.kick_on_start, crate::agent::KickOnStart::Always);
     assert_eq!(ada.available_models, ["opus", "haiku"]);
     assert_eq!(ada.first_model(), Some("opus"));
     assert_eq!(ada.plugins, ["formatter@mine"]);
@@ -55,6 +58,10 @@ fn broken_agents_say_what_is_wrong_and_where() {
     let name_rule = "is no name of an MCP server: use letters, digits, `-` and single `_`, at most 32 characters";
     let tool_rule = "is no tool: use letters, digits, `_`, `-`, and `*` for any, at most 128 characters";
     let cases = [
+        (
+            "[agents.bob]\nkick_on_start = \"alwys\"".to_owned(),
+            "line 2, column 17: `kick_on_start` must be \"interrupted\", \"always\" or \"never\"; did you mean `always`?".to_owned(),
+        ),
         ("[agents.bob]\nauto_compact = 1".to_owned(), "line 2, column 16: `auto_compact` must be true or false, not a number".to_owned()),
         (
             "[agents.bob]\nauto_compct = true".to_owned(),

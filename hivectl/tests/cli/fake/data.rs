@@ -1,8 +1,8 @@
 //! The hive of the script: ada, her child bob, one question that was answered, one that died.
 
 use hive_proto::v1::{
-    Agent, AgentSource, Delivery, DeliveryState, Event, EventKind, HarnessState, Isolation, Lane, Message, Origin, OriginKind,
-    Park, Policy, RedeliveryCause, SystemKind, Turn, TurnKind, TurnOutcome, TurnUsage,
+    Agent, AgentSource, Delivery, DeliveryState, Event, EventKind, HarnessState, Isolation, KickOnStart, Lane, Message, Origin,
+    OriginKind, Park, Policy, RedeliveryCause, SystemKind, Turn, TurnKind, TurnOutcome, TurnUsage,
 };
 use prost_types::Timestamp;
 
@@ -39,6 +39,7 @@ pub(crate) fn agents() -> Vec<Agent> {
             open_turn_id: 21,
             context_time: at(900),
             available_models: vec![text("opus"), text("haiku"), text("claude opus")],
+            kick_on_start: KickOnStart::Interrupted.into(),
             ..Agent::default()
         },
         Agent {

@@ -84,7 +84,7 @@ async fn call(channel: &Channel, request_id: String, op: &Op, carried: &Carried)
             Ok(Reply::Sent { message: sent.message_id, already: sent.already_sent, skipped: sent.skipped_agents })
         }
         Op::Wake { label, body, key } => {
-            let request = v1::WakeRequest { request_id, label, body, coalescing_key: key };
+            let request = v1::WakeRequest { request_id, label, body, coalescing_key: key, ..v1::WakeRequest::default() };
             let woken = WakeServiceClient::new(channel.clone()).wake(request).await?.into_inner();
             Ok(Reply::Woken { message: woken.message_id, superseded: woken.superseded_message_id })
         }

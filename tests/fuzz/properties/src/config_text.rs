@@ -106,6 +106,7 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
         home_dir,
         env,
         settings: of_agent,
+        kick_on_start,
         available_models,
         extra_mcp_servers,
         plugins,
@@ -129,6 +130,7 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
     path(out, "home_dir", home_dir.as_deref());
     map(out, "env", env);
     settings(out, of_agent);
+    text(out, "kick_on_start", Some(kick_on_start.word()));
     texts(out, "available_models", (!available_models.is_empty()).then_some(available_models));
     texts(out, "plugins", Some(plugins));
     texts(out, "marketplaces", marketplaces.as_ref());

@@ -44,14 +44,19 @@ fn at_the_end(index: &Index<'_>, found: &mut Found, max: u32) {
     let end = index.history.observations.len();
     for delivery in &index.last.deliveries {
         let (key, attempt) = ((delivery.agent.as_str(), delivery.message), delivery.attempt);
-        if attempt == 0 || attempt > max + 1 {
+        if attempt > max {
             found.add(Attempts, &[], format!("message {} to {} ended at attempt {attempt} of {max}", key.1, key.0));
+        }
+        let taken_for_good = matches!(delivery.state, State::Leased | State::Held | State::Dead);
+        if attempt == 0 && (taken_for_good || (index.leases(key).next().is_some() && !redriven(index, key))) {
+            found.add(Attempts, &[], format!("message {} to {} was handed out and ended at attempt 0", key.1, key.0));
         }
         if index.is_opaque(key.0) {
             continue;
         }
+        // The failures of a dead letter are its attempts; anything else may have one more try, which is not known to have failed.
         let (_, most) = failures(index, key, None, end, end);
-        if attempt > 1 + most {
+        if attempt > most + u32::from(delivery.state != State::Dead) {
             let what = format!("message {} to {} ended at attempt {attempt} after at most {most} failures", key.1, key.0);
             found.add(Attempts, &[], what);
         }
@@ -61,18 +66,22 @@ fn at_the_end(index: &Index<'_>, found: &mut Found, max: u32) {
             Holder::Consumer(token) => index.of(&index.token_calls, token).any(for_good),
             Holder::Turn(_) => false,
         });
-        if delivery.state == State::Dead && attempt <= max && !given_up {
-            let what =
-                format!("message {} to {} is a dead letter after {} failures of {max}", key.1, key.0, attempt.saturating_sub(1));
+        if delivery.state == State::Dead && attempt < max && !given_up {
+            let what = format!("message {} to {} is a dead letter after {attempt} failures of {max}", key.1, key.0);
             found.add(Attempts, &[], what);
         }
     }
 }
 
+/// Whether the operator wanted the delivery sent round again.
+fn redriven(index: &Index<'_>, key: Key<'_>) -> bool {
+    index.of(&index.decisions, &key).any(|call| matches!(call.op, Op::Decide { decision: Decision::Redrive, .. }))
+}
+
 /// How many failures a delivery had at least and at most: at least by `from`, at most by `till`. Those of a lease come after it, so `own` is
 /// left out.
 fn failures(index: &Index<'_>, key: Key<'_>, own: Option<&Holder<'_>>, from: usize, till: usize) -> (u32, u32) {
-    let redriven = index.of(&index.decisions, &key).any(|call| matches!(call.op, Op::Decide { decision: Decision::Redrive, .. }));
+    let redriven = redriven(index, key);
     let (mut least, mut most) = (0, 0);
     for hand in index.leases(key).filter(|hand| hand.from < till && own != Some(&hand.holder)) {
         let (known, possible) = match &hand.holder {

@@ -8,7 +8,7 @@ use super::Found;
 use crate::call::Op;
 use crate::index::Index;
 use crate::last::Message;
-use crate::noun::{Kind, Origin, Outcome};
+use crate::noun::{Kind, Origin, Outcome, State};
 use crate::violation::Rule::NoPhantom;
 
 /// What a caller wanted to have written: itself, and how many requests may have written it.
@@ -24,6 +24,7 @@ pub(super) enum Sort {
 }
 
 pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
+    kicks(index, found);
     let wanted = wanted(index);
     let mut there: BTreeMap<(Sort, &str, &str), Vec<u64>> = BTreeMap::new();
     for message in &index.last.messages {
@@ -59,6 +60,22 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
         let (id, agent) = (hand.handed.message, hand.handed.agent.as_str());
         if index.messages.contains_key(&id) && !index.deliveries.contains_key(&(agent, id)) {
             found.add(NoPhantom, &[hand.till], format!("message {id} was handed to {agent}, for whom it is not"));
+        }
+    }
+}
+
+/// At most one notice that tells an agent to go on is not settled; a dead one is no obstacle to an order of the operator.
+fn kicks(index: &Index<'_>, found: &mut Found) {
+    let mut waiting: BTreeMap<&str, u64> = BTreeMap::new();
+    for message in index.last.messages.iter().filter(|message| message.kind() == Some(Kind::Restarted)) {
+        let to = message.recipients.first().map_or("", String::as_str);
+        let state = index.deliveries.get(&(to, message.id)).map(|delivery| delivery.state);
+        if !matches!(state, Some(State::Ready | State::Leased | State::Held)) {
+            continue;
+        }
+        if let Some(earlier) = waiting.insert(to, message.id) {
+            let what = format!("message {} tells {to} to go on, and message {earlier} does already", message.id);
+            found.add(NoPhantom, &[], what);
         }
     }
 }
@@ -110,7 +127,12 @@ fn notice(index: &Index<'_>, found: &mut Found, message: &Message, kind: Kind) {
         }
         Kind::Problem => somebody_unseen || calls().any(|call| matches!(call.op, Op::ReportProblem { .. })),
         // An agent that has no login is parked also without a turn.
-        Kind::Unavailable | Kind::Restarted => true,
+        Kind::Unavailable => true,
+        // A session that begins tells its agent to go on.
+        Kind::Restarted => {
+            let to = message.recipients.first().map_or("", String::as_str);
+            index.is_opaque(to) || index.calls_of(to).any(|call| matches!(call.op, Op::Attach { .. }))
+        }
     };
     if !fine {
         found.add(NoPhantom, &[], format!("message {} of the broker is there, and nothing made it: {kind:?}", message.id));

@@ -1,6 +1,6 @@
 //! Bad histories of mail: lost, made up, out of order, held twice, settled by the wrong one.
 
-use hive_history::{Answer, Cause, Counts, Decision, Op, Origin, Outcome, Reply, Rule, State};
+use hive_history::{Answer, Cause, Counts, Decision, Kind, Op, Origin, Outcome, Reply, Rule, State};
 
 use crate::world::{World, counts, receive, refused, sent, unknown};
 
@@ -355,4 +355,21 @@ fn a_stale_lease_is_extended() {
     world.receive(message, "b", 1, Some(Cause::LeaseExpired));
     world.call("bob", Op::Extend { token: "a".to_owned(), lease_ms: 1_000 }, Answer::Ok(Reply::Extended));
     world.breaks(Rule::Fenced, "ExtendLease of message 1");
+}
+
+#[test]
+fn an_agent_is_told_twice_to_go_on() {
+    let mut world = World::new();
+    world.attach("s", 1);
+    for _ in 0..2 {
+        world.put(Origin::System(Kind::Restarted), "bob", "go on");
+    }
+    world.breaks(Rule::NoPhantom, "to go on, and message");
+}
+
+#[test]
+fn an_agent_without_a_session_is_told_to_go_on() {
+    let mut world = World::new();
+    world.put(Origin::System(Kind::Restarted), "bob", "go on");
+    world.breaks(Rule::NoPhantom, "nothing made it: Restarted");
 }

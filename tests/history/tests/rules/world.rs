@@ -87,7 +87,7 @@ impl World {
             reminder: 0,
         });
         let (agent, state) = (to.to_owned(), State::Ready);
-        self.last.deliveries.push(Delivery { agent, message: id, state, lane, attempt: 1, cause: None });
+        self.last.deliveries.push(Delivery { agent, message: id, state, lane, attempt: 0, cause: None });
         id
     }
 
@@ -112,6 +112,7 @@ impl World {
 
     /// A message of the final state as `bob` is handed it.
     pub(crate) fn handed(&mut self, message: u64, token: &str, attempt: u32, cause: Option<Cause>) -> Handed {
+        self.delivery(message).attempt = attempt;
         let lane = self.delivery(message).lane;
         let known = self.message(message).clone();
         Handed {
@@ -133,8 +134,7 @@ impl World {
     pub(crate) fn receive(&mut self, message: u64, token: &str, attempt: u32, cause: Option<Cause>) {
         let handed = self.handed(message, token, attempt, cause);
         self.call("bob", receive(), Answer::Ok(Reply::Leased(vec![handed])));
-        let delivery = self.delivery(message);
-        (delivery.attempt, delivery.cause) = (attempt, cause);
+        self.delivery(message).cause = cause;
     }
 
     pub(crate) fn ack(&mut self, message: u64, token: &str) {
@@ -145,9 +145,7 @@ impl World {
     pub(crate) fn nack(&mut self, message: u64, token: &str) {
         let op = Op::Nack { token: token.to_owned(), permanent: false };
         self.call("bob", op, Answer::Ok(Reply::Nacked(State::Ready)));
-        let delivery = self.delivery(message);
-        delivery.attempt += 1;
-        delivery.cause = Some(Cause::Nacked);
+        self.delivery(message).cause = Some(Cause::Nacked);
     }
 
     /// `bob`'s harness attaches anew.
@@ -163,8 +161,7 @@ impl World {
         let delivery = Some(self.handed(message, "", attempt, cause));
         let op = Op::BeginTurn { session: session.to_owned() };
         self.call("bob", op, Answer::Ok(Reply::Turn { turn, epoch: 1, delivery }));
-        let delivery = self.delivery(message);
-        (delivery.attempt, delivery.cause) = (attempt, cause);
+        self.delivery(message).cause = cause;
         turn
     }
 

@@ -89,6 +89,7 @@ pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
                 label: "flood".to_owned(),
                 body: "up!".to_owned(),
                 coalescing_key: String::new(),
+                ..WakeRequest::default()
             };
             WakeServiceClient::new(channel).wake(request).await.map(drop)
         }

@@ -126,7 +126,8 @@ impl Scene {
         assert_eq!(runs.len(), expected.lives.len(), "{prompts:?}");
         let (Some(last), true) = (runs.last(), runs.len() > 1) else { return };
         let attempt = expected.lives.last().map_or(0, |(_, attempt)| *attempt);
-        assert!(last.contains(&format!("This is attempt {attempt}: {}", expected.words)), "{last}");
+        let again = if runs.len() > attempt as usize { " again" } else { "" };
+        assert!(last.contains(&format!("This is attempt {attempt}{again}: {}", expected.words)), "{last}");
         let listed = |body: &str| {
             last.lines().any(|line| line.starts_with("| message ") && line.ends_with(&format!(" to operator: {body}")))
         };

@@ -29,6 +29,8 @@ pub(super) struct Item {
     pub(super) lane: Lane,
     pub(super) state: State,
     pub(super) failures: u32,
+    /// The number of the try that holds it, or held it last.
+    pub(super) tried: u32,
     pub(super) not_before: Option<i64>,
     pub(super) holder: Option<Holder>,
     /// A consumer's last token, and whether that consumer gave it back.
@@ -36,6 +38,16 @@ pub(super) struct Item {
     pub(super) nacked: bool,
     pub(super) by_operator: bool,
     pub(super) key: Option<u8>,
+    /// Whether it tells the agent that its harness was started again.
+    pub(super) is_kick: bool,
+}
+
+/// How the last turn ended that was no upkeep.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    outcome: Outcome,
+    came_back: bool,
+    asked_for_next: bool,
 }
 
 /// Why no turn begins.
@@ -63,12 +75,15 @@ pub(super) struct Agent {
     kind: Option<Kind>,
     /// Whether the delivery that woke it is served alone.
     alone: bool,
+    /// Whether it asked for a next one.
+    pub(super) asked_for_next: bool,
+    last: Option<Last>,
     park: Option<Park>,
     failures_in_a_row: u32,
     told: bool,
     /// How many notices its parent got about it.
     pub(super) to_parent: u32,
-    /// How many the operator got, whoever its parent is.
+    /// How many notices about its turns are unread by the operator, whoever its parent is: the newest takes the place of an older one.
     pub(super) to_operator: u32,
 }
 
@@ -122,12 +137,14 @@ impl Agent {
             lane,
             state: State::Ready,
             failures: 0,
+            tried: 0,
             not_before: None,
             holder: None,
             token: None,
             nacked: false,
             by_operator: false,
             key,
+            is_kick: false,
         });
         superseded
     }
@@ -144,6 +161,7 @@ impl Agent {
     fn serve(&mut self, index: usize, holder: Holder) -> u64 {
         let item = &mut self.items[index];
         (item.state, item.not_before, item.holder, item.token) = (State::Leased, None, Some(holder), None);
+        item.tried = item.failures + 1;
         self.system_run = if item.lane == Lane::System { self.system_run + 1 } else { 0 };
         item.message
     }
@@ -169,7 +187,7 @@ impl Agent {
         self.alone = self.items[index].failures >= ALONE_FROM_FAILURES;
         let message = self.serve(index, Holder::Turn { tool_use: None });
         self.session.as_mut().expect("it is there").turn_open = true;
-        self.kind = None;
+        (self.kind, self.asked_for_next) = (None, false);
         Some(message)
     }
 
@@ -180,7 +198,7 @@ impl Agent {
         }
         let session = self.session.as_mut().expect("only a session opens turns");
         (session.turn_open, session.contact) = (true, at.boot);
-        (self.kind, self.alone) = (Some(kind), false);
+        (self.kind, self.alone, self.asked_for_next) = (Some(kind), false, false);
         true
     }
 
@@ -215,7 +233,7 @@ impl Agent {
 
     /// The open turn ends.
     pub(super) fn end(&mut self, outcome: Outcome, returned: &HashSet<String>, compacted: bool, limit_ends: Option<i64>, at: At) {
-        let mut deaths = 0;
+        let (mut deaths, mut returned_count) = (0, 0);
         for item in &mut self.items {
             let Some(Holder::Turn { tool_use }) = item.holder.clone() else { continue };
             item.nacked = false;
@@ -233,8 +251,13 @@ impl Agent {
                 | Outcome::Fenced => item.back(),
             }
             deaths += u32::from(item.state == State::Dead);
+            returned_count += u32::from(item.state == State::Ready);
         }
         let upkeep = matches!(self.kind, Some(Kind::Checkpoint | Kind::Compact));
+        if !upkeep {
+            let (came_back, asked_for_next) = (deaths + returned_count > 0, self.asked_for_next);
+            self.last = Some(Last { outcome, came_back, asked_for_next });
+        }
         self.to_parent += deaths + u32::from(outcome == Outcome::Failed && !upkeep);
         let did_nothing = self.kind == Some(Kind::Compact) && outcome == Outcome::Ok && !compacted;
         let broke = upkeep && outcome == Outcome::Failed;
@@ -269,8 +292,7 @@ impl Agent {
                     Outcome::Ok | Outcome::Cancelled | Outcome::Drained | Outcome::Fenced => unreachable!("no failure"),
                 };
                 if matches!(outcome, Outcome::AuthFailed | Outcome::Unavailable) && !self.told {
-                    self.told = true;
-                    self.to_operator += 1;
+                    (self.told, self.to_operator) = (true, 1);
                 }
                 if deaths > 0 {
                     self.failures_in_a_row = 0;
@@ -283,7 +305,7 @@ impl Agent {
     pub(super) fn login(&mut self, at: At) {
         self.session.as_mut().expect("a harness says it").contact = at.boot;
         if self.park == Some(Park::Login) {
-            self.park = None;
+            (self.park, self.told) = (None, false);
         }
     }
 
@@ -292,8 +314,7 @@ impl Agent {
         self.session.as_mut().expect("a harness says it").contact = at.boot;
         if self.park != Some(Park::Login) {
             self.park = Some(Park::Login);
-            self.to_operator += u32::from(!self.told);
-            self.told = true;
+            (self.told, self.to_operator) = (true, 1);
         }
     }
 
@@ -308,6 +329,19 @@ impl Agent {
         }
         self.session = Some(Session { live: true, contact: at.boot, turn_open: false });
         true
+    }
+
+    /// Whether a session that just began tells the agent to go on.
+    pub(super) fn is_kicked(&self) -> bool {
+        let Some(last) = self.last.filter(|last| !last.came_back) else { return false };
+        let interrupted = match last.outcome {
+            Outcome::Vanished | Outcome::Fenced | Outcome::Drained => true,
+            Outcome::Cancelled => false,
+            Outcome::Ok | Outcome::Failed | Outcome::RateLimited | Outcome::AuthFailed | Outcome::Unavailable => {
+                last.asked_for_next
+            }
+        };
+        interrupted && !self.items.iter().any(|item| item.is_kick && !item.is_settled())
     }
 
     /// A harness comes back to its session.
@@ -435,7 +469,7 @@ impl Agent {
             _ => return false,
         };
         if decision == Decision::Redrive {
-            item.failures = 0;
+            (item.failures, item.tried) = (0, 0);
         }
         item.nacked &= matches!(decision, Decision::Ack | Decision::Drop);
         (item.state, item.not_before, item.holder, item.by_operator) = (after, None, None, after != State::Ready);

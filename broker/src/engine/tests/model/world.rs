@@ -110,6 +110,7 @@ impl World {
                 }
             }
             Step::Open { kind } => self.open(kind, at).await,
+            Step::AskForNext => self.ask_for_next().await,
             Step::Login { is_there } => self.login(is_there, at).await,
             Step::Receive { who, max } => self.receive(who, max, at).await,
             Step::Ack { which } => {
@@ -177,7 +178,7 @@ impl World {
     async fn wake(&mut self, key: Option<u8>) {
         let label = Label::parse("timer").expect("a label");
         let coalescing_key = key.map(|key| key.to_string());
-        let wake = Wake { label, body: BODY.to_owned(), coalescing_key };
+        let wake = Wake { label, body: BODY.to_owned(), coalescing_key, session_token: None };
         let woken = self.hive.engine().wake(actor("worker"), self.hive.request("Wake"), wake).await.expect("accepted");
         let superseded = self.model.agents[WORKER].accept(woken.message.get(), Lane::Normal, key);
         assert_eq!(woken.superseded.map(MessageId::get), superseded);
@@ -273,9 +274,28 @@ impl World {
                 assert!(accepted && !harness.resumed && harness.open_turn.is_none());
                 self.harness = Some(harness);
                 self.bury();
+                self.kick().await;
             }
             Err(refusal) => assert!(!accepted && refusal.reason() == Reason::AlreadyAttached, "{refusal:?}"),
         }
+    }
+
+    /// What the new session tells the agent, if it does.
+    async fn kick(&mut self) {
+        let worker = &mut self.model.agents[WORKER];
+        if worker.is_kicked() {
+            let inbox = self.hive.inbox("worker").await;
+            let message = &inbox.last().expect("it is told").message;
+            assert_eq!(message.system_kind, Some(SystemKind::Restarted));
+            worker.accept(message.id.get(), Lane::System, None);
+            worker.items.last_mut().expect("accepted").is_kick = true;
+        }
+    }
+
+    async fn ask_for_next(&mut self) {
+        let Some(run) = &self.run else { return };
+        self.hive.engine().request_next_turn(run.actor()).await.expect("its turn is open");
+        self.model.agents[WORKER].asked_for_next = true;
     }
 
     async fn resume(&mut self, at: At) {
@@ -353,8 +373,7 @@ impl World {
                 .iter()
                 .map(|delivery| (delivery.message.id.get(), delivery.state, delivery.attempt))
                 .collect();
-            let ought: Vec<(u64, State, u32)> =
-                agent.items.iter().map(|item| (item.message, item.state, item.failures + 1)).collect();
+            let ought: Vec<(u64, State, u32)> = agent.items.iter().map(|item| (item.message, item.state, item.tried)).collect();
             assert_eq!(is, ought, "{name}");
             let open = agent.items.iter().filter(|item| !item.is_settled()).count();
             assert_eq!(self.hive.numbers(name).await.open_count as usize, open, "{name}");
