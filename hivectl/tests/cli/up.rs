@@ -135,7 +135,7 @@ async fn a_hive_comes_up_and_is_drained_harness_first() {
     let mut stage = Stage::set(OBEDIENT, OBEDIENT);
     let mut up = stage.up();
     let hived = stage.started("hived").await;
-    let mut broker = Broker::on(stage.path(".hive/run/hived.sock"));
+    let mut broker = Broker::on(stage.path(".hive/run/hived.sock"), 1);
     let hive = stage.started("hive").await;
     let said = up.says("Ctrl-C ends it").await;
     for line in ["in a second terminal, in this directory:", "    ./hivectl send ada \"hello\"", "    ./hivectl inbox --follow"] {
@@ -159,7 +159,7 @@ async fn what_dies_is_started_again() {
     let mut stage = Stage::set(OBEDIENT, OBEDIENT);
     let mut up = stage.up();
     let hived = stage.started("hived").await;
-    let _broker = Broker::on(stage.path(".hive/run/hived.sock"));
+    let _broker = Broker::on(stage.path(".hive/run/hived.sock"), 1);
     let hive = stage.started("hive").await;
     up.says("Ctrl-C ends it").await;
     kill_process(hive, Signal::KILL).expect("it runs");
@@ -180,7 +180,7 @@ async fn a_second_interrupt_ends_everything_at_once() {
     let mut stage = Stage::set(DEAF, DEAF);
     let mut up = stage.up();
     let hived = stage.started("hived").await;
-    let _broker = Broker::on(stage.path(".hive/run/hived.sock"));
+    let _broker = Broker::on(stage.path(".hive/run/hived.sock"), 1);
     let hive = stage.started("hive").await;
     up.says("Ctrl-C ends it").await;
     up.interrupt();
@@ -202,7 +202,7 @@ async fn a_broker_that_ends_at_once_is_told_with_its_last_words() {
 async fn a_second_hive_in_the_same_place_is_refused() {
     let stage = Stage::set(OBEDIENT, OBEDIENT);
     std::fs::create_dir_all(stage.path(".hive/run")).expect("a directory");
-    let _broker = Broker::on(stage.path(".hive/run/hived.sock"));
+    let _broker = Broker::on(stage.path(".hive/run/hived.sock"), 1);
     let (code, said) = stage.up().ends().await;
     assert_eq!(code, 5, "{said}");
     assert!(said.contains("error: a hive runs here already"), "{said}");
@@ -222,7 +222,7 @@ async fn under_bubblewrap_an_agent_sees_its_own_part_of_the_hive_only() {
     std::fs::write(stage.path(".hive/state/hive.db"), "").expect("a file");
     let mut up = stage.up_with(&[]);
     stage.started("hived").await;
-    let _broker = Broker::on(stage.path(".hive/run/hived.sock"));
+    let _broker = Broker::on(stage.path(".hive/run/hived.sock"), 2);
     let mut sees = [stage.told().await, stage.told().await];
     sees.sort();
     let said = up.says("Ctrl-C ends it").await;
@@ -249,7 +249,8 @@ async fn under_bubblewrap_an_agent_sees_its_own_part_of_the_hive_only() {
 const EQUIPPED: &str = r#"
 trap 'echo "$NAME ends" > "$PIPE"; exit 0' TERM
 cd "$DIR/.hive"
-own=$(grep -c '"command": "clock"' "${HIVE_EXTRA_MCP:-/dev/null}")
+file=$(sed -n 's/.*"HIVE_EXTRA_MCP": "\(.*\)".*/\1/p' "$HIVE_SETTINGS")
+own=$(grep -c '"command": "clock"' "${file:-/dev/null}")
 echo "$HIVE_LABEL $own, sees" run/agents/*/extra* > "$PIPE"
 sleep 1000 & wait"#;
 
@@ -259,7 +260,7 @@ async fn an_agents_own_servers_are_told_to_its_harness_alone() {
     let mut stage = Stage::of(agents, OBEDIENT, EQUIPPED);
     let mut up = stage.up_with(&[]);
     stage.started("hived").await;
-    let _broker = Broker::on(stage.path(".hive/run/hived.sock"));
+    let _broker = Broker::on(stage.path(".hive/run/hived.sock"), 2);
     let mut sees = [stage.told().await, stage.told().await];
     sees.sort();
     let said = up.says("Ctrl-C ends it").await;

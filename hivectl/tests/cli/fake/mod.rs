@@ -64,6 +64,8 @@ pub(crate) struct Script {
     has_begun: AtomicBool,
     watched: mpsc::UnboundedSender<()>,
     empty: bool,
+    /// How many of its agents there are.
+    agents: usize,
     /// Whether nothing of it is well.
     sick: bool,
 }
@@ -87,15 +89,15 @@ impl Broker {
     fn with(empty: bool, sick: bool) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("hived.sock");
-        Self::at(dir, socket, empty, sick)
+        Self::at(dir, socket, usize::MAX, empty, sick)
     }
 
-    /// A hive of two agents, on this socket.
-    pub(crate) fn on(socket: PathBuf) -> Self {
-        Self::at(tempfile::tempdir().expect("a directory"), socket, false, false)
+    /// A hive of ada, or of ada and bob, on this socket.
+    pub(crate) fn on(socket: PathBuf, agents: usize) -> Self {
+        Self::at(tempfile::tempdir().expect("a directory"), socket, agents, false, false)
     }
 
-    fn at(dir: tempfile::TempDir, socket: PathBuf, empty: bool, sick: bool) -> Self {
+    fn at(dir: tempfile::TempDir, socket: PathBuf, agents: usize, empty: bool, sick: bool) -> Self {
         let listener = UnixListener::bind(&socket).expect("a socket");
         let (watched, watching) = mpsc::unbounded_channel();
         let script = Arc::new(Script {
@@ -109,6 +111,7 @@ impl Broker {
             has_begun: AtomicBool::new(false),
             watched,
             empty,
+            agents,
             sick,
         });
         let share = || Arc::clone(&script);

@@ -31,6 +31,7 @@ impl TopologyService for Script {
 
     async fn list_agents(&self, request: Request<ListAgentsRequest>) -> Result<Response<ListAgentsResponse>, Status> {
         let mut agents = if self.empty { Vec::new() } else { data::agents() };
+        agents.truncate(self.agents);
         if request.into_inner().include_retired {
             agents.push(Agent { name: "old".to_owned(), retired: true, ..Agent::default() });
         }
