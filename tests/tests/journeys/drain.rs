@@ -53,7 +53,7 @@ async fn a_turn_may_finish_within_the_grace_time_and_no_other_begins() {
     rig.touch("go");
     assert!(rig.harness_ends("bob").await.success());
     assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Acked, 1, RedeliveryCause::Unspecified));
-    assert_eq!(standing(&operator, "bob", next).await, (DeliveryState::Ready, 1, RedeliveryCause::Unspecified));
+    assert_eq!(standing(&operator, "bob", next).await, (DeliveryState::Ready, 0, RedeliveryCause::Unspecified));
     assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Ok, 1)]);
     rig.end().await;
 }

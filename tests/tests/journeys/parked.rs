@@ -62,7 +62,7 @@ async fn an_unavailable_api_uses_no_attempt_however_long_it_lasts() {
     rested(&turns);
     // Once, however often it failed.
     assert_eq!(notices(&operator).await, ["bob works again."]);
-    assert_eq!(unread(&operator, "operator").await.last(), Some(&("I am.".to_owned(), asked)));
+    assert_eq!(unread(&operator, "operator").await.first(), Some(&("I am.".to_owned(), asked)));
     assert!(operator.get_agent("bob").await.park.is_none());
     // The text stands in the conversation once, not once an attempt.
     let whole = rig.prompts("bob").iter().filter(|prompt| prompt.contains("| Are you there?")).count();
@@ -80,15 +80,16 @@ async fn a_missing_claude_is_waited_for() {
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     let asked = operator.send("bob", "Are you there?").await;
     failures(&rig, &mut watch, 7).await;
-    std::os::unix::fs::symlink(binary::find("hive-tests", "scripted-claude"), &claude).expect("claude is installed");
-    acked(&rig, "bob", asked).await;
-    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Acked, 1, RedeliveryCause::Unavailable));
-    rested(&operator.turns("bob").await);
     let told = notices(&operator).await;
     assert!(
         matches!(&told[..], [one] if one.contains("claude cannot be started as") && one.contains("install Claude Code")),
         "{told:?}"
     );
+    std::os::unix::fs::symlink(binary::find("hive-tests", "scripted-claude"), &claude).expect("claude is installed");
+    acked(&rig, "bob", asked).await;
+    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Acked, 1, RedeliveryCause::Unavailable));
+    rested(&operator.turns("bob").await);
+    assert_eq!(notices(&operator).await, ["bob works again."]);
     rig.end().await;
 }
 

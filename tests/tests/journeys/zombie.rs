@@ -99,7 +99,7 @@ async fn a_harness_that_wakes_after_its_grace_time_is_refused() {
     let results = rig.tool_results("bob");
     assert!(results[1].starts_with("TURN_ENDED: "), "{results:?}");
     assert_eq!(unread(&operator, "operator").await, [("part one".to_owned(), asked)]);
-    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Ready, 2, RedeliveryCause::HarnessVanished));
+    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Ready, 1, RedeliveryCause::HarnessVanished));
     rig.harness("bob").signal(Signal::CONT);
     acked(&rig, "bob", asked).await;
 

@@ -90,7 +90,7 @@ async fn for_good() {
     scene.rig.kill_harness("bob").await;
     ended(&scene.rig, &mut scene.watch, "bob", TurnOutcome::Vanished).await;
     scene.watch.kind("bob", EventKind::HarnessLost).await;
-    let back = (DeliveryState::Ready, 2, RedeliveryCause::HarnessVanished);
+    let back = (DeliveryState::Ready, 1, RedeliveryCause::HarnessVanished);
     assert_eq!(standing(&scene.operator, "bob", scene.asked).await, back);
 
     // What is left of it sends no more.
