@@ -19,6 +19,7 @@ pub mod question;
 pub mod reason;
 pub mod reminder;
 pub mod time;
+pub mod tree;
 pub mod turn;
 
 mod words;

@@ -53,21 +53,7 @@ fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now:
         Some(parent) => Some(parse(&agents::name_of(conn, parent)?)?),
     };
     let park = row.park.as_ref().filter(|park| park.holds(now)).map(|park| shown(park, now));
-    let state = match (&park, seen.live) {
-        (_, false) => HarnessState::Offline,
-        (Some(park), true) => match park.cause {
-            Outcome::RateLimited => HarnessState::RateLimited,
-            Outcome::AuthFailed => HarnessState::NeedsLogin,
-            Outcome::Ok
-            | Outcome::Failed
-            | Outcome::Unavailable
-            | Outcome::Cancelled
-            | Outcome::Drained
-            | Outcome::Vanished
-            | Outcome::Fenced => HarnessState::Unavailable,
-        },
-        (None, true) => row.harness_state,
-    };
+    let state = state_of(&row, seen.live, now);
     Ok(Agent {
         name: parse(&row.name)?,
         role: row.role,
@@ -96,6 +82,26 @@ fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now:
     })
 }
 
+/// What an agent's harness is doing, as others see it.
+pub(super) fn state_of(row: &AgentRow, live: bool, now: Now) -> HarnessState {
+    let park = row.park.as_ref().filter(|park| park.holds(now));
+    match (park, live) {
+        (_, false) => HarnessState::Offline,
+        (Some(park), true) => match park.cause {
+            Outcome::RateLimited => HarnessState::RateLimited,
+            Outcome::AuthFailed => HarnessState::NeedsLogin,
+            Outcome::Ok
+            | Outcome::Failed
+            | Outcome::Unavailable
+            | Outcome::Cancelled
+            | Outcome::Drained
+            | Outcome::Vanished
+            | Outcome::Fenced => HarnessState::Unavailable,
+        },
+        (None, true) => row.harness_state,
+    }
+}
+
 /// About how many bytes an agent has on the wire: its texts, and room for the rest.
 fn bytes_of(agent: &Agent) -> usize {
     let Policy { tool_groups, allowed_recipients, capabilities, .. } = &agent.policy;
@@ -105,7 +111,7 @@ fn bytes_of(agent: &Agent) -> usize {
     agent.role.len() + agent.status_text.len() + agent.model.len() + lists + park + 400
 }
 
-fn parse(name: &str) -> Result<AgentName, Refusal> {
+pub(super) fn parse(name: &str) -> Result<AgentName, Refusal> {
     AgentName::parse(name).map_err(|problem| Refusal::Field { field: "name", problem: problem.to_string() })
 }
 

@@ -28,6 +28,7 @@ pub mod settle;
 pub mod stats;
 pub mod status;
 pub mod sweep;
+pub mod tree;
 pub mod turn;
 pub mod wait;
 pub mod wake;

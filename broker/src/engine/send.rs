@@ -220,8 +220,8 @@ fn write(
 pub(crate) fn resolve(tx: &Tx<'_>, me: &AgentRow, is_agent: bool, to: &Recipient) -> Result<(To, Vec<AgentRow>), Refusal> {
     let parent = me.parent.unwrap_or(AgentKey::OPERATOR);
     let one = |row: AgentRow| {
-        if is_agent && row.key != parent {
-            check_allowed(me, &row.name)?;
+        if is_agent && !is_allowed(me, &row) {
+            return Err(not_allowed(me, &row.name));
         }
         Ok((To::One(row.key), vec![row]))
     };
@@ -233,8 +233,8 @@ pub(crate) fn resolve(tx: &Tx<'_>, me: &AgentRow, is_agent: bool, to: &Recipient
             Err(Refusal::Field { field: "to", problem: "the operator cannot write to themselves; name an agent".to_owned() })
         }
         Recipient::Everyone => {
-            if is_agent {
-                check_allowed(me, "*")?;
+            if is_agent && !is_named(me, "*") {
+                return Err(not_allowed(me, "*"));
             }
             let mut everyone = agent::active(tx)?;
             everyone.retain(|row| row.key != me.key);
@@ -243,12 +243,23 @@ pub(crate) fn resolve(tx: &Tx<'_>, me: &AgentRow, is_agent: bool, to: &Recipient
     }
 }
 
-fn check_allowed(me: &AgentRow, recipient: &str) -> Result<(), Refusal> {
+/// Whether an agent may send to another: it has the tools to, and its policy allows this recipient.
+pub(super) fn may_write(me: &AgentRow, to: &AgentRow) -> bool {
+    me.policy.has_group("messaging") && is_allowed(me, to)
+}
+
+/// Whether a policy allows this recipient; the parent is always allowed.
+fn is_allowed(me: &AgentRow, to: &AgentRow) -> bool {
+    to.key == me.parent.unwrap_or(AgentKey::OPERATOR) || is_named(me, &to.name)
+}
+
+fn is_named(me: &AgentRow, recipient: &str) -> bool {
     let allowed = &me.policy.allowed_recipients;
-    if allowed.is_empty() || allowed.iter().any(|name| name == recipient) {
-        return Ok(());
-    }
-    let mut allowed = allowed.clone();
+    allowed.is_empty() || allowed.iter().any(|name| name == recipient)
+}
+
+fn not_allowed(me: &AgentRow, recipient: &str) -> Refusal {
+    let mut allowed = me.policy.allowed_recipients.clone();
     allowed.push(me.parent.map_or(OPERATOR, |_| "<parent>").to_owned());
-    Err(Refusal::RecipientNotAllowed { recipient: recipient.to_owned(), allowed })
+    Refusal::RecipientNotAllowed { recipient: recipient.to_owned(), allowed }
 }

@@ -5,11 +5,15 @@
 use rusqlite::Connection;
 
 /// The migrations; entry N brings a database from version N to N + 1. Never edit an entry that was released.
-const MIGRATIONS: &[&str] =
-    &[include_str!("sql/0001_init.sql"), include_str!("sql/0002_conversation.sql"), include_str!("sql/0003_turn_loop.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("sql/0001_init.sql"),
+    include_str!("sql/0002_conversation.sql"),
+    include_str!("sql/0003_turn_loop.sql"),
+    include_str!("sql/0004_tree.sql"),
+];
 
 /// The version that this broker writes.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// Why a database could not be brought to this broker's version.
 #[derive(Debug, thiserror::Error)]

@@ -173,6 +173,7 @@ impl Performer {
                     self.shell.policy(Some(&agent));
                     Some(Input::AgentChanged(agent))
                 }
+                News::KinChanged(kin) => Some(Input::KinChanged(kin)),
                 News::LoginWanted(wanted) => Some(Input::LoginWanted(wanted)),
                 News::Fenced(why) => Some(Input::Fenced(why)),
                 News::Refused(failure) => return Err(failure),
@@ -261,8 +262,16 @@ impl Performer {
     }
 
     fn attached(&mut self, attached: hive_proto::v1::Attached) -> Input {
-        let hive_proto::v1::Attached { session_token, session_epoch, resumed, agent, open_turn, operator_pronouns, hive_domain } =
-            attached;
+        let hive_proto::v1::Attached {
+            session_token,
+            session_epoch,
+            resumed,
+            agent,
+            open_turn,
+            operator_pronouns,
+            hive_domain,
+            kin,
+        } = attached;
         // The machine is told whether *its* session goes on.
         let resumed = resumed && session_token == self.session_token;
         if !resumed {
@@ -279,6 +288,7 @@ impl Performer {
         Input::Attached(Box::new(Attachment {
             resumed,
             agent: agent.unwrap_or_default(),
+            kin: kin.unwrap_or_default(),
             open_turn: open_turn.map(|turn| turn.id),
             operator_pronouns,
             hive_domain,

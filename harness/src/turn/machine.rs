@@ -124,6 +124,7 @@ impl Machine {
         match input {
             Input::Attached(facts) => self.attached(*facts, now),
             Input::AgentChanged(agent) => self.agent_changed(*agent),
+            Input::KinChanged(kin) => self.facts.kin = kin,
             Input::Command(command) => self.command(&command, now),
             Input::Fenced(why) => self.fenced(&why, now),
             Input::Begun(begun) => self.begun(begun, now),
@@ -264,6 +265,7 @@ impl Machine {
             mcp_server_name: self.defaults.mcp_server_name.clone(),
             parent: agent.parent.clone(),
             role: agent.role.clone(),
+            kin: self.facts.kin.clone(),
         }
     }
 

@@ -7762,6 +7762,45 @@ pub struct ListChildrenResponse {
     #[prost(message, repeated, tag = "1")]
     pub agents: ::prost::alloc::vec::Vec<Agent>,
 }
+/// Asks for agents to work with.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FindAgentsRequest {
+    /// A part of the name, the role or the status, at most 256 characters; `A` to `Z` match in either case. Empty: every agent.
+    #[prost(string, tag = "1")]
+    pub text: ::prost::alloc::string::String,
+}
+/// The agents that were found.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FindAgentsResponse {
+    /// At most 100 of them.
+    #[prost(message, repeated, tag = "1")]
+    pub agents: ::prost::alloc::vec::Vec<FoundAgent>,
+    /// Whether there are more.
+    #[prost(bool, tag = "2")]
+    pub more: bool,
+}
+/// An agent that was found.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FoundAgent {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Its parent's name; empty for a root, whose parent is the operator.
+    #[prost(string, tag = "2")]
+    pub parent: ::prost::alloc::string::String,
+    /// What it is for; cut after 200 characters.
+    #[prost(string, tag = "3")]
+    pub role: ::prost::alloc::string::String,
+    /// What its harness is doing.
+    #[prost(enumeration = "HarnessState", tag = "4")]
+    pub state: i32,
+    /// Its own one-line status; empty for none.
+    #[prost(string, tag = "5")]
+    pub status_text: ::prost::alloc::string::String,
+    /// Whether the caller may send to it.
+    #[prost(bool, tag = "6")]
+    pub may_write: bool,
+}
 /// Generated client implementations.
 pub mod topology_service_client {
     #![allow(
@@ -7947,6 +7986,33 @@ pub mod topology_service_client {
                 .insert(GrpcMethod::new("hive.v1.TopologyService", "ListChildren"));
             self.inner.unary(req, path, codec).await
         }
+        /// Finds active agents: the caller's children first, then its parent, then the others, each group by name; the caller itself is left out.
+        /// At most 100, without pages: a text narrows it.
+        /// Reasons: FIELD_INVALID, CAPABILITY_MISSING.
+        pub async fn find_agents(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FindAgentsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FindAgentsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.TopologyService/FindAgents",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.TopologyService", "FindAgents"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -7993,6 +8059,16 @@ pub mod topology_service_server {
             request: tonic::Request<super::ListChildrenRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ListChildrenResponse>,
+            tonic::Status,
+        >;
+        /// Finds active agents: the caller's children first, then its parent, then the others, each group by name; the caller itself is left out.
+        /// At most 100, without pages: a text narrows it.
+        /// Reasons: FIELD_INVALID, CAPABILITY_MISSING.
+        async fn find_agents(
+            &self,
+            request: tonic::Request<super::FindAgentsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FindAgentsResponse>,
             tonic::Status,
         >;
     }
@@ -8238,6 +8314,51 @@ pub mod topology_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListChildrenSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.TopologyService/FindAgents" => {
+                    #[allow(non_camel_case_types)]
+                    struct FindAgentsSvc<T: TopologyService>(pub Arc<T>);
+                    impl<
+                        T: TopologyService,
+                    > tonic::server::UnaryService<super::FindAgentsRequest>
+                    for FindAgentsSvc<T> {
+                        type Response = super::FindAgentsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FindAgentsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as TopologyService>::find_agents(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FindAgentsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -9022,7 +9143,7 @@ pub struct AttachRequest {
     pub revision: ::prost::alloc::string::String,
 }
 /// The first thing a harness hears.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Attached {
     /// Proof of the session; give it with every call of this service.
     #[prost(string, tag = "1")]
@@ -9045,18 +9166,44 @@ pub struct Attached {
     /// The hive's domain, for qualified names in prompts; empty if it has none.
     #[prost(string, tag = "7")]
     pub hive_domain: ::prost::alloc::string::String,
+    /// The agent's parent and children, for prompts.
+    #[prost(message, optional, tag = "8")]
+    pub kin: ::core::option::Option<Kin>,
+}
+/// The parent and the children of an agent, as its prompt names them.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Kin {
+    /// The role of its parent, cut after 200 characters; empty for a root, and where nothing was said.
+    #[prost(string, tag = "1")]
+    pub parent_role: ::prost::alloc::string::String,
+    /// Its first children by name, at most 50.
+    #[prost(message, repeated, tag = "2")]
+    pub children: ::prost::alloc::vec::Vec<Child>,
+    /// How many children it has.
+    #[prost(uint32, tag = "3")]
+    pub children_count: u32,
+}
+/// A child of an agent.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Child {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Its role, cut after 200 characters; empty where nothing was said.
+    #[prost(string, tag = "2")]
+    pub role: ::prost::alloc::string::String,
 }
 /// What a harness hears while attached.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AttachResponse {
     /// Exactly one is set.
-    #[prost(oneof = "attach_response::Step", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "attach_response::Step", tags = "1, 2, 3, 4, 5")]
     pub step: ::core::option::Option<attach_response::Step>,
 }
 /// Nested message and enum types in `AttachResponse`.
 pub mod attach_response {
     /// Exactly one is set.
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Step {
         /// Always the first.
         #[prost(message, tag = "1")]
@@ -9070,6 +9217,9 @@ pub mod attach_response {
         /// The operator wants to log claude in; to be answered with ServeLogin.
         #[prost(message, tag = "4")]
         LoginWanted(super::LoginWanted),
+        /// The agent's parent or a child changed; takes effect at the next turn.
+        #[prost(message, tag = "5")]
+        KinChanged(super::Kin),
     }
 }
 /// Which command is closed.

@@ -100,6 +100,7 @@ fn tools_are_fenced(request: &Recorded) {
         "mcp__hive__cancel_loose_end",
         "mcp__hive__get_agent_meta",
         "mcp__hive__get_loose_ends",
+        "mcp__hive__list_agents",
         "mcp__hive__recv",
         "mcp__hive__remind",
         "mcp__hive__request_next_turn",

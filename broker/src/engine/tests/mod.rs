@@ -39,6 +39,7 @@ mod stats;
 mod status;
 mod timers;
 mod tokens;
+mod tree;
 mod turns;
 mod upkeep;
 mod wakes;
