@@ -15,7 +15,7 @@ use crate::driver::report::Reporter;
 use crate::driver::session::{self, News};
 use crate::driver::shell::Shell;
 use crate::driver::status::{self, Status};
-use crate::driver::{Happened, calls, login, look};
+use crate::driver::{Happened, call_log, calls, login, look};
 use crate::exit::Failure;
 use crate::login::DirSnapshot;
 use crate::process::child::Printed;
@@ -98,6 +98,7 @@ impl Performer {
         let heartbeat =
             status::beat(performer.link.clone(), performer.config.heartbeat, performer.running.subscribe(), performer.to.clone());
         performer.tasks.spawn(heartbeat);
+        performer.tasks.spawn(call_log::keep(performer.config.run_dir.clone(), performer.running.subscribe()));
         performer
     }
 

@@ -25,7 +25,7 @@ use super::players::Table;
 use super::voice::Voice;
 
 /// Reads that agents and the operator have.
-const EVERYBODYS: [&str; 19] = [
+const EVERYBODYS: [&str; 20] = [
     "GetMessage",
     "ListMessages",
     "SearchMessages",
