@@ -48,6 +48,9 @@ pub struct Receipt {
     pub recipients: u32,
     /// When it was accepted.
     pub accept_time: WallTime,
+    /// Unsettled deliveries that the one recipient had then.
+    #[serde(default)]
+    pub ahead: Option<u32>,
 }
 
 /// Checks a body on its own.
@@ -131,7 +134,7 @@ fn accept(
                 None => skipped.push(recipient.name),
             }
         }
-        return Ok(Receipt { message: earlier, already_sent: true, skipped, recipients: reached, accept_time });
+        return Ok(Receipt { message: earlier, already_sent: true, skipped, recipients: reached, accept_time, ahead: None });
     }
     let mut skipped = Vec::new();
     let mut open = Vec::new();
@@ -147,12 +150,16 @@ fn accept(
         check_sender(tx, limits, buckets, me, send.body.len().saturating_mul(open.len()))?;
     }
     let origin = origin(&actor.caller);
+    let ahead = match to {
+        To::One(recipient) => Some(inbox::get(tx, recipient)?.open_count),
+        To::Everyone => None,
+    };
     let id = write(tx, &origin, me, to, &open, send, turn)?;
     if let (Caller::Operator(who), Some(replied)) = (&actor.caller, send.in_reply_to) {
         settle_operators(tx, replied, who.as_str())?;
     }
     let recipients = u32::try_from(open.len()).unwrap_or(u32::MAX);
-    Ok(Receipt { message: id, already_sent: false, skipped, recipients, accept_time: tx.now.wall })
+    Ok(Receipt { message: id, already_sent: false, skipped, recipients, accept_time: tx.now.wall, ahead })
 }
 
 /// Marks a message in the operator's inbox as read, because they have reacted to it.

@@ -4864,6 +4864,10 @@ pub struct SendMessageResponse {
     /// When it was accepted.
     #[prost(message, optional, tag = "5")]
     pub accept_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// How many deliveries of the recipient were unsettled when the message was accepted, held ones and dead letters included; unset for everyone, and
+    /// where nothing new was sent.
+    #[prost(uint32, optional, tag = "6")]
+    pub ahead_count: ::core::option::Option<u32>,
 }
 /// Which message to read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -8470,6 +8474,12 @@ pub struct WatchTurnResponse {
     /// The lines, in order.
     #[prost(message, repeated, tag = "1")]
     pub events: ::prost::alloc::vec::Vec<TurnEvent>,
+    /// Where the run stands: PARTIAL with lines; FINAL or ERROR in the last response of a turn that has ended, which has no lines.
+    #[prost(enumeration = "RunState", tag = "2")]
+    pub state: i32,
+    /// Since when: the time of the last of these lines, or of the turn's end.
+    #[prost(message, optional, tag = "3")]
+    pub state_time: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// Which turns to sum up.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -8496,6 +8506,22 @@ pub struct GetTurnStatsResponse {
     /// Each agent that had one, by name; only where all agents were asked for. `slices` and `tools` are empty there.
     #[prost(message, repeated, tag = "4")]
     pub agents: ::prost::alloc::vec::Vec<AgentTurnStats>,
+    /// What was open at `end_time`.
+    #[prost(message, optional, tag = "5")]
+    pub open: ::core::option::Option<OpenCounts>,
+}
+/// What is open, of the agent that was asked for, or of all agents.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OpenCounts {
+    /// Open questions: of an agent, those that it asked; of all, each once.
+    #[prost(uint64, tag = "1")]
+    pub questions_asked: u64,
+    /// Open questions that were put to the agent; 0 where all agents were asked for.
+    #[prost(uint64, tag = "2")]
+    pub questions_owed: u64,
+    /// Pending reminders.
+    #[prost(uint64, tag = "3")]
+    pub reminders_pending: u64,
 }
 /// The turns of one agent in numbers.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -8592,6 +8618,43 @@ pub struct TurnStatsSlice {
     /// Tokens that they produced.
     #[prost(uint64, tag = "5")]
     pub output_tokens: u64,
+}
+/// Where a run of the model stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RunState {
+    /// Never sent.
+    Unspecified = 0,
+    /// It said something and is not known to have ended.
+    Partial = 1,
+    /// It ended OK.
+    Final = 2,
+    /// It ended in another way; the turn's outcome and error say how.
+    Error = 3,
+}
+impl RunState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RUN_STATE_UNSPECIFIED",
+            Self::Partial => "RUN_STATE_PARTIAL",
+            Self::Final => "RUN_STATE_FINAL",
+            Self::Error => "RUN_STATE_ERROR",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RUN_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "RUN_STATE_PARTIAL" => Some(Self::Partial),
+            "RUN_STATE_FINAL" => Some(Self::Final),
+            "RUN_STATE_ERROR" => Some(Self::Error),
+            _ => None,
+        }
+    }
 }
 /// Generated client implementations.
 pub mod turn_history_service_client {
