@@ -20,6 +20,7 @@ pub mod reason;
 pub mod reminder;
 pub mod time;
 pub mod time_of_day;
+pub mod tree;
 pub mod turn;
 
 mod words;

@@ -39,6 +39,12 @@ pub enum Command {
     /// Put a message into this agent's own inbox, as a program that runs beside it
     #[command(after_help = WAKE_HELP)]
     Wake(WakeArgs),
+    /// Publish what a program beside this agent has open for it: lines of KEY<TAB>TEXT on stdin
+    #[command(after_help = PUBLISH_HELP)]
+    Publish(PublishArgs),
+    /// Become hive-mcp, the MCP server of Hive's tools
+    #[command(disable_help_flag = true)]
+    Mcp(McpArgs),
     /// Become a program whose environment is made from an allow-list; MCP servers are started so
     #[command(hide = true)]
     Scrub(ScrubArgs),
@@ -48,6 +54,30 @@ const WAKE_HELP: &str = "Prints the id of the accepted message: when it is print
      Examples:\n  hive wake --from matrix --body 'new message in #dev from @alice'\n  \
      build-log | hive wake --from ci --body - --key nightly\n\n\
      Exit codes: 0 accepted, 1 refused, 2 called in a wrong way, 7 no broker answers on the socket.";
+
+const PUBLISH_HELP: &str = "The lines on stdin take the place of all that this label published before; empty stdin clears it. At most 100 entries, each\n\
+     with a key of its own and one line of text. The agent sees them with get_loose_ends.\n\n\
+     Examples:\n  printf 'pr-7\\treview of the parser\\n' | hive publish --from forge\n  hive publish --from forge </dev/null\n\n\
+     Exit codes: 0 published, 1 refused, 2 called in a wrong way, 7 no broker answers on the socket.";
+
+/// Arguments of `hive publish`.
+#[derive(Debug, Args)]
+pub struct PublishArgs {
+    /// The agent's socket
+    #[arg(long, env = hive_proto::SOCKET_ENV, default_value = hive_proto::DEFAULT_AGENT_SOCKET, value_name = "PATH")]
+    pub socket: PathBuf,
+    /// The name of the program: lower-case letters, digits, `-`, `_` and `.`; not the name of an agent
+    #[arg(long, value_name = "LABEL", value_parser = parse_label)]
+    pub from: Label,
+}
+
+/// Arguments of `hive mcp`.
+#[derive(Debug, Args)]
+pub struct McpArgs {
+    /// Arguments of hive-mcp
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+    pub arguments: Vec<std::ffi::OsString>,
+}
 
 /// Arguments of `hive wake`.
 #[derive(Debug, Args)]

@@ -265,7 +265,7 @@ mod tests {
         let all = ["hive", "serve"].iter().chain(more);
         match Cli::try_parse_from(all).expect("parses").command {
             Command::Serve(args) => *args,
-            Command::Wake(_) | Command::Scrub(_) => unreachable!("serve was asked for"),
+            Command::Wake(_) | Command::Publish(_) | Command::Mcp(_) | Command::Scrub(_) => unreachable!("serve was asked for"),
         }
     }
 

@@ -17,6 +17,7 @@ pub mod login;
 pub mod plugins;
 pub mod process;
 pub mod prompt;
+pub mod publish;
 pub mod scrub;
 pub mod session;
 pub mod settings;

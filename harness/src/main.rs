@@ -5,11 +5,11 @@ use std::os::unix::process::CommandExt as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use hive_harness::cli::{Cli, Command, ScrubArgs, ServeArgs, WakeArgs};
+use hive_harness::cli::{Cli, Command, McpArgs, PublishArgs, ScrubArgs, ServeArgs, WakeArgs};
 use hive_harness::exit::{self, Failure};
 use hive_harness::settings::Source;
 use hive_harness::turn::output::Leaving;
-use hive_harness::{boot, driver, scrub, wake};
+use hive_harness::{boot, driver, publish, scrub, wake};
 use tokio::runtime::Runtime;
 use tracing_subscriber::EnvFilter;
 
@@ -17,6 +17,8 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => serve(*args),
         Command::Wake(args) => run_wake(args),
+        Command::Publish(args) => run_publish(args),
+        Command::Mcp(args) => Err(become_bridge(&args)),
         Command::Scrub(args) => return run_scrub(args),
     };
     match done {
@@ -46,6 +48,23 @@ fn run_wake(args: WakeArgs) -> Result<(), Failure> {
     let runtime = runtime()?;
     log("warn");
     runtime.block_on(wake::run(args))
+}
+
+fn run_publish(args: PublishArgs) -> Result<(), Failure> {
+    let runtime = runtime()?;
+    log("warn");
+    runtime.block_on(publish::run(args))
+}
+
+/// Becomes the bridge that is installed beside this program, or on PATH. Comes back only where that fails.
+fn become_bridge(args: &McpArgs) -> Failure {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let Some(program) = boot::mcp::find(None, boot::own_program().ok().as_deref(), &path) else {
+        let next = "install hive-mcp beside hive, or add its directory to PATH";
+        return Failure::new(exit::FAILURE, "there is no hive-mcp", "it is neither beside hive nor on PATH", next);
+    };
+    let error = std::process::Command::new(&program).args(&args.arguments).exec();
+    Failure::new(exit::FAILURE, "hive-mcp cannot be started", format!("{}: {error}", program.display()), "check the installation")
 }
 
 /// Every MCP server starts this way, so nothing is set up before.

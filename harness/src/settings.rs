@@ -81,7 +81,9 @@ impl Source {
         let cli = Cli::from_arg_matches(&command.try_get_matches_from(line)?)?;
         match cli.command {
             Command::Serve(args) => Ok(Config::new(*args, self.home.clone())?),
-            Command::Wake(_) | Command::Scrub(_) => unreachable!("`serve` is the first word of the line"),
+            Command::Wake(_) | Command::Publish(_) | Command::Mcp(_) | Command::Scrub(_) => {
+                unreachable!("`serve` is the first word of the line")
+            }
         }
     }
 }

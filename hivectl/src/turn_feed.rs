@@ -56,7 +56,7 @@ impl TurnFeed {
                 continue;
             };
             match stream.message().await {
-                Ok(Some(WatchTurnResponse { mut events })) => {
+                Ok(Some(WatchTurnResponse { mut events, .. })) => {
                     events.retain(|event| event.sequence > self.after);
                     if let Some(last) = events.last() {
                         self.after = last.sequence;

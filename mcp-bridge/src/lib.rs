@@ -10,6 +10,7 @@
 //! Invariants: `initialize` and `tools/list` wait for nobody; a call carries one request id however often it is tried.
 
 pub mod call;
+pub mod call_log;
 pub mod cli;
 pub mod entry;
 pub mod error;

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Call;
+use crate::call_log::CallLog;
 use crate::cli::{Args, PROCESS_TOKEN_ENV, Server};
 use crate::error::Refusal;
 use crate::peer::{Peer, Whom};
@@ -82,6 +83,7 @@ struct Bridge {
     peer: Peer,
     process_token: Option<String>,
     offers: Vec<Offer>,
+    log: CallLog,
     /// Stdin has ended: calls that wait stop, the others may still finish.
     ended: CancellationToken,
     /// The process was told to stop: every call stops.
@@ -95,13 +97,21 @@ impl Bridge {
         let groups = group::parse(tool_groups);
         let offers = tool::all().into_iter().filter(|offer| groups.contains(&offer.group)).collect();
         let peer = Peer::broker(socket, process_token.as_deref().and_then(|token| token.parse().ok()));
-        Self { name: "hive", peer, process_token, offers, ended, stop }
+        Self { name: "hive", peer, process_token, offers, log: CallLog::from_environment(), ended, stop }
     }
 
     /// Shell tasks. Calls belong to no turn; the token only tells the tool uses of one claude process from those of another.
     fn bash(socket: &Path, process_token: Option<String>, ended: CancellationToken, stop: CancellationToken) -> Self {
         let process_token = Some(process_token.unwrap_or_else(call::random_id));
-        Self { name: "bash", peer: Peer::harness(socket), process_token, offers: tool::bash(), ended, stop }
+        Self {
+            name: "bash",
+            peer: Peer::harness(socket),
+            process_token,
+            offers: tool::bash(),
+            log: CallLog::from_environment(),
+            ended,
+            stop,
+        }
     }
 
     async fn answer(
@@ -168,7 +178,14 @@ impl ServerHandler for Bridge {
         tracing::debug!(%tool, arguments = ?params.arguments, "tool call arguments");
         let started = Instant::now();
         let outcome = self.answer(offer, &call, params, &context).await;
-        let duration_ms = started.elapsed().as_millis();
+        let took = started.elapsed();
+        let duration_ms = took.as_millis();
+        let word = match &outcome {
+            Outcome::Done(Ok(_)) => "ok",
+            Outcome::Done(Err(refusal)) => refusal.code,
+            Outcome::Cancelled => "cancelled",
+        };
+        self.log.note(self.name, tool, &call, took, word);
         let result = match outcome {
             Outcome::Done(Ok(text)) => {
                 tracing::info!(%tool, tool_use_id = call.tool_use_id, duration_ms, outcome = "ok", "tool call done");

@@ -53,24 +53,8 @@ fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now:
         Some(parent) => Some(parse(&agents::name_of(conn, parent)?)?),
     };
     let park = row.park.as_ref().filter(|park| park.holds(now)).map(|park| shown(park, now));
-    let state = match (&park, seen.live) {
-        (_, false) => HarnessState::Offline,
-        (Some(park), true) => match park.cause {
-            Outcome::RateLimited => HarnessState::RateLimited,
-            Outcome::AuthFailed => HarnessState::NeedsLogin,
-            Outcome::Ok
-            | Outcome::Failed
-            | Outcome::Unavailable
-            | Outcome::Cancelled
-            | Outcome::Drained
-            | Outcome::Vanished
-            | Outcome::Fenced => HarnessState::Unavailable,
-        },
-        (None, true) => row.harness_state,
-    };
     let open_turn = turn::open_all(conn, row.key)?.first().map(|open| open.id);
-    // A turn that runs when its agent is stopped is shown until it ends.
-    let state = if row.stopped && open_turn.is_none() { HarnessState::Stopped } else { state };
+    let state = state_of(&row, seen.live, open_turn.is_some(), now);
     let kick_on_start = super::declare::kick_on_start(&row);
     Ok(Agent {
         name: parse(&row.name)?,
@@ -103,6 +87,30 @@ fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now:
     })
 }
 
+/// What an agent's harness is doing, as others see it.
+pub(super) fn state_of(row: &AgentRow, live: bool, turn_open: bool, now: Now) -> HarnessState {
+    // A turn that runs when its agent is stopped is shown until it ends.
+    if row.stopped && !turn_open {
+        return HarnessState::Stopped;
+    }
+    let park = row.park.as_ref().filter(|park| park.holds(now));
+    match (park, live) {
+        (_, false) => HarnessState::Offline,
+        (Some(park), true) => match park.cause {
+            Outcome::RateLimited => HarnessState::RateLimited,
+            Outcome::AuthFailed => HarnessState::NeedsLogin,
+            Outcome::Ok
+            | Outcome::Failed
+            | Outcome::Unavailable
+            | Outcome::Cancelled
+            | Outcome::Drained
+            | Outcome::Vanished
+            | Outcome::Fenced => HarnessState::Unavailable,
+        },
+        (None, true) => row.harness_state,
+    }
+}
+
 /// About how many bytes an agent has on the wire: its texts, and room for the rest.
 fn bytes_of(agent: &Agent) -> usize {
     let Policy { tool_groups, allowed_recipients, capabilities, .. } = &agent.policy;
@@ -112,7 +120,7 @@ fn bytes_of(agent: &Agent) -> usize {
     agent.role.len() + agent.status_text.len() + agent.model.len() + agent.model_in_use.len() + lists + park + 400
 }
 
-fn parse(name: &str) -> Result<AgentName, Refusal> {
+pub(super) fn parse(name: &str) -> Result<AgentName, Refusal> {
     AgentName::parse(name).map_err(|problem| Refusal::Field { field: "name", problem: problem.to_string() })
 }
 

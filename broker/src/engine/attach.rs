@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hive_core::agent::{Agent, HarnessState, Isolation};
 use hive_core::caller::Caller;
 use hive_core::event::Kind;
+use hive_core::tree::Kin;
 use hive_core::turn::{MAIN_CONVERSATION, Outcome, Turn};
 
 use super::presence::Attachment;
@@ -39,6 +40,8 @@ pub struct Attached {
     pub resumed: bool,
     /// The agent.
     pub agent: Agent,
+    /// Its parent and children.
+    pub kin: Kin,
     /// The turn the session has open.
     pub open_turn: Option<Turn>,
 }
@@ -99,7 +102,8 @@ impl Engine {
             })
             .await?;
         let agent = self.agent_by_key(attachment.agent()).await?;
-        Ok(Attached { attachment, session_token, resumed, agent, open_turn })
+        let kin = self.kin(attachment.agent()).await?;
+        Ok(Attached { attachment, session_token, resumed, agent, kin, open_turn })
     }
 
     /// Ends the session of an agent whose harness has stayed away; nothing if it has come back meanwhile.

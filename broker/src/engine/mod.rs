@@ -31,6 +31,7 @@ pub mod stats;
 pub mod status;
 pub mod stop;
 pub mod sweep;
+pub mod tree;
 pub mod turn;
 pub mod wait;
 pub mod wake;

@@ -48,6 +48,9 @@ pub struct Receipt {
     pub recipients: u32,
     /// When it was accepted.
     pub accept_time: WallTime,
+    /// Unsettled deliveries that the one recipient had then.
+    #[serde(default)]
+    pub ahead: Option<u32>,
 }
 
 /// Checks a body on its own.
@@ -131,7 +134,7 @@ fn accept(
                 None => skipped.push(recipient.name),
             }
         }
-        return Ok(Receipt { message: earlier, already_sent: true, skipped, recipients: reached, accept_time });
+        return Ok(Receipt { message: earlier, already_sent: true, skipped, recipients: reached, accept_time, ahead: None });
     }
     let mut skipped = Vec::new();
     let mut open = Vec::new();
@@ -147,12 +150,16 @@ fn accept(
         check_sender(tx, limits, buckets, me, send.body.len().saturating_mul(open.len()))?;
     }
     let origin = origin(&actor.caller);
+    let ahead = match to {
+        To::One(recipient) => Some(inbox::get(tx, recipient)?.open_count),
+        To::Everyone => None,
+    };
     let id = write(tx, &origin, me, to, &open, send, turn)?;
     if let (Caller::Operator(who), Some(replied)) = (&actor.caller, send.in_reply_to) {
         settle_operators(tx, replied, who.as_str())?;
     }
     let recipients = u32::try_from(open.len()).unwrap_or(u32::MAX);
-    Ok(Receipt { message: id, already_sent: false, skipped, recipients, accept_time: tx.now.wall })
+    Ok(Receipt { message: id, already_sent: false, skipped, recipients, accept_time: tx.now.wall, ahead })
 }
 
 /// Marks a message in the operator's inbox as read, because they have reacted to it.
@@ -220,8 +227,8 @@ fn write(
 pub(crate) fn resolve(tx: &Tx<'_>, me: &AgentRow, is_agent: bool, to: &Recipient) -> Result<(To, Vec<AgentRow>), Refusal> {
     let parent = me.parent.unwrap_or(AgentKey::OPERATOR);
     let one = |row: AgentRow| {
-        if is_agent && row.key != parent {
-            check_allowed(me, &row.name)?;
+        if is_agent && !is_allowed(me, &row) {
+            return Err(not_allowed(me, &row.name));
         }
         Ok((To::One(row.key), vec![row]))
     };
@@ -233,8 +240,8 @@ pub(crate) fn resolve(tx: &Tx<'_>, me: &AgentRow, is_agent: bool, to: &Recipient
             Err(Refusal::Field { field: "to", problem: "the operator cannot write to themselves; name an agent".to_owned() })
         }
         Recipient::Everyone => {
-            if is_agent {
-                check_allowed(me, "*")?;
+            if is_agent && !is_named(me, "*") {
+                return Err(not_allowed(me, "*"));
             }
             let mut everyone = agent::active(tx)?;
             everyone.retain(|row| row.key != me.key);
@@ -243,12 +250,23 @@ pub(crate) fn resolve(tx: &Tx<'_>, me: &AgentRow, is_agent: bool, to: &Recipient
     }
 }
 
-fn check_allowed(me: &AgentRow, recipient: &str) -> Result<(), Refusal> {
+/// Whether an agent may send to another: it has the tools to, and its policy allows this recipient.
+pub(super) fn may_write(me: &AgentRow, to: &AgentRow) -> bool {
+    me.policy.has_group("messaging") && is_allowed(me, to)
+}
+
+/// Whether a policy allows this recipient; the parent is always allowed.
+fn is_allowed(me: &AgentRow, to: &AgentRow) -> bool {
+    to.key == me.parent.unwrap_or(AgentKey::OPERATOR) || is_named(me, &to.name)
+}
+
+fn is_named(me: &AgentRow, recipient: &str) -> bool {
     let allowed = &me.policy.allowed_recipients;
-    if allowed.is_empty() || allowed.iter().any(|name| name == recipient) {
-        return Ok(());
-    }
-    let mut allowed = allowed.clone();
+    allowed.is_empty() || allowed.iter().any(|name| name == recipient)
+}
+
+fn not_allowed(me: &AgentRow, recipient: &str) -> Refusal {
+    let mut allowed = me.policy.allowed_recipients.clone();
     allowed.push(me.parent.map_or(OPERATOR, |_| "<parent>").to_owned());
-    Err(Refusal::RecipientNotAllowed { recipient: recipient.to_owned(), allowed })
+    Refusal::RecipientNotAllowed { recipient: recipient.to_owned(), allowed }
 }

@@ -11,10 +11,11 @@ use hive_core::caller::Caller;
 use hive_core::limits::{STATS_LABELS_MAX, STATS_SLICES, STATS_TOOLS_MAX, STATS_WINDOW_MAX, STATS_WINDOW_MIN};
 use hive_core::time::WallTime;
 use hive_core::turn::{Kind, Outcome, ToolUse, Usage};
+use rusqlite::Connection;
 
 use super::{Engine, Refusal, actor};
 use crate::store::turn_stats::{self, EndedTurn};
-use crate::store::{AgentKey, agent, turn_tool};
+use crate::store::{AgentKey, agent, question, reminder, turn_tool};
 
 pub use crate::store::turn_stats::{Waker, Window};
 
@@ -67,6 +68,36 @@ pub struct TurnStats {
     pub total: Stats,
     /// Each agent that had one, by name; only where all were asked for.
     pub agents: Vec<(String, Stats)>,
+    /// What is open now.
+    pub open: Open,
+}
+
+/// What is open, of one agent or of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Open {
+    /// Open questions: of an agent, those that it asked.
+    pub questions_asked: u64,
+    /// Open questions that were put to the agent; 0 for all.
+    pub questions_owed: u64,
+    /// Pending reminders.
+    pub reminders_pending: u64,
+}
+
+impl Open {
+    fn of(conn: &Connection, agent: Option<AgentKey>) -> Result<Self, Refusal> {
+        Ok(match agent {
+            None => Self {
+                questions_asked: question::open_count(conn)?,
+                questions_owed: 0,
+                reminders_pending: reminder::pending_count(conn)?,
+            },
+            Some(key) => Self {
+                questions_asked: question::open_asked(conn, key)?.into(),
+                questions_owed: question::open_owed(conn, key)?,
+                reminders_pending: reminder::pending(conn, key)?.into(),
+            },
+        })
+    }
 }
 
 /// A sum that grows.
@@ -229,7 +260,7 @@ impl Engine {
                     }
                     agents.sort_by(|(one, _), (other, _)| one.cmp(other));
                 }
-                Ok(TurnStats { window, total, agents })
+                Ok(TurnStats { window, total, agents, open: Open::of(conn, scope)? })
             })
             .await
     }

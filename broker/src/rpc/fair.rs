@@ -37,7 +37,7 @@ impl Work {
     /// That of a call to `path`.
     pub(super) fn of(owner: &Owner, path: &str) -> Self {
         let method = path.rsplit('/').next().unwrap_or_default();
-        let reads = ["List", "Search", "Watch"].iter().any(|word| method.starts_with(word)) || method == "GetTurnStats";
+        let reads = ["List", "Search", "Find", "Watch"].iter().any(|word| method.starts_with(word)) || method == "GetTurnStats";
         if reads && matches!(owner, Owner::Agent(_)) { Self::Pages } else { Self::Any }
     }
 }

@@ -1,6 +1,7 @@
 //! `TurnHistoryService`.
 
 use hive_core::id::TurnId;
+use hive_core::turn::Outcome;
 use hive_proto::convert::{self, request as fields, time};
 use hive_proto::v1;
 use tokio::sync::mpsc;
@@ -28,22 +29,32 @@ impl Rpc {
             tokio::pin!(hint);
             hint.as_mut().enable();
             changed.mark_unchanged();
-            let open = self.engine.get_turn(caller.clone(), id).await?.outcome.is_none();
+            let turn = self.engine.get_turn(caller.clone(), id).await?;
             let lines = self.engine.lines_after(id, after).await?;
             if let Some(last) = lines.last() {
                 after = last.sequence;
+                let state_time = Some(time::timestamp(last.time));
                 let events = lines.into_iter().map(|line| v1::TurnEvent {
                     sequence: line.sequence,
                     stream: line.stream,
                     line: line.text,
                     time: Some(time::timestamp(line.time)),
                 });
-                if out.send(Ok(v1::WatchTurnResponse { events: events.collect() })).await.is_err() {
+                let (events, state) = (events.collect(), v1::RunState::Partial.into());
+                if out.send(Ok(v1::WatchTurnResponse { events, state, state_time })).await.is_err() {
                     return Ok(());
                 }
                 continue;
             }
-            if !follow || !open {
+            if let Some(outcome) = turn.outcome {
+                let state = if outcome == Outcome::Ok { v1::RunState::Final } else { v1::RunState::Error };
+                let state_time = turn.end_time.map(time::timestamp);
+                let last = v1::WatchTurnResponse { events: Vec::new(), state: state.into(), state_time };
+                // Whoever has gone away does without it.
+                drop(out.send(Ok(last)).await);
+                return Ok(());
+            }
+            if !follow {
                 return Ok(());
             }
             tokio::select! {

@@ -25,13 +25,15 @@ impl v1::message_service_server::MessageService for Rpc {
         let key = request::key("SendMessage", std::mem::take(&mut message.request_id), &message)?;
         let v1::SendMessageRequest { request_id: _, to, body, in_reply_to } = message;
         let send = Send { to: convert::required_as(to, "to")?, body, in_reply_to: MessageId::new(in_reply_to) };
-        let Receipt { message, already_sent, skipped, recipients, accept_time } = self.engine.send(actor, key, send).await?;
+        let Receipt { message, already_sent, skipped, recipients, accept_time, ahead } =
+            self.engine.send(actor, key, send).await?;
         Ok(Response::new(v1::SendMessageResponse {
             message_id: message.get(),
             already_sent,
             skipped_agents: skipped,
             recipient_count: recipients,
             accept_time: Some(time::timestamp(accept_time)),
+            ahead_count: ahead,
         }))
     }
 

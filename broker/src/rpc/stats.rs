@@ -6,7 +6,7 @@ use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
 use super::{Rpc, caller};
-use crate::engine::stats::{Slice, Stats, TurnStats, Waker, Window};
+use crate::engine::stats::{Open, Slice, Stats, TurnStats, Waker, Window};
 
 fn wake((waker, count): (Waker, u64)) -> v1::TurnWakeCount {
     use v1::OriginKind as Origin;
@@ -58,13 +58,16 @@ impl Rpc {
         let caller = caller::of(&request)?;
         let v1::GetTurnStatsRequest { agent, window } = request.into_inner();
         let window = time::optional_span(window, "window")?.unwrap_or(STATS_WINDOW_DEFAULT);
-        let TurnStats { window: Window { start, end }, total, agents } = self.engine.turn_stats(caller, agent, window).await?;
+        let TurnStats { window: Window { start, end }, total, agents, open } =
+            self.engine.turn_stats(caller, agent, window).await?;
+        let Open { questions_asked, questions_owed, reminders_pending } = open;
         let agents = agents.into_iter().map(|(agent, of)| v1::AgentTurnStats { agent, stats: Some(stats(of)) });
         Ok(Response::new(v1::GetTurnStatsResponse {
             start_time: Some(time::timestamp(start)),
             end_time: Some(time::timestamp(end)),
             total: Some(stats(total)),
             agents: agents.collect(),
+            open: Some(v1::OpenCounts { questions_asked, questions_owed, reminders_pending }),
         }))
     }
 }

@@ -59,4 +59,10 @@ impl v1::topology_service_server::TopologyService for Rpc {
         let agents = agents.into_iter().map(|agent| self.wire_agent(agent)).collect();
         Ok(Response::new(v1::ListChildrenResponse { agents }))
     }
+
+    async fn find_agents(&self, request: Request<v1::FindAgentsRequest>) -> Result<Response<v1::FindAgentsResponse>, Status> {
+        let caller = caller::of(&request)?;
+        let (agents, more) = self.engine.find_agents(caller, request.into_inner().text).await?;
+        Ok(Response::new(v1::FindAgentsResponse { agents: agents.into_iter().map(Into::into).collect(), more }))
+    }
 }

@@ -40,11 +40,12 @@ fn cut(mut line: String) -> String {
 impl Rpc {
     /// Feeds an attached harness until it goes, is fenced, or the broker ends.
     async fn feed(self, attached: Attached, out: Out<v1::AttachResponse>) {
-        let Attached { attachment, session_token, resumed, agent, open_turn } = attached;
+        let Attached { attachment, session_token, resumed, agent, kin, open_turn } = attached;
         let (key, ended) = (attachment.agent(), attachment.ended().clone());
         let hints = self.engine.hints().of(key);
         let identity = self.engine.identity();
         let mut shown = agent.clone();
+        let mut shown_kin = kin.clone();
         let first = v1::Attached {
             session_token,
             session_epoch: attachment.epoch(),
@@ -53,6 +54,7 @@ impl Rpc {
             open_turn: open_turn.map(Into::into),
             operator_pronouns: identity.operator_pronouns.clone(),
             hive_domain: identity.hive_domain.clone(),
+            kin: Some(kin.into()),
         };
         if out.send(Ok(v1::AttachResponse { step: Some(Step::Attached(first)) })).await.is_err() {
             return;
@@ -82,6 +84,11 @@ impl Rpc {
                     let agent = convert::agent::agent(agent, self.engine.clock().now().wall);
                     // A harness that has gone is noticed below.
                     drop(out.send(Ok(v1::AttachResponse { step: Some(Step::AgentChanged(agent)) })).await);
+                }
+                let kin = self.engine.kin(key).await?;
+                if kin != shown_kin {
+                    shown_kin = kin.clone();
+                    drop(out.send(Ok(v1::AttachResponse { step: Some(Step::KinChanged(kin.into())) })).await);
                 }
                 Ok::<_, Refusal>(())
             };

@@ -7,7 +7,7 @@ use hive_core::turn::Outcome;
 use rusqlite::{Connection, OptionalExtension as _, Result, Row};
 
 use super::codec::{Coded as _, coded, coded_option, integer, json, unsigned};
-use super::{Effect, Tx};
+use super::{Effect, Tx, tree};
 
 /// The row of an agent. Never leaves the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -106,11 +106,11 @@ pub struct AgentRow {
     pub stopped: bool,
 }
 
-const COLUMNS: &str = "id, name, source, parent_id, role, model, policy, declared, retired, status_text, status_time, harness_state, \
+pub(super) const COLUMNS: &str = "id, name, source, parent_id, role, model, policy, declared, retired, status_text, status_time, harness_state, \
      harness_state_time, revision, context_tokens, context_window_tokens, session_epoch, session_token, park_cause, \
      park_until_time, park_until_boot, park_error, failures_in_a_row, operator_told, context_time, available_models, stopped";
 
-fn from_row(row: &Row<'_>) -> Result<AgentRow> {
+pub(super) fn from_row(row: &Row<'_>) -> Result<AgentRow> {
     let policy: String = row.get(6)?;
     let policy = if policy == "{}" {
         Policy::default()
@@ -249,11 +249,13 @@ pub fn insert(tx: &Tx<'_>, new: &NewAgent<'_>) -> Result<AgentKey> {
     ))?;
     let key = AgentKey(tx.last_insert_rowid());
     tx.prepare_cached("INSERT INTO inbox (agent_id) VALUES (?1)")?.execute([key.0])?;
+    tx.after_commit(Effect::Told(new.parent.unwrap_or(AgentKey::OPERATOR)));
     Ok(key)
 }
 
 /// Writes what the operator or the configuration file decides of an agent.
 pub fn update(tx: &Tx<'_>, agent: &AgentRow) -> Result<()> {
+    let before = by_key(tx, agent.key)?;
     tx.prepare_cached(
         "UPDATE agent SET source = ?2, parent_id = ?3, role = ?4, model = ?5, policy = ?6, declared = ?7, retired = ?8, \
          available_models = ?9, stopped = ?10 WHERE id = ?1",
@@ -271,7 +273,7 @@ pub fn update(tx: &Tx<'_>, agent: &AgentRow) -> Result<()> {
         agent.stopped,
     ))?;
     tx.after_commit(Effect::Told(agent.key));
-    Ok(())
+    tree::tell_around(tx, &before, agent)
 }
 
 /// Begins a session.

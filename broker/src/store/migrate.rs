@@ -10,10 +10,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("sql/0002_conversation.sql"),
     include_str!("sql/0003_turn_loop.sql"),
     include_str!("sql/0004_stop_and_purge.sql"),
+    include_str!("sql/0005_tree.sql"),
 ];
 
 /// The version that this broker writes.
-pub const SCHEMA_VERSION: u32 = 4;
+pub const SCHEMA_VERSION: u32 = 5;
 
 /// Why a database could not be brought to this broker's version.
 #[derive(Debug, thiserror::Error)]

@@ -21,6 +21,7 @@ pub mod reminder;
 pub mod request;
 pub mod retention;
 pub mod search;
+pub mod tree;
 pub mod turn;
 pub mod turn_events;
 pub mod turn_stats;

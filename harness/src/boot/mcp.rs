@@ -35,6 +35,8 @@ pub struct Bridge<'a> {
     pub label: &'a str,
     /// What it logs; empty: as it likes.
     pub log: &'a str,
+    /// The harness's socket for a line about each call.
+    pub call_log: &'a Path,
 }
 
 /// One server that claude is to start.
@@ -81,14 +83,14 @@ fn value(servers: &[Server], hive: &Path) -> Value {
 
 impl Server {
     fn of_bridge(bridge: &Bridge<'_>) -> Self {
-        let Bridge { server_name, program, socket, process_token, tool_groups, label, log } = bridge;
+        let Bridge { server_name, program, socket, process_token, tool_groups, label, log, call_log } = bridge;
         let mut env = BTreeMap::from([
             (hive_proto::SOCKET_ENV.to_owned(), socket.to_string_lossy().into_owned()),
             ("HIVE_PROCESS_TOKEN".to_owned(), (*process_token).to_owned()),
             ("HIVE_TOOL_GROUPS".to_owned(), tool_groups.join(",")),
             ("HIVE_LABEL".to_owned(), (*label).to_owned()),
         ]);
-        insert_log(&mut env, log);
+        insert_log(&mut env, log, call_log);
         Self {
             name: (*server_name).to_owned(),
             program: program.to_string_lossy().into_owned(),
@@ -101,7 +103,7 @@ impl Server {
 
     fn of_bash(bridge: &Bridge<'_>, task_socket: &Path) -> Self {
         let mut env = BTreeMap::from([("HIVE_TASK_SOCKET".to_owned(), task_socket.to_string_lossy().into_owned())]);
-        insert_log(&mut env, bridge.log);
+        insert_log(&mut env, bridge.log, bridge.call_log);
         Self {
             name: BASH_SERVER.to_owned(),
             program: bridge.program.to_string_lossy().into_owned(),
@@ -133,7 +135,8 @@ impl Server {
     }
 }
 
-fn insert_log(env: &mut BTreeMap<String, String>, log: &str) {
+fn insert_log(env: &mut BTreeMap<String, String>, log: &str, call_log: &Path) {
+    env.insert("HIVE_CALL_LOG".to_owned(), call_log.to_string_lossy().into_owned());
     if !log.is_empty() {
         env.insert("HIVE_LOG".to_owned(), log.to_owned());
     }
@@ -165,6 +168,7 @@ mod tests {
             tool_groups: &tool_groups,
             label: "bob",
             log: "debug",
+            call_log: Path::new("/h/calls.sock"),
         };
         servers(&bridge, Path::new("/h/tasks.sock"), extras)
     }
@@ -188,15 +192,15 @@ mod tests {
         let wanted = json!({ "mcpServers": {
             "hub": {
                 "type": "stdio", "command": "/bin/hive", "alwaysLoad": true, "timeout": 300_000,
-                "args": ["scrub", "--keep=HIVE_LABEL", "--keep=HIVE_LOG", "--keep=HIVE_PROCESS_TOKEN", "--keep=HIVE_SOCKET",
+                "args": ["scrub", "--keep=HIVE_CALL_LOG", "--keep=HIVE_LABEL", "--keep=HIVE_LOG", "--keep=HIVE_PROCESS_TOKEN", "--keep=HIVE_SOCKET",
                     "--keep=HIVE_TOOL_GROUPS", "--", "/bin/hive-mcp"],
                 "env": { "HIVE_SOCKET": "/run/hive/hive.sock", "HIVE_PROCESS_TOKEN": "secret",
-                    "HIVE_TOOL_GROUPS": "messaging,execution", "HIVE_LABEL": "bob", "HIVE_LOG": "debug" },
+                    "HIVE_TOOL_GROUPS": "messaging,execution", "HIVE_LABEL": "bob", "HIVE_LOG": "debug", "HIVE_CALL_LOG": "/h/calls.sock" },
             },
             "bash": {
                 "type": "stdio", "command": "/bin/hive", "alwaysLoad": true, "timeout": 300_000,
-                "args": ["scrub", "--keep=HIVE_LOG", "--keep=HIVE_TASK_SOCKET", "--", "/bin/hive-mcp", "bash"],
-                "env": { "HIVE_TASK_SOCKET": "/h/tasks.sock", "HIVE_LOG": "debug" },
+                "args": ["scrub", "--keep=HIVE_CALL_LOG", "--keep=HIVE_LOG", "--keep=HIVE_TASK_SOCKET", "--", "/bin/hive-mcp", "bash"],
+                "env": { "HIVE_TASK_SOCKET": "/h/tasks.sock", "HIVE_LOG": "debug", "HIVE_CALL_LOG": "/h/calls.sock" },
             },
             "notes": {
                 "type": "stdio", "command": "/bin/hive", "alwaysLoad": true, "timeout": 7000,

@@ -107,7 +107,7 @@ fn tools_of(group: &str) -> &'static [&'static str] {
     match group {
         "messaging" => &["send", "recv", "ask", "answer"],
         "inbox" => &["get_loose_ends", "cancel_loose_end", "remind", "request_next_turn"],
-        "meta" => &["set_status", "get_agent_meta"],
+        "meta" => &["set_status", "get_agent_meta", "list_agents"],
         _ => &[],
     }
 }
@@ -125,7 +125,7 @@ mod tests {
         Init { tools: groups(tools), mcp_servers: servers.to_vec(), ..Init::default() }
     }
 
-    const GOOD: [&str; 9] = [
+    const GOOD: [&str; 10] = [
         "Read",
         "mcp__hive__send",
         "mcp__hive__recv",
@@ -133,6 +133,7 @@ mod tests {
         "mcp__hive__answer",
         "mcp__hive__set_status",
         "mcp__hive__get_agent_meta",
+        "mcp__hive__list_agents",
         "mcp__bash__run",
         "mcp__bash__status",
     ];
@@ -154,7 +155,7 @@ mod tests {
             }
         }
         let all = Expected::of("hive", &groups(&hive_core::agent::DEFAULT_TOOL_GROUPS));
-        assert_eq!(all.tools.len(), 12);
+        assert_eq!(all.tools.len(), 13);
     }
 
     #[test]

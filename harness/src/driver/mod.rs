@@ -4,6 +4,7 @@
 //! task finds out comes back over one channel. Invariant: what belongs to a session that has ended never reaches the machine.
 
 pub mod backoff;
+pub mod call_log;
 pub mod calls;
 pub mod launch;
 pub mod link;

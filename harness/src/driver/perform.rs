@@ -15,7 +15,7 @@ use crate::driver::report::Reporter;
 use crate::driver::session::{self, News};
 use crate::driver::shell::Shell;
 use crate::driver::status::{self, Status};
-use crate::driver::{Happened, calls, login, look};
+use crate::driver::{Happened, call_log, calls, login, look};
 use crate::exit::Failure;
 use crate::login::DirSnapshot;
 use crate::process::child::Printed;
@@ -101,6 +101,7 @@ impl Performer {
         let heartbeat =
             status::beat(performer.link.clone(), performer.config.heartbeat, performer.running.subscribe(), performer.to.clone());
         performer.tasks.spawn(heartbeat);
+        performer.tasks.spawn(call_log::keep(performer.config.run_dir.clone(), performer.running.subscribe()));
         performer
     }
 
@@ -199,6 +200,7 @@ impl Performer {
                     self.shell.policy(Some(&agent));
                     Some(Input::AgentChanged(agent))
                 }
+                News::KinChanged(kin) => Some(Input::KinChanged(kin)),
                 News::LoginWanted(wanted) => Some(Input::LoginWanted(wanted)),
                 News::Fenced(why) => Some(Input::Fenced(why)),
                 News::Refused(failure) => return Err(failure),
@@ -295,6 +297,7 @@ impl Performer {
             open_turn,
             operator_pronouns,
             hive_domain,
+            kin,
         } = attached;
         if let Some(agent) = &mut agent {
             self.config.tool_groups.narrow(agent);
@@ -315,6 +318,7 @@ impl Performer {
         Input::Attached(Box::new(Attachment {
             resumed,
             agent: agent.unwrap_or_default(),
+            kin: kin.unwrap_or_default(),
             open_turn: open_turn.map(|turn| turn.id),
             operator_pronouns,
             hive_domain,

@@ -16,6 +16,7 @@ use crate::claude::command_line::{self, EXECUTION_GROUP, Invocation};
 use crate::claude::environment;
 use crate::cli::process::ProcessMode;
 use crate::config::Config;
+use crate::driver::call_log;
 use crate::driver::launch::LaunchError;
 use crate::driver::shell;
 use crate::process::child::Spec;
@@ -77,6 +78,7 @@ impl<'a> Prepared<'a> {
             tool_groups: &launch.tool_groups,
             label: &launch.identity.label,
             log: &std::env::var("HIVE_LOG").unwrap_or_default(),
+            call_log: &config.run_dir.join(call_log::SOCKET),
         };
         let servers = mcp::servers(&bridge, &config.run_dir.join(shell::SOCKET), &config.extra_servers);
         let files = boot::write(&config.run_dir, &self.system_prompt, &servers, &own)?;

@@ -30,6 +30,8 @@ pub enum News {
     Command(v1::Command),
     /// The agent changed.
     AgentChanged(Box<v1::Agent>),
+    /// The agent's parent or a child changed.
+    KinChanged(v1::Kin),
     /// The operator wants to log claude in.
     LoginWanted(v1::LoginWanted),
     /// The stream broke; it is opened again.
@@ -102,6 +104,7 @@ impl Session {
                         Step::Attached(attached) => News::Attached(Box::new(attached)),
                         Step::Command(command) => News::Command(command),
                         Step::AgentChanged(agent) => News::AgentChanged(Box::new(agent)),
+                        Step::KinChanged(kin) => News::KinChanged(kin),
                         Step::LoginWanted(wanted) => News::LoginWanted(wanted),
                     })
                     .await;

@@ -5,6 +5,7 @@
 
 mod earlier;
 pub mod inert;
+pub mod kin;
 pub mod markers;
 pub mod occasion;
 pub mod placeholders;

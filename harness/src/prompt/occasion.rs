@@ -117,8 +117,8 @@ fn from(message: &v1::Message) -> String {
     let name = inert::one_line(&origin.name, NAME_CHARS_MAX);
     match origin.kind() {
         v1::OriginKind::Agent => format!("agent {name}"),
-        v1::OriginKind::Operator if name.is_empty() => "the operator".to_owned(),
-        v1::OriginKind::Operator => format!("the operator ({name})"),
+        // Which account of the host it was is for the operator's own records.
+        v1::OriginKind::Operator => "the operator".to_owned(),
         v1::OriginKind::System => "Hive itself".to_owned(),
         v1::OriginKind::External => format!("the program {name} beside you"),
         v1::OriginKind::Unspecified => "somebody unknown".to_owned(),

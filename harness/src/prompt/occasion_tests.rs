@@ -35,7 +35,7 @@ fn replies_broadcasts_and_pending_mail_are_told() {
     message.broadcast = true;
     assert_eq!(
         mail(&begun, Telling::Whole, "", "hub"),
-        "Message 17 from the operator (ann), in reply to 9, to everyone:\n| x\n(3 more pending: mcp__hub__recv takes them)\n"
+        "Message 17 from the operator, in reply to 9, to everyone:\n| x\n(3 more pending: mcp__hub__recv takes them)\n"
     );
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Invariant: it is rendered anew for every turn from what the broker said last, so a changed policy, parent or role takes effect at once.
 
-use crate::prompt::{markers, placeholders};
+use hive_proto::v1::Kin;
+
+use crate::prompt::{kin, markers, placeholders};
 
 /// The role whose blocks are kept.
 pub const ROLE: &str = "agent";
@@ -10,7 +12,7 @@ pub const ROLE: &str = "agent";
 const TEMPLATE: &str = include_str!("../../../prompts/system.md");
 
 /// Who the prompt is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Identity {
     /// The agent's short name.
     pub label: String,
@@ -28,6 +30,8 @@ pub struct Identity {
     pub parent: String,
     /// What the agent is for; empty if nothing was said.
     pub role: String,
+    /// The parent's role, and the children.
+    pub kin: Kin,
 }
 
 /// The system prompt.
@@ -39,11 +43,12 @@ pub fn render(identity: &Identity) -> String {
 /// The system prompt from another template.
 #[must_use]
 pub fn render_from(template: &str, identity: &Identity) -> String {
-    let Identity { label, domain, operator_pronouns, hive_name, swarm_name, mcp_server_name, parent, role } = identity;
+    let Identity { label, domain, operator_pronouns, hive_name, swarm_name, mcp_server_name, parent, role, kin } = identity;
     let qualified = if domain.is_empty() { label.clone() } else { format!("{label}@{domain}") };
     let hive = named(" on hive", hive_name);
     let swarm = named(" in swarm", swarm_name);
-    let parent = if parent.is_empty() { "the operator, for you are a root".to_owned() } else { format!("`{parent}`") };
+    let parent = kin::parent(parent, kin);
+    let children = kin::children(kin, mcp_server_name, parent.len());
     let role = if role.trim().is_empty() { String::new() } else { format!("\n{}\n", role.trim()) };
     placeholders::fill(
         &markers::select(template, ROLE),
@@ -55,6 +60,7 @@ pub fn render_from(template: &str, identity: &Identity) -> String {
             ("swarm_identity", &swarm),
             ("mcp", mcp_server_name),
             ("parent", &parent),
+            ("children", &children),
             ("role", &role),
         ],
     )
@@ -79,10 +85,11 @@ mod tests {
             mcp_server_name: "hive".into(),
             parent: String::new(),
             role: String::new(),
+            kin: Kin::default(),
         }
     }
 
-    const TOOLS: [&str; 10] = [
+    const TOOLS: [&str; 11] = [
         "send",
         "recv",
         "ask",
@@ -93,13 +100,15 @@ mod tests {
         "request_next_turn",
         "set_status",
         "get_agent_meta",
+        "list_agents",
     ];
 
-    const ALL: &str = "{label}|{qualified_label}|{operator_pronouns}|{hive_identity}|{swarm_identity}|{mcp}|{parent}|{role}";
+    const ALL: &str =
+        "{label}|{qualified_label}|{operator_pronouns}|{hive_identity}|{swarm_identity}|{mcp}|{parent}|{children}|{role}";
 
     #[test]
     fn names_that_are_not_set_leave_nothing_behind() {
-        assert_eq!(render_from(ALL, &bob()), "bob|bob|she/her|||hive|the operator, for you are a root|");
+        assert_eq!(render_from(ALL, &bob()), "bob|bob|she/her|||hive|the operator, for you are a root||");
     }
 
     #[test]
@@ -111,11 +120,17 @@ mod tests {
             mcp_server_name: "h2".into(),
             parent: "alice".into(),
             role: "You test.\n".into(),
+            kin: Kin {
+                parent_role: "reviews".into(),
+                children: vec![hive_proto::v1::Child { name: "carol".into(), role: "{label}".into() }],
+                children_count: 1,
+            },
             ..bob()
         };
         assert_eq!(
             render_from(ALL, &identity),
-            "bob|bob@hive.example|she/her| on hive `alpha`| in swarm `beta`|h2|`alice`|\nYou test.\n"
+            "bob|bob@hive.example|she/her| on hive `alpha`| in swarm `beta`|h2|`alice` (its role: reviews)|\
+             - Your children, each with its role:\n  - `carol`: {label}\n|\nYou test.\n"
         );
     }
 

@@ -19,6 +19,8 @@ pub enum Input {
     Attached(Box<Attachment>),
     /// The broker says that the agent's policy, parent or model changed.
     AgentChanged(Box<v1::Agent>),
+    /// The broker says that the agent's parent or a child changed.
+    KinChanged(v1::Kin),
     /// The operator wants something.
     Command(v1::Command),
     /// The settings of the harness changed; they hold from the next turn on.
@@ -88,6 +90,8 @@ pub struct Attachment {
     pub resumed: bool,
     /// The agent.
     pub agent: v1::Agent,
+    /// Its parent and children.
+    pub kin: v1::Kin,
     /// The turn that the session has open.
     pub open_turn: Option<u64>,
     /// The operator's pronouns; empty if the broker knows none.

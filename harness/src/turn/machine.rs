@@ -127,6 +127,7 @@ impl Machine {
         match input {
             Input::Attached(facts) => self.attached(*facts, now),
             Input::AgentChanged(agent) => self.agent_changed(*agent, now),
+            Input::KinChanged(kin) => self.facts.kin = kin,
             Input::Configured(configured) => self.configured(*configured),
             Input::Command(command) => self.command(&command, now),
             Input::Fenced(why) => self.fenced(&why, now),
@@ -285,6 +286,7 @@ impl Machine {
             mcp_server_name: self.defaults.mcp_server_name.clone(),
             parent: agent.parent.clone(),
             role: agent.role.clone(),
+            kin: self.facts.kin.clone(),
         }
     }
 

@@ -32,6 +32,12 @@ pub(crate) struct Turn {
     /// How it ended; none while it is open.
     #[schemars(with = "Word<v1::TurnOutcome>")]
     pub(crate) outcome: Option<String>,
+    /// Where the run stands: partial while it is open, final where it ended ok, else error.
+    #[schemars(with = "Word<v1::RunState>")]
+    run_state: Option<String>,
+    /// Since when.
+    #[serde(with = "Iso")]
+    run_state_time: Option<WallTime>,
     /// When it began.
     #[serde(with = "Iso")]
     start_time: Option<WallTime>,
@@ -81,6 +87,13 @@ impl From<v1::Turn> for Turn {
             received_message_ids,
             sent_message_ids,
         } = turn;
+        let outcome = word::<v1::TurnOutcome>(outcome);
+        let run_state = match outcome.as_deref() {
+            None => v1::RunState::Partial,
+            Some("ok") => v1::RunState::Final,
+            Some(_) => v1::RunState::Error,
+        };
+        let (start_time, end_time) = (time::of_wire(start_time), time::of_wire(end_time));
         Self {
             id: turn_id,
             agent,
@@ -89,9 +102,11 @@ impl From<v1::Turn> for Turn {
             session_epoch,
             message_id: id(message_id),
             attempt,
-            outcome: word::<v1::TurnOutcome>(outcome),
-            start_time: time::of_wire(start_time),
-            end_time: time::of_wire(end_time),
+            outcome,
+            run_state: word::<v1::RunState>(run_state.into()),
+            run_state_time: end_time.or(start_time),
+            start_time,
+            end_time,
             error: text(error),
             output_tail: text(output_tail),
             usage: usage.unwrap_or_default().into(),
@@ -200,6 +215,7 @@ impl Text for Turn {
             ("session epoch", self.session_epoch.to_string()),
             ("woken by", self.message_id.map_or_else(|| "-".to_owned(), |id| format!("message {id}, attempt {}", self.attempt))),
             ("outcome", self.outcome_cell(style)),
+            ("run state", format!("{} since {}", cell(self.run_state.as_ref()), style.time(self.run_state_time))),
             ("started", style.time(self.start_time)),
             ("took", cell(self.took().as_ref())),
             ("received", ids(&self.received_message_ids)),

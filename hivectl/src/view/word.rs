@@ -46,6 +46,7 @@ words! {
     QuestionState "QUESTION_STATE_",
     RedeliveryCause "REDELIVERY_CAUSE_",
     ReminderState "REMINDER_STATE_",
+    RunState "RUN_STATE_",
     SystemKind "SYSTEM_KIND_",
     TurnEventStream "TURN_EVENT_STREAM_",
     TurnKind "TURN_KIND_",

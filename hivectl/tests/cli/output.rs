@@ -54,7 +54,7 @@ pub(crate) const LOOKS: [&[&str]; 46] = [
 ];
 
 /// Commands that change something.
-pub(crate) const CHANGES: [&[&str]; 37] = [
+pub(crate) const CHANGES: [&[&str]; 43] = [
     &["send", "ada", "hello"],
     &["send", "ada", "-x\n", "--reply-to", "14"],
     &["send", "*", "all hands"],
@@ -77,7 +77,13 @@ pub(crate) const CHANGES: [&[&str]; 37] = [
     &["agent", "set-policy", "bob", "--questions-open", "3", "--reminders-pending", "7", "--stored-bytes", "5000000000"],
     &["agent", "create", "cy"],
     &["agent", "create", "cy", "--parent", "bob", "--role", "r", "--model", "m", "--allow", "bob", "--adopt"],
+    &["agent", "stop", "ada"],
+    &["agent", "stop", "bob", "--wait"],
+    &["agent", "start", "ada"],
+    &["agent", "restart", "ada"],
     &["agent", "remove", "bob"],
+    &["agent", "remove", "bob", "--purge", "--yes"],
+    &["agent", "remove", "bob", "--purge"],
     &["agent", "set-parent", "bob", "operator"],
     &["turn", "cancel", "ada"],
     &["turn", "cancel", "ada", "--turn", "21"],

@@ -8,6 +8,7 @@ mod bash;
 mod cancel_loose_end;
 mod get_agent_meta;
 mod get_loose_ends;
+mod list_agents;
 mod recipient;
 mod recv;
 mod remind;
@@ -73,6 +74,7 @@ pub fn all() -> Vec<Offer> {
         offer::<request_next_turn::RequestNextTurn>(),
         offer::<set_status::SetStatus>(),
         offer::<get_agent_meta::GetAgentMeta>(),
+        offer::<list_agents::ListAgents>(),
     ]
 }
 

@@ -31,7 +31,7 @@ async fn the_handshake_is_answered_fast_while_the_broker_is_dead() {
     let took = started.elapsed();
     assert_eq!(hello["serverInfo"]["name"], "hive");
     assert_eq!(hello["protocolVersion"], "2025-11-25");
-    assert_eq!(tools.len(), 10);
+    assert_eq!(tools.len(), 11);
     // Tens of milliseconds on an idle machine; the bound leaves room for a busy one and still excludes any wait for the broker.
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
@@ -57,7 +57,7 @@ async fn the_probe_for_a_newer_protocol_is_refused_and_the_handshake_goes_on() {
 async fn only_the_agents_groups_are_listed() {
     let messaging = ["send", "recv", "ask", "answer"];
     let inbox = ["get_loose_ends", "cancel_loose_end", "remind", "request_next_turn"];
-    let meta = ["set_status", "get_agent_meta"];
+    let meta = ["set_status", "get_agent_meta", "list_agents"];
     let default = [&messaging[..], &inbox, &meta].concat();
     assert_eq!(listed(None).await, default);
     assert_eq!(listed(Some("messaging,inbox,meta,execution")).await, default);
@@ -99,7 +99,7 @@ async fn the_list_is_small_and_its_hints_are_honest() {
     }
     let takes_away = json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false});
     assert_eq!(*hints["cancel_loose_end"], takes_away);
-    for tool in ["get_loose_ends", "get_agent_meta"] {
+    for tool in ["get_loose_ends", "get_agent_meta", "list_agents"] {
         assert_eq!(*hints[tool], json!({"readOnlyHint": true, "openWorldHint": false}), "{tool}");
     }
 }

@@ -113,3 +113,17 @@ async fn get_agent_meta_tells_of_oneself_or_another() {
     let rpcs: Vec<Rpc> = broker.with(|state| state.calls.iter().map(|call| call.rpc.clone()).collect());
     assert!(matches!(&rpcs[..], [Rpc::GetSelf, Rpc::GetAgent(request)] if request.name == "bob"), "{rpcs:?}");
 }
+
+#[tokio::test]
+async fn list_agents_asks_with_the_text_and_names_each_agent() {
+    let broker = FakeBroker::start();
+    let agent = |name: &str| Agent { name: name.to_owned(), role: "builds".to_owned(), ..Agent::default() };
+    broker.with(|state| state.agents.extend([agent("bob"), agent("carol")]));
+    let mut client = connected(&broker).await;
+    let all = good(&mut client, "list_agents", json!({}), "toolu_1").await;
+    assert_eq!(all, "bob: parent operator; unknown\n  role: builds\ncarol: parent operator; unknown\n  role: builds");
+    let some = good(&mut client, "list_agents", json!({"text": " car "}), "toolu_2").await;
+    assert!(some.starts_with("carol: "), "{some}");
+    let rpcs: Vec<Rpc> = broker.with(|state| state.calls.iter().map(|call| call.rpc.clone()).collect());
+    assert!(matches!(&rpcs[..], [Rpc::FindAgents(_), Rpc::FindAgents(second)] if second.text == "car"), "{rpcs:?}");
+}

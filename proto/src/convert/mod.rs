@@ -14,6 +14,7 @@ pub mod question;
 pub mod reminder;
 pub mod request;
 pub mod time;
+pub mod tree;
 pub mod turn;
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::{Message, Origin, Recipient, SystemKind};
 use hive_core::name::{AgentName, Label, RESERVED};
 use hive_core::time::WallTime;
+use hive_core::tree::{Child, Found, Kin};
 use hive_core::turn::{self, Outcome, ToolUse, Turn, Usage};
 use proptest::collection::vec;
 use proptest::option;
@@ -265,6 +266,21 @@ pub(super) fn policy() -> impl Strategy<Value = Policy> {
 fn harness_state() -> impl Strategy<Value = HarnessState> {
     use HarnessState::{Compacting, Idle, NeedsLogin, Offline, RateLimited, Starting, Stopped, Thinking, Unavailable};
     select(vec![Offline, Starting, Idle, Thinking, Compacting, RateLimited, NeedsLogin, Unavailable, Stopped])
+}
+
+pub(super) fn kin() -> impl Strategy<Value = Kin> {
+    let child = (agent_name(), text()).prop_map(|(name, role)| Child { name, role });
+    (text(), vec(child, 0..3), any::<u32>()).prop_map(|(parent_role, children, children_count)| Kin {
+        parent_role,
+        children,
+        children_count,
+    })
+}
+
+pub(super) fn found() -> impl Strategy<Value = Found> {
+    (agent_name(), option::of(agent_name()), text(), harness_state(), text(), any::<bool>()).prop_map(
+        |(name, parent, role, state, status_text, may_write)| Found { name, parent, role, state, status_text, may_write },
+    )
 }
 
 fn isolation() -> impl Strategy<Value = Isolation> {

@@ -13,6 +13,7 @@ use hive_core::question::{self, Question};
 use hive_core::reason::Reason;
 use hive_core::reminder::{self, Reminder};
 use hive_core::time::WallTime;
+use hive_core::tree::{Found, Kin};
 use hive_core::turn::{Kind, Outcome, ToolUse, Turn, Usage};
 use proptest::prelude::*;
 
@@ -68,6 +69,16 @@ proptest! {
     #[test]
     fn agents(core in strategies::agent(), now in strategies::wall_time()) {
         prop_assert_eq!(Agent::try_from(sent(&agent::agent(core.clone(), now))), Ok(core));
+    }
+
+    #[test]
+    fn kin(core in strategies::kin()) {
+        prop_assert_eq!(Kin::try_from(sent(&v1::Kin::from(core.clone()))), Ok(core));
+    }
+
+    #[test]
+    fn found_agents(core in strategies::found()) {
+        prop_assert_eq!(Found::try_from(sent(&v1::FoundAgent::from(core.clone()))), Ok(core));
     }
 
     #[test]

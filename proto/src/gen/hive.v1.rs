@@ -5344,6 +5344,10 @@ pub struct SendMessageResponse {
     /// When it was accepted.
     #[prost(message, optional, tag = "5")]
     pub accept_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// How many deliveries of the recipient were unsettled when the message was accepted, held ones and dead letters included; unset for everyone, and
+    /// where nothing new was sent.
+    #[prost(uint32, optional, tag = "6")]
+    pub ahead_count: ::core::option::Option<u32>,
 }
 /// Which message to read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -8242,6 +8246,45 @@ pub struct ListChildrenResponse {
     #[prost(message, repeated, tag = "1")]
     pub agents: ::prost::alloc::vec::Vec<Agent>,
 }
+/// Asks for agents to work with.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FindAgentsRequest {
+    /// A part of the name, the role or the status, at most 256 characters; `A` to `Z` match in either case. Empty: every agent.
+    #[prost(string, tag = "1")]
+    pub text: ::prost::alloc::string::String,
+}
+/// The agents that were found.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FindAgentsResponse {
+    /// At most 100 of them.
+    #[prost(message, repeated, tag = "1")]
+    pub agents: ::prost::alloc::vec::Vec<FoundAgent>,
+    /// Whether there are more.
+    #[prost(bool, tag = "2")]
+    pub more: bool,
+}
+/// An agent that was found.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FoundAgent {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Its parent's name; empty for a root, whose parent is the operator.
+    #[prost(string, tag = "2")]
+    pub parent: ::prost::alloc::string::String,
+    /// What it is for; cut after 200 characters.
+    #[prost(string, tag = "3")]
+    pub role: ::prost::alloc::string::String,
+    /// What its harness is doing.
+    #[prost(enumeration = "HarnessState", tag = "4")]
+    pub state: i32,
+    /// Its own one-line status; empty for none.
+    #[prost(string, tag = "5")]
+    pub status_text: ::prost::alloc::string::String,
+    /// Whether the caller may send to it.
+    #[prost(bool, tag = "6")]
+    pub may_write: bool,
+}
 /// Generated client implementations.
 pub mod topology_service_client {
     #![allow(
@@ -8427,6 +8470,33 @@ pub mod topology_service_client {
                 .insert(GrpcMethod::new("hive.v1.TopologyService", "ListChildren"));
             self.inner.unary(req, path, codec).await
         }
+        /// Finds active agents: the caller's children first, then its parent, then the others, each group by name; the caller itself is left out.
+        /// At most 100, without pages: a text narrows it.
+        /// Reasons: FIELD_INVALID, CAPABILITY_MISSING.
+        pub async fn find_agents(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FindAgentsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FindAgentsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.TopologyService/FindAgents",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.TopologyService", "FindAgents"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -8473,6 +8543,16 @@ pub mod topology_service_server {
             request: tonic::Request<super::ListChildrenRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ListChildrenResponse>,
+            tonic::Status,
+        >;
+        /// Finds active agents: the caller's children first, then its parent, then the others, each group by name; the caller itself is left out.
+        /// At most 100, without pages: a text narrows it.
+        /// Reasons: FIELD_INVALID, CAPABILITY_MISSING.
+        async fn find_agents(
+            &self,
+            request: tonic::Request<super::FindAgentsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FindAgentsResponse>,
             tonic::Status,
         >;
     }
@@ -8733,6 +8813,51 @@ pub mod topology_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/hive.v1.TopologyService/FindAgents" => {
+                    #[allow(non_camel_case_types)]
+                    struct FindAgentsSvc<T: TopologyService>(pub Arc<T>);
+                    impl<
+                        T: TopologyService,
+                    > tonic::server::UnaryService<super::FindAgentsRequest>
+                    for FindAgentsSvc<T> {
+                        type Response = super::FindAgentsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FindAgentsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as TopologyService>::find_agents(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FindAgentsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 _ => {
                     Box::pin(async move {
                         let mut response = http::Response::new(
@@ -8829,6 +8954,12 @@ pub struct WatchTurnResponse {
     /// The lines, in order.
     #[prost(message, repeated, tag = "1")]
     pub events: ::prost::alloc::vec::Vec<TurnEvent>,
+    /// Where the run stands: PARTIAL with lines; FINAL or ERROR in the last response of a turn that has ended, which has no lines.
+    #[prost(enumeration = "RunState", tag = "2")]
+    pub state: i32,
+    /// Since when: the time of the last of these lines, or of the turn's end.
+    #[prost(message, optional, tag = "3")]
+    pub state_time: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// Which turns to sum up.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -8855,6 +8986,22 @@ pub struct GetTurnStatsResponse {
     /// Each agent that had one, by name; only where all agents were asked for. `slices` and `tools` are empty there.
     #[prost(message, repeated, tag = "4")]
     pub agents: ::prost::alloc::vec::Vec<AgentTurnStats>,
+    /// What was open at `end_time`.
+    #[prost(message, optional, tag = "5")]
+    pub open: ::core::option::Option<OpenCounts>,
+}
+/// What is open, of the agent that was asked for, or of all agents.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OpenCounts {
+    /// Open questions: of an agent, those that it asked; of all, each once.
+    #[prost(uint64, tag = "1")]
+    pub questions_asked: u64,
+    /// Open questions that were put to the agent; 0 where all agents were asked for.
+    #[prost(uint64, tag = "2")]
+    pub questions_owed: u64,
+    /// Pending reminders.
+    #[prost(uint64, tag = "3")]
+    pub reminders_pending: u64,
 }
 /// The turns of one agent in numbers.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -8951,6 +9098,43 @@ pub struct TurnStatsSlice {
     /// Tokens that they produced.
     #[prost(uint64, tag = "5")]
     pub output_tokens: u64,
+}
+/// Where a run of the model stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RunState {
+    /// Never sent.
+    Unspecified = 0,
+    /// It said something and is not known to have ended.
+    Partial = 1,
+    /// It ended OK.
+    Final = 2,
+    /// It ended in another way; the turn's outcome and error say how.
+    Error = 3,
+}
+impl RunState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RUN_STATE_UNSPECIFIED",
+            Self::Partial => "RUN_STATE_PARTIAL",
+            Self::Final => "RUN_STATE_FINAL",
+            Self::Error => "RUN_STATE_ERROR",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RUN_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "RUN_STATE_PARTIAL" => Some(Self::Partial),
+            "RUN_STATE_FINAL" => Some(Self::Final),
+            "RUN_STATE_ERROR" => Some(Self::Error),
+            _ => None,
+        }
+    }
 }
 /// Generated client implementations.
 pub mod turn_history_service_client {
@@ -9502,7 +9686,7 @@ pub struct AttachRequest {
     pub revision: ::prost::alloc::string::String,
 }
 /// The first thing a harness hears.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Attached {
     /// Proof of the session; give it with every call of this service.
     #[prost(string, tag = "1")]
@@ -9525,18 +9709,44 @@ pub struct Attached {
     /// The hive's domain, for qualified names in prompts; empty if it has none.
     #[prost(string, tag = "7")]
     pub hive_domain: ::prost::alloc::string::String,
+    /// The agent's parent and children, for prompts.
+    #[prost(message, optional, tag = "8")]
+    pub kin: ::core::option::Option<Kin>,
+}
+/// The parent and the children of an agent, as its prompt names them.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Kin {
+    /// The role of its parent, cut after 200 characters; empty for a root, and where nothing was said.
+    #[prost(string, tag = "1")]
+    pub parent_role: ::prost::alloc::string::String,
+    /// Its first children by name, at most 50.
+    #[prost(message, repeated, tag = "2")]
+    pub children: ::prost::alloc::vec::Vec<Child>,
+    /// How many children it has.
+    #[prost(uint32, tag = "3")]
+    pub children_count: u32,
+}
+/// A child of an agent.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Child {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Its role, cut after 200 characters; empty where nothing was said.
+    #[prost(string, tag = "2")]
+    pub role: ::prost::alloc::string::String,
 }
 /// What a harness hears while attached.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AttachResponse {
     /// Exactly one is set.
-    #[prost(oneof = "attach_response::Step", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "attach_response::Step", tags = "1, 2, 3, 4, 5")]
     pub step: ::core::option::Option<attach_response::Step>,
 }
 /// Nested message and enum types in `AttachResponse`.
 pub mod attach_response {
     /// Exactly one is set.
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Step {
         /// Always the first.
         #[prost(message, tag = "1")]
@@ -9550,6 +9760,9 @@ pub mod attach_response {
         /// The operator wants to log claude in; to be answered with ServeLogin.
         #[prost(message, tag = "4")]
         LoginWanted(super::LoginWanted),
+        /// The agent's parent or a child changed; takes effect at the next turn.
+        #[prost(message, tag = "5")]
+        KinChanged(super::Kin),
     }
 }
 /// Which command is closed.

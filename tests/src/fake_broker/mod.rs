@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hive_proto::v1::{
-    Agent, AnswerQuestionRequest, AskQuestionRequest, CancelLooseEndRequest, CreateReminderRequest, Delivery, GetAgentRequest,
-    ListLooseEndsRequest, LooseEnd, Message, Origin, OriginKind, Question, ReceiveMessagesRequest, SendMessageRequest,
-    SetStatusTextRequest,
+    Agent, AnswerQuestionRequest, AskQuestionRequest, CancelLooseEndRequest, CreateReminderRequest, Delivery, FindAgentsRequest,
+    GetAgentRequest, ListLooseEndsRequest, LooseEnd, Message, Origin, OriginKind, Question, ReceiveMessagesRequest,
+    SendMessageRequest, SetStatusTextRequest,
 };
 use tempfile::TempDir;
 use tokio::net::UnixListener;
@@ -52,6 +52,8 @@ pub enum Rpc {
     GetSelf,
     /// TopologyService.GetAgent
     GetAgent(GetAgentRequest),
+    /// TopologyService.FindAgents
+    FindAgents(FindAgentsRequest),
     /// QuestionService.AskQuestion
     Ask(AskQuestionRequest),
     /// QuestionService.AnswerQuestion

@@ -201,6 +201,23 @@ impl TopologyService for Service {
     async fn list_children(&self, _: Request<ListChildrenRequest>) -> Result<Response<ListChildrenResponse>, Status> {
         Err(Status::unimplemented("ListChildren"))
     }
+
+    async fn find_agents(&self, request: Request<FindAgentsRequest>) -> Result<Response<FindAgentsResponse>, Status> {
+        let text = request.get_ref().text.clone();
+        self.take(&request, Rpc::FindAgents, |state| {
+            let others = state.agents.iter().skip(1).filter(|agent| agent.name.contains(&text));
+            let found = others.map(|agent| FoundAgent {
+                name: agent.name.clone(),
+                parent: agent.parent.clone(),
+                role: agent.role.clone(),
+                state: agent.state,
+                status_text: agent.status_text.clone(),
+                may_write: true,
+            });
+            Ok(FindAgentsResponse { agents: found.collect(), more: false })
+        })
+        .await
+    }
 }
 
 #[async_trait]

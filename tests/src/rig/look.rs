@@ -139,8 +139,13 @@ impl Rig {
 
     /// Runs `hive wake` beside an agent, with this on its stdin.
     pub async fn wake(&self, agent: &str, args: &[&str], stdin: &str) -> Said {
+        self.hive(agent, &[&["wake"], args].concat(), stdin).await
+    }
+
+    /// Runs `hive` beside an agent, with this on its stdin.
+    pub async fn hive(&self, agent: &str, args: &[&str], stdin: &str) -> Said {
         let mut command = Process::command(&binary::find("hive-harness", "hive"));
-        command.env("HIVE_SOCKET", self.agent_socket(agent)).arg("wake").args(args);
+        command.env("HIVE_SOCKET", self.agent_socket(agent)).args(args);
         say(command, stdin).await
     }
 

@@ -66,7 +66,7 @@ pub fn more_waits(text: &str) -> bool {
     counted && remark.contains("more") && remark.contains("recv")
 }
 
-/// Reads `Message 17 from the operator (ann), in reply to 9:` and `#17 from bob, in reply to #9`.
+/// Reads `Message 17 from the operator, in reply to 9:` and `#17 from bob, in reply to #9`.
 fn head(line: &str) -> Option<Mail> {
     let rest = line.strip_prefix("Message ").or_else(|| line.strip_prefix('#'))?;
     let (id, rest) = match rest.strip_prefix("from ") {

@@ -93,7 +93,9 @@ pub(crate) fn group_of(row: &Row) -> Option<&'static str> {
         | ("QuestionService", "CancelQuestion")
         | ("ReminderService", "CreateReminder" | "CancelReminder")
         | ("TurnService", "RequestNextTurn") => Some("inbox"),
-        ("StatusService", "SetStatusText") | ("TopologyService", "GetAgent" | "ListAgents" | "ListChildren") => Some("meta"),
+        ("StatusService", "SetStatusText") | ("TopologyService", "GetAgent" | "ListAgents" | "ListChildren" | "FindAgents") => {
+            Some("meta")
+        }
         // What reads back one's own, what a harness does, and what a co-process does.
         ("MessageService", "GetMessage" | "ListMessages" | "SearchMessages")
         | ("QuestionService", "GetQuestion" | "ListQuestions" | "WatchQuestions")

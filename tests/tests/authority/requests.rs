@@ -92,6 +92,7 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
         ("TopologyService", "GetAgent") => GetAgentRequest { name: agent }.encode_to_vec(),
         ("TopologyService", "ListAgents") => ListAgentsRequest::default().encode_to_vec(),
         ("TopologyService", "ListChildren") => ListChildrenRequest { name: agent }.encode_to_vec(),
+        ("TopologyService", "FindAgents") => FindAgentsRequest::default().encode_to_vec(),
         ("StatusService", "SetStatusText") => SetStatusTextRequest { request_id, text: "busy".to_owned() }.encode_to_vec(),
         ("StatusService", "ReportHarnessStatus") => {
             let state = HarnessState::Compacting.into();

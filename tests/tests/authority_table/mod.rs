@@ -94,6 +94,7 @@ pub(crate) const TABLE: &[Row] = &[
     both("TopologyService", "GetAgent", Proof::Socket, false),
     both("TopologyService", "ListAgents", Proof::Socket, false),
     both("TopologyService", "ListChildren", Proof::Socket, false),
+    both("TopologyService", "FindAgents", Proof::Socket, false),
     agent("StatusService", "SetStatusText", Proof::ProcessWhileAttached, true),
     agent("StatusService", "ReportHarnessStatus", Proof::Session, true),
     both("EventService", "ListEvents", Proof::Socket, false),

@@ -6,6 +6,7 @@ mod mode;
 mod asked;
 mod attention;
 mod backup;
+mod beside;
 mod cancel;
 mod command;
 mod completion;

@@ -51,7 +51,9 @@ async fn what_changes_takes_effect_at_the_next_turn_of_the_same_conversation(mod
     let mut stays = Stays::new(mode);
     stage.start();
     let before = turn(&mut stage, "the first").await;
-    assert!(!before.system().contains("`bob`") && before.body["model"] == "claude-haiku-5-5", "{}", before.system());
+    let (children, parent) = ("- Your children, each with its role:\n  - `bob`\n", "- Your parent: `bob`.");
+    assert!(before.system().contains(children) && !before.system().contains(parent), "{}", before.system());
+    assert_eq!(before.body["model"], "claude-haiku-5-5");
     stays.look(&stage, false).await;
     let same = turn(&mut stage, "the second").await;
     assert_eq!(same.system(), before.system());
@@ -73,7 +75,8 @@ async fn what_changes_takes_effect_at_the_next_turn_of_the_same_conversation(mod
     let after = turn(&mut stage, "the third").await;
     stays.look(&stage, true).await;
     assert_eq!(after.body["model"], "claude-sonnet-5-5");
-    assert!(after.system().contains("`bob`") && after.system().contains("keeps the bees"), "{}", after.system());
+    assert!(after.system().contains(parent) && after.system().contains("keeps the bees"), "{}", after.system());
+    assert!(!after.system().contains(children), "{}", after.system());
     let tools = after.tools();
     assert!(tools.contains(&"mcp__hive__recv") && !tools.contains(&"mcp__hive__get_agent_meta"), "{tools:?}");
     // It is the same conversation: the first turn stands in it, once.

@@ -2,6 +2,7 @@
 
 use hive_proto::v1::{DeliveryState, TurnOutcome};
 use hive_tests::api::{Recorded, Reply, Script};
+use hive_tests::rig::soon;
 use serde_json::json;
 
 use crate::stage::Stage;
@@ -76,6 +77,24 @@ async fn a_message_is_read_answered_and_settled() {
         assert!(!project.path().join("memory").exists(), "it kept a memory of its own");
     }
 
+    // claude keeps nothing of what its servers log; the harness does, without bodies.
+    let called = |calls: &str, tool: &str| calls.lines().any(|line| line.contains(&format!(" tool={tool} ")));
+    let calls = soon("both calls are logged", async {
+        loop {
+            let calls = std::fs::read_to_string(stage.rig.path("agents/ada/home/.hive/calls.log")).unwrap_or_default();
+            if called(&calls, "recv") && called(&calls, "send") {
+                return calls;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let sent = calls.lines().find(|line| line.contains(" tool=send ")).expect("the send");
+    let tool_use_id = requests[3].tool_results().last().map(|(id, ..)| id.clone()).expect("the result of the send");
+    let call = format!(" turn={} server=hive tool=send tool_use_id={tool_use_id} request_id=mcp-", turn.id);
+    assert!(sent.contains(&call) && sent.ends_with(" outcome=ok"), "{call}: {calls}");
+    assert!(!calls.contains("well") && calls.lines().count() == 2, "{calls}");
+
     // The CLI's own word for it, as the operator sees it live.
     let lines = stage.lines(&turn).await;
     let init = lines.iter().find(|line| line["subtype"] == "init").expect("claude says how it is set up");
@@ -100,6 +119,7 @@ fn tools_are_fenced(request: &Recorded) {
         "mcp__hive__cancel_loose_end",
         "mcp__hive__get_agent_meta",
         "mcp__hive__get_loose_ends",
+        "mcp__hive__list_agents",
         "mcp__hive__recv",
         "mcp__hive__remind",
         "mcp__hive__request_next_turn",

@@ -46,6 +46,7 @@ async fn a_message_is_answered_and_the_events_are_claudes() {
         "mcp__hive__request_next_turn",
         "mcp__hive__set_status",
         "mcp__hive__get_agent_meta",
+        "mcp__hive__list_agents",
     ];
     assert_eq!(tools, [&["Edit", "Read"][..], &ours].concat());
     let types: Vec<&str> = finished.events.iter().filter_map(|event| event["type"].as_str()).collect();

@@ -42,6 +42,7 @@ mod status;
 mod stop;
 mod timers;
 mod tokens;
+mod tree;
 mod turns;
 mod upkeep;
 mod wakes;

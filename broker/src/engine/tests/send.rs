@@ -216,3 +216,17 @@ async fn a_broker_that_drains_takes_no_more_work() {
     assert_eq!(reason(hive.try_begin(&harness).await.map(|_| ())), Reason::Draining);
     assert_eq!(reason(hive.try_attach("alice", "", false).await.map(|_| ())), Reason::Draining);
 }
+
+#[tokio::test]
+async fn a_receipt_tells_what_is_unsettled_before_the_message() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    for ahead in 0..3 {
+        assert_eq!(hive.try_send("alice", "bob", "hello").await.expect("accepted").ahead, Some(ahead));
+    }
+    let first = hive.receive("bob", 1).await.remove(0);
+    assert_eq!(hive.try_send("alice", "bob", "hello").await.expect("accepted").ahead, Some(3), "a lease settles nothing");
+    hive.ack("bob", &first).await.expect("acked");
+    assert_eq!(hive.try_send("alice", "bob", "hello").await.expect("accepted").ahead, Some(3));
+    assert_eq!(hive.try_send("alice", "operator", "hello").await.expect("accepted").ahead, Some(0));
+    assert_eq!(hive.try_send("operator", "*", "hello").await.expect("accepted").ahead, None);
+}

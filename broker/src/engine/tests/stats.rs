@@ -11,10 +11,12 @@ use hive_core::turn::{Kind, Outcome, ToolUse, Usage};
 
 use super::super::Refusal;
 use super::super::problem::Problem;
-use super::super::stats::{Stats, TurnStats, Waker};
+use super::super::reminder::Due;
+use super::super::stats::{Open, Stats, TurnStats, Waker};
 use super::super::turn::Ended;
 use super::super::wake::Wake;
 use super::hive::{Harness, Hive, Run, actor, caller, ended, name, request};
+use super::questions::plain;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -121,7 +123,7 @@ async fn turns_are_summed_up_for_each_agent_and_for_all() {
         lasting(&hive, &run, seconds, end).await;
     }
     hive.open(&alice, Kind::Continue).await.expect("one that runs is not counted");
-    let TurnStats { window, total, agents } = stats(&hive, "operator", "", HOUR).await.expect("summed up");
+    let TurnStats { window, total, agents, .. } = stats(&hive, "operator", "", HOUR).await.expect("summed up");
     assert_eq!((window.end, window.end.since(window.start)), (hive.engine().clock().now().wall, HOUR));
     assert_eq!((total.turns, total.compactions), (3, 1));
     assert_eq!(total.kinds, [(Kind::Continue, 3)]);
@@ -304,4 +306,23 @@ async fn an_agents_name_is_no_authority() {
     let stranger = Caller::Agent(name("nobody"));
     let refusal = hive.engine().turn_stats(stranger, String::new(), DAY).await.expect_err("nobody");
     assert_eq!(refusal.reason(), Reason::AgentNotFound);
+}
+
+#[tokio::test]
+async fn what_is_open_is_counted_beside_the_turns() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let open = async |who: &str, of: &str| {
+        let Open { questions_asked, questions_owed, reminders_pending } =
+            stats(&hive, who, of, HOUR).await.expect("summed up").open;
+        (questions_asked, questions_owed, reminders_pending)
+    };
+    assert_eq!(open("operator", "").await, (0, 0, 0));
+    hive.asked("alice", plain("bob", "which?")).await;
+    let closed = hive.asked("alice", plain("operator", "may I?")).await;
+    hive.asked("operator", plain("bob", "done?")).await;
+    hive.withdraw("alice", closed).await.expect("withdrawn");
+    let reminder = hive.engine().set_reminder(actor("bob"), hive.request("CreateReminder"), "look".to_owned(), Due::In(HOUR));
+    reminder.await.expect("set");
+    assert_eq!(open("operator", "").await, (2, 0, 1));
+    assert_eq!((open("alice", "").await, open("operator", "bob").await), ((1, 0, 0), (0, 2, 1)));
 }

@@ -131,6 +131,8 @@ fn a_changed_agent_takes_effect_at_the_next_turn() {
     agent.parent = "alice".into();
     agent.model = "opus".into();
     rig.give(Input::AgentChanged(Box::new(agent)));
+    let child = v1::Child { name: "carol".into(), role: "builds".into() };
+    rig.give(Input::KinChanged(v1::Kin { children: vec![child.clone()], children_count: 1, ..v1::Kin::default() }));
     end_well(&mut rig);
     rig.give(Input::Ended(Answer::default()));
     rig.drain();
@@ -140,4 +142,5 @@ fn a_changed_agent_takes_effect_at_the_next_turn() {
         (launch.model.as_str(), launch.identity.parent.as_str(), launch.identity.label.as_str()),
         ("opus", "alice", "bob")
     );
+    assert_eq!(launch.identity.kin.children, [child]);
 }

@@ -65,10 +65,7 @@ impl Remove {
         let (done, sentence) = match feed {
             None => (
                 "retired",
-                format!(
-                    "{name} is retired; {} kept",
-                    counted(kept_count, "unsettled delivery is", "unsettled deliveries are")
-                ),
+                format!("{name} is retired; {} kept", counted(kept_count, "unsettled delivery is", "unsettled deliveries are")),
             ),
             Some(feed) => {
                 let dropped = counted(dropped_count, "delivery was", "deliveries were");

@@ -25,6 +25,11 @@ The command is on the broker's disk when this ends well, and is carried out as s
 With --wait the exit code tells what became of it: 0 done, 1 refused by the harness; 6 where it is not done within --timeout, and 1 after Ctrl-C, and \
 then the command stays given. A restart of the broker is waited out.";
 
+/// What is said of --wait where there is nothing to wait for.
+const NEW_SESSION_HELP: &str = "\
+The command is on the broker's disk when this ends well. It holds from the agent's next turn on, which begins when there is mail for it; a turn that runs goes \
+on as it is. So this ends at once, also with --wait; `hivectl events` tells when the fresh conversation has begun.";
+
 /// Whether to wait.
 #[derive(Args, Debug)]
 struct Waiting {
@@ -63,13 +68,14 @@ pub(crate) struct Compact {
 
 /// Begin the agent's next turn with a fresh conversation.
 #[derive(Args, Debug)]
-#[command(after_long_help = AFTER_HELP)]
+#[command(after_long_help = NEW_SESSION_HELP)]
 pub(crate) struct NewSession {
     /// Whose
     #[arg(add = complete::agents())]
     agent: String,
-    #[command(flatten)]
-    waiting: Waiting,
+    /// Taken as for the other commands; there is nothing to wait for
+    #[arg(long)]
+    wait: bool,
 }
 
 /// Run the agent on another model from its next turn on.
@@ -113,8 +119,11 @@ impl Compact {
 
 impl NewSession {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
-        let words = "told to begin a new session";
-        self.waiting.give(context, self.agent, Order::StartNewSession(StartNewSession {}), words).await
+        if self.wait {
+            note("there is nothing to wait for: it holds from the next turn on, whenever that begins");
+        }
+        let words = "told to begin its next turn with a fresh conversation";
+        Waiting { wait: false }.give(context, self.agent, Order::StartNewSession(StartNewSession {}), words).await
     }
 }
 

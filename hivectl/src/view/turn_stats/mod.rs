@@ -30,6 +30,19 @@ pub(crate) struct TurnStats {
     total: Numbers,
     /// Each agent that had one, by name; empty where one agent was asked for.
     agents: Vec<AgentNumbers>,
+    /// What is open now.
+    open: Open,
+}
+
+/// What is open, of one agent or of all.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+struct Open {
+    /// Open questions; of one agent, those that it asked.
+    questions_asked: u64,
+    /// Open questions that were put to the agent; 0 for all agents.
+    questions_owed: u64,
+    /// Pending reminders.
+    reminders_pending: u64,
 }
 
 /// The turns of one agent in numbers.
@@ -41,10 +54,20 @@ struct AgentNumbers {
     stats: Numbers,
 }
 
+impl Open {
+    /// What one agent has open.
+    fn words(&self) -> String {
+        let Self { questions_asked, questions_owed, reminders_pending } = self;
+        let reminders = counted(*reminders_pending, "reminder", "reminders");
+        format!("{} asked, {questions_owed} owed, {reminders}", counted(*questions_asked, "question", "questions"))
+    }
+}
+
 impl TurnStats {
     /// The turns of an agent, or of all.
     pub(crate) fn new(agent: Option<String>, response: v1::GetTurnStatsResponse) -> Self {
-        let v1::GetTurnStatsResponse { start_time, end_time, total, agents } = response;
+        let v1::GetTurnStatsResponse { start_time, end_time, total, agents, open } = response;
+        let v1::OpenCounts { questions_asked, questions_owed, reminders_pending } = open.unwrap_or_default();
         let of_agent = |v1::AgentTurnStats { agent, stats }| AgentNumbers { agent, stats: stats.unwrap_or_default().into() };
         Self {
             start_time: time::of_wire(start_time),
@@ -52,6 +75,7 @@ impl TurnStats {
             agent: agent.and_then(text),
             total: total.unwrap_or_default().into(),
             agents: agents.into_iter().map(of_agent).collect(),
+            open: Open { questions_asked, questions_owed, reminders_pending },
         }
     }
 
@@ -78,7 +102,11 @@ impl TurnStats {
                 dollars(stats.usage.cost_micro_usd),
             ]
         });
-        table::render(&HEADER, rows.collect(), style).trim_end().to_owned()
+        let Open { questions_asked, questions_owed: _, reminders_pending } = self.open;
+        let (questions, reminders) =
+            (counted(questions_asked, "question", "questions"), counted(reminders_pending, "reminder", "reminders"));
+        let table = table::render(&HEADER, rows.collect(), style);
+        format!("{}\n\nopen now: {questions}, {reminders}", table.trim_end())
     }
 
     /// All about one agent.
@@ -108,6 +136,7 @@ impl TurnStats {
             ("tokens", total.usage.tokens()),
             ("calls", calls),
             ("cost", format!("{} USD", dollars(total.usage.cost_micro_usd))),
+            ("open now", self.open.words()),
         ];
         let mut text = fields(&rows);
         let tools: Vec<(String, u64)> = total.tools.iter().map(|tool| (visible_line(&tool.name), tool.count.into())).collect();

@@ -42,6 +42,7 @@ impl MessageService for Script {
             skipped_agents: if to == "*" { vec!["full".to_owned()] } else { Vec::new() },
             accept_time: data::at(6000),
             already_sent: false,
+            ahead_count: (to != "*").then_some(3),
         }))
     }
 

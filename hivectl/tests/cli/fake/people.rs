@@ -41,6 +41,10 @@ impl TopologyService for Script {
     async fn list_children(&self, _: Request<ListChildrenRequest>) -> Result<Response<ListChildrenResponse>, Status> {
         unused()
     }
+
+    async fn find_agents(&self, _: Request<FindAgentsRequest>) -> Result<Response<FindAgentsResponse>, Status> {
+        unused()
+    }
 }
 
 #[tonic::async_trait]

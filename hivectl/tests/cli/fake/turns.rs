@@ -70,7 +70,7 @@ fn line(sequence: u64, stream: TurnEventStream, line: &str) -> TurnEvent {
 }
 
 fn printed(events: Vec<TurnEvent>) -> Result<WatchTurnResponse, Status> {
-    Ok(WatchTurnResponse { events })
+    Ok(WatchTurnResponse { events, state: RunState::Partial.into(), state_time: data::at(200) })
 }
 
 #[tonic::async_trait]
@@ -138,8 +138,10 @@ impl TurnHistoryService for Script {
         if seconds > 366 * 86_400 {
             return Err(bad_field("window", "at most 366 days are looked back"));
         }
+        let open =
+            Some(OpenCounts { questions_asked: 1, questions_owed: if agent.is_empty() { 0 } else { 2 }, reminders_pending: 3 });
         let response =
-            GetTurnStatsResponse { start_time: data::at(-seconds * 1000), end_time: data::at(0), ..Default::default() };
+            GetTurnStatsResponse { start_time: data::at(-seconds * 1000), end_time: data::at(0), open, ..Default::default() };
         if self.empty {
             return Ok(Response::new(GetTurnStatsResponse { total: Some(TurnStats::default()), ..response }));
         }

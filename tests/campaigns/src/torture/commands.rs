@@ -64,7 +64,12 @@ pub(crate) fn listen(
                     // A dialogue that breaks off is one of the things that happen.
                     drop(serve_login(&voice, &session, &table, wanted.login_id, dice.chance(70)).await);
                 }
-                Some(attach_response::Step::Attached(_) | attach_response::Step::AgentChanged(_)) | None => {}
+                Some(
+                    attach_response::Step::Attached(_)
+                    | attach_response::Step::AgentChanged(_)
+                    | attach_response::Step::KinChanged(_),
+                )
+                | None => {}
             }
         }
     }))

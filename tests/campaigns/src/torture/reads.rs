@@ -25,7 +25,7 @@ use super::players::Table;
 use super::voice::Voice;
 
 /// Reads that agents and the operator have.
-const EVERYBODYS: [&str; 19] = [
+const EVERYBODYS: [&str; 20] = [
     "GetMessage",
     "ListMessages",
     "SearchMessages",
@@ -34,6 +34,7 @@ const EVERYBODYS: [&str; 19] = [
     "GetAgent",
     "ListAgents",
     "ListChildren",
+    "FindAgents",
     "ListTurns",
     "GetTurn",
     "WatchTurn",
@@ -108,7 +109,7 @@ async fn read(voice: &Voice, table: &Table, rpc: &str, number: u64) -> Result<()
         "ListEvents" | "WatchEvents" => events(voice, &table.facts, rpc).await,
         "ListQuestions" | "WatchQuestions" => questions(voice, rpc).await,
         "GetMessage" | "ListMessages" | "SearchMessages" => messages(voice, &table.facts, rpc, number).await,
-        "GetAgent" | "ListAgents" | "ListChildren" | "GetSelf" => agents(voice, &table.facts, rpc).await,
+        "GetAgent" | "ListAgents" | "ListChildren" | "FindAgents" | "GetSelf" => agents(voice, &table.facts, rpc).await,
         _ => rest(voice, &table.facts, rpc).await,
     }
 }
@@ -236,6 +237,11 @@ async fn agents(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
             let request = v1::ListChildrenRequest { name: "c1".to_owned() };
             let children = client.list_children(request).await?.into_inner().agents;
             facts.hold(children.iter().any(|child| child.name == "t1"), || format!("t1 is no child of c1: {children:?}"));
+        }
+        "FindAgents" => {
+            let found = client.find_agents(v1::FindAgentsRequest { text: "t1".to_owned() }).await?.into_inner().agents;
+            let hit = voice.name == "t1" || found.iter().any(|agent| agent.name == "t1");
+            facts.hold(hit, || format!("t1 is not found: {found:?}"));
         }
         _ => {
             let listed = client.list_agents(v1::ListAgentsRequest::default()).await?.into_inner().agents;

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use hive_harness::prompt::inert::{self, FRAME};
+use hive_harness::prompt::kin::KIN_BYTES_MAX;
 use hive_harness::prompt::occasion::{self, Telling};
 use hive_harness::prompt::system::{self, Identity};
 use hive_harness::prompt::{markers, placeholders};
@@ -175,8 +176,13 @@ fn templates(text: &str) {
         mcp_server_name: "hive".to_owned(),
         parent: value.to_owned(),
         role: value.to_owned(),
+        kin: v1::Kin {
+            parent_role: value.to_owned(),
+            children: vec![v1::Child { name: "x".to_owned(), role: value.to_owned() }; 3],
+            children_count: 4,
+        },
     };
     let (hostile, plain) = (system::render(&of(text)), system::render(&of("x")));
-    assert!(hostile.len() <= text.len() * 16 + plain.len(), "{} bytes of system prompt", hostile.len());
+    assert!(hostile.len() <= text.len() * 16 + KIN_BYTES_MAX + plain.len(), "{} bytes of system prompt", hostile.len());
     assert!(hostile.contains(text.trim()), "what is filled in stays as it is");
 }

@@ -284,6 +284,7 @@ table! {
     "hive.v1.TopologyService/GetAgent": v1::GetAgentRequest |m| name(&m.name, "name");
     "hive.v1.TopologyService/ListAgents": v1::ListAgentsRequest |m| optional_name(&m.page_token, "page_token");
     "hive.v1.TopologyService/ListChildren": v1::ListChildrenRequest |m| optional_name(&m.name, "name");
+    "hive.v1.TopologyService/FindAgents": v1::FindAgentsRequest |_| Ok(());
     "hive.v1.StatusService/SetStatusText": v1::SetStatusTextRequest |m| request_id(&m.request_id);
     "hive.v1.StatusService/ReportHarnessStatus": v1::ReportHarnessStatusRequest |m| {
         convert::value::<v1::HarnessState, HarnessState>(m.state, "state")?;

@@ -1,11 +1,10 @@
-//! `hivectl turn new-session --wait`: done when the fresh conversation has begun.
+//! `hivectl turn new-session`: the next turn begins a fresh conversation, and nothing waits for it.
 
-use hive_proto::v1::EventKind;
 use hive_proto::v1::TurnKind::Mail;
 use hive_proto::v1::TurnOutcome::Ok;
 use hive_tests::rig::Rig;
 
-use super::{done, kinds};
+use super::{kinds, waited};
 use crate::mode::Mode;
 use crate::steps::{acked, rule, text};
 
@@ -14,18 +13,18 @@ both!(the_next_turn_begins_a_fresh_conversation);
 async fn the_next_turn_begins_a_fresh_conversation(mode: Mode) {
     let mut rig = Rig::duo().await;
     mode.start(&mut rig, &[rule("", vec![text("Done.")])]);
-    let (operator, mut watch) = (rig.operator().await, rig.watch().await);
+    let operator = rig.operator().await;
     let send = async |body: &str| {
         let message = operator.send("bob", body).await;
         acked(&rig, "bob", message).await;
     };
     send("Letter 1.").await;
-    let go_on = async {
-        watch.kind("bob", EventKind::CommandGiven).await;
-        assert_eq!(operator.turns("bob").await.len(), 1, "nothing begins before there is mail for it");
-        send("Letter 2.").await;
-    };
-    tokio::join!(done(&rig, &["new-session", "bob"]), go_on);
+    // Bob is idle, so his next turn is far away: the answer comes now and says when the order applies.
+    let said = waited(&rig, &["new-session", "bob"]).await;
+    let told = said.stdout.starts_with("bob is told to begin its next turn with a fresh conversation (command ");
+    assert!(said.code == 0 && told && said.stderr.contains("nothing to wait for"), "{said:?}");
+    assert_eq!(operator.turns("bob").await.len(), 1, "nothing begins before there is mail for it");
+    send("Letter 2.").await;
     send("Letter 3.").await;
     assert_eq!(rig.conversations("bob"), [1, 2]);
     assert_eq!(kinds(&operator).await, [(Mail, Ok); 3]);
