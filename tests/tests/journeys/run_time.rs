@@ -49,7 +49,7 @@ async fn an_agent_that_is_created_at_run_time_lives_through_kills_of_harness_and
     let operator = rig.operator().await;
     let third = operator.send("eve", "Still there?").await;
     acked(&rig, "eve", third).await;
-    let outcomes: Vec<TurnOutcome> = operator.turns("eve").await.iter().map(|turn| turn.outcome()).collect();
+    let outcomes: Vec<TurnOutcome> = operator.turns("eve").await.iter().map(hive_proto::v1::Turn::outcome).collect();
     assert_eq!(outcomes, [TurnOutcome::Ok; 3]);
     hive.interrupted(rig).await;
 }
@@ -104,7 +104,7 @@ async fn stopping_an_agent_hands_its_running_turn_back() {
     rig.touch("go");
     well(&rig, &["agent", "start", "ada"]).await;
     acked(&rig, "ada", asked).await;
-    let outcomes: Vec<TurnOutcome> = operator.turns("ada").await.iter().map(|turn| turn.outcome()).collect();
+    let outcomes: Vec<TurnOutcome> = operator.turns("ada").await.iter().map(hive_proto::v1::Turn::outcome).collect();
     assert_eq!(outcomes, [TurnOutcome::Drained, TurnOutcome::Ok]);
     assert_eq!(unread(&operator, "operator").await, [("still here".to_owned(), asked)]);
     hive.interrupted(rig).await;
