@@ -59,6 +59,8 @@ const RULES: &[&str] = &[
      JOIN agent a ON a.id = t.agent_id WHERE t.outcome IS NULL AND (a.session_token IS NULL OR a.session_epoch <> t.session_epoch)",
     "SELECT format('tool calls are counted for turn %d, which has not ended', turn_id) FROM turn_tool \
      WHERE turn_id NOT IN (SELECT id FROM turn WHERE outcome IS NOT NULL) GROUP BY turn_id",
+    "SELECT format('message %d to `%s` is not settled, and that agent was purged', d.message_id, a.purged_name) FROM delivery d \
+     JOIN agent a ON a.id = d.agent_id WHERE a.purged_name IS NOT NULL AND d.state IN (1, 2, 3, 4)",
     "SELECT format('the parent of `%s` is `%s`, who is retired', a.name, p.name) FROM agent a JOIN agent p ON p.id = a.parent_id \
      WHERE a.retired = 0 AND p.retired = 1",
     "WITH RECURSIVE above (id, upper) AS (SELECT id, parent_id FROM agent WHERE parent_id IS NOT NULL UNION \

@@ -26,6 +26,7 @@ pub const OTHER_VARIABLES: &[(&str, Option<&str>)] = &[
     ("HIVE_OPERATOR_PRONOUNS", Some("`pronouns` in [operator]")),
     ("HIVE_PLUGINS", Some("`plugins` in [agents.NAME]")),
     ("HIVE_RUN_DIR", None),
+    ("HIVE_SETTINGS", None),
     ("HIVE_SOCKET", None),
     ("HIVE_STATE_DIR", Some("`state_dir` in [agents.NAME]")),
     ("HIVE_TOOL_GROUPS", Some("`tool_groups` in [agents.NAME]")),

@@ -114,6 +114,26 @@ pub enum Mark {
         /// Which.
         agent: String,
     },
+    /// An agent was stopped: the call has been answered.
+    Stopped {
+        /// Which.
+        agent: String,
+    },
+    /// A stopped agent is about to be started.
+    Starting {
+        /// Which.
+        agent: String,
+    },
+    /// An agent is about to be purged.
+    Purging {
+        /// Which.
+        agent: String,
+    },
+    /// An agent was purged: the call has been answered.
+    Purged {
+        /// Which.
+        agent: String,
+    },
     /// The wall clock was set; the observation's `wall` is what it shows now.
     ClockSet,
     /// Anything else worth reading in a tail.

@@ -46,6 +46,8 @@ pub enum Rule {
     TurnTable,
     /// What is settled was settled by somebody who could.
     Settled,
+    /// A stopped agent gets nothing, and a purged one leaves nothing behind.
+    Gone,
 }
 
 impl fmt::Display for Violation {

@@ -55,7 +55,17 @@ fn fences(history: &History, last: &Final, problems: &mut Vec<String>) {
             Event::Mark(Mark::Reboot) => rebooted = true,
             Event::Mark(Mark::Retiring { agent }) => drop(marks.insert(agent.as_str())),
             Event::Invoked { caller, op: Op::Attach { take_over: true, .. }, .. } => drop(marks.insert(caller.as_str())),
-            Event::Mark(Mark::BrokerDown | Mark::BrokerReady | Mark::Detached { .. } | Mark::ClockSet | Mark::Note(_))
+            Event::Mark(
+                Mark::BrokerDown
+                | Mark::BrokerReady
+                | Mark::Detached { .. }
+                | Mark::Stopped { .. }
+                | Mark::Starting { .. }
+                | Mark::Purging { .. }
+                | Mark::Purged { .. }
+                | Mark::ClockSet
+                | Mark::Note(_),
+            )
             | Event::Invoked { .. }
             | Event::Answered { .. }
             | Event::Saw(_) => {}

@@ -25,32 +25,126 @@ pub(crate) enum Due {
 /// A call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    Send { to: To, body: String, reply_to: u64 },
-    Wake { label: String, body: String, key: String },
-    Receive { max: u32, wait_ms: u64, lease_ms: u64, tool_use: String },
-    Ack { token: String },
-    Nack { token: String, permanent: bool },
-    Extend { token: String, lease_ms: u64 },
-    Attach { session: String, take_over: bool },
-    Begin { session: String, process: String },
-    Open { session: String, process: String, kind: Kind },
-    End { session: String, turn: u64, outcome: Outcome, returned: Vec<String>, retry_at: Option<i64>, compacted: bool },
+    Send {
+        to: To,
+        body: String,
+        reply_to: u64,
+    },
+    Wake {
+        label: String,
+        body: String,
+        key: String,
+    },
+    Receive {
+        max: u32,
+        wait_ms: u64,
+        lease_ms: u64,
+        tool_use: String,
+    },
+    Ack {
+        token: String,
+    },
+    Nack {
+        token: String,
+        permanent: bool,
+    },
+    Extend {
+        token: String,
+        lease_ms: u64,
+    },
+    Attach {
+        session: String,
+        take_over: bool,
+    },
+    Begin {
+        session: String,
+        process: String,
+    },
+    Open {
+        session: String,
+        process: String,
+        kind: Kind,
+    },
+    End {
+        session: String,
+        turn: u64,
+        outcome: Outcome,
+        returned: Vec<String>,
+        retry_at: Option<i64>,
+        compacted: bool,
+    },
     NextTurn,
-    Heartbeat { session: String },
-    Report { session: String, idle: bool },
-    Problem { session: String, subject: String, text: String },
-    AckCommand { session: String, command: u64 },
-    Ask { to: To, text: String, options: Vec<String>, ttl_ms: u64 },
-    Answer { question: u64, choices: Vec<String>, text: String },
-    CancelQuestion { question: u64 },
-    ReadQuestion { question: u64 },
-    Remind { body: String, due: Due },
-    CancelReminder { reminder: u64 },
-    Decide { agent: String, message: u64, decision: Decision },
-    CancelTurn { agent: String },
-    RestartHarness { agent: String },
-    Create { agent: String, parent: Option<String>, adopt: bool },
-    Retire { agent: String },
+    Heartbeat {
+        session: String,
+    },
+    Report {
+        session: String,
+        idle: bool,
+    },
+    Problem {
+        session: String,
+        subject: String,
+        text: String,
+    },
+    AckCommand {
+        session: String,
+        command: u64,
+    },
+    Ask {
+        to: To,
+        text: String,
+        options: Vec<String>,
+        ttl_ms: u64,
+    },
+    Answer {
+        question: u64,
+        choices: Vec<String>,
+        text: String,
+    },
+    CancelQuestion {
+        question: u64,
+    },
+    ReadQuestion {
+        question: u64,
+    },
+    Remind {
+        body: String,
+        due: Due,
+    },
+    CancelReminder {
+        reminder: u64,
+    },
+    Decide {
+        agent: String,
+        message: u64,
+        decision: Decision,
+    },
+    CancelTurn {
+        agent: String,
+    },
+    RestartHarness {
+        agent: String,
+    },
+    Create {
+        agent: String,
+        parent: Option<String>,
+        adopt: bool,
+    },
+    Retire {
+        agent: String,
+    },
+    /// Purges an agent.
+    Purge {
+        agent: String,
+    },
+    /// Stops an agent.
+    Stop {
+        agent: String,
+    },
+    /// Starts a stopped agent.
+    Start {
+        agent: String,
+    },
 }
 
 /// Who calls, from which process.
@@ -103,7 +197,9 @@ impl Call {
             Self::Decide { decision: Decision::Redrive | Decision::Supersede, .. } => "RedriveDelivery",
             Self::CancelTurn { .. } | Self::RestartHarness { .. } => "SendCommand",
             Self::Create { .. } => "CreateAgent",
-            Self::Retire { .. } => "RemoveAgent",
+            Self::Retire { .. } | Self::Purge { .. } => "RemoveAgent",
+            Self::Stop { .. } => "StopAgent",
+            Self::Start { .. } => "StartAgent",
         }
     }
 
@@ -177,7 +273,13 @@ impl Call {
             Self::CancelTurn { agent } => Op::CancelTurn { agent, turn: 0 },
             Self::Problem { session: _, subject, text } => Op::ReportProblem { subject, text },
             Self::NextTurn | Self::Heartbeat { .. } | Self::Report { .. } => return None,
-            Self::AckCommand { .. } | Self::RestartHarness { .. } | Self::Create { .. } | Self::Retire { .. } => {
+            Self::AckCommand { .. }
+            | Self::RestartHarness { .. }
+            | Self::Create { .. }
+            | Self::Retire { .. }
+            | Self::Purge { .. }
+            | Self::Stop { .. }
+            | Self::Start { .. } => {
                 return other(self);
             }
         })

@@ -49,7 +49,15 @@ pub(crate) fn check(history: &History) -> Vec<String> {
                 }
             }
             Event::Mark(Mark::Retiring { agent }) => drop(known.remove(agent.as_str())),
-            Event::Mark(Mark::ClockSet | Mark::Note(_)) | Event::Saw(_) => {}
+            Event::Mark(
+                Mark::Stopped { .. }
+                | Mark::Starting { .. }
+                | Mark::Purging { .. }
+                | Mark::Purged { .. }
+                | Mark::ClockSet
+                | Mark::Note(_),
+            )
+            | Event::Saw(_) => {}
             Event::Invoked { call, caller, op, .. } => {
                 if let Op::Attach { session, take_over } = op
                     && let Some(harness) = known.get_mut(caller.as_str())

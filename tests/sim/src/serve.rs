@@ -225,6 +225,9 @@ pub(crate) async fn serve(engine: &Engine, who: &Who, request_id: &str, call: Ca
             };
             engine.create_agent(caller, request, create).await.map(|_| done(agent))
         }
+        Call::Purge { agent } => engine.purge_agent(caller, request, name(&agent)).await.map(|_| done(agent)),
+        Call::Stop { agent } => engine.set_stopped(caller, request, name(&agent), true).await.map(|_| done(agent)),
+        Call::Start { agent } => engine.set_stopped(caller, request, name(&agent), false).await.map(|_| done(agent)),
         Call::Retire { agent } => {
             let open = engine.remove_agent(caller, request, name(&agent)).await?;
             Ok(done(open.to_string()))

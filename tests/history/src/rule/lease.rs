@@ -36,8 +36,15 @@ fn lives(index: &Index<'_>, hand: &Hand<'_>, until: usize) -> bool {
         ended(*at)
             && match mark {
                 Mark::Reboot => true,
-                Mark::Retiring { agent: retired } => retired == agent,
-                Mark::BrokerDown | Mark::BrokerReady | Mark::Detached { .. } | Mark::ClockSet | Mark::Note(_) => false,
+                Mark::Retiring { agent: gone } | Mark::Purging { agent: gone } => gone == agent,
+                Mark::BrokerDown
+                | Mark::BrokerReady
+                | Mark::Detached { .. }
+                | Mark::Stopped { .. }
+                | Mark::Starting { .. }
+                | Mark::Purged { .. }
+                | Mark::ClockSet
+                | Mark::Note(_) => false,
             }
     });
     let decided = index.of(&index.decisions, &(agent, hand.handed.message)).any(|call| ended(call.from));

@@ -6,6 +6,7 @@ mod attempts;
 mod doubled;
 mod fenced;
 mod fifo;
+mod gone;
 mod lease;
 mod lost;
 mod outcome;
@@ -22,7 +23,7 @@ use crate::index::Index;
 use crate::violation::{Rule, Violation};
 
 /// All of them.
-pub(crate) const ALL: [fn(&Index<'_>, &mut Found); 15] = [
+pub(crate) const ALL: [fn(&Index<'_>, &mut Found); 16] = [
     lost::check,
     phantom::check,
     fifo::check,
@@ -38,6 +39,7 @@ pub(crate) const ALL: [fn(&Index<'_>, &mut Found); 15] = [
     refusal::check,
     turn::check,
     settled::check,
+    gone::check,
 ];
 
 /// What was found.

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::Found;
+use super::gone::is_purged;
 use crate::call::Op;
 use crate::index::Index;
 use crate::last::Message;
@@ -58,7 +59,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     }
     for hand in &index.hands {
         let (id, agent) = (hand.handed.message, hand.handed.agent.as_str());
-        if index.messages.contains_key(&id) && !index.deliveries.contains_key(&(agent, id)) {
+        if index.messages.contains_key(&id) && !index.deliveries.contains_key(&(agent, id)) && !is_purged(index, (agent, id)) {
             found.add(NoPhantom, &[hand.till], format!("message {id} was handed to {agent}, for whom it is not"));
         }
     }

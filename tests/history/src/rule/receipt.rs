@@ -42,7 +42,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
 }
 
 /// The id that a reply made. An equal one of an earlier run is not made.
-fn made(reply: &Reply) -> Option<u64> {
+pub(super) fn made(reply: &Reply) -> Option<u64> {
     match reply {
         Reply::Sent { message, already: false, .. } | Reply::Woken { message, .. } | Reply::Reported { message } => {
             Some(*message)

@@ -2,5 +2,6 @@
 
 mod bad_mail;
 mod bad_rest;
+mod gone;
 mod good;
 mod world;

@@ -23,7 +23,21 @@ impl World {
     async fn operate_once(self: &Rc<Self>) {
         let who = Who::operator();
         let Some(seat) = ({ self.dice.pick(&self.seats.borrow()).cloned() }) else { return };
-        match self.dice.weighted(&[(10, 0), (4, 1), (4, 2), (2, 3), (6, 4), (5, 5), (2, 6), (1, 7), (2, 8), (2, 9), (1, 10)]) {
+        match self.dice.weighted(&[
+            (10, 0),
+            (4, 1),
+            (4, 2),
+            (2, 3),
+            (6, 4),
+            (5, 5),
+            (2, 6),
+            (1, 7),
+            (2, 8),
+            (2, 9),
+            (1, 10),
+            (2, 11),
+            (1, 12),
+        ]) {
             0 => {
                 let to = if self.dice.chance(100) { To::Everyone } else { To::Name(seat.name.clone()) };
                 if let Some(Reply::Sent { message, .. }) =
@@ -82,6 +96,8 @@ impl World {
                 }
             }
             8 => self.move_agent(&who, &seat.name).await,
+            11 => self.pause_agent(&who, &seat.name).await,
+            12 => self.purge_ghost(&who).await,
             _ => {
                 let reminders = self.known.borrow().reminders.clone();
                 let Some((reminder, _)) = self.dice.pick(&reminders).cloned() else { return };
@@ -111,6 +127,46 @@ impl World {
             };
             let call = Call::Decide { agent: delivery.agent, message: delivery.message.id.get(), decision };
             drop(self.insist(who, call, 4).await);
+        }
+    }
+
+    /// Stops an agent for a while, whose mail waits then.
+    async fn pause_agent(self: &Rc<Self>, who: &Who, agent: &str) {
+        if self.healing.get() || self.is_retired(agent) {
+            return;
+        }
+        if self.insist(who, Call::Stop { agent: agent.to_owned() }, 20).await.is_done() {
+            self.mark(Mark::Stopped { agent: agent.to_owned() });
+            self.rest(self.dice.span(120_000)).await;
+        }
+        // Whether or not the stop was answered, it may have been done.
+        self.mark(Mark::Starting { agent: agent.to_owned() });
+        drop(self.insist(who, Call::Start { agent: agent.to_owned() }, 200).await);
+    }
+
+    /// Makes an agent, writes to it, purges it, and makes another one of its name, who must not get that mail.
+    async fn purge_ghost(self: &Rc<Self>, who: &Who) {
+        const GHOST: &str = "ghost";
+        if self.healing.get() {
+            return;
+        }
+        let ghost = Who { name: GHOST.to_owned(), process: None };
+        for round in 0..2 {
+            let create = Call::Create { agent: GHOST.to_owned(), parent: None, adopt: true };
+            drop(self.insist(who, create, 20).await);
+            if round == 1 {
+                let receive = Call::Receive { max: 4, wait_ms: 0, lease_ms: 1_000, tool_use: String::new() };
+                drop(self.insist(&ghost, receive, 5).await);
+            } else {
+                for _ in 0..1 + self.dice.below(3) {
+                    let send = Call::Send { to: To::Name(GHOST.to_owned()), body: self.fresh("order"), reply_to: 0 };
+                    drop(self.insist(who, send, 5).await);
+                }
+            }
+            self.mark(Mark::Purging { agent: GHOST.to_owned() });
+            if self.insist(who, Call::Purge { agent: GHOST.to_owned() }, 200).await.is_done() {
+                self.mark(Mark::Purged { agent: GHOST.to_owned() });
+            }
         }
     }
 

@@ -1,0 +1,55 @@
+//! Histories of agents that were stopped or purged.
+
+use hive_history::{Mark, Rule};
+
+use crate::world::World;
+
+fn bob() -> String {
+    "bob".to_owned()
+}
+
+#[test]
+fn a_stopped_agent_is_handed_what_was_sent_to_it() {
+    let mut world = World::new();
+    world.mark(Mark::Stopped { agent: bob() });
+    let message = world.send("one");
+    world.receive(message, "a", 1, None);
+    world.breaks(Rule::Gone, "message 1 was sent to bob after it was stopped");
+}
+
+#[test]
+fn what_was_on_its_way_and_what_comes_after_the_start_is_fine() {
+    let mut world = World::new();
+    let early = world.send("one");
+    world.mark(Mark::Stopped { agent: bob() });
+    let late = world.send("two");
+    world.receive(early, "a", 1, None);
+    world.ack(early, "a");
+    world.mark(Mark::Starting { agent: bob() });
+    world.receive(late, "b", 1, None);
+    world.ack(late, "b");
+    world.fine();
+}
+
+#[test]
+fn mail_of_a_purged_agent_reaches_the_next_one_of_its_name() {
+    let mut world = World::new();
+    let message = world.send("one");
+    world.mark(Mark::Purging { agent: bob() });
+    world.mark(Mark::Purged { agent: bob() });
+    world.receive(message, "a", 1, None);
+    world.breaks(Rule::Gone, "message 1 was sent to bob before it was purged");
+}
+
+#[test]
+fn deliveries_of_a_purged_agent_are_not_there_at_the_end() {
+    let mut world = World::new();
+    world.send("one");
+    world.mark(Mark::Purging { agent: bob() });
+    world.mark(Mark::Purged { agent: bob() });
+    let second = world.send("two");
+    world.receive(second, "b", 1, None);
+    world.ack(second, "b");
+    world.last.deliveries.retain(|delivery| delivery.message == second);
+    world.fine();
+}
