@@ -114,13 +114,9 @@ impl v1::admin_service_server::AdminService for Rpc {
     }
 
     async fn list_purges(&self, _request: Request<v1::ListPurgesRequest>) -> Result<Response<v1::ListPurgesResponse>, Status> {
-        let purge = |row: crate::store::purge::PurgeRow| v1::Purge {
-            id: row.id,
-            name: row.name,
-            purge_time: Some(time::timestamp(row.time)),
-        };
-        let purges = self.engine.list_purges().await?.into_iter().map(purge).collect();
-        Ok(Response::new(v1::ListPurgesResponse { purges }))
+        let purges = self.engine.list_purges().await?.into_iter();
+        let purges = purges.map(|row| v1::Purge { id: row.id, name: row.name, purge_time: Some(time::timestamp(row.time)) });
+        Ok(Response::new(v1::ListPurgesResponse { purges: purges.collect() }))
     }
 
     async fn finish_purge(&self, request: Request<v1::FinishPurgeRequest>) -> Result<Response<v1::FinishPurgeResponse>, Status> {

@@ -1,5 +1,7 @@
 //! Carrying outputs out: each becomes a task; and sorting what comes back.
 
+mod configure;
+
 use std::sync::Arc;
 
 use hive_proto::v1::{HarnessState, LoginWanted, TurnEventStream};
@@ -22,7 +24,7 @@ use crate::process::child::Printed;
 use crate::process::family::Family;
 use crate::settings::Source;
 use crate::token;
-use crate::turn::input::{Attachment, Configured, Input};
+use crate::turn::input::{Attachment, Input};
 use crate::turn::output::{Ending, Launch, Output, Signal};
 
 /// How long what is still on its way may take at the end of the program.
@@ -103,28 +105,6 @@ impl Performer {
         performer.tasks.spawn(heartbeat);
         performer.tasks.spawn(call_log::keep(performer.config.run_dir.clone(), performer.running.subscribe()));
         performer
-    }
-
-    /// Reads the settings again; returns what changed for the machine, if anything did.
-    pub fn configure(&mut self, turn_id: Option<u64>) -> Option<Input> {
-        let config = match self.source.again() {
-            Ok(config) => config.filter(|config| *config != *self.config)?,
-            Err(error) => {
-                tracing::error!(turn = turn_id, %error, "the settings cannot be read again; those of before hold");
-                return None;
-            }
-        };
-        tracing::info!("the settings changed");
-        let old = std::mem::replace(&mut self.config, Arc::new(config));
-        let new = &self.config;
-        let plugins = old.plugins != new.plugins;
-        self.runner.configure(Arc::clone(new), plugins);
-        self.shell.configure(new);
-        Some(Input::Configured(Box::new(Configured {
-            spans: new.spans,
-            defaults: crate::driver::defaults(new),
-            probes: plugins || (&old.claude, &old.claude_env) != (&new.claude, &new.claude_env),
-        })))
     }
 
     /// Tells the heartbeat which turn it should find open.

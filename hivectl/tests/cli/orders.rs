@@ -28,7 +28,6 @@ async fn who_waits_is_told_what_goes_on_and_that_it_is_done() {
     for args in [
         &["turn", "compact", "ada"][..],
         &["turn", "cancel", "ada"],
-        &["turn", "new-session", "ada"],
         &["turn", "model", "ada", "haiku"],
         &["turn", "restart", "ada"],
     ] {
@@ -40,7 +39,7 @@ async fn who_waits_is_told_what_goes_on_and_that_it_is_done() {
         assert_eq!((ran.code, ran.out.as_str()), (0, "ada has done it (command 30)\n"), "{args:?}: {}", ran.err);
         assert!(ran.err.ends_with(" (command 30); waiting until it is done\nturn 21 has ended: ok\n"), "{args:?}: {}", ran.err);
     }
-    assert_eq!(broker.changes(), ["ada: compact", "ada: cancel turn 0", "ada: new session", "ada: model haiku", "ada: restart"]);
+    assert_eq!(broker.changes(), ["ada: compact", "ada: cancel turn 0", "ada: model haiku", "ada: restart"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

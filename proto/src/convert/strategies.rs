@@ -1,11 +1,11 @@
 //! One proptest strategy per noun of `hive-core`: any value that its type and its rules allow.
 
 mod conversation;
+mod event;
 
 use hive_core::agent::{Agent, HarnessState, Isolation, KickOnStart, Park, Policy, Source};
 use hive_core::command::{Command, Order};
 use hive_core::delivery::{Delivery, Lane, RedeliveryCause, State};
-use hive_core::event::{self, Event};
 use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::{Message, Origin, Recipient, SystemKind};
 use hive_core::name::{AgentName, Label, RESERVED};
@@ -18,6 +18,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 pub(super) use conversation::{loose_end, question, reminder};
+pub(super) use event::event;
 
 fn unreserved(pattern: &'static str) -> impl Strategy<Value = String> {
     pattern.prop_filter("a reserved word is no name", |text: &String| !RESERVED.contains(&text.as_str()))
@@ -346,62 +347,4 @@ pub(super) fn order() -> impl Strategy<Value = Order> {
 
 pub(super) fn command() -> impl Strategy<Value = Command> {
     (command_id(), order(), wall_time()).prop_map(|(id, order, create_time)| Command { id, order, create_time })
-}
-
-fn event_kind() -> impl Strategy<Value = event::Kind> {
-    use event::Kind;
-    select(vec![
-        Kind::MessageAccepted,
-        Kind::DeliveryLeased,
-        Kind::DeliveryAcked,
-        Kind::DeliveryReturned,
-        Kind::DeliveryDead,
-        Kind::DeliveryHeld,
-        Kind::DeliveryReleased,
-        Kind::DeliveryRedriven,
-        Kind::DeliveryDropped,
-        Kind::DeliverySuperseded,
-        Kind::TurnBegun,
-        Kind::TurnEnded,
-        Kind::HarnessAttached,
-        Kind::HarnessLost,
-        Kind::AgentCreated,
-        Kind::AgentChanged,
-        Kind::AgentRetired,
-        Kind::StatusChanged,
-        Kind::AgentParked,
-        Kind::CommandGiven,
-        Kind::CommandClosed,
-        Kind::Refused,
-        Kind::QuestionAsked,
-        Kind::QuestionAnswered,
-        Kind::QuestionExpired,
-        Kind::QuestionCancelled,
-        Kind::ReminderSet,
-        Kind::ReminderFired,
-        Kind::ReminderCancelled,
-        Kind::AgentStopped,
-        Kind::AgentStarted,
-        Kind::AgentPurged,
-        Kind::PurgeFinished,
-        Kind::HarnessStateChanged,
-    ])
-}
-
-pub(super) fn event() -> impl Strategy<Value = Event> {
-    (
-        (any::<u64>(), event_kind(), wall_time(), text(), option::of(message_id()), option::of(turn_id()), text()),
-        (option::of(question_id()), option::of(reminder_id())),
-    )
-        .prop_map(|((sequence, kind, time, agent, message_id, turn_id, detail), (question_id, reminder_id))| Event {
-            sequence,
-            kind,
-            time,
-            agent,
-            message_id,
-            turn_id,
-            detail,
-            question_id,
-            reminder_id,
-        })
 }

@@ -1847,7 +1847,8 @@ pub mod admin_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Gives a harness a command; it is kept until a harness acknowledges it.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, TURN_NOT_FOUND, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, AGENT_STOPPED, TURN_NOT_FOUND, REQUEST_ID_REUSED, DRAINING,
+        /// STORAGE_UNAVAILABLE.
         pub async fn send_command(
             &mut self,
             request: impl tonic::IntoRequest<super::SendCommandRequest>,
@@ -2129,7 +2130,8 @@ pub mod admin_service_server {
             tonic::Status,
         >;
         /// Gives a harness a command; it is kept until a harness acknowledges it.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, TURN_NOT_FOUND, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, AGENT_STOPPED, TURN_NOT_FOUND, REQUEST_ID_REUSED, DRAINING,
+        /// STORAGE_UNAVAILABLE.
         async fn send_command(
             &self,
             request: tonic::Request<super::SendCommandRequest>,
@@ -10130,7 +10132,7 @@ pub mod turn_service_client {
         /// Attaches a harness and keeps it attached while the stream lives. The first response is `attached`; commands follow, beginning with
         /// those still open. Without a session token, or with one that has ended, a new session epoch begins and the leases of older ones go
         /// back; with a live one the session and its open turn go on.
-        /// Reasons: FIELD_INVALID, ALREADY_ATTACHED, DRAINING, STORAGE_UNAVAILABLE. The stream ends with LEASE_LOST when another harness takes over,
+        /// Reasons: FIELD_INVALID, ALREADY_ATTACHED, AGENT_PURGING, DRAINING, STORAGE_UNAVAILABLE. The stream ends with LEASE_LOST when another harness takes over,
         /// and with AGENT_RETIRED when the agent is removed.
         pub async fn attach(
             &mut self,
@@ -10210,7 +10212,7 @@ pub mod turn_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Opens a turn that carries no delivery.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, TURN_OPEN, AGENT_PARKED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, LEASE_LOST, TURN_OPEN, AGENT_PARKED, AGENT_STOPPED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn open_turn(
             &mut self,
             request: impl tonic::IntoRequest<super::OpenTurnRequest>,
@@ -10419,7 +10421,7 @@ pub mod turn_service_server {
         /// Attaches a harness and keeps it attached while the stream lives. The first response is `attached`; commands follow, beginning with
         /// those still open. Without a session token, or with one that has ended, a new session epoch begins and the leases of older ones go
         /// back; with a live one the session and its open turn go on.
-        /// Reasons: FIELD_INVALID, ALREADY_ATTACHED, DRAINING, STORAGE_UNAVAILABLE. The stream ends with LEASE_LOST when another harness takes over,
+        /// Reasons: FIELD_INVALID, ALREADY_ATTACHED, AGENT_PURGING, DRAINING, STORAGE_UNAVAILABLE. The stream ends with LEASE_LOST when another harness takes over,
         /// and with AGENT_RETIRED when the agent is removed.
         async fn attach(
             &self,
@@ -10445,7 +10447,7 @@ pub mod turn_service_server {
             tonic::Status,
         >;
         /// Opens a turn that carries no delivery.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, TURN_OPEN, AGENT_PARKED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, LEASE_LOST, TURN_OPEN, AGENT_PARKED, AGENT_STOPPED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn open_turn(
             &self,
             request: tonic::Request<super::OpenTurnRequest>,

@@ -71,7 +71,7 @@ async fn nothing_runs_without_a_login(mode: Mode) {
     watch.kind("bob", EventKind::HarnessAttached).await;
     operator.does("bob", HarnessState::NeedsLogin).await;
     assert_eq!(told(&operator).await.len(), 1);
-    assert_eq!(standing(&operator, "bob", waiting).await, (DeliveryState::Ready, 1, RedeliveryCause::Unspecified));
+    assert_eq!(standing(&operator, "bob", waiting).await, (DeliveryState::Ready, 0, RedeliveryCause::Unspecified));
     assert_eq!(rig.turn_starts("bob"), [""; 0], "no turn was tried");
     assert_eq!(operator.turns("bob").await, []);
     rig.end().await;
