@@ -54,7 +54,7 @@ pub(crate) const LOOKS: [&[&str]; 46] = [
 ];
 
 /// Commands that change something.
-pub(crate) const CHANGES: [&[&str]; 0] = [
+pub(crate) const CHANGES: [&[&str]; 42] = [
     &["send", "ada", "hello"],
     &["send", "ada", "-x\n", "--reply-to", "14"],
     &["send", "*", "all hands"],
