@@ -1,4 +1,4 @@
-//! Events.
+//! Any event, of every kind that there is.
 
 use hive_core::event::{self, Event};
 use proptest::option;

@@ -1,4 +1,4 @@
-//! The guest: an agent that is made at run time, moved, allowed things, written to, retired, and made again.
+//! The guest: an agent that is made at run time, moved, allowed things, written to, stopped, retired or purged, and made again.
 //!
 //! Invariant: nobody but its host changes it, so whatever the host was answered is what everybody reads; and at the end it is there, so that
 //! its mail can be taken.
@@ -10,7 +10,7 @@ use hive_history::{Answer, Mark, Op, Reply};
 
 use super::cast::GUEST;
 use super::dice::Dice;
-use super::other::parts;
+use super::other::{PURGE, parts};
 use super::perform::Carried;
 use super::players::Table;
 use super::reads;
@@ -105,16 +105,25 @@ impl Host {
     /// Stops the guest, whose mail waits then, and starts it again.
     async fn pause(&mut self) {
         self.done("StopAgent", GUEST.to_owned()).await;
+        self.operator.mark(Mark::Stopped { agent: GUEST.to_owned() });
         let op = Op::Receive { max: 2, lease_ms: 20_000, turn: 0, tool_use: String::new() };
         if let Answer::Ok(Reply::Leased(all)) = self.guest.insist(&op, &Carried::default()).await {
             self.table.facts.hold(all.is_empty(), || format!("the guest is stopped, and was handed {all:?}"));
         }
+        self.operator.mark(Mark::Starting { agent: GUEST.to_owned() });
         self.done("StartAgent", GUEST.to_owned()).await;
         self.done("FinishPurge", "1".to_owned()).await;
     }
 
     async fn remove(&mut self) {
         self.operator.mark(Mark::Retiring { agent: GUEST.to_owned() });
+        if self.dice.chance(40) {
+            // The next guest is another agent of the same name.
+            self.operator.mark(Mark::Purging { agent: GUEST.to_owned() });
+            self.done("RemoveAgent", parts(&[GUEST, PURGE])).await;
+            self.operator.mark(Mark::Purged { agent: GUEST.to_owned() });
+            return;
+        }
         self.done("RemoveAgent", GUEST.to_owned()).await;
         if let Ok(read) = reads::agent(&self.operator, GUEST).await {
             self.table.facts.hold(read.retired, || format!("the guest was retired: {read:?}"));
