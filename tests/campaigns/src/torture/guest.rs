@@ -112,7 +112,6 @@ impl Host {
         }
         self.operator.mark(Mark::Starting { agent: GUEST.to_owned() });
         self.done("StartAgent", GUEST.to_owned()).await;
-        self.done("FinishPurge", "1".to_owned()).await;
     }
 
     async fn remove(&mut self) {
@@ -120,8 +119,11 @@ impl Host {
         if self.dice.chance(40) {
             // The next guest is another agent of the same name.
             self.operator.mark(Mark::Purging { agent: GUEST.to_owned() });
-            self.done("RemoveAgent", parts(&[GUEST, PURGE])).await;
+            let purged = self.done("RemoveAgent", parts(&[GUEST, PURGE])).await;
             self.operator.mark(Mark::Purged { agent: GUEST.to_owned() });
+            if let Answer::Ok(Reply::Done(purge_id)) = purged {
+                self.done("FinishPurge", purge_id).await;
+            }
             return;
         }
         self.done("RemoveAgent", GUEST.to_owned()).await;

@@ -57,7 +57,9 @@ pub(crate) async fn call(
         }
         "RemoveAgent" => {
             let request = v1::RemoveAgentRequest { request_id, name: part(0), purge: part(1) == PURGE };
-            admin().remove_agent(request).await?.into_inner().kept_count.to_string()
+            let removed = admin().remove_agent(request).await?.into_inner();
+            // Of a purge, what its directories are to be deleted under; else what is kept.
+            if part(1) == PURGE { removed.purge_id.to_string() } else { removed.kept_count.to_string() }
         }
         "StopAgent" => {
             let stopped = admin().stop_agent(v1::StopAgentRequest { request_id, name: part(0) }).await?.into_inner();
