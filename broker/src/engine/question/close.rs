@@ -6,6 +6,7 @@ use hive_core::delivery::State as DeliveryState;
 use hive_core::event::Kind;
 use hive_core::limits::Limits;
 use hive_core::message::SystemKind;
+use hive_core::name::AgentName;
 use hive_core::question::{Answer, State};
 
 use super::words::{self, End};
@@ -66,7 +67,13 @@ pub(crate) fn close(tx: &Tx<'_>, limits: &Limits, row: &QuestionRow, closer: &Cl
 pub(super) fn already(tx: &Tx<'_>, row: &QuestionRow) -> Result<Refusal, Refusal> {
     let id = row.question.id;
     let now = questions::get(tx, id)?.ok_or(Refusal::QuestionNotFound { id })?;
-    Ok(Refusal::QuestionClosed { id, outcome: words::closed(now.state, &now.closed_by) })
+    // A model may read this: which account the operator used is in the event and in the question.
+    let closed_by = match now.closed_by.as_str() {
+        "" => "",
+        name if AgentName::parse(name).is_ok() => name,
+        _ => "the operator",
+    };
+    Ok(Refusal::QuestionClosed { id, outcome: words::closed(now.state, closed_by) })
 }
 
 /// Who answered knows; everybody else who has not answered yet is told that they need not.

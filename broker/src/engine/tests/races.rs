@@ -154,6 +154,8 @@ impl World {
                 assert_eq!(refusal.reason(), Reason::QuestionClosed);
                 let outcome = match self.model.closed_by {
                     "" => self.model.state.to_string(),
+                    // Which account it was is told in the row, not to who comes second.
+                    who if who.starts_with("uid ") => format!("{} by the operator", self.model.state),
                     who => format!("{} by {who}", self.model.state),
                 };
                 assert!(refusal.to_string().ends_with(&outcome), "{refusal} / {outcome}");
