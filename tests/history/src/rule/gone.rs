@@ -24,13 +24,12 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
             *known = Made { left: known.left.min(call.request_from), answered: known.answered.min(till) };
         }
     }
-    for (stopped, agent) in index.marks.iter().filter_map(|(at, mark)| match mark {
-        Mark::Stopped { agent } => Some((*at, agent.as_str())),
-        _ => None,
-    }) {
+    for (stopped, mark) in &index.marks {
+        let Mark::Stopped { agent } = mark else { continue };
+        let stopped = *stopped;
         let is_start = |mark: &Mark| matches!(mark, Mark::Starting { agent: other } if other == agent);
         let started = index.marks.iter().find(|(at, mark)| *at > stopped && is_start(mark)).map_or(usize::MAX, |(at, _)| *at);
-        for hand in index.hands.iter().filter(|hand| hand.handed.agent == agent && (stopped..started).contains(&hand.till)) {
+        for hand in index.hands.iter().filter(|hand| hand.handed.agent == *agent && (stopped..started).contains(&hand.till)) {
             let message = hand.handed.message;
             if made.get(&message).is_some_and(|made| made.left > stopped) {
                 let what = format!(
