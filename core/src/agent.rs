@@ -218,6 +218,6 @@ pub struct Agent {
     pub stopped: bool,
     /// The model of its newest turn that has told one; empty if none has.
     pub model_in_use: String,
-    /// When it is told, at a new session, to go on.
+    /// When a new session notifies it to go on.
     pub kick_on_start: KickOnStart,
 }

@@ -350,7 +350,7 @@ pub(crate) fn retire(tx: &Tx<'_>, limits: &hive_core::limits::Limits, row: &Agen
     reminder::retire(tx, row)?;
     crate::store::loose_end::clear(tx, row.key)?;
     agents::clear_session(tx, row.key)?;
-    // Whoever takes the name back wants it to run.
+    // An agent that gets the name back is to run.
     agents::update(tx, &AgentRow { retired: true, stopped: false, ..row.clone() })?;
     log(tx, Fact::about(Kind::AgentRetired, row.key))?;
     Ok(())

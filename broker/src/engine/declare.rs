@@ -31,12 +31,12 @@ pub struct Declared {
     /// Models that it may be switched to; empty: any.
     #[serde(default)]
     pub available_models: Vec<String>,
-    /// When it is told, at a new session, to go on.
+    /// When a new session notifies it to go on.
     #[serde(default)]
     pub kick_on_start: KickOnStart,
 }
 
-/// When this agent is told to go on: what the file says of it, else the default.
+/// Returns when a new session notifies this agent to go on: as the file says, else the default.
 pub(crate) fn kick_on_start(row: &AgentRow) -> KickOnStart {
     let declared = row.declared.as_deref().and_then(|json| serde_json::from_str::<Declared>(json).ok());
     declared.map(|declared| declared.kick_on_start).unwrap_or_default()

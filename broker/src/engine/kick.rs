@@ -45,7 +45,7 @@ pub(super) fn on_order(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<()
     send(tx, limits, me, body, |state| state != State::Dead)
 }
 
-/// Sends the notice, unless an earlier one stands in a state that forbids it.
+/// Sends the notice, unless the state of an earlier one forbids it.
 fn send(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, body: &str, forbids: fn(State) -> bool) -> Result<(), Refusal> {
     let notice = Notice::about(&me.name, me.key, SystemKind::Restarted, body);
     let forbidden = message::unsettled_notices(tx, me.key, &notice.key().0)?.into_iter().any(forbids);

@@ -1,4 +1,4 @@
-//! Problems: something around a harness that does not work and ends no turn. The agent's parent is told
+//! Problems: something around a harness that does not work and ends no turn. The agent's parent is notified
 //! once for each cause: a newer text on a subject takes the place of an unread one, and the same text is not told again.
 
 use hive_core::caller::Caller;
@@ -60,7 +60,7 @@ impl Engine {
                     );
                     let notice = Notice::about(&me.name, parent(&me), SystemKind::Problem, &body);
                     let notice = Notice { subject: Some(subject), ..notice };
-                    // A harness that starts again finds what it found before: the cause was told.
+                    // A harness that starts again finds what it found before; that cause was reported.
                     match message::last_notice(tx, notice.to, &notice.key().0)? {
                         Some((earlier, told)) if told == body => Ok(earlier),
                         _ => notice::send(tx, &limits, notice),

@@ -153,7 +153,7 @@ pub(super) fn parent(me: &AgentRow) -> AgentKey {
     me.parent.unwrap_or(AgentKey::OPERATOR)
 }
 
-/// Whether the turn was woken by the notice of a failure. Its own failures are told by its dead letter alone, else each level of failing
+/// Whether the turn was woken by the notice of a failure. Its own failures are reported by its dead letter alone, else each level of failing
 /// parents would multiply the notices.
 fn is_of_failures(tx: &Tx<'_>, open: &TurnRow) -> Result<bool, Refusal> {
     let Some(message) = open.message else { return Ok(false) };
@@ -287,7 +287,7 @@ pub(super) fn park_for(
     }
 }
 
-/// Tells the operator, where they were told of the trouble, that it is over. The notice of the trouble is superseded where it is unread.
+/// Notifies the operator that the trouble is over, if the trouble was reported. The notice of the trouble is superseded where it is unread.
 pub(super) fn recovered(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
     if !me.operator_told {
         return Ok(());

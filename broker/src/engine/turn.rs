@@ -264,7 +264,7 @@ fn look(
         return Ok(Seen::Found(Some(Box::new(begun(tx, me, &row)?))));
     }
     check_no_open_turn(tx, me, begin)?;
-    // Whoever starts the agent wakes this call.
+    // The start of the agent wakes this call.
     if check_started(me).is_err() {
         return Ok(Seen::Nothing { so_far: None, next_due: None });
     }

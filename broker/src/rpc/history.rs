@@ -50,7 +50,7 @@ impl Rpc {
                 let state = if outcome == Outcome::Ok { v1::RunState::Final } else { v1::RunState::Error };
                 let state_time = turn.end_time.map(time::timestamp);
                 let last = v1::WatchTurnResponse { events: Vec::new(), state: state.into(), state_time };
-                // Whoever has gone away does without it.
+                // A client that has gone away needs no answer.
                 drop(out.send(Ok(last)).await);
                 return Ok(());
             }

@@ -56,9 +56,9 @@ pub enum ListenError {
     OpenToOthers {
         /// The socket.
         path: PathBuf,
-        /// Its mode.
+        /// The file mode.
         mode: u32,
-        /// Its group.
+        /// The owning group, if there is one.
         gid: u32,
         /// The group that may use it.
         group: String,

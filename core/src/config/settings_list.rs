@@ -16,7 +16,7 @@ const TOKENS_MAX: u64 = 100_000_000;
 const MIB_MAX: u64 = 1024 * 1024;
 /// The windows that can be set, in tokens.
 pub(super) const WINDOW_TOKENS: RangeInclusive<u64> = 1_000..=TOKENS_MAX;
-/// The one key that only an agent has: what holds for every agent is told by model, in `context_windows`.
+/// The one key that only an agent has: for all agents, windows are set by model, in `context_windows`.
 pub(super) const OF_AGENT: &str = "context_window_tokens";
 
 const fn setting(key: &'static str, variable: &'static str, kind: Kind, default: &'static str, meaning: &'static str) -> Setting {
@@ -52,9 +52,9 @@ pub const SETTINGS: &[Setting] = &[
         "HIVE_TURN_IDLE_TIMEOUT_SECS",
         Number(0, YEAR_SECS),
         "1800",
-        "end a turn that has shown nothing for so long; 0 never",
+        "end a turn that has shown nothing for this long; 0 never",
     ),
-    setting("turn_max_secs", "HIVE_TURN_MAX_SECS", Number(0, YEAR_SECS), "0", "end a turn that has run for so long; 0 never"),
+    setting("turn_max_secs", "HIVE_TURN_MAX_SECS", Number(0, YEAR_SECS), "0", "end a turn that has run for this long; 0 never"),
     setting(
         "rate_limit_sleep_secs",
         "HIVE_RATE_LIMIT_SLEEP_SECS",

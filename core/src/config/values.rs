@@ -157,7 +157,7 @@ pub struct AgentConfig {
     pub env: BTreeMap<String, String>,
     /// Settings of its harness; what is not there holds as `[claude]` has it.
     pub settings: Settings,
-    /// When it is told, at a new session of its harness, to go on.
+    /// When a new session of its harness notifies it to go on.
     pub kick_on_start: KickOnStart,
     /// Models that it may be switched to; empty: any. With a [`AgentConfig::model`] there it is one of them.
     pub available_models: Vec<String>,

@@ -96,7 +96,7 @@ pub(super) fn put_aside(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<C
         }
     }
     let name = name.to_string_lossy();
-    Err(io::Error::other(format!("{KEPT_MAX} files like {name}.ignored lie in the agent's directories; remove them")))
+    Err(io::Error::other(format!("{KEPT_MAX} files like {name}.ignored are in the agent's directories; remove them")))
 }
 
 fn kept_name(name: &CStr, number: usize) -> io::Result<CString> {

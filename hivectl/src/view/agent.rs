@@ -71,7 +71,7 @@ pub(crate) struct Agent {
     pub(crate) stopped: bool,
     /// The model of its newest turn that has told one.
     model_in_use: Option<String>,
-    /// When it is told, at a new session of its harness, to go on.
+    /// When a new session of its harness notifies it to go on.
     #[schemars(with = "Word<v1::KickOnStart>")]
     kick_on_start: Option<String>,
 }

@@ -372,7 +372,7 @@ pub struct Agent {
     /// The model of its newest turn that has told one; empty if none has.
     #[prost(string, tag = "30")]
     pub model_in_use: ::prost::alloc::string::String,
-    /// When it is told, at a new session of its harness, to go on; as configured.
+    /// When a new session of its harness notifies it to go on; as configured.
     #[prost(enumeration = "KickOnStart", tag = "26")]
     pub kick_on_start: i32,
 }

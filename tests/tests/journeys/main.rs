@@ -25,6 +25,7 @@ mod questions;
 mod recv;
 mod reminders;
 mod restart;
+mod run_states;
 mod run_time;
 mod send;
 mod settings;

@@ -6,8 +6,9 @@ use hive_proto::v1::{DeliveryState, EventKind, HarnessState, RedeliveryCause, Tu
 use hive_tests::rig::{Rig, Said, Watch};
 use hive_tests::scripted::script;
 use rustix::process::{Signal, kill_process};
+use serde_json::json;
 
-use crate::steps::{acked, answer, ended, lives, rule, standing, text, unread};
+use crate::steps::{acked, answer, ended, lives, rule, standing, text, tool, unread};
 use crate::up::{Up, ada_stops, hive};
 
 const PATH: &str = "/usr/bin:/bin";
@@ -51,6 +52,26 @@ async fn an_agent_that_is_created_at_run_time_lives_through_kills_of_harness_and
     acked(&rig, "eve", third).await;
     let outcomes: Vec<TurnOutcome> = operator.turns("eve").await.iter().map(hive_proto::v1::Turn::outcome).collect();
     assert_eq!(outcomes, [TurnOutcome::Ok; 3]);
+    hive.interrupted(rig).await;
+}
+
+#[tokio::test]
+async fn a_long_reminder_of_an_agent_that_was_created_at_run_time_becomes_a_file() {
+    let rig = hive();
+    let script = rig.path("script.json");
+    let body = "long ".repeat(1000);
+    let remind = tool("remind", json!({"message": body, "delay_seconds": 1}));
+    script::write(&script, &[rule("Set it.", vec![remind, text("Done.")]), rule("", vec![text("Done.")])]).expect("a script");
+    let config = rig.read("hive.toml");
+    rig.configure(&format!("{config}[claude]\nenv = {{ SCRIPTED_CLAUDE_FILE = \"{}\" }}\n", script.display()));
+    let hive = up(&rig).await;
+    let mut watch = rig.watch_from_now().await;
+    well(&rig, &["agent", "create", "eve"]).await;
+    attached(&mut watch, "eve").await;
+    rig.operator().await.send("eve", "Set it.").await;
+    let fired = watch.kind("eve", EventKind::ReminderFired).await;
+    let file = rig.path(format!("agents/eve/state/reminders/{}.md", fired.reminder_id));
+    assert_eq!(std::fs::read_to_string(file).expect("the file is there"), body);
     hive.interrupted(rig).await;
 }
 

@@ -1,4 +1,4 @@
-//! Kicks: an agent whose turn was interrupted is told to go on, once, and an agent that crashes its harness is not told for ever.
+//! Kicks: an agent whose turn was interrupted gets one notice to go on, and an agent that crashes its harness does not get them for ever.
 
 use std::collections::BTreeMap;
 

@@ -154,7 +154,7 @@ impl World {
                 assert_eq!(refusal.reason(), Reason::QuestionClosed);
                 let outcome = match self.model.closed_by {
                     "" => self.model.state.to_string(),
-                    // Which account it was is told in the row, not to who comes second.
+                    // The account is in the row; the refusal names no account.
                     who if who.starts_with("uid ") => format!("{} by the operator", self.model.state),
                     who => format!("{} by {who}", self.model.state),
                 };

@@ -1,4 +1,4 @@
-//! The tree as an agent sees it: what it finds, to whom it may write, and the kin that its prompt names.
+//! The tree as an agent sees it: what it finds, which agents it may write to, and the kin that its prompt names.
 
 use hive_core::agent::{HarnessState, Policy};
 use hive_core::reason::Reason;
@@ -119,7 +119,7 @@ async fn kin_are_the_parent_and_the_first_children() {
     let many = kin("mid").await;
     assert_eq!((many.children.len(), many.children_count), (KIN_CHILDREN_MAX as usize, KIN_CHILDREN_MAX + 1));
 
-    // A harness hears of a child that comes, goes or moves.
+    // A harness is notified of a child that comes, goes or moves.
     for change in ["create", "move", "retire"] {
         let hints = hive.engine().hints().of(key("root").await);
         let told = hints.told.notified();

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use super::fleet::Wanted;
 use crate::command::agents;
+use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::feed::Feed;
@@ -43,17 +44,18 @@ async fn follow(
     let broker = context.broker().await?;
     let (mut feed, _) = Feed::open(context, &broker, "", None).await?;
     loop {
-        if let Some(agents) = unless_away(agents::list(&broker, false).await)?
-            && let Some(purges) = unless_away(broker.read(broker.admin().list_purges(ListPurgesRequest {})).await)?
-        {
-            wanted.send_if_modified(|wanted| {
-                let now = read(&agents, &purges.purges);
-                let is_changed = *wanted != now;
-                *wanted = now;
-                is_changed
-            });
-            show(context, agents, printed)?;
-        }
+        let Some((agents, purges)) = unless_away(read(&broker).await)? else {
+            // The event that led here comes only once, so the feed does not lead here again.
+            tokio::time::sleep(AGAIN).await;
+            continue;
+        };
+        wanted.send_if_modified(|wanted| {
+            let now = of_fleet(&agents, &purges);
+            let is_changed = *wanted != now;
+            *wanted = now;
+            is_changed
+        });
+        show(context, agents, printed)?;
         // What happened does not matter: the agents are read again.
         feed.next().await?;
         let deadline = tokio::time::Instant::now() + BURST;
@@ -63,7 +65,13 @@ async fn follow(
     }
 }
 
-/// `None` if the broker restarts; the feed says when it is back.
+/// The active agents, then the purges.
+async fn read(broker: &Broker) -> Result<(Vec<Agent>, Vec<Purge>), Failure> {
+    let agents = agents::list(broker, false).await?;
+    Ok((agents, broker.read(broker.admin().list_purges(ListPurgesRequest {})).await?.purges))
+}
+
+/// `None` if the broker restarts.
 fn unless_away<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -72,7 +80,8 @@ fn unless_away<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
     }
 }
 
-fn read(agents: &[Agent], purges: &[Purge]) -> Wanted {
+/// What the fleet has to be in step with.
+fn of_fleet(agents: &[Agent], purges: &[Purge]) -> Wanted {
     let name = |name: &str| AgentName::parse(name).ok();
     Wanted {
         agents: agents.iter().filter_map(|agent| name(&agent.name)).collect(),

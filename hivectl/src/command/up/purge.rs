@@ -1,7 +1,7 @@
 //! Deleting the directories of a purged agent.
 //!
 //! Invariant: only what this hive made for the agent is deleted, below the hive's own directory. Links are deleted and not followed, and a
-//! directory that the configuration names is left alone. The broker is told when everything is gone, so a deletion that was interrupted is
+//! directory that the configuration names is left alone. The broker is notified when everything is gone, so a deletion that was interrupted is
 //! done again.
 
 use std::fs::{self, Permissions};
@@ -14,9 +14,16 @@ use hive_proto::connect::connect;
 use hive_proto::v1::FinishPurgeRequest;
 use hive_proto::v1::admin_service_client::AdminServiceClient;
 
+use tokio::time::{Duration, Instant};
+
 use super::plan::Plan;
 use super::settings;
 use crate::output::text::visible_line;
+
+/// How long a broker that is being started again is waited for.
+const BROKER_PATIENCE: Duration = Duration::from_secs(30);
+/// Pause between two tries to reach it.
+const BROKER_PAUSE: Duration = Duration::from_millis(200);
 
 /// What there is of an agent on this host.
 #[derive(Clone, Debug)]
@@ -63,21 +70,35 @@ pub(super) async fn run(places: Places, purge_id: u64) -> String {
         Ok(Err(error)) => return failed(&error),
         Err(error) => return failed(&error),
     }
-    match finish(&places.operator_socket, purge_id).await {
+    match finish_soon(&places.operator_socket, purge_id).await {
         Ok(()) => {
             let kept: Vec<String> = places.named.iter().map(|dir| dir.display().to_string()).collect();
             let kept = if kept.is_empty() { String::new() } else { format!("; {} is left alone", kept.join(" and ")) };
             format!("{name} is purged, and its directories are deleted{kept}")
         }
         Err(error) => {
-            format!("the broker could not be told that the directories of {name} are deleted: {}", visible_line(&error))
+            format!(
+                "{name} is purged and its directories are deleted, but the broker does not take that in: {}; send SIGHUP to this program",
+                visible_line(&error)
+            )
+        }
+    }
+}
+
+/// As [`finish`], again and again while the broker may be starting again.
+async fn finish_soon(socket: &Path, purge_id: u64) -> Result<(), String> {
+    let until = Instant::now() + BROKER_PATIENCE;
+    loop {
+        match finish(socket, purge_id).await {
+            Err(_) if Instant::now() < until => tokio::time::sleep(BROKER_PAUSE).await,
+            done => return done,
         }
     }
 }
 
 async fn finish(socket: &Path, purge_id: u64) -> Result<(), String> {
     let channel = connect(socket).await.map_err(|error| error.to_string())?;
-    // One id for one purge: it is told once, however often this is tried.
+    // One id for one purge, so that a repeat is the same request.
     let request = FinishPurgeRequest { request_id: format!("up-purge-{purge_id}"), purge_id };
     AdminServiceClient::new(channel).finish_purge(request).await.map_err(|status| status.message().to_owned())?;
     Ok(())
@@ -101,7 +122,7 @@ fn delete_tree(path: &Path) -> io::Result<()> {
         Err(error) => Err(error),
     };
     match remove() {
-        // Package caches are often kept in directories that nobody may write to, their owner included.
+        // Package caches often make their directories read-only.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             make_writable(path)?;
             remove()

@@ -83,7 +83,7 @@ pub(super) struct Agent {
     told: bool,
     /// How many notices its parent got about it.
     pub(super) to_parent: u32,
-    /// How many notices about its turns are unread by the operator, whoever its parent is: the newest takes the place of an older one.
+    /// How many notices about its turns are unread by the operator, whichever parent it has: the newest takes the place of an older one.
     pub(super) to_operator: u32,
 }
 
