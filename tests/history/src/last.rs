@@ -5,7 +5,7 @@
 use crate::noun::{Cause, Kind, Lane, Origin, Outcome, QuestionSeen, State};
 
 /// Everything that is in the broker at the end.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Final {
     /// What the clock on the wall showed when it was read, in ms since 1970.
     pub wall: i64,

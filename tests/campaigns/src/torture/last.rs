@@ -47,6 +47,15 @@ pub(crate) async fn read(operator: &Voice, agents: &[String]) -> Result<Final, S
     Ok(last)
 }
 
+/// Reads everything, or `None` if something changed meanwhile. One read is many calls: a reminder that fires between two of them is told as
+/// fired, and its message is not told. Two reads in a row that agree show one moment, because nothing in a hive goes back to what it was.
+pub(crate) async fn read_still(operator: &Voice, agents: &[String]) -> Result<Option<Final>, Status> {
+    let first = read(operator, agents).await?;
+    let second = read(operator, agents).await?;
+    let same = Final { wall: second.wall, ..first } == second;
+    Ok(same.then_some(second))
+}
+
 async fn messages(voice: &Voice) -> Result<Vec<hive_history::Message>, Status> {
     let (mut all, mut page_token) = (Vec::new(), String::new());
     loop {

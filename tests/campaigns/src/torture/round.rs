@@ -176,8 +176,9 @@ impl Scene {
             harness.finish().await;
             // From now on, so that nothing that settles meanwhile is missed.
             let settling = last::Settling::new(&self.operator).await;
-            if last::restless(&self.operator, &self.agents).await == Some(0) {
-                let mut last = last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
+            if last::restless(&self.operator, &self.agents).await == Some(0)
+                && let Some(mut last) = last::read_still(&self.operator, &self.agents).await.context("the hive can be read")?
+            {
                 let pending = last.reminders.iter().any(|reminder| reminder.state == ReminderState::Pending);
                 let ticking =
                     last.questions.iter().any(|question| question.state == QuestionState::Open && question.deadline.is_some());
