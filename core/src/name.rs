@@ -12,6 +12,9 @@ pub const NAME_CHARS_MAX: usize = 63;
 /// Words that name no agent and no label, because they mean something else already.
 pub const RESERVED: [&str; 8] = ["operator", "system", "reminder", "self", "external", "parent", "everyone", "hive"];
 
+/// Further words that name no label: in mail they would pass for the operator, for Hive, or for the model's maker. Agents may have them.
+pub const RESERVED_LABELS: [&str; 9] = ["broker", "hived", "hivectl", "user", "admin", "root", "human", "claude", "anthropic"];
+
 /// Why a text is no name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
@@ -103,11 +106,11 @@ impl Label {
         [&self.0, self.0.trim_end_matches(['.', '-', '_'])]
     }
 
-    /// The reserved word that it would be without its punctuation.
+    /// Returns the reserved word that it looks like. A label that contains one among other letters, as `claude-review`, looks like none.
     #[must_use]
     pub fn looks_reserved(&self) -> Option<&'static str> {
-        let letters: String = self.0.chars().filter(char::is_ascii_alphanumeric).collect();
-        RESERVED.into_iter().find(|word| *word == letters)
+        let shape = shape(&self.0);
+        RESERVED.into_iter().chain(RESERVED_LABELS).find(|word| shape == self::shape(word))
     }
 
     /// The label as text.
@@ -115,6 +118,24 @@ impl Label {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Returns what a reader sees at a glance: without punctuation, and with one letter for all characters that look like it. Names and labels have
+/// ASCII characters only, so no other alphabet is to be folded.
+fn shape(text: &str) -> String {
+    let letters = text.chars().filter(char::is_ascii_alphanumeric).map(|c| match c.to_ascii_lowercase() {
+        '0' => 'o',
+        '1' | 'i' | 'j' => 'l',
+        '2' => 'z',
+        '3' => 'e',
+        '4' => 'a',
+        '5' => 's',
+        '6' | '8' => 'b',
+        '7' => 't',
+        '9' => 'g',
+        letter => letter,
+    });
+    letters.collect::<String>().replace("rn", "m").replace("vv", "w")
 }
 
 impl fmt::Display for Label {
@@ -158,6 +179,39 @@ mod tests {
         }
         let reserved = |text: &str| Label::parse(text).expect("a label").looks_reserved();
         assert_eq!((reserved("operator."), reserved("s.e-l_f"), reserved("self-test")), (Some("operator"), Some("self"), None));
+    }
+
+    #[test]
+    fn a_label_that_looks_like_a_reserved_word_is_known() {
+        let reserved = |text: &str| Label::parse(text).expect("a label").looks_reserved();
+        for word in RESERVED_LABELS {
+            assert_eq!(reserved(word), Some(word));
+            assert_eq!(reserved(&format!("{word}-")), Some(word));
+            assert!(AgentName::parse(word).is_ok(), "{word}: agents may have it");
+        }
+        for (label, word) in [
+            ("cl4ude", "claude"),
+            ("c1aude", "claude"),
+            ("ciaude", "claude"),
+            ("r00t", "root"),
+            ("u5er", "user"),
+            ("us3r", "user"),
+            ("h.u-m_a.n", "human"),
+            ("hurnan", "human"),
+            ("adm1n", "admin"),
+            ("admln", "admin"),
+            ("hlved", "hived"),
+            ("hivect1", "hivectl"),
+            ("operat0r", "operator"),
+            ("anthr0p1c", "anthropic"),
+            ("h1ve", "hive"),
+        ] {
+            assert_eq!(reserved(label), Some(word), "{label}");
+        }
+        for ordinary in ["claude-review", "bash", "user-feedback", "rooting", "matrix.room", "ci", "cron", "admin-panel", "users"]
+        {
+            assert_eq!(reserved(ordinary), None, "{ordinary}");
+        }
     }
 
     #[test]
