@@ -21,6 +21,7 @@ use crate::rpc::listen::Sockets;
 use crate::rpc::{Rpc, server};
 use crate::store::Store;
 use crate::store::turn_events::TurnEvents;
+use crate::supervisor::Supervisor;
 use crate::task;
 use crate::wake::Hints;
 
@@ -29,12 +30,14 @@ const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Runs the broker until it is told to end.
 pub async fn run(cli: Cli) -> anyhow::Result<()> {
+    // First of all: whatever is started later must not inherit it.
+    let supervisor = Supervisor::from_env()?;
     let settings = config::load(&cli)?;
     // Before anybody can know that the broker is there: from then on a signal ends it in good order.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut reload = signal(SignalKind::hangup())?;
-    let running = start(&settings).await?;
+    let running = start(&settings, supervisor).await?;
     // A socket of the service manager that is not there is no reason not to serve.
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
         tracing::debug!(%error, "the service manager was not told");
@@ -74,7 +77,7 @@ struct Running {
     accepting: TaskTracker,
 }
 
-async fn start(settings: &Settings) -> anyhow::Result<Running> {
+async fn start(settings: &Settings, supervisor: Option<Supervisor>) -> anyhow::Result<Running> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new().context("the clock of this boot cannot be read")?);
     let hints = Arc::new(Hints::default());
     let store = Store::open(&settings.state_dir, Arc::clone(&clock), Arc::clone(&hints) as _)?;
@@ -99,7 +102,11 @@ async fn start(settings: &Settings) -> anyhow::Result<Running> {
 
     let (shutdown, stop, close) = (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
     let (servers, tasks, accepting) = (TaskTracker::new(), TaskTracker::new(), TaskTracker::new());
-    let (sockets, agent_conns, operator_conns) = Sockets::open(settings.layout(), accepting.clone(), close.clone())?;
+    if let Some(supervisor) = supervisor {
+        tasks.spawn(supervisor.serve(Arc::clone(&engine), stop.clone())?);
+    }
+    let (sockets, agent_conns, operator_conns) =
+        Sockets::open(settings.layout(), Arc::clone(engine.sandboxes()), accepting.clone(), close.clone())?;
     let rpc = Rpc::new(Arc::clone(&engine), tasks.clone(), shutdown.clone(), Arc::clone(&sockets));
     rpc.reconcile_sockets().await.context("the agents' sockets could not be set up")?;
 

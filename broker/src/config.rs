@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hive_core::agent::Policy;
-use hive_core::config::{AgentConfig, AgentLimits, Broker, Config, ConfigError, Hive, HiveIsolation, Notify, Operator};
+use hive_core::config::{AgentConfig, AgentLimits, Broker, Config, ConfigError, Hive, Notify, Operator};
+use hive_core::isolation::Level;
 use hive_core::limits::Limits;
 use hive_core::name::AgentName;
 
@@ -99,10 +100,7 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
             hive_domain: domain.unwrap_or_default(),
             swarm_name: swarm.unwrap_or_default(),
             operator_pronouns: pronouns.unwrap_or_default(),
-            isolation_accepted: match isolation {
-                Some(HiveIsolation::None) => true,
-                None => false,
-            },
+            isolation_accepted: isolation == Some(Level::None),
         },
         agents: is_file.then_some(declared),
         uids,

@@ -1,7 +1,8 @@
 //! `hived`, the broker of a hive: it owns every inbox and topology lookup, keeps them in SQLite, and serves them as typed gRPC on one unix
 //! socket per agent and one for the operator.
 //!
-//! `rpc` decodes and encodes, `engine` decides, `store` keeps, `task` does what is due; only `app` knows them all. The library exists for
+//! `rpc` decodes and encodes, `engine` decides, `store` keeps, `task` does what is due, `supervisor` listens to `hivectl up`; only `app` knows
+//! them all. The library exists for
 //! the binary and for tests; it is no public interface.
 
 pub mod app;
@@ -9,10 +10,13 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod engine;
+pub mod kernel;
+pub mod namespace;
 pub mod notify;
 pub mod rpc;
 pub mod spill;
 pub mod store;
+pub mod supervisor;
 pub mod sync;
 pub mod task;
 pub mod wake;

@@ -90,14 +90,16 @@ pub enum HarnessState {
     Stopped,
 }
 
-/// Whether the host keeps an agent apart from its peers.
+/// How an agent's programs are kept apart from the operator, the broker and the other agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Isolation {
-    /// It shares a uid and the broker's mounts.
+    /// Not isolated.
     None,
-    /// Its harness runs in a mount namespace of its own.
-    MountNamespace,
-    /// Its uid is its own.
+    /// In namespaces of its own, with something missing.
+    Partly,
+    /// In a sandbox of its own; each probe from inside has passed.
+    Sandbox,
+    /// By a user id that no other agent has.
     Uid,
 }
 
@@ -206,8 +208,10 @@ pub struct Agent {
     pub ready_count: u32,
     /// Its dead letters.
     pub dead_count: u32,
-    /// Whether the host keeps it apart; `None` before a harness was seen.
+    /// How its programs are kept apart; `None` before a harness has attached.
     pub isolation: Option<Isolation>,
+    /// What its isolation lacks, a sentence each.
+    pub isolation_notes: Vec<String>,
     /// Its open turn.
     pub open_turn: Option<TurnId>,
     /// When the size of its context was measured; `None` if never.

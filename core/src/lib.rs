@@ -11,6 +11,7 @@ pub mod delivery;
 pub mod event;
 pub mod hidden;
 pub mod id;
+pub mod isolation;
 pub mod limits;
 pub mod loose_end;
 pub mod message;

@@ -66,7 +66,7 @@ reasons! {
     NotAnAgent = "NOT_AN_AGENT",
     /// The agent's policy lacks the right.
     CapabilityMissing = "CAPABILITY_MISSING",
-    /// The peer's user may not use this socket.
+    /// The peer may not use this socket, or not for this call.
     PeerNotTrusted = "PEER_NOT_TRUSTED",
     /// The lease or session is no longer the caller's.
     LeaseLost = "LEASE_LOST",
@@ -110,6 +110,8 @@ reasons! {
     ReminderLimit = "REMINDER_LIMIT",
     /// The agent has too many calls under way.
     CallLimit = "CALL_LIMIT",
+    /// The broker does not know yet which sandbox belongs to the agent.
+    Starting = "STARTING",
     /// The broker shuts down.
     Draining = "DRAINING",
     /// The database cannot be written now.

@@ -16,7 +16,12 @@ pub use self::conversation::ConversationArgs;
 pub use self::extras::ExtraArgs;
 pub use self::process::ProcessArgs;
 pub use self::tasks::TaskArgs;
+pub use crate::confine::ConfineArgs;
+pub use crate::fence::FenceArgs;
+pub use crate::guard::GuardArgs;
+pub use crate::isolation::ProbeArgs;
 pub use crate::scrub::ScrubArgs;
+pub use crate::task::init::InitArgs;
 
 /// Runs claude's turns for one agent of a hive, and wakes it from beside it.
 #[derive(Debug, Parser)]
@@ -48,6 +53,21 @@ pub enum Command {
     /// Become a program whose environment is made from an allow-list; MCP servers are started so
     #[command(hide = true)]
     Scrub(ScrubArgs),
+    /// Become a program inside a fence; claude and the shell tasks of an isolated agent are started so
+    #[command(hide = true)]
+    Fence(FenceArgs),
+    /// Have the harness run a program in a sandbox; an isolated agent's own MCP servers are started so
+    #[command(hide = true)]
+    Confine(ConfineArgs),
+    /// Refuse what an isolated agent's claude must not read; claude runs it before it uses a file tool
+    #[command(hide = true)]
+    Guard(GuardArgs),
+    /// Be the first process of a shell task's sandbox
+    #[command(hide = true)]
+    TaskInit(InitArgs),
+    /// Print what this sandbox does not keep away, as one line of JSON; `hivectl up` starts it
+    #[command(hide = true)]
+    Probe(ProbeArgs),
 }
 
 const WAKE_HELP: &str = "Prints the id of the accepted message: when it is printed, the message is on the broker's disk.\n\n\

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hive_core::config::{BASH_SERVER, ExtraMcpServer, OWN_PREFIX, is_server_name};
@@ -12,6 +13,7 @@ use jiff::tz::TimeZone;
 
 use crate::boot::extra_servers::{self, InvalidExtraServers};
 use crate::cli::{ConversationArgs, ProcessArgs, ServeArgs};
+use crate::isolation::Isolation;
 use crate::plugins::{InvalidList, Plan};
 use crate::task::{InvalidSettings, Settings};
 use crate::tool_groups::{Narrowing, UnknownGroup};
@@ -66,6 +68,8 @@ pub struct Config {
     pub plugins: Plan,
     /// Settings of shell tasks.
     pub tasks: Settings,
+    /// The isolation of the agent; `None`: it has none.
+    pub isolation: Option<Arc<Isolation>>,
 }
 
 /// Spans that the turn machine works with.
@@ -208,6 +212,7 @@ impl Config {
             extra_servers,
             plugins: Plan::new(&extras)?,
             tasks: Settings::new(&tasks)?,
+            isolation: None,
         })
     }
 }
@@ -263,10 +268,8 @@ mod tests {
 
     fn args(more: &[&str]) -> ServeArgs {
         let all = ["hive", "serve"].iter().chain(more);
-        match Cli::try_parse_from(all).expect("parses").command {
-            Command::Serve(args) => *args,
-            Command::Wake(_) | Command::Publish(_) | Command::Mcp(_) | Command::Scrub(_) => unreachable!("serve was asked for"),
-        }
+        let Command::Serve(args) = Cli::try_parse_from(all).expect("parses").command else { unreachable!("serve was asked for") };
+        *args
     }
 
     #[test]

@@ -5,21 +5,36 @@ use std::os::unix::process::CommandExt as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use hive_harness::cli::{Cli, Command, McpArgs, PublishArgs, ScrubArgs, ServeArgs, WakeArgs};
+use hive_core::isolation::{Expected, Level, REPORT_FD_ENV, RESTART_CODE};
+use hive_harness::cli::{
+    Cli, Command, ConfineArgs, FenceArgs, GuardArgs, InitArgs, McpArgs, ProbeArgs, PublishArgs, ScrubArgs, ServeArgs, WakeArgs,
+};
+use hive_harness::config::Config;
+use hive_harness::confine::ConfineError;
 use hive_harness::exit::{self, Failure};
-use hive_harness::settings::Source;
+use hive_harness::isolation::{Dirs, Isolation, IsolationError, Report};
+use hive_harness::settings::{InvalidSettings, Source};
+use hive_harness::task::init;
 use hive_harness::turn::output::Leaving;
-use hive_harness::{boot, driver, publish, scrub, wake};
+use hive_harness::{boot, confine, driver, fence, guard, isolation, publish, scrub, wake};
 use tokio::runtime::Runtime;
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Serve(args) => serve(*args),
+        Command::Serve(args) => match serve(*args) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Wake(args) => run_wake(args),
         Command::Publish(args) => run_publish(args),
         Command::Mcp(args) => Err(become_bridge(&args)),
         Command::Scrub(args) => return run_scrub(args),
+        Command::Guard(args) => return run_guard(&args),
+        Command::Fence(args) => return run_fence(args),
+        Command::Confine(args) => return run_confine(args),
+        Command::TaskInit(args) => return run_init(&args),
+        Command::Probe(args) => return run_probe(&args),
     };
     match done {
         Ok(()) => ExitCode::from(exit::OK),
@@ -31,17 +46,57 @@ fn main() -> ExitCode {
     }
 }
 
-fn serve(args: ServeArgs) -> Result<(), Failure> {
-    let runtime = runtime()?;
+fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
+    // First of all, before anything opens a descriptor.
+    let report = Report::take().map_err(isolation_failure)?;
     log("info");
     let home = std::env::var_os("HOME").map(Into::into);
-    let source = Source::new(&args, std::env::args_os(), home);
-    let config = source
-        .load()
-        .map_err(|error| Failure::new(exit::USAGE, error.to_string(), exit::chain(&error), "see hive serve --help"))?;
+    let mut source = Source::new(&args, std::env::args_os(), home);
+    let usage =
+        |error: InvalidSettings| Failure::new(exit::USAGE, error.to_string(), exit::chain(&error), "see hive serve --help");
+    let mut config = source.load().map_err(usage)?;
+    let mut is_renewed = false;
+    if let Some(expected) = isolation::expected().map_err(isolation_failure)? {
+        is_renewed = report.is_some() && expected.level == Level::Sandbox;
+        source.isolate(isolate(expected, &config, report)?);
+        config = source.load().map_err(usage)?;
+        boot::home::move_state(&config.home_dir).map_err(|error| {
+            let why = format!("{}: {error}", config.home_dir.join(".claude.json").display());
+            Failure::new(
+                exit::FAILURE,
+                "claude's state cannot be moved into its directory",
+                why,
+                "check the rights of the agent's home",
+            )
+        })?;
+    }
+    let runtime = runtime()?;
     let leaving = runtime.block_on(driver::run(config, source))?;
     drop(runtime);
-    finish(&leaving)
+    finish(&leaving, is_renewed)
+}
+
+/// Looks at what this sandbox does not keep away, and reports it; `hivectl up` decides what follows.
+fn isolate(expected: Expected, config: &Config, report: Option<Report>) -> Result<Isolation, Failure> {
+    let dirs = Dirs { home: config.home_dir.clone(), run: config.run_dir.clone(), state: config.state_dir.clone() };
+    let (isolation, found) = isolation::look(expected, dirs, report.as_ref()).map_err(isolation_failure)?;
+    for finding in &found.findings {
+        tracing::warn!(severity = ?finding.severity, "{}", finding.sentence);
+    }
+    tracing::info!(level = isolation.expected.level.word(), findings = found.findings.len(), "the isolation was probed");
+    if let Some(report) = report {
+        report.send(&found).map_err(isolation_failure)?;
+    }
+    Ok(isolation)
+}
+
+fn isolation_failure(error: IsolationError) -> Failure {
+    Failure::new(
+        exit::FAILURE,
+        "the isolation of this agent cannot be probed",
+        error.to_string(),
+        "start the agent with hivectl up",
+    )
 }
 
 fn run_wake(args: WakeArgs) -> Result<(), Failure> {
@@ -68,10 +123,61 @@ fn become_bridge(args: &McpArgs) -> Failure {
 }
 
 /// Every MCP server starts this way, so nothing is set up before.
+fn run_guard(args: &GuardArgs) -> ExitCode {
+    match guard::run(args) {
+        None => ExitCode::SUCCESS,
+        Some(why) => {
+            let _ = writeln!(std::io::stderr(), "{why}");
+            ExitCode::from(guard::REFUSED)
+        }
+    }
+}
+
 fn run_scrub(args: ScrubArgs) -> ExitCode {
     let not_run = scrub::run(args);
     let _ = writeln!(std::io::stderr(), "{not_run}");
     ExitCode::from(not_run.code())
+}
+
+/// As [`run_scrub`]: nothing is set up before.
+fn run_fence(args: FenceArgs) -> ExitCode {
+    let not_run = fence::run(args);
+    let _ = writeln!(std::io::stderr(), "{not_run}");
+    ExitCode::from(not_run.code())
+}
+
+fn run_confine(args: ConfineArgs) -> ExitCode {
+    let run = runtime().and_then(|runtime| {
+        let failed = |error: ConfineError| Failure::new(confine::NOT_STARTED, "hive confine", error.to_string(), "");
+        runtime.block_on(confine::run(args)).map_err(failed)
+    });
+    run.map_or_else(
+        |failure| {
+            let _ = writeln!(std::io::stderr(), "{failure}");
+            failure.into()
+        },
+        ExitCode::from,
+    )
+}
+
+fn run_init(args: &InitArgs) -> ExitCode {
+    init::run(args).map_or_else(
+        |error| {
+            let _ = writeln!(std::io::stderr(), "hive task-init cannot start the command: {error}; run the task again");
+            ExitCode::from(init::NOT_STARTED)
+        },
+        ExitCode::from,
+    )
+}
+
+fn run_probe(args: &ProbeArgs) -> ExitCode {
+    isolation::run(args).map_or_else(
+        |error| {
+            let _ = writeln!(std::io::stderr(), "hive probe: {error}");
+            ExitCode::from(exit::FAILURE)
+        },
+        ExitCode::from,
+    )
 }
 
 /// One thread is enough: the work is claude's and the broker's.
@@ -80,15 +186,17 @@ fn runtime() -> Result<Runtime, Failure> {
     runtime.map_err(|error| Failure::new(exit::FAILURE, "cannot start", error.to_string(), ""))
 }
 
-fn finish(leaving: &Leaving) -> Result<(), Failure> {
+/// `is_renewed`: whether the program that started this one makes a new sandbox for a restart.
+fn finish(leaving: &Leaving, is_renewed: bool) -> Result<ExitCode, Failure> {
     match leaving {
-        Leaving::Drained => Ok(()),
+        Leaving::Drained => Ok(ExitCode::from(exit::OK)),
         Leaving::Unanswered => Err(Failure::new(
             exit::UNREACHABLE,
             "ended without the broker's word that nothing is open",
             "the broker did not answer in time",
             "nothing is lost: the broker gives an open turn's mail back by itself",
         )),
+        Leaving::Restart if is_renewed => Ok(ExitCode::from(RESTART_CODE)),
         Leaving::Restart => Err(restart()),
     }
 }
@@ -102,7 +210,8 @@ fn restart() -> Failure {
     };
     // Taking over was for the first start.
     let arguments = std::env::args_os().skip(1).filter(|argument| argument != "--take-over");
-    failed(std::process::Command::new(program).args(arguments).exec().to_string())
+    // The descriptor of the report was used by the first start.
+    failed(std::process::Command::new(program).args(arguments).env_remove(REPORT_FD_ENV).exec().to_string())
 }
 
 fn log(default: &str) {

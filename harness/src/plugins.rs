@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
+use crate::claude::program::Program;
 use crate::cli::ExtraArgs;
 
 /// Where plugins come from, where plugins are named and no marketplace is.
@@ -80,12 +81,12 @@ fn list(variable: &'static str, text: &str) -> Result<Vec<String>, InvalidList> 
 }
 
 /// Carries the plan out, one step after the other. What failed, in words.
-pub async fn install(program: &Path, environment: &BTreeMap<OsString, OsString>, dir: &Path, plan: &Plan) -> Vec<String> {
+pub async fn install(program: &Program, environment: &BTreeMap<OsString, OsString>, dir: &Path, plan: &Plan) -> Vec<String> {
     install_within(program, environment, dir, plan, STEP_MAX).await
 }
 
 async fn install_within(
-    program: &Path,
+    program: &Program,
     environment: &BTreeMap<OsString, OsString>,
     dir: &Path,
     plan: &Plan,
@@ -94,7 +95,7 @@ async fn install_within(
     let mut failures = Vec::new();
     let mut untold = 0;
     for step in plan.steps() {
-        let mut command = Command::new(program);
+        let mut command = Command::from(program.command());
         // git must not ask at a terminal for a name and password.
         command.args(&step).env_clear().envs(environment).env("GIT_TERMINAL_PROMPT", "0").current_dir(dir);
         let Err(why) = run(command, step_max).await else { continue };

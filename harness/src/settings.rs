@@ -7,11 +7,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::cli::{Cli, Command, ServeArgs};
 use crate::config::{Config, InvalidConfig};
+use crate::isolation::Isolation;
 
 /// Why the settings cannot be worked with.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +57,8 @@ pub struct Source {
     options: Vec<OsString>,
     file: Option<PathBuf>,
     home: Option<PathBuf>,
+    /// The isolation of the agent, which stays as it is for as long as the program runs.
+    isolation: Option<Arc<Isolation>>,
 }
 
 impl Source {
@@ -62,7 +66,12 @@ impl Source {
     #[must_use]
     pub fn new(args: &ServeArgs, command_line: impl IntoIterator<Item = OsString>, home: Option<PathBuf>) -> Self {
         // The program's name and `serve` come again in front of the settings.
-        Self { options: command_line.into_iter().skip(2).collect(), file: args.settings.clone(), home }
+        Self { options: command_line.into_iter().skip(2).collect(), file: args.settings.clone(), home, isolation: None }
+    }
+
+    /// Uses this isolation for all settings from now on.
+    pub fn isolate(&mut self, isolation: Isolation) {
+        self.isolation = Some(Arc::new(isolation));
     }
 
     /// Returns the settings as they are now; `None` without a file, because then nothing can have changed.
@@ -79,12 +88,8 @@ impl Source {
         }
         line.extend(self.options.iter().cloned());
         let cli = Cli::from_arg_matches(&command.try_get_matches_from(line)?)?;
-        match cli.command {
-            Command::Serve(args) => Ok(Config::new(*args, self.home.clone())?),
-            Command::Wake(_) | Command::Publish(_) | Command::Mcp(_) | Command::Scrub(_) => {
-                unreachable!("`serve` is the first word of the line")
-            }
-        }
+        let Command::Serve(args) = cli.command else { unreachable!("`serve` is the first word of the line") };
+        Ok(Config { isolation: self.isolation.clone(), ..Config::new(*args, self.home.clone())? })
     }
 }
 

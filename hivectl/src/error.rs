@@ -287,7 +287,7 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
         Reason::NotYours | Reason::NotTheTarget | Reason::NotYourChild | Reason::NotAnAgent | Reason::CapabilityMissing => {
             "is this the operator's socket? --socket names another"
         }
-        Reason::PeerNotTrusted => "run it as a user whom the configuration trusts",
+        Reason::PeerNotTrusted => "run it on the host, outside each sandbox, as a user that the configuration trusts",
         Reason::LeaseLost | Reason::TurnEnded | Reason::TurnOpen => "`hivectl turn list AGENT` shows its turns",
         Reason::AlreadyAttached | Reason::AgentParked => "`hivectl agent show NAME` shows what its harness does",
         Reason::AgentStopped => "`hivectl agent start NAME` lets it run turns again",
@@ -304,7 +304,7 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
         Reason::ReminderLimit => "`hivectl reminders NAME` lists them; `hivectl reminders cancel ID` withdraws one",
         Reason::TopologyCycle => "`hivectl topology` shows the tree",
         Reason::InboxFull => "`hivectl topology` shows who does not keep up",
-        Reason::RateLimited | Reason::CallLimit | Reason::Draining => {
+        Reason::RateLimited | Reason::CallLimit | Reason::Starting | Reason::Draining => {
             return again(status).unwrap_or_else(|| "try again in a while".to_owned());
         }
         Reason::StorageFull | Reason::StorageUnavailable => {

@@ -72,7 +72,7 @@ pub fn of_reason(reason: Reason) -> Exit {
         | Reason::WrongState
         | Reason::QuestionClosed
         | Reason::TopologyCycle => Exit::Conflict,
-        Reason::Draining => Exit::Unreachable,
+        Reason::Starting | Reason::Draining => Exit::Unreachable,
         Reason::InboxFull
         | Reason::RateLimited
         | Reason::StorageFull

@@ -120,7 +120,7 @@ fn advice(reason: Reason) -> &'static str {
         Reason::NotYourChild => "you may look at yourself and at your direct children only: ask the agent itself",
         Reason::NotAnAgent => "this works on an agent's socket only: tell the operator that the bridge is set up wrongly",
         Reason::CapabilityMissing => "you have no right to it: ask the operator if you need it",
-        Reason::PeerNotTrusted => "this user may not use the socket: tell the operator that the agent is set up wrongly",
+        Reason::PeerNotTrusted => "this program may not use the socket: tell the operator that the agent is set up wrongly",
         Reason::LeaseLost => "another session of this agent has taken over: stop here, unsettled mail comes back to it",
         Reason::TurnEnded => "this turn is over and nothing was done: stop here, unsettled mail comes back in the next turn",
         Reason::TurnOpen | Reason::AlreadyAttached => "a harness has this agent: leave it to the running turn",
@@ -136,7 +136,7 @@ fn advice(reason: Reason) -> &'static str {
         Reason::StorageFull => "nothing was sent: too much of your mail waits unread; wait until it is read",
         Reason::QuestionLimit => "nothing was asked: wait for answers, or withdraw a question with cancel_loose_end",
         Reason::ReminderLimit => "nothing was set: withdraw a reminder with cancel_loose_end, or put several things into one",
-        Reason::Draining | Reason::StorageUnavailable | Reason::CallLimit => {
+        Reason::Starting | Reason::Draining | Reason::StorageUnavailable | Reason::CallLimit => {
             "the broker cannot take it now: try again in a minute"
         }
         Reason::Internal => "that is a fault of the broker: try once more, then tell the operator the error id",

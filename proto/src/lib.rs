@@ -5,6 +5,7 @@
 pub mod connect;
 pub mod convert;
 pub mod status;
+pub mod supervisor;
 
 /// The generated package.
 #[allow(clippy::all, clippy::pedantic, clippy::clone_on_ref_ptr, clippy::wildcard_enum_match_arm, missing_debug_implementations, unreachable_pub, unused_qualifications)]

@@ -52,7 +52,7 @@ pub fn code(reason: Reason) -> Code {
         | Reason::QuestionLimit
         | Reason::ReminderLimit
         | Reason::CallLimit => Code::ResourceExhausted,
-        Reason::Draining | Reason::StorageUnavailable => Code::Unavailable,
+        Reason::Starting | Reason::Draining | Reason::StorageUnavailable => Code::Unavailable,
         Reason::Internal => Code::Internal,
     }
 }
@@ -96,7 +96,7 @@ pub fn retry_after(status: &Status) -> Option<Duration> {
 #[must_use]
 pub fn is_transient(status: &Status) -> bool {
     match reason(status) {
-        Some(Reason::Draining | Reason::StorageUnavailable | Reason::CallLimit) => true,
+        Some(Reason::Starting | Reason::Draining | Reason::StorageUnavailable | Reason::CallLimit) => true,
         Some(_) => false,
         // Without a reason it came from the transport, not from the broker.
         None => matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded),

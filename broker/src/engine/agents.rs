@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use hive_core::agent::{Agent, HarnessState, Isolation, Policy, Source, is_model_name};
+use hive_core::agent::{Agent, HarnessState, Policy, Source, is_model_name};
 use hive_core::caller::Caller;
 use hive_core::delivery::{RedeliveryCause, Settlement, State};
 use hive_core::event::Kind;
@@ -15,6 +15,7 @@ use hive_core::turn::Outcome;
 use rusqlite::Connection;
 
 use super::once::once;
+use super::sandboxes::Shown;
 use super::settle::{self, end_open_turns};
 use super::turn::shown;
 use super::{Engine, Identity, Refusal, actor, policy, question, reminder};
@@ -44,10 +45,10 @@ pub struct Create {
 #[derive(Clone, Debug)]
 struct Seen {
     live: bool,
-    isolation: Option<Isolation>,
+    isolation: Shown,
 }
 
-fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now: Now) -> Result<Agent, Refusal> {
+fn view(conn: &Connection, row: AgentRow, seen: Seen, identity: &Identity, now: Now) -> Result<Agent, Refusal> {
     let parent = match row.parent {
         Some(AgentKey::OPERATOR) | None => None,
         Some(parent) => Some(parse(&agents::name_of(conn, parent)?)?),
@@ -77,7 +78,8 @@ fn view(conn: &Connection, row: AgentRow, seen: &Seen, identity: &Identity, now:
         retired: row.retired,
         ready_count: delivery::count(conn, row.key, State::Ready)?,
         dead_count: delivery::count(conn, row.key, State::Dead)?,
-        isolation: seen.isolation,
+        isolation: seen.isolation.isolation,
+        isolation_notes: seen.isolation.notes,
         open_turn,
         context_time: row.context_time,
         kick_on_start,
@@ -114,7 +116,7 @@ pub(super) fn state_of(row: &AgentRow, live: bool, turn_open: bool, now: Now) ->
 /// About how many bytes an agent has on the wire: its texts, and room for the rest.
 fn bytes_of(agent: &Agent) -> usize {
     let Policy { tool_groups, allowed_recipients, capabilities, .. } = &agent.policy;
-    let lists = [tool_groups, allowed_recipients, capabilities, &agent.available_models];
+    let lists = [tool_groups, allowed_recipients, capabilities, &agent.available_models, &agent.isolation_notes];
     let lists: usize = lists.into_iter().flatten().map(|text| text.len() + 2).sum();
     let park = agent.park.as_ref().map_or(0, |park| park.error.len());
     agent.role.len() + agent.status_text.len() + agent.model.len() + agent.model_in_use.len() + lists + park + 400
@@ -130,12 +132,14 @@ impl Engine {
     where
         F: FnOnce(&Connection) -> Result<Vec<AgentRow>, Refusal> + Send + 'static,
     {
-        let (presences, identity) = (Arc::clone(&self.presences), self.identity.clone());
+        let (presences, sandboxes) = (Arc::clone(&self.presences), Arc::clone(&self.sandboxes));
+        let identity = self.identity.clone();
         self.store
             .read(move |conn, now| {
                 let rows = query(conn)?.into_iter().map(|row| {
-                    let seen = Seen { live: presences.is_live(row.key), isolation: presences.isolation(row.key) };
-                    view(conn, row, &seen, &identity, now)
+                    let isolation = sandboxes.shown(&row.name, presences.isolation(row.key));
+                    let seen = Seen { live: presences.is_live(row.key), isolation };
+                    view(conn, row, seen, &identity, now)
                 });
                 rows.collect()
             })

@@ -24,6 +24,7 @@ pub mod question;
 pub mod rate;
 pub mod receive;
 pub mod reminder;
+pub mod sandboxes;
 pub mod search;
 pub mod send;
 pub mod settle;
@@ -66,6 +67,7 @@ pub use error::Refusal;
 use presence::Presences;
 use rate::Buckets;
 use refused::Refusals;
+use sandboxes::Sandboxes;
 
 /// What the configuration says of the hive as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,7 +80,7 @@ pub struct Identity {
     pub swarm_name: String,
     /// Pronouns of the operator; empty for the default.
     pub operator_pronouns: String,
-    /// Whether the operator accepts agents that the host does not keep apart.
+    /// Whether the operator accepts agents that are not isolated.
     pub isolation_accepted: bool,
 }
 
@@ -112,6 +114,7 @@ pub struct Engine {
     identity: Identity,
     directories: Directories,
     presences: Arc<Presences>,
+    sandboxes: Arc<Sandboxes>,
     buckets: Arc<Buckets>,
     logins: Arc<login::Logins>,
     refusals: Refusals,
@@ -133,6 +136,7 @@ impl Engine {
         let engine = Self {
             presences: Arc::clone(&presences),
             turn_events: Arc::new(turn_events),
+            sandboxes: Arc::default(),
             buckets: Arc::default(),
             logins: Arc::default(),
             refusals: Refusals::default(),
@@ -202,6 +206,12 @@ impl Engine {
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// The sandboxes of the agents.
+    #[must_use]
+    pub fn sandboxes(&self) -> &Arc<Sandboxes> {
+        &self.sandboxes
     }
 
     /// Who waits.

@@ -1,5 +1,6 @@
 //! Operating: what the operator decides about mail without holding a lease, and what they see of all of it.
 
+use hive_core::agent::Isolation;
 use hive_core::caller::Caller;
 use hive_core::delivery::{Decision, Delivery, State};
 use hive_core::event::Kind;
@@ -7,6 +8,7 @@ use hive_core::id::MessageId;
 use hive_core::message::OPERATOR;
 
 use super::once::once;
+use super::sandboxes::Shown;
 use super::{Engine, Refusal, actor};
 use crate::store::agent::{self, AgentRow};
 use crate::store::delivery::{self, DeliveryRow, Filter};
@@ -31,8 +33,12 @@ pub struct Totals {
     pub dead: u64,
     /// Waiting for the operator.
     pub operator_unread: u64,
-    /// Attached agents that the host does not keep apart.
+    /// Attached agents that are not isolated.
     pub not_isolated: Vec<String>,
+    /// Attached agents that are partly isolated.
+    pub partly_isolated: Vec<String>,
+    /// Attached agents whose isolation is what the configuration states.
+    pub isolation_accepted: Vec<String>,
     /// The newest event.
     pub last_event: u64,
     /// Open questions to the operator.
@@ -156,7 +162,8 @@ impl Engine {
 
     /// Counts everything.
     pub async fn totals(&self) -> Result<Totals, Refusal> {
-        let presences = std::sync::Arc::clone(&self.presences);
+        let (presences, sandboxes) = (std::sync::Arc::clone(&self.presences), std::sync::Arc::clone(&self.sandboxes));
+        let accepts_none = self.identity.isolation_accepted;
         self.store
             .read(move |conn, _| {
                 let mut totals = Totals {
@@ -174,8 +181,18 @@ impl Engine {
                 for row in agent::active(conn)? {
                     totals.agents += 1;
                     totals.attached += u32::from(presences.is_live(row.key));
-                    if presences.is_live(row.key) && presences.isolation(row.key) == Some(hive_core::agent::Isolation::None) {
-                        totals.not_isolated.push(row.name);
+                    if !presences.is_live(row.key) {
+                        continue;
+                    }
+                    let Shown { isolation, accepted, notes: _ } = sandboxes.shown(&row.name, presences.isolation(row.key));
+                    // Without a supervisor the configuration can only accept that there is none.
+                    if accepted.unwrap_or(accepts_none && isolation == Some(Isolation::None)) {
+                        totals.isolation_accepted.push(row.name.clone());
+                    }
+                    match isolation {
+                        Some(Isolation::None) => totals.not_isolated.push(row.name),
+                        Some(Isolation::Partly) => totals.partly_isolated.push(row.name),
+                        Some(Isolation::Sandbox | Isolation::Uid) | None => {}
                     }
                 }
                 Ok(totals)

@@ -66,6 +66,7 @@ fn ground(refusal: &Refusal) -> Option<Ground> {
         | Reason::InboxFull
         | Reason::BodyTooLarge
         | Reason::CallLimit
+        | Reason::Starting
         | Reason::Draining
         | Reason::StorageUnavailable
         | Reason::Internal => None,

@@ -257,7 +257,8 @@ impl v1::admin_service_server::AdminService for Rpc {
             operator_question_count: totals.operator_questions,
             open_question_count: totals.open_questions,
             pending_reminder_count: totals.pending_reminders,
-            isolation_accepted: self.engine.identity().isolation_accepted,
+            partly_isolated_agents: totals.partly_isolated,
+            isolation_accepted_agents: totals.isolation_accepted,
         }))
     }
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use hive_core::agent::Isolation;
 use hive_core::caller::{Caller, OperatorName, Peer};
@@ -18,20 +19,30 @@ use tower::{Layer, Service};
 
 use super::conn::{ConnInfo, Owner, Trust};
 use super::fair::{Work, fairly};
+use super::limited;
 use super::size::Bound;
+use crate::engine::sandboxes::{Denied, Sandboxes, Scope};
 use crate::engine::{Actor, Refusal};
 
 /// Puts a [`Caller`] into every request, or answers that the peer is not trusted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CallerLayer {
-    /// Longest body of a message, in bytes.
-    pub body_bytes_max: u32,
+    body_bytes_max: u32,
+    sandboxes: Arc<Sandboxes>,
+}
+
+impl CallerLayer {
+    /// Makes the layer; `body_bytes_max` is the longest body of a message, in bytes.
+    #[must_use]
+    pub fn new(body_bytes_max: u32, sandboxes: Arc<Sandboxes>) -> Self {
+        Self { body_bytes_max, sandboxes }
+    }
 }
 
 impl<S> Layer<S> for CallerLayer {
     type Service = CallerService<S>;
     fn layer(&self, inner: S) -> Self::Service {
-        CallerService { inner, body_bytes_max: self.body_bytes_max }
+        CallerService { inner, body_bytes_max: self.body_bytes_max, sandboxes: Arc::clone(&self.sandboxes) }
     }
 }
 
@@ -40,7 +51,11 @@ impl<S> Layer<S> for CallerLayer {
 pub struct CallerService<S> {
     inner: S,
     body_bytes_max: u32,
+    sandboxes: Arc<Sandboxes>,
 }
+
+/// How long a caller waits until the supervisor has described the sandboxes.
+const STARTING_RETRY: Duration = Duration::from_millis(500);
 
 type Answer<T, E> = std::pin::Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
@@ -62,11 +77,17 @@ where
         let allowed = |info: &ConnInfo| {
             let (owner, path) = (&info.owner, request.uri().path());
             let (size, work) = (Bound::of(owner, path, self.body_bytes_max), Work::of(owner, path));
-            caller(info).map(|caller| (caller, info.bounds.clone(), size, work))
+            let caller = caller(info)?;
+            let scope = scope(&self.sandboxes, info)?;
+            if !limited::may_call(scope, path) {
+                return Err(refusal(Reason::PeerNotTrusted, beside(owner), None));
+            }
+            Ok((caller, scope, info.bounds.clone(), size, work))
         };
         match request.extensions().get::<ConnInfo>().map(allowed) {
-            Some(Ok((caller, bounds, size, work))) => {
+            Some(Ok((caller, scope, bounds, size, work))) => {
                 request.extensions_mut().insert(caller);
+                request.extensions_mut().insert(scope);
                 let Ok(place) = Arc::clone(&bounds.calls).try_acquire_owned() else {
                     let refused = Status::from(Refusal::CallLimit { max: bounds.calls_max });
                     return Box::pin(std::future::ready(Ok(refused.into_http())));
@@ -98,6 +119,36 @@ fn caller(info: &ConnInfo) -> Result<Caller, Status> {
     })
 }
 
+/// Decides by the peer's pid namespace what it may call.
+fn scope(sandboxes: &Sandboxes, info: &ConnInfo) -> Result<Scope, Status> {
+    // Without a supervisor only the user counts.
+    let Some(place) = &info.place else { return Ok(Scope::Everything) };
+    let scope = match &info.owner {
+        Owner::Agent(agent) => sandboxes.on_agent_socket(agent, place),
+        Owner::Operator => {
+            let is_own_user = info.peer.uid == rustix::process::geteuid().as_raw();
+            sandboxes.on_operator_socket(place, is_own_user).map(|()| Scope::Everything)
+        }
+    };
+    scope.map_err(|denied| match denied {
+        Denied::Starting | Denied::Abandoned => refusal(Reason::Starting, denied.to_string(), Some(STARTING_RETRY)),
+        Denied::Gone
+        | Denied::NotInSandbox { .. }
+        | Denied::NotRunning { .. }
+        | Denied::NotTheOperator
+        | Denied::Hidden { .. } => refusal(Reason::PeerNotTrusted, denied.to_string(), None),
+    })
+}
+
+/// What a program beside an agent is answered when it calls what is for the agent's own programs.
+fn beside(owner: &Owner) -> String {
+    let Owner::Agent(agent) = owner else { return "this call is for the operator on the host".to_owned() };
+    format!(
+        "only the harness of `{agent}` and its claude may make this call; a shell task, or a program on the host, may wake the agent and \
+         publish loose ends (`hive wake`, `hive publish`)"
+    )
+}
+
 /// The name of a user on this host; looked up once for each, and a user who gets a name later has it after a restart.
 fn user_name(uid: u32) -> Option<String> {
     static KNOWN: Mutex<BTreeMap<u32, Option<String>>> = Mutex::new(BTreeMap::new());
@@ -119,10 +170,16 @@ pub(super) fn of<T>(request: &Request<T>) -> Result<Caller, Status> {
     request.extensions().get::<Caller>().cloned().ok_or_else(|| Status::internal("the call has no caller"))
 }
 
-/// Who calls, and from which claude process.
+/// Whether the call comes from the agent's own programs, which alone hold its tokens.
+pub(super) fn holds_tokens<T>(request: &Request<T>) -> bool {
+    request.extensions().get::<Scope>() != Some(&Scope::Limited)
+}
+
+/// Returns the caller and its claude process. A process token counts only from the agent's own programs.
 pub(super) fn actor<T>(request: &Request<T>) -> Result<Actor, Status> {
     let process_token = match request.metadata().get(PROCESS_TOKEN_KEY) {
         None => None,
+        Some(_) if !holds_tokens(request) => None,
         Some(value) => {
             let text = value.to_str().map_err(|_| hive_proto::status::bad_field(PROCESS_TOKEN_KEY, "it is not plain text"))?;
             Some(hive_proto::convert::request::process_token(text.to_owned(), PROCESS_TOKEN_KEY)?)
@@ -131,16 +188,9 @@ pub(super) fn actor<T>(request: &Request<T>) -> Result<Actor, Status> {
     Ok(Actor { caller: of(request)?, process_token })
 }
 
-/// Whether the host keeps the calling harness apart from the broker and its peers, as the kernel shows it.
+/// Whether the calling harness has a user id of its own. Its namespaces prove nothing without a supervisor.
 pub(super) fn isolation<T>(request: &Request<T>) -> Option<Isolation> {
     let info = request.extensions().get::<ConnInfo>()?;
-    let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/mnt"));
-    if let Some(pid) = info.peer.pid
-        && let (Ok(theirs), Ok(ours)) = (namespace(&pid.to_string()), namespace("self"))
-        && theirs != ours
-    {
-        return Some(Isolation::MountNamespace);
-    }
     let own_uid = info.peer.uid != 0 && info.peer.uid != rustix::process::geteuid().as_raw();
     match info.trust.as_ref() {
         Trust::Uids(uids) if own_uid && uids.as_slice() == [info.peer.uid] => Some(Isolation::Uid),

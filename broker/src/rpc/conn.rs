@@ -20,6 +20,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
+use super::peer;
+use crate::engine::sandboxes::{Place, Sandboxes};
+
 /// Whose socket it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
@@ -88,6 +91,8 @@ pub struct ConnInfo {
     pub trust: Arc<Trust>,
     /// What may be open on that socket.
     pub bounds: Bounds,
+    /// In which sandbox the peer is; `None` without a supervisor.
+    pub place: Option<Arc<Place>>,
 }
 
 /// An accepted connection.
@@ -96,6 +101,8 @@ pub struct Conn {
     stream: UnixStream,
     info: ConnInfo,
     close: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Done when the sandbox that the agent had at that time is no longer trusted.
+    cut: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -105,20 +112,29 @@ impl Conn {
         stream: UnixStream,
         place: OwnedSemaphorePermit,
         (owner, trust, bounds): (Owner, Arc<Trust>, Bounds),
+        sandboxes: &Sandboxes,
         close: CancellationToken,
     ) -> io::Result<Self> {
         let credentials = stream.peer_cred()?;
         let peer = Peer { uid: credentials.uid(), pid: credentials.pid() };
+        // Before the peer is looked at: what is registered later has a token of its own, and cuts this connection.
+        let registered = match &owner {
+            Owner::Agent(agent) => sandboxes.ended(agent),
+            Owner::Operator => None,
+        };
+        let seen = sandboxes.is_supervised().then(|| Arc::new(peer::place(&stream, peer.pid)));
         Ok(Self {
             stream,
-            info: ConnInfo { owner, peer, trust, bounds },
+            info: ConnInfo { owner, peer, trust, bounds, place: seen },
             close: Box::pin(close.cancelled_owned()),
+            cut: registered.map(|token| Box::pin(token.cancelled_owned())),
             _place: place,
         })
     }
 
     fn is_closed(&mut self, cx: &mut Context<'_>) -> bool {
-        self.close.as_mut().poll(cx).is_ready()
+        let is_cut = self.cut.as_mut().is_some_and(|cut| cut.as_mut().poll(cx).is_ready());
+        is_cut || self.close.as_mut().poll(cx).is_ready()
     }
 }
 

@@ -20,6 +20,7 @@ use tokio_util::task::TaskTracker;
 use super::conn::{Bounds, Conn, Owner, Trust};
 use super::handed::{self, Handed};
 use super::socket_file::{bind, group_id, make_dir, remove, set_mode};
+use crate::engine::sandboxes::Sandboxes;
 
 /// Accepted connections that wait to be served.
 const BACKLOG_CONNECTIONS: usize = 64;
@@ -122,6 +123,7 @@ pub struct Sockets {
     agents: mpsc::Sender<io::Result<Conn>>,
     open: Mutex<HashMap<AgentName, OpenSocket>>,
     handed: Handed,
+    sandboxes: Arc<Sandboxes>,
     tasks: TaskTracker,
     closing: CancellationToken,
 }
@@ -143,6 +145,7 @@ impl Sockets {
     /// Takes what systemd handed over, and opens the operator's socket.
     pub fn open(
         layout: Layout,
+        sandboxes: Arc<Sandboxes>,
         tasks: TaskTracker,
         closing: CancellationToken,
     ) -> Result<(Arc<Self>, Incoming, Incoming), ListenError> {
@@ -153,7 +156,8 @@ impl Sockets {
         let (agents, agent_conns) = mpsc::channel(BACKLOG_CONNECTIONS);
         let (operator, operator_conns) = mpsc::channel(BACKLOG_CONNECTIONS);
         let (path, group) = (layout.operator_socket(), layout.socket_group.clone());
-        let sockets = Arc::new(Self { layout: Mutex::new(layout), agents, open: Mutex::default(), handed, tasks, closing });
+        let layout = Mutex::new(layout);
+        let sockets = Arc::new(Self { layout, agents, open: Mutex::default(), handed, sandboxes, tasks, closing });
         let listener = sockets.listener(&path)?;
         let trust = match group {
             Some(group) => {
@@ -175,7 +179,8 @@ impl Sockets {
             }
         };
         let close = sockets.closing.child_token();
-        sockets.tasks.spawn(accept(listener, Owner::Operator, Arc::new(trust), operator, close));
+        let of = (Owner::Operator, Arc::new(trust));
+        sockets.tasks.spawn(accept(listener, of, Arc::clone(&sockets.sandboxes), operator, close));
         Ok((sockets, agent_conns, operator_conns))
     }
 
@@ -255,8 +260,8 @@ impl Sockets {
             set_mode(&path, mode)?;
         }
         let (trust, close) = (Arc::new(layout.trust(name)), self.closing.child_token());
-        let owner = Owner::Agent(name.clone());
-        self.tasks.spawn(accept(listener, owner, Arc::clone(&trust), self.agents.clone(), close.clone()));
+        let of = (Owner::Agent(name.clone()), Arc::clone(&trust));
+        self.tasks.spawn(accept(listener, of, Arc::clone(&self.sandboxes), self.agents.clone(), close.clone()));
         Ok(OpenSocket { path, trust, close, own_file })
     }
 
@@ -286,8 +291,8 @@ impl OpenSocket {
 
 async fn accept(
     listener: UnixListener,
-    owner: Owner,
-    trust: Arc<Trust>,
+    (owner, trust): (Owner, Arc<Trust>),
+    sandboxes: Arc<Sandboxes>,
     out: mpsc::Sender<io::Result<Conn>>,
     close: CancellationToken,
 ) {
@@ -301,7 +306,7 @@ async fn accept(
         let conn = accepted.and_then(|(stream, _)| match Arc::clone(&bounds.connections).try_acquire_owned() {
             Ok(place) => {
                 let of = (owner.clone(), Arc::clone(&trust), bounds.clone());
-                Conn::new(stream, place, of, close.clone()).map(Some)
+                Conn::new(stream, place, of, &sandboxes, close.clone()).map(Some)
             }
             Err(_) => {
                 // Whoever does not hear it sees the connection end.

@@ -8,6 +8,7 @@ pub mod conn;
 pub mod error;
 mod handed;
 pub mod listen;
+pub mod peer;
 pub mod server;
 
 mod admin;
@@ -17,6 +18,7 @@ mod event;
 mod fair;
 mod history;
 mod inbox;
+mod limited;
 mod login;
 mod loose_end;
 mod message;

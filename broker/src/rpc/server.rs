@@ -3,6 +3,7 @@
 //! Invariant: a service that is not registered on a socket does not exist there; reflection on an agent's socket does not even name it.
 
 use std::io;
+use std::sync::Arc;
 
 use hive_proto::v1;
 use hive_proto::{FILE_DESCRIPTOR_SET, v1::admin_service_server::AdminServiceServer};
@@ -19,7 +20,7 @@ use super::caller::CallerLayer;
 use super::listen::Incoming;
 
 /// Files whose services are the operator's alone.
-const OPERATOR_FILES: [&str; 1] = ["hive/v1/admin_service.proto"];
+pub(super) const OPERATOR_FILES: [&str; 1] = ["hive/v1/admin_service.proto"];
 /// Files whose services are for agents' sockets alone.
 const AGENT_FILES: [&str; 3] = ["hive/v1/turn_service.proto", "hive/v1/wake_service.proto", "hive/v1/status_service.proto"];
 
@@ -44,7 +45,7 @@ fn builder(rpc: &Rpc) -> Server<Stack<CallerLayer, tower::layer::util::Identity>
         // Left alone, it would have no bound at all.
         .http2_max_local_error_reset_streams(Some(OWN_RESETS_MAX))
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .layer(CallerLayer { body_bytes_max: rpc.engine.limits().body_bytes_max })
+        .layer(CallerLayer::new(rpc.engine.limits().body_bytes_max, Arc::clone(rpc.engine.sandboxes())))
 }
 
 /// What reflection shows: everything but the services of the files left out.

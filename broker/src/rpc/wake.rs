@@ -1,7 +1,9 @@
 //! `WakeService`.
 
 use hive_core::id::MessageId;
+use hive_core::reason::Reason;
 use hive_proto::convert::{message, request as fields};
+use hive_proto::status::refusal;
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
@@ -11,10 +13,14 @@ use crate::engine::wake::Wake;
 #[tonic::async_trait]
 impl v1::wake_service_server::WakeService for Rpc {
     async fn wake(&self, request: Request<v1::WakeRequest>) -> Result<Response<v1::WakeResponse>, Status> {
-        let actor = caller::actor(&request)?;
+        let (actor, holds_tokens) = (caller::actor(&request)?, caller::holds_tokens(&request));
         let mut wake = request.into_inner();
         // The same wake may be said again by a later session.
         let session_token = std::mem::take(&mut wake.session_token);
+        if !holds_tokens && !session_token.is_empty() {
+            let sentence = "a session token counts only from the agent's own harness; leave `session_token` empty";
+            return Err(refusal(Reason::PeerNotTrusted, sentence, None));
+        }
         let key = request::key("Wake", std::mem::take(&mut wake.request_id), &wake)?;
         let v1::WakeRequest { request_id: _, label, body, coalescing_key, session_token: _ } = wake;
         let wake = Wake {

@@ -96,6 +96,7 @@ fn agent(
         extra_mcp_servers: super::extra_servers::read(&mut section, &claude.mcp_server_name),
         plugins: arguments(&mut section, "plugins").unwrap_or_default(),
         marketplaces: arguments(&mut section, "marketplaces"),
+        sandbox: super::sandbox::read(&mut section),
     };
     section.finish();
     agent

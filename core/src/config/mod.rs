@@ -12,7 +12,8 @@
 //! [operator]    pronouns, notify.command or notify.webhook
 //! [claude]      command, env, context_windows, mcp_server_name, and the settings of SETTINGS
 //! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, state_dir, home_dir, env, kick_on_start,
-//!               available_models, plugins, marketplaces, and the settings of SETTINGS,
+//!               available_models, plugins, marketplaces, isolation, readable, writable, devices, user_namespaces,
+//!               the settings of SETTINGS,
 //!               extra_mcp_servers.KEY.<command, args, env, allowed_tools, timeout_seconds>,
 //!               limits.<sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max>
 //! ```
@@ -25,6 +26,7 @@ mod extra_servers;
 mod limits;
 mod models;
 mod notify;
+mod sandbox;
 mod section;
 mod sections;
 mod settings;
@@ -40,7 +42,7 @@ pub use self::error::{ConfigError, Finding};
 pub use self::extra_servers::{BASH_SERVER, TOOL_TIMEOUT_SECONDS, TOOL_TIMEOUTS_SECONDS, is_server_name, is_tool_pattern};
 pub use self::settings::{Kind, NEVER, Setting, SettingValue, Settings};
 pub use self::settings_list::SETTINGS;
-pub use self::values::{AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, HiveIsolation, Notify, Operator};
+pub use self::values::{AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator, SandboxConfig};
 
 use self::error::Findings;
 

@@ -14,8 +14,8 @@ use super::extra_servers::{BASH_SERVER, SERVER_NAME_RULE, is_server_name};
 use super::section::Section;
 use super::settings;
 use super::settings_list::WINDOW_TOKENS;
-use super::values::{Broker, Claude, Config, Hive, HiveIsolation, Operator, RETENTION_DAYS_DEFAULT};
-use crate::name::{AgentName, nearest};
+use super::values::{Broker, Claude, Config, Hive, Operator, RETENTION_DAYS_DEFAULT};
+use crate::name::AgentName;
 
 /// Where each agent names its parent.
 pub(super) type Places = BTreeMap<AgentName, Range<usize>>;
@@ -50,21 +50,10 @@ fn hive(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Hive {
         name: line(&mut section, "name"),
         domain: line(&mut section, "domain"),
         swarm: line(&mut section, "swarm"),
-        isolation: isolation(&mut section),
+        isolation: super::sandbox::isolation(&mut section),
     };
     section.finish();
     hive
-}
-
-/// Reads how agents are to be kept apart.
-fn isolation(section: &mut Section<'_, '_, '_>) -> Option<HiveIsolation> {
-    let (word, span) = section.text("isolation")?;
-    if word == HiveIsolation::None.word() {
-        return Some(HiveIsolation::None);
-    }
-    let sentence = "`isolation` must be \"none\"; leave it out to keep agents apart wherever the host can".to_owned();
-    section.object(span, "isolation", sentence, nearest(&word, [HiveIsolation::None.word()]).first().copied());
-    None
 }
 
 fn broker(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Broker {

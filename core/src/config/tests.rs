@@ -7,6 +7,7 @@ mod webhook;
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::isolation::Level;
 use crate::name::AgentName;
 
 fn message(text: &str) -> String {
@@ -76,7 +77,7 @@ fn every_key_reaches_its_value() {
             name: Some("garden".into()),
             domain: Some("example.org".into()),
             swarm: Some("north".into()),
-            isolation: Some(HiveIsolation::None)
+            isolation: Some(Level::None)
         }
     );
     assert_eq!(config.broker.state_dir, Some(PathBuf::from("/etc/hive/state")));
@@ -141,11 +142,18 @@ fn an_unknown_key_like_no_other_lists_the_known_ones() {
 }
 
 #[test]
-fn isolation_is_none_or_left_out() {
+fn isolation_is_a_level_or_absent() {
     assert_eq!(parse("[hive]").expect("valid").hive.isolation, None);
-    let rule = "`isolation` must be \"none\"; leave it out to keep agents apart wherever the host can";
+    let rule = "`isolation` must be \"sandbox\", \"shared_files\" or \"none\"; leave it out for the best that works here";
     assert_eq!(message("[hive]\nisolation = \"uid\""), format!("line 2, column 13: {rule}"));
     assert_eq!(message("[hive]\nisolation = \"noen\""), format!("line 2, column 13: {rule}; did you mean `none`?"));
+    let config =
+        parse("[hive]\nisolation = \"shared_files\"\n[agents.ada]\nisolation = \"sandbox\"\n[agents.bob]").expect("valid");
+    let of = |name: &str| config.isolation_of(Some(agent(&config, name)));
+    assert_eq!(
+        [of("ada"), of("bob"), config.isolation_of(None)],
+        [Level::Sandbox, Level::SharedFiles, Level::SharedFiles].map(Some)
+    );
 }
 
 #[test]

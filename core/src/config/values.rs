@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::settings::Settings;
 use crate::agent::KickOnStart;
+use crate::isolation::Level;
 use crate::limits::Limits;
 use crate::name::AgentName;
 
@@ -34,25 +35,8 @@ pub struct Hive {
     pub domain: Option<String>,
     /// The swarm it belongs to.
     pub swarm: Option<String>,
-    /// How agents are to be kept apart; `None`: as well as the host can, and a host that cannot is a finding.
-    pub isolation: Option<HiveIsolation>,
-}
-
-/// How the agents of a hive are to be kept apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HiveIsolation {
-    /// They need not be: an agent that is not kept apart is no finding.
-    None,
-}
-
-impl HiveIsolation {
-    /// Returns the word of the file.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::None => "none",
-        }
-    }
+    /// The level of isolation of agents that state none of their own; `None`: the best that works here.
+    pub isolation: Option<Level>,
 }
 
 /// How the daemon runs.
@@ -167,6 +151,31 @@ pub struct AgentConfig {
     pub plugins: Vec<String>,
     /// Where plugins come from; `None`: the official marketplace.
     pub marketplaces: Option<Vec<String>>,
+    /// What its sandbox is, and what is in it besides its own directories.
+    pub sandbox: SandboxConfig,
+}
+
+/// The sandbox of one agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SandboxConfig {
+    /// The level of isolation; `None`: that of [`Hive::isolation`].
+    pub isolation: Option<Level>,
+    /// Files, directories and sockets that it can read.
+    pub readable: Vec<PathBuf>,
+    /// Directories that it can write in.
+    pub writable: Vec<PathBuf>,
+    /// Device files that it can use.
+    pub devices: Vec<PathBuf>,
+    /// Whether its programs may create user namespaces.
+    pub user_namespaces: bool,
+}
+
+impl SandboxConfig {
+    /// Returns each list of paths with its key.
+    #[must_use]
+    pub fn paths(&self) -> [(&'static str, &[PathBuf]); 3] {
+        [("readable", &self.readable), ("writable", &self.writable), ("devices", &self.devices)]
+    }
 }
 
 impl AgentConfig {
@@ -206,6 +215,12 @@ pub struct AgentLimits {
 }
 
 impl Config {
+    /// Returns the level of isolation that the file states for an agent.
+    #[must_use]
+    pub fn isolation_of(&self, agent: Option<&AgentConfig>) -> Option<Level> {
+        agent.and_then(|agent| agent.sandbox.isolation).or(self.hive.isolation)
+    }
+
     /// The settings of an agent's harness, as variables of `hive serve`.
     #[must_use]
     pub fn harness_variables(&self, agent: &AgentConfig) -> BTreeMap<&'static str, String> {
@@ -213,7 +228,7 @@ impl Config {
     }
 
     /// Makes every relative path one below `base`, the directory of the configuration file. A command without a `/` stays a name on PATH, and
-    /// a marketplace is a path only if it begins with `./` or `../`.
+    /// a marketplace is a path only if it begins with `./` or `../`. A path of a sandbox that begins with `~/` stays: the caller knows the home.
     pub fn resolve_paths(&mut self, base: &Path) {
         let resolve = |path: &mut Option<PathBuf>| {
             if let Some(path) = path {
@@ -232,6 +247,11 @@ impl Config {
             resolve(&mut agent.home_dir);
             agent.settings.resolve_paths(base);
             programs.extend(agent.extra_mcp_servers.values_mut().map(|server| &mut server.command));
+            let sandbox = &mut agent.sandbox;
+            let granted = [&mut sandbox.readable, &mut sandbox.writable, &mut sandbox.devices].into_iter().flatten();
+            for path in granted.filter(|path| !path.starts_with("~")) {
+                *path = base.join(&*path);
+            }
             // Others are names of repositories, or URLs.
             let directories = agent.marketplaces.iter_mut().flatten();
             programs.extend(directories.filter(|source| source.starts_with("./") || source.starts_with("../")));

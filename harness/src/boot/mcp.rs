@@ -2,7 +2,7 @@
 //! servers.
 //!
 //! Invariants: the token is in no other place than this file (mode 0600) and the bridge's environment. No server gets a variable of claude's
-//! environment that it was not given here.
+//! environment that it was not given here. The agent's own servers are no children of an isolated claude's: their code may be that of a shell task.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use hive_core::config::{BASH_SERVER, ExtraMcpServer};
 use serde_json::{Map, Value, json};
 
 use crate::claude::command_line::EXECUTION_GROUP;
-use crate::scrub;
+use crate::{confine, scrub};
 
 /// Longest tool call of our own servers, in milliseconds: a `recv` of 180 s, a broker that restarts meanwhile, and a margin.
 pub const TOOL_TIMEOUT_MS: u64 = 300_000;
@@ -48,14 +48,21 @@ pub struct Server {
     env: BTreeMap<String, String>,
     tools: Vec<String>,
     timeout_ms: u64,
+    /// The socket over which the harness is asked to start it in a sandbox.
+    confine: Option<PathBuf>,
 }
 
-/// All servers of an agent: the bridge; the shell tools, if it has their group; and its own.
+/// All servers of an agent: the bridge; the shell tools, if it has their group; and its own, which are started over the socket `confine` if there is one.
 #[must_use]
-pub fn servers(bridge: &Bridge<'_>, task_socket: &Path, extras: &BTreeMap<String, ExtraMcpServer>) -> Vec<Server> {
+pub fn servers(
+    bridge: &Bridge<'_>,
+    task_socket: &Path,
+    extras: &BTreeMap<String, ExtraMcpServer>,
+    confine: Option<&Path>,
+) -> Vec<Server> {
     let with_bash = bridge.tool_groups.iter().any(|group| group == EXECUTION_GROUP);
     let ours = [Some(Server::of_bridge(bridge)), with_bash.then(|| Server::of_bash(bridge, task_socket))];
-    ours.into_iter().flatten().chain(extras.iter().map(|(name, extra)| Server::of_extra(name, extra))).collect()
+    ours.into_iter().flatten().chain(extras.iter().map(|(name, extra)| Server::of_extra(name, extra, confine))).collect()
 }
 
 /// What `--allowedTools` says of the servers.
@@ -98,6 +105,7 @@ impl Server {
             env,
             tools: vec!["*".to_owned()],
             timeout_ms: TOOL_TIMEOUT_MS,
+            confine: None,
         }
     }
 
@@ -111,26 +119,34 @@ impl Server {
             env,
             tools: BASH_TOOLS.map(str::to_owned).to_vec(),
             timeout_ms: TOOL_TIMEOUT_MS,
+            confine: None,
         }
     }
 
     /// One of the agent's own. A tool that never answers must not keep the turn: its call ends with an error, and the turn goes on.
-    fn of_extra(name: &str, extra: &ExtraMcpServer) -> Self {
+    fn of_extra(name: &str, extra: &ExtraMcpServer, confine: Option<&Path>) -> Self {
         let ExtraMcpServer { command, args, env, allowed_tools, timeout_seconds } = extra.clone();
         let timeout_ms = timeout_seconds.saturating_mul(1000);
-        Self { name: name.to_owned(), program: command, args, env, tools: allowed_tools, timeout_ms }
+        let confine = confine.map(Path::to_path_buf);
+        Self { name: name.to_owned(), program: command, args, env, tools: allowed_tools, timeout_ms, confine }
     }
 
     fn value(&self, hive: &Path) -> Value {
-        let args = scrub::arguments(self.env.keys().map(String::as_str), &self.program, &self.args);
+        let Self { name: _, program, args, env, tools: _, timeout_ms, confine } = self;
+        let hive = hive.to_string_lossy();
+        let kept = env.keys().map(String::as_str);
+        let args = match confine {
+            None => scrub::arguments(kept, program, args),
+            Some(socket) => scrub::arguments(kept, &hive, &confine::arguments(socket, program, args)),
+        };
         json!({
             "type": "stdio",
-            "command": hive.to_string_lossy(),
+            "command": hive,
             "args": args,
-            "env": self.env,
+            "env": env,
             // A tool that is deferred is not offered before the model has searched for it.
             "alwaysLoad": true,
-            "timeout": self.timeout_ms,
+            "timeout": timeout_ms,
         })
     }
 }
@@ -170,7 +186,7 @@ mod tests {
             log: "debug",
             call_log: Path::new("/h/calls.sock"),
         };
-        servers(&bridge, Path::new("/h/tasks.sock"), extras)
+        servers(&bridge, Path::new("/h/tasks.sock"), extras, None)
     }
 
     fn notes() -> BTreeMap<String, ExtraMcpServer> {
@@ -210,6 +226,34 @@ mod tests {
         } });
         assert_eq!(read, wanted);
         assert_eq!(text.matches("secret").count(), 1, "the token is in the bridge's environment alone");
+    }
+
+    #[test]
+    fn only_the_agents_own_servers_are_started_over_the_socket() {
+        let mut servers = all(&["messaging", "execution"], &notes());
+        let plain = value(&servers, Path::new("/bin/hive"));
+        let own = Server::of_extra("notes", &notes()["notes"], Some(Path::new("/h/confine.sock")));
+        *servers.last_mut().expect("there are some") = own;
+        let read = value(&servers, Path::new("/bin/hive"));
+        for ours in ["hub", "bash"] {
+            assert_eq!(read["mcpServers"][ours], plain["mcpServers"][ours]);
+        }
+        let arguments = json!([
+            "scrub",
+            "--keep=NOTES_KEY",
+            "--",
+            "/bin/hive",
+            "confine",
+            "--socket=/h/confine.sock",
+            "--",
+            "notes",
+            "--dir",
+            "n"
+        ]);
+        assert_eq!(
+            (&read["mcpServers"]["notes"]["args"], &read["mcpServers"]["notes"]["env"]),
+            (&arguments, &json!({"NOTES_KEY": "k"}))
+        );
     }
 
     #[test]

@@ -45,8 +45,15 @@ pub enum WriteError {
     OwnProgram(io::Error),
 }
 
-/// Writes the files for one claude process; `hive` is the program that scrubs the environment of MCP servers.
-pub fn write(run_dir: &Path, system_prompt: &str, servers: &[Server], hive: &Path) -> Result<Files, WriteError> {
+/// Writes the files for one claude process; `hive` is the program that scrubs the environment of MCP servers,
+/// and `guard` the command that is run before claude reads files.
+pub fn write(
+    run_dir: &Path,
+    system_prompt: &str,
+    servers: &[Server],
+    hive: &Path,
+    guard: Option<&str>,
+) -> Result<Files, WriteError> {
     let files = Files {
         settings: run_dir.join("claude-settings.json"),
         system_prompt: run_dir.join("claude-system-prompt.md"),
@@ -55,8 +62,8 @@ pub fn write(run_dir: &Path, system_prompt: &str, servers: &[Server], hive: &Pat
     let put =
         |path: &PathBuf, text: &str| file::write(path, text).map_err(|source| WriteError::Io { path: path.clone(), source });
     file::private_dir(run_dir).map_err(|source| WriteError::Io { path: run_dir.to_path_buf(), source })?;
-    put(&files.settings, &settings::text())?;
-    check(&files.settings, settings::is_sound)?;
+    put(&files.settings, &settings::text(guard))?;
+    check(&files.settings, |text| settings::is_sound(text, guard))?;
     put(&files.system_prompt, system_prompt)?;
     put(&files.mcp_config, &mcp::text(servers, hive))?;
     check(&files.mcp_config, |text| mcp::is_sound(text, servers, hive))?;

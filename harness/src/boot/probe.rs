@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
+use crate::claude::program::Program;
 use crate::claude::version::{self, Unsupported};
+use crate::fence;
 
 /// Longest time that `claude --version` may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,6 +27,14 @@ pub enum ProbeError {
         program: String,
         /// What the host said.
         source: std::io::Error,
+    },
+    /// It does not start inside the fence.
+    #[error("claude cannot be started as `{program}`: {words}; install Claude Code, or name it with HIVE_CLAUDE")]
+    NotFenced {
+        /// What was tried.
+        program: String,
+        /// The words of the fence.
+        words: String,
     },
     /// It does not end.
     #[error("`{program} --version` did not end within {} s", PATIENCE.as_secs())]
@@ -48,9 +58,9 @@ pub enum ProbeError {
 }
 
 /// Asks the CLI for its version.
-pub async fn run(program: &Path, environment: &BTreeMap<OsString, OsString>, dir: &Path) -> Result<String, ProbeError> {
-    let shown = || program.display().to_string();
-    let output = Command::new(program)
+pub async fn run(program: &Program, environment: &BTreeMap<OsString, OsString>, dir: &Path) -> Result<String, ProbeError> {
+    let shown = || program.name.display().to_string();
+    let output = Command::from(program.command())
         .arg("--version")
         .env_clear()
         .envs(environment)
@@ -61,7 +71,12 @@ pub async fn run(program: &Path, environment: &BTreeMap<OsString, OsString>, dir
     let output = tokio::time::timeout(PATIENCE, output).await.map_err(|_| ProbeError::Hangs { program: shown() })?;
     let output = output.map_err(|source| ProbeError::NotStarted { program: shown(), source })?;
     if !output.status.success() {
-        let stderr = String::from_utf8_lossy(&output.stderr).trim().chars().take(500).collect();
+        let stderr: String = String::from_utf8_lossy(&output.stderr).trim().chars().take(500).collect();
+        let is_of_fence = !program.first.is_empty()
+            && output.status.code().is_some_and(|code| [fence::NOT_FOUND, fence::NOT_RUNNABLE].map(i32::from).contains(&code));
+        if is_of_fence {
+            return Err(ProbeError::NotFenced { program: shown(), words: stderr });
+        }
         return Err(ProbeError::Fails { program: shown(), status: output.status, stderr });
     }
     let text = String::from_utf8_lossy(&output.stdout);
@@ -70,8 +85,8 @@ pub async fn run(program: &Path, environment: &BTreeMap<OsString, OsString>, dir
 }
 
 /// Whether the CLI has a login. A CLI that does not know the question is believed to have one: its turns will tell.
-pub async fn is_logged_in(program: &Path, environment: &BTreeMap<OsString, OsString>, dir: &Path) -> bool {
-    let output = Command::new(program)
+pub async fn is_logged_in(program: &Program, environment: &BTreeMap<OsString, OsString>, dir: &Path) -> bool {
+    let output = Command::from(program.command())
         .args(["auth", "status"])
         .env_clear()
         .envs(environment)

@@ -5,28 +5,34 @@
 use serde_json::{Value, json};
 
 use crate::claude::command_line::DENIED_TOOLS;
+use crate::guard;
 
-/// The settings: compaction and memory are Hive's, and the denied tools stay denied.
+/// The settings: compaction and memory are Hive's, and the denied tools stay denied; `guard` is run before claude reads files.
 #[must_use]
-pub fn value() -> Value {
-    json!({
+pub fn value(guard: Option<&str>) -> Value {
+    let mut value = json!({
         "autoCompactEnabled": false,
         "autoMemoryEnabled": false,
         "effortLevel": "medium",
         "permissions": { "deny": DENIED_TOOLS },
-    })
+    });
+    if let Some(guard) = guard {
+        let hook = json!({ "matcher": guard::TOOLS, "hooks": [{ "type": "command", "command": guard }] });
+        value["hooks"] = json!({ "PreToolUse": [hook] });
+    }
+    value
 }
 
 /// The settings as they are written.
 #[must_use]
-pub fn text() -> String {
-    format!("{:#}\n", value())
+pub fn text(guard: Option<&str>) -> String {
+    format!("{:#}\n", value(guard))
 }
 
 /// Whether a file holds exactly the settings.
 #[must_use]
-pub fn is_sound(text: &str) -> bool {
-    serde_json::from_str::<Value>(text).is_ok_and(|read| read == value())
+pub fn is_sound(text: &str, guard: Option<&str>) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|read| read == value(guard))
 }
 
 #[cfg(test)]
@@ -35,11 +41,16 @@ mod tests {
 
     #[test]
     fn the_settings_are_the_specified_ones() {
+        let plain = r#"{"autoCompactEnabled":false,"autoMemoryEnabled":false,"effortLevel":"medium","permissions":{"deny":["Bash","Task","NotebookEdit","TodoWrite"]}}"#;
+        assert_eq!(value(None).to_string(), plain);
+        let guarded = value(Some("hive guard /h"));
         assert_eq!(
-            value().to_string(),
-            r#"{"autoCompactEnabled":false,"autoMemoryEnabled":false,"effortLevel":"medium","permissions":{"deny":["Bash","Task","NotebookEdit","TodoWrite"]}}"#
+            guarded["hooks"].to_string(),
+            r#"{"PreToolUse":[{"hooks":[{"command":"hive guard /h","type":"command"}],"matcher":"Read|Grep|Edit"}]}"#
         );
-        assert!(is_sound(&text()));
-        assert!(!is_sound("{}") && !is_sound(""));
+        let guard = Some("hive guard /h");
+        assert!(is_sound(&text(guard), guard) && !is_sound(&text(None), guard));
+        assert!(is_sound(&text(None), None));
+        assert!(!is_sound("{}", None) && !is_sound("", None));
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: built-in tools are a whitelist, and `--allowedTools` stands last, because it takes every word that follows.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Built-in tools that every agent has.
 pub const BUILTIN_TOOLS: [&str; 5] = ["Edit", "Glob", "Grep", "Read", "Write"];
@@ -34,6 +34,8 @@ pub struct Invocation<'a> {
     pub mcp_config: &'a Path,
     /// Tools of MCP servers that need no further permission.
     pub mcp_tools: &'a [String],
+    /// Directories besides the working directory that the agent may write in.
+    pub further_dirs: &'a [PathBuf],
     /// The agent's tool groups.
     pub tool_groups: &'a [String],
 }
@@ -41,7 +43,8 @@ pub struct Invocation<'a> {
 /// The arguments, without the program.
 #[must_use]
 pub fn arguments(invocation: &Invocation<'_>) -> Vec<OsString> {
-    let Invocation { model, continues, resident, settings, system_prompt, mcp_config, mcp_tools, tool_groups } = invocation;
+    let Invocation { model, continues, resident, settings, system_prompt, mcp_config, mcp_tools, further_dirs, tool_groups } =
+        invocation;
     let builtins = builtin_tools(tool_groups).join(",");
     let mut arguments: Vec<OsString> =
         ["--print", "--verbose", "--output-format", "stream-json", "--model", model].map(OsString::from).to_vec();
@@ -53,6 +56,10 @@ pub fn arguments(invocation: &Invocation<'_>) -> Vec<OsString> {
     }
     arguments.extend(["--settings".into(), settings.into()]);
     arguments.extend(["--system-prompt-file".into(), system_prompt.into()]);
+    for dir in *further_dirs {
+        // One option for each: it takes every word that follows.
+        arguments.extend(["--add-dir".into(), dir.into()]);
+    }
     arguments.extend(["--mcp-config".into(), mcp_config.into()]);
     arguments.push("--strict-mcp-config".into());
     // Without this a changed system prompt is silently ignored for the rest of the conversation.
@@ -76,6 +83,7 @@ mod tests {
 
     fn line(continues: bool, groups: &[&str]) -> String {
         let tool_groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
+        let dirs = ["/src/a", "/src/b"].map(PathBuf::from);
         let arguments = arguments(&Invocation {
             model: "haiku",
             continues,
@@ -84,6 +92,7 @@ mod tests {
             system_prompt: Path::new("p.md"),
             mcp_config: Path::new("m.json"),
             mcp_tools: &["mcp__hive__*".to_owned(), "mcp__notes__list".to_owned()],
+            further_dirs: if continues { &[] } else { &dirs },
             tool_groups: &tool_groups,
         });
         arguments.join(std::ffi::OsStr::new(" ")).into_string().expect("plain text")
@@ -102,7 +111,7 @@ mod tests {
     #[test]
     fn a_fresh_session_drops_continue_and_web_tools_are_by_group() {
         let line = line(false, &["web_tools"]);
-        assert!(!line.contains("--continue"));
+        assert!(!line.contains("--continue") && line.contains(" --add-dir /src/a --add-dir /src/b --mcp-config m.json "));
         assert!(line.contains("--tools Edit,Glob,Grep,Read,Write,WebFetch,WebSearch "));
         assert!(line.ends_with("WebFetch,WebSearch,mcp__hive__*,mcp__notes__list"));
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use hive_core::config::OWN_PREFIX;
 
 /// Variables that pass.
-const PASSED: [&str; 19] = [
+const PASSED: [&str; 20] = [
     "PATH",
     "USER",
     "LOGNAME",
@@ -29,6 +29,7 @@ const PASSED: [&str; 19] = [
     "no_proxy",
     "all_proxy",
     "NODE_EXTRA_CA_CERTS",
+    "LOCALE_ARCHIVE",
     "DISABLE_TELEMETRY",
 ];
 /// Beginnings of variables that pass.
@@ -45,20 +46,32 @@ const DROPPED: [&str; 8] = [
     "CLAUDE_PROJECT_DIR",
 ];
 
+/// The directories of claude.
+#[derive(Clone, Copy, Debug)]
+pub struct Home<'a> {
+    /// Its HOME.
+    pub dir: &'a Path,
+    /// Its directory for temporary files.
+    pub temporary: &'a Path,
+    /// Whether the agent is isolated: claude's own state is then below `.claude`, which shell tasks do not see.
+    pub is_isolated: bool,
+}
+
 /// The whole environment of one claude process.
 #[must_use]
 pub fn build(
     inherited: impl IntoIterator<Item = (OsString, OsString)>,
     further: &BTreeMap<String, String>,
-    home: &Path,
-    temporary: &Path,
+    home: Home<'_>,
     max_retries: u32,
 ) -> BTreeMap<OsString, OsString> {
+    let Home { dir, temporary, is_isolated } = home;
+    let passes = |name: &OsString| passes(name) && !(is_isolated && name == "TMPDIR");
     let mut environment: BTreeMap<OsString, OsString> = inherited.into_iter().filter(|(name, _)| passes(name)).collect();
     let further = further.iter().filter(|(name, _)| !name.starts_with(OWN_PREFIX));
     environment.extend(further.map(|(name, value)| (name.into(), value.into())));
     let ours: [(&str, OsString); 5] = [
-        ("HOME", home.into()),
+        ("HOME", dir.into()),
         ("CLAUDE_CODE_TMPDIR", temporary.into()),
         ("CLAUDE_CODE_MAX_RETRIES", max_retries.to_string().into()),
         // `@path` in a peer's words must attach nothing.
@@ -66,6 +79,11 @@ pub fn build(
         ("DISABLE_AUTOUPDATER", "1".into()),
     ];
     environment.extend(ours.map(|(name, value)| (name.into(), value)));
+    let config_dir = dir.join(".claude");
+    // An agent that was isolated keeps its state where that has put it.
+    if is_isolated || config_dir.join(".claude.json").is_file() {
+        environment.insert("CLAUDE_CONFIG_DIR".into(), config_dir.into());
+    }
     environment
 }
 
@@ -77,7 +95,31 @@ fn passes(name: &OsString) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
+
+    fn home() -> Home<'static> {
+        Home { dir: Path::new("/h"), temporary: Path::new("/h/t"), is_isolated: false }
+    }
+
+    #[test]
+    fn an_isolated_agent_has_its_state_below_claudes_directory_and_no_temporary_directory_of_the_operators() {
+        let inherited =
+            || ["TMPDIR", "LOCALE_ARCHIVE", "XDG_RUNTIME_DIR", "CLAUDE_CONFIG_DIR"].map(|name| (name.into(), "x".into()));
+        let isolated = build(inherited(), &BTreeMap::new(), Home { is_isolated: true, ..home() }, 2);
+        assert_eq!(isolated[OsStr::new("CLAUDE_CONFIG_DIR")], "/h/.claude");
+        assert!(isolated.contains_key(OsStr::new("LOCALE_ARCHIVE")) && !isolated.contains_key(OsStr::new("TMPDIR")));
+        let open = build(inherited(), &BTreeMap::new(), home(), 2);
+        assert!(open.contains_key(OsStr::new("TMPDIR")) && !open.contains_key(OsStr::new("XDG_RUNTIME_DIR")));
+        assert_eq!(open[OsStr::new("CLAUDE_CONFIG_DIR")], "x");
+        // One that was isolated before.
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(dir.path().join(".claude")).expect("created");
+        std::fs::write(dir.path().join(".claude/.claude.json"), "{}").expect("written");
+        let later = build([], &BTreeMap::new(), Home { dir: dir.path(), ..home() }, 2);
+        assert_eq!(later[OsStr::new("CLAUDE_CONFIG_DIR")], *dir.path().join(".claude"));
+    }
 
     #[test]
     fn only_what_is_on_the_list_passes() {
@@ -86,7 +128,7 @@ mod tests {
             .chain(DROPPED)
             .map(|name| (name.into(), "x".into()));
         let further = ["EXTRA", "HIVE_TURN_MAX_SECS"].map(|name| (name.to_owned(), "1".to_owned())).into();
-        let environment = build(inherited, &further, Path::new("/h"), Path::new("/h/t"), 2);
+        let environment = build(inherited, &further, home(), 2);
         let names: Vec<_> = environment.keys().filter_map(|name| name.to_str()).collect();
         assert_eq!(
             names,
@@ -108,7 +150,7 @@ mod tests {
     #[test]
     fn attachments_cannot_be_switched_on() {
         let further = BTreeMap::from([("CLAUDE_CODE_DISABLE_ATTACHMENTS".to_owned(), "0".to_owned())]);
-        let environment = build([], &further, Path::new("/h"), Path::new("/h/t"), 2);
+        let environment = build([], &further, home(), 2);
         assert_eq!(environment[&OsString::from("CLAUDE_CODE_DISABLE_ATTACHMENTS")], "1");
     }
 }

@@ -9,5 +9,6 @@ pub mod event;
 pub mod fences;
 pub mod line;
 pub mod outcome;
+pub mod program;
 pub mod transcript;
 pub mod version;

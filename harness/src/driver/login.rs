@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::driver::launch::Runner;
 use crate::driver::link::Link;
 use crate::driver::look;
-use crate::driver::prepare::{environment, private, program_path, temporary};
+use crate::driver::prepare::{self, environment, private, temporary};
 use crate::exit::describe;
 use crate::process::child;
 use crate::turn::output::Signal;
@@ -98,7 +98,12 @@ fn start(
     let (pty, pts) = pty_process::open()?;
     pty.resize(size(terminal))?;
     let kind = if terminal.kind.is_empty() { "xterm-256color" } else { &terminal.kind };
-    let child = Command::new(program_path(&config.claude))
+    for remark in prepare::guard_home(config)? {
+        tracing::warn!("{remark}");
+    }
+    let program = prepare::program(config)?;
+    let child = Command::new(&program.path)
+        .args(&program.first)
         .args(["auth", "login"])
         .env_clear()
         .envs(environment(config, &temporary))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::boot::probe;
 use crate::config::Config;
 use crate::driver::launch::Runner;
-use crate::driver::prepare::{environment, private, program_path, temporary};
+use crate::driver::prepare::{self, environment, private, temporary};
 use crate::plugins;
 use crate::process::lock::StateLock;
 use crate::turn::input::{Found, Input};
@@ -25,7 +25,10 @@ async fn look(config: &Config, runner: &Runner) -> Result<Found, Box<dyn std::er
     private(&temporary)?;
     private(&config.run_dir)?;
     drop(StateLock::acquire(&config.state_dir, &config.run_dir, config.take_over).await?);
-    let (program, environment) = (program_path(&config.claude), environment(config, &temporary));
+    for remark in prepare::guard_home(config)? {
+        tracing::warn!("{remark}");
+    }
+    let (program, environment) = (prepare::program(config)?, environment(config, &temporary));
     let version = probe::run(&program, &environment, &config.state_dir).await?;
     let logged_in = probe::is_logged_in(&program, &environment, &config.home_dir).await;
     tracing::info!(claude = %config.claude.display(), version, logged_in, "the CLI is there");
@@ -42,5 +45,9 @@ async fn look(config: &Config, runner: &Runner) -> Result<Found, Box<dyn std::er
 
 /// Whether the CLI says that it has a login. Nobody but claude knows all the ways in which it can have one.
 pub async fn is_logged_in(config: &Config) -> bool {
-    probe::is_logged_in(&program_path(&config.claude), &environment(config, &temporary(config)), &config.home_dir).await
+    match prepare::program(config) {
+        Ok(program) => probe::is_logged_in(&program, &environment(config, &temporary(config)), &config.home_dir).await,
+        // A claude that cannot be asked is believed to have one.
+        Err(_) => true,
+    }
 }

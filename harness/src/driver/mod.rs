@@ -26,6 +26,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::config::Config;
+use crate::confine;
 use crate::driver::perform::Performer;
 use crate::driver::session::News;
 use crate::exit::{self, Failure};
@@ -61,6 +62,8 @@ pub async fn run(config: Config, source: Source) -> Result<Leaving, Failure> {
     let channel = hive_proto::connect::connect_lazy(&config.socket).map_err(|error| Failure::unreachable(&error))?;
     let (sender, mut inbox) = mpsc::channel(INBOX_MAX);
     let clock = Clock::start();
+    // Until the last claude has ended, which is before this returns.
+    let _servers = confine::service::start(&config, &family);
     let mut machine = Machine::new(config.spans, defaults(&config));
     let mut performer = Performer::new(Arc::new(config), source, channel, Arc::new(family), sender);
     loop {

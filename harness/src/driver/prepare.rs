@@ -13,12 +13,16 @@ use hive_proto::v1;
 use crate::boot::mcp::{self, Bridge};
 use crate::boot::{self, aside, file, home};
 use crate::claude::command_line::{self, EXECUTION_GROUP, Invocation};
-use crate::claude::environment;
+use crate::claude::environment::{self, Home};
+use crate::claude::program::Program;
 use crate::cli::process::ProcessMode;
 use crate::config::Config;
+use crate::confine;
 use crate::driver::call_log;
 use crate::driver::launch::LaunchError;
 use crate::driver::shell;
+use crate::guard;
+use crate::isolation;
 use crate::process::child::Spec;
 use crate::prompt::occasion::{self, Fate, Telling};
 use crate::prompt::system;
@@ -68,11 +72,11 @@ impl<'a> Prepared<'a> {
         let environment = environment(config, &temporary);
         let own = boot::own_program()?;
         let path = environment.get(OsStr::new("PATH")).cloned().unwrap_or_default();
-        let program = mcp::find(config.mcp.as_deref(), Some(&own), &path).ok_or(LaunchError::NoBridge)?;
+        let bridge_program = mcp::find(config.mcp.as_deref(), Some(&own), &path).ok_or(LaunchError::NoBridge)?;
         let socket = std::path::absolute(&config.socket).unwrap_or_else(|_| config.socket.clone());
         let bridge = Bridge {
             server_name: &config.mcp_server_name,
-            program: &program,
+            program: &bridge_program,
             socket: &socket,
             process_token,
             tool_groups: &launch.tool_groups,
@@ -80,8 +84,10 @@ impl<'a> Prepared<'a> {
             log: &std::env::var("HIVE_LOG").unwrap_or_default(),
             call_log: &config.run_dir.join(call_log::SOCKET),
         };
-        let servers = mcp::servers(&bridge, &config.run_dir.join(shell::SOCKET), &config.extra_servers);
-        let files = boot::write(&config.run_dir, &self.system_prompt, &servers, &own)?;
+        let confine = config.isolation.as_ref().map(|_| config.run_dir.join(confine::SOCKET));
+        let servers = mcp::servers(&bridge, &config.run_dir.join(shell::SOCKET), &config.extra_servers, confine.as_deref());
+        let guard = config.isolation.as_ref().map(|_| guard::command(&own, &config.run_dir));
+        let files = boot::write(&config.run_dir, &self.system_prompt, &servers, &own, guard.as_deref())?;
         let arguments = command_line::arguments(&Invocation {
             model: &launch.model,
             continues: launch.continues,
@@ -90,9 +96,11 @@ impl<'a> Prepared<'a> {
             system_prompt: &files.system_prompt,
             mcp_config: &files.mcp_config,
             mcp_tools: &mcp::allowed_tools(&servers),
+            further_dirs: config.isolation.as_ref().map_or(&[], |isolation| &isolation.expected.writable),
             tool_groups: &launch.tool_groups,
         });
-        Ok(Spec { program: program_path(&config.claude), arguments, environment, dir: config.state_dir.clone() })
+        let Program { name: _, path: program, first } = program(config)?;
+        Ok(Spec { program, arguments: [first, arguments].concat(), environment, dir: config.state_dir.clone() })
     }
 }
 
@@ -101,14 +109,33 @@ pub fn guard(config: &Config, launch: &Launch) -> Result<Vec<String>, LaunchErro
     if !launch.tool_groups.iter().any(|group| group == EXECUTION_GROUP) {
         return Ok(Vec::new());
     }
-    let failed = |dir: &Path, source| LaunchError::Directory { path: dir.join(".claude").display().to_string(), source };
-    let mut found = aside::settings(&config.state_dir).map_err(|source| failed(&config.state_dir, source))?;
-    found.extend(home::settings(&config.home_dir, &config.plugins.plugins).map_err(|source| failed(&config.home_dir, source))?);
+    let mut found = aside::settings(&config.state_dir).map_err(|source| not_guarded(&config.state_dir, source))?;
+    found.extend(settings_of_home(config)?);
+    Ok(remarks(found))
+}
+
+/// Puts aside what claude would obey in the home of an isolated agent, where logins and plugins run; a remark for each thing.
+pub fn guard_home(config: &Config) -> Result<Vec<String>, LaunchError> {
+    if config.isolation.is_none() {
+        return Ok(Vec::new());
+    }
+    settings_of_home(config).map(remarks)
+}
+
+fn settings_of_home(config: &Config) -> Result<Vec<aside::Aside>, LaunchError> {
+    home::settings(&config.home_dir, &config.plugins.plugins).map_err(|source| not_guarded(&config.home_dir, source))
+}
+
+fn not_guarded(dir: &Path, source: std::io::Error) -> LaunchError {
+    LaunchError::Directory { path: dir.join(".claude").display().to_string(), source }
+}
+
+fn remarks(found: Vec<aside::Aside>) -> Vec<String> {
     let words = |aside: aside::Aside| {
         let (from, to) = (aside.from.display().to_string(), aside.to.display().to_string());
         format!("{from} was put aside as {to}: claude would obey it, and this agent's shell could have written it")
     };
-    Ok(found.into_iter().map(words).collect())
+    found.into_iter().map(words).collect()
 }
 
 /// The files named CLAUDE.md that claude reads at its start, by their times and sizes.
@@ -168,7 +195,13 @@ pub fn private(path: &Path) -> Result<(), LaunchError> {
 /// claude's environment.
 #[must_use]
 pub fn environment(config: &Config, temporary: &Path) -> BTreeMap<OsString, OsString> {
-    environment::build(std::env::vars_os(), &config.claude_env, &config.home_dir, temporary, config.claude_max_retries)
+    let home = Home { dir: &config.home_dir, temporary, is_isolated: config.isolation.is_some() };
+    environment::build(std::env::vars_os(), &config.claude_env, home, config.claude_max_retries)
+}
+
+/// How claude is started.
+pub fn program(config: &Config) -> Result<Program, boot::WriteError> {
+    isolation::program(config.isolation.as_deref(), program_path(&config.claude))
 }
 
 /// A program with a path is found from here, not from the state directory.

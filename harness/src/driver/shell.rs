@@ -91,11 +91,14 @@ fn task_config(config: &Config) -> TaskConfig {
         socket: config.run_dir.join(SOCKET),
         environment: environment::build(
             std::env::vars_os(),
+            &config.claude_env,
             &config.home_dir,
             &config.socket,
             &config.run_dir,
             config.tasks.cargo_short_messages,
+            config.isolation.is_some(),
         ),
+        confinement: config.isolation.as_ref().map(|isolation| isolation.tasks.clone()).unwrap_or_default(),
         settings: config.tasks.clone(),
     }
 }

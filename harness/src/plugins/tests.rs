@@ -38,7 +38,7 @@ impl Stage {
     }
 
     async fn install(&self, plan: &Plan, step_max: Duration) -> Vec<String> {
-        install_within(&self.path("claude"), &self.environment, self.dir.path(), plan, step_max).await
+        install_within(&Program::plain(self.path("claude")), &self.environment, self.dir.path(), plan, step_max).await
     }
 }
 
@@ -117,6 +117,6 @@ async fn endless_output_is_bounded_and_many_failures_are_counted() {
 async fn a_claude_that_is_not_there_is_a_sentence() {
     let dir = tempfile::tempdir().expect("a directory");
     let plan = Plan { plugins: vec!["a".into()], ..Plan::default() };
-    let failures = install(&dir.path().join("no"), &BTreeMap::new(), dir.path(), &plan).await;
+    let failures = install(&Program::plain(dir.path().join("no")), &BTreeMap::new(), dir.path(), &plan).await;
     assert!(failures[0].starts_with("`claude plugin install a` cannot be started: "), "{failures:?}");
 }

@@ -1,8 +1,9 @@
 //! The processes below this one, as `/proc` shows them.
 //!
 //! Invariants: what was there when the harness started is somebody else's and is never touched; what belongs to a running shell task is
-//! ended by the task's supervisor and by nobody else.
+//! ended by the task's supervisor alone, and a server that runs for `hive confine` by the service that started it.
 
+pub mod servers;
 pub mod table;
 pub mod tasks;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
+use self::servers::{Servers, Serving};
 use self::table::{Entry, below, read, snapshot};
 use self::tasks::{Running, Tasks};
 
@@ -38,6 +40,7 @@ pub struct Family {
     own: i32,
     before: HashSet<Process>,
     tasks: Tasks,
+    servers: Servers,
 }
 
 impl Family {
@@ -47,13 +50,19 @@ impl Family {
         rustix::process::set_child_subreaper(Some(own))?;
         let own = own.as_raw_pid();
         let before = below(own, &snapshot(), |_| false).into_iter().map(|entry| entry.process).collect();
-        Ok(Self { own, before, tasks: Tasks::default() })
+        Ok(Self { own, before, tasks: Tasks::default(), servers: Servers::default() })
     }
 
     /// The list of running shell tasks, for their supervisor.
     #[must_use]
     pub fn tasks(&self) -> Tasks {
         self.tasks.clone()
+    }
+
+    /// The list of running MCP servers that are no children of claude's, for the service that starts them.
+    #[must_use]
+    pub fn servers(&self) -> Servers {
+        self.servers.clone()
     }
 
     /// Kills and reaps everything below us but running tasks, until nothing is left; the number of processes that could not be ended.
@@ -66,39 +75,45 @@ impl Family {
     pub async fn end_strays(&self, keep: &[Pid]) -> usize {
         let keep: HashSet<i32> = keep.iter().map(|pid| pid.as_raw_pid()).collect();
         for round in 0..ROUNDS_MAX {
-            if self.round(&keep, round < UNCLEAR_ROUNDS_MAX, |entry| self.end(entry)) == 0 {
+            if self.round(&keep, round < UNCLEAR_ROUNDS_MAX, |entry, serving| self.end(entry, serving)) == 0 {
                 return 0;
             }
             tokio::time::sleep(ROUND).await;
         }
-        self.round(&keep, false, |_| {})
+        self.round(&keep, false, |_, _| {})
     }
 
     /// One look, in which no task can start: a task that is not on the list yet would be taken for a leftover of the turn. Says how many
     /// there are that are none's, or of which it is unclear, as long as there is patience for these.
-    fn round(&self, keep: &HashSet<i32>, is_patient: bool, end: impl Fn(&Entry)) -> usize {
-        self.tasks.look(|running| {
+    fn round(&self, keep: &HashSet<i32>, is_patient: bool, end: impl Fn(&Entry, &Serving)) -> usize {
+        let look = |running: &Running, serving: &Serving| {
             let unclear = Cell::new(0);
             let left = below(self.own, &snapshot(), |entry| {
-                self.is_spared(entry, keep, running).unwrap_or_else(|| {
+                self.is_spared(entry, keep, running, serving).unwrap_or_else(|| {
                     unclear.set(unclear.get() + usize::from(is_patient));
                     is_patient
                 })
             });
-            left.iter().for_each(end);
+            left.iter().for_each(|entry| end(entry, serving));
             left.len() + unclear.get()
-        })
+        };
+        self.tasks.look(|running| self.servers.look(|serving| look(running, serving)))
     }
 
     /// Whether it is somebody's; `None` where that cannot be seen at this moment.
-    fn is_spared(&self, entry: &Entry, keep: &HashSet<i32>, running: &Running) -> Option<bool> {
-        if self.before.contains(&entry.process) || keep.contains(&entry.process.pid) {
+    fn is_spared(&self, entry: &Entry, keep: &HashSet<i32>, running: &Running, serving: &Serving) -> Option<bool> {
+        let is_kept = self.before.contains(&entry.process) || keep.contains(&entry.process.pid);
+        if is_kept || serving.spares(entry, table::lives) {
             return Some(true);
         }
         running.owns(entry, table::environment)
     }
 
-    fn end(&self, entry: &Entry) {
+    fn end(&self, entry: &Entry, serving: &Serving) {
+        // The service ends it as soon as it sees that the client is gone, and waits for it.
+        if serving.has(entry.process) {
+            return;
+        }
         let Some(pid) = Pid::from_raw(entry.process.pid) else { return };
         if !entry.is_zombie {
             // It may be gone by now.
@@ -145,7 +160,8 @@ mod tests {
     fn left(family: &Family, entries: &[Entry], keep: &[i32]) -> Vec<i32> {
         let keep = keep.iter().copied().collect();
         let mut pids: Vec<i32> = family.tasks.look(|running| {
-            let left = below(family.own, entries, |entry| family.is_spared(entry, &keep, running) == Some(true));
+            let left =
+                below(family.own, entries, |entry| family.is_spared(entry, &keep, running, &Serving::default()) == Some(true));
             left.iter().map(|entry| entry.process.pid).collect()
         });
         pids.sort_unstable();
@@ -154,7 +170,12 @@ mod tests {
 
     #[test]
     fn what_was_there_before_what_is_kept_and_what_is_below_them_is_left_alone() {
-        let family = Family { own: 1, before: HashSet::from([Process { pid: 2, start: 1 }]), tasks: Tasks::default() };
+        let family = Family {
+            own: 1,
+            before: HashSet::from([Process { pid: 2, start: 1 }]),
+            tasks: Tasks::default(),
+            servers: Servers::default(),
+        };
         let entries = [entry(2, 1), entry(3, 2), entry(4, 1), entry(5, 4), entry(6, 1), entry(7, 6), entry(9, 8)];
         assert_eq!(left(&family, &entries, &[]), [4, 5, 6, 7]);
         assert_eq!(left(&family, &entries, &[6]), [4, 5]);
@@ -162,7 +183,7 @@ mod tests {
 
     #[test]
     fn running_tasks_are_left_alone_and_ended_ones_are_not() {
-        let family = Family { own: 1, before: HashSet::new(), tasks: Tasks::default() };
+        let family = Family { own: 1, before: HashSet::new(), tasks: Tasks::default(), servers: Servers::default() };
         // 5 has left the tree of 4, but not its group.
         let entries = [entry(4, 1), Entry { group: 4, ..entry(5, 1) }, entry(6, 4), entry(7, 1)];
         let task = family.tasks.enter("n:1", || Ok::<_, ()>(((), Some(Process { pid: 4, start: 1 })))).expect("entered").0;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cli::TaskArgs;
+use crate::task::sandbox::Confinement;
 
 const MIB: u64 = 1024 * 1024;
 /// Longest time that a task may be allowed: a year.
@@ -26,6 +27,8 @@ pub struct TaskConfig {
     pub environment: BTreeMap<OsString, OsString>,
     /// The settings.
     pub settings: Settings,
+    /// What confines tasks.
+    pub confinement: Confinement,
 }
 
 /// Settings of shell tasks.

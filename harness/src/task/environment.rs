@@ -42,19 +42,33 @@ const PASSED: [&str; 24] = [
 ];
 /// Those of them that are URLs of proxies, which may have a password in them.
 const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+/// Those of them that name directories of the operator's session, which an isolated agent does not have.
+const OF_THE_SESSION: [&str; 2] = ["TMPDIR", "XDG_RUNTIME_DIR"];
 /// Beginnings of variables that pass.
 const PASSED_BEGINNINGS: [&str; 2] = ["LC_", "SSL_CERT_"];
 
-/// The environment of every task.
+/// Variables that pass besides if the configuration sets them for this agent: what programs that fetch, build and push read.
+const CONFIGURED: [&str; 4] = ["GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "SSH_AUTH_SOCK"];
+/// Beginnings of such variables.
+const CONFIGURED_BEGINNINGS: [&str; 7] = ["CARGO_", "GIT_", "NPM_CONFIG_", "PIP_", "RUSTUP_", "UV_", "npm_config_"];
+
+/// The environment of every task. `configured` is what `hive.toml` sets for claude, keys included; it takes the place of what is inherited.
 #[must_use]
 pub fn build(
     inherited: impl IntoIterator<Item = (OsString, OsString)>,
+    configured: &BTreeMap<String, String>,
     home: &Path,
     agent_socket: &Path,
     run_dir: &Path,
     cargo_short_messages: bool,
+    is_isolated: bool,
 ) -> BTreeMap<OsString, OsString> {
     let mut environment: BTreeMap<OsString, OsString> = inherited.into_iter().filter(|(name, _)| passes(name)).collect();
+    if is_isolated {
+        environment.retain(|name, _| !OF_THE_SESSION.iter().any(|of_session| name == of_session));
+    }
+    let configured = configured.iter().filter(|(name, _)| passes(OsStr::new(name)) || passes_configured(name));
+    environment.extend(configured.map(|(name, value)| (name.into(), value.into())));
     for (name, value) in &mut environment {
         if name.to_str().is_some_and(|name| PROXIES.contains(&name)) {
             *value = without_password(value);
@@ -77,6 +91,10 @@ fn without_password(url: &OsStr) -> OsString {
     let end = bytes[start..].iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).map_or(bytes.len(), |path| start + path);
     let host = bytes[start..end].iter().rposition(|byte| *byte == b'@').map_or(start, |at| start + at + 1);
     OsString::from_vec([&bytes[..start], &bytes[host..]].concat())
+}
+
+fn passes_configured(name: &str) -> bool {
+    CONFIGURED.contains(&name) || CONFIGURED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
 fn passes(name: &OsStr) -> bool {
@@ -103,11 +121,40 @@ mod tests {
             "LC_ALL",
         ];
         let inherited = names.map(|name| (name.into(), "x".into()));
-        let environment = build(inherited, Path::new("/h"), Path::new("/s"), Path::new("/r"), false);
+        let environment = build(inherited, &BTreeMap::new(), Path::new("/h"), Path::new("/s"), Path::new("/r"), false, false);
         let names: Vec<_> = environment.keys().filter_map(|name| name.to_str()).collect();
         assert_eq!(names, ["HIVE_SOCKET", "HOME", "LC_ALL", "PATH"]);
-        let environment = build([], Path::new("/h"), Path::new("/s"), Path::new("/r"), true);
+        let environment = build([], &BTreeMap::new(), Path::new("/h"), Path::new("/s"), Path::new("/r"), true, false);
         assert_eq!(environment[OsStr::new("BASH_ENV")], "/r/bash-env.sh");
+    }
+
+    #[test]
+    fn what_the_configuration_sets_passes_without_the_keys_of_claude() {
+        let set = [
+            ("PATH", "/configured"),
+            ("RUSTUP_HOME", "/r"),
+            ("GH_TOKEN", "t"),
+            ("GIT_SSH_COMMAND", "ssh -v"),
+            ("HOME", "/elsewhere"),
+            ("ANTHROPIC_API_KEY", "k"),
+            ("AWS_SECRET_ACCESS_KEY", "k"),
+        ];
+        let configured = set.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let inherited = ["PATH", "GH_TOKEN", "SSH_AUTH_SOCK", "GIT_DIR"].map(|name| (name.into(), "inherited".into()));
+        let environment = build(inherited, &configured, Path::new("/h"), Path::new("/s"), Path::new("/r"), false, true);
+        let pairs: Vec<String> =
+            environment.iter().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect();
+        let wanted = ["GH_TOKEN=t", "GIT_SSH_COMMAND=ssh -v", "HIVE_SOCKET=/s", "HOME=/h", "PATH=/configured", "RUSTUP_HOME=/r"];
+        assert_eq!(pairs, wanted);
+    }
+
+    #[test]
+    fn directories_of_the_session_do_not_pass_to_an_isolated_agent() {
+        let inherited = || ["TMPDIR", "XDG_RUNTIME_DIR", "LOCALE_ARCHIVE"].map(|name| (name.into(), "x".into()));
+        let none = BTreeMap::new();
+        let count =
+            |is_isolated| build(inherited(), &none, Path::new("/h"), Path::new("/s"), Path::new("/r"), false, is_isolated).len();
+        assert_eq!((count(false), count(true)), (5, 3));
     }
 
     #[test]
@@ -122,8 +169,9 @@ mod tests {
         ];
         for (given, wanted) in cases {
             for name in PROXIES {
-                let environment = build([(name.into(), given.into())], Path::new("/h"), Path::new("/s"), Path::new("/r"), false);
-                assert_eq!(environment[OsStr::new(name)], *wanted, "{given}");
+                let given = [(name.into(), given.into())];
+                let environment = build(given, &BTreeMap::new(), Path::new("/h"), Path::new("/s"), Path::new("/r"), false, false);
+                assert_eq!(environment[OsStr::new(name)], *wanted, "{name}");
             }
         }
     }

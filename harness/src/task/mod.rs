@@ -15,10 +15,12 @@
 pub mod announcer;
 pub mod config;
 pub mod environment;
+pub mod init;
 pub mod news;
 pub mod output;
 pub mod record;
 pub mod run;
+pub mod sandbox;
 pub mod service;
 pub mod store;
 pub mod supervisor;
@@ -27,5 +29,6 @@ mod table;
 pub mod wake;
 
 pub use self::config::{InvalidSettings, Settings, TaskConfig};
+pub use self::sandbox::{Confinement, Sandbox};
 pub use self::supervisor::{StartError, Supervisor};
 pub use self::wake::{BrokerWaker, Waker};

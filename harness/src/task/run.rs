@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -19,6 +20,7 @@ use tokio::sync::watch;
 use crate::process::family::tasks::{Entered, MARK_ENV, Tasks};
 use crate::process::family::{self, Process};
 use crate::task::config::TaskConfig;
+use crate::task::init;
 use crate::task::output::{self, Output};
 use crate::task::record::How;
 use crate::task::sweep::Hunted;
@@ -37,6 +39,8 @@ pub struct Run {
     /// Tells that one of our children has changed.
     changes: Signal,
     pipe: Receiver,
+    /// Where the sandbox reports how the command has ended; without a sandbox the exit of the first process tells.
+    report: Option<Receiver>,
     entered: Entered,
     mark: String,
     /// Its first process.
@@ -56,18 +60,25 @@ pub struct Ended {
 pub fn start(config: &TaskConfig, tasks: &Tasks, mark: &str, command: &str) -> io::Result<Run> {
     let (reader, writer) = io::pipe()?;
     let also_writer = writer.try_clone()?;
+    let (report, stdin) = if config.confinement.is_sandbox() {
+        let (report, stdin) = io::pipe()?;
+        (Some(Receiver::from_owned_fd(report.into())?), Stdio::from(stdin))
+    } else {
+        (None, Stdio::null())
+    };
     let mut arguments: Vec<OsString> = vec!["-c".into()];
     match config.settings.limits.script() {
         Some(script) => arguments.extend([script.into(), "hive-task".into(), command.into()]),
         None => arguments.push(command.into()),
     }
-    let mut bash = Command::new("bash");
+    let (program, arguments) = config.confinement.command(arguments);
+    let mut bash = Command::new(program);
     bash.args(arguments)
         .env_clear()
         .envs(&config.environment)
         .env(MARK_ENV, mark)
         .current_dir(&config.state_dir)
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .stdout(writer)
         .stderr(also_writer)
         .process_group(0)
@@ -81,7 +92,7 @@ pub fn start(config: &TaskConfig, tasks: &Tasks, mark: &str, command: &str) -> i
     })?;
     // Our ends of the pipe go here, or its end would never be seen.
     drop(bash);
-    Ok(Run { child, changes, pipe, entered, mark: mark.to_owned(), root })
+    Ok(Run { child, changes, pipe, report, entered, mark: mark.to_owned(), root })
 }
 
 /// Goes with a task to its end.
@@ -93,17 +104,28 @@ pub async fn to_end(
     timeout: Duration,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<Ended> {
-    let Run { mut child, mut changes, pipe, entered, mark, root } = run;
+    let Run { mut child, mut changes, pipe, mut report, entered, mark, root } = run;
     let pump = tokio::spawn(output::pump(pipe, file, output, output_bytes_max));
+    let mut reported = None;
     let interrupted = tokio::select! {
         biased;
+        Some(how) = read(&mut report) => {
+            reported = Some(how);
+            None
+        }
         () = exited(&child, &mut changes) => None,
         _ = stop.wait_for(|stop| *stop) => Some(How::Lost),
         () = tokio::time::sleep(timeout) => Some(How::TimedOut),
     };
     let grace = if interrupted.is_some() { END_GRACE } else { LEFTOVER_GRACE };
-    let hunted = Hunted { mark: &mark, root, is_held: true };
-    let leftover_count = hunted.end(grace).await;
+    let hunted = Hunted { mark: &mark, root, is_held: true, is_sandboxed: report.is_some() };
+    let mut leftover_count = hunted.end(grace).await;
+    if report.is_some() {
+        // In a sandbox the command itself is not the first process, and was met if it had not ended.
+        leftover_count = leftover_count.saturating_sub(u32::from(interrupted.is_some()));
+        // What no look has seen ends with the sandbox. One that has ended by itself needs no signal.
+        let _ = child.start_kill();
+    }
     let status = child.wait().await;
     drop(entered);
     let handle = pump.abort_handle();
@@ -111,11 +133,27 @@ pub async fn to_end(
         tracing::warn!(mark, "the output of a task is still open after its end; what may come is not read");
         handle.abort();
     }
-    let how = match interrupted {
+    if reported.is_none() && interrupted.is_none() {
+        // The report may have come after the exit was seen.
+        reported = tokio::time::timeout(PIPE_PATIENCE, read(&mut report)).await.ok().flatten();
+    }
+    let how = match interrupted.or(reported) {
         Some(how) => how,
         None => how(status?),
     };
     Ok(Ended { how, leftover_count })
+}
+
+/// Reads how the command in a sandbox has ended. `None`: there is no sandbox, or it ended without a report.
+async fn read(report: &mut Option<Receiver>) -> Option<How> {
+    let report = report.as_mut()?;
+    let mut line = Vec::new();
+    while let Ok(1..) = report.read_buf(&mut line).await {
+        if let Some(how) = init::parse(&line) {
+            return Some(how);
+        }
+    }
+    None
 }
 
 /// Sees the exit of a child without reaping it.

@@ -32,7 +32,7 @@ pub const RUN_WAIT_MAX: Duration = Duration::from_secs(30);
 pub const LOOK_WAIT_MAX: Duration = Duration::from_secs(180);
 
 /// Takes the socket. Who had it before is gone: the store is ours.
-pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
+pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
     let length = path.as_os_str().len();
     if length > SOCKET_PATH_BYTES_MAX {
         let problem = format!("the path has {length} bytes, more than the {SOCKET_PATH_BYTES_MAX} that Linux allows");
@@ -129,7 +129,7 @@ fn status(refused: Refused) -> Status {
 }
 
 /// A task as it goes over the wire.
-pub(super) fn task(record: &Record, running_output: Summary, output_path: &Path) -> wire::Task {
+pub(super) fn task(record: &Record, running_output: Summary, output_path: &Path, is_sandboxed: bool) -> wire::Task {
     let Record { id, request_id: _, command, mark: _, boot_id: _, root, start_time, timeout, end, told: _ } = record;
     let (state, exit_code, signal) = end.as_ref().map_or((wire::TaskState::Running, 0, 0), |end| end.how.parts());
     let Summary { bytes, kept_bytes, tail } = end.as_ref().map_or(running_output, |end| end.output.clone());
@@ -146,7 +146,8 @@ pub(super) fn task(record: &Record, running_output: Summary, output_path: &Path)
         output_bytes: bytes,
         kept_bytes,
         tail,
-        process_group: root.filter(|_| end.is_none()).map_or(0, |root| root.pid),
+        // In a sandbox no other process can use the number.
+        process_group: root.filter(|_| end.is_none() && !is_sandboxed).map_or(0, |root| root.pid),
         leftover_count: end.as_ref().map_or(0, |end| end.leftover_count),
     }
 }

@@ -26,7 +26,7 @@ use crate::task::{announcer, environment, service};
 use crate::token;
 
 /// The directory of records and output, in the run directory.
-const DIR: &str = "tasks";
+pub(super) const DIR: &str = "tasks";
 /// How long another harness with the same directory is waited for.
 const OTHER_PATIENCE: Duration = Duration::from_secs(15);
 /// How long answers that are on their way may take when the supervisor ends.
@@ -299,10 +299,11 @@ impl Waiting {
     pub(super) async fn look(mut self, wait: Duration) -> Option<wire::Task> {
         // Either way it is looked at as it stands then.
         let _ = tokio::time::timeout(wait, self.ended.wait_for(|ended| *ended)).await;
+        let is_sandboxed = self.inner.config().confinement.is_sandbox();
         let mut table = self.inner.table();
         let entry = table.entries.get(&self.id)?;
         let output = entry.output.as_ref().map(|output| output.summary());
-        let task = service::task(&entry.record, output.unwrap_or_default(), &self.inner.store.output_path(self.id));
+        let task = service::task(&entry.record, output.unwrap_or_default(), &self.inner.store.output_path(self.id), is_sandboxed);
         if entry.record.end.is_some() {
             table.told(self.id, &self.inner.store);
         }
@@ -326,7 +327,7 @@ async fn end_lost(records: impl Iterator<Item = &mut Record>, store: &Store, boo
     let mut ending = JoinSet::new();
     for record in &lost {
         let (mark, root) = (record.mark.clone(), record.root.filter(|_| record.boot_id == boot_id));
-        ending.spawn(async move { Hunted { mark: &mark, root, is_held: false }.end(END_GRACE).await });
+        ending.spawn(async move { Hunted { mark: &mark, root, is_held: false, is_sandboxed: false }.end(END_GRACE).await });
     }
     ending.join_all().await;
     for record in &mut lost {

@@ -26,20 +26,28 @@ pub struct Hunted<'a> {
     pub root: Option<Process>,
     /// Whether the first process was not reaped yet, so that its number is still its own.
     pub is_held: bool,
+    /// Whether the first process and its children are those of a sandbox around the task. They are not asked to end, because the rest would end
+    /// with them at once; and they do not count.
+    pub is_sandboxed: bool,
 }
 
 impl Hunted<'_> {
-    /// Ends everything of the task: asks first, kills what is still there after `grace`. Gives how many processes there were besides the
-    /// first.
+    /// Ends everything of the task: asks first, kills what is still there after `grace`. Returns how many processes there were besides the
+    /// first, and besides those of a sandbox.
     pub async fn end(&self, grace: Duration) -> u32 {
-        let mut met = HashSet::new();
+        let (mut met, mut around) = (HashSet::new(), HashSet::from_iter(self.root));
         let asked = Instant::now();
         let mut signal = Signal::TERM;
         let mut kills = 0;
         loop {
             let entries = snapshot();
             // What is in the midst of an `exec` is not surely the task's; it is a leftover when the turn ends.
-            let living = self.living(&entries, |process| environment(process).unwrap_or_default());
+            let mut living = self.living(&entries, |process| environment(process).unwrap_or_default());
+            let is_around = |entry: &Entry| self.is_around(entry);
+            around.extend(living.iter().filter(|entry| is_around(entry)).map(|entry| entry.process));
+            if signal == Signal::TERM {
+                living.retain(|entry| !is_around(entry));
+            }
             for entry in &living {
                 // Asked once, killed until it is gone.
                 if met.insert(entry.process) || signal == Signal::KILL {
@@ -62,7 +70,12 @@ impl Hunted<'_> {
             }
             tokio::time::sleep(ROUND).await;
         }
-        u32::try_from(met.iter().filter(|process| Some(**process) != self.root).count()).unwrap_or(u32::MAX)
+        u32::try_from(met.difference(&around).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether it belongs to the sandbox around the task: the first process and its child, which is process 1 inside.
+    fn is_around(&self, entry: &Entry) -> bool {
+        self.is_sandboxed && self.root.is_some_and(|root| entry.process == root || entry.parent == root.pid)
     }
 
     /// The processes of the task that live.
@@ -130,7 +143,7 @@ mod tests {
         let root = Process { pid: A, start: 10 };
         let entries =
             [entry(A, 1, A), entry(A + 1, 1, A), entry(A + 2, 1, A + 2), entry(A + 3, A + 2, A + 3), entry(A + 4, 1, A + 4)];
-        let hunted = Hunted { mark: "n:1", root: Some(root), is_held: true };
+        let hunted = Hunted { mark: "n:1", root: Some(root), is_held: true, is_sandboxed: false };
         assert_eq!(pids(&hunted, &entries, &[A + 2]), [A, A + 1, A + 2, A + 3]);
         assert_eq!(pids(&hunted, &entries, &[]), [A, A + 1]);
     }
@@ -139,7 +152,7 @@ mod tests {
     fn a_number_that_was_given_to_another_is_left_alone() {
         let later = Entry { process: Process { pid: A, start: 11 }, ..entry(A, 1, A) };
         let entries = [later, entry(A + 1, A, A)];
-        let hunted = Hunted { mark: "n:1", root: Some(Process { pid: A, start: 10 }), is_held: false };
+        let hunted = Hunted { mark: "n:1", root: Some(Process { pid: A, start: 10 }), is_held: false, is_sandboxed: false };
         assert!(pids(&hunted, &entries, &[]).is_empty());
         // Another one's group would have another number while this one is in it.
         assert_eq!(pids(&hunted, &entries, &[A + 1]), [A, A + 1]);
@@ -150,7 +163,7 @@ mod tests {
     #[test]
     fn what_was_started_before_the_task_is_not_asked_for_its_mark() {
         let early = Entry { process: Process { pid: A + 1, start: 9 }, ..entry(A + 1, 1, A + 1) };
-        let hunted = Hunted { mark: "n:1", root: Some(Process { pid: A, start: 10 }), is_held: false };
+        let hunted = Hunted { mark: "n:1", root: Some(Process { pid: A, start: 10 }), is_held: false, is_sandboxed: false };
         assert!(pids(&hunted, &[early], &[A + 1]).is_empty());
     }
 }

@@ -1,6 +1,10 @@
 //! Journeys of the program `hive` over real sockets, with a played broker and a scripted claude.
 
+mod fence;
 mod scrub;
 mod serve;
 mod support;
 mod wake;
+
+/// Whether the harness is isolated; the tests of `isolated` are the same ones, isolated.
+const ISOLATED: bool = false;

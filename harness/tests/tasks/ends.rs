@@ -88,7 +88,7 @@ async fn a_task_that_goes_on_can_be_looked_at_and_waited_for() {
     let mut stage = Stage::new().await;
     let task = stage.run("echo begun; until [ -e go ]; do sleep 0.01; done; echo done", 0).await.expect("taken");
     assert_eq!(task.state(), TaskState::Running);
-    assert!(task.end_time.is_none() && task.process_group > 0);
+    assert!(task.end_time.is_none() && (task.process_group > 0) != crate::SANDBOXED);
     let mut client = stage.client.clone();
     let mut tail = String::new();
     while tail.is_empty() {

@@ -5,3 +5,6 @@ mod ends;
 mod lost;
 mod mail;
 mod stage;
+
+/// Whether tasks run in sandboxes; the tests of `sandboxed` are the same ones, in sandboxes.
+const SANDBOXED: bool = false;

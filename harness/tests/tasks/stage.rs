@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::future::Future;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +12,8 @@ use std::time::Duration;
 use clap::Parser as _;
 use hive_harness::cli::{Cli, Command};
 use hive_harness::process::family::tasks::Tasks;
-use hive_harness::task::{Settings, Supervisor, TaskConfig, Waker, environment};
+use hive_harness::task::sandbox::choose;
+use hive_harness::task::{Confinement, Sandbox, Settings, Supervisor, TaskConfig, Waker, environment};
 use hive_proto::harness_v1::task_service_client::TaskServiceClient;
 use hive_proto::harness_v1::{GetTaskRequest, RunTaskRequest, Task};
 use tempfile::TempDir;
@@ -147,11 +149,43 @@ pub(crate) async fn supervisor(dir: &Path, settings: &[&str], waker: Arc<dyn Wak
     let settings = Settings::new(&args.tasks).expect("sound");
     let inherited = BTreeMap::from([("PATH", "/usr/bin:/bin"), ("ANTHROPIC_API_KEY", "secret"), ("HIVE_RUN_DIR", "x")]);
     let inherited = inherited.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    let environment = environment::build(inherited, dir, Path::new("/run/agent.sock"), &run_dir, settings.cargo_short_messages);
-    let config = TaskConfig { socket: run_dir.join("tasks.sock"), run_dir, state_dir, environment, settings };
+    let environment = environment::build(
+        inherited,
+        &BTreeMap::new(),
+        dir,
+        Path::new("/run/agent.sock"),
+        &run_dir,
+        settings.cargo_short_messages,
+        false,
+    );
+    let confinement = if crate::SANDBOXED { sandbox(dir, &run_dir, &state_dir) } else { Confinement::None };
+    let config = TaskConfig { socket: run_dir.join("tasks.sock"), run_dir, state_dir, environment, settings, confinement };
     let supervisor = Supervisor::start(config, Tasks::default(), waker).await.expect("started");
     supervisor.set_allowed(true);
     supervisor
+}
+
+/// The sandbox of the tasks of an isolated agent; nothing, where the host allows none and tests may be skipped.
+pub(crate) fn sandbox(home: &Path, run_dir: &Path, state_dir: &Path) -> Confinement {
+    let sandbox = Sandbox {
+        bwrap: "bwrap".into(),
+        hive: env!("CARGO_BIN_EXE_hive").into(),
+        user_namespaces: false,
+        can_disable: true,
+        home_dir: home.to_path_buf(),
+        run_dir: run_dir.to_path_buf(),
+        state_dir: state_dir.to_path_buf(),
+    };
+    let (confinement, why) = choose(sandbox);
+    if !confinement.is_sandbox() {
+        // As `host::allows` of the crate `hive-tests`, which cannot be used here.
+        let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
+        let why = why.unwrap_or_default();
+        assert!(!is("CI", "true") && !is("HIVE_TEST_STRICT", "1"), "this host does not allow sandboxes: {why}");
+        drop(writeln!(std::io::stderr().lock(), "NOT TESTED: this host does not allow sandboxes: {why}"));
+        return Confinement::None;
+    }
+    confinement
 }
 
 pub(crate) fn client(dir: &Path) -> TaskServiceClient<Channel> {
@@ -177,11 +211,21 @@ pub(crate) async fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
-/// Waits for a number in a file.
+/// Waits for a number in a file of a task's working directory, and returns the process that has this number in its own sandbox.
 pub(crate) async fn pid(path: &Path) -> i32 {
     let read = || std::fs::read_to_string(path).ok()?.strip_suffix('\n')?.parse().ok();
     wait_until(&path.display().to_string(), || read().is_some()).await;
-    read().expect("a number")
+    let number: i32 = read().expect("a number");
+    let dir = path.parent().and_then(|dir| dir.canonicalize().ok());
+    let is_it = |pid: &i32| {
+        let file = |name: &str| Path::new("/proc").join(pid.to_string()).join(name);
+        let status = std::fs::read_to_string(file("status")).unwrap_or_default();
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+        numbers.split_whitespace().last() == Some(&number.to_string()) && std::fs::read_link(file("cwd")).ok() == dir
+    };
+    // One that has ended already has no number that another could have.
+    let gone = if crate::SANDBOXED { i32::MAX } else { number };
+    hive_harness::process::family::all().find(is_it).unwrap_or(gone)
 }
 
 /// Whether a process runs.

@@ -12,7 +12,7 @@ use crate::view::status::Status;
 /// How the broker is, and what needs attention.
 ///
 /// Ends with exit code 8 if something does: the database cannot be written, the broker is draining, an agent starts no turns or has mail but no
-/// harness, mail is held or dead, or agents are not isolated from their peers and the configuration does not accept that.
+/// harness, mail is held or dead, or agents are not isolated, or partly, and the configuration does not accept that.
 #[derive(Args, Debug)]
 pub(crate) struct StatusCommand {}
 

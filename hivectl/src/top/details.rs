@@ -3,7 +3,7 @@
 //! Invariant: what is shown stays readable when the row goes away; then it says so, and no key acts on it.
 
 use hive_core::time::Now;
-use hive_proto::v1::{Agent, Delivery, HarnessState, Isolation, LooseEndKind, Park, Question, RedeliveryCause, TurnOutcome};
+use hive_proto::v1::{Agent, Delivery, HarnessState, LooseEndKind, Park, Question, RedeliveryCause, TurnOutcome};
 use jiff::Timestamp;
 use prost_types::Timestamp as Wire;
 
@@ -12,6 +12,7 @@ use super::state::State;
 use crate::output::text::visible_line;
 use crate::output::time;
 use crate::output::wrap::wrap;
+use crate::view::isolation;
 
 /// The model that an agent uses: that of its newest turn, or the one that it is set to.
 pub(super) fn model_in_use(agent: &Agent) -> &str {
@@ -205,9 +206,10 @@ impl Telling<'_> {
             Piece::Field("dead letters", agent.dead_count.to_string()),
         ];
         pieces.extend(number("turn", agent.open_turn_id));
-        if agent.isolation() == Isolation::None {
-            pieces.push(Piece::Field("isolation", "NOT ISOLATED".to_owned()));
+        if let Some(words) = isolation::words(agent.isolation()) {
+            pieces.push(Piece::Field("isolation", words.to_owned()));
         }
+        pieces.extend(agent.isolation_notes.iter().map(|note| Piece::Field("missing", visible_line(note))));
         if let Some(park) = &agent.park {
             pieces.push(Piece::Heading("starts no turns"));
             pieces.push(Piece::Field("because", cause(park)));

@@ -5,7 +5,7 @@ use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Iso, Word, cell, fields, id, text, word};
+use super::{Iso, Word, cell, fields, id, isolation, text, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
 use crate::output::{Row, Text, View, time};
@@ -57,9 +57,11 @@ pub(crate) struct Agent {
     pub(crate) ready_count: u32,
     /// Its dead letters.
     pub(crate) dead_count: u32,
-    /// How the host keeps it apart from its peers.
+    /// How its programs are kept apart from the operator, the broker and the other agents; none: no harness has attached.
     #[schemars(with = "Word<v1::Isolation>")]
     isolation: Option<String>,
+    /// What its isolation lacks, a sentence each.
+    isolation_notes: Vec<String>,
     /// The turn that runs.
     open_turn_id: Option<u64>,
     /// When the size of its context was measured.
@@ -132,6 +134,7 @@ impl From<v1::Agent> for Agent {
             ready_count,
             dead_count,
             isolation,
+            isolation_notes,
             open_turn_id,
             context_time,
             available_models,
@@ -161,6 +164,7 @@ impl From<v1::Agent> for Agent {
             ready_count,
             dead_count,
             isolation: word::<v1::Isolation>(isolation),
+            isolation_notes,
             open_turn_id: id(open_turn_id),
             context_time: time::of_wire(context_time),
             available_models,
@@ -255,6 +259,17 @@ impl Agent {
 }
 
 impl Agent {
+    /// Its isolation in coloured words; what lacks something is marked.
+    fn isolation_cell(&self, style: &Style) -> String {
+        let Some(word) = self.isolation.as_deref() else { return "-".to_owned() };
+        let known = v1::Isolation::from_str_name(&format!("ISOLATION_{}", word.to_ascii_uppercase()));
+        let words = known.and_then(isolation::words).map_or_else(|| visible_line(word), str::to_owned);
+        match known {
+            Some(v1::Isolation::None | v1::Isolation::Partly) => style.bad(&words),
+            Some(v1::Isolation::Unspecified | v1::Isolation::Sandbox | v1::Isolation::Uid) | None => words,
+        }
+    }
+
     /// How full its context is, and when that was measured.
     fn context(&self, style: &Style) -> String {
         let size = match (self.context_tokens, self.context_window_tokens) {
@@ -329,9 +344,9 @@ impl Text for Agent {
             ("unread", self.ready_count.to_string()),
             ("dead letters", self.dead_count.to_string()),
         ];
-        let isolation =
-            if self.isolation.as_deref() == Some("none") { style.bad("NOT ISOLATED") } else { optional(&self.isolation) };
-        let rows: Vec<_> = rows.into_iter().chain(self.policy.rows()).chain([("isolation", isolation)]).collect();
+        let notes = self.isolation_notes.iter().map(|note| ("missing", visible_line(note)));
+        let isolation = [("isolation", self.isolation_cell(style))].into_iter().chain(notes);
+        let rows: Vec<_> = rows.into_iter().chain(self.policy.rows()).chain(isolation).collect();
         fields(&rows)
     }
 }

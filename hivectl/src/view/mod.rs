@@ -14,6 +14,7 @@ pub(crate) mod event;
 pub(crate) mod finding;
 pub(crate) mod hit;
 pub(crate) mod hop;
+pub(crate) mod isolation;
 pub(crate) mod loose_end;
 pub(crate) mod message;
 pub(crate) mod question;

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::agent::Agent;
+use super::isolation::{Lack, Lacking};
 use super::{Iso, counted, fields, text};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
@@ -45,7 +46,7 @@ pub(crate) struct Status {
     dead_count: u64,
     /// The operator's unread mail.
     operator_unread_count: u64,
-    /// Agents that the host does not keep apart from their peers.
+    /// Agents with a harness that are not isolated.
     not_isolated_agents: Vec<String>,
     /// The number of the newest event.
     last_event_sequence: u64,
@@ -57,8 +58,10 @@ pub(crate) struct Status {
     open_question_count: u64,
     /// Pending reminders.
     pending_reminder_count: u64,
-    /// Whether the configuration accepts agents that are not kept apart: `isolation = "none"`.
-    isolation_accepted: bool,
+    /// Agents with a harness that are partly isolated.
+    partly_isolated_agents: Vec<String>,
+    /// Agents with a harness whose isolation is what the configuration states: no finding.
+    isolation_accepted_agents: Vec<String>,
     /// What is not as it should be; empty if all is well.
     pub(crate) findings: Vec<Finding>,
 }
@@ -66,7 +69,8 @@ pub(crate) struct Status {
 /// Something that is not as it should be.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Finding {
-    /// What kind: `storage`, `draining`, `parked`, `unattended`, `held`, `dead_letters`, `not_isolated`.
+    /// What kind: `storage`, `draining`, `parked`, `unattended`, `held`, `dead_letters`, `not_isolated`,
+    /// `partly_isolated`.
     kind: &'static str,
     /// Which agent it concerns.
     agent: Option<String>,
@@ -99,7 +103,8 @@ impl Status {
             operator_question_count,
             open_question_count,
             pending_reminder_count,
-            isolation_accepted,
+            partly_isolated_agents,
+            isolation_accepted_agents,
         } = response;
         let mut status = Self {
             version,
@@ -122,7 +127,8 @@ impl Status {
             operator_question_count,
             open_question_count,
             pending_reminder_count,
-            isolation_accepted,
+            partly_isolated_agents,
+            isolation_accepted_agents,
             findings: Vec::new(),
         };
         status.findings = findings(&status, agents, style);
@@ -130,24 +136,19 @@ impl Status {
     }
 }
 
-/// How the operator accepts that agents are not kept apart.
-pub(crate) const ACCEPT_ISOLATION: &str = "`isolation = \"none\"` under [hive] in hive.toml accepts that";
-
-/// Most agents that are named in one line.
-const NAMES_MAX: usize = 5;
-
-/// One line over all agents that are not kept apart from their peers; `None` where there are none.
-pub(crate) fn not_isolated(agents: &[String]) -> Option<String> {
-    let named: Vec<String> = agents.iter().take(NAMES_MAX).map(|name| visible_line(name)).collect();
-    let (names, more) = (named.join(", "), agents.len() - named.len());
-    let why = "under one uid a shell tool could open the sockets of other agents";
-    match (agents.len(), more) {
-        (0, _) => None,
-        (1, _) => Some(format!("{names} is NOT ISOLATED: {why}")),
-        (_, 0) => Some(format!("{names} are NOT ISOLATED: {why}")),
-        _ => Some(format!("{names} and {more} more are NOT ISOLATED: {why}")),
+impl Status {
+    /// The agents whose isolation lacks something.
+    fn lacking(&self) -> Lacking<'_> {
+        Lacking {
+            not_isolated: &self.not_isolated_agents,
+            partly_isolated: &self.partly_isolated_agents,
+            accepted: &self.isolation_accepted_agents,
+        }
     }
 }
+
+/// How the operator accepts agents that are not isolated.
+pub(crate) const ACCEPT_ISOLATION: &str = "`isolation = \"none\"` under [hive] in hive.toml accepts that";
 
 fn findings(status: &Status, agents: &[Agent], style: &Style) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -180,10 +181,9 @@ fn findings(status: &Status, agents: &[Agent], style: &Style) -> Vec<Finding> {
         let sentence = counted(status.dead_count, "dead letter", "dead letters");
         add("dead_letters", None, sentence, Some("hivectl dead-letters".to_owned()));
     }
-    if !status.isolation_accepted
-        && let Some(sentence) = not_isolated(&status.not_isolated_agents)
-    {
-        add("not_isolated", None, format!("{sentence}; {ACCEPT_ISOLATION}"), None);
+    for Lack { kind, sentence, command } in status.lacking().findings() {
+        let accept = if kind == "not_isolated" { format!("; {ACCEPT_ISOLATION}") } else { String::new() };
+        add(kind, None, format!("{sentence}{accept}"), Some(command));
     }
     findings
 }
@@ -217,9 +217,7 @@ impl Text for Status {
             ("reminders", format!("{} pending", self.pending_reminder_count)),
             ("last event", self.last_event_sequence.to_string()),
         ];
-        let accepted = counted(self.not_isolated_agents.len(), "agent", "agents");
-        let accepted = format!("none for {accepted}, as the configuration accepts");
-        let accepted = (self.isolation_accepted && !self.not_isolated_agents.is_empty()).then_some(("isolation", accepted));
+        let accepted = self.lacking().accepted().map(|accepted| ("isolation", accepted));
         let rows: Vec<_> = rows.into_iter().chain(accepted).collect();
         let mut text = fields(&rows);
         if self.findings.is_empty() {

@@ -5,7 +5,7 @@ use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::usage::{Usage, dollars};
+use super::usage::{SELF_REPORTED, Usage, dollars};
 use super::{Iso, Word, cell, counted, fields, id, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_line};
@@ -48,13 +48,13 @@ pub(crate) struct Turn {
     error: Option<String>,
     /// The end of its output.
     output_tail: Option<String>,
-    /// What the model used.
+    /// What the model used; self-reported by the harness.
     usage: Usage,
-    /// The model.
+    /// The model; self-reported by the harness.
     model: Option<String>,
-    /// How full the context was at its end.
+    /// How full the context was at its end; self-reported by the harness.
     context_tokens: Option<u64>,
-    /// How much fits into the context.
+    /// How much fits into the context; self-reported by the harness.
     context_window_tokens: Option<u64>,
     /// Whether the context was compacted in it.
     compacted: bool,
@@ -220,12 +220,12 @@ impl Text for Turn {
             ("took", cell(self.took().as_ref())),
             ("received", ids(&self.received_message_ids)),
             ("sent", ids(&self.sent_message_ids)),
-            ("model", self.model.as_deref().map_or_else(|| "-".to_owned(), visible_line)),
-            ("inferences", format!("{}, with {}", usage.inference_count, tool_calls(usage))),
-            ("tokens", usage.tokens()),
-            ("cost", format!("{} USD", dollars(usage.cost_micro_usd))),
+            ("model*", self.model.as_deref().map_or_else(|| "-".to_owned(), visible_line)),
+            ("inferences*", format!("{}, with {}", usage.inference_count, tool_calls(usage))),
+            ("tokens*", usage.tokens()),
+            ("cost*", format!("{} USD", dollars(usage.cost_micro_usd))),
             (
-                "context",
+                "context*",
                 match (self.context_tokens, self.context_window_tokens) {
                     (Some(used), Some(window)) => format!("{used} of {window} tokens"),
                     (Some(used), None) => format!("{used} tokens"),
@@ -235,7 +235,7 @@ impl Text for Turn {
             ("compacted", if self.compacted { "yes" } else { "no" }.to_owned()),
             ("error", self.error.as_deref().map_or_else(|| "-".to_owned(), visible_line)),
         ];
-        let mut text = fields(&rows);
+        let mut text = format!("{}\n* {SELF_REPORTED}", fields(&rows));
         if let Some(tail) = &self.output_tail {
             text = format!("{text}\n\nend of its output:\n{}", indented(&style.body(tail), "    "));
         }

@@ -1,25 +1,30 @@
 //! What turns used: tokens, calls, and money.
+//!
+//! The harness of an agent reports all of it, and the broker cannot check it. Invariant: where it is printed, it is marked.
 
 use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What the model used.
+/// The mark of values that a harness reports of itself.
+pub(super) const SELF_REPORTED: &str = "self-reported by the harness";
+
+/// What the model used. Self-reported: the harness says so, and the broker cannot check it.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Usage {
-    /// Tokens read that were not in the cache.
+    /// Tokens read that were not in the cache; self-reported.
     pub(super) input_tokens: u64,
-    /// Tokens read from the cache.
+    /// Tokens read from the cache; self-reported.
     pub(super) cache_read_tokens: u64,
-    /// Tokens written to the cache.
+    /// Tokens written to the cache; self-reported.
     pub(super) cache_creation_tokens: u64,
-    /// Tokens written.
+    /// Tokens written; self-reported.
     pub(super) output_tokens: u64,
-    /// What it cost, in millionths of a US dollar.
+    /// What it cost, in millionths of a US dollar; self-reported.
     pub(super) cost_micro_usd: u64,
-    /// Calls of the model.
+    /// Calls of the model; self-reported.
     pub(super) inference_count: u32,
-    /// Calls of tools.
+    /// Calls of tools; self-reported.
     pub(super) tool_call_count: u32,
 }
 

@@ -31,5 +31,5 @@ async fn where_nothing_ended_there_is_nothing_to_draw() {
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     assert!(ran.out.contains("took         -\n") && !ran.out.contains("over time"), "{}", ran.out);
     let ran = run(&Broker::empty().socket(), &["stats"]).await;
-    assert!(ran.code == 0 && ran.out.lines().count() == 6, "only the totals, and what is open: {}", ran.out);
+    assert!(ran.code == 0 && ran.out.lines().count() == 7, "only the totals, what is open, and whose word it is: {}", ran.out);
 }

@@ -60,7 +60,7 @@ async fn a_background_task_is_looked_at() {
     running.set_state(TaskState::Running);
     harness.react(Reaction::Task(Box::new(running)));
     let (text, is_error) = call(&mut client, "run", json!({"cmd": "make"}), "toolu_1").await;
-    assert_eq!((text.as_str(), is_error), ("Task 5 runs (process group 0); you get mail when it ends:\nso far", false));
+    assert_eq!((text.as_str(), is_error), ("Task 5 runs; you get mail when it ends:\nso far", false));
     harness.react(Reaction::Task(Box::new(task(5, ""))));
     let (text, _) = call(&mut client, "status", json!({"id": "#5", "wait_seconds": 180}), "toolu_2").await;
     assert_eq!(text, "Task 5: exit code 0; no output");

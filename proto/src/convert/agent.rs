@@ -17,7 +17,7 @@ same_values!(
     HarnessState { Offline, Starting, Idle, Thinking, Compacting, RateLimited, NeedsLogin, Unavailable, Stopped }
 );
 
-same_values!(v1::Isolation, Isolation { None, MountNamespace, Uid });
+same_values!(v1::Isolation, Isolation { None, Uid, Partly, Sandbox });
 
 same_values!(v1::KickOnStart, KickOnStart { Interrupted, Always, Never });
 
@@ -92,6 +92,7 @@ pub fn agent(agent: Agent, now: WallTime) -> v1::Agent {
         ready_count,
         dead_count,
         isolation,
+        isolation_notes,
         open_turn,
         context_time,
         available_models,
@@ -121,6 +122,7 @@ pub fn agent(agent: Agent, now: WallTime) -> v1::Agent {
         ready_count,
         dead_count,
         isolation: super::number::<v1::Isolation, _>(isolation),
+        isolation_notes,
         open_turn_id: number(open_turn, TurnId::get),
         context_time: context_time.map(timestamp),
         available_models,
@@ -155,6 +157,7 @@ impl TryFrom<v1::Agent> for Agent {
             ready_count,
             dead_count,
             isolation,
+            isolation_notes,
             open_turn_id,
             context_time,
             available_models,
@@ -184,6 +187,7 @@ impl TryFrom<v1::Agent> for Agent {
             ready_count,
             dead_count,
             isolation: optional_value::<v1::Isolation, _>(isolation, "isolation")?,
+            isolation_notes,
             open_turn: TurnId::new(open_turn_id),
             context_time: optional_wall_time(context_time, "context_time")?,
             available_models,

@@ -285,7 +285,7 @@ pub(super) fn found() -> impl Strategy<Value = Found> {
 }
 
 fn isolation() -> impl Strategy<Value = Isolation> {
-    select(vec![Isolation::None, Isolation::MountNamespace, Isolation::Uid])
+    select(vec![Isolation::None, Isolation::Partly, Isolation::Sandbox, Isolation::Uid])
 }
 
 pub(super) fn agent() -> impl Strategy<Value = Agent> {
@@ -293,7 +293,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
         (agent_name(), text(), option::of(agent_name()), select(vec![Source::File, Source::Runtime]), harness_state()),
         (wall_time(), any::<bool>(), text(), option::of(wall_time()), text(), any::<u64>(), any::<u64>()),
         (text(), text(), text(), policy(), option::of(park())),
-        (any::<bool>(), any::<u32>(), any::<u32>(), option::of(isolation()), option::of(turn_id())),
+        (any::<bool>(), any::<u32>(), any::<u32>(), option::of(isolation()), vec(text(), 0..3), option::of(turn_id())),
         (option::of(wall_time()), vec(text(), 0..3), any::<bool>(), text(), select(KickOnStart::ALL.to_vec())),
     )
         .prop_map(
@@ -301,7 +301,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
                 (name, role, parent, source, state),
                 (state_time, running, status_text, status_time, model, context_tokens, context_window_tokens),
                 (hive_name, swarm_name, revision, policy, park),
-                (retired, ready_count, dead_count, isolation, open_turn),
+                (retired, ready_count, dead_count, isolation, isolation_notes, open_turn),
                 (context_time, available_models, stopped, model_in_use, kick_on_start),
             )| Agent {
                 name,
@@ -325,6 +325,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
                 ready_count,
                 dead_count,
                 isolation,
+                isolation_notes,
                 open_turn,
                 context_time,
                 available_models,

@@ -172,7 +172,7 @@ fn enums_are_the_same_on_both_sides_and_unspecified_is_on_neither() {
     assert_eq!(values::<v1::TurnOutcome, Outcome>().len(), 9);
     assert_eq!(values::<v1::EventKind, event::Kind>().len(), 34);
     assert_eq!(values::<v1::SystemKind, SystemKind>().len(), 10);
-    assert_eq!(values::<v1::Isolation, Isolation>().len(), 3);
+    assert_eq!(values::<v1::Isolation, Isolation>().len(), 4);
     assert_eq!(values::<v1::QuestionState, question::State>().len(), 4);
     assert_eq!(values::<v1::ReminderState, reminder::State>().len(), 3);
     assert_eq!(values::<v1::LooseEndKind, loose_end::Kind>().len(), 5);

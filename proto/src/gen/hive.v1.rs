@@ -354,7 +354,7 @@ pub struct Agent {
     /// How many of its deliveries are dead letters.
     #[prost(uint32, tag = "20")]
     pub dead_count: u32,
-    /// Whether the host keeps it apart from its peers.
+    /// How its programs are kept apart from the operator, the broker and the other agents.
     #[prost(enumeration = "Isolation", tag = "21")]
     pub isolation: i32,
     /// Its open turn; 0 for none.
@@ -375,6 +375,9 @@ pub struct Agent {
     /// When a new session of its harness notifies it to go on; as configured.
     #[prost(enumeration = "KickOnStart", tag = "26")]
     pub kick_on_start: i32,
+    /// What its isolation lacks, a sentence each; empty: nothing is known to be missing.
+    #[prost(string, repeated, tag = "31")]
+    pub isolation_notes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Who declared an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -470,18 +473,20 @@ impl HarnessState {
         }
     }
 }
-/// Whether the host keeps an agent apart from its peers.
+/// How an agent's programs are kept apart from the operator, the broker and the other agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Isolation {
-    /// No harness has been seen yet.
+    /// No harness has attached, and no supervisor has reported.
     Unspecified = 0,
-    /// It shares its uid with other agents and sees the broker's mounts: a shell tool could open its peers' sockets.
+    /// Not isolated: a program of the agent can act as another agent or as the operator.
     None = 1,
-    /// Its harness runs in a mount namespace of its own.
-    MountNamespace = 2,
-    /// Its uid is its own.
+    /// Isolated by its user id, which no other agent has.
     Uid = 3,
+    /// Partly isolated: in namespaces of its own, and `Agent.isolation_notes` says what is missing.
+    Partly = 4,
+    /// Isolated: in a sandbox of its own, and each probe from inside has passed.
+    Sandbox = 5,
 }
 impl Isolation {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -492,8 +497,9 @@ impl Isolation {
         match self {
             Self::Unspecified => "ISOLATION_UNSPECIFIED",
             Self::None => "ISOLATION_NONE",
-            Self::MountNamespace => "ISOLATION_MOUNT_NAMESPACE",
             Self::Uid => "ISOLATION_UID",
+            Self::Partly => "ISOLATION_PARTLY",
+            Self::Sandbox => "ISOLATION_SANDBOX",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -501,8 +507,9 @@ impl Isolation {
         match value {
             "ISOLATION_UNSPECIFIED" => Some(Self::Unspecified),
             "ISOLATION_NONE" => Some(Self::None),
-            "ISOLATION_MOUNT_NAMESPACE" => Some(Self::MountNamespace),
             "ISOLATION_UID" => Some(Self::Uid),
+            "ISOLATION_PARTLY" => Some(Self::Partly),
+            "ISOLATION_SANDBOX" => Some(Self::Sandbox),
             _ => None,
         }
     }
@@ -1342,7 +1349,7 @@ pub struct GetBrokerStatusResponse {
     /// How many messages wait unread for the operator.
     #[prost(uint64, tag = "14")]
     pub operator_unread_count: u64,
-    /// Agents with a harness that the host does not keep apart from their peers.
+    /// Agents with a harness that are not isolated.
     #[prost(string, repeated, tag = "15")]
     pub not_isolated_agents: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// The newest event's sequence number.
@@ -1360,9 +1367,14 @@ pub struct GetBrokerStatusResponse {
     /// How many reminders are pending, over all agents.
     #[prost(uint64, tag = "20")]
     pub pending_reminder_count: u64,
-    /// Whether the configuration accepts agents that the host does not keep apart: `isolation = "none"`.
-    #[prost(bool, tag = "30")]
-    pub isolation_accepted: bool,
+    /// Agents with a harness that are partly isolated.
+    #[prost(string, repeated, tag = "31")]
+    pub partly_isolated_agents: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Agents with a harness whose isolation is what the configuration states, so that it needs no attention.
+    #[prost(string, repeated, tag = "32")]
+    pub isolation_accepted_agents: ::prost::alloc::vec::Vec<
+        ::prost::alloc::string::String,
+    >,
 }
 /// Asks the broker to end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -161,3 +161,25 @@ fn a_server_of_the_fleets_own_name_is_refused_and_ours_is_free_then() {
     assert!(message(&text("hub")).contains("`hub` is the name of a server of Hive's own"));
     assert!(parse(&text("hive")).is_ok());
 }
+
+#[test]
+fn paths_of_a_sandbox_are_beside_the_file_or_in_a_home() {
+    let mut config = parse(
+        "[agents.ada]\nreadable = [\"lib\", \"/opt/x\", \"~/.cargo\"]\nwritable = [\"work\"]\ndevices = [\"/dev/dri\"]\n\
+         user_namespaces = true\nisolation = \"sandbox\"",
+    )
+    .expect("valid");
+    config.resolve_paths(Path::new("/etc/hive"));
+    let sandbox = &agent(&config, "ada").sandbox;
+    assert_eq!(sandbox.readable, ["/etc/hive/lib", "/opt/x", "~/.cargo"].map(PathBuf::from));
+    assert_eq!((sandbox.writable.as_slice(), sandbox.user_namespaces), (&[PathBuf::from("/etc/hive/work")][..], true));
+    let rule = "must be paths: absolute, beginning with `~/`, or relative to the directory of the file";
+    for (text, wanted) in [
+        ("readable = [\"~bob/x\"]", format!("line 2, column 13: `readable` {rule}")),
+        ("writable = [\"\"]", format!("line 2, column 13: `writable` {rule}")),
+        ("devices = [\"/etc/passwd\"]", "line 2, column 11: `/etc/passwd` is not below /dev".to_owned()),
+        ("readable = \"x\"", "line 2, column 12: `readable` must be a list of strings, not a string".to_owned()),
+    ] {
+        assert_eq!(message(&format!("[agents.ada]\n{text}")), wanted);
+    }
+}

@@ -30,6 +30,7 @@ pub(crate) enum Asked {
     Status(v1::HarnessState),
     Ack(u64, String),
     Line(String),
+    #[allow(dead_code, reason = "the isolated journeys do not look at it")]
     Wake(v1::WakeRequest),
 }
 

@@ -10,6 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use broker::Broker;
+use hive_core::isolation::{EXPECTED_ENV, Expected, Level};
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
@@ -42,8 +43,12 @@ impl Stage {
 
     /// Starts the harness; its claude does what `script` says.
     pub(crate) fn serve(&self, script: &str, more: &[(&str, &str)]) -> Harness {
+        self.start(Command::new(env!("CARGO_BIN_EXE_hive")), script, more)
+    }
+
+    /// Starts the harness by a shell script that becomes it.
+    fn start(&self, mut command: Command, script: &str, more: &[(&str, &str)]) -> Harness {
         let claude = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/journeys/support/claude.sh");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hive"));
         command
             .arg("serve")
             .args(more.iter().filter(|(name, _)| name.starts_with("--")).map(|(name, _)| name))
@@ -59,7 +64,27 @@ impl Stage {
             .envs(more.iter().copied().filter(|(name, _)| !name.starts_with("--")))
             .stdin(Stdio::null())
             .stderr(self.log());
+        if crate::ISOLATED {
+            command.env(EXPECTED_ENV, self.expected());
+        }
         Harness { child: command.spawn().expect("hive starts") }
+    }
+
+    /// Writes the file of an agent that shares the files of its user.
+    fn expected(&self) -> PathBuf {
+        let expected = Expected {
+            level: Level::SharedFiles,
+            bwrap: "/usr/bin/bwrap".into(),
+            user_namespaces: false,
+            hidden: vec![self.path("hidden")],
+            read_only: Vec::new(),
+            writable: vec![self.path("project")],
+            devices: Vec::new(),
+            mounted: Vec::new(),
+        };
+        let path = self.path("isolation.json");
+        std::fs::write(&path, serde_json::to_string(&expected).expect("JSON")).expect("written");
+        path
     }
 
     /// Where the harness logs to; kept as long as the stage.

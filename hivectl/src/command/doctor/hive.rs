@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hive_core::message::OPERATOR;
 use hive_core::time::WallTime;
-use hive_proto::v1::{GetInboxStatusRequest, ListQuestionsRequest, Question, QuestionState};
+use hive_proto::v1::{GetBrokerStatusResponse, GetInboxStatusRequest, ListQuestionsRequest, Question, QuestionState};
 
 use super::list::List;
 use super::reach::Reached;
@@ -15,7 +15,8 @@ use crate::output::style::Style;
 use crate::output::time;
 use crate::view::agent::Agent;
 use crate::view::check::State;
-use crate::view::status::{ACCEPT_ISOLATION, not_isolated};
+use crate::view::isolation::{Lack, Lacking};
+use crate::view::status::ACCEPT_ISOLATION;
 
 /// What has waited on the operator for longer is told.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -27,7 +28,7 @@ pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
     }
     let day_ago = WallTime(reached.here.as_millisecond()).before(WAIT_MAX);
     told(list, "agents", agents::list(&reached.broker, false).await, |list, agents| of_agents(&agents, style, list));
-    isolation(&reached.status.not_isolated_agents, reached.status.isolation_accepted, list);
+    isolation(&reached.status, list);
     counts(reached, list);
     told(list, "questions", questions(reached).await, |list, open| of_questions(&open, day_ago, style, list));
     let inbox = reached.broker.read(reached.broker.inbox().get_inbox_status(GetInboxStatusRequest::default())).await;
@@ -83,17 +84,29 @@ fn of_agents(agents: &[Agent], style: &Style, list: &mut List) {
     }
 }
 
-fn isolation(agents: &[String], accepted: bool, list: &mut List) {
+fn isolation(status: &GetBrokerStatusResponse, list: &mut List) {
     const NAME: &str = "isolation";
-    let Some(sentence) = not_isolated(agents) else {
-        return list.ok(NAME, "no agent with a harness can open another's socket");
+    let lacking = Lacking {
+        not_isolated: &status.not_isolated_agents,
+        partly_isolated: &status.partly_isolated_agents,
+        accepted: &status.isolation_accepted_agents,
     };
-    if accepted {
-        return list.ok(NAME, format!("{sentence}; the configuration accepts that"));
+    let findings = lacking.findings();
+    if findings.is_empty() {
+        let sentence = lacking.accepted().unwrap_or_else(|| "no agent with a harness can open another's socket".to_owned());
+        return list.ok(NAME, sentence);
     }
-    let next =
-        format!("install bubblewrap and start again with `hivectl up`, or give each agent a user of its own; {ACCEPT_ISOLATION}");
-    list.warning(NAME, sentence, &next);
+    for Lack { kind, sentence, command } in findings {
+        let next = if kind == "not_isolated" {
+            format!(
+                "`{command}` shows why; install bubblewrap and start again with `hivectl up`, or give each agent a user of its own; \
+                 {ACCEPT_ISOLATION}"
+            )
+        } else {
+            format!("`{command}` shows what is missing")
+        };
+        list.warning(NAME, sentence, &next);
+    }
 }
 
 fn counts(reached: &Reached, list: &mut List) {

@@ -7,11 +7,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use hive_core::config::Config;
+use hive_core::isolation::Level;
 use hive_proto::v1::GetBrokerStatusResponse;
 use tokio::process::Command;
 
 use super::list::List;
-use crate::command::up::{on_path, resolve};
+use crate::command::up::{resolve, sandboxes};
 
 /// A disk with less free is told, in bytes.
 const FREE_BYTES_MIN: u64 = 1 << 30;
@@ -145,22 +146,36 @@ pub(super) async fn claude(command: &str, list: &mut List) {
 }
 
 /// Whether agents can be kept apart by `hivectl up`.
-pub(super) fn bubblewrap(status: Option<&GetBrokerStatusResponse>, list: &mut List) {
+pub(super) fn bubblewrap(status: Option<&GetBrokerStatusResponse>, config: Option<&Config>, list: &mut List) {
     const NAME: &str = "bubblewrap";
-    let apart = status.is_some_and(|status| status.attached_count > 0 && status.not_isolated_agents.is_empty());
-    let accepted = status.is_some_and(|status| status.isolation_accepted);
-    match on_path("bwrap") {
-        Some(bwrap) => list.ok(NAME, format!("{} is there", bwrap.display())),
-        None if accepted => {
-            list.ok(NAME, "not installed, and not needed: the configuration accepts agents that are not kept apart");
-        }
-        None if apart => list.ok(NAME, "not installed, and not needed: the agents are kept apart without it"),
-        None => list.warning(
-            NAME,
-            "bwrap is not on PATH, and `hivectl up` cannot keep agents apart",
-            "install the package `bubblewrap`",
-        ),
+    if config.is_some_and(accepts_none) || status.is_some_and(is_accepted) {
+        return list.ok(NAME, "not needed: the configuration accepts agents that are not kept apart");
     }
+    match sandboxes() {
+        Ok(bwrap) => list.ok(NAME, format!("{} makes sandboxes", bwrap.display())),
+        Err(_) if status.is_some_and(is_apart) => list.ok(NAME, "not needed: the agents are kept apart without it"),
+        Err(why) => {
+            let sentence = format!("`hivectl up` makes no sandbox: {why}");
+            list.warning(NAME, sentence, "docs/isolation.md has a remedy for each cause");
+        }
+    }
+}
+
+/// Whether a configuration states for each agent that it is not kept apart.
+fn accepts_none(config: &Config) -> bool {
+    let accepts = |agent| config.isolation_of(agent) == Some(Level::None);
+    accepts(None) && config.agents.values().all(|agent| accepts(Some(agent)))
+}
+
+/// Whether each agent that is not kept apart is so by its configuration.
+fn is_accepted(status: &GetBrokerStatusResponse) -> bool {
+    let GetBrokerStatusResponse { not_isolated_agents, isolation_accepted_agents, .. } = status;
+    !not_isolated_agents.is_empty() && not_isolated_agents.iter().all(|agent| isolation_accepted_agents.contains(agent))
+}
+
+/// Whether agents are there and each is kept apart.
+fn is_apart(status: &GetBrokerStatusResponse) -> bool {
+    status.attached_count > 0 && status.not_isolated_agents.is_empty()
 }
 
 #[cfg(test)]

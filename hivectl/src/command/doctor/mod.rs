@@ -50,7 +50,7 @@ impl Doctor {
         if let Some(config) = &config {
             host::claude(&config.claude.command, &mut list).await;
         }
-        host::bubblewrap(reached.as_ref().map(|reached| &reached.status), &mut list);
+        host::bubblewrap(reached.as_ref().map(|reached| &reached.status), config.as_ref(), &mut list);
         if self.deep {
             reach::integrity(context, reached.as_ref(), &mut list).await;
         }

@@ -26,12 +26,22 @@ impl Binaries {
 }
 
 /// The program of this name on PATH.
-pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
-    on(&std::env::var_os("PATH")?, name)
+pub(super) fn on_path(name: &str) -> Option<PathBuf> {
+    on_path_in(&std::env::var_os("PATH")?, name)
 }
 
-fn on(path: &OsStr, name: &str) -> Option<PathBuf> {
-    std::env::split_paths(path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(name)).find(|path| is_program(path))
+/// All programs of this name on PATH, the first one first.
+pub(super) fn all_on_path(name: &str) -> Vec<PathBuf> {
+    all_in(&std::env::var_os("PATH").unwrap_or_default(), name).collect()
+}
+
+/// The program of this name in a PATH.
+pub(super) fn on_path_in(path: &OsStr, name: &str) -> Option<PathBuf> {
+    all_in(path, name).next()
+}
+
+fn all_in(path: &OsStr, name: &str) -> impl Iterator<Item = PathBuf> {
+    std::env::split_paths(path).filter(|dir| dir.is_absolute()).map(move |dir| dir.join(name)).filter(|path| is_program(path))
 }
 
 /// A program given as a name or a path, as an absolute path.
@@ -44,7 +54,13 @@ pub(crate) fn resolve(command: &str) -> Option<PathBuf> {
     }
 }
 
-fn is_program(path: &Path) -> bool {
+/// As [`resolve`], on another PATH.
+pub(super) fn resolve_in(command: &str, path: &OsStr) -> Option<PathBuf> {
+    if command.contains('/') { resolve(command) } else { on_path_in(path, command) }
+}
+
+/// Returns whether this is a file that can be run.
+pub(super) fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
@@ -56,11 +72,11 @@ mod tests {
     fn only_files_that_can_run_are_programs() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().as_os_str();
-        assert_eq!(on(path, "tool"), None);
+        assert_eq!(on_path_in(path, "tool"), None);
         let tool = dir.path().join("tool");
         std::fs::write(&tool, "").expect("a file");
-        assert_eq!(on(path, "tool"), None);
+        assert_eq!(on_path_in(path, "tool"), None);
         std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).expect("a mode");
-        assert_eq!(on(path, "tool"), Some(tool));
+        assert_eq!(on_path_in(path, "tool"), Some(tool));
     }
 }

@@ -7,42 +7,40 @@
 //! Invariant: a [`Child`] that is dropped is dead, and after [`Registry::kill_all`] all are, and none is started again.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use super::binaries::on_path;
-use super::environment::Env;
+use super::log::{self, Log};
 use super::process_tree;
+use super::start::{Prepared, Start, Watch};
 use crate::output::text::visible_block;
 
 /// Bytes of a log that are looked at for last words.
 const LAST_WORDS_BYTES: i64 = 2_000;
 /// Lines of it that are told.
 const LAST_WORDS_LINES: usize = 5;
-/// A log that is longer when `up` starts a process begins anew.
-const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
-
 /// What to start.
 #[derive(Clone, Debug)]
 pub(super) struct Spec {
-    /// How it is called when spoken of.
+    /// How it is called in messages.
     pub(super) name: String,
-    pub(super) program: PathBuf,
-    pub(super) args: Vec<OsString>,
-    pub(super) env: Env,
+    pub(super) start: Arc<dyn Start>,
     pub(super) dir: PathBuf,
     /// Where its output goes.
     pub(super) log: PathBuf,
-    /// Whether it is to be told when `up` dies.
+    /// Whether its output is read by this program first: that of agents is.
+    pub(super) is_filtered: bool,
+    /// Whether it is notified when `up` dies.
     pub(super) own_death_signal: bool,
 }
 
@@ -100,6 +98,13 @@ impl Registry {
         }
     }
 
+    /// Starts a program that inherits these descriptors under their numbers, and no others.
+    pub(super) fn spawn(&self, command: &mut Command, inherited: &[OwnedFd]) -> io::Result<tokio::process::Child> {
+        // With the lock, no other program is started while they can be inherited.
+        let _known = self.lock();
+        spawn_inheriting(command, inherited)
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeSet<i32>> {
         self.pids.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -111,28 +116,39 @@ pub(super) struct Child {
     child: tokio::process::Child,
     pid: Pid,
     registry: Registry,
+    log: Option<Log>,
+    _watch: Option<Watch>,
     ended: bool,
 }
 
 impl Child {
     pub(super) fn start(spec: &Spec, registry: &Registry) -> io::Result<Self> {
-        let log = open_log(&spec.log)?;
+        let Prepared { program, args, env, inherited, started } = spec.start.prepare().map_err(io::Error::other)?;
+        let file = log::open(&spec.log)?;
+        let (output, log) = if spec.is_filtered {
+            let (output, log) = Log::start(file)?;
+            (output, Some(log))
+        } else {
+            (file.into(), None)
+        };
         let mut command = match on_path("setpriv").filter(|_| spec.own_death_signal) {
             Some(setpriv) => {
                 let mut command = Command::new(setpriv);
-                command.args(["--pdeathsig", "TERM", "--"]).arg(&spec.program);
+                command.args(["--pdeathsig", "TERM", "--"]).arg(&program);
                 command
             }
-            None => Command::new(&spec.program),
+            None => Command::new(&program),
         };
-        command.args(&spec.args).env_clear().envs(&spec.env).current_dir(&spec.dir);
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
+        command.args(&args).env_clear().envs(&env).current_dir(&spec.dir);
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).process_group(0);
         let mut known = registry.lock();
-        let child = command.spawn()?;
+        let child = spawn_inheriting(&mut command, &inherited)
+            .map_err(|error| io::Error::new(error.kind(), format!("{} cannot be started: {error}", program.display())))?;
         let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).ok_or(io::ErrorKind::NotFound)?;
         known.insert(pid.as_raw_nonzero().get());
         drop(known);
-        Ok(Self { child, pid, registry: registry.clone(), ended: false })
+        let watch = started.and_then(|started| Some(started(child.id()?)));
+        Ok(Self { child, pid, registry: registry.clone(), log, _watch: watch, ended: false })
     }
 
     /// Waits for its end; what it left behind is killed.
@@ -142,6 +158,9 @@ impl Child {
             self.ended = true;
             self.registry.lock().remove(&self.pid.as_raw_nonzero().get());
             self.registry.kill_orphans();
+            if let Some(log) = self.log.take() {
+                log.finish().await;
+            }
         }
         Ok(status)
     }
@@ -180,12 +199,13 @@ fn kill_tree(root: Pid) {
     }
 }
 
-fn open_log(path: &Path) -> io::Result<File> {
-    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-    if log.metadata()?.len() > LOG_BYTES_MAX {
-        log.set_len(0)?;
-    }
-    Ok(log)
+/// Starts a program that inherits these descriptors. The caller holds the lock of the registry.
+fn spawn_inheriting(command: &mut Command, inherited: &[OwnedFd]) -> io::Result<tokio::process::Child> {
+    let set = |flags: FdFlags| inherited.iter().try_for_each(|fd| fcntl_setfd(fd, flags));
+    set(FdFlags::empty())?;
+    let child = command.spawn();
+    set(FdFlags::CLOEXEC)?;
+    child
 }
 
 /// The end of a log, to be told after a colon; empty if there is none.

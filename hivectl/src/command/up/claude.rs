@@ -92,7 +92,7 @@ impl Claude {
             let Some(agent) = plan.agents.iter().find(|agent| !agent.home_dir.join(LOGIN_FILE).is_file()) else { return };
             note("NOT LOGGED IN YET: your login belongs to your home, and each agent has one of its own.");
             note("    Either run `claude setup-token` once, export CLAUDE_CODE_OAUTH_TOKEN and start again,");
-            note(&format!("    or log each agent in: HOME={} {}", shown(&agent.home_dir), shown(&self.program)));
+            note(&format!("    or log each agent in while the hive runs: hivectl login {}", agent.name));
         }
     }
 }

@@ -44,7 +44,7 @@ const PASSED_PREFIXES: [&str; 4] = ["ANTHROPIC_", "CLAUDE_", "HIVE_", "LC_"];
 /// What the broker gets besides, for the command of `operator.notify`: a home, and the way to the operator's desktop.
 const PASSED_TO_BROKER: [&str; 5] = ["HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY"];
 /// What belongs to the caller's own claude or hive, and would mislead another.
-const DROPPED: [&str; 17] = [
+const DROPPED: [&str; 20] = [
     "CLAUDE_CONFIG_DIR",
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_SSE_PORT",
@@ -62,6 +62,9 @@ const DROPPED: [&str; 17] = [
     "HIVE_MARKETPLACES",
     "HIVE_TASK_SOCKET",
     "HIVE_SETTINGS",
+    "HIVE_ISOLATION",
+    "HIVE_ISOLATION_FD",
+    "HIVE_SUPERVISOR_FD",
 ];
 
 /// The caller's environment.

@@ -4,8 +4,11 @@ use std::io;
 use std::path::PathBuf;
 
 use hive_core::config::ConfigError;
+use hive_core::isolation::Level;
 use hive_core::limits::SOCKET_PATH_BYTES_MAX;
+use rustix::io::Errno;
 
+use super::host_path::WalkError;
 use crate::exit::Exit;
 
 /// Why a hive could not be brought up.
@@ -15,8 +18,8 @@ pub(crate) enum UpError {
     ConfigUnreadable { path: PathBuf, source: io::Error },
     #[error("{} is not valid:\n{source}", .path.display())]
     ConfigInvalid { path: PathBuf, source: ConfigError },
-    #[error("{} cannot be created", .path.display())]
-    Directory { path: PathBuf, source: io::Error },
+    #[error("{} cannot be used", .path.display())]
+    Directory { path: PathBuf, source: WalkError },
     #[error("{}, a settings file of the agent, cannot be written", .path.display())]
     Settings { path: PathBuf, source: io::Error },
     #[error("the socket path {} has {} bytes, more than the {SOCKET_PATH_BYTES_MAX} that Linux allows", .path.display(), .path.as_os_str().len())]
@@ -35,6 +38,14 @@ pub(crate) enum UpError {
     BrokerEnded { ending: String, last_words: String },
     #[error("the broker does not answer after {seconds} s{last_words}")]
     BrokerSilent { seconds: u64, last_words: String },
+    #[error("system_prompt = \"{}\" cannot be used", .path.display())]
+    Prompt { path: PathBuf, source: WalkError },
+    #[error("isolation = \"{}\" of {agent} is not reached: {why}", .level.word())]
+    Isolation { agent: String, level: Level, why: String },
+    #[error("whether a sandbox works for {agent} cannot be tried: {why}")]
+    Trial { agent: String, why: String },
+    #[error("the sandbox of {agent} cannot be made: {why}")]
+    Grant { agent: String, why: String },
     #[error("interrupted")]
     Interrupted,
     #[error("signals cannot be handled")]
@@ -45,13 +56,19 @@ impl UpError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::ConfigUnreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
-            Self::ConfigUnreadable { source, .. } | Self::Directory { source, .. } | Self::Settings { source, .. }
+            Self::ConfigUnreadable { source, .. } | Self::Settings { source, .. }
                 if source.kind() == io::ErrorKind::PermissionDenied =>
             {
                 Exit::Denied
             }
+            Self::Directory { source: WalkError::Absent { source: Errno::ACCESS, .. }, .. } => Exit::Denied,
+            Self::Directory { source: WalkError::Link(_), .. } => Exit::Usage,
             Self::ConfigInvalid { .. } => Exit::Findings,
-            Self::SocketTooLong { .. } | Self::Shared { .. } | Self::NotHidden { .. } => Exit::Usage,
+            Self::SocketTooLong { .. }
+            | Self::Shared { .. }
+            | Self::NotHidden { .. }
+            | Self::Grant { .. }
+            | Self::Prompt { .. } => Exit::Usage,
             Self::NoProgram { .. } | Self::NoClaude { .. } => Exit::NotFound,
             Self::AlreadyUp { .. } => Exit::Conflict,
             Self::BrokerSilent { .. } => Exit::TimedOut,
@@ -60,6 +77,8 @@ impl UpError {
             | Self::Directory { .. }
             | Self::Settings { .. }
             | Self::BrokerEnded { .. }
+            | Self::Isolation { .. }
+            | Self::Trial { .. }
             | Self::Signals(_) => Exit::Failure,
         }
     }
@@ -76,6 +95,14 @@ impl UpError {
             Self::NoProgram { .. } => Some("build or install all of hived, hive, hive-mcp and hivectl".to_owned()),
             Self::NoClaude { .. } => Some("install Claude Code, or name it with --claude PATH".to_owned()),
             Self::AlreadyUp { .. } => Some("look at it with `hivectl status`, or end it with Ctrl-C in its terminal".to_owned()),
+            Self::Isolation { .. } => {
+                Some("remove the cause, or state a weaker level; without `isolation` the best that works here is used".to_owned())
+            }
+            Self::Trial { .. } => {
+                Some("remove the cause and start again, or state a level in hive.toml that needs no sandbox".to_owned())
+            }
+            Self::Grant { .. } | Self::Prompt { .. } => Some("correct the paths in hive.toml".to_owned()),
+            Self::Directory { source: WalkError::Link(_), .. } => Some("correct the paths in hive.toml".to_owned()),
             Self::Directory { .. }
             | Self::NotHidden { .. }
             | Self::Settings { .. }

@@ -10,14 +10,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use hive_core::isolation::Level;
 use hive_core::name::AgentName;
 use tokio::task::JoinSet;
 
-use super::binaries::Binaries;
-use super::child::Registry;
-use super::confine::Confinement;
-use super::environment::{self, Env};
+use super::child::Spec;
+use super::isolation::Isolation;
 use super::plan::{AgentPlan, Plan};
 use super::supervise::{Deadline, Supervised};
 use super::{HARNESS_STOP_MAX, UpError, purge, settings};
@@ -33,23 +33,13 @@ pub(super) struct Wanted {
     pub(super) purges: BTreeMap<u64, AgentName>,
 }
 
-/// What every harness is started with.
-#[derive(Debug)]
-pub(super) struct Tools {
-    pub(super) confinement: Confinement,
-    pub(super) claude: PathBuf,
-    pub(super) binaries: Binaries,
-    pub(super) caller: Env,
-    pub(super) registry: Registry,
-}
-
 /// The harnesses that run.
 #[derive(Debug)]
 pub(super) struct Fleet {
-    plan: Plan,
-    tools: Tools,
+    plan: Arc<Plan>,
+    isolation: Isolation,
     wanted: Wanted,
-    running: BTreeMap<AgentName, Supervised>,
+    running: BTreeMap<AgentName, Running>,
     /// What is being ended; each task returns the name and what it has to say.
     ending: JoinSet<(AgentName, Option<String>)>,
     busy: BTreeSet<AgentName>,
@@ -57,16 +47,23 @@ pub(super) struct Fleet {
     refused: BTreeMap<AgentName, String>,
     /// Purges that were tried; another try is made when the configuration is read again.
     tried: BTreeSet<u64>,
-    /// Directories outside of the hive's own that the sandboxes of running harnesses hide.
+    /// Directories outside of the hive's own that the mounts of running harnesses hide.
     hidden: BTreeSet<PathBuf>,
 }
 
+/// A harness that runs.
+#[derive(Debug)]
+struct Running {
+    supervised: Supervised,
+    level: Level,
+}
+
 impl Fleet {
-    pub(super) fn new(plan: Plan, tools: Tools) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, isolation: Isolation) -> Self {
         let hidden = outside(&plan);
         Self {
             plan,
-            tools,
+            isolation,
             wanted: Wanted::default(),
             running: BTreeMap::new(),
             ending: JoinSet::new(),
@@ -78,13 +75,13 @@ impl Fleet {
     }
 
     /// Brings the harnesses in step with what the broker has now.
-    pub(super) fn follow(&mut self, wanted: Wanted) {
+    pub(super) async fn follow(&mut self, wanted: Wanted) {
         self.wanted = wanted;
         self.refused.retain(|name, _| self.wanted.agents.contains(name));
-        self.reconcile();
+        self.reconcile().await;
     }
 
-    /// Waits until something that was being ended has ended, and goes on from there.
+    /// Waits until something that was being ended has ended. It is lost nowhere if this is given up.
     pub(super) async fn ended(&mut self) {
         match self.ending.join_next().await {
             Some(Ok((name, words))) => {
@@ -92,7 +89,6 @@ impl Fleet {
                 if let Some(words) = words {
                     note(&words);
                 }
-                self.reconcile();
             }
             // A panic of the task has killed what it was ending, by dropping it.
             Some(Err(error)) => note(&format!("ending a harness failed: {error}")),
@@ -100,7 +96,8 @@ impl Fleet {
         }
     }
 
-    fn reconcile(&mut self) {
+    /// Starts and ends what is missing and what is too much.
+    pub(super) async fn reconcile(&mut self) {
         let purges: Vec<(u64, AgentName)> = self.wanted.purges.iter().map(|(id, name)| (*id, name.clone())).collect();
         for (id, name) in purges {
             if !self.busy.contains(&name) && self.tried.insert(id) {
@@ -113,7 +110,7 @@ impl Fleet {
         }
         let missing: Vec<AgentName> = self.wanted.agents.iter().filter(|name| self.may_start(name)).cloned().collect();
         for name in missing {
-            if let Err(error) = self.start(&name) {
+            if let Err(error) = self.start(&name).await {
                 let words =
                     std::error::Error::source(&error).map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
                 note(&format!("{name} is not started: {}", visible_line(&words)));
@@ -127,23 +124,32 @@ impl Fleet {
         !self.running.contains_key(name) && !self.busy.contains(name) && !purged && !self.refused.contains_key(name)
     }
 
-    fn start(&mut self, name: &AgentName) -> Result<(), UpError> {
+    async fn start(&mut self, name: &AgentName) -> Result<(), UpError> {
         let agent = self.plan.agent(name)?;
+        let choice = self.isolation.choose(&self.plan, &agent).await?;
         let unhidden = || agent.dirs().into_iter().find(|dir| !self.is_hidden(dir)).map(Path::to_path_buf);
-        if self.tools.confinement.is_on()
+        let peers_share_files = self.running.values().any(|running| running.level == Level::SharedFiles);
+        if (choice.level == Level::SharedFiles || peers_share_files)
             && let Some(path) = unhidden()
         {
             return Err(UpError::NotHidden { path });
         }
-        settings::write(&self.plan.config, &agent)?;
-        let Tools { confinement, claude, binaries, caller, registry } = &self.tools;
-        let env = environment::for_agent(caller, &agent, claude, binaries);
-        let spec = confinement.harness_spec(&self.plan, &agent, binaries, env);
-        self.running.insert(name.clone(), Supervised::start(spec, registry.clone(), None));
+        settings::write(&self.plan, &agent, choice.level)?;
+        let spec = Spec {
+            name: agent.name.to_string(),
+            start: self.isolation.start(&self.plan, &agent, &choice),
+            dir: agent.state_dir.clone(),
+            log: self.plan.log_file(agent.name.as_str()),
+            is_filtered: true,
+            // bubblewrap has a way of its own.
+            own_death_signal: choice.level == Level::None,
+        };
+        let supervised = Supervised::start(spec, self.isolation.registry(), None);
+        self.running.insert(name.clone(), Running { supervised, level: choice.level });
         Ok(())
     }
 
-    /// Whether the sandboxes of the other agents hide a directory.
+    /// Returns whether the mounts of the other agents hide a directory, at the level at which they share files.
     fn is_hidden(&self, dir: &Path) -> bool {
         dir.starts_with(&self.plan.agents_dir) || self.hidden.contains(dir)
     }
@@ -156,7 +162,7 @@ impl Fleet {
         self.ending.spawn(async move {
             let ran = harness.is_some();
             if let Some(harness) = harness {
-                harness.stop(Deadline::After(HARNESS_STOP_MAX)).await;
+                harness.supervised.stop(Deadline::After(HARNESS_STOP_MAX)).await;
             }
             let words = match purge {
                 Some(id) => Some(purge::run(places, id).await),
@@ -167,21 +173,21 @@ impl Fleet {
     }
 
     /// Takes a configuration over that was read again; returns the agents whose settings changed.
-    pub(super) fn configure(&mut self, plan: Plan) -> Vec<AgentName> {
+    pub(super) async fn configure(&mut self, plan: Plan) -> Vec<AgentName> {
         // What a running harness was started with stays where it is.
-        self.plan = plan.keeping_places_of(&self.plan, self.running.keys());
+        self.plan = Arc::new(plan.keeping_places_of(&self.plan, self.running.keys()));
         self.refused.clear();
         self.tried.clear();
         let mut changed = Vec::new();
-        for name in self.running.keys() {
-            let written = self.plan.agent(name).and_then(|agent| settings::write(&self.plan.config, &agent));
+        for (name, running) in &self.running {
+            let written = self.plan.agent(name).and_then(|agent| settings::write(&self.plan, &agent, running.level));
             match written {
                 Ok(true) => changed.push(name.clone()),
                 Ok(false) => {}
                 Err(error) => note(&format!("the settings of {name} stay as they were: {error}")),
             }
         }
-        self.reconcile();
+        self.reconcile().await;
         changed
     }
 
@@ -190,7 +196,7 @@ impl Fleet {
         let Self { running, mut ending, .. } = self;
         for (name, harness) in running {
             ending.spawn(async move {
-                harness.stop(Deadline::After(HARNESS_STOP_MAX)).await;
+                harness.supervised.stop(Deadline::After(HARNESS_STOP_MAX)).await;
                 (name, None)
             });
         }

@@ -18,21 +18,29 @@
 mod binaries;
 mod child;
 mod claude;
-mod confine;
+mod delete;
 mod environment;
 mod error;
 mod fleet;
 mod follow;
+mod host_path;
+mod isolation;
+mod link;
+mod log;
 mod next;
 mod plan;
 mod process_tree;
 mod purge;
 mod reload;
 mod settings;
+mod start;
 mod supervise;
+mod unconfined;
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -40,13 +48,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::watch;
 
-pub(crate) use self::binaries::{on_path, resolve};
+pub(crate) use self::binaries::resolve;
 pub(crate) use self::error::UpError;
+pub(crate) use self::isolation::sandboxes;
 
 use self::binaries::Binaries;
 use self::child::{Registry, Spec};
-use self::confine::Confinement;
-use self::fleet::{Fleet, Tools, Wanted};
+use self::fleet::{Fleet, Wanted};
+use self::isolation::{Isolation, Tools};
+use self::link::{BrokerStart, Registrar};
 use self::plan::Plan;
 use self::supervise::{Deadline, Ended, Stop, Supervised};
 use crate::cli::Global;
@@ -62,13 +72,18 @@ const HARNESS_STOP_MAX: Duration = Duration::from_secs(45);
 /// How long the broker may take to end.
 const BROKER_STOP_MAX: Duration = Duration::from_secs(15);
 
+/// The first descriptor after the standard ones.
+const FIRST_OTHER_FD: i32 = 3;
+
 const AFTER_HELP: &str = "\
 Every agent has a home of its own (.hive/agents/NAME/home), so that sessions and logins do not mix. A key in the environment \
 (ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN) reaches every agent. If you are logged in by claude's own \
 dialogue instead, that login belongs to your home, not to theirs: either run `claude setup-token` once and export \
 CLAUDE_CODE_OAUTH_TOKEN, or log each agent in with `hivectl login NAME` while the hive runs.
 
-With bubblewrap (bwrap) on PATH each agent sees the host's files as you do, but of the hive only its own socket, home and state directory.
+Each agent runs in a sandbox, if bubblewrap (bwrap) is installed and works: it sees the system's programs, its own directories and what \
+`readable`, `writable` and `devices` in hive.toml grant. `isolation` in hive.toml states the level that has to be reached; without it \
+the best that works here is used, and printed.
 
 Ctrl-C drains: running turns get a grace time, accepted mail is on disk. A second Ctrl-C ends everything at once.";
 
@@ -88,29 +103,48 @@ pub(crate) struct Up {
     /// Used where claude is not installed or not logged in
     #[arg(long, value_name = "PATH", conflicts_with = "claude")]
     fallback_claude: Option<PathBuf>,
-    /// Do not confine the agents, even if bubblewrap is installed
+    /// Start the agents without a sandbox, whatever the configuration states
     #[arg(long)]
     no_isolation: bool,
 }
 
 impl Up {
     pub(crate) async fn run(self, global: &Global) -> Result<Exit, Failure> {
-        let plan = Plan::make(&self.config, &self.state)?;
+        // bubblewrap passes what it inherits on to the agent.
+        close_fds::set_fds_cloexec(FIRST_OTHER_FD, &[]);
+        let plan = Arc::new(Plan::make(&self.config, &self.state)?);
         let binaries = Binaries::find()?;
         let claude = claude::choose(self.claude.as_deref(), self.fallback_claude.as_deref(), &plan)?;
-        let confinement = Confinement::choose(self.no_isolation, &plan);
         supervise::refuse_second(&plan).await?;
         let mut signals = Signals::new().map_err(UpError::Signals)?;
         let registry = Registry::new().map_err(UpError::Signals)?;
+        let registrar = Registrar::start();
+        let broker = broker_spec(&plan, &binaries, registrar.clone());
+        let tools = Tools {
+            claude: claude.program.clone(),
+            binaries,
+            caller: environment::of_caller(),
+            registry: registry.clone(),
+            registrar,
+        };
+        let mut isolation = Isolation::new(self.no_isolation, tools);
+        let mut chosen = BTreeMap::new();
+        for agent in &plan.agents {
+            let choice = tokio::select! {
+                choice = isolation.choose(&plan, agent) => choice?,
+                () = signals.stop.asked() => return Err(UpError::Interrupted.into()),
+            };
+            chosen.insert(agent.name.clone(), choice);
+        }
 
         let (told, mut ended) = mpsc::unbounded_channel();
-        let broker = Supervised::start(broker_spec(&plan, &binaries), registry.clone(), Some(told));
+        let broker = Supervised::start(broker, registry.clone(), Some(told));
         if let Err(failure) = supervise::first_answer(&plan, &mut ended, &mut signals.stop).await {
             broker.stop(Deadline::Now).await;
             return Err(failure.into());
         }
         claude.announce(&plan);
-        confinement.announce(plan.config.hive.isolation.is_some());
+        isolation.announce(&plan, &chosen);
         next::print(&plan);
 
         let context = Context {
@@ -121,9 +155,7 @@ impl Up {
         };
         let (wants, mut wanted) = watch::channel(Wanted::default());
         let watching = tokio::spawn(follow::run(context, wants));
-        let caller = environment::of_caller();
-        let tools = Tools { confinement, claude: claude.program, binaries, caller, registry: registry.clone() };
-        let mut hive = Hive { fleet: Fleet::new(plan, tools), broker, config: self.config, state: self.state };
+        let mut hive = Hive { fleet: Fleet::new(plan, isolation), broker, config: self.config, state: self.state };
         let why = hive.run(&mut signals, &mut wanted, &mut ended, &registry).await;
         watching.abort();
         hive.end(why, &mut signals.stop, &mut ended, &registry).await;
@@ -168,14 +200,25 @@ impl Hive {
                     if had_terminal && !has_terminal() {
                         return Why::Asked;
                     }
-                    self.reload();
+                    tokio::select! {
+                        () = self.reload() => {}
+                        () = signals.stop.asked() => return Why::Asked,
+                    }
                 }
                 _ = signals.child.recv() => registry.reap(),
                 Ok(()) = wanted.changed() => {
                     let now = wanted.borrow_and_update().clone();
-                    self.fleet.follow(now);
+                    tokio::select! {
+                        () = self.fleet.follow(now) => {}
+                        () = signals.stop.asked() => return Why::Asked,
+                    }
                 }
-                () = self.fleet.ended() => {}
+                () = self.fleet.ended() => {
+                    tokio::select! {
+                        () = self.fleet.reconcile() => {}
+                        () = signals.stop.asked() => return Why::Asked,
+                    }
+                }
                 Some(Ended { is_clean, .. }) = ended.recv() => {
                     // Only the operator's drain ends it so; whatever else ended it, it is started again.
                     if is_clean {
@@ -187,7 +230,7 @@ impl Hive {
     }
 
     /// Reads the configuration again and passes it on.
-    fn reload(&mut self) {
+    async fn reload(&mut self) {
         let plan = match Plan::make(&self.config, &self.state) {
             Ok(plan) => plan,
             Err(error) => {
@@ -197,7 +240,7 @@ impl Hive {
             }
         };
         let restart = reload::needs_restart(self.fleet.plan(), &plan);
-        let changed = self.fleet.configure(plan);
+        let changed = self.fleet.configure(plan).await;
         self.broker.hang_up();
         let names: Vec<String> = changed.iter().map(ToString::to_string).collect();
         note(&format!("{} was read again", shown(&self.fleet.plan().config_file)));
@@ -243,18 +286,18 @@ fn has_terminal() -> bool {
     io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal()
 }
 
-fn broker_spec(plan: &Plan, binaries: &Binaries) -> Spec {
+fn broker_spec(plan: &Plan, binaries: &Binaries, registrar: Registrar) -> Spec {
     let mut args = vec!["--config".into(), plan.config_file.clone().into_os_string()];
     args.extend(["--state-dir".into(), plan.state_dir.clone().into_os_string()]);
     args.extend(["--runtime-dir".into(), plan.runtime_dir.clone().into_os_string()]);
     args.extend(["--agents-dir".into(), plan.agents_dir.clone().into_os_string()]);
+    let env = environment::for_broker(&environment::of_caller());
     Spec {
         name: "hived".to_owned(),
-        program: binaries.hived.clone(),
-        args,
-        env: environment::for_broker(&environment::of_caller()),
+        start: Arc::new(BrokerStart { program: binaries.hived.clone(), args, env, registrar }),
         dir: plan.base.clone(),
         log: plan.log_file("hived"),
+        is_filtered: false,
         own_death_signal: true,
     }
 }

@@ -3,8 +3,7 @@
 //! Invariant: in a plan every path is absolute and without symbolic links, every directory is there, no two agents share one, and every
 //! socket has a path that Linux can address.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hive_core::config::{AgentConfig, Config};
@@ -12,6 +11,9 @@ use hive_core::limits::SOCKET_PATH_BYTES_MAX;
 use hive_core::name::AgentName;
 
 use super::UpError;
+use super::host_path::{AgentsWrite, HostPath};
+use super::isolation::expand;
+use super::settings::PROMPT_VARIABLE;
 
 /// What will run where.
 #[derive(Clone, Debug)]
@@ -28,6 +30,12 @@ pub(super) struct Plan {
     /// Below it are the directories of agents that the configuration gives none.
     pub(super) agents_dir: PathBuf,
     pub(super) agents: Vec<AgentPlan>,
+    /// Where agents can put links in the way.
+    pub(super) agents_write: AgentsWrite,
+    /// The operator's home.
+    pub(super) home: Option<PathBuf>,
+    /// Links that lead to the configuration and to the hive's directory.
+    pub(super) links: Vec<PathBuf>,
 }
 
 /// One agent's part.
@@ -43,25 +51,36 @@ pub(super) struct AgentPlan {
 impl Plan {
     /// Reads the configuration and creates the directories.
     pub(super) fn make(config_file: &Path, base: &Path) -> Result<Self, UpError> {
+        let given = config_file;
         let text = std::fs::read_to_string(config_file)
             .map_err(|source| UpError::ConfigUnreadable { path: config_file.to_path_buf(), source })?;
         let config = hive_core::config::parse(&text)
             .map_err(|source| UpError::ConfigInvalid { path: config_file.to_path_buf(), source })?;
         let config_file =
             config_file.canonicalize().map_err(|source| UpError::ConfigUnreadable { path: config_file.to_path_buf(), source })?;
-        let plan = Self::lay_out(config, config_file, &directory(base)?)?;
+        let (given_file, given_base) = (std::path::absolute(given), std::path::absolute(base));
+        let mut plan = Self::lay_out(config, config_file, &directory(base, &AgentsWrite::default())?)?;
         plan.check()?;
+        // Who makes the links to them decides which hive this is.
+        for path in [given_file, given_base].into_iter().flatten() {
+            let found = HostPath::find(&path, &plan.agents_write);
+            plan.links.extend(found.map_err(|source| UpError::Directory { path, source })?.links);
+        }
         Ok(plan)
     }
 
     fn lay_out(mut config: Config, config_file: PathBuf, base: &Path) -> Result<Self, UpError> {
         config.resolve_paths(config_file.parent().unwrap_or(Path::new("/")));
         let below = |given: &Option<PathBuf>, default: &str| given.clone().unwrap_or_else(|| base.join(default));
+        let agents_dir = directory(&base.join("agents"), &AgentsWrite::default())?;
+        let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let home = home.map(|home| home.canonicalize().unwrap_or(home));
+        let agents = std::mem::take(&mut config.agents);
+        let agents_write = agents_write(&agents, &agents_dir, home.as_deref());
+        let directory = |path: &Path| directory(path, &agents_write);
         let state_dir = directory(&below(&config.broker.state_dir, "state"))?;
         let runtime_dir = directory(&below(&config.broker.runtime_dir, "run"))?;
         let log_dir = directory(&base.join("log"))?;
-        let agents_dir = directory(&base.join("agents"))?;
-        let agents = std::mem::take(&mut config.agents);
         let mut plan = Self {
             config,
             config_file,
@@ -71,9 +90,14 @@ impl Plan {
             log_dir,
             agents_dir,
             agents: Vec::new(),
+            agents_write,
+            home,
+            links: Vec::new(),
         };
         for (name, agent) in &agents {
-            plan.agents.push(plan.lay_out_agent(name, agent)?);
+            let agent = plan.lay_out_agent(name, agent)?;
+            agent.dirs().into_iter().for_each(|dir| plan.agents_write.add(dir));
+            plan.agents.push(agent);
         }
         plan.config.agents = agents;
         Ok(plan)
@@ -86,9 +110,9 @@ impl Plan {
             name: name.clone(),
             config: agent.clone(),
             // The broker would make it, too; but a harness that is confined has it mounted, and must find it there.
-            socket_dir: directory(&self.socket_dir(name))?,
-            state_dir: directory(&below(&agent.state_dir, "state"))?,
-            home_dir: directory(&below(&agent.home_dir, "home"))?,
+            socket_dir: directory(&self.socket_dir(name), &self.agents_write)?,
+            state_dir: directory(&below(&agent.state_dir, "state"), &self.agents_write)?,
+            home_dir: directory(&below(&agent.home_dir, "home"), &self.agents_write)?,
         })
     }
 
@@ -96,7 +120,7 @@ impl Plan {
     pub(super) fn agent(&self, name: &AgentName) -> Result<AgentPlan, UpError> {
         if let Some(agent) = self.agents.iter().find(|agent| agent.name == *name) {
             for dir in agent.own() {
-                directory(dir)?;
+                directory(dir, &self.agents_write)?;
             }
             return Ok(agent.clone());
         }
@@ -110,6 +134,7 @@ impl Plan {
 
     /// This plan, with the directories of these agents where the old plan has them: their harnesses run there.
     pub(super) fn keeping_places_of<'a>(mut self, old: &Self, running: impl Iterator<Item = &'a AgentName>) -> Self {
+        self.agents_write.add_all(&old.agents_write);
         for name in running {
             let before = old.agents.iter().find(|agent| agent.name == *name);
             let now = self.agents.iter_mut().find(|agent| agent.name == *name);
@@ -119,6 +144,16 @@ impl Plan {
             }
         }
         self
+    }
+
+    /// The file of an agent's system prompt, if it has one.
+    pub(super) fn system_prompt(&self, agent: &AgentPlan) -> Option<PathBuf> {
+        self.config.harness_variables(&agent.config).remove(PROMPT_VARIABLE).map(PathBuf::from)
+    }
+
+    /// Where an agent's temporary files are.
+    pub(super) fn tmp_dir(&self, name: &AgentName) -> PathBuf {
+        self.agents_dir.join(name.as_str()).join("tmp")
     }
 
     /// Where an agent's socket and settings are.
@@ -132,6 +167,16 @@ impl Plan {
         let longest = sockets.max_by_key(|socket| socket.as_os_str().len()).unwrap_or_default();
         if is_too_long(&longest) {
             return Err(UpError::SocketTooLong { path: longest });
+        }
+        for agent in &self.agents {
+            for dir in agent.dirs() {
+                // Beside them `up` deletes what an agent has left.
+                let holds_agents = self.agents_dir.starts_with(dir) || dir.parent() == Some(&self.agents_dir);
+                if holds_agents || self.agents.iter().any(|agent| dir.starts_with(self.tmp_dir(&agent.name))) {
+                    let (first, second) = ("the hive".to_owned(), format!("agent {}", agent.name));
+                    return Err(UpError::Shared { first, second, path: dir.to_path_buf() });
+                }
+            }
         }
         let broker = "the broker".to_owned();
         let mut owned: Vec<(String, &Path)> = vec![(broker.clone(), &self.state_dir), (broker, &self.runtime_dir)];
@@ -196,12 +241,20 @@ fn is_too_long(socket: &Path) -> bool {
 }
 
 /// Creates a directory for its owner only, if it is not there; answers with its real path.
-fn directory(path: &Path) -> Result<PathBuf, UpError> {
-    let failed = |source| UpError::Directory { path: path.to_path_buf(), source };
-    if !path.is_dir() {
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+fn directory(path: &Path, agents_write: &AgentsWrite) -> Result<PathBuf, UpError> {
+    let found = HostPath::directory(path, agents_write);
+    found.map(|found| found.path).map_err(|source| UpError::Directory { path: path.to_path_buf(), source })
+}
+
+/// Returns the directories that agents can write in, as far as they are there.
+fn agents_write(agents: &BTreeMap<AgentName, AgentConfig>, agents_dir: &Path, home: Option<&Path>) -> AgentsWrite {
+    let mut all = AgentsWrite::default();
+    all.add(agents_dir);
+    for agent in agents.values() {
+        agent.state_dir.iter().chain(&agent.home_dir).for_each(|dir| all.add(dir));
+        agent.sandbox.writable.iter().for_each(|dir| all.add(&expand(dir, home)));
     }
-    path.canonicalize().map_err(failed)
+    all
 }
 
 #[cfg(test)]
@@ -254,9 +307,24 @@ mod tests {
             "[agents.ada]\nhome_dir = \"x\"\n[agents.bob]\nhome_dir = \"x\"",
             "[agents.ada]\nhome_dir = \"x\"\n[agents.bob]\nstate_dir = \"x/y\"",
             "[broker]\nstate_dir = \"x/db\"\n[agents.ada]\nhome_dir = \"x\"",
+            "[agents.ada]\nhome_dir = \"h/agents\"",
+            "[agents.ada]\nstate_dir = \"h/agents/ada\"",
+            "[agents.ada]\nstate_dir = \"h/agents/ada/tmp/x\"",
         ] {
             assert!(matches!(plan(dir.path(), text), Err(UpError::Shared { .. })), "{text}");
         }
         assert!(plan(dir.path(), "[agents.ada]\nhome_dir = \"z\"\nstate_dir = \"z/work\"").is_ok());
+    }
+
+    #[test]
+    fn a_directory_that_is_written_no_more_is_not_trusted_by_a_changed_configuration() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path().canonicalize().expect("a path");
+        std::fs::create_dir(root.join("project")).expect("a directory");
+        let old = plan(&root, "[agents.ada]\nwritable = [\"project\"]\n").expect("a plan");
+        let new = plan(&root, "[agents.ada]\n").expect("a plan");
+        assert!(!new.agents_write.contains(&root.join("project/prompt.md")));
+        let changed = new.keeping_places_of(&old, std::iter::empty());
+        assert!(changed.agents_write.contains(&root.join("project/prompt.md")));
     }
 }

@@ -4,9 +4,8 @@
 //! directory that the configuration names is left alone. The broker is notified when everything is gone, so a deletion that was interrupted is
 //! done again.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use hive_core::name::AgentName;
@@ -17,7 +16,7 @@ use hive_proto::v1::admin_service_client::AdminServiceClient;
 use tokio::time::{Duration, Instant};
 
 use super::plan::Plan;
-use super::settings;
+use super::{delete, settings};
 use crate::output::text::visible_line;
 
 /// How long a broker that is being started again is waited for.
@@ -105,81 +104,10 @@ async fn finish(socket: &Path, purge_id: u64) -> Result<(), String> {
 }
 
 fn delete(places: &Places) -> io::Result<()> {
-    delete_tree(&places.dir)?;
+    delete::tree(&places.dir)?;
     settings::remove(&places.socket_dir)?;
     match fs::remove_file(&places.log) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
-    }
-}
-
-/// Deletes a directory with all that is in it. A link is deleted itself; so is one in the directory's place.
-fn delete_tree(path: &Path) -> io::Result<()> {
-    let remove = || match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    };
-    match remove() {
-        // Package caches often make their directories read-only.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            make_writable(path)?;
-            remove()
-        }
-        done => done,
-    }
-}
-
-/// Lets the owner write to all directories of a tree.
-fn make_writable(dir: &Path) -> io::Result<()> {
-    // Not of what a link points to.
-    if !fs::symlink_metadata(dir)?.is_dir() {
-        return Ok(());
-    }
-    fs::set_permissions(dir, Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            make_writable(&entry.path())?;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    #[test]
-    fn a_tree_is_deleted_with_read_only_directories_and_no_link_is_followed() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (agent, other) = (dir.path().join("agent"), dir.path().join("other"));
-        fs::create_dir_all(agent.join("state/cache/deep")).expect("directories");
-        fs::create_dir(&other).expect("a directory");
-        fs::write(other.join("kept"), "mine").expect("a file");
-        fs::write(agent.join("state/cache/deep/file"), "x").expect("a file");
-        symlink(&other, agent.join("state/link")).expect("a link");
-        for dir in ["state/cache/deep", "state/cache"] {
-            fs::set_permissions(agent.join(dir), Permissions::from_mode(0o555)).expect("a mode");
-        }
-        delete_tree(&agent).expect("deleted");
-        assert!(!agent.exists());
-        assert_eq!(fs::read_to_string(other.join("kept")).expect("kept"), "mine");
-        delete_tree(&agent).expect("nothing to delete");
-    }
-
-    #[test]
-    fn a_link_in_the_place_of_the_directory_is_deleted_itself() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let other = dir.path().join("other");
-        fs::create_dir(&other).expect("a directory");
-        fs::write(other.join("kept"), "mine").expect("a file");
-        let link = dir.path().join("agent");
-        symlink(&other, &link).expect("a link");
-        delete_tree(&link).expect("deleted");
-        assert!(fs::symlink_metadata(&link).is_err() && other.join("kept").exists());
     }
 }

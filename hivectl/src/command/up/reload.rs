@@ -2,7 +2,7 @@
 //!
 //! Invariant: a file that is not valid changes nothing, and every changed key that holds only after a restart is named.
 
-use hive_core::config::{Claude, Config};
+use hive_core::config::{Claude, Config, SandboxConfig};
 
 use super::plan::Plan;
 
@@ -25,6 +25,13 @@ pub(super) fn needs_restart(old: &Plan, new: &Plan) -> Vec<String> {
         let Some(now) = new.config.agents.get(name) else { continue };
         changed(&format!("agents.{name}.state_dir"), agent.state_dir != now.state_dir);
         changed(&format!("agents.{name}.home_dir"), agent.home_dir != now.home_dir);
+        let (sandbox, now) = (&agent.sandbox, &now.sandbox);
+        let SandboxConfig { isolation, readable: _, writable: _, devices: _, user_namespaces } = sandbox;
+        changed(&format!("agents.{name}.isolation"), *isolation != now.isolation);
+        changed(&format!("agents.{name}.user_namespaces"), *user_namespaces != now.user_namespaces);
+        for ((key, paths), (_, now)) in sandbox.paths().into_iter().zip(now.paths()) {
+            changed(&format!("agents.{name}.{key}"), paths != now);
+        }
     }
     keys
 }

@@ -10,31 +10,50 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use hive_core::config::{Config, ExtraMcpServer};
+use hive_core::isolation::{EXPECTED_FILE, Level};
 use serde_json::{Map, Value, json};
 
 use super::UpError;
-use super::plan::AgentPlan;
+use super::host_path::{HostPath, WalkError};
+use super::plan::{AgentPlan, Plan};
 
 /// The settings of a harness: variables of `hive serve` and their values.
 pub(super) const SETTINGS_FILE: &str = "settings.json";
 /// The agent's own MCP servers.
 const EXTRA_MCP_FILE: &str = "extra-mcp.json";
+/// The copy of the system prompt.
+const PROMPT_FILE: &str = "system-prompt.md";
+pub(super) const PROMPT_VARIABLE: &str = "HIVE_SYSTEM_PROMPT";
+/// Longest system prompt, in bytes.
+const PROMPT_BYTES_MAX: u64 = 1 << 20;
 
 /// Writes both files as the configuration says now; returns whether anything changed.
-pub(super) fn write(config: &Config, agent: &AgentPlan) -> Result<bool, UpError> {
+pub(super) fn write(plan: &Plan, agent: &AgentPlan, level: Level) -> Result<bool, UpError> {
     let extra_mcp = extra_mcp(agent);
     let path = agent.socket_dir.join(EXTRA_MCP_FILE);
     // The servers first: the settings name their file.
     let servers = put(&path, extra_mcp.as_deref())?;
-    let variables = variables(config, agent, extra_mcp.is_some().then_some(path.as_path()));
+    let mut variables = variables(&plan.config, agent, extra_mcp.is_some().then_some(path.as_path()));
+    let prompt = if level == Level::Sandbox { copy_prompt(plan, agent, &mut variables)? } else { false };
     let text = format!("{:#}\n", json!(variables));
     let settings = put(&agent.socket_dir.join(SETTINGS_FILE), Some(&text))?;
-    Ok(servers || settings)
+    Ok(servers || settings || prompt)
 }
 
-/// Removes both files.
+/// Copies the system prompt beside the settings: a sandbox does not show the file, and a mount of it would not follow an editor that replaces it.
+fn copy_prompt(plan: &Plan, agent: &AgentPlan, variables: &mut BTreeMap<String, String>) -> Result<bool, UpError> {
+    let copy = agent.socket_dir.join(PROMPT_FILE);
+    let Some(path) = variables.get_mut(PROMPT_VARIABLE) else { return put(&copy, None) };
+    let text = HostPath::read(Path::new(&*path), &plan.agents_write, PROMPT_BYTES_MAX);
+    let text = text.and_then(|text| String::from_utf8(text).map_err(|_| WalkError::NotText));
+    let text = text.map_err(|source| UpError::Prompt { path: path.as_str().into(), source })?;
+    *path = copy.display().to_string();
+    put(&copy, Some(&text))
+}
+
+/// Removes all files of an agent beside its socket.
 pub(super) fn remove(socket_dir: &Path) -> io::Result<()> {
-    [SETTINGS_FILE, EXTRA_MCP_FILE].iter().try_for_each(|name| remove_file(&socket_dir.join(name)))
+    [SETTINGS_FILE, EXTRA_MCP_FILE, PROMPT_FILE, EXPECTED_FILE].iter().try_for_each(|name| remove_file(&socket_dir.join(name)))
 }
 
 /// The settings of an agent's harness; `extra_mcp` is the file of its own MCP servers.
@@ -75,7 +94,7 @@ fn value(server: &ExtraMcpServer) -> Value {
 }
 
 /// Puts the text in the file's place, or removes the file; returns whether that changed anything. A file with the same text is left alone.
-fn put(path: &Path, text: Option<&str>) -> Result<bool, UpError> {
+pub(super) fn put(path: &Path, text: Option<&str>) -> Result<bool, UpError> {
     let failed = |source| UpError::Settings { path: path.to_path_buf(), source };
     let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
     let before = if is_file { fs::read_to_string(path).ok() } else { None };
@@ -91,7 +110,9 @@ fn put(path: &Path, text: Option<&str>) -> Result<bool, UpError> {
 
 /// Beside it first, then in its place: a harness that reads in between sees the old or the new file.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let beside = path.with_extension("json.new");
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
     // What an earlier run left there may be anything.
     remove_file(&beside)?;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
@@ -126,7 +147,7 @@ mod tests {
     }
 
     fn written(plan: &Plan, agent: usize) -> bool {
-        write(&plan.config, &plan.agents[agent]).expect("written")
+        write(plan, &plan.agents[agent], Level::None).expect("written")
     }
 
     fn read(plan: &Plan, agent: usize, name: &str) -> Value {

@@ -1,12 +1,13 @@
 //! Keeping a child running: restarted with backoff when it dies, ended when asked.
 //!
 //! Invariant: the pause before a restart doubles from half a second to thirty, and begins anew after a minute of life, so that a child that
-//! cannot start does not spin.
+//! cannot start does not spin. A child that asks for a restart is started at once.
 
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hive_core::isolation::RESTART_CODE;
 use hive_proto::connect::connect;
 use rustix::process::{Pid, kill_process};
 use tokio::signal::unix::Signal;
@@ -116,6 +117,7 @@ async fn keep_running(
     let mut pause = PAUSE_FIRST;
     loop {
         let started = Instant::now();
+        let mut is_restart = false;
         let ending = match Child::start(&spec, &registry) {
             Ok(mut child) => {
                 let set = |pid| *running.lock().unwrap_or_else(PoisonError::into_inner) = pid;
@@ -125,13 +127,18 @@ async fn keep_running(
                     () = end.cancelled() => return finish(child, &kill).await,
                 };
                 set(None);
+                is_restart = ended.as_ref().is_ok_and(|status| status.code() == Some(i32::from(RESTART_CODE)));
                 let is_clean = ended.as_ref().is_ok_and(ExitStatus::success);
                 Ended { words: ended.map_or_else(|error| error.to_string(), |status| status.to_string()), is_clean }
             }
-            Err(error) => Ended { words: format!("{} cannot be started: {error}", spec.program.display()), is_clean: false },
+            Err(error) => Ended { words: error.to_string(), is_clean: false },
         };
         if registry.is_closed() {
             return;
+        }
+        // It was asked for, but a child that does nothing else does not spin.
+        if is_restart && started.elapsed() >= PAUSE_FIRST {
+            continue;
         }
         if let Some(told) = &told {
             // Nobody listens after the start, and nobody has to.

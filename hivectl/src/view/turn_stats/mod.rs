@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::numbers::{Numbers, Slice};
-use super::usage::dollars;
+use super::usage::{SELF_REPORTED, dollars};
 use super::{Iso, cell, counted, fields, text};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
@@ -84,7 +84,7 @@ impl TurnStats {
     }
 
     fn table(&self, style: &Style) -> String {
-        const HEADER: [&str; 10] = ["AGENT", "TURNS", "NOT OK", "COMPACTED", "P50", "P95", "IN", "CACHED", "OUT", "COST"];
+        const HEADER: [&str; 10] = ["AGENT", "TURNS", "NOT OK", "COMPACTED", "P50", "P95", "IN*", "CACHED*", "OUT*", "COST*"];
         let rows =
             self.agents.iter().map(|row| (visible_line(&row.agent), &row.stats)).chain([(style.head("total"), &self.total)]);
         let rows = rows.map(|(name, stats)| {
@@ -106,7 +106,7 @@ impl TurnStats {
         let (questions, reminders) =
             (counted(questions_asked, "question", "questions"), counted(reminders_pending, "reminder", "reminders"));
         let table = table::render(&HEADER, rows.collect(), style);
-        format!("{}\n\nopen now: {questions}, {reminders}", table.trim_end())
+        format!("{}\n\nopen now: {questions}, {reminders}\n* {SELF_REPORTED}", table.trim_end())
     }
 
     /// All about one agent.
@@ -133,15 +133,15 @@ impl TurnStats {
             ("kinds", listed(kinds)),
             ("compactions", total.compaction_count.to_string()),
             ("took", took),
-            ("tokens", total.usage.tokens()),
-            ("calls", calls),
-            ("cost", format!("{} USD", dollars(total.usage.cost_micro_usd))),
+            ("tokens*", total.usage.tokens()),
+            ("calls*", calls),
+            ("cost*", format!("{} USD", dollars(total.usage.cost_micro_usd))),
             ("open now", self.open.words()),
         ];
-        let mut text = fields(&rows);
+        let mut text = format!("{}\n* {SELF_REPORTED}", fields(&rows));
         let tools: Vec<(String, u64)> = total.tools.iter().map(|tool| (visible_line(&tool.name), tool.count.into())).collect();
         let wakes: Vec<(String, u64)> = total.wakes.iter().map(|wake| (wake.words(), wake.count)).collect();
-        for (title, rows) in [("tools", tools), ("woken by", wakes)] {
+        for (title, rows) in [("tools*", tools), ("woken by", wakes)] {
             if !rows.is_empty() {
                 text.push_str(&format!("\n\n{}\n{}", style.head(title), plot::bars(&rows, style)));
             }
@@ -161,7 +161,7 @@ impl TurnStats {
 type Plot = (&'static str, fn(&Slice) -> u64, fn(u64) -> String);
 const PLOTS: [Plot; 2] = [
     ("turns over time", |slice| slice.turn_count, |count| count.to_string()),
-    ("cost over time, USD", |slice| slice.cost_micro_usd, dollars),
+    ("cost over time, USD*", |slice| slice.cost_micro_usd, dollars),
 ];
 
 /// Words one after the other.

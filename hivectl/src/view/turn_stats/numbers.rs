@@ -19,7 +19,7 @@ pub(super) struct Numbers {
     pub(super) kinds: Vec<Kind>,
     /// How many with each outcome.
     pub(super) outcomes: Vec<Outcome>,
-    /// What they used, summed up.
+    /// What they used, summed up; self-reported by their harness.
     pub(super) usage: Usage,
     /// Half of them took at most so many milliseconds; none where there was no turn.
     duration_p50_ms: Option<u64>,
@@ -27,7 +27,7 @@ pub(super) struct Numbers {
     duration_p95_ms: Option<u64>,
     /// How many ran a compaction.
     pub(super) compaction_count: u64,
-    /// The tools called most, most first.
+    /// The tools called most, most first; self-reported by their harness.
     pub(super) tools: Vec<Tool>,
     /// What woke the turns, most first.
     pub(super) wakes: Vec<Wake>,
@@ -94,9 +94,9 @@ pub(super) struct Slice {
     pub(super) turn_count: u64,
     /// Of them, those that did not end well.
     not_ok_count: u64,
-    /// What they cost, in millionths of a US dollar.
+    /// What they cost, in millionths of a US dollar; self-reported by their harness.
     pub(super) cost_micro_usd: u64,
-    /// Tokens that they wrote.
+    /// Tokens that they wrote; self-reported by their harness.
     output_tokens: u64,
 }
 

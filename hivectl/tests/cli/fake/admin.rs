@@ -172,6 +172,7 @@ impl AdminService for Script {
             dead_count: 1,
             operator_unread_count: 2,
             not_isolated_agents: vec!["ada".to_owned()],
+            partly_isolated_agents: vec!["bob".to_owned()],
             last_event_sequence: 13,
             operator_question_count: 2,
             open_question_count: 3,

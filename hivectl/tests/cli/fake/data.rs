@@ -63,7 +63,8 @@ pub(crate) fn agents() -> Vec<Agent> {
                 remaining: None,
             }),
             dead_count: 1,
-            isolation: Isolation::MountNamespace.into(),
+            isolation: Isolation::Partly.into(),
+            isolation_notes: vec![text("the socket @/tmp/.X11-unix/X0 can be reached\u{1b}[31m")],
             ..Agent::default()
         },
     ]

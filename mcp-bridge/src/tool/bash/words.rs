@@ -38,7 +38,9 @@ fn facts(task: &Task) -> String {
         TaskState::Running => {
             let since = start_time.as_ref().map(|time| format!(" since {}", instant(time))).unwrap_or_default();
             let at_most = timeout.as_ref().map(|timeout| format!(" for at most {}", span(timeout))).unwrap_or_default();
-            format!("Task {id} runs{since}{at_most} (process group {process_group}); you get mail when it ends")
+            // The tasks of an isolated agent do not see each other's processes.
+            let group = if *process_group == 0 { String::new() } else { format!(" (process group {process_group})") };
+            format!("Task {id} runs{since}{at_most}{group}; you get mail when it ends")
         }
         TaskState::Exited => format!("Task {id}: exit code {exit_code}{}", after()),
         TaskState::Signaled => format!("Task {id}: ended by signal {signal}{}", after()),

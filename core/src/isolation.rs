@@ -1,0 +1,106 @@
+//! Isolation: how an agent's programs are kept apart from the operator, the broker and the other agents.
+//!
+//! `hivectl up` starts each harness at a [`Level`] and writes an [`Expected`] beside the agent's socket. The harness probes from inside what it can
+//! reach, before it starts claude, and reports [`Found`]. The isolation that Hive shows is computed from that report.
+//!
+//! Invariant: isolation is a result. A level that was asked for is never shown as reached without a report.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The environment variable of a harness that names the file with [`Expected`]; without it the harness runs at [`Level::None`].
+pub const EXPECTED_ENV: &str = "HIVE_ISOLATION";
+/// The environment variable of a harness that holds the number of an inherited stream socket: it writes its report there, one line of
+/// JSON ([`Found`]), and waits for one byte. The end of the stream instead is the refusal.
+pub const REPORT_FD_ENV: &str = "HIVE_ISOLATION_FD";
+/// The exit code by which a harness asks `hivectl up` for a new sandbox: its own has the programs and the grants of its start.
+pub const RESTART_CODE: u8 = 9;
+/// The file with [`Expected`], beside the agent's socket.
+pub const EXPECTED_FILE: &str = "isolation.json";
+
+/// How an agent is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// As any program of the operator's.
+    None,
+    /// In namespaces of its own, with the host's files as its user sees them, less the rest of the hive.
+    SharedFiles,
+    /// In namespaces of its own, with the files of an allow-list.
+    Sandbox,
+}
+
+impl Level {
+    /// All levels, strongest first.
+    pub const ALL: [Self; 3] = [Self::Sandbox, Self::SharedFiles, Self::None];
+
+    /// Returns the value in the configuration file.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::SharedFiles => "shared_files",
+            Self::Sandbox => "sandbox",
+        }
+    }
+}
+
+/// What a harness is started with, and what it must not be able to reach. Written by `hivectl up`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expected {
+    /// The level that it was started at; never [`Level::None`].
+    pub level: Level,
+    /// The bubblewrap that it starts shell tasks with.
+    pub bwrap: PathBuf,
+    /// Whether its programs may create user namespaces (`user_namespaces = true`).
+    pub user_namespaces: bool,
+    /// Paths of the hive and of the operator that must not exist inside.
+    pub hidden: Vec<PathBuf>,
+    /// Paths that must not be writable, as programs and the configuration file.
+    pub read_only: Vec<PathBuf>,
+    /// Directories that it may write in, besides its own; claude gets them as additional directories.
+    pub writable: Vec<PathBuf>,
+    /// Device files that it may use, besides those of every sandbox.
+    pub devices: Vec<PathBuf>,
+    /// Granted paths as they were when they were checked. A harness that finds another file there ends before it starts claude: a link was put
+    /// in the way of the mount.
+    pub mounted: Vec<Mounted>,
+}
+
+/// A mount point and the file that it has to show.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mounted {
+    /// Where it is, on the host and inside.
+    pub path: PathBuf,
+    /// The number of its file system.
+    pub device: u64,
+    /// The number of the file.
+    pub inode: u64,
+}
+
+/// How bad it is that a probe failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// The agent is only partly isolated.
+    Partly,
+    /// The agent can act as another agent or as the operator: it is not isolated.
+    Broken,
+}
+
+/// One probe that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What was reached, by name, as a sentence without a full stop.
+    pub sentence: String,
+}
+
+/// What a harness has found from inside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// Probes that failed; empty: none.
+    pub findings: Vec<Finding>,
+}

@@ -1,0 +1,195 @@
+//! What confines the shell tasks of an isolated agent, and its own MCP servers: a sandbox of bubblewrap for each, with the fence inside it.
+//!
+//! A task has processes and user ids of its own and sees the files that the harness sees, but neither claude's login nor its conversations nor
+//! the harness's run directory. The order is the sandbox outside and the fence inside, because a fenced program creates no user namespaces.
+//! Where sandboxes do not nest, tasks have the fence alone. Invariant: a task of an isolated agent never runs without the fence.
+
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::fence;
+use crate::task::environment::BASH_ENV_FILE;
+use crate::task::supervisor::DIR as OUTPUT_DIR;
+
+/// What confines tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Confinement {
+    /// Nothing: the agent is not isolated.
+    #[default]
+    None,
+    /// The fence alone.
+    Fence {
+        /// The program `hive`.
+        hive: PathBuf,
+        /// Whether tasks may create user namespaces.
+        user_namespaces: bool,
+    },
+    /// A sandbox with the fence inside it.
+    Sandbox(Sandbox),
+}
+
+/// A sandbox for each task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sandbox {
+    /// The program `bwrap`.
+    pub bwrap: PathBuf,
+    /// The program `hive`.
+    pub hive: PathBuf,
+    /// Whether tasks may create user namespaces.
+    pub user_namespaces: bool,
+    /// Whether this bubblewrap can switch user namespaces off inside.
+    pub can_disable: bool,
+    /// The agent's home.
+    pub home_dir: PathBuf,
+    /// The harness's run directory.
+    pub run_dir: PathBuf,
+    /// The working directory of tasks.
+    pub state_dir: PathBuf,
+}
+
+/// What is left of claude's directory: programs that a skill or a plugin starts.
+const CLAUDE_LEFT: [&str; 2] = ["skills", "plugins"];
+
+impl Confinement {
+    /// Returns the command line that runs `bash` with these arguments.
+    #[must_use]
+    pub fn command(&self, bash: Vec<OsString>) -> (OsString, Vec<OsString>) {
+        match self {
+            Self::None => ("bash".into(), bash),
+            Self::Fence { hive, user_namespaces } => {
+                let mut arguments = fence::arguments(*user_namespaces);
+                arguments.push("bash".into());
+                arguments.extend(bash);
+                (hive.into(), arguments)
+            }
+            Self::Sandbox(sandbox) => {
+                let mut arguments = sandbox.arguments();
+                arguments.push("bash".into());
+                arguments.extend(bash);
+                ((&sandbox.bwrap).into(), arguments)
+            }
+        }
+    }
+
+    /// Returns the command line that runs another program like a task, but ends all of it with its first process, whose exit code it reports. Its
+    /// environment is passed as [`fence::wrapped`] names it: what is requested must not be obeyed before the fence.
+    #[must_use]
+    pub fn program(&self, command: Vec<OsString>) -> Vec<OsString> {
+        let before = match self {
+            Self::None => Vec::new(),
+            Self::Fence { hive, user_namespaces } => {
+                [vec![hive.into()], fence::arguments_for_requested(*user_namespaces)].concat()
+            }
+            Self::Sandbox(sandbox) => {
+                let Sandbox { bwrap, hive, user_namespaces, .. } = sandbox;
+                let inside = [vec!["--".into(), hive.into()], fence::arguments_for_requested(*user_namespaces)].concat();
+                [vec![bwrap.into()], sandbox.options(), inside].concat()
+            }
+        };
+        [before, command].concat()
+    }
+
+    /// Whether tasks have sandboxes.
+    #[must_use]
+    pub fn is_sandbox(&self) -> bool {
+        matches!(self, Self::Sandbox(_))
+    }
+}
+
+impl Sandbox {
+    /// Returns the arguments of bubblewrap up to the command of the task.
+    fn arguments(&self) -> Vec<OsString> {
+        let mut words = self.options();
+        words.extend(["--as-pid-1", "--"].map(OsString::from));
+        words.extend([(&self.hive).into(), "task-init".into()]);
+        if self.user_namespaces {
+            words.push("--user-namespaces".into());
+        }
+        words.push("--".into());
+        words
+    }
+
+    /// Returns the options of bubblewrap.
+    fn options(&self) -> Vec<OsString> {
+        let Self { bwrap: _, hive: _, user_namespaces, can_disable, home_dir, run_dir, state_dir } = self;
+        let mut words: Vec<OsString> = Vec::new();
+        let mut put = |option: &str, values: &[&Path]| {
+            words.push(option.into());
+            words.extend(values.iter().map(|value| value.as_os_str().to_owned()));
+        };
+        for option in ["--die-with-parent", "--unshare-user", "--unshare-pid"] {
+            put(option, &[]);
+        }
+        if *can_disable && !user_namespaces {
+            put("--disable-userns", &[]);
+        }
+        let root = Path::new("/");
+        put("--dev-bind", &[root, root]);
+        put("--proc", &[Path::new("/proc")]);
+        let (claude, own) = (home_dir.join(".claude"), home_dir.join(".hive"));
+        put("--tmpfs", &[&claude]);
+        for left in CLAUDE_LEFT.map(|name| claude.join(name)) {
+            // A link could lead to what is hidden.
+            if is_real_dir(&left) {
+                put("--ro-bind-try", &[&left, &left]);
+            }
+        }
+        put("--remount-ro", &[&claude]);
+        put("--tmpfs", &[&own]);
+        if !run_dir.starts_with(&own) {
+            put("--tmpfs", &[run_dir]);
+        }
+        // The agent is pointed to the files of its tasks' output.
+        for left in [OUTPUT_DIR, BASH_ENV_FILE].map(|name| run_dir.join(name)) {
+            put("--ro-bind-try", &[&left, &left]);
+        }
+        put("--remount-ro", &[&own]);
+        put("--chdir", &[state_dir]);
+        words
+    }
+
+    /// Makes the directories that are hidden, so that there is something to hide them with.
+    fn make_dirs(&self) -> io::Result<()> {
+        let dirs = [self.home_dir.join(".claude"), self.home_dir.join(".hive"), self.run_dir.clone()];
+        dirs.iter().try_for_each(|dir| DirBuilder::new().recursive(true).mode(0o700).create(dir))
+    }
+
+    /// Runs a command that does nothing; why sandboxes do not nest here.
+    fn try_once(&self) -> Result<(), String> {
+        self.make_dirs().map_err(|error| error.to_string())?;
+        let output = Command::new(&self.bwrap)
+            .args(self.arguments())
+            .arg("true")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| format!("{}: {error}", self.bwrap.display()))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let words: String = String::from_utf8_lossy(&output.stderr).trim().chars().take(300).collect();
+        Err(if words.is_empty() { output.status.to_string() } else { words })
+    }
+}
+
+fn is_real_dir(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
+}
+
+/// Tries the strongest sandbox first. Returns what holds here, and why it is not a sandbox.
+#[must_use]
+pub fn choose(mut sandbox: Sandbox) -> (Confinement, Option<String>) {
+    let Err(why) = sandbox.try_once() else { return (Confinement::Sandbox(sandbox), None) };
+    // Before 0.8 bubblewrap has no option to switch user namespaces off; the fence does that too.
+    if sandbox.can_disable && !sandbox.user_namespaces {
+        sandbox.can_disable = false;
+        if sandbox.try_once().is_ok() {
+            return (Confinement::Sandbox(sandbox), None);
+        }
+    }
+    let Sandbox { hive, user_namespaces, .. } = sandbox;
+    (Confinement::Fence { hive, user_namespaces }, Some(why))
+}

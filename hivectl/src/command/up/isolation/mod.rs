@@ -1,0 +1,269 @@
+//! Isolation: the level that each agent is started at, and its sandbox.
+//!
+//! A level is tried before it is used: the harness's own probes run inside, and claude has to start there. Where the configuration states no level,
+//! the best that works is used and printed; a stated level that does not work is refused.
+//!
+//! Invariant: no agent is started at a level that its trial did not reach.
+
+mod bwrap;
+mod confined;
+mod expected;
+mod grants;
+mod own;
+mod passwd;
+mod programs;
+mod remedy;
+mod sandbox;
+mod shared;
+mod sharing;
+mod shown;
+mod trial;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hive_core::config::AgentConfig;
+use hive_core::isolation::{Found, Level};
+use hive_core::name::AgentName;
+
+use self::bwrap::Bubblewrap;
+use self::confined::Confined;
+use self::sharing::Sharing;
+use self::trial::Failed;
+use self::verdict::Verdict;
+use super::UpError;
+use super::binaries::Binaries;
+use super::child::Registry;
+use super::environment::{self, Env};
+use super::link::Registrar;
+use super::plan::{AgentPlan, Plan};
+use super::start::Start;
+use super::unconfined::Unconfined;
+use crate::output::note;
+
+pub(super) use self::grants::expand;
+pub(super) use self::verdict::Shown;
+
+/// What every harness is started with.
+#[derive(Clone, Debug)]
+pub(super) struct Tools {
+    pub(super) claude: PathBuf,
+    pub(super) binaries: Binaries,
+    pub(super) caller: Env,
+    pub(super) registry: Registry,
+    pub(super) registrar: Registrar,
+}
+
+/// The level of one agent, and why it is no better one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) level: Level,
+    /// The level that the configuration states, if it does.
+    stated: Option<Level>,
+    /// Why a better level is not used, a sentence each.
+    why: Vec<String>,
+    /// What the trial found.
+    found: Found,
+}
+
+/// Chooses levels, and makes starts of them.
+#[derive(Debug)]
+pub(super) struct Isolation {
+    bwrap: Result<Bubblewrap, String>,
+    /// `--no-isolation` was given.
+    unwanted: bool,
+    tools: Tools,
+    /// Trials that were made, by what they depend on.
+    tried: BTreeMap<String, Choice>,
+    /// What agents share, of the plan that it was made from.
+    sharing: Option<(Arc<Plan>, Sharing)>,
+}
+
+/// Returns the bubblewrap that this user makes sandboxes with, or why there is none, as a sentence without a full stop.
+pub(crate) fn sandboxes() -> Result<PathBuf, String> {
+    let bwrap = find()?;
+    trial::minimal(&bwrap.program).map(|()| bwrap.program)
+}
+
+fn find() -> Result<Bubblewrap, String> {
+    if rustix::process::geteuid().is_root() {
+        return Err("this runs as root, which no sandbox of its own user holds; start it as another user".to_owned());
+    }
+    Bubblewrap::find()
+}
+
+impl Isolation {
+    pub(super) fn new(unwanted: bool, tools: Tools) -> Self {
+        Self { bwrap: find(), unwanted, tools, tried: BTreeMap::new(), sharing: None }
+    }
+
+    /// Chooses the level of an agent.
+    pub(super) async fn choose(&mut self, plan: &Arc<Plan>, agent: &AgentPlan) -> Result<Choice, UpError> {
+        let stated = plan.config.isolation_of(Some(&agent.config));
+        let none = |why: Vec<String>| Choice { level: Level::None, stated, why, found: Found::default() };
+        if self.unwanted {
+            return Ok(none(vec!["--no-isolation was given".to_owned()]));
+        }
+        let candidates: &[Level] = match stated {
+            Some(Level::None) => return Ok(none(Vec::new())),
+            Some(Level::SharedFiles) => &[Level::SharedFiles],
+            Some(Level::Sandbox) => &[Level::Sandbox],
+            None => &[Level::Sandbox, Level::SharedFiles],
+        };
+        if let (Ok(bwrap), Some(Level::Sandbox) | None) = (&self.bwrap, stated) {
+            let verdict = Verdict { level: Level::Sandbox, stated, notes: Vec::new() };
+            let confined = self.confined(bwrap.clone(), plan, agent, verdict);
+            // A mistake of the file is none of the host, and a weaker level does not mend it.
+            let refused = |refused: grants::Refused| UpError::Grant { agent: agent.name.to_string(), why: refused.to_string() };
+            shown::grants(&confined).map_err(refused)?;
+            shown::files(&confined).map_err(refused)?;
+        }
+        let AgentConfig { sandbox, extra_mcp_servers, marketplaces, env, state_dir, home_dir, .. } = &agent.config;
+        let key = format!("{stated:?} {sandbox:?} {extra_mcp_servers:?} {marketplaces:?} {env:?} {state_dir:?} {home_dir:?}");
+        if let Some(choice) = self.tried.get(&key) {
+            return Ok(choice.clone());
+        }
+        let mut why = Vec::new();
+        let mut choice = None;
+        for level in candidates {
+            match self.attempt(plan, agent, *level).await {
+                Ok(found) => {
+                    choice = Some(Choice { level: *level, stated, why: why.clone(), found });
+                    break;
+                }
+                Err(Failed::NotHere(reason)) => why.push(reason),
+                // A weaker level only because the disk is full would be one that an agent can choose.
+                Err(Failed::NotNow(why)) => return Err(UpError::Trial { agent: agent.name.to_string(), why }),
+            }
+        }
+        why.dedup();
+        let choice = match (choice, stated) {
+            (Some(choice), _) => choice,
+            (None, Some(level)) => {
+                return Err(UpError::Isolation { agent: agent.name.to_string(), level, why: why.join("; ") });
+            }
+            (None, None) => none(why),
+        };
+        self.tried.insert(key, choice.clone());
+        Ok(choice)
+    }
+
+    /// Tries a level: what was found inside, or why it does not work.
+    async fn attempt(&self, plan: &Arc<Plan>, agent: &AgentPlan, level: Level) -> Result<Found, Failed> {
+        let bwrap = self.bwrap.as_ref().map_err(|why| Failed::NotHere(why.clone()))?;
+        let verdict = Verdict { level, stated: plan.config.isolation_of(Some(&agent.config)), notes: Vec::new() };
+        let confined = self.confined(bwrap.clone(), plan, agent, verdict);
+        let found = trial::run(&confined, &self.tools.registry).await?;
+        let judged = confined.verdict.judge(found.clone());
+        let broken = judged.reached == hive_proto::supervisor::Reached::None;
+        match (judged.refused, broken) {
+            (Some(why), _) => Err(Failed::NotHere(why)),
+            (None, true) => Err(Failed::NotHere(judged.notes.join("; "))),
+            (None, false) => Ok(found),
+        }
+    }
+
+    /// Returns how an agent's harness is started.
+    pub(super) fn start(&mut self, plan: &Arc<Plan>, agent: &AgentPlan, choice: &Choice) -> Arc<dyn Start> {
+        let notes = self.sharing(plan).notes(&agent.name);
+        match (&self.bwrap, choice.level) {
+            (Ok(bwrap), Level::Sandbox | Level::SharedFiles) => {
+                let verdict = Verdict { level: choice.level, stated: choice.stated, notes };
+                Arc::new(self.confined(bwrap.clone(), plan, agent, verdict))
+            }
+            (Err(_), _) | (Ok(_), Level::None) => {
+                let env = self.env(agent);
+                let Tools { binaries, registrar, .. } = &self.tools;
+                let notes = choice.why.iter().cloned().chain(notes).collect();
+                let verdict = Verdict { level: Level::None, stated: choice.stated, notes };
+                let isolation = verdict.judge(Found::default());
+                let name = agent.name.to_string();
+                Arc::new(Unconfined { name, hive: binaries.hive.clone(), env, isolation, registrar: registrar.clone() })
+            }
+        }
+    }
+
+    /// What agents share in this plan.
+    fn sharing(&mut self, plan: &Arc<Plan>) -> &Sharing {
+        if self.sharing.as_ref().is_none_or(|(of, _)| !Arc::ptr_eq(of, plan)) {
+            self.sharing = None;
+        }
+        &self.sharing.get_or_insert_with(|| (Arc::clone(plan), Sharing::of(plan))).1
+    }
+
+    /// The children of this run.
+    pub(super) fn registry(&self) -> Registry {
+        self.tools.registry.clone()
+    }
+
+    fn confined(&self, bwrap: Bubblewrap, plan: &Arc<Plan>, agent: &AgentPlan, verdict: Verdict) -> Confined {
+        let Tools { claude, binaries, registrar, .. } = self.tools.clone();
+        let (plan, level) = (Arc::clone(plan), verdict.level);
+        Confined { level, bwrap, plan, agent: agent.clone(), binaries, claude, env: self.env(agent), verdict, registrar }
+    }
+
+    fn env(&self, agent: &AgentPlan) -> Env {
+        let Tools { claude, binaries, caller, .. } = &self.tools;
+        environment::for_agent(caller, agent, claude, binaries)
+    }
+
+    /// Prints the levels that were chosen.
+    pub(super) fn announce(&mut self, plan: &Arc<Plan>, chosen: &BTreeMap<AgentName, Choice>) {
+        let mut groups: Vec<(&Choice, Vec<&AgentName>)> = Vec::new();
+        for (name, choice) in chosen {
+            match groups.iter_mut().find(|(other, _)| *other == choice) {
+                Some((_, names)) => names.push(name),
+                None => groups.push((choice, vec![name])),
+            }
+        }
+        let all = groups.len() <= 1;
+        for (choice, names) in groups {
+            let names: Vec<&str> = names.into_iter().map(AgentName::as_str).collect();
+            let of = if all { String::new() } else { format!(" of {}", names.join(", ")) };
+            note(&choice.sentence(&of, self.bwrap.as_ref().ok()));
+        }
+        for sentence in self.sharing(plan).sentences() {
+            note(&sentence);
+        }
+        self.announce_hidden(plan, chosen);
+    }
+
+    /// Prints the directories of PATH that sandboxes do not show.
+    fn announce_hidden(&self, plan: &Arc<Plan>, chosen: &BTreeMap<AgentName, Choice>) {
+        let Ok(bwrap) = &self.bwrap else { return };
+        let mut hidden: BTreeMap<Vec<PathBuf>, Vec<&str>> = BTreeMap::new();
+        for agent in &plan.agents {
+            let Some(choice) = chosen.get(&agent.name).filter(|choice| choice.level == Level::Sandbox) else { continue };
+            let verdict = Verdict { level: choice.level, stated: None, notes: Vec::new() };
+            let confined = self.confined(bwrap.clone(), plan, agent, verdict);
+            hidden.entry(shown::hidden_on_path(&confined)).or_default().push(agent.name.as_str());
+        }
+        for (dirs, names) in hidden.into_iter().filter(|(dirs, _)| !dirs.is_empty()) {
+            let dirs: Vec<String> = dirs.iter().map(|dir| super::shown(dir)).collect();
+            note(&format!("    {} do not see these directories of PATH: {}", names.join(", "), dirs.join(", ")));
+            note("    `readable` under [agents.NAME] in hive.toml adds one, if the agent needs its programs");
+        }
+    }
+}
+
+impl Choice {
+    fn sentence(&self, of: &str, bwrap: Option<&Bubblewrap>) -> String {
+        let by = bwrap.map(|bwrap| format!(", by {}", bwrap.program.display())).unwrap_or_default();
+        let findings: Vec<&str> = self.found.findings.iter().map(|finding| finding.sentence.as_str()).collect();
+        let why: Vec<&str> = self.why.iter().map(String::as_str).chain(findings).collect();
+        let because = if why.is_empty() { String::new() } else { format!(": {}", why.join("; ")) };
+        let states = |level: Level| if self.stated == Some(level) { ", as hive.toml states" } else { "" };
+        match self.level {
+            Level::Sandbox if because.is_empty() => format!("isolation{of}: sandbox{by}"),
+            Level::Sandbox => format!("PARTLY ISOLATED{of}: sandbox{by}{because}"),
+            Level::SharedFiles => format!("PARTLY ISOLATED{of}: shared_files{by}{}{because}", states(Level::SharedFiles)),
+            Level::None if self.stated == Some(Level::None) => format!("isolation{of}: none, as hive.toml states{because}"),
+            Level::None => format!(
+                "NOT ISOLATED{of}{because}. A shell tool of an agent could open the sockets of the others, and the operator's; {}.",
+                crate::view::status::ACCEPT_ISOLATION
+            ),
+        }
+    }
+}

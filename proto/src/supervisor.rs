@@ -1,0 +1,78 @@
+//! The link between `hivectl up` and the `hived` that it starts: which sandbox is whose agent's.
+//!
+//! It is an inherited pair of sockets (SOCK_SEQPACKET), not a service: nothing but the parent of a `hived` can speak on it. Each packet from `up` is
+//! one [`ToBroker`] in JSON; [`ToBroker::Sandbox`] carries a descriptor of a pid namespace (SCM_RIGHTS), because numbers of processes are
+//! reused. `hived` answers each packet, in order, with one [`ToUp`].
+//!
+//! Invariant: after a start of `hived`, `up` describes every agent that runs and then sends [`ToBroker::Complete`]. Until then agents' sockets
+//! answer UNAVAILABLE.
+
+pub mod link;
+
+use serde::{Deserialize, Serialize};
+
+pub use link::{Link, LinkError, pair};
+
+/// The environment variable of `hived` that holds the number of the inherited socket.
+pub const SUPERVISOR_FD_ENV: &str = "HIVE_SUPERVISOR_FD";
+/// Longest packet, in bytes.
+pub const PACKET_BYTES_MAX: usize = 64 * 1024;
+
+/// The isolation that a harness has reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reached {
+    /// Not isolated.
+    None,
+    /// Partly isolated.
+    Partly,
+    /// Isolated.
+    Sandbox,
+}
+
+/// A packet from `up`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum ToBroker {
+    /// The programs of this agent run in the pid namespace of the attached descriptor. An earlier sandbox of the agent is no longer trusted.
+    Sandbox {
+        /// The agent's name.
+        agent: String,
+    },
+    /// The programs of this agent are not confined: only `uids` decide.
+    Unconfined {
+        /// The agent's name.
+        agent: String,
+    },
+    /// What the harness has found from inside.
+    Isolation {
+        /// The agent's name.
+        agent: String,
+        /// What was reached.
+        reached: Reached,
+        /// What is missing, a sentence each.
+        notes: Vec<String>,
+        /// Whether the configuration file states a level that this reaches, so that it is no finding.
+        accepted: bool,
+    },
+    /// The harness of this agent has ended. Nothing is trusted on its socket but the host.
+    Gone {
+        /// The agent's name.
+        agent: String,
+    },
+    /// Every agent that runs has been described.
+    Complete,
+}
+
+/// The answer to a packet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum ToUp {
+    /// It is in force.
+    Done,
+    /// It was refused.
+    Refused {
+        /// Why, as a sentence.
+        why: String,
+    },
+}
