@@ -15,6 +15,13 @@ BUF_VERSION=1.75.0
 PACKAGES=(
   "bwrap bubblewrap the confinement of agents"
   "strace strace failing disks"
+  "keyctl keyutils the keyrings of sandboxes"
+  "tmux tmux the terminal of an operator, out of sandboxes"
+  "ssh-agent openssh-client the keys of an operator, out of sandboxes"
+  "dropbearkey dropbear-bin git push over ssh out of sandboxes"
+  "python3 python3 virtual environments in sandboxes"
+  "dbus-daemon dbus-daemon the desktop of an operator, out of sandboxes"
+  "Xvfb xvfb the screen of an operator, out of sandboxes"
   "nix-instantiate nix-bin the syntax of the Nix files"
   "shellcheck shellcheck the shell scripts"
 )

@@ -6,6 +6,7 @@
 
 mod cli;
 mod floors;
+mod isolation;
 mod resident;
 mod sample;
 mod search;
@@ -45,6 +46,9 @@ fn main() -> anyhow::Result<()> {
         if wants("w6") {
             w6::run(&mut report).await?;
             resident::run(&mut report).await?;
+        }
+        if wants("isolation") {
+            isolation::run(&mut report).await?;
         }
         if wants("talk") {
             talk::run(&mut report).await?;

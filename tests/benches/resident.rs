@@ -103,6 +103,7 @@ impl Bare {
             system_prompt: &files.join("claude-system-prompt.md"),
             mcp_config: &mcp_config,
             mcp_tools: &servers,
+            further_dirs: &[],
             tool_groups: &[],
         });
         let mut child = Command::new(cli)

@@ -22,6 +22,16 @@ impl Sample {
         sorted.get(index).copied().unwrap_or(f64::NAN)
     }
 
+    /// The differences to another sample, in the order of measuring.
+    pub(crate) fn minus(&self, other: &Self) -> Self {
+        self.0.iter().zip(&other.0).map(|(own, other)| own - other).collect()
+    }
+
+    /// By how many percent this is more than another sample, in the order of measuring.
+    pub(crate) fn over(&self, other: &Self) -> Self {
+        self.0.iter().zip(&other.0).map(|(own, other)| 100.0 * (own / other - 1.0)).collect()
+    }
+
     pub(crate) fn median(&self) -> f64 {
         self.quantile(0.5)
     }

@@ -8,4 +8,5 @@ pub mod claude;
 pub mod fake_broker;
 pub mod mcp;
 pub mod rig;
+pub mod sandbox_probe;
 pub mod scripted;

@@ -15,6 +15,7 @@ pub mod raw;
 mod refusing;
 pub mod small_disk;
 mod starts;
+mod unprivileged;
 mod watch;
 mod wire;
 
@@ -196,6 +197,8 @@ impl Rig {
         let notify = self.path("notify");
         drop(std::fs::remove_file(&notify));
         let ready = UnixDatagram::bind(&notify).expect("a socket for readiness");
+        // The broker may be another user's.
+        std::fs::set_permissions(&notify, std::os::unix::fs::PermissionsExt::from_mode(0o666)).expect("it is ours");
         broker.env("NOTIFY_SOCKET", &notify);
         let mut broker = Process::spawn("hived", broker, &self.path("hived.log"));
         let mut word = [0; 64];

@@ -50,6 +50,9 @@ pub struct Args {
     /// Built-in tools, comma-separated.
     #[arg(long)]
     pub tools: Option<String>,
+    /// Further directories to work in; there is no tool here that would need them.
+    #[arg(long = "add-dir", num_args = 1..)]
+    pub add_dir: Vec<PathBuf>,
     /// Tools that need no permission.
     #[arg(long = "allowedTools", alias = "allowed-tools", num_args = 1.., value_delimiter = ',')]
     pub allowed_tools: Vec<String>,

@@ -1,10 +1,6 @@
 //! A hive that `hivectl up` has brought up, with the probe in claude's place.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
-
-use hive_tests::binary;
-use hive_tests::rig::{Process, Rig, host};
+use hive_tests::rig::{Rig, host};
 
 use crate::probe;
 
@@ -13,32 +9,24 @@ pub(crate) struct Hive {
 }
 
 impl Hive {
-    /// One whose agents are confined; `None` where the host does not allow it, which is said or a failure.
-    pub(crate) async fn confined() -> Option<Self> {
-        let mut trial = Process::command("bwrap".as_ref());
-        trial.args(["--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "true"]);
-        let possible = match trial.status().await {
-            Ok(status) => status.success(),
-            Err(_) => false,
-        };
+    /// One whose agents are at this level; `None` where the host does not allow it, which is printed or a failure.
+    pub(crate) async fn at(level: &str) -> Option<Self> {
+        let trial_rig = Rig::new("");
+        let mut trial = trial_rig.user_command("bwrap".as_ref());
+        trial.current_dir("/").args(["--unshare-user", "--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc", "true"]);
+        let possible = trial.status().await.is_ok_and(|status| status.success());
         if !host::allows("bubblewrap", possible) {
             return None;
         }
-        let hive = Self::up(&[]).await;
-        assert!(hive.said().contains("isolation: each agent in its own namespaces"), "{}", hive.said());
-        Some(hive)
+        Some(Self::up(level, &[]).await)
     }
 
-    /// `hivectl up` with these arguments; it serves when this returns.
-    pub(crate) async fn up(args: &[&str]) -> Self {
-        let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n");
-        std::fs::write(rig.path("claude"), probe::script(rig.dir())).expect("a script");
-        std::fs::set_permissions(rig.path("claude"), Permissions::from_mode(0o755)).expect("a mode");
-        // `up` finds the others beside itself, so all have to be there.
-        for (package, name) in [("hive-broker", "hived"), ("hive-harness", "hive"), ("hive-mcp-bridge", "hive-mcp")] {
-            drop(binary::find(package, name));
-        }
-        let mut up = Process::command(&binary::find("hivectl", "hivectl"));
+    /// `hivectl up` with this level and these arguments; it serves when this returns.
+    pub(crate) async fn up(level: &str, args: &[&str]) -> Self {
+        let agents = "[agents.ada]\nreadable = [\"bin\"]\n[agents.bob]\nreadable = [\"bin\"]\n";
+        let mut rig = Rig::unprivileged(&format!("[hive]\nisolation = \"{level}\"\n{agents}"));
+        rig.user_file("claude", &probe::script(rig.dir()), 0o755);
+        let mut up = rig.user_command(&rig.path("bin/hivectl"));
         up.arg("up").arg("--config").arg(rig.path("hive.toml")).arg("--state").arg(rig.dir());
         up.arg("--claude").arg(rig.path("claude")).args(args).current_dir(rig.dir());
         rig.spawn("up", up);

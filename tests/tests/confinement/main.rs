@@ -1,4 +1,5 @@
-//! Confinement: an agent under bubblewrap, as `hivectl up` starts it, reaches its own socket and nothing else of the hive.
+//! Confinement: an agent under bubblewrap, as `hivectl up` starts it, reaches its own socket and nothing else of the hive. What it reaches of the
+//! host is in `tests/tests/sandbox`.
 //!
 //! A shell script stands in claude's place. It tries what a curious or hostile shell tool would, and writes into its own state directory what
 //! it could do; the test reads that from outside.
@@ -11,8 +12,17 @@ use hive_proto::v1::{EventKind, Isolation, TurnOutcome};
 use crate::hive::Hive;
 
 #[tokio::test]
-async fn an_agent_reaches_its_own_socket_and_nothing_else_of_the_hive() {
-    let Some(hive) = Hive::confined().await else { return };
+async fn a_sandboxed_agent_reaches_its_own_socket_and_nothing_else_of_the_hive() {
+    reaches_its_own_socket_only("sandbox", Isolation::Sandbox).await;
+}
+
+#[tokio::test]
+async fn an_agent_with_shared_files_reaches_its_own_socket_and_nothing_else_of_the_hive() {
+    reaches_its_own_socket_only("shared_files", Isolation::Partly).await;
+}
+
+async fn reaches_its_own_socket_only(level: &str, isolation: Isolation) {
+    let Some(hive) = Hive::at(level).await else { return };
     let mut watch = hive.rig.watch().await;
     let operator = hive.rig.operator().await;
     for agent in ["ada", "bob"] {
@@ -35,18 +45,16 @@ async fn an_agent_reaches_its_own_socket_and_nothing_else_of_the_hive() {
     assert!(messages.iter().all(|message| message.body != "forged"), "nobody spoke as another");
 
     for agent in ["ada", "bob"] {
-        assert_eq!(operator.get_agent(agent).await.isolation(), Isolation::MountNamespace);
+        assert_eq!(operator.get_agent(agent).await.isolation(), isolation);
     }
     let status = hive.rig.hivectl(&["status"]).await;
     assert!(!status.stdout.contains("NOT ISOLATED"), "{status:?}");
-    let shown = hive.rig.hivectl(&["agent", "show", "ada"]).await;
-    assert!(shown.stdout.contains("mount_namespace"), "{shown:?}");
     hive.end().await;
 }
 
 #[tokio::test]
 async fn without_confinement_it_is_said_wherever_somebody_looks() {
-    let hive = Hive::up(&["--no-isolation"]).await;
+    let hive = Hive::up("sandbox", &["--no-isolation"]).await;
     let mut watch = hive.rig.watch().await;
     let operator = hive.rig.operator().await;
     operator.send("ada", "look around").await;

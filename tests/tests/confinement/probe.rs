@@ -5,8 +5,6 @@
 
 use std::path::Path;
 
-use hive_tests::binary;
-
 /// Names and commands. The name is noted if the command succeeds.
 ///
 /// `$R` is the hive's directory, `$ME` the agent, `$PEER` the other one, `$CTL` hivectl, `$HIVE` hive. Each command has a shell and a time
@@ -68,9 +66,9 @@ const ACT: Attempts = &[
 
 /// The script for a hive in `root`.
 pub(crate) fn script(root: &Path) -> String {
-    let scripted = binary::find("hive-tests", "scripted-claude").display().to_string();
-    let (ctl, hive) = (binary::find("hivectl", "hivectl"), binary::find("hive-harness", "hive"));
-    let (root, ctl, hive) = (root.display(), ctl.display(), hive.display());
+    let root = root.display();
+    let (scripted, ctl, hive) =
+        (format!("{root}/bin/scripted-claude"), format!("{root}/bin/hivectl"), format!("{root}/bin/hive"));
     let mut script = format!(
         "#!/bin/sh\n# Only a turn is probed from.\ncase $1 in --version | auth) exec {scripted} \"$@\" ;; esac\nR={root} CTL={ctl} HIVE={hive}\n\
          case $PWD in */ada/*) ME=ada PEER=bob ;; *) ME=bob PEER=ada ;; esac\nexport R CTL HIVE ME PEER\n\

@@ -182,7 +182,8 @@ fn files(program: &Program, roff: &mut Roff) {
 
 /// Its commands, what it is a command of, those beside it, and other programs.
 fn see_also(program: &Program, parents: &[&Command], command: &Command, roff: &mut Roff) {
-    let mut pages: BTreeSet<&str> = command.get_subcommands().chain(parents.iter().copied()).map(title).collect();
+    let mut pages: BTreeSet<&str> =
+        command.get_subcommands().filter(|command| !command.is_hide_set()).chain(parents.iter().copied()).map(title).collect();
     // Those beside a command of the program itself are too many.
     if let [_, .., parent] = parents {
         pages.extend(parent.get_subcommands().map(title));

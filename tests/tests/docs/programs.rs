@@ -45,6 +45,7 @@ fn hived() -> Program {
             (8, "something is wrong with the configuration that was to be checked"),
         ],
         environment: &[
+            ("HIVE_SUPERVISOR_FD", "The inherited socket on which `hivectl up` describes the sandboxes of the agents."),
             ("LISTEN_FDS", "Sockets that a supervisor opened for it."),
             ("NOTIFY_SOCKET", "Where it tells a supervisor that it is ready, and that it ends."),
         ],

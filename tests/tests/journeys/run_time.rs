@@ -173,9 +173,10 @@ async fn a_purge_whose_hive_was_killed_is_completed_by_the_next() {
     let mut rig = hive();
     let mut broker = rig.broker_command();
     broker.arg("--agents-dir").arg(rig.path("agents"));
+    rig.for_user(&mut broker);
     rig.start_broker_by(broker).await;
     well(&rig, &["agent", "create", "eve"]).await;
-    std::fs::create_dir_all(rig.path("agents/eve/state")).expect("directories");
+    rig.user_dir("agents/eve/state");
     let purged = rig.hivectl(&["--timeout", "1", "agent", "remove", "eve", "--purge", "--yes"]).await;
     assert!(purged.stdout.contains("its directories are not deleted yet"), "{purged:?}");
     well(&rig, &["agent", "create", "eve"]).await;

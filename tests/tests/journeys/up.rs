@@ -4,8 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use hive_proto::v1::{EventKind, TurnOutcome};
-use hive_tests::binary;
-use hive_tests::rig::{Process, QUICK_LIMITS, Rig, gone, soon, strays};
+use hive_tests::rig::{QUICK_LIMITS, Rig, gone, soon, strays};
 use hive_tests::scripted::script;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
@@ -20,24 +19,30 @@ pub(crate) struct Up {
     pub(crate) said: String,
 }
 
-/// A hive's directory, with everything where the rig looks for it.
+/// A hive's directory, with everything where the rig looks for it. Its agents share files, because scripts say what happens by files of the rig.
 pub(crate) fn hive() -> Rig {
+    at("shared_files")
+}
+
+/// The same with agents at this level of isolation.
+fn at(level: &str) -> Rig {
     let agents = "[agents.ada]\n[agents.bob]\nparent = \"ada\"\n";
     let broker = "[broker]\nstate_dir = \"state\"\nruntime_dir = \"run\"\n";
-    Rig::new(&format!("[hive]\nname = \"test\"\n{broker}{QUICK_LIMITS}{agents}"))
+    Rig::unprivileged(&format!("[hive]\nname = \"test\"\nisolation = \"{level}\"\n{broker}{QUICK_LIMITS}{agents}"))
 }
 
 impl Up {
     /// Starts it, with these directories of programs beside its own.
     pub(crate) async fn start(rig: &Rig, path: &Path) -> Self {
-        // All of them are looked for beside hivectl, so all of them have to be built.
-        for (package, name) in [("hive-broker", "hived"), ("hive-harness", "hive"), ("hive-mcp-bridge", "hive-mcp")] {
-            drop(binary::find(package, name));
-        }
-        let mut command = Process::command(&binary::find("hivectl", "hivectl"));
+        Self::start_with(rig, path, &[]).await
+    }
+
+    /// The same with further arguments.
+    pub(crate) async fn start_with(rig: &Rig, path: &Path, args: &[&str]) -> Self {
+        let mut command = rig.user_command(&rig.path("bin/hivectl"));
         command.env("PATH", path).env("HIVE_DRAIN_GRACE_SECS", "1").env("TZ", "UTC").current_dir(rig.dir());
         command.args(["up", "--config", "hive.toml", "--state", "."]).arg("--claude");
-        command.arg(binary::find("hive-tests", "scripted-claude"));
+        command.arg(rig.path("bin/scripted-claude")).args(args);
         command.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().expect("hivectl starts");
         let lines = BufReader::new(child.stderr.take().expect("stderr is a pipe")).lines();
@@ -110,8 +115,8 @@ async fn it_runs_a_hive_restarts_what_dies_and_leaves_nothing() {
     let rig = hive();
     let no_programs = rig.path("no-programs");
     std::fs::create_dir(&no_programs).expect("a directory");
-    let mut up = Up::start(&rig, &no_programs).await;
-    assert!(up.said.contains("NOT ISOLATED: bubblewrap (bwrap) is not installed"), "{}", up.said);
+    let mut up = Up::start_with(&rig, &no_programs, &["--no-isolation"]).await;
+    assert!(up.said.contains("NOT ISOLATED: --no-isolation was given"), "{}", up.said);
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     for _ in 0..2 {
         watch.until("both harnesses attach", |event| event.kind() == EventKind::HarnessAttached).await;
@@ -144,16 +149,14 @@ async fn it_runs_a_hive_restarts_what_dies_and_leaves_nothing() {
     up.interrupted(rig).await;
 }
 
-/// An operator who accepts that agents are not kept apart is not told of it as of a fault.
+/// An accepted level is no finding.
 #[tokio::test]
 async fn isolation_that_is_not_wanted_is_no_finding() {
-    let rig = hive();
-    let config = rig.read("hive.toml");
-    rig.configure(&config.replace("[hive]\n", "[hive]\nisolation = \"none\"\n"));
+    let rig = at("none");
     let no_programs = rig.path("no-programs");
     std::fs::create_dir(&no_programs).expect("a directory");
     let up = Up::start(&rig, &no_programs).await;
-    assert!(up.said.contains("isolation: none, as hive.toml accepts: bubblewrap (bwrap) is not installed"), "{}", up.said);
+    assert!(up.said.contains("isolation: none, as hive.toml states"), "{}", up.said);
     assert!(!up.said.contains("NOT ISOLATED"), "{}", up.said);
     let mut watch = rig.watch().await;
     for _ in 0..2 {
@@ -194,10 +197,10 @@ async fn a_broker_that_dies_is_started_again_under_its_harnesses() {
     up.interrupted(rig).await;
 }
 
-/// Where bubblewrap can be used nobody is called not isolated; where it cannot, that is said with its reason.
+/// In a sandbox agents ask and answer as anywhere.
 #[tokio::test]
-async fn with_bubblewrap_agents_are_kept_apart() {
-    let rig = hive();
+async fn in_sandboxes_agents_write_to_each_other() {
+    let rig = at("sandbox");
     let up = Up::start(&rig, Path::new("/usr/bin:/bin")).await;
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     for _ in 0..2 {
@@ -208,12 +211,9 @@ async fn with_bubblewrap_agents_are_kept_apart() {
     assert_eq!(unread(&operator, "operator").await, [("bob answers: I have read \"how are you?\".".to_owned(), asked)]);
     let status = rig.hivectl(&["--json", "status"]).await;
     let findings: serde_json::Value = serde_json::from_str(&status.stdout).expect("JSON");
-    if up.said.contains("isolation: each agent in its own namespaces") {
-        assert_eq!(findings["not_isolated_agents"], serde_json::json!([]), "{status:?}");
-        assert!(!up.said.contains("NOT ISOLATED"), "{}", up.said);
-    } else {
-        assert!(up.said.contains("NOT ISOLATED: bubblewrap "), "{}", up.said);
-        assert_eq!(findings["not_isolated_agents"], serde_json::json!(["ada", "bob"]), "{status:?}");
+    assert!(up.said.contains("isolation: sandbox, by /"), "{}", up.said);
+    for finding in ["not_isolated_agents", "partly_isolated_agents"] {
+        assert_eq!(findings[finding], serde_json::json!([]), "{status:?}");
     }
     up.interrupted(rig).await;
 }
@@ -243,7 +243,7 @@ async fn killed_with_bubblewrap() {
 
 #[tokio::test]
 async fn killed_without_bubblewrap() {
-    let rig = hive();
+    let rig = at("none");
     let programs = rig.path("programs");
     std::fs::create_dir(&programs).expect("a directory");
     std::os::unix::fs::symlink("/usr/bin/setpriv", programs.join("setpriv")).expect("a link");

@@ -11,6 +11,7 @@ mod changes;
 mod compaction;
 mod home;
 mod hostile;
+mod isolated;
 mod journey;
 mod orders;
 mod plugins;

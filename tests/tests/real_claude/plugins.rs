@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+use hive_harness::claude::program::Program;
 use hive_harness::plugins::{self, Plan};
 use hive_tests::claude;
 use serde_json::{Value, json};
@@ -45,7 +46,13 @@ async fn plugins_of_a_directory_are_installed_and_what_fails_is_told() {
 
     // The second start finds everything in place.
     for _ in 0..2 {
-        let failures = plugins::install(&program, &environment, &state, &plan(vec![market.clone()], &["formatter@mine"])).await;
+        let failures = plugins::install(
+            &Program::plain(program.clone()),
+            &environment,
+            &state,
+            &plan(vec![market.clone()], &["formatter@mine"]),
+        )
+        .await;
         assert_eq!(failures, Vec::<String>::new());
     }
     let settings = fs::read_to_string(home.join(".claude/settings.json")).expect("the user's settings");
@@ -54,8 +61,13 @@ async fn plugins_of_a_directory_are_installed_and_what_fails_is_told() {
     assert_eq!(fs::read_dir(&state).expect("there").count(), 0, "the working directory stays as it was");
 
     let missing = dir.path().join("missing").to_str().expect("plain").to_owned();
-    let failures =
-        plugins::install(&program, &environment, &state, &plan(vec![missing], &["other@mine", "formatter@mine"])).await;
+    let failures = plugins::install(
+        &Program::plain(program.clone()),
+        &environment,
+        &state,
+        &plan(vec![missing], &["other@mine", "formatter@mine"]),
+    )
+    .await;
     let [market, plugin] = failures.as_slice() else { panic!("{failures:?}") };
     assert!(market.starts_with("`claude plugin marketplace add ") && market.contains("Path does not exist"), "{market}");
     assert!(plugin.starts_with("`claude plugin install other@mine` failed with exit code 1: "), "{plugin}");

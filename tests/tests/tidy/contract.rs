@@ -54,7 +54,8 @@ const SYNONYMS: [(&str, &str); 14] = [
 ];
 
 /// Reasons that any call may end with, so that no RPC comment repeats them.
-const ANY_CALL: [Reason; 4] = [Reason::PeerNotTrusted, Reason::CapabilityMissing, Reason::CallLimit, Reason::Internal];
+const ANY_CALL: [Reason; 5] =
+    [Reason::Starting, Reason::PeerNotTrusted, Reason::CapabilityMissing, Reason::CallLimit, Reason::Internal];
 
 fn compiled() -> Vec<FileDescriptorProto> {
     let proto = tree::root().join("proto");

@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use hive_core::config::{
-    AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator, SettingValue, Settings,
+    AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator, SandboxConfig, SettingValue,
+    Settings,
 };
 use hive_core::limits::Limits;
 
@@ -20,7 +21,7 @@ pub(crate) fn write(config: &Config) -> String {
     text(&mut out, "name", name.as_deref());
     text(&mut out, "domain", domain.as_deref());
     text(&mut out, "swarm", swarm.as_deref());
-    text(&mut out, "isolation", isolation.map(hive_core::config::HiveIsolation::word));
+    text(&mut out, "isolation", isolation.map(hive_core::isolation::Level::word));
     let Broker { state_dir, runtime_dir, socket_group, retention_days, limits } = broker;
     out.push_str("[broker]\n");
     path(&mut out, "state_dir", state_dir.as_deref());
@@ -111,6 +112,7 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
         extra_mcp_servers,
         plugins,
         marketplaces,
+        sandbox,
     } = agent;
     line(out, format_args!("[agents.{name}]"));
     text(out, "parent", parent.as_ref().map(hive_core::name::AgentName::as_str));
@@ -134,6 +136,13 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
     texts(out, "available_models", (!available_models.is_empty()).then_some(available_models));
     texts(out, "plugins", Some(plugins));
     texts(out, "marketplaces", marketplaces.as_ref());
+    let SandboxConfig { isolation, readable, writable, devices, user_namespaces } = sandbox;
+    text(out, "isolation", isolation.map(hive_core::isolation::Level::word));
+    for (key, paths) in [("readable", readable), ("writable", writable), ("devices", devices)] {
+        let words: Vec<String> = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        texts(out, key, (!words.is_empty()).then_some(&words));
+    }
+    line(out, format_args!("user_namespaces = {user_namespaces}"));
     for (key, server) in extra_mcp_servers {
         let ExtraMcpServer { command, args, env, allowed_tools, timeout_seconds } = server;
         let key = format!("extra_mcp_servers.{}", quoted(key));
