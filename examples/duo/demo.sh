@@ -60,7 +60,8 @@ until "$bin/hivectl" status >/dev/null 2>&1 || [ $? = 8 ]; do
   read -r -t 1 -u 3 _ || true
 done
 exec 3<&-
-! grep -q "NOT ISOLATED" log || echo "NOT ISOLATED: bubblewrap is missing, so the agents share what they see."
+# How well the agents are kept apart here, and why no better.
+grep -m 1 -E '^(isolation|PARTLY ISOLATED|NOT ISOLATED)' log || true
 
 exec 4< <(exec "$bin/hivectl" --json inbox --follow 2>/dev/null)
 follow=$!
