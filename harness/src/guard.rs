@@ -44,14 +44,17 @@ pub fn run(args: &GuardArgs) -> Option<String> {
     let Some(used) = read.ok().and_then(|_| serde_json::from_str::<Value>(&text).ok()) else {
         return Some("hive guard cannot read the description of this use".to_owned());
     };
-    refused(&used, &args.run_dir)
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    refused(&used, &args.run_dir, &home)
 }
 
-fn refused(used: &Value, run_dir: &Path) -> Option<String> {
+fn refused(used: &Value, run_dir: &Path, home: &Path) -> Option<String> {
     let text = |value: &Value| value.as_str().map(PathBuf::from);
     let dir = text(&used["cwd"]).unwrap_or_else(|| PathBuf::from("/"));
     let input = &used["tool_input"];
     let named = text(&input["file_path"]).or_else(|| text(&input["path"])).unwrap_or_default();
+    // claude's tools read `~` as the home, and what the model names has not been expanded yet.
+    let named = named.strip_prefix("~").map_or(named.clone(), |below| home.join(below));
     let lexical = without_dots(&dir.join(named));
     // Links lead where they lead at this moment.
     let real = lexical.canonicalize().unwrap_or_else(|_| lexical.clone());
@@ -113,7 +116,7 @@ mod tests {
         symlink("/proc/self", root.join("state/self")).expect("a link");
         let is_refused = |tool: &str, input: Value| {
             let used = json!({ "tool_name": tool, "cwd": root.join("state"), "tool_input": input });
-            refused(&used, &run_dir).is_some()
+            refused(&used, &run_dir, &root.join("home")).is_some()
         };
         let read = |path: &str| is_refused("Read", json!({ "file_path": path }));
         let below = |path: &str| root.join(path).display().to_string();
@@ -121,12 +124,13 @@ mod tests {
             assert!(read(path), "{path}");
         }
         assert!(read(&below("home/.hive/claude-mcp-config.json")) && read("../home/.hive/claude-none"));
+        assert!(read("~/.hive/claude-mcp-config.json") && !read("~/notes") && !read("~ada/.hive/claude-none"));
         for path in ["/etc/hostname", "/proc/cpuinfo", "notes", "environ", &below("home/.hive/tasks/1.out")] {
             assert!(!read(path), "{path}");
         }
         assert!(is_refused("Edit", json!({ "file_path": "link" })));
         let grep = |path: &str| is_refused("Grep", json!({ "pattern": "x", "path": path }));
-        for path in ["/", "/proc", "..", &below("home"), &below("home/.hive"), "link"] {
+        for path in ["/", "/proc", "..", "~", &below("home"), &below("home/.hive"), "link"] {
             assert!(grep(path), "{path}");
         }
         assert!(!grep(".") && !is_refused("Grep", json!({ "pattern": "x" })) && !grep(&below("home/.hive/tasks")));

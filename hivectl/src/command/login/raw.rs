@@ -33,7 +33,9 @@ impl Drop for Raw {
     }
 }
 
-/// Gives the terminal back. Where it is gone there is nothing to give.
+/// Restores the terminal, unless it is gone. Keys that the dialogue has not read are dropped: among them are answers of the terminal to what the
+/// dialogue asked it, and the operator's shell must not run them.
 fn restore() {
+    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
     let _ = disable_raw_mode();
 }
