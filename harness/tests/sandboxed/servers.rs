@@ -135,7 +135,9 @@ async fn signals_reach_the_program_and_not_the_sandbox() {
     let Some(stage) = Stage::new() else { return };
     let script =
         "trap 'echo interrupted' INT; trap 'echo ended; exit 7' TERM; echo ready; while :; do sleep 1000 & wait $!; done";
-    let mut child = stage.command(&["sh", "-c", script]).spawn().expect("it starts");
+    // A shell cannot trap what was ignored when it started, as it is below `nohup` and in the background.
+    let shell = ["env", "--default-signal=INT,TERM", "sh", "-c", script];
+    let mut child = stage.command(&shell).spawn().expect("it starts");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let mut line = async || lines.next_line().await.expect("text").unwrap_or_default();
     assert_eq!(line().await, "ready");
