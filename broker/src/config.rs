@@ -85,8 +85,10 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
         limits.reminders_pending_max = max;
     }
     let Operator { pronouns, notify } = operator;
-    let state_dirs =
-        agents.iter().filter_map(|(name, agent)| Some((name.clone(), without_links_above(agent.state_dir.as_ref()?)))).collect();
+    let agents_dir = cli.agents_dir.as_ref().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone()));
+    let agents_write = agents_write(agents.values(), agents_dir.as_deref());
+    let state_dir = |agent: &AgentConfig| Some(without_operators_links(agent.state_dir.as_ref()?, &agents_write));
+    let state_dirs = agents.iter().filter_map(|(name, agent)| Some((name.clone(), state_dir(agent)?))).collect();
     let uids = agents.iter().map(|(name, agent)| (name.clone(), agent.uids.clone())).collect();
     let declared = agents.into_iter().map(|(name, agent)| (name, declared(agent))).collect();
     Ok(Settings {
@@ -105,16 +107,30 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
         agents: is_file.then_some(declared),
         uids,
         state_dirs,
-        agents_dir: cli.agents_dir.as_ref().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone())),
+        agents_dir,
         notify,
     })
 }
 
-/// The same directory by a way without links, as far as there is one now: those above an agent's directory are the operator's own. What becomes a
-/// link later was put there by somebody else, and is not followed when a reminder is written.
-fn without_links_above(dir: &Path) -> PathBuf {
-    let resolved = dir.parent().zip(dir.file_name()).and_then(|(above, name)| Some(above.canonicalize().ok()?.join(name)));
-    resolved.unwrap_or_else(|| dir.to_path_buf())
+/// Returns the directories that agents can write in, without links, as far as they exist.
+fn agents_write<'a>(agents: impl Iterator<Item = &'a AgentConfig>, agents_dir: Option<&Path>) -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let named = agents.flat_map(|agent| agent.state_dir.iter().chain(&agent.home_dir).chain(&agent.sandbox.writable));
+    let named = named.map(|dir| dir.strip_prefix("~").map_or_else(|_| dir.clone(), |below| home.join(below)));
+    named.chain(agents_dir.map(Path::to_path_buf)).filter_map(|dir| dir.canonicalize().ok()).collect()
+}
+
+/// Returns the same directory with the operator's links resolved: those outside of what agents can write in. A link inside may be an agent's, so it
+/// stays in the path, and is not followed when a reminder is written.
+fn without_operators_links(dir: &Path, agents_write: &[PathBuf]) -> PathBuf {
+    let mut from_the_root: Vec<&Path> = dir.ancestors().collect();
+    from_the_root.reverse();
+    let is_operators = |real: &PathBuf| !agents_write.iter().any(|agents| real.starts_with(agents));
+    let real = from_the_root.iter().map_while(|above| above.canonicalize().ok().filter(is_operators).map(|real| (*above, real)));
+    match real.last() {
+        Some((above, real)) => real.join(dir.strip_prefix(above).unwrap_or(dir)),
+        None => dir.to_path_buf(),
+    }
 }
 
 fn declared(agent: AgentConfig) -> Declared {
@@ -182,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn links_above_an_agents_directory_are_resolved_once_and_the_directory_itself_is_not() {
+    fn links_of_the_operator_are_resolved_and_those_that_an_agent_could_make_are_not() {
         let dir = tempfile::tempdir().expect("a directory");
         let base = dir.path().canonicalize().expect("a path");
         std::fs::create_dir_all(base.join("disk/bob")).expect("a directory");
@@ -190,6 +206,19 @@ mod tests {
         std::os::unix::fs::symlink("bob", base.join("disk/ada")).expect("a link");
         let found = settings(&base.join("hive.toml"), "[agents.ada]\nstate_dir = \"link/ada\"\n", &[]);
         assert_eq!(found.state_dirs, BTreeMap::from([(name("ada"), base.join("disk/ada"))]));
+
+        // What ada can write in may be named by another way than her state directory.
+        std::fs::create_dir_all(base.join("disk/own/b")).expect("a directory");
+        std::os::unix::fs::symlink("b", base.join("disk/own/a")).expect("a link");
+        for place in ["home_dir = \"disk/own\"", "writable = [\"disk/own\"]"] {
+            let text = format!("[agents.ada]\nstate_dir = \"link/own/a/state\"\n{place}\n");
+            let found = settings(&base.join("hive.toml"), &text, &[]);
+            assert_eq!(found.state_dirs, BTreeMap::from([(name("ada"), base.join("disk/own/a/state"))]), "{place}");
+        }
+        let in_agents_dir = format!("[agents.ada]\nstate_dir = \"{}/own/a/state\"\n", base.join("link").display());
+        let disk = base.join("disk").display().to_string();
+        let found = settings(&base.join("hive.toml"), &in_agents_dir, &["--agents-dir", &disk]);
+        assert_eq!(found.state_dirs, BTreeMap::from([(name("ada"), base.join("link/own/a/state"))]));
     }
 
     #[test]
