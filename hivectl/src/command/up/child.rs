@@ -98,15 +98,33 @@ impl Registry {
         }
     }
 
-    /// Starts a program that inherits these descriptors under their numbers, and no others.
-    pub(super) fn spawn(&self, command: &mut Command, inherited: &[OwnedFd]) -> io::Result<tokio::process::Child> {
+    /// Starts a program that inherits these descriptors under their numbers, and no others. Keep its entry until it has been waited for: without
+    /// it, the end of any other child would end this one, too.
+    pub(super) fn spawn(&self, command: &mut Command, inherited: &[OwnedFd]) -> io::Result<(tokio::process::Child, Entry)> {
         // With the lock, no other program is started while they can be inherited.
-        let _known = self.lock();
-        spawn_inheriting(command, inherited)
+        let mut known = self.lock();
+        let child = spawn_inheriting(command, inherited)?;
+        let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).ok_or(io::ErrorKind::NotFound)?;
+        known.insert(pid);
+        drop(known);
+        Ok((child, Entry { pid, registry: self.clone() }))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<i32>> {
         self.pids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The entry of a program that runs.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pid: i32,
+    registry: Registry,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.registry.lock().remove(&self.pid);
     }
 }
 

@@ -3,12 +3,14 @@
 //! A level is tried before it is used: the harness's own probes run inside, and claude has to start there. Where the configuration states no level,
 //! the best that works is used and printed; a stated level that does not work is refused.
 //!
-//! Invariant: no agent is started at a level that its trial did not reach.
+//! Invariants: no agent is started at a level that its trial did not reach. While confined agents run, no trial that fails lowers a level, because
+//! they may have made it fail.
 
 mod bwrap;
 mod confined;
 mod expected;
 mod grants;
+mod levels;
 mod own;
 mod passwd;
 mod programs;
@@ -30,6 +32,7 @@ use hive_core::name::AgentName;
 
 use self::bwrap::Bubblewrap;
 use self::confined::Confined;
+use self::levels::Levels;
 use self::sharing::Sharing;
 use self::trial::Failed;
 use self::verdict::Verdict;
@@ -77,6 +80,7 @@ pub(super) struct Isolation {
     tools: Tools,
     /// Trials that were made, by what they depend on.
     tried: BTreeMap<String, Choice>,
+    levels: Levels,
     /// What agents share, of the plan that it was made from.
     sharing: Option<(Arc<Plan>, Sharing)>,
 }
@@ -96,7 +100,7 @@ fn find() -> Result<Bubblewrap, String> {
 
 impl Isolation {
     pub(super) fn new(unwanted: bool, tools: Tools) -> Self {
-        Self { bwrap: find(), unwanted, tools, tried: BTreeMap::new(), sharing: None }
+        Self { bwrap: find(), unwanted, tools, tried: BTreeMap::new(), levels: Levels::default(), sharing: None }
     }
 
     /// Chooses the level of an agent.
@@ -130,11 +134,16 @@ impl Isolation {
         for level in candidates {
             match self.attempt(plan, agent, *level).await {
                 Ok(found) => {
+                    self.levels.reach(*level);
                     choice = Some(Choice { level: *level, stated, why: why.clone(), found });
                     break;
                 }
-                Err(Failed::NotHere(reason)) => why.push(reason),
-                // A weaker level only because the disk is full would be one that an agent can choose.
+                Err(Failed::NotHere(reason)) if stated.is_some() || self.levels.miss(*level) => why.push(reason),
+                // A weaker level only because the disk is full, or something was renamed, would be one that an agent can choose.
+                Err(Failed::NotHere(why)) => {
+                    let why = format!("{why}; no weaker level is used while other agents run, unless hive.toml states one");
+                    return Err(UpError::Trial { agent: agent.name.to_string(), why });
+                }
                 Err(Failed::NotNow(why)) => return Err(UpError::Trial { agent: agent.name.to_string(), why }),
             }
         }
@@ -170,6 +179,7 @@ impl Isolation {
         let notes = self.sharing(plan).notes(&agent.name);
         match (&self.bwrap, choice.level) {
             (Ok(bwrap), Level::Sandbox | Level::SharedFiles) => {
+                self.levels.agent_runs();
                 let verdict = Verdict { level: choice.level, stated: choice.stated, notes };
                 Arc::new(self.confined(bwrap.clone(), plan, agent, verdict))
             }

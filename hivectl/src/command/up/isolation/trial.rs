@@ -22,12 +22,14 @@ const TRIAL_MAX: Duration = Duration::from_secs(30);
 /// The time after which `up` says what it waits for.
 const SLOW_AFTER: Duration = Duration::from_secs(3);
 /// What is short at this moment, as bubblewrap reports it.
-const SHORTAGES: [&str; 5] = [
+const SHORTAGES: [&str; 6] = [
     "No space left on device",
     "Resource temporarily unavailable",
     "Cannot allocate memory",
     "Too many open files",
     "Disk quota exceeded",
+    // The kernel ends the largest process where memory is short.
+    "(SIGKILL)",
 ];
 /// The exit code of `hive probe` where claude does not run.
 const CLAUDE_FAILED: i32 = 3;
@@ -57,8 +59,8 @@ pub(super) async fn run(confined: &Confined, registry: &Registry) -> Result<Foun
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let child = registry.spawn(&mut command, &inherited);
-    let child = child.map_err(|error| Failed::NotNow(format!("bubblewrap cannot be started: {error}")))?;
+    let started = registry.spawn(&mut command, &inherited);
+    let (child, _entry) = started.map_err(|error| Failed::NotNow(format!("bubblewrap cannot be started: {error}")))?;
     drop(inherited);
     let waits = async {
         tokio::time::sleep(SLOW_AFTER).await;
@@ -138,6 +140,7 @@ mod tests {
         assert!(!is_lowered(Some(1), "bwrap: Can't create file at /x: No space left on device"));
         assert!(!is_lowered(Some(1), "bwrap: Creating new namespace failed: Resource temporarily unavailable"));
         assert!(!is_lowered(Some(CLAUDE_FAILED), "claude does not run: Cannot allocate memory"));
+        assert!(!is_lowered(Some(CLAUDE_FAILED), "claude does not run: signal: 9 (SIGKILL)"));
         assert!(!is_lowered(Some(1), "hive probe: the isolation cannot be probed"));
         assert!(!is_lowered(None, ""));
     }
