@@ -1,6 +1,6 @@
 //! Isolation: how an agent's programs are kept apart from the operator, the broker and the other agents.
 //!
-//! `hivectl up` starts each harness at a [`Level`] and writes an [`Expected`] beside the agent's socket. The harness probes from inside what it can
+//! `hivectl up` starts each harness at a [`Level`] and writes an [`Expected`] for it. The harness probes from inside what it can
 //! reach, before it starts claude, and reports [`Found`]. The isolation that Hive shows is computed from that report.
 //!
 //! Invariant: isolation is a result. A level that was asked for is never shown as reached without a report.
@@ -16,7 +16,7 @@ pub const EXPECTED_ENV: &str = "HIVE_ISOLATION";
 pub const REPORT_FD_ENV: &str = "HIVE_ISOLATION_FD";
 /// The exit code by which a harness asks `hivectl up` for a new sandbox: its own has the programs and the grants of its start.
 pub const RESTART_CODE: u8 = 9;
-/// The file with [`Expected`], beside the agent's socket.
+/// The file with [`Expected`], in the directory of the harness's settings.
 pub const EXPECTED_FILE: &str = "isolation.json";
 
 /// How an agent is started.
@@ -63,6 +63,8 @@ pub struct Expected {
     pub writable: Vec<PathBuf>,
     /// Device files that it may use, besides those of every sandbox.
     pub devices: Vec<PathBuf>,
+    /// Directory of the settings of its harness, which hold keys: claude and its shell tasks do not need it.
+    pub private: PathBuf,
     /// Granted paths as they were when they were checked. A harness that finds another file there ends before it starts claude: a link was put
     /// in the way of the mount.
     pub mounted: Vec<Mounted>,

@@ -23,16 +23,29 @@ const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Arguments of `hive guard`.
 #[derive(Debug, Args)]
 pub struct GuardArgs {
+    /// Directories of the harness
+    #[command(flatten)]
+    pub dirs: Dirs,
+}
+
+/// What is guarded.
+#[derive(Clone, Debug, Args)]
+pub struct Dirs {
     /// Directory of the harness's files for claude
     #[arg(value_name = "DIR")]
-    pub run_dir: PathBuf,
+    pub run: PathBuf,
+    /// Directory of the harness's settings
+    #[arg(long, value_name = "DIR")]
+    pub private: Option<PathBuf>,
 }
 
 /// The hook as claude's shell runs it.
 #[must_use]
-pub fn command(hive: &Path, run_dir: &Path) -> String {
+pub fn command(hive: &Path, dirs: &Dirs) -> String {
+    let Dirs { run, private } = dirs;
     let quoted = |path: &Path| format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"));
-    format!("{} guard {}", quoted(hive), quoted(run_dir))
+    let private = private.iter().map(|private| format!(" --private={}", quoted(private)));
+    format!("{} guard{} {}", quoted(hive), private.collect::<String>(), quoted(run))
 }
 
 /// Reads a description of a use from stdin; returns why it is refused.
@@ -45,10 +58,10 @@ pub fn run(args: &GuardArgs) -> Option<String> {
         return Some("hive guard cannot read the description of this use".to_owned());
     };
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-    refused(&used, &args.run_dir, &home)
+    refused(&used, &args.dirs, &home)
 }
 
-fn refused(used: &Value, run_dir: &Path, home: &Path) -> Option<String> {
+fn refused(used: &Value, dirs: &Dirs, home: &Path) -> Option<String> {
     let text = |value: &Value| value.as_str().map(PathBuf::from);
     let dir = text(&used["cwd"]).unwrap_or_else(|| PathBuf::from("/"));
     let input = &used["tool_input"];
@@ -58,29 +71,40 @@ fn refused(used: &Value, run_dir: &Path, home: &Path) -> Option<String> {
     let lexical = without_dots(&dir.join(named));
     // Links lead where they lead at this moment.
     let real = lexical.canonicalize().unwrap_or_else(|_| lexical.clone());
-    let real_run_dir = run_dir.canonicalize().unwrap_or_else(|_| run_dir.to_path_buf());
+    let real_dirs = dirs.resolved();
     let searches = used["tool_name"] == "Grep";
-    for (path, run_dir) in [(&lexical, run_dir), (&real, &real_run_dir)] {
-        if is_own_file(path, run_dir) {
+    for (path, dirs) in [(&lexical, dirs), (&real, &real_dirs)] {
+        if dirs.is_own_file(path) {
             return Some(format!("{} belongs to the harness of this agent and is not read", path.display()));
         }
         if path.starts_with("/proc") && (searches || path.file_name().is_some_and(|name| name == "environ")) {
             return Some(format!("{} may hold keys and is not read", path.display()));
         }
-        if searches && run_dir.starts_with(path) {
+        if searches
+            && let Some(dir) = [Some(&dirs.run), dirs.private.as_ref()].into_iter().flatten().find(|dir| dir.starts_with(path))
+        {
             return Some(format!(
                 "{} contains {}, which is not searched: search in directories below it",
                 path.display(),
-                run_dir.display()
+                dir.display()
             ));
         }
     }
     None
 }
 
-fn is_own_file(path: &Path, run_dir: &Path) -> bool {
-    let first = path.strip_prefix(run_dir).ok().and_then(|below| below.components().next());
-    first.is_some_and(|name| name.as_os_str().as_encoded_bytes().starts_with(OWN_FILES.as_bytes()))
+impl Dirs {
+    /// Returns them without links.
+    fn resolved(&self) -> Self {
+        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        Self { run: real(&self.run), private: self.private.as_ref().map(real) }
+    }
+
+    fn is_own_file(&self, path: &Path) -> bool {
+        let first = path.strip_prefix(&self.run).ok().and_then(|below| below.components().next());
+        let is_for_claude = first.is_some_and(|name| name.as_os_str().as_encoded_bytes().starts_with(OWN_FILES.as_bytes()));
+        is_for_claude || self.private.as_ref().is_some_and(|private| path.starts_with(private))
+    }
 }
 
 /// The path without `.` and `..`, as it is written.
@@ -116,7 +140,8 @@ mod tests {
         symlink("/proc/self", root.join("state/self")).expect("a link");
         let is_refused = |tool: &str, input: Value| {
             let used = json!({ "tool_name": tool, "cwd": root.join("state"), "tool_input": input });
-            refused(&used, &run_dir, &root.join("home")).is_some()
+            let dirs = Dirs { run: run_dir.clone(), private: Some(root.join("private")) };
+            refused(&used, &dirs, &root.join("home")).is_some()
         };
         let read = |path: &str| is_refused("Read", json!({ "file_path": path }));
         let below = |path: &str| root.join(path).display().to_string();
@@ -128,6 +153,7 @@ mod tests {
         for path in ["/etc/hostname", "/proc/cpuinfo", "notes", "environ", &below("home/.hive/tasks/1.out")] {
             assert!(!read(path), "{path}");
         }
+        assert!(read(&below("private/settings.json")) && !read(&below("private.md")));
         assert!(is_refused("Edit", json!({ "file_path": "link" })));
         let grep = |path: &str| is_refused("Grep", json!({ "pattern": "x", "path": path }));
         for path in ["/", "/proc", "..", "~", &below("home"), &below("home/.hive"), "link"] {
@@ -138,7 +164,8 @@ mod tests {
 
     #[test]
     fn the_command_survives_any_directory() {
-        let words = command(Path::new("/opt/hive's/hive"), Path::new("/a b/$(c)"));
-        assert_eq!(words, r"'/opt/hive'\''s/hive' guard '/a b/$(c)'");
+        let dirs = Dirs { run: "/a b/$(c)".into(), private: Some("/-p".into()) };
+        let words = command(Path::new("/opt/hive's/hive"), &dirs);
+        assert_eq!(words, r"'/opt/hive'\''s/hive' guard --private='/-p' '/a b/$(c)'");
     }
 }

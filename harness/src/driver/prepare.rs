@@ -86,7 +86,10 @@ impl<'a> Prepared<'a> {
         };
         let confine = config.isolation.as_ref().map(|_| config.run_dir.join(confine::SOCKET));
         let servers = mcp::servers(&bridge, &config.run_dir.join(shell::SOCKET), &config.extra_servers, confine.as_deref());
-        let guard = config.isolation.as_ref().map(|_| guard::command(&own, &config.run_dir));
+        let guard = config.isolation.as_ref().map(|isolation| {
+            let dirs = guard::Dirs { run: config.run_dir.clone(), private: Some(isolation.expected.private.clone()) };
+            guard::command(&own, &dirs)
+        });
         let files = boot::write(&config.run_dir, &self.system_prompt, &servers, &own, guard.as_deref())?;
         let arguments = command_line::arguments(&Invocation {
             model: &launch.model,
@@ -106,7 +109,8 @@ impl<'a> Prepared<'a> {
 
 /// Puts aside what the agent's own shell may have written to take claude over; a remark for each thing.
 pub fn guard(config: &Config, launch: &Launch) -> Result<Vec<String>, LaunchError> {
-    if !launch.tool_groups.iter().any(|group| group == EXECUTION_GROUP) {
+    // The agent's own MCP servers run code that its shell tasks may have left, also after the agent has lost the group.
+    if config.extra_servers.is_empty() && !launch.tool_groups.iter().any(|group| group == EXECUTION_GROUP) {
         return Ok(Vec::new());
     }
     let mut found = aside::settings(&config.state_dir).map_err(|source| not_guarded(&config.state_dir, source))?;

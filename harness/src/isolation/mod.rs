@@ -161,6 +161,7 @@ pub fn look(expected: Expected, dirs: Dirs, report: Option<&Report>) -> Result<(
         home_dir: home,
         run_dir: run,
         state_dir: state,
+        private_dir: expected.private.clone(),
     };
     let (tasks, why) = sandbox::choose(sandbox);
     if let Some(why) = why {

@@ -1,7 +1,8 @@
 //! What confines the shell tasks of an isolated agent, and its own MCP servers: a sandbox of bubblewrap for each, with the fence inside it.
 //!
 //! A task has processes and user ids of its own and sees the files that the harness sees, but neither claude's login nor its conversations nor
-//! the harness's run directory. The order is the sandbox outside and the fence inside, because a fenced program creates no user namespaces.
+//! the harness's run directory and settings. It cannot write the settings of claude in the working directory: claude obeys them, and a task could
+//! put them there after the harness has looked. The order is the sandbox outside and the fence inside, because a fenced program creates no user namespaces.
 //! Where sandboxes do not nest, tasks have the fence alone. Invariant: a task of an isolated agent never runs without the fence.
 
 use std::ffi::OsString;
@@ -49,6 +50,8 @@ pub struct Sandbox {
     pub run_dir: PathBuf,
     /// The working directory of tasks.
     pub state_dir: PathBuf,
+    /// The directory of the harness's settings.
+    pub private_dir: PathBuf,
 }
 
 /// What is left of claude's directory: programs that a skill or a plugin starts.
@@ -115,7 +118,7 @@ impl Sandbox {
 
     /// Returns the options of bubblewrap.
     fn options(&self) -> Vec<OsString> {
-        let Self { bwrap: _, hive: _, user_namespaces, can_disable, home_dir, run_dir, state_dir } = self;
+        let Self { bwrap: _, hive: _, user_namespaces, can_disable, home_dir, run_dir, state_dir, private_dir } = self;
         let mut words: Vec<OsString> = Vec::new();
         let mut put = |option: &str, values: &[&Path]| {
             words.push(option.into());
@@ -148,6 +151,14 @@ impl Sandbox {
             put("--ro-bind-try", &[&left, &left]);
         }
         put("--remount-ro", &[&own]);
+        put("--tmpfs", &[private_dir]);
+        put("--remount-ro", &[private_dir]);
+        let of_project = state_dir.join(".claude");
+        // Without the directory, a task could make it. One that is there is left as it is.
+        let _ = private_dir_at(&of_project);
+        if of_project != claude && is_real_dir(&of_project) {
+            put("--ro-bind", &[&of_project, &of_project]);
+        }
         put("--chdir", &[state_dir]);
         words
     }
@@ -155,7 +166,7 @@ impl Sandbox {
     /// Makes the directories that are hidden, so that there is something to hide them with.
     fn make_dirs(&self) -> io::Result<()> {
         let dirs = [self.home_dir.join(".claude"), self.home_dir.join(".hive"), self.run_dir.clone()];
-        dirs.iter().try_for_each(|dir| DirBuilder::new().recursive(true).mode(0o700).create(dir))
+        dirs.iter().try_for_each(|dir| private_dir_at(dir))
     }
 
     /// Runs a command that does nothing; why sandboxes do not nest here.
@@ -173,6 +184,10 @@ impl Sandbox {
         let words: String = String::from_utf8_lossy(&output.stderr).trim().chars().take(300).collect();
         Err(if words.is_empty() { output.status.to_string() } else { words })
     }
+}
+
+fn private_dir_at(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 fn is_real_dir(path: &Path) -> bool {

@@ -41,6 +41,7 @@ impl Sandbox {
             read_only: vec!["/opt/hive".into(), "/usr/bin/env".into(), "/no/such".into()],
             writable: Vec::new(),
             devices: Vec::new(),
+            private: "/opt/private".into(),
             mounted: Vec::new(),
         };
         let sandbox = Self { dir, expected, more: Vec::new() };
@@ -69,7 +70,7 @@ impl Sandbox {
         let bind = |kind: &str, from: &Path, to: &str| [kind.to_owned(), from.display().to_string(), to.to_owned()];
         let mut words: Vec<String> = "--die-with-parent --new-session --unshare-user --unshare-pid --unshare-ipc --ro-bind /usr /usr --symlink usr/bin /bin \
              --symlink usr/lib /lib --symlink usr/lib64 /lib64 --symlink usr/sbin /sbin --ro-bind /etc /etc --dev /dev --tmpfs /dev/shm \
-             --proc /proc --dir /run --chdir /"
+             --proc /proc --dir /run --dir /opt/private --chdir /"
             .split_whitespace()
             .map(str::to_owned)
             .collect();

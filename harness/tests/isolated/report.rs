@@ -32,7 +32,7 @@ async fn claude_is_fenced_and_its_state_is_below_its_directory() {
     let arguments = stage.read("home/arguments.1");
     assert!(arguments.contains(&format!("--add-dir\n{}\n", stage.path("project").display())), "{arguments}");
     let settings = stage.read("home/.hive/claude-settings.json");
-    assert!(settings.contains(" guard '"), "{settings}");
+    assert!(settings.contains(&format!(" guard --private='{}' '", stage.path("private").display())), "{settings}");
 }
 
 #[tokio::test]

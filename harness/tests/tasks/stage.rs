@@ -175,6 +175,7 @@ pub(crate) fn sandbox(home: &Path, run_dir: &Path, state_dir: &Path) -> Confinem
         home_dir: home.to_path_buf(),
         run_dir: run_dir.to_path_buf(),
         state_dir: state_dir.to_path_buf(),
+        private_dir: home.join("private"),
     };
     let (confinement, why) = choose(sandbox);
     if !confinement.is_sandbox() {

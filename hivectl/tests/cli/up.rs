@@ -217,7 +217,7 @@ trap 'echo "$NAME ends" > "$PIPE"; exit 0' TERM
 cd "$DIR/.hive"
 file=$(sed -n 's/.*"HIVE_EXTRA_MCP": "\(.*\)".*/\1/p' "$HIVE_SETTINGS")
 own=$(grep -c '"command": "clock"' "${file:-/dev/null}")
-echo "$HIVE_LABEL $own, sees" run/agents/*/extra* > "$PIPE"
+echo "$HIVE_LABEL $own, sees" run/agents/*/settings/extra* > "$PIPE"
 sleep 1000 & wait"#;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -230,7 +230,10 @@ async fn an_agents_own_servers_are_told_to_its_harness_alone() {
     let mut sees = [stage.told().await, stage.told().await];
     sees.sort();
     up.says("Ctrl-C ends it").await;
-    assert_eq!(sees, ["ada 1, sees run/agents/ada/extra-mcp.json", "bob 0, sees run/agents/ada/extra-mcp.json"]);
+    assert_eq!(
+        sees,
+        ["ada 1, sees run/agents/ada/settings/extra-mcp.json", "bob 0, sees run/agents/ada/settings/extra-mcp.json"]
+    );
     up.interrupt();
     assert_eq!([stage.told().await, stage.told().await], ["hive ends", "hive ends"]);
     assert_eq!(stage.told().await, "hived ends");

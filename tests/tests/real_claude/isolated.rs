@@ -21,6 +21,9 @@ async fn claude_works_inside_the_fence_and_reads_neither_environments_nor_tokens
     std::fs::write(home.join(".claude.json"), json!({ "userID": user }).to_string()).expect("a file");
     std::fs::write(home.join(".claude/skills/deploy/run.sh"), "echo skilled").expect("a file");
     std::fs::write(project.join("src/a.txt"), "one\n").expect("a file");
+    let private = stage.rig.path("private");
+    std::fs::create_dir(&private).expect("a directory");
+    std::fs::write(private.join("settings.json"), "KEY=in-the-settings").expect("a file");
     let expected = Expected {
         level: Level::SharedFiles,
         bwrap: "/usr/bin/bwrap".into(),
@@ -29,6 +32,7 @@ async fn claude_works_inside_the_fence_and_reads_neither_environments_nor_tokens
         read_only: Vec::new(),
         writable: vec![project.clone()],
         devices: Vec::new(),
+        private: private.clone(),
         mounted: Vec::new(),
     };
     let path = stage.rig.path("isolation.json");
@@ -41,12 +45,14 @@ async fn claude_works_inside_the_fence_and_reads_neither_environments_nor_tokens
     let read = |path: &str| Reply::tool("Read", json!({ "file_path": path }));
     let below = |name: &str| own.join(name).display().to_string();
     let in_project = project.join("src/a.txt").display().to_string();
-    let task = "cat ~/.claude/.claude.json ~/.hive/claude-mcp-config.json /proc/1/environ 2>/dev/null; ls -A ~ ~/.hive; sh ~/.claude/skills/deploy/run.sh";
+    let task = "cat ~/.claude/.claude.json ~/.hive/claude-mcp-config.json PRIVATE/* /proc/1/environ 2>/dev/null; ls -A ~ ~/.hive; sh ~/.claude/skills/deploy/run.sh";
+    let task = task.replace("PRIVATE", &private.display().to_string());
     let steps = [
         Reply::tool("mcp__bash__run", json!({ "cmd": task })),
         read("/proc/self/environ"),
         read(&project.join("self/environ").display().to_string()),
         read(&below("claude-mcp-config.json")),
+        read(&private.join("settings.json").display().to_string()),
         read(&below("tasks/1.out")),
         read("/etc/hostname"),
         read(&in_project),
@@ -63,19 +69,22 @@ async fn claude_works_inside_the_fence_and_reads_neither_environments_nor_tokens
 
     let results = stage.last_request_of(message).tool_results();
     let failed: Vec<bool> = results.iter().map(|(_, _, failed)| *failed).collect();
-    assert_eq!(failed, [false, true, true, true, false, false, false, false, false, true, false], "{results:?}");
+    assert_eq!(failed, [false, true, true, true, true, false, false, false, false, false, true, false], "{results:?}");
     let words = |number: usize| results[number].1.as_str();
-    for (number, why) in [(3, "belongs to the harness of this agent"), (9, "is not searched")] {
+    for (number, why) in
+        [(3, "belongs to the harness of this agent"), (4, "belongs to the harness of this agent"), (10, "is not searched")]
+    {
         assert!(words(number).contains(why), "{results:?}");
     }
-    assert!(words(0).contains("skilled") && words(4).contains("skilled"), "{results:?}");
+    assert!(words(0).contains("skilled") && words(5).contains("skilled"), "{results:?}");
     for (number, (_, words, _)) in results.iter().enumerate() {
-        let has_secret =
-            ["dummy-key", "ANTHROPIC_API_KEY", "HIVE_PROCESS_TOKEN=", "userID"].into_iter().find(|secret| words.contains(secret));
+        let has_secret = ["dummy-key", "ANTHROPIC_API_KEY", "HIVE_PROCESS_TOKEN=", "userID", "in-the-settings"]
+            .into_iter()
+            .find(|secret| words.contains(secret));
         assert_eq!(has_secret, None, "{number}: {words}");
     }
     // Its own server has what claude made of its settings, though the harness has started it.
-    assert!(words(10).contains(&format!("NOTES_HOME={}/notes\n", home.display())), "{results:?}");
+    assert!(words(11).contains(&format!("NOTES_HOME={}/notes\n", home.display())), "{results:?}");
     assert_eq!(std::fs::read_to_string(project.join("src/a.txt")).expect("a file"), "two\n");
     assert_eq!(std::fs::read_to_string(project.join("new.txt")).expect("a file"), "three");
     // Its state has moved, and it has gone on with it.

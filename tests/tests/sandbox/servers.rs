@@ -14,7 +14,7 @@ use crate::stage::{self, KEY, Stage};
 
 /// Ada, whose claude does this at each prompt that has `when` in it.
 fn ada(more: &str, rules: impl FnOnce(&Stage) -> Vec<Rule>) -> Stage {
-    let agent = "[agents.ada]\nreadable = [\"grant\", \"bin\"]\nenv = { SCRIPTED_CLAUDE_FILE = \"R/grant/ada.json\" }\n";
+    let agent = "[agents.ada]\nreadable = [\"grant\", \"bin\"]\nenv = { SCRIPTED_CLAUDE_FILE = \"R/grant/ada.json\", CLOUD_KEY = \"of-the-agent\" }\n";
     let stage = Stage::set("", &format!("{agent}{more}"));
     stage.rig.user_dir("grant");
     let file = stage.rig.path("grant/ada.json");
@@ -66,13 +66,19 @@ async fn code_that_a_task_leaves_to_a_server_gets_neither_key_nor_token_nor_logi
         home = os.environ['HOME']\n\
         if 'NOTES_KEY' in os.environ:\n    \
             names = glob.glob('/proc/[0-9]*/environ') + glob.glob(home + '/.hive/*') + glob.glob(home + '/.claude/*') + glob.glob(home + '/.claude/.*')\n    \
+            names += glob.glob('R/run/agents/ada/**', recursive=True)\n    \
             open('stolen.part', 'wb').write(b'\\n'.join(read(name) for name in names))\n    \
             os.rename('stolen.part', 'stolen')\n";
     let place = "$(python3 -c 'import site; print(site.getusersitepackages())')";
-    let command = format!("mkdir -p \"{place}\" && cat >\"{place}/usercustomize.py\" <<'END'\n{left}END\n");
+    // claude obeys this file of its working directory, and what it starts has its key.
+    let obeyed = "mkdir -p .claude; mv .claude other; echo '{}' >.claude/settings.json";
+    let command = format!(
+        "mkdir -p \"{place}\" && cat >\"{place}/usercustomize.py\" <<'END'\n{left}END\n{obeyed}\nls -A .claude >looked\n"
+    );
     let server = "[agents.ada.extra_mcp_servers.notes]\ncommand = \"python3\"\nargs = [\"-c\", \"import os; os.execv('R/bin/env-mcp', ['env-mcp'])\"]\n\
         env = { NOTES_KEY = \"of-the-notes\" }\n";
-    let mut stage = ada(server, |_| {
+    let mut stage = ada(server, |stage| {
+        let command = command.replace("R/run", &stage.rig.path("run").display().to_string());
         let plant = tool("run", json!({ "cmd": command, "wait_seconds": 30 }));
         let rule = |when: &str, steps| Rule { when: when.to_owned(), steps };
         vec![rule("plant", vec![plant]), rule("", vec![tool("environment", json!({}))])]
@@ -83,10 +89,12 @@ async fn code_that_a_task_leaves_to_a_server_gets_neither_key_nor_token_nor_logi
     turn(&stage, "plant it").await;
     let stolen = stage.rig.path("agents/ada/state/stolen");
     assert!(!stolen.exists(), "nothing is left to the first server");
+    let looked = std::fs::read_to_string(stage.rig.path("agents/ada/state/looked")).expect("the task ran to its end");
+    assert_eq!(looked, "", "the task cannot write claude's settings");
     turn(&stage, "and now").await;
     let stolen = std::fs::read(&stolen).expect("the code of the task ran in the server");
     let stolen = String::from_utf8_lossy(&stolen);
-    for secret in [KEY, "ANTHROPIC_API_KEY", "HIVE_PROCESS_TOKEN", "login-of-ada"] {
+    for secret in [KEY, "ANTHROPIC_API_KEY", "HIVE_PROCESS_TOKEN", "login-of-ada", "of-the-agent"] {
         assert!(!stolen.contains(secret), "{secret} in {stolen}");
     }
     assert!(stolen.contains("NOTES_KEY=of-the-notes"), "it has read what is its own: {stolen}");

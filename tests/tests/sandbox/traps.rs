@@ -99,7 +99,7 @@ async fn a_system_prompt_is_read_from_a_regular_file_and_over_no_link() {
         // Without its prompt the agent is not started, and everything else goes on.
         stage.says("ada is not started: system_prompt").await;
         assert!(stage.said.contains(why), "{}", stage.said);
-        assert!(!stage.rig.path("run/agents/ada/system-prompt.md").exists());
+        assert!(!stage.rig.path("run/agents/ada/settings/system-prompt.md").exists());
         stage.end().await;
     }
 }

@@ -80,8 +80,10 @@ impl Stage {
             read_only: Vec::new(),
             writable: vec![self.path("project")],
             devices: Vec::new(),
+            private: self.path("private"),
             mounted: Vec::new(),
         };
+        std::fs::create_dir_all(&expected.private).expect("a directory");
         let path = self.path("isolation.json");
         std::fs::write(&path, serde_json::to_string(&expected).expect("JSON")).expect("written");
         path

@@ -156,6 +156,6 @@ mod tests {
         assert_eq!(get("HIVE_SOCKET").as_deref(), ada.socket().to_str());
         assert_eq!(get("HIVE_CLAUDE").as_deref(), Some("/c/claude"));
         assert_eq!(get("HIVE_MCP").as_deref(), Some("/b/hive-mcp"));
-        assert_eq!(get("HIVE_SETTINGS").as_deref(), ada.socket_dir.join("settings.json").to_str());
+        assert_eq!(get("HIVE_SETTINGS").as_deref(), ada.settings_dir().join("settings.json").to_str());
     }
 }

@@ -15,6 +15,9 @@ use super::host_path::{AgentsWrite, HostPath};
 use super::isolation::expand;
 use super::settings::PROMPT_VARIABLE;
 
+/// The directory of a harness's settings, beside its socket.
+pub(super) const SETTINGS_DIR: &str = "settings";
+
 /// What will run where.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
@@ -156,7 +159,7 @@ impl Plan {
         self.agents_dir.join(name.as_str()).join("tmp")
     }
 
-    /// Where an agent's socket and settings are.
+    /// Where an agent's socket is, with the settings of its harness beside it.
     pub(super) fn socket_dir(&self, name: &AgentName) -> PathBuf {
         self.runtime_dir.join("agents").join(name.as_str())
     }
@@ -222,6 +225,11 @@ impl AgentPlan {
     /// Where its harness serves the shell tools.
     fn task_socket(&self) -> PathBuf {
         self.home_dir.join(".hive/tasks.sock")
+    }
+
+    /// Returns where the settings of its harness are. They may hold keys: its shell tasks see its socket, and not this directory.
+    pub(super) fn settings_dir(&self) -> PathBuf {
+        self.socket_dir.join(SETTINGS_DIR)
     }
 
     /// Its own directories, which it can write in.

@@ -1,21 +1,22 @@
 //! The files that a harness reads again before each turn: its settings, and its agent's own MCP servers.
 //!
-//! They may hold keys, so they are beside the agent's socket: under bubblewrap no other agent sees that directory, and the agent itself cannot
-//! write in it. Invariant: only their owner can read them, no link is followed, and each file is replaced as a whole.
+//! They may hold keys, so they are in a directory beside the agent's socket. Under bubblewrap no other agent sees it, its harness cannot write in
+//! it, and its shell tasks and its own MCP servers do not see it. It is a directory because a mount over a single file would end with the next
+//! replacement of that file. Invariant: only their owner can read them, no link is followed, and each file is replaced as a whole.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use hive_core::config::{Config, ExtraMcpServer};
-use hive_core::isolation::{EXPECTED_FILE, Level};
+use hive_core::isolation::Level;
 use serde_json::{Map, Value, json};
 
 use super::UpError;
 use super::host_path::{HostPath, WalkError};
-use super::plan::{AgentPlan, Plan};
+use super::plan::{AgentPlan, Plan, SETTINGS_DIR};
 
 /// The settings of a harness: variables of `hive serve` and their values.
 pub(super) const SETTINGS_FILE: &str = "settings.json";
@@ -30,19 +31,19 @@ const PROMPT_BYTES_MAX: u64 = 1 << 20;
 /// Writes both files as the configuration says now; returns whether anything changed.
 pub(super) fn write(plan: &Plan, agent: &AgentPlan, level: Level) -> Result<bool, UpError> {
     let extra_mcp = extra_mcp(agent);
-    let path = agent.socket_dir.join(EXTRA_MCP_FILE);
+    let path = agent.settings_dir().join(EXTRA_MCP_FILE);
     // The servers first: the settings name their file.
     let servers = put(&path, extra_mcp.as_deref())?;
     let mut variables = variables(&plan.config, agent, extra_mcp.is_some().then_some(path.as_path()));
     let prompt = if level == Level::Sandbox { copy_prompt(plan, agent, &mut variables)? } else { false };
     let text = format!("{:#}\n", json!(variables));
-    let settings = put(&agent.socket_dir.join(SETTINGS_FILE), Some(&text))?;
+    let settings = put(&self::path(agent), Some(&text))?;
     Ok(servers || settings || prompt)
 }
 
 /// Copies the system prompt beside the settings: a sandbox does not show the file, and a mount of it would not follow an editor that replaces it.
 fn copy_prompt(plan: &Plan, agent: &AgentPlan, variables: &mut BTreeMap<String, String>) -> Result<bool, UpError> {
-    let copy = agent.socket_dir.join(PROMPT_FILE);
+    let copy = agent.settings_dir().join(PROMPT_FILE);
     let Some(path) = variables.get_mut(PROMPT_VARIABLE) else { return put(&copy, None) };
     let text = HostPath::read(Path::new(&*path), &plan.agents_write, PROMPT_BYTES_MAX);
     let text = text.and_then(|text| String::from_utf8(text).map_err(|_| WalkError::NotText));
@@ -51,9 +52,12 @@ fn copy_prompt(plan: &Plan, agent: &AgentPlan, variables: &mut BTreeMap<String, 
     put(&copy, Some(&text))
 }
 
-/// Removes all files of an agent beside its socket.
+/// Removes the settings of an agent, which are beside its socket.
 pub(super) fn remove(socket_dir: &Path) -> io::Result<()> {
-    [SETTINGS_FILE, EXTRA_MCP_FILE, PROMPT_FILE, EXPECTED_FILE].iter().try_for_each(|name| remove_file(&socket_dir.join(name)))
+    match fs::remove_dir_all(socket_dir.join(SETTINGS_DIR)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// The settings of an agent's harness; `extra_mcp` is the file of its own MCP servers.
@@ -115,6 +119,9 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     let beside = PathBuf::from(beside);
     // What an earlier run left there may be anything.
     remove_file(&beside)?;
+    if let Some(dir) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     file.write_all(text.as_bytes())?;
     drop(file);
@@ -130,7 +137,7 @@ fn remove_file(path: &Path) -> io::Result<()> {
 
 /// Where the settings file of an agent is.
 pub(super) fn path(agent: &AgentPlan) -> PathBuf {
-    agent.socket_dir.join(SETTINGS_FILE)
+    agent.settings_dir().join(SETTINGS_FILE)
 }
 
 #[cfg(test)]
@@ -151,7 +158,7 @@ mod tests {
     }
 
     fn read(plan: &Plan, agent: usize, name: &str) -> Value {
-        let text = fs::read_to_string(plan.agents[agent].socket_dir.join(name)).expect("a file");
+        let text = fs::read_to_string(plan.agents[agent].settings_dir().join(name)).expect("a file");
         serde_json::from_str(&text).expect("JSON")
     }
 
@@ -164,7 +171,7 @@ mod tests {
         let root = dir.path().canonicalize().expect("a path");
         let plan = plan(&root, NOTES);
         assert!(written(&plan, 0));
-        let path = root.join("h/run/agents/ada/extra-mcp.json");
+        let path = root.join("h/run/agents/ada/settings/extra-mcp.json");
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
         let notes = root.join("bin/notes");
         let wanted = json!({
@@ -210,7 +217,7 @@ mod tests {
         assert_eq!((written(&with, 0), written(&with, 0)), (true, false));
         let without = plan(dir.path(), "[agents.ada]");
         assert_eq!((written(&without, 0), written(&without, 0)), (true, false));
-        assert!(!dir.path().join("h/run/agents/ada/extra-mcp.json").exists());
+        assert!(!dir.path().join("h/run/agents/ada/settings/extra-mcp.json").exists());
     }
 
     #[test]
@@ -219,12 +226,13 @@ mod tests {
         let plan = plan(dir.path(), NOTES);
         let target = dir.path().join("target");
         fs::write(&target, "mine").expect("a file");
+        fs::create_dir(plan.agents[0].settings_dir()).expect("a directory");
         for name in ["extra-mcp.json", "extra-mcp.json.new", "settings.json"] {
-            symlink(&target, plan.agents[0].socket_dir.join(name)).expect("a link");
+            symlink(&target, plan.agents[0].settings_dir().join(name)).expect("a link");
         }
         assert!(written(&plan, 0));
         for name in [EXTRA_MCP_FILE, SETTINGS_FILE] {
-            assert!(fs::symlink_metadata(plan.agents[0].socket_dir.join(name)).expect("there").is_file());
+            assert!(fs::symlink_metadata(plan.agents[0].settings_dir().join(name)).expect("there").is_file());
         }
         assert_eq!(fs::read_to_string(target).expect("untouched"), "mine");
     }

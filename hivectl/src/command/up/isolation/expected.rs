@@ -1,4 +1,4 @@
-//! What a harness is to check from inside: written beside its socket, where it can be read and not changed.
+//! What a harness is to check from inside: written beside its settings, where it can be read and not changed.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub(super) struct Facts<'a> {
 
 /// Returns where the file of an agent is.
 pub(super) fn path(agent: &AgentPlan) -> PathBuf {
-    agent.socket_dir.join(EXPECTED_FILE)
+    agent.settings_dir().join(EXPECTED_FILE)
 }
 
 /// Writes the file.
@@ -62,6 +62,7 @@ fn expected(plan: &Plan, agent: &AgentPlan, facts: &Facts<'_>) -> Expected {
         Level::SharedFiles | Level::None => read_only.push(plan.config_file.clone()),
     }
     let (writable, devices) = (paths(&grants.writable), paths(&grants.devices));
+    let private = agent.settings_dir();
     let mounted = match level {
         Level::Sandbox => {
             let own = [(&own.tmp, Path::new("/tmp")), (&own.state, &agent.state_dir), (&own.home, &agent.home_dir)];
@@ -74,7 +75,7 @@ fn expected(plan: &Plan, agent: &AgentPlan, facts: &Facts<'_>) -> Expected {
         }
         Level::SharedFiles | Level::None => Vec::new(),
     };
-    Expected { level, bwrap: bwrap.to_path_buf(), user_namespaces, hidden, read_only, writable, devices, mounted }
+    Expected { level, bwrap: bwrap.to_path_buf(), user_namespaces, hidden, read_only, writable, devices, private, mounted }
 }
 
 #[cfg(test)]
@@ -104,7 +105,7 @@ mod tests {
             programs: &programs,
         };
         write(&plan, &plan.agents[0], &of(Level::Sandbox)).expect("written");
-        let text = std::fs::read_to_string(root.join("h/run/agents/ada/isolation.json")).expect("a file");
+        let text = std::fs::read_to_string(root.join("h/run/agents/ada/settings/isolation.json")).expect("a file");
         let read: Expected = serde_json::from_str(&text).expect("JSON");
         assert_eq!(read, expected(&plan, &plan.agents[0], &of(Level::Sandbox)));
         for path in ["h/run/hived.sock", "h/run/agents/bob", "h/agents/bob/home", "hive.toml", "h/state/hive.db"] {
