@@ -17,6 +17,10 @@ use super::settings::PROMPT_VARIABLE;
 
 /// The directory of a harness's settings, beside its socket.
 pub(super) const SETTINGS_DIR: &str = "settings";
+/// The state directory of an agent for which the configuration names none, below the agent's own directory.
+const STATE: &str = "state";
+/// Its home, likewise.
+const HOME: &str = "home";
 
 /// What will run where.
 #[derive(Clone, Debug)]
@@ -107,15 +111,14 @@ impl Plan {
     }
 
     fn lay_out_agent(&self, name: &AgentName, agent: &AgentConfig) -> Result<AgentPlan, UpError> {
-        let below =
-            |given: &Option<PathBuf>, last: &str| given.clone().unwrap_or_else(|| self.agents_dir.join(name.as_str()).join(last));
+        let below = |given: &Option<PathBuf>, last: &str| given.clone().unwrap_or_else(|| self.agent_dir(name).join(last));
         Ok(AgentPlan {
             name: name.clone(),
             config: agent.clone(),
             // The broker would make it, too; but a harness that is confined has it mounted, and must find it there.
             socket_dir: directory(&self.socket_dir(name), &self.agents_write)?,
-            state_dir: directory(&below(&agent.state_dir, "state"), &self.agents_write)?,
-            home_dir: directory(&below(&agent.home_dir, "home"), &self.agents_write)?,
+            state_dir: directory(&below(&agent.state_dir, STATE), &self.agents_write)?,
+            home_dir: directory(&below(&agent.home_dir, HOME), &self.agents_write)?,
         })
     }
 
@@ -154,9 +157,30 @@ impl Plan {
         self.config.harness_variables(&agent.config).remove(PROMPT_VARIABLE).map(PathBuf::from)
     }
 
+    /// The directories that the configuration names for agents.
+    pub(super) fn named_dirs(&self) -> Vec<(&AgentName, &Path)> {
+        let named = self.agents.iter().flat_map(|agent| {
+            let AgentConfig { state_dir, home_dir, .. } = &agent.config;
+            let named =
+                state_dir.as_ref().map(|_| &agent.state_dir).into_iter().chain(home_dir.as_ref().map(|_| &agent.home_dir));
+            named.map(|dir| (&agent.name, dir.as_path()))
+        });
+        named.collect()
+    }
+
+    /// The directory that the hive makes for an agent, and deletes when it is purged.
+    pub(super) fn agent_dir(&self, name: &AgentName) -> PathBuf {
+        self.agents_dir.join(name.as_str())
+    }
+
     /// Where an agent's temporary files are.
     pub(super) fn tmp_dir(&self, name: &AgentName) -> PathBuf {
-        self.agents_dir.join(name.as_str()).join("tmp")
+        self.agent_dir(name).join("tmp")
+    }
+
+    /// Where the directories of a trial are, which are deleted after it.
+    pub(super) fn trial_dir(&self) -> PathBuf {
+        self.base.join("trial")
     }
 
     /// Where an agent's socket is, with the settings of its harness beside it.
@@ -172,13 +196,9 @@ impl Plan {
             return Err(UpError::SocketTooLong { path: longest });
         }
         for agent in &self.agents {
-            for dir in agent.dirs() {
-                // Beside them `up` deletes what an agent has left.
-                let holds_agents = self.agents_dir.starts_with(dir) || dir.parent() == Some(&self.agents_dir);
-                if holds_agents || self.agents.iter().any(|agent| dir.starts_with(self.tmp_dir(&agent.name))) {
-                    let (first, second) = ("the hive".to_owned(), format!("agent {}", agent.name));
-                    return Err(UpError::Shared { first, second, path: dir.to_path_buf() });
-                }
+            if let Some(dir) = agent.dirs().into_iter().find(|dir| self.is_the_hives(&agent.name, dir)) {
+                let (first, second) = ("the hive".to_owned(), format!("agent {}", agent.name));
+                return Err(UpError::Shared { first, second, path: dir.to_path_buf() });
             }
         }
         let broker = "the broker".to_owned();
@@ -195,6 +215,13 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether a directory holds those of agents, or is where `up` deletes what an agent has left.
+    fn is_the_hives(&self, name: &AgentName, dir: &Path) -> bool {
+        let own = self.agent_dir(name);
+        let is_deleted = dir.starts_with(&self.agents_dir) && dir != own.join(STATE) && dir != own.join(HOME);
+        self.agents_dir.starts_with(dir) || is_deleted || dir.starts_with(self.trial_dir())
     }
 
     /// Where the operator reaches the broker.
@@ -318,10 +345,16 @@ mod tests {
             "[agents.ada]\nhome_dir = \"h/agents\"",
             "[agents.ada]\nstate_dir = \"h/agents/ada\"",
             "[agents.ada]\nstate_dir = \"h/agents/ada/tmp/x\"",
+            "[agents.ada]\nstate_dir = \"h/agents/ada/work\"",
+            "[agents.ada]\nstate_dir = \"h/agents/ada/home/work\"",
+            "[agents.ada]\nstate_dir = \"h/agents/bob/state\"\n[agents.bob]\nstate_dir = \"y\"",
+            "[agents.ada]\nhome_dir = \"h/trial/home\"",
         ] {
             assert!(matches!(plan(dir.path(), text), Err(UpError::Shared { .. })), "{text}");
         }
-        assert!(plan(dir.path(), "[agents.ada]\nhome_dir = \"z\"\nstate_dir = \"z/work\"").is_ok());
+        for text in ["home_dir = \"z\"\nstate_dir = \"z/work\"", "home_dir = \"h/agents/ada/home\""] {
+            assert!(plan(dir.path(), &format!("[agents.ada]\n{text}")).is_ok(), "{text}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Deleting the directories of a purged agent.
 //!
 //! Invariant: only what this hive made for the agent is deleted, below the hive's own directory. Links are deleted and not followed, and a
-//! directory that the configuration names is left alone. The broker is notified when everything is gone, so a deletion that was interrupted is
+//! directory that the configuration names is left alone: where one is below the place to be deleted, nothing is. The broker is notified when everything is gone, so a deletion that was interrupted is
 //! done again.
 
 use std::fs;
@@ -32,21 +32,25 @@ pub(super) struct Places {
     dir: PathBuf,
     socket_dir: PathBuf,
     log: PathBuf,
-    /// Directories that the configuration names, which are left alone.
+    /// Directories that the configuration names for it, which are left alone.
     named: Vec<PathBuf>,
+    /// Directories below `dir` that the configuration names for any agent.
+    in_the_way: Vec<PathBuf>,
     operator_socket: PathBuf,
 }
 
 impl Places {
     pub(super) fn of(plan: &Plan, name: &AgentName) -> Self {
-        let config = plan.config.agents.get(name);
-        let named = config.into_iter().flat_map(|config| config.state_dir.iter().chain(&config.home_dir)).cloned().collect();
+        let dir = plan.agent_dir(name);
+        let named = plan.named_dirs();
+        let in_the_way = named.iter().map(|(_, named)| *named).filter(|named| named.starts_with(&dir)).map(Path::to_path_buf);
         Self {
             name: name.clone(),
-            dir: plan.agents_dir.join(name.as_str()),
+            in_the_way: in_the_way.collect(),
+            dir,
             socket_dir: plan.socket_dir(name),
             log: plan.log_file(name.as_str()),
-            named,
+            named: named.iter().filter(|(agent, _)| *agent == name).map(|(_, named)| named.to_path_buf()).collect(),
             operator_socket: plan.operator_socket(),
         }
     }
@@ -55,6 +59,13 @@ impl Places {
 /// Deletes the directories and tells the broker; returns what to say of it.
 pub(super) async fn run(places: Places, purge_id: u64) -> String {
     let name = places.name.clone();
+    if let Some(named) = places.in_the_way.first() {
+        return format!(
+            "{name} is purged, but its directories are not deleted: hive.toml names {} there; remove that line from hive.toml and send \
+             SIGHUP to this program",
+            named.display()
+        );
+    }
     let also = places.clone();
     let deleted = tokio::task::spawn_blocking(move || delete(&also)).await;
     let failed = |why: &dyn std::fmt::Display| {
@@ -109,5 +120,40 @@ fn delete(places: &Places) -> io::Result<()> {
     match fs::remove_file(&places.log) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(dir: &Path, agents: &str, name: &str) -> Places {
+        let file = dir.join("hive.toml");
+        fs::write(&file, agents).expect("a file");
+        let plan = Plan::make(&file, &dir.join("h")).expect("a plan");
+        Places::of(&plan, &AgentName::parse(name).expect("a name"))
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_the_configuration_names_is_not_deleted() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path().canonicalize().expect("a path");
+        let named = root.join("h/agents/ada/state");
+        let places = places(&root, "[agents.ada]\nstate_dir = \"h/agents/ada/state\"\n", "ada");
+        fs::write(named.join("work"), "kept").expect("a file");
+        let said = run(places, 1).await;
+        assert!(said.contains(&format!("are not deleted: hive.toml names {} there", named.display())), "{said}");
+        assert!(named.join("work").exists());
+    }
+
+    #[test]
+    fn only_what_is_below_the_place_is_in_the_way() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path().canonicalize().expect("a path");
+        let text = "[agents.ada]\nhome_dir = \"ada\"\n[agents.bob]\nhome_dir = \"h/agents/bob/home\"\n";
+        let ada = places(&root, text, "ada");
+        assert_eq!((ada.named, ada.in_the_way), (vec![root.join("ada")], Vec::new()));
+        let bob = places(&root, text, "bob");
+        assert_eq!((&bob.named, &bob.in_the_way), (&vec![root.join("h/agents/bob/home")], &bob.named));
     }
 }

@@ -60,7 +60,7 @@ impl Own {
 impl Trial {
     /// Makes new ones, below the hive's directory.
     pub(super) fn new(plan: &Plan) -> Result<Self, OwnError> {
-        let dir = plan.base.join("trial");
+        let dir = plan.trial_dir();
         // An interrupted trial may have left some.
         delete::tree(&dir).map_err(|source| OwnError::NotEmptied { path: dir.clone(), source })?;
         let own = Own::at(&AgentsWrite::default(), &dir.join("tmp"), &dir.join("state"), &dir.join("home"))?;
