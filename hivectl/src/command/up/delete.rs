@@ -17,6 +17,9 @@ use rustix::io::Errno;
 /// A directory, and nothing that leads to one.
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+/// Most moves of one directory to the heap, which an earlier deletion may remove in between.
+const TRIES_MAX: usize = 100;
+
 /// Directories on their way out.
 #[derive(Debug)]
 pub(super) struct Heap {
@@ -47,15 +50,26 @@ impl Heap {
         let as_name = |name: &OsStr| CString::new(name.as_bytes()).map_err(io::Error::other);
         let (last, name) = (as_name(last)?, as_name(&name)?);
         let heap = Self { parent, name };
-        match openat(&heap.parent, &last, OFlags::PATH | DIRECTORY, Mode::empty()) {
-            Err(Errno::NOENT) => {}
-            Ok(_) => {
-                let own = heap.open_or_create()?;
-                put(heap.parent.as_fd(), &last, own.as_fd(), &mut 0)?;
-            }
-            Err(_) => unlink(heap.parent.as_fd(), &last)?,
-        }
+        heap.accept(&last)?;
         Ok(Some(heap))
+    }
+
+    /// Takes an entry of the parent directory.
+    fn accept(&self, last: &CStr) -> io::Result<()> {
+        // A move into a heap that was removed in between reports the same as one of an absent directory. So each try looks first.
+        for _ in 0..TRIES_MAX {
+            match openat(&self.parent, last, OFlags::PATH | DIRECTORY, Mode::empty()) {
+                Err(Errno::NOENT) => return Ok(()),
+                Err(_) => return unlink(self.parent.as_fd(), last),
+                Ok(_) => {}
+            }
+            match self.open_or_create() {
+                Ok(None) => {}
+                Ok(Some(own)) => put(self.parent.as_fd(), last, own.as_fd(), &mut 0)?,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::other(format!("it is still there after {TRIES_MAX} moves: end the program that makes it again")))
     }
 
     /// Deletes what was taken.
@@ -74,24 +88,26 @@ impl Heap {
                 is_empty = false;
             }
             if is_empty {
-                return absent_is_fine(unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR));
+                match unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR) {
+                    // A later start has moved something there.
+                    Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+                    done => return absent_is_fine(done),
+                }
             }
         }
     }
 
-    fn open_or_create(&self) -> io::Result<OwnedFd> {
+    /// Returns the directory of the heap; `None` where it was removed at the same moment.
+    fn open_or_create(&self) -> io::Result<Option<OwnedFd>> {
         match mkdirat(&self.parent, &self.name, Mode::RWXU) {
-            Ok(()) => {}
-            Err(Errno::EXIST) => match openat(&self.parent, &self.name, DIRECTORY, Mode::empty()) {
-                Err(Errno::NOTDIR | Errno::LOOP) => {
-                    unlink(self.parent.as_fd(), &self.name)?;
-                    mkdirat(&self.parent, &self.name, Mode::RWXU)?;
-                }
-                there => return Ok(there?),
-            },
+            Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(openat(&self.parent, &self.name, DIRECTORY, Mode::empty())?)
+        match openat(&self.parent, &self.name, DIRECTORY, Mode::empty()) {
+            Err(Errno::NOENT) => Ok(None),
+            Err(Errno::NOTDIR | Errno::LOOP) => unlink(self.parent.as_fd(), &self.name).map(|()| None),
+            own => Ok(Some(own?)),
+        }
     }
 }
 

@@ -3,13 +3,21 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
+/// Rounds of a race.
+const ROUNDS: usize = 2_000;
 /// Files of a directory that may not be in memory all at once.
 const CROWD: usize = 40_000;
 /// The directory to delete, for the process whose memory is measured.
 const CROWDED_ENV: &str = "HIVE_TEST_CROWDED";
+
+/// The heap for `tmp` in a directory.
+fn heap_in(dir: &Path) -> Heap {
+    Heap { parent: openat(CWD, dir, DIRECTORY, Mode::empty()).expect("a directory"), name: c".tmp.deleted".to_owned() }
+}
 
 #[test]
 fn a_tree_is_deleted_with_read_only_directories_and_no_link_is_followed() {
@@ -76,6 +84,30 @@ fn a_link_in_the_place_of_the_heap_or_in_it_leads_nowhere() {
     tree(&top).expect("deleted");
     assert!(other.join("kept/in").is_dir());
     assert_eq!(fs::read_dir(dir.path()).expect("there").count(), 1);
+}
+
+#[test]
+fn what_is_taken_is_gone_while_an_earlier_deletion_removes_the_heap() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let top = dir.path().join("tmp");
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let empties = || {
+            while !is_done.load(Ordering::Relaxed) {
+                // One that something is moved to at the same moment is deleted by the next.
+                let _ = heap_in(dir.path()).empty();
+            }
+        };
+        scope.spawn(empties);
+        scope.spawn(empties);
+        let kept = (0..ROUNDS).filter(|_| {
+            fs::create_dir_all(top.join("a")).expect("directories");
+            Heap::take(&top).is_err() || top.exists()
+        });
+        let kept = kept.count();
+        is_done.store(true, Ordering::Relaxed);
+        assert_eq!(kept, 0, "of {ROUNDS}");
+    });
 }
 
 #[test]
