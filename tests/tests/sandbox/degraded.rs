@@ -158,6 +158,24 @@ async fn without_bubblewrap_an_agent_is_not_isolated() {
     assert_eq!(isolation, Isolation::None);
 }
 
+#[tokio::test]
+async fn an_agent_that_has_filled_the_disk_by_its_temporary_files_starts_again() {
+    if !stage::is_possible().await || !host::allows("mounts of one's own (tests do not run as root)", host::is_root()) {
+        return;
+    }
+    let stage = Stage::set("", AGENTS);
+    stage.rig.user_dir("agents");
+    let (user, group) = stage.rig.user();
+    let fill = format!(
+        "mount -t tmpfs -o nr_inodes=400 none agents && mkdir -p agents/ada/state agents/ada/home agents/ada/tmp/a/b || exit\n\
+         n=0; while touch agents/ada/tmp/a/$n 2>/dev/null; do n=$((n+1)); done\n\
+         chown -R {user}:{group} agents; chmod 0 agents/ada/tmp/a; exec \"$0\" \"$@\""
+    );
+    let command = below(&stage, "unshare", &["--mount", "sh", "-c", &fill]);
+    let (isolation, _) = runs(stage, command, "isolation: sandbox, by /").await;
+    assert_eq!(isolation, Isolation::Sandbox);
+}
+
 /// A bubblewrap with the options of version 0.6: it does not know some of those of today.
 const OLD: &str = "#!/bin/sh\n\
     case \" $* \" in *' --help '*) /usr/bin/bwrap --help | grep -v -e --size -e --disable-userns -e --assert-userns -e -fd.FD.DEST; exit;; esac\n\

@@ -65,7 +65,11 @@ impl Heap {
             }
             match self.open_or_create() {
                 Ok(None) => {}
-                Ok(Some(own)) => put(self.parent.as_fd(), last, own.as_fd(), &mut 0)?,
+                Ok(Some(own)) => match put(self.parent.as_fd(), last, own.as_fd(), &mut 0) {
+                    Err(error) if is_full(&error) => self.empty()?,
+                    put => put?,
+                },
+                Err(error) if is_full(&error) => self.become_heap(last)?,
                 Err(error) => return Err(error),
             }
         }
@@ -73,7 +77,7 @@ impl Heap {
     }
 
     /// Deletes what was taken.
-    pub(super) fn empty(self) -> io::Result<()> {
+    pub(super) fn empty(&self) -> io::Result<()> {
         let mut number = 0;
         loop {
             let own = match openat(&self.parent, &self.name, DIRECTORY, Mode::empty()) {
@@ -82,18 +86,18 @@ impl Heap {
                 Err(Errno::NOTDIR | Errno::LOOP) => return unlink(self.parent.as_fd(), &self.name),
                 own => own?,
             };
-            let mut is_empty = true;
+            let mut look = Look::default();
             for name in entries(&own)? {
-                flatten(own.as_fd(), &name?, &mut number)?;
-                is_empty = false;
+                look.note(flatten(own.as_fd(), &name?, &mut number))?;
             }
-            if is_empty {
+            if look.found_nothing() {
                 match unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR) {
                     // A later start has moved something there.
-                    Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+                    Err(Errno::NOTEMPTY | Errno::EXIST) => continue,
                     done => return absent_is_fine(done),
                 }
             }
+            look.end()?;
         }
     }
 
@@ -109,40 +113,95 @@ impl Heap {
             own => Ok(Some(own?)),
         }
     }
+
+    /// Makes an entry of the parent directory the heap: that needs no space, which a full disk does not have.
+    fn become_heap(&self, last: &CStr) -> io::Result<()> {
+        make_accessible(self.parent.as_fd(), last)?;
+        match renameat(&self.parent, last, &self.parent, &self.name) {
+            // There is a heap now.
+            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => Ok(()),
+            done => absent_is_fine(done),
+        }
+    }
+}
+
+/// What one look at a directory has deleted. Where the disk is full, a move may fail that succeeds when files are deleted.
+#[derive(Debug, Default)]
+struct Look {
+    is_changed: bool,
+    full: Option<io::Error>,
+}
+
+impl Look {
+    /// Notes the deletion of an entry; a full disk is no reason to leave the next one.
+    fn note(&mut self, done: io::Result<()>) -> io::Result<()> {
+        match done {
+            Err(error) if is_full(&error) => self.full = Some(error),
+            done => {
+                done?;
+                self.is_changed = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn found_nothing(&self) -> bool {
+        !self.is_changed && self.full.is_none()
+    }
+
+    /// Fails where another look would find the same.
+    fn end(self) -> io::Result<()> {
+        match self.full {
+            Some(error) if !self.is_changed => Err(error),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Deletes an entry of the heap; the directories in it become the heap's.
 fn flatten(heap: BorrowedFd<'_>, name: &CStr, number: &mut u64) -> io::Result<()> {
-    let dir = match openat(heap, name, DIRECTORY, Mode::empty()) {
+    let open = || openat(heap, name, DIRECTORY, Mode::empty());
+    let opened = match open() {
+        // It was there before its parent became the heap.
+        Err(Errno::ACCESS) => make_accessible(heap, name).and_then(|()| open()),
+        opened => opened,
+    };
+    let dir = match opened {
         // Another deletion of the same heap runs.
         Err(Errno::NOENT) => return Ok(()),
         Err(Errno::NOTDIR | Errno::LOOP) => return unlink(heap, name),
         dir => dir?,
     };
+    let mut look = Look::default();
     for entry in entries(&dir)? {
         let entry = entry?;
         match openat(&dir, &entry, OFlags::PATH | DIRECTORY, Mode::empty()) {
             Err(Errno::NOENT) => {}
-            Ok(_) => put(dir.as_fd(), &entry, heap, number)?,
-            Err(_) => unlink(dir.as_fd(), &entry)?,
+            Ok(_) => look.note(put(dir.as_fd(), &entry, heap, number))?,
+            Err(_) => look.note(unlink(dir.as_fd(), &entry))?,
         }
     }
+    look.end()?;
     match unlinkat(heap, name, AtFlags::REMOVEDIR) {
-        // Something was added; the next look at the heap finds it.
+        // Something stayed or was added; the next look at the heap finds it.
         Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
         done => absent_is_fine(done),
     }
 }
 
-/// Moves a directory to the heap.
+/// Moves a directory to the heap; an empty one is deleted, because a full disk may have no place for another name.
 fn put(dir: BorrowedFd<'_>, name: &CStr, heap: BorrowedFd<'_>, number: &mut u64) -> io::Result<()> {
+    match unlinkat(dir, name, AtFlags::REMOVEDIR) {
+        Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+        Err(Errno::NOTDIR) => return unlink(dir, name),
+        done => return absent_is_fine(done),
+    }
     // A move to another directory changes the directory that is moved.
-    let fd = match openat(dir, name, OFlags::PATH | DIRECTORY, Mode::empty()) {
+    match make_accessible(dir, name) {
         Err(Errno::NOENT) => return Ok(()),
         Err(Errno::NOTDIR | Errno::LOOP) => return unlink(dir, name),
-        fd => fd?,
-    };
-    chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), Mode::RWXU)?;
+        done => done?,
+    }
     loop {
         let place = number.to_string();
         *number += 1;
@@ -154,11 +213,21 @@ fn put(dir: BorrowedFd<'_>, name: &CStr, heap: BorrowedFd<'_>, number: &mut u64)
     }
 }
 
+/// Gives the owner of a directory all rights on it.
+fn make_accessible(dir: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
+    let fd = openat(dir, name, OFlags::PATH | DIRECTORY, Mode::empty())?;
+    chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), Mode::RWXU)
+}
+
 /// Reads the names in a directory as they are needed: an agent may leave millions. One that is missed because of deletions is found by the
 /// next look.
 fn entries(dir: &OwnedFd) -> io::Result<impl Iterator<Item = io::Result<CString>> + use<>> {
     let names = Dir::read_from(dir)?.map(|entry| Ok(entry?.file_name().to_owned()));
     Ok(names.filter(|name| !name.as_deref().is_ok_and(|name: &CStr| name == c"." || name == c"..")))
+}
+
+fn is_full(error: &io::Error) -> bool {
+    [Errno::NOSPC, Errno::DQUOT].into_iter().any(|full| error.raw_os_error() == Some(full.raw_os_error()))
 }
 
 fn unlink(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::*;
 
 /// Rounds of a race.
-const ROUNDS: usize = 2_000;
+const ROUNDS: usize = 600;
 /// Files of a directory that may not be in memory all at once.
 const CROWD: usize = 40_000;
 /// The directory to delete, for the process whose memory is measured.
@@ -84,6 +84,27 @@ fn a_link_in_the_place_of_the_heap_or_in_it_leads_nowhere() {
     tree(&top).expect("deleted");
     assert!(other.join("kept/in").is_dir());
     assert_eq!(fs::read_dir(dir.path()).expect("there").count(), 1);
+}
+
+#[test]
+fn a_tree_that_became_the_heap_is_deleted_as_it_is() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let top = dir.path().join("tmp");
+    // Names as those in a heap, too.
+    for name in ["0/1/2", "1/0/0", "2", "closed/in"] {
+        fs::create_dir_all(top.join(name)).expect("directories");
+        fs::write(top.join(name).join("file"), "").expect("a file");
+    }
+    fs::write(top.join("3"), "").expect("a file");
+    symlink(dir.path(), top.join("4")).expect("a link");
+    for name in ["closed", ""] {
+        fs::set_permissions(top.join(name), Permissions::from_mode(0o000)).expect("a mode");
+    }
+    let heap = heap_in(dir.path());
+    heap.become_heap(c"tmp").expect("moved");
+    assert!(!top.exists());
+    heap.empty().expect("deleted");
+    assert_eq!(fs::read_dir(dir.path()).expect("there").count(), 0);
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Own {
         let tmp = plan.tmp_dir(&agent.name);
         let heap = delete::Heap::take(&tmp).map_err(|source| OwnError::NotEmptied { path: tmp.clone(), source })?;
         tokio::task::spawn_blocking(move || {
-            if let Some(Err(error)) = heap.map(delete::Heap::empty) {
+            if let Some(Err(error)) = heap.as_ref().map(delete::Heap::empty) {
                 note(&format!("temporary files of an earlier start are not deleted: {error}"));
             }
         });
