@@ -102,6 +102,10 @@ pub const LOGIN_STEP_BYTES_MAX: usize = 64 * 1024;
 pub const TERMINAL_KIND_CHARS_MAX: usize = 64;
 /// Longest path of a unix socket on Linux, in bytes.
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
+/// Most notes on the isolation of one agent.
+pub const ISOLATION_NOTES_MAX: usize = 32;
+/// Most characters of such a note. Without control characters, all notes fit into one packet from `hivectl up` to the broker.
+pub const ISOLATION_NOTE_CHARS_MAX: usize = 400;
 
 /// Most connections to one agent's socket at once; one more is hung up on. So the files of a broker last for all its agents.
 pub const AGENT_CONNECTIONS_MAX: usize = 64;

@@ -3,13 +3,10 @@
 //! Invariant: an agent in a sandbox whose harness has not reported is shown as not isolated, because isolation is a result.
 
 use hive_core::agent::Isolation;
+use hive_core::limits::{ISOLATION_NOTE_CHARS_MAX, ISOLATION_NOTES_MAX};
 
 use super::{Registration, Sandboxes};
 
-/// Most notes of one agent.
-const NOTES_MAX: usize = 32;
-/// Most characters of a note.
-const NOTE_CHARS_MAX: usize = 400;
 /// The note of a sandbox whose harness has not reported.
 const NOT_REPORTED: &str = "its harness has not reported yet what it can reach";
 /// The note of each sandbox before Linux 6.5.
@@ -30,9 +27,9 @@ pub struct Report {
 impl Report {
     /// Cuts what a harness has written to a length that can be shown.
     pub(super) fn bounded(mut self) -> Self {
-        self.notes.truncate(NOTES_MAX);
+        self.notes.truncate(ISOLATION_NOTES_MAX);
         for note in &mut self.notes {
-            if let Some((end, _)) = note.char_indices().nth(NOTE_CHARS_MAX) {
+            if let Some((end, _)) = note.char_indices().nth(ISOLATION_NOTE_CHARS_MAX) {
                 note.truncate(end);
             }
         }

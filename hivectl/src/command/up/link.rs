@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 
+use hive_core::limits::{ISOLATION_NOTE_CHARS_MAX, ISOLATION_NOTES_MAX};
 use hive_proto::supervisor::link::{self, Link, LinkError};
 use hive_proto::supervisor::{SUPERVISOR_FD_ENV, ToBroker, ToUp};
 use tokio::sync::{mpsc, oneshot};
@@ -193,6 +194,7 @@ impl Keeper {
     async fn describe_isolation(&mut self, agent: &str) {
         let Some(shown) = self.entries.get(agent).and_then(|entry| entry.shown.clone()) else { return };
         let Shown { reached, notes, accepted, refused: _ } = shown;
+        let notes = notes.iter().take(ISOLATION_NOTES_MAX).map(|note| bounded(note)).collect();
         let packet = ToBroker::Isolation { agent: agent.to_owned(), reached, notes, accepted };
         self.say(&packet, None).await;
     }
@@ -211,6 +213,11 @@ impl Keeper {
                 self.link = None;
                 false
             }
+            // Nothing was sent, so the next packet gets its own answer.
+            Err(error @ LinkError::TooLong(_)) => {
+                note(&format!("the broker is not notified of a sandbox: {error}"));
+                false
+            }
             Err(error) => {
                 note(&format!("the broker cannot be notified of a sandbox: {error}"));
                 self.link = None;
@@ -218,6 +225,11 @@ impl Keeper {
             }
         }
     }
+}
+
+/// Cuts a note to a length that a packet has room for. A control character takes more room than others, so none is left.
+fn bounded(note: &str) -> String {
+    visible_line(note).chars().take(ISOLATION_NOTE_CHARS_MAX).collect()
 }
 
 /// How the broker is started: with one end of a socket pair.
@@ -239,5 +251,43 @@ impl Start for BrokerStart {
             Box::new(())
         });
         Ok(Prepared { program, args, env, inherited: vec![other], started: Some(started) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hive_proto::supervisor::{Link, Reached};
+
+    use super::*;
+
+    /// Gives an order and returns what the broker gets of it.
+    async fn told(broker: &Link, order: impl FnOnce()) -> ToBroker {
+        order();
+        let packet = tokio::time::timeout(Duration::from_secs(10), broker.recv::<ToBroker>()).await.expect("the link is kept");
+        broker.send(&ToUp::Done, None).await.expect("the link is kept");
+        packet.expect("a packet").0
+    }
+
+    #[tokio::test]
+    async fn a_report_of_any_length_reaches_the_broker_and_the_next_one_too() {
+        let (own, other) = link::pair().expect("a pair of sockets");
+        let (broker, registrar) = (Link::new(other).expect("a link"), Registrar::start());
+        assert_eq!(told(&broker, || registrar.order(Order::Connected(own))).await, ToBroker::Complete);
+        let mut ada = None;
+        told(&broker, || ada = Some(registrar.unconfined("ada".to_owned()))).await;
+        for c in ['x', '\u{1}', '"', '🐝'] {
+            let notes = vec![c.to_string().repeat(1_000); 1_000];
+            let shown = Shown { reached: Reached::None, notes, accepted: false, refused: None };
+            let got = told(&broker, || ada.iter().for_each(|ada| ada.isolation(shown.clone()))).await;
+            let ToBroker::Isolation { notes, .. } = got else { panic!("{got:?}") };
+            assert_eq!((notes.len(), notes[0].chars().count()), (ISOLATION_NOTES_MAX, ISOLATION_NOTE_CHARS_MAX));
+        }
+        // One that no bound holds for.
+        let long = "x".repeat(hive_proto::supervisor::PACKET_BYTES_MAX);
+        let _long = registrar.unconfined(long);
+        let got = told(&broker, || drop(registrar.unconfined("bob".to_owned()))).await;
+        assert_eq!(got, ToBroker::Unconfined { agent: "bob".to_owned() });
     }
 }
