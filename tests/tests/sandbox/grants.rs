@@ -19,6 +19,18 @@ pub(crate) async fn refused(agents: &str, prepare: impl Fn(&Stage), sentence: &s
     assert!(stage.said.replace(&root, "R").contains(sentence), "{}", stage.said);
 }
 
+/// Starts a hive without this agent, for this reason.
+pub(crate) async fn left_out(agents: &str, prepare: impl Fn(&Stage), agent: &str, sentence: &str) {
+    let mut stage = Stage::set("", agents);
+    prepare(&stage);
+    let command = stage.command();
+    stage.start(command).await;
+    let line = stage.says(&format!("{agent} is not started")).await;
+    let root = stage.rig.dir().canonicalize().expect("a path").display().to_string();
+    assert!(line.replace(&root, "R").contains(sentence), "{line}");
+    stage.end().await;
+}
+
 #[tokio::test]
 async fn a_grant_that_would_undo_the_sandbox_is_refused_with_the_remedy() {
     if !stage::is_possible().await {
@@ -45,9 +57,10 @@ async fn a_link_that_an_agent_left_is_not_followed() {
         symlink(stage.rig.path("operator/.ssh"), stage.rig.path("project/lib")).expect("a link");
     };
     let agents = "[agents.ada]\nwritable = [\"project\"]\n[agents.bob]\nreadable = [\"project/lib\"]\n";
-    refused(
+    left_out(
         agents,
         prepare,
+        "bob",
         "readable = \"R/project/lib\" cannot be used: it leads over the link R/project/lib, which an agent could have made",
     )
     .await;

@@ -8,7 +8,7 @@ use hive_proto::v1::{EventKind, HarnessState, Isolation, TurnOutcome};
 use hive_tests::rig::{Rig, host};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::grants::refused;
+use crate::grants::{left_out, refused};
 use crate::stage::{self, Stage};
 
 /// The operator's key, which no trap may get at.
@@ -30,10 +30,13 @@ async fn a_link_in_the_place_of_an_own_directory_is_not_followed() {
         stage.rig.user_dir("project/agents");
         link(stage, "operator/.ssh", "project/agents/ada");
     };
-    for key in ["state_dir", "home_dir"] {
-        let agents = format!("[agents.ada]\nwritable = [\"project\"]\n{key} = \"project/agents/ada\"\n");
-        refused(&agents, prepare, "R/project/agents/ada cannot be used: it leads over the link R/project/agents/ada").await;
-    }
+    let agents = "[agents.ada]\nwritable = [\"project\"]\nstate_dir = \"project/agents/ada\"\n";
+    left_out(agents, prepare, "ada", "it leads over the link R/project/agents/ada, which an agent could have made").await;
+    let agents = format!("{agents}isolation = \"shared_files\"\n[agents.bob]\nisolation = \"shared_files\"\n");
+    left_out(&agents, prepare, "ada", "it leads over the link R/project/agents/ada, which an agent could have made").await;
+    // What a rule refuses is refused, whatever is there.
+    let agents = "[agents.ada]\nwritable = [\"project\"]\nhome_dir = \"project/agents/ada\"\n";
+    refused(agents, prepare, "contains the home of an agent, R/project/agents/ada").await;
     // One below the other, both the agent's own.
     let prepare = |stage: &Stage| {
         key(&stage.rig);
@@ -41,13 +44,54 @@ async fn a_link_in_the_place_of_an_own_directory_is_not_followed() {
         link(stage, "operator", "own/a");
     };
     let agents = "[agents.ada]\nhome_dir = \"own\"\nstate_dir = \"own/a/.ssh\"\n";
-    refused(agents, prepare, "it leads over the link R/own/a, which an agent could have made").await;
+    left_out(agents, prepare, "ada", "it leads over the link R/own/a, which an agent could have made").await;
     let prepare = |stage: &Stage| {
         key(&stage.rig);
         stage.rig.user_dir("agents/ada");
         link(stage, "operator/.ssh", "agents/ada/state");
     };
-    refused("[agents.ada]\n", prepare, "it leads over the link R/agents/ada/state, which an agent could have made").await;
+    left_out("[agents.ada]\n", prepare, "ada", "it leads over the link R/agents/ada/state, which an agent could have made").await;
+}
+
+#[tokio::test]
+async fn agents_whose_paths_are_spoilt_are_left_out_and_tried_again() {
+    if !stage::is_possible().await {
+        return;
+    }
+    let agents = "[agents.ada]\n[agents.bob]\nhome_dir = \"own\"\nstate_dir = \"own/a/work\"\n\
+                  [agents.cyd]\nreadable = [\"project/lib\"]\n\
+                  [agents.eve]\nwritable = [\"project\"]\nmarketplaces = [\"./project/market\"]\n";
+    let mut stage = Stage::set("", agents);
+    key(&stage.rig);
+    stage.rig.user_dir("project");
+    stage.rig.user_dir("own");
+    link(&stage, "operator", "own/a");
+    link(&stage, "operator/.ssh", "project/market");
+    let command = stage.command();
+    stage.start(command).await;
+    for (agent, why) in [
+        ("bob", "own/a, which an agent could have made"),
+        ("cyd", "project/lib: No such file"),
+        ("eve", "project/market, which an agent could have made"),
+    ] {
+        let begin = format!("{agent} is not started");
+        if !stage.said.contains(&begin) {
+            stage.says(&begin).await;
+        }
+        assert!(stage.said.lines().any(|line| line.contains(&begin) && line.contains(why)), "{}", stage.said);
+    }
+    let (operator, mut watch) = (stage.rig.operator().await, stage.rig.watch().await);
+    operator.send("ada", "hello").await;
+    watch.kind("ada", EventKind::TurnEnded).await;
+    rustix::process::kill_process(stage.pid(), rustix::process::Signal::HUP).expect("it runs");
+    stage.says("hive.toml was read again").await;
+    // Without a word of the operator's.
+    std::fs::remove_file(stage.rig.path("own/a")).expect("a link");
+    stage.rig.user_dir("project/lib");
+    stage.attached("bob").await;
+    stage.attached("cyd").await;
+    assert_eq!(operator.get_agent("eve").await.state(), HarnessState::Offline);
+    stage.end().await;
 }
 
 #[tokio::test]

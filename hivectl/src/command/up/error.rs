@@ -45,7 +45,7 @@ pub(crate) enum UpError {
     #[error("whether a sandbox works for {agent} cannot be tried: {why}")]
     Trial { agent: String, why: String },
     #[error("the sandbox of {agent} cannot be made: {why}")]
-    Grant { agent: String, why: String },
+    Grant { agent: String, why: String, may_be_an_agents: bool },
     #[error("interrupted")]
     Interrupted,
     #[error("signals cannot be handled")]
@@ -53,6 +53,28 @@ pub(crate) enum UpError {
 }
 
 impl UpError {
+    /// Returns whether it concerns the paths of one agent and may pass: the others are started, and this one is tried again.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Grant { may_be_an_agents, .. } => *may_be_an_agents,
+            Self::Directory { .. } | Self::Prompt { .. } | Self::Settings { .. } => true,
+            Self::ConfigUnreadable { .. }
+            | Self::ConfigInvalid { .. }
+            | Self::SocketTooLong { .. }
+            | Self::Shared { .. }
+            | Self::NotHidden { .. }
+            | Self::NoProgram { .. }
+            | Self::NoClaude { .. }
+            | Self::AlreadyUp { .. }
+            | Self::BrokerEnded { .. }
+            | Self::BrokerSilent { .. }
+            | Self::Isolation { .. }
+            | Self::Trial { .. }
+            | Self::Interrupted
+            | Self::Signals(_) => false,
+        }
+    }
+
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::ConfigUnreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,

@@ -43,8 +43,8 @@ pub(super) struct Fleet {
     /// What is being ended; each task returns the name and what it has to say.
     ending: JoinSet<(AgentName, Option<String>)>,
     busy: BTreeSet<AgentName>,
-    /// Agents that cannot be started, and why; said once.
-    refused: BTreeMap<AgentName, String>,
+    /// Agents that cannot be started.
+    refused: BTreeMap<AgentName, Refusal>,
     /// Purges that were tried; another try is made when the configuration is read again.
     tried: BTreeSet<u64>,
     /// Directories outside of the hive's own that the mounts of running harnesses hide.
@@ -56,6 +56,13 @@ pub(super) struct Fleet {
 struct Running {
     supervised: Supervised,
     level: Level,
+}
+
+/// Why an agent cannot be started; reported once.
+#[derive(Debug, PartialEq, Eq)]
+struct Refusal {
+    words: String,
+    may_pass: bool,
 }
 
 impl Fleet {
@@ -110,18 +117,41 @@ impl Fleet {
         }
         let missing: Vec<AgentName> = self.wanted.agents.iter().filter(|name| self.may_start(name)).cloned().collect();
         for name in missing {
-            if let Err(error) = self.start(&name).await {
-                let words =
-                    std::error::Error::source(&error).map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
-                note(&format!("{name} is not started: {}", visible_line(&words)));
-                self.refused.insert(name, words);
-            }
+            self.try_start(name).await;
+        }
+    }
+
+    /// Tries agents again that were not started for what may have passed.
+    pub(super) async fn try_again(&mut self) {
+        let may_pass = |name: &&AgentName| self.refused.get(name).is_some_and(|refusal| refusal.may_pass);
+        let again: Vec<AgentName> =
+            self.wanted.agents.iter().filter(may_pass).filter(|name| self.is_missing(name)).cloned().collect();
+        for name in again {
+            self.try_start(name).await;
+        }
+    }
+
+    /// Starts an agent, or reports why not where that is new.
+    async fn try_start(&mut self, name: AgentName) {
+        let Err(error) = self.start(&name).await else {
+            self.refused.remove(&name);
+            return;
+        };
+        let words = std::error::Error::source(&error).map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
+        let refusal = Refusal { words, may_pass: error.may_pass() };
+        if self.refused.get(&name) != Some(&refusal) {
+            note(&format!("{name} is not started: {}", visible_line(&refusal.words)));
+            self.refused.insert(name, refusal);
         }
     }
 
     fn may_start(&self, name: &AgentName) -> bool {
+        self.is_missing(name) && !self.refused.contains_key(name)
+    }
+
+    fn is_missing(&self, name: &AgentName) -> bool {
         let purged = self.wanted.purges.values().any(|purged| purged == name);
-        !self.running.contains_key(name) && !self.busy.contains(name) && !purged && !self.refused.contains_key(name)
+        !self.running.contains_key(name) && !self.busy.contains(name) && !purged
     }
 
     async fn start(&mut self, name: &AgentName) -> Result<(), UpError> {
@@ -211,6 +241,6 @@ impl Fleet {
 
 /// The directories of agents that are not below the hive's own.
 fn outside(plan: &Plan) -> BTreeSet<PathBuf> {
-    let dirs = plan.agents.iter().flat_map(AgentPlan::dirs);
+    let dirs = plan.agents.iter().filter(|agent| agent.is_laid_out).flat_map(AgentPlan::dirs);
     dirs.filter(|dir| !dir.starts_with(&plan.agents_dir)).map(Path::to_path_buf).collect()
 }

@@ -84,6 +84,17 @@ pub(crate) enum WalkError {
     TooLong(u64),
 }
 
+impl WalkError {
+    /// Returns whether an agent may have caused it, by what it has made or deleted where it can write.
+    pub(super) fn may_be_an_agents(&self, agents_write: &AgentsWrite) -> bool {
+        match self {
+            Self::Link(_) => true,
+            Self::Absent { at, .. } => agents_write.contains(at),
+            Self::Links | Self::Unreadable(_) | Self::NotRegular | Self::NotText | Self::TooLong(_) => false,
+        }
+    }
+}
+
 impl HostPath {
     /// Finds a path; a link that an agent could have made is refused.
     pub(super) fn find(path: &Path, agents_write: &AgentsWrite) -> Result<Self, WalkError> {
@@ -103,6 +114,13 @@ impl HostPath {
         } else {
             Err(WalkError::Absent { at: found.path, source: Errno::NOTDIR })
         }
+    }
+
+    /// Returns the path, without links, that a path has as soon as it can be walked.
+    pub(super) fn would_be(path: &Path, agents_write: &AgentsWrite) -> PathBuf {
+        let found =
+            path.ancestors().find_map(|outer| Some((Self::find(outer, agents_write).ok()?.path, path.strip_prefix(outer).ok()?)));
+        found.map_or_else(|| path.to_path_buf(), |(outer, rest)| outer.join(rest))
     }
 
     /// Reads a regular file.

@@ -69,6 +69,8 @@ use crate::output::{Output, note};
 const BROKER_START_MAX: Duration = Duration::from_secs(20);
 /// How long a harness may take to end: its running turn has a grace time of its own.
 const HARNESS_STOP_MAX: Duration = Duration::from_secs(45);
+/// How often agents are tried that were not started for what may pass.
+const AGAIN: Duration = Duration::from_secs(10);
 /// How long the broker may take to end.
 const BROKER_STOP_MAX: Duration = Duration::from_secs(15);
 
@@ -131,10 +133,15 @@ impl Up {
         let mut chosen = BTreeMap::new();
         for agent in &plan.agents {
             let choice = tokio::select! {
-                choice = isolation.choose(&plan, agent) => choice?,
+                choice = isolation.choose(&plan, agent) => choice,
                 () = signals.stop.asked() => return Err(UpError::Interrupted.into()),
             };
-            chosen.insert(agent.name.clone(), choice);
+            match choice {
+                Ok(choice) => drop(chosen.insert(agent.name.clone(), choice)),
+                // The others are started; the fleet reports this one, and tries it again.
+                Err(error) if error.may_pass() => {}
+                Err(error) => return Err(error.into()),
+            }
         }
 
         let (told, mut ended) = mpsc::unbounded_channel();
@@ -192,6 +199,7 @@ impl Hive {
         registry: &Registry,
     ) -> Why {
         let had_terminal = has_terminal();
+        let mut again = tokio::time::interval(AGAIN);
         loop {
             tokio::select! {
                 () = signals.stop.asked() => return Why::Asked,
@@ -216,6 +224,12 @@ impl Hive {
                 () = self.fleet.ended() => {
                     tokio::select! {
                         () = self.fleet.reconcile() => {}
+                        () = signals.stop.asked() => return Why::Asked,
+                    }
+                }
+                _ = again.tick() => {
+                    tokio::select! {
+                        () = self.fleet.try_again() => {}
                         () = signals.stop.asked() => return Why::Asked,
                     }
                 }

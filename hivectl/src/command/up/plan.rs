@@ -53,6 +53,8 @@ pub(super) struct AgentPlan {
     pub(super) socket_dir: PathBuf,
     pub(super) state_dir: PathBuf,
     pub(super) home_dir: PathBuf,
+    /// Whether its directories are there. Where an agent has made one unusable, the plan has its place, and its start reports why.
+    pub(super) is_laid_out: bool,
 }
 
 impl Plan {
@@ -103,7 +105,12 @@ impl Plan {
         };
         for (name, agent) in &agents {
             let agent = plan.lay_out_agent(name, agent)?;
-            agent.dirs().into_iter().for_each(|dir| plan.agents_write.add(dir));
+            // A place below one that is on the list may lead over a link of the agent's.
+            for dir in agent.dirs() {
+                if !plan.agents_write.contains(dir) {
+                    plan.agents_write.add(dir);
+                }
+            }
             plan.agents.push(agent);
         }
         plan.config.agents = agents;
@@ -112,25 +119,41 @@ impl Plan {
 
     fn lay_out_agent(&self, name: &AgentName, agent: &AgentConfig) -> Result<AgentPlan, UpError> {
         let below = |given: &Option<PathBuf>, last: &str| given.clone().unwrap_or_else(|| self.agent_dir(name).join(last));
+        let (state_dir, has_state) = self.place(&below(&agent.state_dir, STATE))?;
+        let (home_dir, has_home) = self.place(&below(&agent.home_dir, HOME))?;
         Ok(AgentPlan {
             name: name.clone(),
             config: agent.clone(),
             // The broker would make it, too; but a harness that is confined has it mounted, and must find it there.
             socket_dir: directory(&self.socket_dir(name), &self.agents_write)?,
-            state_dir: directory(&below(&agent.state_dir, STATE), &self.agents_write)?,
-            home_dir: directory(&below(&agent.home_dir, HOME), &self.agents_write)?,
+            state_dir,
+            home_dir,
+            is_laid_out: has_state && has_home,
         })
+    }
+
+    /// Creates a directory of an agent; returns its place, and whether it can be used. It fails only by what no agent can have caused.
+    fn place(&self, path: &Path) -> Result<(PathBuf, bool), UpError> {
+        match HostPath::directory(path, &self.agents_write) {
+            Ok(found) => Ok((found.path, true)),
+            Err(why) if why.may_be_an_agents(&self.agents_write) => Ok((HostPath::would_be(path, &self.agents_write), false)),
+            Err(source) => Err(UpError::Directory { path: path.to_path_buf(), source }),
+        }
     }
 
     /// Returns the part of an agent: of the configuration, or created at run time. Its directories are created.
     pub(super) fn agent(&self, name: &AgentName) -> Result<AgentPlan, UpError> {
-        if let Some(agent) = self.agents.iter().find(|agent| agent.name == *name) {
-            for dir in agent.own() {
-                directory(dir, &self.agents_write)?;
+        let agent = match self.agents.iter().find(|agent| agent.name == *name) {
+            Some(agent) => agent.clone(),
+            None => self.lay_out_agent(name, &AgentConfig::default())?,
+        };
+        for dir in agent.own() {
+            let path = directory(dir, &self.agents_write)?;
+            // The plan was checked with another one.
+            if path != dir {
+                return Err(UpError::NotHidden { path });
             }
-            return Ok(agent.clone());
         }
-        let agent = self.lay_out_agent(name, &AgentConfig::default())?;
         let sockets = [agent.socket(), agent.task_socket()].into_iter();
         match sockets.max_by_key(|socket| socket.as_os_str().len()).filter(|socket| is_too_long(socket)) {
             Some(path) => Err(UpError::SocketTooLong { path }),
@@ -147,6 +170,7 @@ impl Plan {
             if let (Some(before), Some(now)) = (before, now) {
                 now.state_dir.clone_from(&before.state_dir);
                 now.home_dir.clone_from(&before.home_dir);
+                now.is_laid_out = before.is_laid_out;
             }
         }
         self
@@ -236,7 +260,8 @@ impl Plan {
 
     /// What an agent must not see: the sockets, the database, the logs, and the directories of its peers.
     pub(super) fn hidden_from(&self, agent: &AgentPlan) -> Vec<&Path> {
-        let peers = self.agents.iter().filter(|peer| peer.name != agent.name);
+        // A mount over a link of a peer's would fail.
+        let peers = self.agents.iter().filter(|peer| peer.name != agent.name && peer.is_laid_out);
         let of_peers = peers.flat_map(|peer| [peer.state_dir.as_path(), peer.home_dir.as_path()]);
         let of_hive = [&self.runtime_dir, &self.state_dir, &self.log_dir, &self.agents_dir].map(PathBuf::as_path);
         of_hive.into_iter().chain(of_peers).collect()
@@ -293,79 +318,4 @@ fn agents_write(agents: &BTreeMap<AgentName, AgentConfig>, agents_dir: &Path, ho
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use super::*;
-
-    fn plan(dir: &Path, text: &str) -> Result<Plan, UpError> {
-        let file = dir.join("hive.toml");
-        std::fs::write(&file, text).expect("a file");
-        Plan::make(&file, &dir.join("h"))
-    }
-
-    #[test]
-    fn what_the_configuration_does_not_say_lies_below_the_hives_directory() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let root = dir.path().canonicalize().expect("a path");
-        let plan = plan(dir.path(), "[agents.ada]\n[agents.bob]\nparent = \"ada\"\nhome_dir = \"bobs\"\n").expect("a plan");
-        assert_eq!(plan.state_dir, root.join("h/state"));
-        assert_eq!(plan.operator_socket(), root.join("h/run/hived.sock"));
-        assert_eq!(plan.agents[0].socket(), root.join("h/run/agents/ada/hive.sock"));
-        assert_eq!(plan.agents[0].home_dir, root.join("h/agents/ada/home"));
-        assert_eq!(plan.agents[1].home_dir, root.join("bobs"));
-        let mode = |path: &Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
-        assert_eq!([mode(&plan.base), mode(&plan.agents[0].home_dir), mode(&plan.runtime_dir)], [0o700; 3]);
-        assert!(!plan.agents[0].state_dir.join("CLAUDE.md").exists());
-    }
-
-    #[test]
-    fn a_socket_path_that_linux_cannot_address_is_refused_up_front() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let text = format!("[agents.{}]", "a".repeat(60));
-        let deep = dir.path().join("d".repeat(30));
-        std::fs::create_dir(&deep).expect("a directory");
-        let error = plan(&deep, &text).expect_err("too long");
-        assert!(matches!(error, UpError::SocketTooLong { .. }), "{error}");
-        assert_eq!(error.exit(), crate::exit::Exit::Usage);
-
-        // So is that of the shell tools, which lies in the agent's home.
-        let text = format!("[agents.ada]\nhome_dir = \"{}\"", "h".repeat(100));
-        let error = plan(dir.path(), &text).expect_err("too long");
-        assert!(matches!(&error, UpError::SocketTooLong { path } if path.ends_with(".hive/tasks.sock")), "{error}");
-    }
-
-    #[test]
-    fn agents_do_not_share_directories_with_each_other_or_the_broker() {
-        let dir = tempfile::tempdir().expect("a directory");
-        for text in [
-            "[agents.ada]\nhome_dir = \"x\"\n[agents.bob]\nhome_dir = \"x\"",
-            "[agents.ada]\nhome_dir = \"x\"\n[agents.bob]\nstate_dir = \"x/y\"",
-            "[broker]\nstate_dir = \"x/db\"\n[agents.ada]\nhome_dir = \"x\"",
-            "[agents.ada]\nhome_dir = \"h/agents\"",
-            "[agents.ada]\nstate_dir = \"h/agents/ada\"",
-            "[agents.ada]\nstate_dir = \"h/agents/ada/tmp/x\"",
-            "[agents.ada]\nstate_dir = \"h/agents/ada/work\"",
-            "[agents.ada]\nstate_dir = \"h/agents/ada/home/work\"",
-            "[agents.ada]\nstate_dir = \"h/agents/bob/state\"\n[agents.bob]\nstate_dir = \"y\"",
-            "[agents.ada]\nhome_dir = \"h/trial/home\"",
-        ] {
-            assert!(matches!(plan(dir.path(), text), Err(UpError::Shared { .. })), "{text}");
-        }
-        for text in ["home_dir = \"z\"\nstate_dir = \"z/work\"", "home_dir = \"h/agents/ada/home\""] {
-            assert!(plan(dir.path(), &format!("[agents.ada]\n{text}")).is_ok(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_directory_that_is_written_no_more_is_not_trusted_by_a_changed_configuration() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let root = dir.path().canonicalize().expect("a path");
-        std::fs::create_dir(root.join("project")).expect("a directory");
-        let old = plan(&root, "[agents.ada]\nwritable = [\"project\"]\n").expect("a plan");
-        let new = plan(&root, "[agents.ada]\n").expect("a plan");
-        assert!(!new.agents_write.contains(&root.join("project/prompt.md")));
-        let changed = new.keeping_places_of(&old, std::iter::empty());
-        assert!(changed.agents_write.contains(&root.join("project/prompt.md")));
-    }
-}
+mod tests;

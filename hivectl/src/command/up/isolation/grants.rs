@@ -58,6 +58,21 @@ pub(super) enum Refused {
     ReadableInWritable { path: PathBuf, writable: PathBuf },
 }
 
+impl Refused {
+    /// Returns whether an agent may have caused it; what a rule refuses follows from the configuration alone.
+    pub(super) fn may_be_an_agents(&self, agents_write: &AgentsWrite) -> bool {
+        match self {
+            Self::Walk { why, .. } => why.may_be_an_agents(agents_write),
+            Self::NoDirectory { path } => path.parent().is_some_and(|parent| agents_write.contains(parent)),
+            Self::Contains { .. }
+            | Self::InPackage { .. }
+            | Self::Program { .. }
+            | Self::NoDevice { .. }
+            | Self::ReadableInWritable { .. } => false,
+        }
+    }
+}
+
 /// The checks of one agent's paths.
 #[derive(Debug)]
 pub(super) struct Checks<'a> {
@@ -91,7 +106,7 @@ impl Checks<'_> {
         let written: &[_] = if key == "writable" { written } else { &[] };
         not_contained(key, path, &real.path, hive.iter().chain(written))?;
         match key {
-            "writable" if real.kind != FileType::Directory => Err(Refused::NoDirectory { path: path.to_path_buf() }),
+            "writable" if real.kind != FileType::Directory => Err(Refused::NoDirectory { path: real.path }),
             "writable" => self.in_no_package(key, path, real),
             "devices" if !is_device(&real) => Err(Refused::NoDevice { path: path.to_path_buf() }),
             _ => Ok(real),

@@ -120,9 +120,17 @@ impl Isolation {
             let verdict = Verdict { level: Level::Sandbox, stated, notes: Vec::new() };
             let confined = self.confined(bwrap.clone(), plan, agent, verdict);
             // A mistake of the file is none of the host, and a weaker level does not mend it.
-            let refused = |refused: grants::Refused| UpError::Grant { agent: agent.name.to_string(), why: refused.to_string() };
+            let refused = |refused: grants::Refused| UpError::Grant {
+                agent: agent.name.to_string(),
+                why: refused.to_string(),
+                may_be_an_agents: refused.may_be_an_agents(&plan.agents_write),
+            };
             shown::grants(&confined).map_err(refused)?;
             shown::files(&confined).map_err(refused)?;
+        }
+        if !agent.is_laid_out {
+            // A trial would fail where the place leads over a link.
+            plan.agent(&agent.name)?;
         }
         let AgentConfig { sandbox, extra_mcp_servers, marketplaces, env, state_dir, home_dir, .. } = &agent.config;
         let key = format!("{stated:?} {sandbox:?} {extra_mcp_servers:?} {marketplaces:?} {env:?} {state_dir:?} {home_dir:?}");
