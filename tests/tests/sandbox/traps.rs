@@ -238,6 +238,9 @@ async fn what_runs_as_the_operator_is_in_no_writable() {
     refused(agents, prepare, "writable = \"R/project\" contains the command of operator.notify, R/project/tell.sh").await;
     let agents = "[agents.ada]\nwritable = [\"project\"]\n[operator]\nnotify = { command = [\"sh\", \"R/project/tell.sh\"] }\n";
     refused(agents, prepare, "contains the command of operator.notify, R/project/tell.sh").await;
+    // An agent could make it.
+    let prepare = |stage: &Stage| drop(stage.rig.user_dir("project"));
+    refused(agents, prepare, "contains the command of operator.notify, R/project/tell.sh").await;
     // A link to a program is as good as the program.
     let prepare = |stage: &Stage| {
         stage.rig.user_dir("project");

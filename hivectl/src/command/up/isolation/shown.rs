@@ -148,7 +148,7 @@ fn forbidden(confined: &Confined) -> Forbidden {
     if let Some(Notify::Command(words)) = &plan.config.operator.notify {
         // The broker runs it here, with what it is given.
         let program = words.first().and_then(|command| resolve_in(command, &path));
-        let files = words.iter().skip(1).map(|word| plan.base.join(word)).filter(|file| file.exists() && *file != plan.base);
+        let files = words.iter().skip(1).map(|word| plan.base.join(word)).filter(|file| *file != plan.base);
         all.extend(program.into_iter().chain(files).map(|file| (NOTIFY, file)));
     }
     let nobody = AgentsWrite::default();
@@ -170,8 +170,11 @@ fn forbidden(confined: &Confined) -> Forbidden {
     }
     all.extend(search_dirs(&path).into_iter().map(|dir| ("a directory of PATH", dir)));
     all.extend(plan.home.clone().map(|home| ("your home", home)));
-    // The links to them decide, too.
-    let real = all.into_iter().flat_map(|(what, path)| HostPath::follow(&path).map(|found| (what, found)));
-    let written = real.flat_map(|(what, found)| found.all_paths().map(move |path| (what, path))).collect();
+    // The links to them decide, too. One that is not there is as good as there: an agent could make it.
+    let real = |path: PathBuf| match HostPath::follow(&path) {
+        Ok(found) => found.all_paths().collect(),
+        Err(_) => vec![HostPath::would_be(&path, &nobody)],
+    };
+    let written = all.into_iter().flat_map(|(what, path)| real(path).into_iter().map(move |path| (what, path))).collect();
     Forbidden { hive: of_hive(plan), written, packages }
 }
