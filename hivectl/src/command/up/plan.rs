@@ -11,7 +11,7 @@ use hive_core::limits::SOCKET_PATH_BYTES_MAX;
 use hive_core::name::AgentName;
 
 use super::UpError;
-use super::host_path::{AgentsWrite, HostPath};
+use super::host_path::{AgentsWrite, HostPath, WalkError};
 use super::isolation::expand;
 use super::settings::PROMPT_VARIABLE;
 
@@ -310,9 +310,24 @@ fn directory(path: &Path, agents_write: &AgentsWrite) -> Result<PathBuf, UpError
 fn agents_write(agents: &BTreeMap<AgentName, AgentConfig>, agents_dir: &Path, home: Option<&Path>) -> AgentsWrite {
     let mut all = AgentsWrite::default();
     all.add(agents_dir);
+    let mut dirs: Vec<PathBuf> = Vec::new();
     for agent in agents.values() {
-        agent.state_dir.iter().chain(&agent.home_dir).for_each(|dir| all.add(dir));
-        agent.sandbox.writable.iter().for_each(|dir| all.add(&expand(dir, home)));
+        dirs.extend(agent.state_dir.iter().chain(&agent.home_dir).cloned());
+        dirs.extend(agent.sandbox.writable.iter().map(|dir| expand(dir, home)));
+    }
+    // What is behind a link of an agent's is no directory of its own. So outer directories are added before inner ones.
+    dirs.sort_by_key(|dir| dir.components().count());
+    let leads_over_link = |dir: &Path, all: &AgentsWrite| matches!(HostPath::find(dir, all), Err(WalkError::Link(_)));
+    let mut added = Vec::new();
+    for dir in &dirs {
+        if !leads_over_link(dir, &all) {
+            all.add(dir);
+            added.push(dir);
+        }
+    }
+    // Links of the operator's can make an inner one the first. Then the list may be wrong, and everything that could be on it is.
+    if added.into_iter().any(|dir| leads_over_link(dir, &all)) {
+        dirs.iter().for_each(|dir| all.add(dir));
     }
     all
 }

@@ -2,7 +2,6 @@
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use super::super::host_path::WalkError;
 use super::*;
 
 fn plan(dir: &Path, text: &str) -> Result<Plan, UpError> {
@@ -88,6 +87,26 @@ fn what_an_agent_has_left_in_its_directories_concerns_its_own_start_only() {
     std::fs::write(root.join("file"), "").expect("a file");
     let error = plan(&root, "[agents.ada]\nhome_dir = \"file/home\"\n").expect_err("refused");
     assert!(matches!(error, UpError::Directory { .. }), "{error}");
+}
+
+#[test]
+fn a_link_of_an_agents_does_not_make_links_of_the_operators_suspect() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let root = dir.path().canonicalize().expect("a path");
+    std::fs::create_dir(root.join("own")).expect("a directory");
+    symlink(&root, root.join("own/work")).expect("a link");
+    symlink("hive.toml", root.join("link.toml")).expect("a link");
+    std::fs::write(root.join("hive.toml"), "[agents.ada]\nstate_dir = \"own/work\"\nhome_dir = \"own\"\n").expect("a file");
+    let made = Plan::make(&root.join("link.toml"), &root.join("h")).expect("a plan");
+    assert!(made.agents_write.contains(&root.join("own/x")) && !made.agents_write.contains(&root.join("x")));
+    // A path of the operator's that leads there is shorter than that of the directory which the agent can write in.
+    std::fs::create_dir_all(root.join("deep/own")).expect("a directory");
+    std::fs::create_dir(root.join("other")).expect("a directory");
+    symlink(root.join("other"), root.join("deep/own/work")).expect("a link");
+    symlink("deep/own/work", root.join("short")).expect("a link");
+    let text = "[agents.ada]\nstate_dir = \"short\"\nhome_dir = \"deep/own\"\n";
+    let made = plan(&root, text).expect("a plan");
+    assert!(["deep/own/x", "other/x"].into_iter().all(|path| made.agents_write.contains(&root.join(path))));
 }
 
 #[test]
