@@ -53,6 +53,37 @@ async fn a_stated_level_that_is_not_reached_is_refused() {
 }
 
 #[tokio::test]
+async fn a_level_is_lowered_before_agents_run_and_not_while_they_do() {
+    if !stage::is_possible().await {
+        return;
+    }
+    // Agents with the same grants share a trial, so each has a device of its own.
+    let readable = "readable = [\"bin\"]\n";
+    let mut stage = Stage::set("", &format!("[agents.ada]\n{readable}[agents.bob]\ndevices = [\"/dev/zero\"]\n{readable}"));
+    // Except for ada, it does not run where it does not see the configuration, as in a sandbox.
+    let claude = format!(
+        "#!/bin/sh\ncase $HOME in */ada/*) ;; *) [ -e {} ] || exit 1 ;; esac\nexec {} \"$@\"\n",
+        stage.rig.path("hive.toml").display(),
+        stage.rig.path("bin/scripted-claude").display()
+    );
+    stage.rig.user_file("choosy/claude", &claude, 0o755);
+    let mut command = stage.command();
+    command.args(["--claude", "choosy/claude"]);
+    stage.start(command).await;
+    assert!(stage.said.contains("PARTLY ISOLATED of bob: shared_files, by /"), "{}", stage.said);
+    stage.attached("ada").await;
+    stage.attached("bob").await;
+    let file = stage.rig.path("hive.toml");
+    let text = std::fs::read_to_string(&file).expect("the file is there");
+    let more = format!("{text}[agents.cyd]\ndevices = [\"/dev/null\"]\n{readable}");
+    std::fs::write(&file, more).expect("the file is written");
+    rustix::process::kill_process(stage.pid(), rustix::process::Signal::HUP).expect("it runs");
+    let line = stage.says("cyd is not started").await;
+    assert!(line.contains("no weaker level is used while other agents run"), "{line}");
+    stage.end().await;
+}
+
+#[tokio::test]
 async fn root_reaches_none_and_says_so() {
     if !host::allows("being root (tests do not run as root)", host::is_root()) {
         return;

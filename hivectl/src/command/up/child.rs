@@ -13,8 +13,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +30,9 @@ use crate::output::text::visible_block;
 const LAST_WORDS_BYTES: i64 = 2_000;
 /// Lines of it that are told.
 const LAST_WORDS_LINES: usize = 5;
+/// How long killed processes may take to be gone.
+const BURIAL_MAX: Duration = Duration::from_secs(5);
+
 /// What to start.
 #[derive(Clone, Debug)]
 pub(super) struct Spec {
@@ -65,6 +69,14 @@ impl Registry {
         for pid in pids.into_iter().filter_map(Pid::from_raw) {
             kill_tree(pid);
         }
+    }
+
+    /// Kills every child, and waits until all are gone, but no longer than a killed process takes.
+    pub(super) async fn bury_all(&self) {
+        self.kill_all();
+        let bury = tokio::task::spawn_blocking(|| while let Ok(_) | Err(Errno::INTR) = waitpid(None, WaitOptions::empty()) {});
+        // One that the kernel does not end is left to it.
+        let _ = tokio::time::timeout(BURIAL_MAX, bury).await;
     }
 
     /// Whether everything was killed.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use hive_core::config::ConfigError;
 use hive_core::isolation::Level;
@@ -52,6 +53,11 @@ pub(crate) enum UpError {
     Signals(#[source] io::Error),
 }
 
+/// Pause before another look at paths.
+const PATHS_PAUSE: Duration = Duration::from_secs(10);
+/// Pause before another trial, which starts claude and may take half a minute.
+const TRIAL_PAUSE: Duration = Duration::from_secs(60);
+
 impl UpError {
     /// Returns whether it concerns the paths of one agent and may pass: the others are started, and this one is tried again.
     pub(super) fn may_pass(&self) -> bool {
@@ -73,6 +79,11 @@ impl UpError {
             | Self::Interrupted
             | Self::Signals(_) => false,
         }
+    }
+
+    /// Returns the pause after which an agent of a hive that runs is tried again; `None` if only a changed configuration helps.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        if matches!(self, Self::Trial { .. }) { Some(TRIAL_PAUSE) } else { self.may_pass().then_some(PATHS_PAUSE) }
     }
 
     pub(crate) fn exit(&self) -> Exit {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use hive_core::isolation::Level;
 use hive_core::name::AgentName;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::child::Spec;
 use super::isolation::Isolation;
@@ -59,10 +60,11 @@ struct Running {
 }
 
 /// Why an agent cannot be started; reported once.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Refusal {
     words: String,
-    may_pass: bool,
+    /// When it is tried again; `None`: not before the configuration is read again.
+    again_at: Option<Instant>,
 }
 
 impl Fleet {
@@ -121,11 +123,18 @@ impl Fleet {
         }
     }
 
+    /// Returns when an agent that was not started is to be tried again.
+    pub(super) fn retry_at(&self) -> Option<Instant> {
+        let missing = self.refused.iter().filter(|(name, _)| self.is_missing(name));
+        missing.filter_map(|(_, refusal)| refusal.again_at).min()
+    }
+
     /// Tries agents again that were not started for what may have passed.
     pub(super) async fn try_again(&mut self) {
-        let may_pass = |name: &&AgentName| self.refused.get(name).is_some_and(|refusal| refusal.may_pass);
+        let now = Instant::now();
+        let is_due = |name: &&AgentName| self.refused.get(name).and_then(|refusal| refusal.again_at).is_some_and(|at| at <= now);
         let again: Vec<AgentName> =
-            self.wanted.agents.iter().filter(may_pass).filter(|name| self.is_missing(name)).cloned().collect();
+            self.wanted.agents.iter().filter(is_due).filter(|name| self.is_missing(name)).cloned().collect();
         for name in again {
             self.try_start(name).await;
         }
@@ -138,11 +147,11 @@ impl Fleet {
             return;
         };
         let words = std::error::Error::source(&error).map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
-        let refusal = Refusal { words, may_pass: error.may_pass() };
-        if self.refused.get(&name) != Some(&refusal) {
-            note(&format!("{name} is not started: {}", visible_line(&refusal.words)));
-            self.refused.insert(name, refusal);
+        if self.refused.get(&name).is_none_or(|before| before.words != words) {
+            note(&format!("{name} is not started: {}", visible_line(&words)));
         }
+        let again_at = error.retry_after().map(|pause| Instant::now() + pause);
+        self.refused.insert(name, Refusal { words, again_at });
     }
 
     fn may_start(&self, name: &AgentName) -> bool {

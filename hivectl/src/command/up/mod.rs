@@ -69,8 +69,6 @@ use crate::output::{Output, note};
 const BROKER_START_MAX: Duration = Duration::from_secs(20);
 /// How long a harness may take to end: its running turn has a grace time of its own.
 const HARNESS_STOP_MAX: Duration = Duration::from_secs(45);
-/// How often agents are tried that were not started for what may pass.
-const AGAIN: Duration = Duration::from_secs(10);
 /// How long the broker may take to end.
 const BROKER_STOP_MAX: Duration = Duration::from_secs(15);
 
@@ -134,7 +132,10 @@ impl Up {
         for agent in &plan.agents {
             let choice = tokio::select! {
                 choice = isolation.choose(&plan, agent) => choice,
-                () = signals.stop.asked() => return Err(UpError::Interrupted.into()),
+                () = signals.stop.asked() => {
+                    registry.bury_all().await;
+                    return Err(UpError::Interrupted.into());
+                }
             };
             match choice {
                 Ok(choice) => drop(chosen.insert(agent.name.clone(), choice)),
@@ -199,8 +200,8 @@ impl Hive {
         registry: &Registry,
     ) -> Why {
         let had_terminal = has_terminal();
-        let mut again = tokio::time::interval(AGAIN);
         loop {
+            let retry_at = self.fleet.retry_at();
             tokio::select! {
                 () = signals.stop.asked() => return Why::Asked,
                 _ = signals.hangup.recv() => {
@@ -227,7 +228,7 @@ impl Hive {
                         () = signals.stop.asked() => return Why::Asked,
                     }
                 }
-                _ = again.tick() => {
+                () = at(retry_at) => {
                     tokio::select! {
                         () = self.fleet.try_again() => {}
                         () = signals.stop.asked() => return Why::Asked,
@@ -292,6 +293,14 @@ impl Hive {
                 note("killed; what was accepted is on disk");
             }
         }
+    }
+}
+
+/// Waits until then, or for ever.
+async fn at(time: Option<tokio::time::Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 
