@@ -15,6 +15,7 @@ use crate::cli::Cli;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Settings};
 use crate::engine::directories::Directories;
+use crate::engine::memory::Memory;
 use crate::engine::{Engine, Parts};
 use crate::notify::Notifier;
 use crate::rpc::listen::Sockets;
@@ -23,7 +24,6 @@ use crate::store::Store;
 use crate::store::turn_events::TurnEvents;
 use crate::supervisor::Supervisor;
 use crate::task;
-use crate::wake::Hints;
 
 /// How long calls in flight may take when the broker ends.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
@@ -79,8 +79,8 @@ struct Running {
 
 async fn start(settings: &Settings, supervisor: Option<Supervisor>) -> anyhow::Result<Running> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new().context("the clock of this boot cannot be read")?);
-    let hints = Arc::new(Hints::default());
-    let store = Store::open(&settings.state_dir, Arc::clone(&clock), Arc::clone(&hints) as _)?;
+    let memory = Arc::new(Memory::default());
+    let store = Store::open(&settings.state_dir, Arc::clone(&clock), Arc::clone(&memory) as _)?;
     let turn_events = TurnEvents::open(&settings.state_dir)?;
     let notifier = settings.notify.as_ref().map(Notifier::new).transpose()?;
     if notifier.is_some() {
@@ -89,7 +89,7 @@ async fn start(settings: &Settings, supervisor: Option<Supervisor>) -> anyhow::R
     let parts = Parts {
         store,
         turn_events,
-        hints,
+        memory,
         clock,
         limits: settings.limits.clone(),
         identity: settings.identity.clone(),

@@ -76,21 +76,23 @@ impl Hints {
 impl Committed for Hints {
     fn committed(&self, effects: &[Effect], last_event: u64) {
         for effect in effects {
-            match *effect {
-                Effect::Wake(agent) => self.of(agent).inbox.notify_waiters(),
+            match effect {
+                Effect::Wake(agent) => self.of(*agent).inbox.notify_waiters(),
                 Effect::Session(agent) => {
-                    let hints = self.of(agent);
+                    let hints = self.of(*agent);
                     hints.session.notify_waiters();
                     // Whoever waits for mail on an old session has to hear that it ended.
                     hints.inbox.notify_waiters();
                 }
                 Effect::Told(agent) => {
-                    self.of(agent).told.notify_waiters();
+                    self.of(*agent).told.notify_waiters();
                     self.agents_changed.send_modify(|changes| *changes += 1);
                 }
                 Effect::Due => self.due.notify_one(),
                 Effect::WallDue => self.wall_due.notify_one(),
                 Effect::Attention => self.attention.notify_one(),
+                // Nobody waits for these.
+                Effect::Presence(..) | Effect::NameFreed(_) => {}
             }
         }
         self.last_event.send_if_modified(|last| std::mem::replace(last, last_event) != last_event);

@@ -20,9 +20,10 @@ use super::settle::{self, end_open_turns};
 use super::turn::shown;
 use super::{Engine, Identity, Refusal, actor, policy, question, reminder};
 use crate::store::agent::{self as agents, AgentRow, NewAgent};
+use crate::store::effect::PresenceChange;
 use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
-use crate::store::{AgentKey, Tx, delivery, turn};
+use crate::store::{AgentKey, Effect, Tx, delivery, turn};
 
 /// An agent to be created.
 #[derive(Clone, Debug)]
@@ -241,14 +242,13 @@ impl Engine {
     /// Retires an agent; answers how many unsettled deliveries are kept.
     pub async fn remove_agent(&self, caller: Caller, request: RequestKey, name: AgentName) -> Result<u32, Refusal> {
         self.check_open()?;
-        let (limits, presences) = (Arc::clone(&self.limits), Arc::clone(&self.presences));
+        let limits = Arc::clone(&self.limits);
         self.store
             .write(move |tx| {
                 let me = actor::row(tx, &caller)?;
                 once(tx, me.key, &request, || {
                     let row = actor::active(tx, name.as_str())?;
                     retire(tx, &limits, &row)?;
-                    tx.once_committed(move || presences.end(row.key, row.session_epoch));
                     Ok(crate::store::inbox::get(tx, row.key)?.open_count)
                 })
             })
@@ -335,7 +335,7 @@ fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
         Some(row) if row.retired => return Err(Refusal::AgentRetired { name: row.name }),
         Some(row) => return Err(Refusal::AgentExists { name: row.name }),
     };
-    tx.after_commit(crate::store::Effect::Told(key));
+    tx.after_commit(Effect::Told(key));
     log(tx, Fact { detail: "by the operator", ..Fact::about(Kind::AgentCreated, key) })?;
     Ok(())
 }
@@ -354,6 +354,7 @@ pub(crate) fn retire(tx: &Tx<'_>, limits: &hive_core::limits::Limits, row: &Agen
     reminder::retire(tx, row)?;
     crate::store::loose_end::clear(tx, row.key)?;
     agents::clear_session(tx, row.key)?;
+    tx.after_commit(Effect::Presence(row.key, PresenceChange::Ended { epoch: row.session_epoch }));
     // An agent that gets the name back is to run.
     agents::update(tx, &AgentRow { retired: true, stopped: false, ..row.clone() })?;
     log(tx, Fact::about(Kind::AgentRetired, row.key))?;

@@ -10,11 +10,12 @@ use hive_core::event::Kind;
 use hive_core::tree::Kin;
 use hive_core::turn::{MAIN_CONVERSATION, Outcome, Turn};
 
-use super::presence::Attachment;
+use super::presence::{Attachment, Begun};
 use super::settle::end_open_turns;
 use super::{Engine, Refusal, actor, token};
+use crate::store::effect::PresenceChange;
 use crate::store::event::{Fact, log};
-use crate::store::{agent, turn};
+use crate::store::{Effect, agent, turn};
 
 /// Who wants to attach.
 #[derive(Clone, Debug)]
@@ -61,7 +62,7 @@ impl Engine {
                 let (epoch, token) = if resumed {
                     (me.session_epoch, attach.session_token)
                 } else {
-                    let live = presences.is_live(me.key);
+                    let live = presences.is_live_in(tx, me.key);
                     if live && !attach.take_over {
                         return Err(Refusal::AlreadyAttached { agent: me.name });
                     }
@@ -95,9 +96,10 @@ impl Engine {
                     Some(open) => turn::view(tx, open.id, Some(me.key))?,
                     None => None,
                 };
-                // Within the command, so that attachments follow one another in the order of their sessions.
-                let attachment = presences.attach(me.key, epoch, &token, attach.isolation, tx.now.boot, hints);
-                presences.set_turn_open(me.key, open_turn.is_some(), tx.now.boot);
+                let begun = Begun { epoch, token: token.clone(), isolation: attach.isolation };
+                let attachment = presences.attach(tx, me.key, begun, hints);
+                let turn_open = PresenceChange::TurnOpen { open: open_turn.is_some(), now: tx.now.boot };
+                tx.after_commit(Effect::Presence(me.key, turn_open));
                 Ok((attachment, token, resumed, open_turn))
             })
             .await?;
@@ -113,22 +115,22 @@ impl Engine {
         self.store
             .write(move |tx| {
                 let me = agent::by_key(tx, key)?;
-                let Some(token) = &me.session_token else {
-                    presences.end(key, epoch);
+                if me.session_token.is_none() {
+                    tx.after_commit(Effect::Presence(key, PresenceChange::Ended { epoch }));
                     return Ok(());
-                };
+                }
                 if me.session_epoch != epoch {
-                    // Memory tells of a session whose beginning never reached the disk; the one that did may still come back.
-                    presences.expect_back(key, me.session_epoch, token, tx.now.boot);
+                    // An attach before this command in its batch has begun a newer session.
                     return Ok(());
                 }
                 let open = turn::open_all(tx, key)?;
-                if !presences.is_away(key, epoch, limits.harness_grace(), tx.now.boot) {
+                if !presences.is_away_in(tx, key, epoch, limits.harness_grace()) {
                     return Ok(());
                 }
-                if presences.is_live(key) && open.is_empty() {
+                if presences.is_live_in(tx, key) && open.is_empty() {
                     // Memory was behind: without a turn it may be silent.
-                    presences.set_turn_open(key, false, tx.now.boot);
+                    let turn_open = PresenceChange::TurnOpen { open: false, now: tx.now.boot };
+                    tx.after_commit(Effect::Presence(key, turn_open));
                     return Ok(());
                 }
                 let other_boot = open.iter().any(|open| open.boot_id != boot_id);
@@ -136,7 +138,7 @@ impl Engine {
                 end_open_turns(tx, &limits, &me, outcome, "the harness vanished in mid-turn")?;
                 agent::clear_session(tx, key)?;
                 log(tx, Fact { detail: "stayed away", ..Fact::about(Kind::HarnessLost, key) })?;
-                tx.once_committed(move || presences.end(key, epoch));
+                tx.after_commit(Effect::Presence(key, PresenceChange::Ended { epoch }));
                 Ok(())
             })
             .await

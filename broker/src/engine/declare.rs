@@ -45,7 +45,7 @@ pub(crate) fn kick_on_start(row: &AgentRow) -> KickOnStart {
 impl Engine {
     /// Brings the agents of the file to what it says now.
     pub async fn declare(&self, declared: BTreeMap<AgentName, Declared>) -> Result<(), Refusal> {
-        let (limits, presences) = (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.presences));
+        let limits = std::sync::Arc::clone(&self.limits);
         self.store
             .write(move |tx| {
                 for (name, wanted) in &declared {
@@ -64,8 +64,6 @@ impl Engine {
                     if row.source == Some(Source::File) && !named {
                         // Read again: its parent may just have been retired, and it moved up.
                         retire(tx, &limits, &agents::by_key(tx, row.key)?)?;
-                        let presences = std::sync::Arc::clone(&presences);
-                        tx.once_committed(move || presences.end(row.key, row.session_epoch));
                     }
                 }
                 Ok(())

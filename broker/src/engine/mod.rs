@@ -14,6 +14,7 @@ pub mod events;
 pub mod history;
 pub mod login;
 pub mod loose_end;
+pub mod memory;
 pub mod messages;
 pub mod operate;
 pub mod policy;
@@ -57,13 +58,15 @@ use hive_core::time::WallTime;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
+use crate::store::effect::PresenceChange;
 use crate::store::search::Index;
 use crate::store::turn_events::TurnEvents;
-use crate::store::{Store, agent};
+use crate::store::{Effect, Store, agent};
 use crate::wake::Hints;
 pub use actor::Actor;
 use directories::Directories;
 pub use error::Refusal;
+use memory::Memory;
 use presence::Presences;
 use rate::Buckets;
 use refused::Refusals;
@@ -91,8 +94,8 @@ pub struct Parts {
     pub store: Store,
     /// The live turn lines.
     pub turn_events: TurnEvents,
-    /// Who waits.
-    pub hints: Arc<Hints>,
+    /// What the store's commits change.
+    pub memory: Arc<Memory>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Every bound.
@@ -131,10 +134,9 @@ pub struct Engine {
 impl Engine {
     /// Takes up where the last broker stopped: sessions and their turns live on, and get the whole grace time to come back.
     pub async fn start(parts: Parts) -> Result<Self, Refusal> {
-        let Parts { store, turn_events, hints, clock, limits, identity, directories } = parts;
-        let presences = Arc::new(Presences::default());
+        let Parts { store, turn_events, memory, clock, limits, identity, directories } = parts;
         let engine = Self {
-            presences: Arc::clone(&presences),
+            presences: Arc::clone(&memory.presences),
             turn_events: Arc::new(turn_events),
             sandboxes: Arc::default(),
             buckets: Arc::default(),
@@ -146,10 +148,10 @@ impl Engine {
             draining: CancellationToken::new(),
             lines: tokio::sync::watch::Sender::new(0),
             retention: std::sync::Mutex::default(),
-            keys: Arc::default(),
+            keys: Arc::clone(&memory.keys),
             start_time: clock.now().wall,
             store,
-            hints,
+            hints: Arc::clone(&memory.hints),
             clock,
             identity,
             directories,
@@ -168,7 +170,8 @@ impl Engine {
                     settle::fence_turns_of_other_boots(tx, &limits, &row, boot_id)?;
                     if let Some(token) = row.session_token {
                         let since = if hive_fault::planted!(NoGrace) { hive_core::time::BootTime(0) } else { tx.now.boot };
-                        presences.expect_back(row.key, row.session_epoch, &token, since);
+                        let awaited = PresenceChange::Awaited { epoch: row.session_epoch, token, now: since };
+                        tx.after_commit(Effect::Presence(row.key, awaited));
                     }
                 }
                 Ok::<_, Refusal>(crate::store::event::span(tx)?.1)

@@ -1,5 +1,7 @@
 //! Presence: which harness is there, in memory. The session itself is a row; this is only whether anybody still speaks for it.
 //!
+//! It changes by effects, after a commit. A command sees it with the changes of the commands before it in its batch.
+//!
 //! Invariant: a session has at most one live attachment, and every call with a session token counts as a sign of life.
 
 use std::collections::BTreeMap;
@@ -10,19 +12,38 @@ use hive_core::agent::Isolation;
 use hive_core::time::BootTime;
 use tokio_util::sync::CancellationToken;
 
-use crate::store::AgentKey;
+use crate::store::effect::{Live, PresenceChange};
+use crate::store::{AgentKey, Effect, Tx};
 use crate::wake::Hints;
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Presence {
     epoch: u64,
     token: String,
-    /// Cancelled when this attachment ends; `None` while nobody is attached.
-    live: Option<CancellationToken>,
+    /// The attachment; `None` while no harness is attached.
+    live: Option<Live>,
     last_contact: BootTime,
     /// Whether the session has a turn open, as far as memory knows: only then is silence a sign of death.
     turn_open: bool,
     isolation: Option<Isolation>,
+}
+
+/// Returns a presence after a change.
+fn changed(before: Option<&Presence>, change: &PresenceChange) -> Option<Presence> {
+    match change {
+        PresenceChange::Attached { epoch, token, isolation, live, now } => {
+            // A session that goes on keeps its open turn.
+            let turn_open = before.is_some_and(|before| before.epoch == *epoch && before.turn_open);
+            let (live, token, isolation) = (Some(live.clone()), token.clone(), *isolation);
+            Some(Presence { epoch: *epoch, token, live, last_contact: *now, turn_open, isolation })
+        }
+        PresenceChange::TurnOpen { open, now } => Some(Presence { turn_open: *open, last_contact: *now, ..before?.clone() }),
+        PresenceChange::Awaited { epoch, token, now } => {
+            let token = token.clone();
+            Some(Presence { epoch: *epoch, token, live: None, last_contact: *now, turn_open: true, isolation: None })
+        }
+        PresenceChange::Ended { epoch } => before.filter(|before| before.epoch > *epoch).cloned(),
+    }
 }
 
 impl Presence {
@@ -43,11 +64,24 @@ impl Presences {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session from before this broker started; its harness gets the whole grace time.
-    pub(crate) fn expect_back(&self, agent: AgentKey, epoch: u64, token: &str, now: BootTime) {
-        let presence =
-            Presence { epoch, token: token.to_owned(), live: None, last_contact: now, turn_open: true, isolation: None };
-        self.lock().insert(agent, presence);
+    /// Applies a change of a command that is on disk. An attachment that it replaces or ends is cut off.
+    pub(crate) fn apply(&self, agent: AgentKey, change: &PresenceChange) {
+        let mut agents = self.lock();
+        let before = agents.remove(&agent);
+        let after = changed(before.as_ref(), change);
+        let older = before.and_then(|before| before.live);
+        let newer = after.as_ref().and_then(|after| after.live.clone());
+        agents.extend(after.map(|after| (agent, after)));
+        drop(agents);
+        if let Some(older) = older.filter(|older| newer.as_ref() != Some(older)) {
+            older.ended().cancel();
+        }
+    }
+
+    /// Returns a presence as a command sees it.
+    fn seen_in(&self, tx: &Tx<'_>, agent: AgentKey) -> Option<Presence> {
+        let committed = self.lock().get(&agent).cloned();
+        tx.presence_changes(agent).iter().fold(committed, |before, change| changed(before.as_ref(), change))
     }
 
     /// The broker serves from now on: nobody could come back before.
@@ -67,27 +101,21 @@ impl Presences {
         self.lock().get(&agent).and_then(|presence| presence.isolation)
     }
 
-    /// A harness has attached; an older attachment ends at this moment. The end of the attachment is hinted.
-    pub(crate) fn attach(
-        self: &Arc<Self>,
-        agent: AgentKey,
-        epoch: u64,
-        token: &str,
-        isolation: Option<Isolation>,
-        now: BootTime,
-        hints: Arc<Hints>,
-    ) -> Attachment {
-        let ended = CancellationToken::new();
-        let mut agents = self.lock();
-        // A session that goes on keeps its open turn.
-        let turn_open = agents.get(&agent).is_some_and(|presence| presence.epoch == epoch && presence.turn_open);
-        let presence =
-            Presence { epoch, token: token.to_owned(), live: Some(ended.clone()), last_contact: now, turn_open, isolation };
-        if let Some(Presence { live: Some(older), .. }) = agents.insert(agent, presence) {
-            older.cancel();
+    /// Whether a harness is attached, as a command sees it.
+    pub(crate) fn is_live_in(&self, tx: &Tx<'_>, agent: AgentKey) -> bool {
+        self.seen_in(tx, agent).is_some_and(|presence| presence.live.is_some())
+    }
+
+    /// Attaches a harness with the commit; an older attachment ends at that moment. The end of the attachment is hinted.
+    pub(crate) fn attach(self: &Arc<Self>, tx: &Tx<'_>, agent: AgentKey, begun: Begun, hints: Arc<Hints>) -> Attachment {
+        let Begun { epoch, token, isolation } = begun;
+        let live = Live::new();
+        let change = PresenceChange::Attached { epoch, token, isolation, live: live.clone(), now: tx.now.boot };
+        if hive_fault::planted!(AttachInAbortedBatch) {
+            self.apply(agent, &change);
         }
-        drop(agents);
-        Attachment { presences: Arc::clone(self), agent, epoch, ended, hints }
+        tx.after_commit(Effect::Presence(agent, change));
+        Attachment { presences: Arc::clone(self), agent, epoch, live, hints }
     }
 
     /// A call came with this session token: a sign of life, if the session is the present one.
@@ -101,25 +129,6 @@ impl Presences {
         }
     }
 
-    /// The session has opened or ended a turn.
-    pub(crate) fn set_turn_open(&self, agent: AgentKey, turn_open: bool, now: BootTime) {
-        if let Some(presence) = self.lock().get_mut(&agent) {
-            presence.turn_open = turn_open;
-            presence.last_contact = now;
-        }
-    }
-
-    /// The sessions of an agent up to this one are over; whoever is attached to one is cut off.
-    pub(crate) fn end(&self, agent: AgentKey, epoch: u64) {
-        let mut agents = self.lock();
-        if agents.get(&agent).is_some_and(|presence| presence.epoch <= epoch)
-            && let Some(Presence { live: Some(live), .. }) = agents.remove(&agent)
-        {
-            drop(agents);
-            live.cancel();
-        }
-    }
-
     /// The sessions that have been silent for longer than `grace`.
     pub(crate) fn away(&self, grace: Duration, now: BootTime) -> Vec<(AgentKey, u64)> {
         let agents = self.lock();
@@ -128,10 +137,9 @@ impl Presences {
     }
 
     /// Whether this very session is still silent; asked again where it is decided.
-    pub(crate) fn is_away(&self, agent: AgentKey, epoch: u64, grace: Duration, now: BootTime) -> bool {
-        let agents = self.lock();
-        let presence = agents.get(&agent).filter(|presence| presence.epoch == epoch);
-        presence.and_then(|presence| presence.due(grace)).is_some_and(|due| due <= now)
+    pub(crate) fn is_away_in(&self, tx: &Tx<'_>, agent: AgentKey, epoch: u64, grace: Duration) -> bool {
+        let presence = self.seen_in(tx, agent).filter(|presence| presence.epoch == epoch);
+        presence.and_then(|presence| presence.due(grace)).is_some_and(|due| due <= tx.now.boot)
     }
 
     /// When the next grace time may run out.
@@ -140,13 +148,21 @@ impl Presences {
     }
 }
 
+/// A session that a harness begins or goes on with.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) epoch: u64,
+    pub(crate) token: String,
+    pub(crate) isolation: Option<Isolation>,
+}
+
 /// A live attachment; dropping it means that the harness has gone.
 #[derive(Debug)]
 pub struct Attachment {
     presences: Arc<Presences>,
     agent: AgentKey,
     epoch: u64,
-    ended: CancellationToken,
+    live: Live,
     hints: Arc<Hints>,
 }
 
@@ -166,7 +182,7 @@ impl Attachment {
     /// Cancelled when another harness attaches or the session ends.
     #[must_use]
     pub fn ended(&self) -> &CancellationToken {
-        &self.ended
+        self.live.ended()
     }
 }
 
@@ -174,8 +190,8 @@ impl Drop for Attachment {
     fn drop(&mut self) {
         let mut agents = self.presences.lock();
         if let Some(presence) = agents.get_mut(&self.agent)
-            && presence.epoch == self.epoch
-            && !self.ended.is_cancelled()
+            // Of an attachment whose commit failed memory knows nothing.
+            && presence.live.as_ref() == Some(&self.live)
         {
             presence.live = None;
             if !presence.turn_open {

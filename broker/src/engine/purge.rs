@@ -20,7 +20,7 @@ use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
 use crate::store::purge::PurgeRow;
 use crate::store::request::RequestKey;
-use crate::store::{Tx, agent, delivery, purge};
+use crate::store::{Effect, Tx, agent, delivery, purge};
 
 /// Most deliveries of each kind that one step drops.
 const STEP_ROWS: u32 = 100;
@@ -58,8 +58,7 @@ impl Engine {
     }
 
     async fn purge_step(&self, caller: Caller, request: RequestKey, name: AgentName, before: u32) -> Result<Step, Refusal> {
-        let (limits, presences) = (Arc::clone(&self.limits), Arc::clone(&self.presences));
-        let (managed, keys) = (self.directories.are_managed(), Arc::clone(&self.keys));
+        let (limits, managed) = (Arc::clone(&self.limits), self.directories.are_managed());
         self.store
             .write(move |tx| {
                 let me = actor::row(tx, &caller)?;
@@ -69,15 +68,13 @@ impl Engine {
                 let row = actor::known(tx, name.as_str())?;
                 if !row.retired {
                     retire(tx, &limits, &row)?;
-                    let (key, epoch) = (row.key, row.session_epoch);
-                    tx.once_committed(move || presences.end(key, epoch));
                 }
                 let dropped = drop_some(tx, &caller, &row)?;
                 if dropped > 0 {
                     return Ok(Step::More(dropped));
                 }
                 agent::free_name(tx, row.key)?;
-                tx.once_committed(move || keys.forget(name.as_str()));
+                tx.after_commit(Effect::NameFreed(name.to_string()));
                 let directories = if managed { Some(purge::insert(tx, row.key, &row.name)?) } else { None };
                 let detail = format!("by {}", who(&caller));
                 log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentPurged, row.key) })?;

@@ -16,7 +16,7 @@ use hive_core::limits::{ERROR_BYTES_MAX, MODEL_CHARS_MAX, OUTPUT_TAIL_BYTES_MAX}
 use hive_core::message::Message;
 use hive_core::question::Question;
 use hive_core::reminder::Reminder;
-use hive_core::time::{BootTime, WallTime};
+use hive_core::time::{BootTime, Now, WallTime};
 use hive_core::turn::{Kind, MAIN_CONVERSATION, Outcome, ToolUse, Turn, Usage};
 
 use super::actor::{self, Actor};
@@ -27,11 +27,12 @@ use super::stop::check_started;
 use super::{Engine, Refusal, token, tool_use};
 use crate::store::agent::{self, AgentRow, ParkRow};
 use crate::store::delivery::Lease;
+use crate::store::effect::PresenceChange;
 use crate::store::event::{Fact, log};
 use crate::store::look::Seen;
 use crate::store::request::RequestKey;
 use crate::store::turn::{self, End, NewTurn, TurnRow};
-use crate::store::{Effect, Tx, command, delivery, message, question, reminder};
+use crate::store::{AgentKey, Effect, Tx, command, delivery, message, question, reminder};
 
 /// Who wants a turn, and for which process.
 #[derive(Clone, Debug)]
@@ -117,7 +118,7 @@ pub(crate) fn session(tx: &rusqlite::Connection, caller: &Caller, session_token:
 }
 
 /// A park as it is shown.
-pub(crate) fn shown(row: &ParkRow, now: hive_core::time::Now) -> Park {
+pub(crate) fn shown(row: &ParkRow, now: Now) -> Park {
     Park { cause: row.cause, until: row.until(now), error: row.error.clone() }
 }
 
@@ -127,14 +128,14 @@ impl Engine {
         let key = self.key_of(&caller).await?;
         self.check_open()?;
         self.presences.touch(key, &begin.session_token, self.clock.now().boot);
-        let (boot_id, presences) = (self.clock.boot_id().to_owned(), Arc::clone(&self.presences));
+        let boot_id = self.clock.boot_id().to_owned();
         let looking = self
             .store
             .look(key, move |tx| {
                 let me = session(tx, &caller, &begin.session_token)?;
                 let seen = look(tx, &me, &request, &begin, &boot_id)?;
                 if matches!(seen, Seen::Found(_)) {
-                    presences.set_turn_open(me.key, true, tx.now.boot);
+                    tx.after_commit(turn_open(me.key, true, tx.now));
                 }
                 Ok::<_, Refusal>(seen)
             })
@@ -146,7 +147,7 @@ impl Engine {
     /// Opens a turn that carries no delivery. The operator may have a conversation compacted also while the agent is parked.
     pub async fn open_turn(&self, caller: Caller, request: RequestKey, begin: Begin, kind: Kind) -> Result<Turn, Refusal> {
         self.check_open()?;
-        let (boot_id, presences) = (self.clock.boot_id().to_owned(), Arc::clone(&self.presences));
+        let boot_id = self.clock.boot_id().to_owned();
         self.store
             .write(move |tx| {
                 let me = session(tx, &caller, &begin.session_token)?;
@@ -164,7 +165,7 @@ impl Engine {
                 }
                 let id = open(tx, &me, &begin, &boot_id, kind, None)?;
                 keep(tx, me.key, &request, &id)?;
-                presences.set_turn_open(me.key, true, tx.now.boot);
+                tx.after_commit(turn_open(me.key, true, tx.now));
                 turn::view(tx, id, Some(me.key))?.ok_or(Refusal::TurnNotFound { id })
             })
             .await
@@ -181,7 +182,7 @@ impl Engine {
         cut_end(&mut ended.error, ERROR_BYTES_MAX);
         cut_end(&mut ended.model, MODEL_CHARS_MAX);
         cut_start(&mut ended.output_tail, OUTPUT_TAIL_BYTES_MAX);
-        let (limits, presences) = (Arc::clone(&self.limits), Arc::clone(&self.presences));
+        let limits = Arc::clone(&self.limits);
         self.store
             .write(move |tx| {
                 let me = session(tx, &caller, &ended.session_token)?;
@@ -198,9 +199,7 @@ impl Engine {
                         settled
                     }
                 };
-                let (key, turn_open, now) = (me.key, !turn::open_all(tx, me.key)?.is_empty(), tx.now.boot);
-                // Not before the commit: a turn that is open after all, and is taken for ended, would be given back without a grace time.
-                tx.once_committed(move || presences.set_turn_open(key, turn_open, now));
+                tx.after_commit(turn_open(me.key, !turn::open_all(tx, me.key)?.is_empty(), tx.now));
                 let me = agent::by_key(tx, me.key)?;
                 Ok(EndedAnswer {
                     settled,
@@ -241,6 +240,11 @@ impl Engine {
             })
             .await
     }
+}
+
+/// Returns the effect of a turn that was opened or ended.
+fn turn_open(agent: AgentKey, open: bool, now: Now) -> Effect {
+    Effect::Presence(agent, PresenceChange::TurnOpen { open, now: now.boot })
 }
 
 fn check_no_open_turn(tx: &Tx<'_>, me: &AgentRow, begin: &Begin) -> Result<(), Refusal> {

@@ -110,8 +110,7 @@ impl Committer {
         match ran.and_then(|()| statement(&tx, "COMMIT").map_err(text)) {
             Ok(()) => {
                 hive_fault::point("broker.commit.after");
-                let (effects, acts) = tx.into_effects();
-                acts.run();
+                let effects = tx.into_effects();
                 self.committed.committed(&effects, self.counters.last_event());
                 for job in jobs {
                     job.commit();

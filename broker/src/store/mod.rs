@@ -10,6 +10,7 @@ pub mod backup;
 pub mod check;
 pub mod command;
 pub mod delivery;
+pub mod effect;
 pub mod event;
 pub mod inbox;
 pub mod look;
@@ -49,28 +50,12 @@ use hive_core::time::Now;
 use crate::clock::Clock;
 use crate::sync::watch;
 pub use agent::AgentKey;
+pub use effect::Effect;
 pub use hand::{Hand, Stepped};
 pub use migrate::{MigrateError, SCHEMA_VERSION};
 pub use open::OpenError;
 pub use tx::Tx;
 pub(crate) use writer::is_fatal;
-
-/// What has to happen once a command is on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// The inbox has new work.
-    Wake(AgentKey),
-    /// The agent's session ended or was replaced.
-    Session(AgentKey),
-    /// The agent has a new command, or was changed.
-    Told(AgentKey),
-    /// Something became due earlier than it was: a lease, a grace time.
-    Due,
-    /// Something became due earlier than it was by the wall clock: a deadline, a reminder.
-    WallDue,
-    /// Something began to wait on the operator.
-    Attention,
-}
 
 /// Told of what was committed, on the writer's thread, before the replies leave. Must not block.
 pub trait Committed: Send + Sync {

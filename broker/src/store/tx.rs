@@ -10,6 +10,7 @@ use hive_core::time::Now;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::codec::integer;
+use super::effect::PresenceChange;
 use super::{AgentKey, Effect};
 
 /// The counters behind ids and event numbers, kept by the writer between commands.
@@ -25,24 +26,6 @@ pub(super) struct Mark {
     last_id: u64,
     last_event: u64,
     effects: usize,
-    acts: usize,
-}
-
-/// Changes of memory that follow a commit.
-#[derive(Default)]
-pub(super) struct Acts(Vec<Box<dyn FnOnce() + Send>>);
-
-impl std::fmt::Debug for Acts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} acts", self.0.len())
-    }
-}
-
-impl Acts {
-    /// Does them, in the order of their commands.
-    pub(super) fn run(self) {
-        self.0.into_iter().for_each(|act| act());
-    }
 }
 
 impl Counters {
@@ -81,7 +64,6 @@ pub struct Tx<'c> {
     conn: &'c Connection,
     counters: &'c Counters,
     effects: RefCell<Vec<Effect>>,
-    acts: RefCell<Acts>,
     /// The time of the transaction.
     pub now: Now,
     /// Whether somebody works off what waits on the operator.
@@ -90,7 +72,7 @@ pub struct Tx<'c> {
 
 impl<'c> Tx<'c> {
     pub(super) fn new(conn: &'c Connection, counters: &'c Counters, now: Now, attention: bool) -> Self {
-        Self { conn, counters, effects: RefCell::default(), acts: RefCell::default(), now, attention }
+        Self { conn, counters, effects: RefCell::default(), now, attention }
     }
 
     /// The next number of the hive's one sequence.
@@ -124,28 +106,32 @@ impl<'c> Tx<'c> {
     pub(super) fn woken(&self) -> BTreeSet<AgentKey> {
         let woken = |effect: &Effect| match *effect {
             Effect::Wake(agent) | Effect::Session(agent) => Some(agent),
-            Effect::Told(_) | Effect::Due | Effect::WallDue | Effect::Attention => None,
+            Effect::Told(_) | Effect::Due | Effect::WallDue | Effect::Attention | Effect::Presence(..) | Effect::NameFreed(_) => {
+                None
+            }
         };
         self.effects.borrow().iter().filter_map(woken).collect()
     }
 
-    /// Changes memory once the transaction is on disk, and not at all if it never is: on the writer's thread, before the reply leaves and
-    /// whether or not anybody still waits for it. Must not block.
-    pub fn once_committed(&self, act: impl FnOnce() + Send + 'static) {
-        self.acts.borrow_mut().0.push(Box::new(act));
+    /// Returns the changes of an agent's presence that this transaction has made so far, oldest first. Memory does not have them yet.
+    pub fn presence_changes(&self, agent: AgentKey) -> Vec<PresenceChange> {
+        let effects = self.effects.borrow();
+        let changes = effects.iter().filter_map(|effect| match effect {
+            Effect::Presence(whose, change) if *whose == agent => Some(change.clone()),
+            _ => None,
+        });
+        changes.collect()
     }
 
     pub(super) fn mark(&self) -> Mark {
         let Counters { last_id, last_event } = self.counters;
-        let (effects, acts) = (self.effects.borrow().len(), self.acts.borrow().0.len());
-        Mark { last_id: last_id.get(), last_event: last_event.get(), effects, acts }
+        Mark { last_id: last_id.get(), last_event: last_event.get(), effects: self.effects.borrow().len() }
     }
 
     pub(super) fn reset(&self, mark: Mark) {
         self.counters.last_id.set(mark.last_id);
         self.counters.last_event.set(mark.last_event);
         self.effects.borrow_mut().truncate(mark.effects);
-        self.acts.borrow_mut().0.truncate(mark.acts);
     }
 
     /// Keeps the counters apart from the rows; to be called before rows that carry their newest numbers may go.
@@ -157,8 +143,8 @@ impl<'c> Tx<'c> {
         Ok(())
     }
 
-    pub(super) fn into_effects(self) -> (Vec<Effect>, Acts) {
-        (self.effects.into_inner(), self.acts.into_inner())
+    pub(super) fn into_effects(self) -> Vec<Effect> {
+        self.effects.into_inner()
     }
 }
 

@@ -57,11 +57,13 @@ pub enum Bug {
     StoppedRuns,
     /// A purge leaves unsettled mail behind: all of it becomes DROPPED.
     PurgeKeepsMail,
+    /// A harness is fenced by an attach of an aborted batch: only what is on disk fences.
+    AttachInAbortedBatch,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::ReplyBeforeCommit,
         Self::LostWake,
         Self::SessionUnchecked,
@@ -86,6 +88,7 @@ impl Bug {
         Self::BackoffBlocks,
         Self::StoppedRuns,
         Self::PurgeKeepsMail,
+        Self::AttachInAbortedBatch,
     ];
 }
 

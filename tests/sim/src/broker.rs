@@ -11,15 +11,16 @@ use std::time::Duration;
 use hive_broker::clock::Clock;
 use hive_broker::engine::attach::Attached;
 use hive_broker::engine::directories::Directories;
+use hive_broker::engine::memory::Memory;
 use hive_broker::engine::{Engine, Identity, Parts};
 use hive_broker::store::turn_events::TurnEvents;
 use hive_broker::store::{Hand, OpenError, Stepped, Store};
-use hive_broker::wake::Hints;
 use hive_core::limits::Limits;
 use hive_core::time::WallTime;
 use hive_history::Mark;
 use tokio::sync::watch;
 
+use crate::attached::Attachments;
 use crate::exec::Group;
 use crate::plan::Fault;
 use crate::world::{World, say};
@@ -41,6 +42,7 @@ pub(crate) struct Broker {
     ready: Cell<bool>,
     /// What is left over by a recovery is still to be worked off.
     left_over: Cell<bool>,
+    pub(crate) attachments: Arc<Attachments>,
     streams: RefCell<BTreeMap<u64, Attached>>,
     last_stream: Cell<u64>,
     gone: watch::Sender<bool>,
@@ -139,11 +141,11 @@ impl World {
         self.group.set(self.group.get() + 1);
         let group = self.group.get();
         say!(self, "start {group}");
-        let hints = Arc::new(Hints::default());
+        let memory = Arc::new(Memory::default());
         let boot_id = format!("boot-{}", *self.boots.borrow());
         let clock: Arc<dyn Clock> = Arc::new(self.time.boot(boot_id, self.boot_start.get()));
-        let committed = Arc::clone(&hints);
-        let opened = Store::open_by_hand(&self.host.dir(), Arc::clone(&clock), committed)
+        let attachments = Arc::new(Attachments::new(Arc::clone(&memory)));
+        let opened = Store::open_by_hand(&self.host.dir(), Arc::clone(&clock), Arc::clone(&attachments) as _)
             .and_then(|(store, hand)| Ok((store, hand, TurnEvents::open(&self.host.dir())?)));
         let (store, hand, turn_events) = match opened {
             Ok(opened) => opened,
@@ -161,6 +163,7 @@ impl World {
             engine: RefCell::default(),
             ready: Cell::new(false),
             left_over: Cell::new(false),
+            attachments,
             streams: RefCell::default(),
             last_stream: Cell::new(0),
             gone: watch::Sender::new(false),
@@ -169,7 +172,7 @@ impl World {
         let parts = Parts {
             store,
             turn_events,
-            hints,
+            memory,
             clock,
             limits: Limits::default(),
             identity: Identity::default(),

@@ -12,6 +12,7 @@
 pub mod bugs;
 pub mod campaign;
 
+mod attached;
 mod audit;
 mod books;
 mod broker;

@@ -8,13 +8,13 @@ use hive_broker::clock::{Clock, ManualClock};
 use hive_broker::engine::agents::Create;
 use hive_broker::engine::attach::{Attach, Attached};
 use hive_broker::engine::directories::Directories;
+use hive_broker::engine::memory::Memory;
 use hive_broker::engine::send::Send;
 use hive_broker::engine::turn::{Begin, Begun, Ended};
 use hive_broker::engine::{Actor, Engine, Identity, Parts, Refusal};
 use hive_broker::store::Store;
 use hive_broker::store::request::RequestKey;
 use hive_broker::store::turn_events::TurnEvents;
-use hive_broker::wake::Hints;
 use hive_core::agent::{HarnessState, Policy};
 use hive_core::caller::{Caller, OperatorName};
 use hive_core::id::TurnId;
@@ -63,14 +63,14 @@ impl Fleet {
     pub(crate) async fn of(count: usize) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let clock = Arc::new(ManualClock::new("boot"));
-        let hints = Arc::new(Hints::default());
-        let committed = Arc::clone(&hints);
+        let memory = Arc::new(Memory::default());
+        let committed = Arc::clone(&memory) as _;
         let store = Store::open(dir.path(), Arc::clone(&clock) as Arc<dyn Clock>, committed).expect("the store opens");
         let turn_events = TurnEvents::open(dir.path()).expect("the turn lines open");
         let parts = Parts {
             store,
             turn_events,
-            hints,
+            memory,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             limits: Limits::default(),
             identity: Identity::default(),

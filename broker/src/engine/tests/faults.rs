@@ -9,7 +9,7 @@ use hive_core::turn::Outcome;
 
 use super::super::Refusal;
 use super::super::attach::Attach;
-use super::hive::{Harness, Hive, Run, actor, caller, ended, mail, request};
+use super::hive::{Harness, Hive, Run, actor, caller, done, ended, mail, request};
 
 fn unavailable<T>(answer: Result<T, Refusal>) {
     let refusal = answer.map(|_| ()).expect_err("it is void");
@@ -72,13 +72,61 @@ async fn an_attach_that_was_void_leaves_the_older_session_to_come_back() {
 }
 
 #[tokio::test]
+async fn an_attach_in_an_aborted_batch_fences_no_harness() {
+    let (hive, harness, run) = in_mid_turn().await;
+    for session_token in [String::new(), harness.token.clone()] {
+        let engine = Arc::clone(hive.engine());
+        let attach = Attach { session_token, take_over: true, revision: String::new(), isolation: None };
+        unavailable(hive.voided(async move { engine.attach(caller("bob"), attach).await }).await);
+        assert!(!harness.attachment().ended().is_cancelled(), "its successor never reached the disk");
+        let second = hive.try_attach("bob", "", false).await.expect_err("it is attached");
+        assert_eq!(second.reason(), Reason::AlreadyAttached);
+    }
+    // It goes on as if nothing had happened, and its end is noticed.
+    hive.sweep().await;
+    assert_eq!(hive.end(&run, Outcome::Ok).await.settled.acked, 1);
+    drop(harness);
+    hive.try_attach("bob", "", false).await.expect("there is room for another");
+}
+
+#[tokio::test]
+async fn a_turn_that_was_opened_in_an_aborted_batch_makes_no_silence_a_sign_of_death() {
+    let hive = Hive::new(&["bob"]).await;
+    let harness = hive.attach("bob").await;
+    let (engine, wish, key) = (Arc::clone(hive.engine()), hive.wish(&harness.token), hive.request("OpenTurn"));
+    let opened = async move { engine.open_turn(caller("bob"), key, wish, hive_core::turn::Kind::Compact).await };
+    unavailable(hive.voided(opened).await);
+    assert_eq!(hive.engine().sweep_sessions().await.expect("swept"), None, "there is nothing to look out for");
+}
+
+#[tokio::test]
+async fn of_two_that_attach_in_one_batch_the_second_sees_the_first() {
+    let hive = Hive::new(&["bob"]).await;
+    for (take_over, wanted) in [(false, Some(Reason::AlreadyAttached)), (true, None)] {
+        let hold = hive.hold().await;
+        let attach = |take_over| {
+            let engine = Arc::clone(hive.engine());
+            let attach = Attach { session_token: String::new(), take_over, revision: String::new(), isolation: None };
+            tokio::spawn(async move { engine.attach(caller("bob"), attach).await })
+        };
+        let first = attach(true);
+        tokio::task::yield_now().await;
+        let second = attach(take_over);
+        tokio::task::yield_now().await;
+        done(hold.release()).await.expect("committed");
+        let (first, second) = (done(first).await.expect("it attaches"), done(second).await);
+        assert_eq!(second.as_ref().err().map(Refusal::reason), wanted);
+        assert_eq!(first.attachment.ended().is_cancelled(), take_over, "only a takeover fences it");
+    }
+}
+
+#[tokio::test]
 async fn an_attach_that_was_void_does_not_hide_that_the_older_harness_has_gone() {
     let (hive, harness, run) = in_mid_turn().await;
     let engine = Arc::clone(hive.engine());
     let attach = Attach { session_token: String::new(), take_over: true, revision: String::new(), isolation: None };
     unavailable(hive.voided(async move { engine.attach(caller("bob"), attach).await }).await);
     drop(harness);
-    // Memory knows a session that never was; the sweeper finds the true one, and gives it the whole grace time once.
     hive.sweep().await;
     hive.pass_and_sweep(59).await;
     assert_eq!(outcome(&hive, &run).await, None);
@@ -120,7 +168,7 @@ async fn waiting_harnesses_and_consumers_outlive_a_fault() {
     unavailable(hive.voided(async move { engine.send(actor("alice"), key, mail("bob", "void")).await }).await);
     hive.still_waits(&waiting).await;
     hive.send("alice", "bob", "hello").await;
-    assert_eq!(super::hive::done(waiting).await.expect("a turn").delivery.message.body, "hello");
+    assert_eq!(done(waiting).await.expect("a turn").delivery.message.body, "hello");
 }
 
 #[tokio::test]

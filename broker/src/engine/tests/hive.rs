@@ -26,6 +26,7 @@ use tokio::task::JoinHandle;
 use super::super::agents::Create;
 use super::super::attach::Attach;
 use super::super::directories::Directories;
+use super::super::memory::Memory;
 use super::super::presence::Attachment;
 use super::super::receive::{Leased, Receive, Received};
 use super::super::send::{Receipt, Send};
@@ -36,7 +37,6 @@ use crate::clock::{Clock, ManualClock};
 use crate::store::request::RequestKey;
 use crate::store::turn_events::TurnEvents;
 use crate::store::{AgentKey, Committed, Effect, Health, Store, agent, inbox};
-use crate::wake::Hints;
 
 /// Longer than anything here takes; only a test that hangs gets to its end.
 const GUARD: Duration = Duration::from_secs(30);
@@ -130,13 +130,13 @@ impl Hold {
 
 /// Counts commits, on the way to those who wait for them.
 struct Counting {
-    hints: Arc<Hints>,
+    memory: Arc<Memory>,
     commits: watch::Sender<u64>,
 }
 
 impl Committed for Counting {
     fn committed(&self, effects: &[Effect], last_event: u64) {
-        self.hints.committed(effects, last_event);
+        self.memory.committed(effects, last_event);
         self.commits.send_modify(|commits| *commits += 1);
     }
 }
@@ -236,14 +236,14 @@ pub(super) fn directory() -> tempfile::TempDir {
 
 async fn open(dir: &Path, clock: Arc<dyn Clock>, limits: &Limits) -> (Arc<Engine>, watch::Receiver<u64>) {
     let (sender, commits) = watch::channel(0);
-    let hints = Arc::new(Hints::default());
-    let counting = Arc::new(Counting { hints: Arc::clone(&hints), commits: sender });
+    let memory = Arc::new(Memory::default());
+    let counting = Arc::new(Counting { memory: Arc::clone(&memory), commits: sender });
     let store = Store::open(dir, Arc::clone(&clock), counting).expect("the store opens");
     let turn_events = TurnEvents::open(dir).expect("the turn lines open");
     // Where a test makes such a directory, long reminders are written into it; where it does not, there is none to write to.
     let named = ["alice", "bob"].map(|agent| (name(agent), dir.join("agents").join(agent))).into_iter().collect();
     let directories = Directories::new(named, Some(dir.join("agents")));
-    let parts = Parts { store, turn_events, hints, clock, limits: limits.clone(), identity: Identity::default(), directories };
+    let parts = Parts { store, turn_events, memory, clock, limits: limits.clone(), identity: Identity::default(), directories };
     (Arc::new(Engine::start(parts).await.expect("the engine starts")), commits)
 }
 

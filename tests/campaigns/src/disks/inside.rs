@@ -9,12 +9,12 @@ use std::time::Duration;
 use hive_broker::clock::ManualClock;
 use hive_broker::engine::agents::Create;
 use hive_broker::engine::directories::Directories;
+use hive_broker::engine::memory::Memory;
 use hive_broker::engine::receive::Receive;
 use hive_broker::engine::send::Send;
 use hive_broker::engine::{Engine, Identity, Parts};
 use hive_broker::store::turn_events::TurnEvents;
 use hive_broker::store::{Hand, Store};
-use hive_broker::wake::Hints;
 use hive_core::agent::Policy;
 use hive_core::limits::Limits;
 use hive_core::message::Recipient;
@@ -166,15 +166,15 @@ impl Run {
         if self.broker.is_some() {
             return Ok(());
         }
-        let hints = Arc::new(Hints::default());
+        let memory = Arc::new(Memory::default());
         let clock = Arc::clone(&self.clock);
-        let opened = Store::open_by_hand(self.dir.path(), Arc::<ManualClock>::clone(&clock), Arc::<Hints>::clone(&hints));
+        let opened = Store::open_by_hand(self.dir.path(), Arc::<ManualClock>::clone(&clock), Arc::<Memory>::clone(&memory));
         let (store, mut hand) =
             opened.map_err(|error| format!("it does not open: {error}: {:?}", std::error::Error::source(&error)))?;
         let turn_events = TurnEvents::open(self.dir.path()).map_err(|error| format!("the turn lines do not open: {error}"))?;
         let directories = Directories::default();
         let parts =
-            Parts { store, turn_events, hints, clock, limits: Limits::default(), identity: Identity::default(), directories };
+            Parts { store, turn_events, memory, clock, limits: Limits::default(), identity: Identity::default(), directories };
         let serving = async {
             let engine = Engine::start(parts).await?;
             engine.ready().await.map(|()| engine)

@@ -217,6 +217,9 @@ impl Life {
             }
         };
         say!(world, "{}: connection broken: {broken:?}", self.who.name);
+        if broken == Break::SessionOver && broker.attachments.is_wrongly_fenced(key) {
+            world.wrong(format!("Fenced: {} was fenced by an attach that is not on disk", self.who.name));
+        }
         world.exec.kill(heart);
         world.exec.kill(orders);
         world.mark(Mark::Detached { agent: self.who.name.clone() });

@@ -1,0 +1,103 @@
+//! Effects: values that a command leaves, applied once its batch is on disk.
+//!
+//! Invariant: memory changes only by effects. Those of a command that failed, or of a batch that was aborted, are never applied.
+
+use std::sync::Arc;
+
+use hive_core::agent::Isolation;
+use hive_core::time::BootTime;
+use tokio_util::sync::CancellationToken;
+
+use super::AgentKey;
+
+/// What follows a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The inbox has new work.
+    Wake(AgentKey),
+    /// The agent's session ended or was replaced.
+    Session(AgentKey),
+    /// The agent has a new command, or was changed.
+    Told(AgentKey),
+    /// Something became due earlier than it was: a lease, a grace time.
+    Due,
+    /// Something became due earlier than it was by the wall clock: a deadline, a reminder.
+    WallDue,
+    /// Something began to wait on the operator.
+    Attention,
+    /// The presence of the agent's harness changed.
+    Presence(AgentKey, PresenceChange),
+    /// The name of a purged agent may get another key.
+    NameFreed(String),
+}
+
+/// A change of the presence of a harness.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PresenceChange {
+    /// A harness attached; an older attachment ends.
+    Attached {
+        /// The number of its session.
+        epoch: u64,
+        /// The token of its session.
+        token: String,
+        /// Its isolation, as the broker sees it.
+        isolation: Option<Isolation>,
+        /// Its attachment.
+        live: Live,
+        /// When it attached.
+        now: BootTime,
+    },
+    /// A session opened or ended a turn.
+    TurnOpen {
+        /// Whether a turn is open now.
+        open: bool,
+        /// When.
+        now: BootTime,
+    },
+    /// A session has no harness, and its grace time begins.
+    Awaited {
+        /// The number of the session.
+        epoch: u64,
+        /// The token of the session.
+        token: String,
+        /// When the grace time begins.
+        now: BootTime,
+    },
+    /// The sessions up to this number ended.
+    Ended {
+        /// The number of the last one.
+        epoch: u64,
+    },
+}
+
+/// One attachment of a harness. Clones are equal, and two attachments are not.
+#[derive(Clone, Debug)]
+pub struct Live(Arc<CancellationToken>);
+
+impl Live {
+    /// Returns a new attachment.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    /// Returns the token that is cancelled when the attachment ends.
+    #[must_use]
+    pub fn ended(&self) -> &CancellationToken {
+        &self.0
+    }
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PartialEq for Live {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Live {}
