@@ -222,7 +222,7 @@ pub(crate) fn decide_row(
     let wrong = || Refusal::WrongState { agent: owner.name.clone(), message: row.message, state: before };
     row.progress = row.progress.decide(decision).ok_or_else(wrong)?;
     row.settled_by = if row.progress.state.is_settled() { who.to_owned() } else { String::new() };
-    delivery::save(tx, &row, before)?;
+    delivery::save(tx, &mut row, before)?;
     let kind = match decision {
         Decision::Ack => Kind::DeliveryAcked,
         Decision::Drop => Kind::DeliveryDropped,

@@ -184,7 +184,7 @@ impl Engine {
                     lease_row.until = Some(until);
                     lease_row.length_ms = Some(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
                 }
-                delivery::save(tx, &row, State::Leased)?;
+                delivery::save(tx, &mut row, State::Leased)?;
                 tx.after_commit(Effect::Due);
                 Ok(tx.now.wall_at(until))
             })

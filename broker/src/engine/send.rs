@@ -172,7 +172,7 @@ pub(crate) fn settle_operators(tx: &Tx<'_>, message: MessageId, who: &str) -> Re
     let Some(progress) = row.progress.decide(Decision::Ack) else { return Ok(()) };
     row.progress = progress;
     who.clone_into(&mut row.settled_by);
-    delivery::save(tx, &row, before)?;
+    delivery::save(tx, &mut row, before)?;
     let detail = format!("by {who}");
     Ok(log(tx, Fact { message: Some(message), detail: &detail, ..Fact::about(Kind::DeliveryAcked, AgentKey::OPERATOR) })?)
 }

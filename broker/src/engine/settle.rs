@@ -114,7 +114,7 @@ pub(crate) fn settle(
     let settlement = planted(settlement, row.progress.failures, limits);
     let progress = row.progress.settle(settlement, tx.now, limits).ok_or(Refusal::LeaseLost)?;
     row.progress = progress;
-    delivery::save(tx, &row, State::Leased)?;
+    delivery::save(tx, &mut row, State::Leased)?;
     let (kind, detail) = match progress.state {
         State::Acked => (Kind::DeliveryAcked, String::new()),
         State::Dead => (Kind::DeliveryDead, format!("after {} failed attempts: {}", progress.failures, row.last_error)),

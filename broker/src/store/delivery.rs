@@ -35,6 +35,8 @@ pub struct DeliveryRow {
     pub lane: Lane,
     /// Where it stands.
     pub progress: Progress,
+    /// When its state last changed.
+    pub state_time: WallTime,
     /// The claim, or the last one: it stays after settling, so that a repeated settlement is recognised.
     pub lease: Option<Lease>,
     /// The turn that holds it, or held it last.
@@ -52,7 +54,7 @@ pub struct DeliveryRow {
 }
 
 const COLUMNS: &str = "d.agent_id, d.message_id, d.lane, d.state, d.failures, d.cause, d.not_before_boot, d.lease_token, d.lease_turn_id, \
-     d.lease_until_boot, d.lease_ms, d.turn_id, d.last_error, d.output_tail, d.settled_by, d.sender_id, d.body_bytes";
+     d.lease_until_boot, d.lease_ms, d.turn_id, d.last_error, d.output_tail, d.settled_by, d.sender_id, d.body_bytes, d.state_time";
 
 fn from_row(row: &Row<'_>) -> Result<DeliveryRow> {
     let token: Option<String> = row.get(7)?;
@@ -82,6 +84,7 @@ fn from_row(row: &Row<'_>) -> Result<DeliveryRow> {
         settled_by: row.get(14)?,
         sender: row.get::<_, Option<i64>>(15)?.map(AgentKey),
         body_bytes: unsigned(row, 16)?,
+        state_time: WallTime(row.get(17)?),
     })
 }
 
@@ -205,7 +208,10 @@ pub fn renew_consumer_leases(tx: &Tx<'_>) -> Result<usize> {
 }
 
 /// Writes a changed delivery. `before` is the state it was read in.
-pub fn save(tx: &Tx<'_>, row: &DeliveryRow, before: State) -> Result<()> {
+pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
+    if row.progress.state != before {
+        row.state_time = tx.now.wall;
+    }
     let lease = row.lease.as_ref();
     tx.prepare_cached(
         "UPDATE delivery SET state = ?3, failures = ?4, cause = ?5, not_before_boot = ?6, lease_token = ?7, lease_turn_id = ?8, \
@@ -227,7 +233,7 @@ pub fn save(tx: &Tx<'_>, row: &DeliveryRow, before: State) -> Result<()> {
         row.last_error,
         row.output_tail,
         row.settled_by,
-        tx.now.wall.0,
+        row.state_time.0,
     ])?;
     let after = row.progress.state;
     if after.is_settled() && !before.is_settled() {
@@ -369,7 +375,7 @@ pub fn view(conn: &Connection, row: &DeliveryRow, now: Now) -> Result<Delivery> 
         output_tail: row.output_tail.clone(),
         turn_id: row.turn,
         not_before: row.progress.not_before.map(|boot| now.wall_at(boot)),
-        state_time: now.wall,
+        state_time: row.state_time,
         settled_by: row.settled_by.clone(),
     })
 }

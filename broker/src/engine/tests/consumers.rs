@@ -160,6 +160,20 @@ async fn tokens_are_not_guessed_and_not_anothers() {
 }
 
 #[tokio::test]
+async fn a_delivery_tells_when_its_state_changed_and_not_when_it_was_asked_for() {
+    let hive = hive_with(1).await;
+    hive.pass(5);
+    let (key, taken) = (request("ReceiveMessages", "r1", 1), hive.engine().clock().now().wall);
+    let first = hive.engine().receive(actor("bob"), key.clone(), up_to(1)).await.expect("taken");
+    hive.pass(5);
+    extend(&hive, &first.deliveries[0], 60).await.expect("extended");
+    let again = hive.engine().receive(actor("bob"), key, up_to(1)).await.expect("answered again");
+    for received in [first, again] {
+        assert_eq!(received.deliveries[0].delivery.state_time, taken);
+    }
+}
+
+#[tokio::test]
 async fn a_repeated_receive_gives_the_same_leases_while_they_live() {
     let mut hive = hive_with(3).await;
     let key = request("ReceiveMessages", "r1", 1);
