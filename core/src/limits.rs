@@ -203,20 +203,39 @@ impl Limits {
     /// How long a delivery waits after `failures` failed attempts.
     #[must_use]
     pub fn retry_backoff(&self, failures: u32) -> Duration {
-        doubling(self.retry_backoff_base_ms, self.retry_backoff_max_ms, failures)
+        let (base, max) = (self.retry_backoff_base_ms, self.retry_backoff_max_ms);
+        Backoff { base: Duration::from_millis(base), max: Duration::from_millis(max) }.after(failures)
     }
 
-    /// How long an agent is parked after `failures` turns in a row that could not run.
+    /// How long an agent is parked after turns in a row that could not run.
     #[must_use]
-    pub fn park_backoff(&self, failures: u32) -> Duration {
-        doubling(self.park_backoff_base_ms, self.park_backoff_max_ms, failures)
+    pub fn park_backoff(&self) -> Backoff {
+        Backoff { base: Duration::from_millis(self.park_backoff_base_ms), max: Duration::from_millis(self.park_backoff_max_ms) }
     }
 }
 
-/// `base` for the first failure, twice as much for each further one, never above `max`.
-fn doubling(base_ms: u64, max_ms: u64, failures: u32) -> Duration {
-    let exponent = failures.saturating_sub(1).min(40);
-    Duration::from_millis(base_ms.saturating_mul(1 << exponent).min(max_ms))
+/// A pause that doubles with each failure in a row. By default that of agents that cannot run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// The pause after the first failure.
+    pub base: Duration,
+    /// The longest pause.
+    pub max: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Limits::default().park_backoff()
+    }
+}
+
+impl Backoff {
+    /// Returns the pause after `failures` in a row.
+    #[must_use]
+    pub fn after(&self, failures: u32) -> Duration {
+        let exponent = failures.saturating_sub(1).min(30);
+        self.base.saturating_mul(1 << exponent).min(self.max)
+    }
 }
 
 #[cfg(test)]

@@ -234,18 +234,18 @@ fn park(
             if ending.retry_time.is_none() {
                 row.until_boot = Some(now.boot.after(std::time::Duration::from_millis(limits.rate_limit_park_ms)));
             } else if failures > 1 {
-                row.until_boot = Some(now.boot.after(limits.park_backoff(failures - 1)));
+                row.until_boot = Some(now.boot.after(limits.park_backoff().after(failures - 1)));
             }
             true
         }
         Outcome::AuthFailed => true,
         Outcome::Unavailable => {
-            row.until_boot = Some(now.boot.after(limits.park_backoff(failures)));
+            row.until_boot = Some(now.boot.after(limits.park_backoff().after(failures)));
             true
         }
         // One bad message waits out its own backoff; only a row of failures is the agent's trouble. A dead letter ends the row.
         Outcome::Failed | Outcome::Vanished => {
-            row.until_boot = Some(now.boot.after(limits.park_backoff(failures.saturating_sub(2))));
+            row.until_boot = Some(now.boot.after(limits.park_backoff().after(failures.saturating_sub(2))));
             failures >= 3 && settled.dead == 0
         }
         Outcome::Ok | Outcome::Cancelled | Outcome::Drained | Outcome::Fenced => false,

@@ -55,6 +55,7 @@ impl Rpc {
             operator_pronouns: identity.operator_pronouns.clone(),
             hive_domain: identity.hive_domain.clone(),
             kin: Some(kin.into()),
+            park_backoff: Some(self.engine.limits().park_backoff().into()),
         };
         if out.send(Ok(v1::AttachResponse { step: Some(Step::Attached(first)) })).await.is_err() {
             return;

@@ -4,6 +4,7 @@ mod configure;
 
 use std::sync::Arc;
 
+use hive_core::limits::Backoff;
 use hive_proto::v1::{HarnessState, LoginWanted, TurnEventStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -278,6 +279,7 @@ impl Performer {
             operator_pronouns,
             hive_domain,
             kin,
+            park_backoff,
         } = attached;
         if let Some(agent) = &mut agent {
             self.config.tool_groups.narrow(agent);
@@ -302,6 +304,8 @@ impl Performer {
             open_turn: open_turn.map(|turn| turn.id),
             operator_pronouns,
             hive_domain,
+            // Brokers before this field have no other than the default.
+            park_backoff: park_backoff.and_then(|backoff| Backoff::try_from(backoff).ok()).unwrap_or_default(),
         }))
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hive_core::limits::Backoff;
 use hive_core::time::WallTime;
 use hive_core::turn::Outcome;
 use hive_proto::v1;
@@ -98,6 +99,8 @@ pub struct Attachment {
     pub operator_pronouns: String,
     /// The hive's domain; empty if it has none.
     pub hive_domain: String,
+    /// The pause before the next look for a claude that cannot run.
+    pub park_backoff: Backoff,
 }
 
 /// What became of a turn.

@@ -124,8 +124,9 @@ impl Machine {
         self.cli = match &found {
             Ok(_) => Cli::Ready,
             Err(error) => {
-                let rest = hive_core::limits::Limits::default().park_backoff(failures.saturating_add(1));
-                Cli::Broken { error: error.clone(), next_at: now.boot.after(rest), failures: failures.saturating_add(1) }
+                let failures = failures.saturating_add(1);
+                let pause = self.facts.park_backoff.after(failures);
+                Cli::Broken { error: error.clone(), next_at: now.boot.after(pause), failures }
             }
         };
         for (subject, words) in found.iter().flat_map(|found| &found.problems) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hive_core::limits::Backoff;
 use hive_core::time::{BootTime, Now, WallTime};
 use hive_core::turn::{Kind, Outcome};
 use hive_proto::v1;

@@ -1,8 +1,9 @@
-//! The bounds in force, as the broker shows them. One way only: nobody sets them over the wire.
+//! The bounds in force, as the broker shows them: nobody sets them over the wire. A harness reads the backoff.
 
-use hive_core::limits::Limits;
+use hive_core::limits::{Backoff, Limits};
 
-use super::time::duration;
+use super::time::{duration, span};
+use super::{Invalid, required};
 use crate::v1;
 
 impl From<&Limits> for v1::Limits {
@@ -36,5 +37,21 @@ impl From<&Limits> for v1::Limits {
             questions_open_max: *questions_open_max,
             reminders_pending_max: *reminders_pending_max,
         }
+    }
+}
+
+impl From<Backoff> for v1::Backoff {
+    fn from(backoff: Backoff) -> Self {
+        let Backoff { base, max } = backoff;
+        Self { base: Some(duration(base)), max: Some(duration(max)) }
+    }
+}
+
+impl TryFrom<v1::Backoff> for Backoff {
+    type Error = Invalid;
+
+    fn try_from(wire: v1::Backoff) -> Result<Self, Invalid> {
+        let v1::Backoff { base, max } = wire;
+        Ok(Self { base: span(required(base, "base")?, "base")?, max: span(required(max, "max")?, "max")? })
     }
 }

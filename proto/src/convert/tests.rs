@@ -6,7 +6,7 @@ use hive_core::agent::{Agent, Isolation, Park, Policy};
 use hive_core::command::{Command, Order};
 use hive_core::delivery::{Delivery, RedeliveryCause, State};
 use hive_core::event::{self, Event};
-use hive_core::limits::Limits;
+use hive_core::limits::{Backoff, Limits};
 use hive_core::loose_end::{self, LooseEnd};
 use hive_core::message::{Message, Recipient, SystemKind};
 use hive_core::question::{self, Question};
@@ -69,6 +69,12 @@ proptest! {
     #[test]
     fn agents(core in strategies::agent(), now in strategies::wall_time()) {
         prop_assert_eq!(Agent::try_from(sent(&agent::agent(core.clone(), now))), Ok(core));
+    }
+
+    #[test]
+    fn backoffs(base in any::<u32>(), max in any::<u32>()) {
+        let core = Backoff { base: Duration::from_millis(base.into()), max: Duration::from_millis(max.into()) };
+        prop_assert_eq!(Backoff::try_from(sent(&v1::Backoff::from(core))), Ok(core));
     }
 
     #[test]

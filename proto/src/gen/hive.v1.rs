@@ -9726,6 +9726,19 @@ pub struct Attached {
     /// The agent's parent and children, for prompts.
     #[prost(message, optional, tag = "8")]
     pub kin: ::core::option::Option<Kin>,
+    /// The pause before a harness looks again for a claude that cannot run.
+    #[prost(message, optional, tag = "9")]
+    pub park_backoff: ::core::option::Option<Backoff>,
+}
+/// A pause that doubles with each failure in a row.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Backoff {
+    /// The pause after the first failure.
+    #[prost(message, optional, tag = "1")]
+    pub base: ::core::option::Option<::prost_types::Duration>,
+    /// The longest pause.
+    #[prost(message, optional, tag = "2")]
+    pub max: ::core::option::Option<::prost_types::Duration>,
 }
 /// The parent and the children of an agent, as its prompt names them.
 #[derive(Clone, PartialEq, ::prost::Message)]

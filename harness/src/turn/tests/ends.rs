@@ -198,8 +198,16 @@ fn a_claude_that_does_not_start_is_unavailable_and_looked_at_again() {
 
 #[test]
 fn an_agent_without_a_cli_tells_it_and_does_not_spin() {
+    let by_default = pauses_without_a_cli(Backoff::default());
+    assert_eq!(by_default, [20, 40, 80]);
+    let of_the_hive = pauses_without_a_cli(Backoff { base: Duration::from_secs(1), max: Duration::from_secs(3) });
+    assert_eq!(of_the_hive, [2, 3, 3]);
+}
+
+/// The pauses between looks for a CLI that is not there, in seconds; at last it is there.
+fn pauses_without_a_cli(park_backoff: Backoff) -> Vec<u64> {
     let mut rig = Rig::new();
-    rig.give(Input::Attached(Box::new(facts())));
+    rig.give(Input::Attached(Box::new(Attachment { park_backoff, ..facts() })));
     rig.drain();
     rig.give(Input::Probed(Err("claude is not installed".into())));
     assert!(matches!(rig.drain()[..], [Output::Report(State::Unavailable, Some(_)), Output::Begin]));
@@ -220,12 +228,12 @@ fn an_agent_without_a_cli_tells_it_and_does_not_spin() {
         assert_eq!(rig.drain(), [Output::Probe]);
         rig.give(Input::Probed(Err("claude is not installed".into())));
     }
-    assert_eq!(rests, [20, 40, 80]);
     rig.sleep();
     rig.drain();
     rig.give(found(true));
     rig.give(begun(8));
     assert_eq!(rig.launch().turn_id, 8);
+    rests
 }
 
 #[test]
