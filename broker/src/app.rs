@@ -1,7 +1,8 @@
 //! The composition root: builds the parts, lets them run, and ends them in good order.
 //!
-//! Ending: new work is refused and what waits is told so; calls in flight get a moment; then connections are closed, the writer finishes
-//! what is queued, and the database is folded and closed. Invariant: whatever was answered "accepted" is on disk before the process ends.
+//! Ending: new work is refused and what waits is told so; calls in flight get a moment; then
+//! connections are closed, the writer finishes what is queued, and the database is folded and
+//! closed. Invariant: whatever was answered "accepted" is on disk before the process ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +34,8 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
     // First of all: whatever is started later must not inherit it.
     let supervisor = Supervisor::from_env()?;
     let settings = config::load(&cli)?;
-    // Before anybody can know that the broker is there: from then on a signal ends it in good order.
+    // Before anybody can know that the broker is there: from then on a signal ends it in good
+    // order.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut reload = signal(SignalKind::hangup())?;
@@ -78,7 +80,8 @@ struct Running {
 }
 
 async fn start(settings: &Settings, supervisor: Option<Supervisor>) -> anyhow::Result<Running> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new().context("the clock of this boot cannot be read")?);
+    let clock: Arc<dyn Clock> =
+        Arc::new(SystemClock::new().context("the clock of this boot cannot be read")?);
     let memory = Arc::new(Memory::default());
     let store = Store::open(&settings.state_dir, Arc::clone(&clock), Arc::clone(&memory) as _)?;
     let turn_events = TurnEvents::open(&settings.state_dir)?;
@@ -95,26 +98,45 @@ async fn start(settings: &Settings, supervisor: Option<Supervisor>) -> anyhow::R
         identity: settings.identity.clone(),
         directories: Directories::new(settings.state_dirs.clone(), settings.agents_dir.clone()),
     };
-    let engine = Arc::new(Engine::start(parts).await.context("the database could not be prepared")?);
+    let engine =
+        Arc::new(Engine::start(parts).await.context("the database could not be prepared")?);
     if let Some(agents) = &settings.agents {
-        engine.declare(agents.clone()).await.context("the agents of the configuration file could not be set up")?;
+        engine
+            .declare(agents.clone())
+            .await
+            .context("the agents of the configuration file could not be set up")?;
     }
 
-    let (shutdown, stop, close) = (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
+    let (shutdown, stop, close) =
+        (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
     let (servers, tasks, accepting) = (TaskTracker::new(), TaskTracker::new(), TaskTracker::new());
     if let Some(supervisor) = supervisor {
         tasks.spawn(supervisor.serve(Arc::clone(&engine), stop.clone())?);
     }
-    let (sockets, agent_conns, operator_conns) =
-        Sockets::open(settings.layout(), Arc::clone(engine.sandboxes()), accepting.clone(), close.clone())?;
+    let (sockets, agent_conns, operator_conns) = Sockets::open(
+        settings.layout(),
+        Arc::clone(engine.sandboxes()),
+        accepting.clone(),
+        close.clone(),
+    )?;
     let rpc = Rpc::new(Arc::clone(&engine), tasks.clone(), shutdown.clone(), Arc::clone(&sockets));
     rpc.reconcile_sockets().await.context("the agents' sockets could not be set up")?;
 
     engine.ready().await.context("the database could not be prepared")?;
     let health = tonic_health::server::HealthReporter::new();
     let serving = [
-        tokio_util::either::Either::Left(server::serve_agents(rpc.clone(), health.clone(), agent_conns, stop.clone())),
-        tokio_util::either::Either::Right(server::serve_operator(rpc.clone(), health.clone(), operator_conns, stop.clone())),
+        tokio_util::either::Either::Left(server::serve_agents(
+            rpc.clone(),
+            health.clone(),
+            agent_conns,
+            stop.clone(),
+        )),
+        tokio_util::either::Either::Right(server::serve_operator(
+            rpc.clone(),
+            health.clone(),
+            operator_conns,
+            stop.clone(),
+        )),
     ];
     for served in serving {
         let shutdown = shutdown.clone();
@@ -160,7 +182,9 @@ async fn reloaded(cli: &Cli, running: &Running) {
         Ok(()) => tracing::info!(
             "the configuration file was read again; bounds and names of the hive, `notify`, and directories change with a restart"
         ),
-        Err(error) => tracing::error!(%error, "the configuration file could not be applied; nothing was changed"),
+        Err(error) => {
+            tracing::error!(%error, "the configuration file could not be applied; nothing was changed");
+        }
     }
 }
 

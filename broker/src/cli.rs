@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// The broker of a hive: owns every inbox and topology lookup, and serves them on one unix socket per agent.
+/// The broker of a hive: owns every inbox and topology lookup, and serves them on one unix socket
+/// per agent.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "hived", version, about)]
 pub struct Cli {
@@ -12,7 +13,8 @@ pub struct Cli {
     #[arg(long, value_name = "FILE", env = "HIVE_CONFIG")]
     pub config: Option<PathBuf>,
 
-    /// Read a configuration file, say what is wrong with it, and exit: 0 when nothing is, 8 when something is.
+    /// Read a configuration file, say what is wrong with it, and exit: 0 when nothing is, 8 when
+    /// something is.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "state_dir", "runtime_dir", "agents_dir"])]
     pub check_config: Option<PathBuf>,
 
@@ -24,8 +26,9 @@ pub struct Cli {
     #[arg(long, value_name = "DIR")]
     pub runtime_dir: Option<PathBuf>,
 
-    /// The directory that holds, as NAME/state, the directories of agents without one in the configuration file. Given by `hivectl up`, which
-    /// also deletes the directories of purged agents.
+    /// The directory that holds, as NAME/state, the directories of agents without one in the
+    /// configuration file. Given by `hivectl up`, which also deletes the directories of purged
+    /// agents.
     #[arg(long, value_name = "DIR")]
     pub agents_dir: Option<PathBuf>,
 
@@ -42,7 +45,8 @@ pub struct Cli {
     pub log_format: LogFormat,
 }
 
-/// Named by the variable, too: whoever set it has not written the option that the error begins with.
+/// Named by the variable, too: whoever set it has not written the option that the error begins
+/// with.
 fn reminders_pending_max(text: &str) -> Result<u32, &'static str> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or("HIVE_REMIND_MAX_PENDING_PER_AGENT must be a whole number from 1 to 4294967295")

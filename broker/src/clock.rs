@@ -37,8 +37,12 @@ fn milliseconds(clock: ClockId) -> i64 {
 
 impl Clock for SystemClock {
     fn now(&self) -> Now {
-        // The boot clock counts through a suspend, so a lease does not outlive its time on a laptop that slept.
-        Now { wall: WallTime(milliseconds(ClockId::Realtime)), boot: BootTime(milliseconds(ClockId::Boottime)) }
+        // The boot clock counts through a suspend, so a lease does not outlive its time on a laptop
+        // that slept.
+        Now {
+            wall: WallTime(milliseconds(ClockId::Realtime)),
+            boot: BootTime(milliseconds(ClockId::Boottime)),
+        }
     }
 
     fn boot_id(&self) -> &str {

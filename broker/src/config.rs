@@ -1,10 +1,13 @@
-//! The configuration as the daemon uses it: the file, what the command line overrides, and what the engine is told of it.
+//! The configuration as the daemon uses it: the file, what the command line overrides, and what the
+//! engine is told of it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hive_core::agent::Policy;
-use hive_core::config::{AgentConfig, AgentLimits, Broker, Config, ConfigError, Hive, Notify, Operator};
+use hive_core::config::{
+    AgentConfig, AgentLimits, Broker, Config, ConfigError, Hive, Notify, Operator,
+};
 use hive_core::isolation::Level;
 use hive_core::limits::Limits;
 use hive_core::name::AgentName;
@@ -64,8 +67,10 @@ pub struct Settings {
 
 /// Reads the file at `path`.
 pub fn read(path: &Path) -> Result<Config, LoadError> {
-    let text = std::fs::read_to_string(path).map_err(|source| LoadError::Read { path: path.to_path_buf(), source })?;
-    let mut config = hive_core::config::parse(&text).map_err(|error| LoadError::Invalid { path: path.to_path_buf(), error })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| LoadError::Read { path: path.to_path_buf(), source })?;
+    let mut config = hive_core::config::parse(&text)
+        .map_err(|error| LoadError::Invalid { path: path.to_path_buf(), error })?;
     let base = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     config.resolve_paths(&base.canonicalize().unwrap_or_else(|_| base.to_path_buf()));
     Ok(config)
@@ -77,23 +82,37 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
         Some(path) => (read(path)?, true),
         None => (Config::default(), false),
     };
-    // Destructured, so that a new key is not forgotten here. What only `hivectl up` and the harness need is theirs.
+    // Destructured, so that a new key is not forgotten here. What only `hivectl up` and the harness
+    // need is theirs.
     let Config { hive, broker, operator, claude: _, agents } = config;
     let Hive { name, domain, swarm, isolation } = hive;
-    let Broker { state_dir: broker_dir, runtime_dir, socket_group, retention_days, mut limits } = broker;
+    let Broker { state_dir: broker_dir, runtime_dir, socket_group, retention_days, mut limits } =
+        broker;
     if let Some(max) = cli.reminders_pending_max {
         limits.reminders_pending_max = max;
     }
     let Operator { pronouns, notify } = operator;
-    let agents_dir = cli.agents_dir.as_ref().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone()));
+    let agents_dir =
+        cli.agents_dir.as_ref().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone()));
     let agents_write = agents_write(agents.values(), agents_dir.as_deref());
-    let state_dir = |agent: &AgentConfig| Some(without_operators_links(agent.state_dir.as_ref()?, &agents_write));
-    let state_dirs = agents.iter().filter_map(|(name, agent)| Some((name.clone(), state_dir(agent)?))).collect();
+    let state_dir = |agent: &AgentConfig| {
+        Some(without_operators_links(agent.state_dir.as_ref()?, &agents_write))
+    };
+    let state_dirs =
+        agents.iter().filter_map(|(name, agent)| Some((name.clone(), state_dir(agent)?))).collect();
     let uids = agents.iter().map(|(name, agent)| (name.clone(), agent.uids.clone())).collect();
     let declared = agents.into_iter().map(|(name, agent)| (name, declared(agent))).collect();
     Ok(Settings {
-        state_dir: cli.state_dir.clone().or(broker_dir).unwrap_or_else(|| PathBuf::from("/var/lib/hive")),
-        runtime_dir: cli.runtime_dir.clone().or(runtime_dir).unwrap_or_else(|| PathBuf::from("/run/hive")),
+        state_dir: cli
+            .state_dir
+            .clone()
+            .or(broker_dir)
+            .unwrap_or_else(|| PathBuf::from("/var/lib/hive")),
+        runtime_dir: cli
+            .runtime_dir
+            .clone()
+            .or(runtime_dir)
+            .unwrap_or_else(|| PathBuf::from("/run/hive")),
         socket_group,
         retention_days,
         limits,
@@ -113,20 +132,32 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
 }
 
 /// Returns the directories that agents can write in, without links, as far as they exist.
-fn agents_write<'a>(agents: impl Iterator<Item = &'a AgentConfig>, agents_dir: Option<&Path>) -> Vec<PathBuf> {
+fn agents_write<'a>(
+    agents: impl Iterator<Item = &'a AgentConfig>,
+    agents_dir: Option<&Path>,
+) -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-    let named = agents.flat_map(|agent| agent.state_dir.iter().chain(&agent.home_dir).chain(&agent.sandbox.writable));
-    let named = named.map(|dir| dir.strip_prefix("~").map_or_else(|_| dir.clone(), |below| home.join(below)));
-    named.chain(agents_dir.map(Path::to_path_buf)).filter_map(|dir| dir.canonicalize().ok()).collect()
+    let named = agents.flat_map(|agent| {
+        agent.state_dir.iter().chain(&agent.home_dir).chain(&agent.sandbox.writable)
+    });
+    let named = named
+        .map(|dir| dir.strip_prefix("~").map_or_else(|_| dir.clone(), |below| home.join(below)));
+    named
+        .chain(agents_dir.map(Path::to_path_buf))
+        .filter_map(|dir| dir.canonicalize().ok())
+        .collect()
 }
 
-/// Returns the same directory with the operator's links resolved: those outside of what agents can write in. A link inside may be an agent's, so it
-/// stays in the path, and is not followed when a reminder is written.
+/// Returns the same directory with the operator's links resolved: those outside of what agents can
+/// write in. A link inside may be an agent's, so it stays in the path, and is not followed when a
+/// reminder is written.
 fn without_operators_links(dir: &Path, agents_write: &[PathBuf]) -> PathBuf {
     let mut from_the_root: Vec<&Path> = dir.ancestors().collect();
     from_the_root.reverse();
     let is_operators = |real: &PathBuf| !agents_write.iter().any(|agents| real.starts_with(agents));
-    let real = from_the_root.iter().map_while(|above| above.canonicalize().ok().filter(is_operators).map(|real| (*above, real)));
+    let real = from_the_root.iter().map_while(|above| {
+        above.canonicalize().ok().filter(is_operators).map(|real| (*above, real))
+    });
     match real.last() {
         Some((above, real)) => real.join(dir.strip_prefix(above).unwrap_or(dir)),
         None => dir.to_path_buf(),
@@ -135,7 +166,12 @@ fn without_operators_links(dir: &Path, agents_write: &[PathBuf]) -> PathBuf {
 
 fn declared(agent: AgentConfig) -> Declared {
     let default = Policy::default();
-    let AgentLimits { sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max } = agent.limits;
+    let AgentLimits {
+        sends_per_minute_max,
+        sender_stored_bytes_max,
+        questions_open_max,
+        reminders_pending_max,
+    } = agent.limits;
     let model = agent.first_model().unwrap_or_default().to_owned();
     Declared {
         parent: agent.parent,
@@ -159,7 +195,11 @@ impl Settings {
     /// How sockets are made.
     #[must_use]
     pub fn layout(&self) -> Layout {
-        Layout { runtime_dir: self.runtime_dir.clone(), socket_group: self.socket_group.clone(), uids: self.uids.clone() }
+        Layout {
+            runtime_dir: self.runtime_dir.clone(),
+            socket_group: self.socket_group.clone(),
+            uids: self.uids.clone(),
+        }
     }
 }
 
@@ -189,11 +229,15 @@ mod tests {
         let plain = settings(&base.join("hive.toml"), text, &[]);
         assert_eq!(plain.state_dirs, BTreeMap::from([(name("ada"), base.join("work"))]));
         let up = settings(&base.join("hive.toml"), text, &["--agents-dir", "/h/agents"]);
-        let directories = crate::engine::directories::Directories::new(up.state_dirs, up.agents_dir);
+        let directories =
+            crate::engine::directories::Directories::new(up.state_dirs, up.agents_dir);
         assert_eq!(directories.state_dir(&name("ada")), Some(base.join("work")));
         // An agent that was created at run time has its directory in the same place.
         for agent in ["bob", "eve"] {
-            assert_eq!(directories.state_dir(&name(agent)), Some(PathBuf::from("/h/agents").join(agent).join("state")));
+            assert_eq!(
+                directories.state_dir(&name(agent)),
+                Some(PathBuf::from("/h/agents").join(agent).join("state"))
+            );
         }
     }
 
@@ -204,7 +248,8 @@ mod tests {
         std::fs::create_dir_all(base.join("disk/bob")).expect("a directory");
         std::os::unix::fs::symlink("disk", base.join("link")).expect("a link");
         std::os::unix::fs::symlink("bob", base.join("disk/ada")).expect("a link");
-        let found = settings(&base.join("hive.toml"), "[agents.ada]\nstate_dir = \"link/ada\"\n", &[]);
+        let found =
+            settings(&base.join("hive.toml"), "[agents.ada]\nstate_dir = \"link/ada\"\n", &[]);
         assert_eq!(found.state_dirs, BTreeMap::from([(name("ada"), base.join("disk/ada"))]));
 
         // What ada can write in may be named by another way than her state directory.
@@ -213,12 +258,20 @@ mod tests {
         for place in ["home_dir = \"disk/own\"", "writable = [\"disk/own\"]"] {
             let text = format!("[agents.ada]\nstate_dir = \"link/own/a/state\"\n{place}\n");
             let found = settings(&base.join("hive.toml"), &text, &[]);
-            assert_eq!(found.state_dirs, BTreeMap::from([(name("ada"), base.join("disk/own/a/state"))]), "{place}");
+            assert_eq!(
+                found.state_dirs,
+                BTreeMap::from([(name("ada"), base.join("disk/own/a/state"))]),
+                "{place}"
+            );
         }
-        let in_agents_dir = format!("[agents.ada]\nstate_dir = \"{}/own/a/state\"\n", base.join("link").display());
+        let in_agents_dir =
+            format!("[agents.ada]\nstate_dir = \"{}/own/a/state\"\n", base.join("link").display());
         let disk = base.join("disk").display().to_string();
         let found = settings(&base.join("hive.toml"), &in_agents_dir, &["--agents-dir", &disk]);
-        assert_eq!(found.state_dirs, BTreeMap::from([(name("ada"), base.join("link/own/a/state"))]));
+        assert_eq!(
+            found.state_dirs,
+            BTreeMap::from([(name("ada"), base.join("link/own/a/state"))])
+        );
     }
 
     #[test]
@@ -226,7 +279,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let text = "[agents.ada]\nlimits = { sends_per_minute_max = 7, sender_stored_bytes_max = 8, questions_open_max = 9, \
                     reminders_pending_max = 10 }\n[agents.bob]\n";
-        let agents = settings(&dir.path().join("hive.toml"), text, &[]).agents.expect("agents of a file");
+        let agents =
+            settings(&dir.path().join("hive.toml"), text, &[]).agents.expect("agents of a file");
         let ada = Policy {
             sends_per_minute_max: Some(7),
             sender_stored_bytes_max: Some(8),
@@ -234,18 +288,28 @@ mod tests {
             reminders_pending_max: Some(10),
             ..Policy::default()
         };
-        assert_eq!((&agents[&name("ada")].policy, &agents[&name("bob")].policy), (&ada, &Policy::default()));
+        assert_eq!(
+            (&agents[&name("ada")].policy, &agents[&name("bob")].policy),
+            (&ada, &Policy::default())
+        );
     }
 
     #[test]
     fn the_command_line_overrides_how_many_reminders_may_be_pending() {
         let dir = tempfile::tempdir().expect("a directory");
-        let (file, text) = (dir.path().join("hive.toml"), "[broker.limits]\nreminders_pending_max = 3\n");
+        let (file, text) =
+            (dir.path().join("hive.toml"), "[broker.limits]\nreminders_pending_max = 3\n");
         assert_eq!(settings(&file, text, &[]).limits.reminders_pending_max, 3);
-        assert_eq!(settings(&file, text, &["--reminders-pending-max", "4"]).limits.reminders_pending_max, 4);
+        assert_eq!(
+            settings(&file, text, &["--reminders-pending-max", "4"]).limits.reminders_pending_max,
+            4
+        );
         for bad in ["0", "-1", "many", "", "4294967296"] {
-            let error = Cli::try_parse_from(["hived", &format!("--reminders-pending-max={bad}")]).expect_err(bad).to_string();
-            let wanted = "HIVE_REMIND_MAX_PENDING_PER_AGENT must be a whole number from 1 to 4294967295";
+            let error = Cli::try_parse_from(["hived", &format!("--reminders-pending-max={bad}")])
+                .expect_err(bad)
+                .to_string();
+            let wanted =
+                "HIVE_REMIND_MAX_PENDING_PER_AGENT must be a whole number from 1 to 4294967295";
             assert!(bad.is_empty() || error.contains(wanted), "{bad}: {error}");
         }
     }

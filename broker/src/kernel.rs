@@ -1,6 +1,8 @@
-//! Calls of the kernel that have no safe interface: taking an inherited descriptor, and asking about a namespace.
+//! Calls of the kernel that have no safe interface: taking an inherited descriptor, and asking
+//! about a namespace.
 //!
-//! Invariant: an inherited descriptor is taken once, at the start of the process, and from then on no started program inherits it.
+//! Invariant: an inherited descriptor is taken once, at the start of the process, and from then on
+//! no started program inherits it.
 
 #![allow(unsafe_code)]
 
@@ -14,15 +16,19 @@ use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
 /// The group of the ioctls of namespaces (`linux/nsfs.h`).
 const NAMESPACES: u8 = 0xb7;
 
-/// Takes a descriptor that the parent process left open, and keeps it from programs that this process starts. To be called once, before anything
-/// else is opened or started.
+/// Takes a descriptor that the parent process left open, and keeps it from programs that this
+/// process starts. To be called once, before anything else is opened or started.
 pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     if number <= 2 {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is one of the standard streams"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is one of the standard streams",
+        ));
     }
     // SAFETY: the number is borrowed for one call, which fails with EBADF where it is not open.
     let flags = fcntl_getfd(unsafe { BorrowedFd::borrow_raw(number) })?;
-    // SAFETY: it is open, as the call above has shown, and nothing else of this process owns it: the parent left it open for this caller.
+    // SAFETY: it is open, as the call above has shown, and nothing else of this process owns it:
+    // the parent left it open for this caller.
     let taken = unsafe { OwnedFd::from_raw_fd(number) };
     fcntl_setfd(&taken, flags | FdFlags::CLOEXEC)?;
     Ok(taken)
@@ -34,7 +40,8 @@ pub fn parent_namespace(namespace: impl AsFd) -> io::Result<OwnedFd> {
     Ok(unsafe { ioctl(namespace, Parent) }?)
 }
 
-/// Asks for the kind of a namespace, as the flag of `clone` that makes one. ENOTTY: it is no namespace.
+/// Asks for the kind of a namespace, as the flag of `clone` that makes one. ENOTTY: it is no
+/// namespace.
 pub fn namespace_kind(namespace: impl AsFd) -> io::Result<u32> {
     // SAFETY: NS_GET_NSTYPE takes no argument.
     Ok(unsafe { ioctl(namespace, Kind) }?)

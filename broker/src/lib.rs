@@ -1,9 +1,9 @@
-//! `hived`, the broker of a hive: it owns every inbox and topology lookup, keeps them in SQLite, and serves them as typed gRPC on one unix
-//! socket per agent and one for the operator.
+//! `hived`, the broker of a hive: it owns every inbox and topology lookup, keeps them in SQLite,
+//! and serves them as typed gRPC on one unix socket per agent and one for the operator.
 //!
-//! `rpc` decodes and encodes, `engine` decides, `store` keeps, `task` does what is due, `supervisor` listens to `hivectl up`; only `app` knows
-//! them all. The library exists for
-//! the binary and for tests; it is no public interface.
+//! `rpc` decodes and encodes, `engine` decides, `store` keeps, `task` does what is due,
+//! `supervisor` listens to `hivectl up`; only `app` knows them all. The library exists for the
+//! binary and for tests; it is no public interface.
 
 pub mod app;
 pub mod cli;

@@ -25,9 +25,15 @@ fn main() -> ExitCode {
         complain(&error);
         return ExitCode::from(2);
     }
-    // Calls are short and the writer has a thread of its own: two workers are enough for what one disk can take.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(8).enable_all().build();
-    let run = runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(app::run(cli)));
+    // Calls are short and the writer has a thread of its own: two workers are enough for what one
+    // disk can take.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(8)
+        .enable_all()
+        .build();
+    let run =
+        runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(app::run(cli)));
     match run {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -42,7 +48,9 @@ fn log(cli: &Cli) -> anyhow::Result<()> {
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match cli.log_format {
         LogFormat::Json => subscriber.json().init(),
-        LogFormat::Text => subscriber.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
+        LogFormat::Text => {
+            subscriber.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init();
+        }
     }
     Ok(())
 }

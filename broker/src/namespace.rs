@@ -1,6 +1,7 @@
 //! Pid namespaces: which one a process is in, and which ones are above it.
 //!
-//! Invariant: an id names one namespace only while a [`PidNamespace`] with it exists. Its descriptor keeps the kernel from reusing the number.
+//! Invariant: an id names one namespace only while a [`PidNamespace`] with it exists. Its
+//! descriptor keeps the kernel from reusing the number.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -11,7 +12,8 @@ use crate::kernel::{namespace_kind, parent_namespace};
 
 /// The flag of `clone` that makes a pid namespace.
 const CLONE_NEWPID: u32 = 0x2000_0000;
-/// Pid namespaces are nested at most this deep (`MAX_PID_NS_LEVEL` of the kernel), and the first one is on top.
+/// Pid namespaces are nested at most this deep (`MAX_PID_NS_LEVEL` of the kernel), and the first
+/// one is on top.
 const DEPTH_MAX: usize = 33;
 
 /// The number of a namespace.
@@ -42,7 +44,8 @@ impl PidNamespace {
         Self::at("/proc/self/ns/pid")
     }
 
-    /// Opens the namespace that a process is in. The caller makes sure that the number is still that process's.
+    /// Opens the namespace that a process is in. The caller makes sure that the number is still
+    /// that process's.
     pub fn of_process(pid: i32) -> io::Result<Self> {
         Self::at(&format!("/proc/{pid}/ns/pid"))
     }
@@ -54,7 +57,10 @@ impl PidNamespace {
     /// Takes a descriptor of a namespace; an error if it is of anything else.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
         if namespace_kind(&descriptor).ok() != Some(CLONE_NEWPID) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the descriptor is of no pid namespace"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the descriptor is of no pid namespace",
+            ));
         }
         let mut lineage = vec![NamespaceId::of(&descriptor)?];
         let mut above = parent_namespace(descriptor.as_fd());
@@ -86,7 +92,8 @@ impl PidNamespace {
     /// Makes one up, with the numbers of itself and of those above it.
     pub(crate) fn made_up(inodes: &[u64]) -> Self {
         let lineage = inodes.iter().map(|inode| NamespaceId { device: 0, inode: *inode }).collect();
-        let descriptor = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).expect("it is there");
+        let descriptor = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            .expect("it is there");
         Self { lineage, _descriptor: descriptor }
     }
 }
@@ -100,14 +107,18 @@ mod tests {
     #[test]
     fn this_process_is_in_its_own_namespace_and_sees_none_above_it() {
         let own = PidNamespace::own().expect("/proc is mounted");
-        let of_process = PidNamespace::of_process(i32::try_from(std::process::id()).expect("a number")).expect("it runs");
+        let of_process =
+            PidNamespace::of_process(i32::try_from(std::process::id()).expect("a number"))
+                .expect("it runs");
         assert_eq!((own.id(), own.above()), (of_process.id(), [].as_slice()));
     }
 
     #[test]
     fn what_is_no_pid_namespace_is_refused() {
         for path in ["/proc/self/ns/mnt", "/dev/null"] {
-            let refused = PidNamespace::from_descriptor(File::open(path).expect("it is there").into()).expect_err(path);
+            let refused =
+                PidNamespace::from_descriptor(File::open(path).expect("it is there").into())
+                    .expect_err(path);
             assert_eq!(refused.to_string(), "the descriptor is of no pid namespace");
         }
     }

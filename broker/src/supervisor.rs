@@ -1,6 +1,7 @@
 //! The link to `hivectl up`, which describes the sandboxes of the agents: packets in, answers out.
 //!
-//! Invariant: a packet is answered after it is in force. When the link ends, what it said holds and nothing new is trusted.
+//! Invariant: a packet is answered after it is in force. When the link ends, what it said holds and
+//! nothing new is trusted.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -24,25 +25,31 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Takes the socket that `hivectl up` left open, by its number in the environment; `None` where there is no such number.
+    /// Takes the socket that `hivectl up` left open, by its number in the environment; `None` where
+    /// there is no such number.
     pub fn from_env() -> anyhow::Result<Option<Self>> {
         let Some(text) = std::env::var_os(SUPERVISOR_FD_ENV) else { return Ok(None) };
         let number = text.to_str().and_then(|text| text.parse().ok());
-        let number =
-            number.with_context(|| format!("{SUPERVISOR_FD_ENV} is {text:?}, and no number of a descriptor; remove it"))?;
-        let socket = kernel::inherited(number)
-            .with_context(|| format!("the socket of the supervisor, descriptor {number}, cannot be used"))?;
-        let link = Link::new(socket).with_context(|| format!("descriptor {number} is no link to a supervisor"))?;
+        let number = number.with_context(|| {
+            format!("{SUPERVISOR_FD_ENV} is {text:?}, and no number of a descriptor; remove it")
+        })?;
+        let socket = kernel::inherited(number).with_context(|| {
+            format!("the socket of the supervisor, descriptor {number}, cannot be used")
+        })?;
+        let link = Link::new(socket)
+            .with_context(|| format!("descriptor {number} is no link to a supervisor"))?;
         Ok(Some(Self { link }))
     }
 
-    /// Makes the supervisor's reports decide from now on, and returns the task that reads them until the link ends, or `stop`.
+    /// Makes the supervisor's reports decide from now on, and returns the task that reads them
+    /// until the link ends, or `stop`.
     pub fn serve(
         self,
         engine: Arc<Engine>,
         stop: CancellationToken,
     ) -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
-        let own = PidNamespace::own().context("the broker's own pid namespace cannot be read; /proc must be mounted")?;
+        let own = PidNamespace::own()
+            .context("the broker's own pid namespace cannot be read; /proc must be mounted")?;
         engine.sandboxes().supervise(own, knows_peers());
         Ok(async move {
             tokio::select! {
@@ -78,7 +85,11 @@ impl Supervisor {
 }
 
 /// Puts a packet in force, or returns why not.
-fn apply(sandboxes: &Sandboxes, packet: ToBroker, descriptor: Option<OwnedFd>) -> Result<(), String> {
+fn apply(
+    sandboxes: &Sandboxes,
+    packet: ToBroker,
+    descriptor: Option<OwnedFd>,
+) -> Result<(), String> {
     let name = |agent: &str| AgentName::parse(agent).map_err(|error| error.to_string());
     if descriptor.is_some() && !matches!(packet, ToBroker::Sandbox { .. }) {
         return Err("it carries a descriptor, which only `sandbox` has".to_owned());
@@ -86,7 +97,8 @@ fn apply(sandboxes: &Sandboxes, packet: ToBroker, descriptor: Option<OwnedFd>) -
     match packet {
         ToBroker::Sandbox { agent } => {
             let descriptor = descriptor.ok_or("it carries no descriptor of a pid namespace")?;
-            let namespace = PidNamespace::from_descriptor(descriptor).map_err(|error| error.to_string())?;
+            let namespace =
+                PidNamespace::from_descriptor(descriptor).map_err(|error| error.to_string())?;
             sandboxes.confine(&name(&agent)?, namespace).map_err(|error| error.to_string())?;
             tracing::debug!(agent, "its sandbox is known");
         }
@@ -100,8 +112,16 @@ fn apply(sandboxes: &Sandboxes, packet: ToBroker, descriptor: Option<OwnedFd>) -
                 Reached::Partly => Isolation::Partly,
                 Reached::Sandbox => Isolation::Sandbox,
             };
-            tracing::debug!(agent, ?reached, notes = notes.len(), accepted, "its isolation is known");
-            sandboxes.report(&name(&agent)?, Report { reached, notes, accepted }).map_err(|error| error.to_string())?;
+            tracing::debug!(
+                agent,
+                ?reached,
+                notes = notes.len(),
+                accepted,
+                "its isolation is known"
+            );
+            sandboxes
+                .report(&name(&agent)?, Report { reached, notes, accepted })
+                .map_err(|error| error.to_string())?;
         }
         ToBroker::Gone { agent } => {
             sandboxes.remove(&name(&agent)?);

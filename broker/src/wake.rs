@@ -1,7 +1,8 @@
 //! Wakes: in-memory hints to those who wait, sent after a commit.
 //!
-//! A hint carries no data; whoever is woken reads the truth again. Each agent has its own, so nobody is woken for somebody else's mail.
-//! Invariant: a waiter registers before it looks, so a hint between looking and waiting is not lost.
+//! A hint carries no data; whoever is woken reads the truth again. Each agent has its own, so
+//! nobody is woken for somebody else's mail. Invariant: a waiter registers before it looks, so a
+//! hint between looking and waiting is not lost.
 
 use std::collections::HashMap;
 use std::sync::Arc;

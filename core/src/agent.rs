@@ -23,11 +23,14 @@ pub const QUERY_AGENT_STATE: &str = "query_agent_state";
 /// Every capability there is.
 pub const CAPABILITIES: [&str; 1] = [QUERY_AGENT_STATE];
 
-/// Whether a text can be a model's name: short, on one line, and nothing that a command line would take for a flag.
+/// Whether a text can be a model's name: short, on one line, and nothing that a command line would
+/// take for a flag.
 #[must_use]
 pub fn is_model_name(text: &str) -> bool {
     let length = text.chars().count();
-    (1..=MODEL_CHARS_MAX).contains(&length) && !text.starts_with('-') && !text.contains(char::is_control)
+    (1..=MODEL_CHARS_MAX).contains(&length)
+        && !text.starts_with('-')
+        && !text.contains(char::is_control)
 }
 
 /// Who declared an agent.

@@ -1,6 +1,7 @@
 //! Who is calling: fixed by the accepting socket and the peer's credentials, never by a request.
 //!
-//! Invariant: a [`Caller`] is made in one place of the broker, from a connection; no other code builds one from data.
+//! Invariant: a [`Caller`] is made in one place of the broker, from a connection; no other code
+//! builds one from data.
 
 use crate::name::AgentName;
 

@@ -9,7 +9,8 @@
 //!    └── superseded ──► SUPERSEDED;  READY, HELD, DEAD ── operator ──► ACKED | DROPPED
 //! ```
 //!
-//! Invariant: every change of a delivery's state is one of the functions here, and `failures` counts only what may be the message's fault.
+//! Invariant: every change of a delivery's state is one of the functions here, and `failures`
+//! counts only what may be the message's fault.
 
 use crate::limits::Limits;
 use crate::message::Message;
@@ -51,7 +52,8 @@ pub enum Lane {
     Normal,
 }
 
-/// Which lane is served next, when both have mail: system first, with one normal delivery after `SYSTEM_RUN_MAX` system ones in a row.
+/// Which lane is served next, when both have mail: system first, with one normal delivery after
+/// `SYSTEM_RUN_MAX` system ones in a row.
 #[must_use]
 pub fn next_lane(system_run: u32) -> Lane {
     if system_run >= crate::limits::SYSTEM_RUN_MAX { Lane::Normal } else { Lane::System }
@@ -81,7 +83,8 @@ pub enum RedeliveryCause {
     Unavailable,
     /// The harness was shut down, taken over, or its host rebooted.
     Drained,
-    /// The operator ended the try: cancelled its turn and released the delivery later, or settled it.
+    /// The operator ended the try: cancelled its turn and released the delivery later, or settled
+    /// it.
     Released,
     /// The operator redrove it.
     Redriven,
@@ -94,12 +97,22 @@ pub enum RedeliveryCause {
 }
 
 impl RedeliveryCause {
-    /// Whether the next try has the number of the last one, which used no attempt. A redriven delivery begins with its first.
+    /// Whether the next try has the number of the last one, which used no attempt. A redriven
+    /// delivery begins with its first.
     #[must_use]
     pub fn repeats_attempt(self) -> bool {
         match self {
-            Self::TurnFailed | Self::HarnessVanished | Self::Nacked | Self::LeaseExpired | Self::Redriven => false,
-            Self::RateLimited | Self::AuthFailed | Self::Unavailable | Self::Drained | Self::Released | Self::NotReceived => true,
+            Self::TurnFailed
+            | Self::HarnessVanished
+            | Self::Nacked
+            | Self::LeaseExpired
+            | Self::Redriven => false,
+            Self::RateLimited
+            | Self::AuthFailed
+            | Self::Unavailable
+            | Self::Drained
+            | Self::Released
+            | Self::NotReceived => true,
         }
     }
 }
@@ -139,7 +152,8 @@ impl Progress {
         Self { state: State::Ready, failures: 0, cause: None, not_before: None }
     }
 
-    /// Numbers the try that holds the delivery, or held it last; 0 before the first. `by_operator` says whether the operator settled it.
+    /// Numbers the try that holds the delivery, or held it last; 0 before the first. `by_operator`
+    /// says whether the operator settled it.
     #[must_use]
     pub fn attempt(&self, by_operator: bool) -> u32 {
         let next = self.failures.saturating_add(1);
@@ -182,9 +196,12 @@ impl Progress {
             Settlement::Ack => Self { state: State::Acked, ..self },
             Settlement::Hold => Self { state: State::Held, ..self },
             Settlement::GiveBack(cause) => Self { state: State::Ready, cause: Some(cause), ..self },
-            Settlement::FailForGood(cause) => {
-                Self { state: State::Dead, failures: self.failures.saturating_add(1), cause: Some(cause), not_before: None }
-            }
+            Settlement::FailForGood(cause) => Self {
+                state: State::Dead,
+                failures: self.failures.saturating_add(1),
+                cause: Some(cause),
+                not_before: None,
+            },
             Settlement::Fail(cause) => {
                 let failures = self.failures.saturating_add(1);
                 let dead = failures >= limits.attempts_max;
@@ -198,22 +215,37 @@ impl Progress {
         })
     }
 
-    /// What the operator does to it without holding a claim; `None` where its state does not allow it.
+    /// What the operator does to it without holding a claim; `None` where its state does not allow
+    /// it.
     #[must_use]
     pub fn decide(self, decision: Decision) -> Option<Self> {
         use State::{Acked, Dead, Dropped, Held, Leased, Ready, Superseded};
         let released = Some(RedeliveryCause::Released);
         match (decision, self.state) {
-            // An operator's settlement ends a lease too: its holder then finds it lost. It ends the try that held the delivery.
-            (Decision::Ack, Leased | Held) => Some(Self { state: Acked, cause: released, not_before: None, ..self }),
-            (Decision::Drop, Leased | Held) => Some(Self { state: Dropped, cause: released, not_before: None, ..self }),
-            (Decision::Ack, Ready | Dead) => Some(Self { state: Acked, not_before: None, ..self }),
-            (Decision::Drop, Ready | Dead) => Some(Self { state: Dropped, not_before: None, ..self }),
-            (Decision::Supersede, Ready) => Some(Self { state: Superseded, not_before: None, ..self }),
-            (Decision::Release, Held) => Some(Self { state: Ready, cause: released, not_before: None, ..self }),
-            (Decision::Redrive, Dead) => {
-                Some(Self { state: Ready, failures: 0, cause: Some(RedeliveryCause::Redriven), not_before: None })
+            // An operator's settlement ends a lease too: its holder then finds it lost. It ends the
+            // try that held the delivery.
+            (Decision::Ack, Leased | Held) => {
+                Some(Self { state: Acked, cause: released, not_before: None, ..self })
             }
+            (Decision::Drop, Leased | Held) => {
+                Some(Self { state: Dropped, cause: released, not_before: None, ..self })
+            }
+            (Decision::Ack, Ready | Dead) => Some(Self { state: Acked, not_before: None, ..self }),
+            (Decision::Drop, Ready | Dead) => {
+                Some(Self { state: Dropped, not_before: None, ..self })
+            }
+            (Decision::Supersede, Ready) => {
+                Some(Self { state: Superseded, not_before: None, ..self })
+            }
+            (Decision::Release, Held) => {
+                Some(Self { state: Ready, cause: released, not_before: None, ..self })
+            }
+            (Decision::Redrive, Dead) => Some(Self {
+                state: Ready,
+                failures: 0,
+                cause: Some(RedeliveryCause::Redriven),
+                not_before: None,
+            }),
             (Decision::Ack | Decision::Drop, Acked | Dropped | Superseded)
             | (Decision::Supersede, Leased | Held | Dead | Acked | Dropped | Superseded)
             | (Decision::Release, Ready | Leased | Dead | Acked | Dropped | Superseded)

@@ -1,9 +1,11 @@
-//! Which characters hide: what a peer wrote may not hold anything that a person does not see and a model reads.
+//! Which characters hide: what a peer wrote may not hold anything that a person does not see and a
+//! model reads.
 //!
 //! Invariant: this is the only list; each program shows what is on it in its own way.
 
-/// Whether a character is not seen, changes the direction of text, or ends a line unseen. Line ends, tabs and other controls below U+0020 are
-/// not its subject. Joiners (U+200C, U+200D) are none of these: scripts and emoji need them.
+/// Whether a character is not seen, changes the direction of text, or ends a line unseen. Line
+/// ends, tabs and other controls below U+0020 are not its subject. Joiners (U+200C, U+200D) are
+/// none of these: scripts and emoji need them.
 #[must_use]
 pub fn hides(c: char) -> bool {
     matches!(c,

@@ -1,4 +1,5 @@
-//! Ids: short decimal numbers from one sequence for all kinds, never reused, because claude and operators repeat them.
+//! Ids: short decimal numbers from one sequence for all kinds, never reused, because claude and
+//! operators repeat them.
 //!
 //! Invariant: an id is at least 1; on the wire 0 stands for "none".
 

@@ -1,20 +1,26 @@
-//! Isolation: how an agent's programs are kept apart from the operator, the broker and the other agents.
+//! Isolation: how an agent's programs are kept apart from the operator, the broker and the other
+//! agents.
 //!
-//! `hivectl up` starts each harness at a [`Level`] and writes an [`Expected`] for it. The harness probes from inside what it can
-//! reach, before it starts claude, and reports [`Found`]. The isolation that Hive shows is computed from that report.
+//! `hivectl up` starts each harness at a [`Level`] and writes an [`Expected`] for it. The harness
+//! probes from inside what it can reach, before it starts claude, and reports [`Found`]. The
+//! isolation that Hive shows is computed from that report.
 //!
-//! Invariant: isolation is a result. A level that was asked for is never shown as reached without a report.
+//! Invariant: isolation is a result. A level that was asked for is never shown as reached without a
+//! report.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The environment variable of a harness that names the file with [`Expected`]; without it the harness runs at [`Level::None`].
+/// The environment variable of a harness that names the file with [`Expected`]; without it the
+/// harness runs at [`Level::None`].
 pub const EXPECTED_ENV: &str = "HIVE_ISOLATION";
-/// The environment variable of a harness that holds the number of an inherited stream socket: it writes its report there, one line of
-/// JSON ([`Found`]), and waits for one byte. The end of the stream instead is the refusal.
+/// The environment variable of a harness that holds the number of an inherited stream socket: it
+/// writes its report there, one line of JSON ([`Found`]), and waits for one byte. The end of the
+/// stream instead is the refusal.
 pub const REPORT_FD_ENV: &str = "HIVE_ISOLATION_FD";
-/// The exit code by which a harness asks `hivectl up` for a new sandbox: its own has the programs and the grants of its start.
+/// The exit code by which a harness asks `hivectl up` for a new sandbox: its own has the programs
+/// and the grants of its start.
 pub const RESTART_CODE: u8 = 9;
 /// The file with [`Expected`], in the directory of the harness's settings.
 pub const EXPECTED_FILE: &str = "isolation.json";
@@ -25,7 +31,8 @@ pub const EXPECTED_FILE: &str = "isolation.json";
 pub enum Level {
     /// As any program of the operator's.
     None,
-    /// In namespaces of its own, with the host's files as its user sees them, less the rest of the hive.
+    /// In namespaces of its own, with the host's files as its user sees them, less the rest of the
+    /// hive.
     SharedFiles,
     /// In namespaces of its own, with the files of an allow-list.
     Sandbox,
@@ -59,14 +66,16 @@ pub struct Expected {
     pub hidden: Vec<PathBuf>,
     /// Paths that must not be writable, as programs and the configuration file.
     pub read_only: Vec<PathBuf>,
-    /// Directories that it may write in, besides its own; claude gets them as additional directories.
+    /// Directories that it may write in, besides its own; claude gets them as additional
+    /// directories.
     pub writable: Vec<PathBuf>,
     /// Device files that it may use, besides those of every sandbox.
     pub devices: Vec<PathBuf>,
-    /// Directory of the settings of its harness, which hold keys: claude and its shell tasks do not need it.
+    /// Directory of the settings of its harness, which hold keys: claude and its shell tasks do not
+    /// need it.
     pub private: PathBuf,
-    /// Granted paths as they were when they were checked. A harness that finds another file there ends before it starts claude: a link was put
-    /// in the way of the mount.
+    /// Granted paths as they were when they were checked. A harness that finds another file there
+    /// ends before it starts claude: a link was put in the way of the mount.
     pub mounted: Vec<Mounted>,
 }
 

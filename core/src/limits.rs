@@ -1,4 +1,5 @@
-//! Every bound of Hive, with its unit in its name. `hive.toml` may set those of [`Limits`] by name under `[broker.limits]`.
+//! Every bound of Hive, with its unit in its name. `hive.toml` may set those of [`Limits`] by name
+//! under `[broker.limits]`.
 
 use std::time::Duration;
 
@@ -104,22 +105,27 @@ pub const TERMINAL_KIND_CHARS_MAX: usize = 64;
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// Most notes on the isolation of one agent.
 pub const ISOLATION_NOTES_MAX: usize = 32;
-/// Most characters of such a note. Without control characters, all notes fit into one packet from `hivectl up` to the broker.
+/// Most characters of such a note. Without control characters, all notes fit into one packet from
+/// `hivectl up` to the broker.
 pub const ISOLATION_NOTE_CHARS_MAX: usize = 400;
 
-/// Most connections to one agent's socket at once; one more is hung up on. So the files of a broker last for all its agents.
+/// Most connections to one agent's socket at once; one more is hung up on. So the files of a broker
+/// last for all its agents.
 pub const AGENT_CONNECTIONS_MAX: usize = 64;
-/// Most calls under way on one agent's socket, answers that nobody reads included; one more is refused. What each of them may keep in the
-/// broker's memory is bounded by the longest request of its kind and a page of [`PAGE_BYTES_MAX`].
+/// Most calls under way on one agent's socket, answers that nobody reads included; one more is
+/// refused. What each of them may keep in the broker's memory is bounded by the longest request of
+/// its kind and a page of [`PAGE_BYTES_MAX`].
 pub const AGENT_CALLS_MAX: usize = 64;
-/// So many calls of one agent's socket are worked on at once; more wait in line behind their own kind, so that an agent that calls as fast as it
-/// can stands before nobody else with more than these.
+/// So many calls of one agent's socket are worked on at once; more wait in line behind their own
+/// kind, so that an agent that calls as fast as it can stands before nobody else with more than
+/// these.
 pub const AGENT_CALLS_AT_WORK_MAX: usize = 4;
 /// Longest request of an agent, in bytes, where it carries neither a body nor a list.
 pub const REQUEST_BYTES_MAX: usize = 128 * 1024;
 /// Bytes that a request may have beside the body of a message.
 pub const REQUEST_FIELDS_BYTES_MAX: usize = 64 * 1024;
-/// Longest request of an agent that is a list: turn lines, all tool calls of a turn, a co-process's whole set of loose ends.
+/// Longest request of an agent that is a list: turn lines, all tool calls of a turn, a co-process's
+/// whole set of loose ends.
 pub const REQUEST_LIST_BYTES_MAX: usize = 512 * 1024;
 /// Most bytes of the ids of tool calls at the end of a turn.
 pub const RETURNED_TOOL_USES_BYTES_MAX: usize = 384 * 1024;
@@ -148,15 +154,18 @@ pub struct Limits {
     pub attempts_max: u32,
     /// How long a harness may stay away before its turn is given back, in milliseconds.
     pub harness_grace_ms: u64,
-    /// Backoff of a delivery after its first failed attempt, in milliseconds; doubles with each further one.
+    /// Backoff of a delivery after its first failed attempt, in milliseconds; doubles with each
+    /// further one.
     pub retry_backoff_base_ms: u64,
     /// Longest backoff of a delivery, in milliseconds.
     pub retry_backoff_max_ms: u64,
-    /// Park of an agent after its first unavailable turn, in milliseconds; doubles with each further one.
+    /// Park of an agent after its first unavailable turn, in milliseconds; doubles with each
+    /// further one.
     pub park_backoff_base_ms: u64,
     /// Longest such park, in milliseconds.
     pub park_backoff_max_ms: u64,
-    /// Park of a rate-limited agent, where the model did not say when the limit ends, in milliseconds.
+    /// Park of a rate-limited agent, where the model did not say when the limit ends, in
+    /// milliseconds.
     pub rate_limit_park_ms: u64,
     /// How long request ids are remembered, in hours.
     pub request_id_hours: u32,
@@ -204,13 +213,17 @@ impl Limits {
     #[must_use]
     pub fn retry_backoff(&self, failures: u32) -> Duration {
         let (base, max) = (self.retry_backoff_base_ms, self.retry_backoff_max_ms);
-        Backoff { base: Duration::from_millis(base), max: Duration::from_millis(max) }.after(failures)
+        Backoff { base: Duration::from_millis(base), max: Duration::from_millis(max) }
+            .after(failures)
     }
 
     /// How long an agent is parked after turns in a row that could not run.
     #[must_use]
     pub fn park_backoff(&self) -> Backoff {
-        Backoff { base: Duration::from_millis(self.park_backoff_base_ms), max: Duration::from_millis(self.park_backoff_max_ms) }
+        Backoff {
+            base: Duration::from_millis(self.park_backoff_base_ms),
+            max: Duration::from_millis(self.park_backoff_max_ms),
+        }
     }
 }
 
@@ -245,7 +258,8 @@ mod tests {
     #[test]
     fn backoff_doubles_up_to_its_bound() {
         let limits = Limits::default();
-        let seconds: Vec<u64> = (1..=8).map(|failures| limits.retry_backoff(failures).as_secs()).collect();
+        let seconds: Vec<u64> =
+            (1..=8).map(|failures| limits.retry_backoff(failures).as_secs()).collect();
         assert_eq!(seconds, [5, 10, 20, 40, 80, 160, 300, 300]);
         assert_eq!(limits.retry_backoff(u32::MAX).as_secs(), 300);
     }

@@ -10,10 +10,13 @@ use serde::{Deserialize, Serialize};
 pub const NAME_CHARS_MAX: usize = 63;
 
 /// Words that name no agent and no label, because they mean something else already.
-pub const RESERVED: [&str; 8] = ["operator", "system", "reminder", "self", "external", "parent", "everyone", "hive"];
+pub const RESERVED: [&str; 8] =
+    ["operator", "system", "reminder", "self", "external", "parent", "everyone", "hive"];
 
-/// Further words that name no label: in mail they would pass for the operator, for Hive, or for the model's maker. Agents may have them.
-pub const RESERVED_LABELS: [&str; 9] = ["broker", "hived", "hivectl", "user", "admin", "root", "human", "claude", "anthropic"];
+/// Further words that name no label: in mail they would pass for the operator, for Hive, or for the
+/// model's maker. Agents may have them.
+pub const RESERVED_LABELS: [&str; 9] =
+    ["broker", "hived", "hivectl", "user", "admin", "root", "human", "claude", "anthropic"];
 
 /// Why a text is no name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +28,9 @@ pub enum InvalidName {
     #[error("`{0}` is longer than {NAME_CHARS_MAX} characters")]
     TooLong(String),
     /// It has a character that names do not have.
-    #[error("`{0}` is no name: use lower-case letters, digits, `-` and `_`, and begin with a letter")]
+    #[error(
+        "`{0}` is no name: use lower-case letters, digits, `-` and `_`, and begin with a letter"
+    )]
     BadCharacter(String),
     /// It means something else.
     #[error("`{0}` is a reserved word")]
@@ -40,8 +45,9 @@ fn check(text: &str, extra: &[char]) -> Result<(), InvalidName> {
         return Err(InvalidName::TooLong(text.chars().take(NAME_CHARS_MAX).collect()));
     }
     let begins_well = text.starts_with(|c: char| c.is_ascii_lowercase());
-    let goes_on_well =
-        text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_' || extra.contains(&c));
+    let goes_on_well = text.chars().all(|c| {
+        c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_' || extra.contains(&c)
+    });
     if !begins_well || !goes_on_well {
         return Err(InvalidName::BadCharacter(text.to_owned()));
     }
@@ -89,7 +95,8 @@ impl fmt::Display for AgentName {
     }
 }
 
-/// The label of a wake: as an agent's name, and dots. That it looks like no agent's is checked where agents are known.
+/// The label of a wake: as an agent's name, and dots. That it looks like no agent's is checked
+/// where agents are known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Label(String);
 
@@ -100,13 +107,15 @@ impl Label {
         Ok(Self(text.to_owned()))
     }
 
-    /// The names of agents that it could pass for: itself, and itself without the punctuation at its end.
+    /// The names of agents that it could pass for: itself, and itself without the punctuation at
+    /// its end.
     #[must_use]
     pub fn looks_like(&self) -> [&str; 2] {
         [&self.0, self.0.trim_end_matches(['.', '-', '_'])]
     }
 
-    /// Returns the reserved word that it looks like. A label that contains one among other letters, as `claude-review`, looks like none.
+    /// Returns the reserved word that it looks like. A label that contains one among other letters,
+    /// as `claude-review`, looks like none.
     #[must_use]
     pub fn looks_reserved(&self) -> Option<&'static str> {
         let shape = shape(&self.0);
@@ -120,21 +129,23 @@ impl Label {
     }
 }
 
-/// Returns what a reader sees at a glance: without punctuation, and with one letter for all characters that look like it. Names and labels have
-/// ASCII characters only, so no other alphabet is to be folded.
+/// Returns what a reader sees at a glance: without punctuation, and with one letter for all
+/// characters that look like it. Names and labels have ASCII characters only, so no other alphabet
+/// is to be folded.
 fn shape(text: &str) -> String {
-    let letters = text.chars().filter(char::is_ascii_alphanumeric).map(|c| match c.to_ascii_lowercase() {
-        '0' => 'o',
-        '1' | 'i' | 'j' => 'l',
-        '2' => 'z',
-        '3' => 'e',
-        '4' => 'a',
-        '5' => 's',
-        '6' | '8' => 'b',
-        '7' => 't',
-        '9' => 'g',
-        letter => letter,
-    });
+    let letters =
+        text.chars().filter(char::is_ascii_alphanumeric).map(|c| match c.to_ascii_lowercase() {
+            '0' => 'o',
+            '1' | 'i' | 'j' => 'l',
+            '2' => 'z',
+            '3' => 'e',
+            '4' => 'a',
+            '5' => 's',
+            '6' | '8' => 'b',
+            '7' => 't',
+            '9' => 'g',
+            letter => letter,
+        });
     letters.collect::<String>().replace("rn", "m").replace("vv", "w")
 }
 
@@ -147,10 +158,15 @@ impl fmt::Display for Label {
 /// The candidates nearest to `wanted`, best first, at most three; none that is nothing like it.
 pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     // A mistyped name is told by the letters that differ; a name half remembered by its beginning.
-    let alike =
-        |name: &str| strsim::jaro_winkler(wanted, name) > 0.7 || strsim::normalized_damerau_levenshtein(wanted, name) > 0.6;
-    let mut scored: Vec<(usize, &str)> =
-        candidates.into_iter().filter(|name| alike(name)).map(|name| (strsim::damerau_levenshtein(wanted, name), name)).collect();
+    let alike = |name: &str| {
+        strsim::jaro_winkler(wanted, name) > 0.7
+            || strsim::normalized_damerau_levenshtein(wanted, name) > 0.6
+    };
+    let mut scored: Vec<(usize, &str)> = candidates
+        .into_iter()
+        .filter(|name| alike(name))
+        .map(|name| (strsim::damerau_levenshtein(wanted, name), name))
+        .collect();
     scored.sort_unstable();
     scored.into_iter().take(3).map(|(_, candidate)| candidate).collect()
 }
@@ -164,7 +180,9 @@ mod tests {
         for good in ["bob", "b", "agent-1", "a_b"] {
             assert!(AgentName::parse(good).is_ok(), "{good}");
         }
-        for bad in ["", "Bob", "1a", "-a", "a b", "a/b", "..", "a.b", "operator", "self", "ä", "a\n"] {
+        for bad in
+            ["", "Bob", "1a", "-a", "a b", "a/b", "..", "a.b", "operator", "self", "ä", "a\n"]
+        {
             assert!(AgentName::parse(bad).is_err(), "{bad:?}");
         }
         assert!(AgentName::parse(&"a".repeat(63)).is_ok());
@@ -174,11 +192,16 @@ mod tests {
     #[test]
     fn labels_may_have_dots_but_no_reserved_word() {
         assert!(Label::parse("matrix.room").is_ok());
-        for bad in ["operator", "system", "reminder", "self", "external", "external:x", "Operator", "a b"] {
+        for bad in
+            ["operator", "system", "reminder", "self", "external", "external:x", "Operator", "a b"]
+        {
             assert!(Label::parse(bad).is_err(), "{bad:?}");
         }
         let reserved = |text: &str| Label::parse(text).expect("a label").looks_reserved();
-        assert_eq!((reserved("operator."), reserved("s.e-l_f"), reserved("self-test")), (Some("operator"), Some("self"), None));
+        assert_eq!(
+            (reserved("operator."), reserved("s.e-l_f"), reserved("self-test")),
+            (Some("operator"), Some("self"), None)
+        );
     }
 
     #[test]
@@ -208,8 +231,17 @@ mod tests {
         ] {
             assert_eq!(reserved(label), Some(word), "{label}");
         }
-        for ordinary in ["claude-review", "bash", "user-feedback", "rooting", "matrix.room", "ci", "cron", "admin-panel", "users"]
-        {
+        for ordinary in [
+            "claude-review",
+            "bash",
+            "user-feedback",
+            "rooting",
+            "matrix.room",
+            "ci",
+            "cron",
+            "admin-panel",
+            "users",
+        ] {
             assert_eq!(reserved(ordinary), None, "{ordinary}");
         }
     }

@@ -7,7 +7,8 @@
 //!        └── cancel (asker, operator) ──► CANCELLED
 //! ```
 //!
-//! Invariant: only OPEN changes, and only once, so of two who close a question at the same time one wins and the other is told what won.
+//! Invariant: only OPEN changes, and only once, so of two who close a question at the same time one
+//! wins and the other is told what won.
 
 use crate::id::{MessageId, QuestionId, TurnId};
 use crate::limits::{ANSWER_BYTES_MAX, OPTION_CHARS_MAX, QUESTION_BYTES_MAX, QUESTION_OPTIONS_MAX};
@@ -84,7 +85,9 @@ pub enum Fault {
     #[error("a question needs a text")]
     NoText,
     /// The question is too long.
-    #[error("it has {0} bytes; a question has at most {QUESTION_BYTES_MAX}. Send the long part as a message, and ask briefly")]
+    #[error(
+        "it has {0} bytes; a question has at most {QUESTION_BYTES_MAX}. Send the long part as a message, and ask briefly"
+    )]
     TextTooLong(usize),
     /// Too many options.
     #[error("there are {0} options; a question offers at most {QUESTION_OPTIONS_MAX}")]
@@ -107,7 +110,9 @@ pub enum Fault {
     )]
     AnswerTooLong(usize),
     /// A choice that was not offered.
-    #[error("`{choice}` was not offered; offered are: {offered}. Something else can be answered as free text")]
+    #[error(
+        "`{choice}` was not offered; offered are: {offered}. Something else can be answered as free text"
+    )]
     NotOffered {
         /// What was chosen.
         choice: String,
@@ -127,7 +132,9 @@ impl Fault {
     #[must_use]
     pub fn field(&self) -> &'static str {
         match self {
-            Self::NoText | Self::TextTooLong(_) | Self::EmptyAnswer | Self::AnswerTooLong(_) => "text",
+            Self::NoText | Self::TextTooLong(_) | Self::EmptyAnswer | Self::AnswerTooLong(_) => {
+                "text"
+            }
             Self::TooManyOptions(_) | Self::BadOption(_) | Self::DoubleOption(_) => "options",
             Self::MultiWithoutOptions => "multi",
             Self::NotOffered { .. } | Self::NothingOffered | Self::OneChoice(_) => "choices",
@@ -149,8 +156,13 @@ impl Wording {
         }
         for (place, option) in self.options.iter().enumerate() {
             let chars = option.chars().count();
-            if option.trim().is_empty() || chars > OPTION_CHARS_MAX || option.contains(char::is_control) {
-                return Err(Fault::BadOption(option.escape_debug().take(OPTION_CHARS_MAX).collect()));
+            if option.trim().is_empty()
+                || chars > OPTION_CHARS_MAX
+                || option.contains(char::is_control)
+            {
+                return Err(Fault::BadOption(
+                    option.escape_debug().take(OPTION_CHARS_MAX).collect(),
+                ));
             }
             if self.options.iter().take(place).any(|earlier| earlier == option) {
                 return Err(Fault::DoubleOption(option.clone()));
@@ -178,7 +190,8 @@ impl Wording {
             let choice = choice.escape_debug().take(OPTION_CHARS_MAX).collect();
             return Err(Fault::NotOffered { choice, offered: self.options.join(", ") });
         }
-        let chosen: Vec<String> = self.options.iter().filter(|option| choices.contains(option)).cloned().collect();
+        let chosen: Vec<String> =
+            self.options.iter().filter(|option| choices.contains(option)).cloned().collect();
         if chosen.len() > 1 && !self.multi {
             return Err(Fault::OneChoice(chosen.len()));
         }
@@ -191,46 +204,72 @@ mod tests {
     use super::*;
 
     fn wording(options: &[&str], multi: bool) -> Wording {
-        Wording { text: "which?".to_owned(), options: options.iter().map(|text| (*text).to_owned()).collect(), multi }
+        Wording {
+            text: "which?".to_owned(),
+            options: options.iter().map(|text| (*text).to_owned()).collect(),
+            multi,
+        }
     }
 
     fn answer(choices: &[&str], text: &str) -> Answer {
-        Answer { choices: choices.iter().map(|text| (*text).to_owned()).collect(), text: text.to_owned() }
+        Answer {
+            choices: choices.iter().map(|text| (*text).to_owned()).collect(),
+            text: text.to_owned(),
+        }
     }
 
     #[test]
     fn choices_are_kept_in_the_order_offered_and_once() {
         let asked = wording(&["a", "b", "c"], true);
         assert_eq!(asked.take(&answer(&["c", "a", "c"], "")), Ok(answer(&["a", "c"], "")));
-        assert_eq!(wording(&["a"], false).take(&answer(&["a", "a"], "because")), Ok(answer(&["a"], "because")));
+        assert_eq!(
+            wording(&["a"], false).take(&answer(&["a", "a"], "because")),
+            Ok(answer(&["a"], "because"))
+        );
     }
 
     #[test]
     fn free_text_is_always_allowed() {
-        assert_eq!(wording(&["a"], false).take(&answer(&[], "neither")), Ok(answer(&[], "neither")));
+        assert_eq!(
+            wording(&["a"], false).take(&answer(&[], "neither")),
+            Ok(answer(&[], "neither"))
+        );
         assert_eq!(wording(&[], false).take(&answer(&[], "yes")), Ok(answer(&[], "yes")));
     }
 
     #[test]
     fn an_answer_that_the_question_does_not_allow_is_refused() {
-        assert_eq!(wording(&["a", "b"], false).take(&answer(&["a", "b"], "")), Err(Fault::OneChoice(2)));
-        assert!(matches!(wording(&["a"], true).take(&answer(&["z"], "")), Err(Fault::NotOffered { .. })));
+        assert_eq!(
+            wording(&["a", "b"], false).take(&answer(&["a", "b"], "")),
+            Err(Fault::OneChoice(2))
+        );
+        assert!(matches!(
+            wording(&["a"], true).take(&answer(&["z"], "")),
+            Err(Fault::NotOffered { .. })
+        ));
         assert_eq!(wording(&[], false).take(&answer(&["a"], "")), Err(Fault::NothingOffered));
         assert_eq!(wording(&["a"], false).take(&answer(&[], " \n")), Err(Fault::EmptyAnswer));
         let long = "x".repeat(ANSWER_BYTES_MAX + 1);
-        assert_eq!(wording(&[], false).take(&answer(&[], &long)), Err(Fault::AnswerTooLong(long.len())));
+        assert_eq!(
+            wording(&[], false).take(&answer(&[], &long)),
+            Err(Fault::AnswerTooLong(long.len()))
+        );
     }
 
     #[test]
     fn a_question_that_cannot_be_asked_is_refused() {
         assert_eq!(wording(&[], false).check(), Ok(()));
-        assert_eq!(Wording { text: " ".to_owned(), ..wording(&[], false) }.check(), Err(Fault::NoText));
+        assert_eq!(
+            Wording { text: " ".to_owned(), ..wording(&[], false) }.check(),
+            Err(Fault::NoText)
+        );
         assert_eq!(wording(&[], true).check(), Err(Fault::MultiWithoutOptions));
         assert_eq!(wording(&["a", "a"], false).check(), Err(Fault::DoubleOption("a".to_owned())));
         for bad in ["", " ", "a\nb", &"x".repeat(OPTION_CHARS_MAX + 1)] {
             assert!(matches!(wording(&[bad], false).check(), Err(Fault::BadOption(_))), "{bad:?}");
         }
-        let many: Vec<String> = (0..=QUESTION_OPTIONS_MAX).map(|number| number.to_string()).collect();
+        let many: Vec<String> =
+            (0..=QUESTION_OPTIONS_MAX).map(|number| number.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(wording(&many, false).check(), Err(Fault::TooManyOptions(many.len())));
     }

@@ -1,6 +1,7 @@
 //! Reasons: the stable machine words for everything that can go wrong on the wire.
 //!
-//! Invariant: each has a help page `docs/errors/<REASON>.md` (a test checks it), and its text never changes.
+//! Invariant: each has a help page `docs/errors/<REASON>.md` (a test checks it), and its text never
+//! changes.
 
 use std::fmt;
 

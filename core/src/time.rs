@@ -1,4 +1,5 @@
-//! Two clocks, never mixed: the wall clock for due times and for people, the boot clock for leases, grace and backoff.
+//! Two clocks, never mixed: the wall clock for due times and for people, the boot clock for leases,
+//! grace and backoff.
 //!
 //! Invariant: nothing that a clock jump could break is computed from [`WallTime`].
 
@@ -7,12 +8,17 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// Milliseconds since 1970, as the host's wall clock tells them. May jump.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct WallTime(pub i64);
 
-/// Milliseconds since the host booted. Never jumps, survives a restart of the broker, means nothing after a reboot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Milliseconds since the host booted. Never jumps, survives a restart of the broker, means nothing
+/// after a reboot.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct BootTime(pub i64);
 

@@ -1,6 +1,7 @@
 //! A time of day, as `04:00`, and the last moment at which the local clock showed it.
 //!
-//! Invariant: that moment is never later than now, and every day has one: a time that a change of the clock skips is the first one after the gap.
+//! Invariant: that moment is never later than now, and every day has one: a time that a change of
+//! the clock skips is the first one after the gap.
 
 use jiff::Timestamp;
 use jiff::civil::Time;
@@ -24,13 +25,19 @@ impl TimeOfDay {
         Time::new(number(hour)?, number(minute)?, 0, 0).ok().map(Self)
     }
 
-    /// The last moment up to `now` at which the clock of `zone` showed this time; `None` where there is none that can be counted.
+    /// The last moment up to `now` at which the clock of `zone` showed this time; `None` where
+    /// there is none that can be counted.
     #[must_use]
     pub fn last(self, now: WallTime, zone: &TimeZone) -> Option<WallTime> {
         let today = Timestamp::from_millisecond(now.0).ok()?.to_zoned(zone.clone()).date();
         let days = [Some(today), today.yesterday().ok()];
-        let moments = days.into_iter().flatten().filter_map(|day| zone.to_zoned(day.to_datetime(self.0)).ok());
-        moments.map(|moment| WallTime(moment.timestamp().as_millisecond())).find(|moment| *moment <= now)
+        let moments = days
+            .into_iter()
+            .flatten()
+            .filter_map(|day| zone.to_zoned(day.to_datetime(self.0)).ok());
+        moments
+            .map(|moment| WallTime(moment.timestamp().as_millisecond()))
+            .find(|moment| *moment <= now)
     }
 }
 
@@ -52,7 +59,9 @@ mod tests {
         for text in ["00:00", "04:00", "23:59"] {
             assert!(TimeOfDay::parse(text).is_some(), "{text}");
         }
-        for text in ["", "4:00", "04:0", "24:00", "23:60", "04:00:00", "04.00", "+4:00", "04:+1", "noon"] {
+        for text in
+            ["", "4:00", "04:0", "24:00", "23:60", "04:00:00", "04.00", "+4:00", "04:+1", "noon"]
+        {
             assert_eq!(TimeOfDay::parse(text), None, "{text}");
         }
     }

@@ -1,4 +1,5 @@
-//! The tree of agents as one agent sees it: its kin for its prompt, and the agents that it finds in a list.
+//! The tree of agents as one agent sees it: its kin for its prompt, and the agents that it finds in
+//! a list.
 
 use crate::agent::HarnessState;
 use crate::name::AgentName;

@@ -1,6 +1,7 @@
 //! Turns: one run of the model, and what its end means for the mail it carried.
 //!
-//! Invariant: [`Outcome::settlement`] is the outcome table of the delivery contract; nothing else decides what becomes of a turn's mail.
+//! Invariant: [`Outcome::settlement`] is the outcome table of the delivery contract; nothing else
+//! decides what becomes of a turn's mail.
 
 use crate::delivery::{RedeliveryCause, Settlement};
 use crate::id::{MessageId, TurnId};
@@ -24,7 +25,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether it tends the conversation itself and no mail: where it fails, nothing that anybody waits for is lost.
+    /// Whether it tends the conversation itself and no mail: where it fails, nothing that anybody
+    /// waits for is lost.
     #[must_use]
     pub fn is_upkeep(self) -> bool {
         match self {
@@ -64,8 +66,9 @@ impl Outcome {
         !matches!(self, Self::Vanished | Self::Fenced)
     }
 
-    /// What becomes of a delivery of a turn that ended so. `reached_model` tells whether the model saw it: always for the delivery that
-    /// woke the turn, and for a received one if its tool result came back well.
+    /// What becomes of a delivery of a turn that ended so. `reached_model` tells whether the model
+    /// saw it: always for the delivery that woke the turn, and for a received one if its tool
+    /// result came back well.
     #[must_use]
     pub fn settlement(self, reached_model: bool) -> Settlement {
         use RedeliveryCause as Cause;
@@ -86,7 +89,11 @@ impl Outcome {
     #[must_use]
     pub fn is_failure(self) -> bool {
         match self {
-            Self::Failed | Self::RateLimited | Self::AuthFailed | Self::Unavailable | Self::Vanished => true,
+            Self::Failed
+            | Self::RateLimited
+            | Self::AuthFailed
+            | Self::Unavailable
+            | Self::Vanished => true,
             Self::Ok | Self::Cancelled | Self::Drained | Self::Fenced => false,
         }
     }

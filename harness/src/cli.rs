@@ -1,6 +1,7 @@
 //! The command line of `hive`.
 //!
-//! Invariant: every setting of `serve` can be given by environment alone, because a container has nothing else.
+//! Invariant: every setting of `serve` can be given by environment alone, because a container has
+//! nothing else.
 
 pub mod conversation;
 pub mod extras;
@@ -38,7 +39,8 @@ const EXIT_CODES: &str = "Exit codes: 0 it went well, 1 it failed, 2 it was call
 /// What `hive` can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the turn loop: wait for mail, run claude for it, tell the broker how it ended; until SIGTERM
+    /// Run the turn loop: wait for mail, run claude for it, tell the broker how it ended; until
+    /// SIGTERM
     #[command(after_help = EXIT_CODES)]
     Serve(Box<ServeArgs>),
     /// Put a message into this agent's own inbox, as a program that runs beside it
@@ -53,13 +55,16 @@ pub enum Command {
     /// Become a program whose environment is made from an allow-list; MCP servers are started so
     #[command(hide = true)]
     Scrub(ScrubArgs),
-    /// Become a program inside a fence; claude and the shell tasks of an isolated agent are started so
+    /// Become a program inside a fence; claude and the shell tasks of an isolated agent are started
+    /// so
     #[command(hide = true)]
     Fence(FenceArgs),
-    /// Have the harness run a program in a sandbox; an isolated agent's own MCP servers are started so
+    /// Have the harness run a program in a sandbox; an isolated agent's own MCP servers are started
+    /// so
     #[command(hide = true)]
     Confine(ConfineArgs),
-    /// Refuse what an isolated agent's claude must not read; claude runs it before it uses a file tool
+    /// Refuse what an isolated agent's claude must not read; claude runs it before it uses a file
+    /// tool
     #[command(hide = true)]
     Guard(GuardArgs),
     /// Be the first process of a shell task's sandbox
@@ -86,7 +91,8 @@ pub struct PublishArgs {
     /// The agent's socket
     #[arg(long, env = hive_proto::SOCKET_ENV, default_value = hive_proto::DEFAULT_AGENT_SOCKET, value_name = "PATH")]
     pub socket: PathBuf,
-    /// The name of the program: lower-case letters, digits, `-`, `_` and `.`; not the name of an agent
+    /// The name of the program: lower-case letters, digits, `-`, `_` and `.`; not the name of an
+    /// agent
     #[arg(long, value_name = "LABEL", value_parser = parse_label)]
     pub from: Label,
 }
@@ -126,8 +132,8 @@ pub struct ServeArgs {
     /// Take the agent over from a harness that is attached now
     #[arg(long)]
     pub take_over: bool,
-    /// A JSON object of variables of this command and their values, read again before each turn; a variable of this file comes before that of
-    /// the environment
+    /// A JSON object of variables of this command and their values, read again before each turn; a
+    /// variable of this file comes before that of the environment
     #[arg(long, env = "HIVE_SETTINGS", value_name = "FILE")]
     pub settings: Option<PathBuf>,
     /// The agent's socket
@@ -157,14 +163,21 @@ pub struct ServeArgs {
     /// The model, where the broker names none
     #[arg(long, env = "HIVE_DEFAULT_MODEL", default_value = "haiku", value_name = "MODEL")]
     pub default_model: String,
-    /// Tool groups, separated by commas, to which the policy's groups are narrowed [default: all that the policy grants]
+    /// Tool groups, separated by commas, to which the policy's groups are narrowed [default: all
+    /// that the policy grants]
     #[arg(long, env = "HIVE_TOOL_GROUPS", value_delimiter = ',', value_name = "GROUPS")]
     pub tool_groups: Option<Vec<String>>,
     /// Pronouns of the operator for the prompt, where the broker names none
     #[arg(long, env = "HIVE_OPERATOR_PRONOUNS", default_value = "she/her", value_name = "TEXT")]
     pub operator_pronouns: String,
     /// Further environment of claude, as a JSON object of strings
-    #[arg(long, env = "HIVE_CLAUDE_ENV", hide_env_values = true, default_value = "{}", value_name = "JSON")]
+    #[arg(
+        long,
+        env = "HIVE_CLAUDE_ENV",
+        hide_env_values = true,
+        default_value = "{}",
+        value_name = "JSON"
+    )]
     pub claude_env: String,
     /// How often claude itself retries a failing API call
     #[arg(long, env = "HIVE_CLAUDE_MAX_RETRIES", default_value_t = 2, value_name = "COUNT")]
@@ -175,7 +188,8 @@ pub struct ServeArgs {
     /// End a turn that has run for so long; 0 never
     #[arg(long, env = "HIVE_TURN_MAX_SECS", default_value_t = 0, value_name = "SECS")]
     pub turn_max_secs: u64,
-    /// How long to rest at a rate limit that does not say when it ends [default: as the broker decides]
+    /// How long to rest at a rate limit that does not say when it ends [default: as the broker
+    /// decides]
     #[arg(long, env = "HIVE_RATE_LIMIT_SLEEP_SECS", value_name = "SECS")]
     pub rate_limit_sleep_secs: Option<u64>,
     /// How long a running turn may go on after SIGTERM
@@ -222,25 +236,36 @@ mod tests {
         let variables: BTreeMap<String, String> = serve
             .get_arguments()
             .filter_map(|arg| {
-                let default = arg.get_default_values().first().map(|value| value.to_string_lossy().into_owned());
+                let default = arg
+                    .get_default_values()
+                    .first()
+                    .map(|value| value.to_string_lossy().into_owned());
                 Some((arg.get_env()?.to_str()?.to_owned(), default.unwrap_or_default()))
             })
             .collect();
         let keys = SETTINGS.iter().map(|setting| setting.variable);
-        let known: BTreeSet<&str> = keys.chain(OTHER_VARIABLES.iter().map(|(variable, _)| *variable)).collect();
+        let known: BTreeSet<&str> =
+            keys.chain(OTHER_VARIABLES.iter().map(|(variable, _)| *variable)).collect();
         assert_eq!(variables.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
         for setting in SETTINGS {
             let default = &variables[setting.variable];
             assert!(default.is_empty() || default == setting.default, "{}: {default}", setting.key);
-            let is_value = setting.default.parse::<u64>().is_ok() || setting.default.parse::<bool>().is_ok();
-            assert!(!default.is_empty() || !is_value, "{} has the default {} in the list only", setting.key, setting.default);
+            let is_value =
+                setting.default.parse::<u64>().is_ok() || setting.default.parse::<bool>().is_ok();
+            assert!(
+                !default.is_empty() || !is_value,
+                "{} has the default {} in the list only",
+                setting.key,
+                setting.default
+            );
         }
     }
 
     #[test]
     fn a_body_may_be_a_lone_hyphen_or_begin_with_one() {
         for body in ["-", "-x", "--"] {
-            let cli = Cli::try_parse_from(["hive", "wake", "--from", "ci", "--body", body]).expect("parses");
+            let cli = Cli::try_parse_from(["hive", "wake", "--from", "ci", "--body", body])
+                .expect("parses");
             let Command::Wake(wake) = cli.command else { unreachable!("wake was asked for") };
             assert_eq!(wake.body, body);
         }
@@ -249,7 +274,8 @@ mod tests {
     #[test]
     fn labels_of_others_are_a_usage_error() {
         for from in ["operator", "self", "Matrix", ""] {
-            let error = Cli::try_parse_from(["hive", "wake", "--from", from, "--body", "x"]).expect_err("refused");
+            let error = Cli::try_parse_from(["hive", "wake", "--from", from, "--body", "x"])
+                .expect_err("refused");
             assert_eq!(error.exit_code(), 2, "{from}");
         }
     }

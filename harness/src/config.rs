@@ -1,6 +1,7 @@
 //! The harness's settings, checked once.
 //!
-//! Invariant: a [`Config`] that exists can be worked with: its directories are there, its numbers make sense.
+//! Invariant: a [`Config`] that exists can be worked with: its directories are there, its numbers
+//! make sense.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -101,16 +102,22 @@ pub enum InvalidConfig {
         variable: &'static str,
     },
     /// Nothing names claude's HOME.
-    #[error("neither HIVE_HOME_DIR nor HOME is set: one of them has to name claude's home directory")]
+    #[error(
+        "neither HIVE_HOME_DIR nor HOME is set: one of them has to name claude's home directory"
+    )]
     NoHome,
     /// The MCP server's name would not make good tool names.
-    #[error("HIVE_MCP_SERVER_NAME `{0}` must be 1 to 32 letters, digits, `-` or single `_`, and not `bash`")]
+    #[error(
+        "HIVE_MCP_SERVER_NAME `{0}` must be 1 to 32 letters, digits, `-` or single `_`, and not `bash`"
+    )]
     ServerName(String),
     /// The further environment is no object of strings.
     #[error("HIVE_CLAUDE_ENV must be a JSON object whose values are strings: {0}")]
     ClaudeEnv(String),
     /// A variable for claude that only Hive reads.
-    #[error("HIVE_CLAUDE_ENV names {0}, which has no effect on claude: set it in the environment of `hive serve`")]
+    #[error(
+        "HIVE_CLAUDE_ENV names {0}, which has no effect on claude: set it in the environment of `hive serve`"
+    )]
     OwnVariable(String),
     /// A window by a part of the model's name.
     #[error("{0} must be a whole number of tokens")]
@@ -168,7 +175,8 @@ impl Config {
         let state_dir = directory("the state directory", &state_dir, "HIVE_STATE_DIR")?;
         let home_dir = home_dir.or(home).ok_or(InvalidConfig::NoHome)?;
         let home_dir = directory("claude's home directory", &home_dir, "HIVE_HOME_DIR")?;
-        let run_dir = run_dir.map_or_else(|| home_dir.join(".hive"), |dir| std::path::absolute(&dir).unwrap_or(dir));
+        let run_dir = run_dir
+            .map_or_else(|| home_dir.join(".hive"), |dir| std::path::absolute(&dir).unwrap_or(dir));
         if !is_server_name(&mcp_server_name) || mcp_server_name == BASH_SERVER {
             return Err(InvalidConfig::ServerName(mcp_server_name));
         }
@@ -177,8 +185,8 @@ impl Config {
         }
         let read = |path: &PathBuf| extra_servers::read(path, &mcp_server_name);
         let extra_servers = extras.extra_mcp.as_ref().map(read).transpose()?.unwrap_or_default();
-        let claude_env: BTreeMap<String, String> =
-            serde_json::from_str(&claude_env).map_err(|error| InvalidConfig::ClaudeEnv(error.to_string()))?;
+        let claude_env: BTreeMap<String, String> = serde_json::from_str(&claude_env)
+            .map_err(|error| InvalidConfig::ClaudeEnv(error.to_string()))?;
         if let Some(name) = claude_env.keys().find(|name| name.starts_with(OWN_PREFIX)) {
             return Err(InvalidConfig::OwnVariable(name.escape_debug().to_string()));
         }
@@ -206,7 +214,9 @@ impl Config {
                 kill_grace: Duration::from_millis(kill_grace_ms),
             },
             watermarks: watermarks(&conversation, std::env::vars_os())?,
-            system_prompt: conversation.system_prompt.map(|path| std::path::absolute(&path).unwrap_or(path)),
+            system_prompt: conversation
+                .system_prompt
+                .map(|path| std::path::absolute(&path).unwrap_or(path)),
             process,
             tool_groups: Narrowing::new(tool_groups.as_deref())?,
             extra_servers,
@@ -217,21 +227,28 @@ impl Config {
     }
 }
 
-/// The watermarks; windows by a part of the model's name come from `HIVE_CONTEXT_WINDOW_TOKENS_KEY`.
+/// The watermarks; windows by a part of the model's name come from
+/// `HIVE_CONTEXT_WINDOW_TOKENS_KEY`.
 fn watermarks(
     args: &ConversationArgs,
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> Result<Watermarks, InvalidConfig> {
     let mut by_key = BTreeMap::new();
     for (name, value) in variables {
-        let Some(key) = name.to_str().and_then(|name| name.strip_prefix("HIVE_CONTEXT_WINDOW_TOKENS_")) else { continue };
+        let Some(key) =
+            name.to_str().and_then(|name| name.strip_prefix("HIVE_CONTEXT_WINDOW_TOKENS_"))
+        else {
+            continue;
+        };
         let tokens = value.to_str().and_then(|value| value.parse().ok());
-        let tokens: u64 = tokens.ok_or_else(|| InvalidConfig::Window(name.to_string_lossy().into_owned()))?;
+        let tokens: u64 =
+            tokens.ok_or_else(|| InvalidConfig::Window(name.to_string_lossy().into_owned()))?;
         if tokens > 0 && !key.is_empty() {
             by_key.insert(key.to_lowercase(), tokens);
         }
     }
-    let by_model = serde_json::from_str(&args.context_windows).map_err(|error| InvalidConfig::Windows(error.to_string()))?;
+    let by_model = serde_json::from_str(&args.context_windows)
+        .map_err(|error| InvalidConfig::Windows(error.to_string()))?;
     Ok(Watermarks {
         compact: if args.auto_compact { args.compact_watermark_tokens } else { Some(0) },
         reset: args.auto_reset_watermark_tokens,
@@ -239,7 +256,8 @@ fn watermarks(
         reset_checkpoint: args.auto_reset_checkpoint,
         reset_rule: ResetRule {
             daily_at: args.reset_daily_at.0,
-            idle: (args.reset_idle_minutes > 0).then(|| Duration::from_secs(args.reset_idle_minutes.saturating_mul(60))),
+            idle: (args.reset_idle_minutes > 0)
+                .then(|| Duration::from_secs(args.reset_idle_minutes.saturating_mul(60))),
             notes: args.reset_notes,
             zone: TimeZone::system(),
         },
@@ -253,7 +271,11 @@ fn watermarks(
 }
 
 /// The real path, because claude files its sessions under the real path of its working directory.
-fn directory(what: &'static str, path: &Path, variable: &'static str) -> Result<PathBuf, InvalidConfig> {
+fn directory(
+    what: &'static str,
+    path: &Path,
+    variable: &'static str,
+) -> Result<PathBuf, InvalidConfig> {
     let missing = || InvalidConfig::NoDirectory { what, path: path.to_path_buf(), variable };
     let real = path.canonicalize().map_err(|_| missing())?;
     if real.is_dir() { Ok(real) } else { Err(missing()) }
@@ -268,14 +290,20 @@ mod tests {
 
     fn args(more: &[&str]) -> ServeArgs {
         let all = ["hive", "serve"].iter().chain(more);
-        let Command::Serve(args) = Cli::try_parse_from(all).expect("parses").command else { unreachable!("serve was asked for") };
+        let Command::Serve(args) = Cli::try_parse_from(all).expect("parses").command else {
+            unreachable!("serve was asked for")
+        };
         *args
     }
 
     #[test]
     fn a_missing_directory_is_named_with_its_variable() {
         let error = Config::new(args(&["--state-dir", "/no/such/dir"]), None).expect_err("refused");
-        assert!(error.to_string().contains("/no/such/dir") && error.to_string().contains("HIVE_STATE_DIR"), "{error}");
+        assert!(
+            error.to_string().contains("/no/such/dir")
+                && error.to_string().contains("HIVE_STATE_DIR"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -295,20 +323,30 @@ mod tests {
         assert!(given(&["--heartbeat-secs", "0"]).is_err());
         assert!(given(&["--context-windows", "{\"opus\":\"1\"}"]).is_err());
         assert!(given(&["--tool-groups", "meta,shell"]).is_err());
-        let error = given(&["--claude-env", "{\"HIVE_TURN_MAX_SECS\":\"1\"}"]).expect_err("refused").to_string();
+        let error = given(&["--claude-env", "{\"HIVE_TURN_MAX_SECS\":\"1\"}"])
+            .expect_err("refused")
+            .to_string();
         assert!(error.contains("HIVE_TURN_MAX_SECS"), "{error}");
     }
 
     #[test]
     fn the_windows_are_read_from_all_their_variables() {
-        let conversation = args(&["--agent-context-window-tokens", "1", "--context-windows", "{\"haiku\":4000}"]).conversation;
+        let conversation =
+            args(&["--agent-context-window-tokens", "1", "--context-windows", "{\"haiku\":4000}"])
+                .conversation;
         let read = |pairs: &[(&str, &str)]| {
-            watermarks(&conversation, pairs.iter().map(|(name, value)| (name.into(), value.into()))).map(|marks| marks.windows)
+            watermarks(&conversation, pairs.iter().map(|(name, value)| (name.into(), value.into())))
+                .map(|marks| marks.windows)
         };
-        let mut windows = read(&[("HIVE_CONTEXT_WINDOW_TOKENS_OPUS", "2000"), ("OTHER", "x")]).expect("valid");
+        let mut windows =
+            read(&[("HIVE_CONTEXT_WINDOW_TOKENS_OPUS", "2000"), ("OTHER", "x")]).expect("valid");
         assert_eq!(windows.of_agent.take(), Some(1));
-        assert_eq!((windows.effective("claude-opus", 0), windows.effective("haiku", 0)), (2000, 4000));
-        let error = read(&[("HIVE_CONTEXT_WINDOW_TOKENS_OPUS", "many")]).expect_err("refused").to_string();
+        assert_eq!(
+            (windows.effective("claude-opus", 0), windows.effective("haiku", 0)),
+            (2000, 4000)
+        );
+        let error =
+            read(&[("HIVE_CONTEXT_WINDOW_TOKENS_OPUS", "many")]).expect_err("refused").to_string();
         assert!(error.starts_with("HIVE_CONTEXT_WINDOW_TOKENS_OPUS must be"), "{error}");
     }
 }

@@ -26,7 +26,12 @@ pub struct Failure {
 impl Failure {
     /// A failure that ends with this code: what failed, why, and what to do next.
     #[must_use]
-    pub fn new(code: u8, what: impl Into<String>, why: impl Into<String>, next: impl Into<String>) -> Self {
+    pub fn new(
+        code: u8,
+        what: impl Into<String>,
+        why: impl Into<String>,
+        next: impl Into<String>,
+    ) -> Self {
         Self { code, what: what.into(), why: why.into(), next: next.into() }
     }
 

@@ -1,9 +1,11 @@
 //! `hive guard`: what claude's file tools of an isolated agent must not read.
 //!
-//! claude runs it as a hook before each use of these tools. A deny rule of its settings would do the same, but one such rule costs every start
-//! of claude about 20 ms of processor time, while a hook costs a few milliseconds at each use.
+//! claude runs it as a hook before each use of these tools. A deny rule of its settings would do
+//! the same, but one such rule costs every start of claude about 20 ms of processor time, while a
+//! hook costs a few milliseconds at each use.
 //!
-//! What it is not: a wall. claude has its key in its memory, and code that runs in claude's place can read what claude can.
+//! What it is not: a wall. claude has its key in its memory, and code that runs in claude's place
+//! can read what claude can.
 
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
@@ -75,13 +77,21 @@ fn refused(used: &Value, dirs: &Dirs, home: &Path) -> Option<String> {
     let searches = used["tool_name"] == "Grep";
     for (path, dirs) in [(&lexical, dirs), (&real, &real_dirs)] {
         if dirs.is_own_file(path) {
-            return Some(format!("{} belongs to the harness of this agent and is not read", path.display()));
+            return Some(format!(
+                "{} belongs to the harness of this agent and is not read",
+                path.display()
+            ));
         }
-        if path.starts_with("/proc") && (searches || path.file_name().is_some_and(|name| name == "environ")) {
+        if path.starts_with("/proc")
+            && (searches || path.file_name().is_some_and(|name| name == "environ"))
+        {
             return Some(format!("{} may hold keys and is not read", path.display()));
         }
         if searches
-            && let Some(dir) = [Some(&dirs.run), dirs.private.as_ref()].into_iter().flatten().find(|dir| dir.starts_with(path))
+            && let Some(dir) = [Some(&dirs.run), dirs.private.as_ref()]
+                .into_iter()
+                .flatten()
+                .find(|dir| dir.starts_with(path))
         {
             return Some(format!(
                 "{} contains {}, which is not searched: search in directories below it",
@@ -102,7 +112,9 @@ impl Dirs {
 
     fn is_own_file(&self, path: &Path) -> bool {
         let first = path.strip_prefix(&self.run).ok().and_then(|below| below.components().next());
-        let is_for_claude = first.is_some_and(|name| name.as_os_str().as_encoded_bytes().starts_with(OWN_FILES.as_bytes()));
+        let is_for_claude = first.is_some_and(|name| {
+            name.as_os_str().as_encoded_bytes().starts_with(OWN_FILES.as_bytes())
+        });
         is_for_claude || self.private.as_ref().is_some_and(|private| path.starts_with(private))
     }
 }
@@ -145,12 +157,26 @@ mod tests {
         };
         let read = |path: &str| is_refused("Read", json!({ "file_path": path }));
         let below = |path: &str| root.join(path).display().to_string();
-        for path in ["/proc/self/environ", "/proc/1/task/1/environ", "/proc/../proc/2/environ", "self/environ", "link"] {
+        for path in [
+            "/proc/self/environ",
+            "/proc/1/task/1/environ",
+            "/proc/../proc/2/environ",
+            "self/environ",
+            "link",
+        ] {
             assert!(read(path), "{path}");
         }
-        assert!(read(&below("home/.hive/claude-mcp-config.json")) && read("../home/.hive/claude-none"));
-        assert!(read("~/.hive/claude-mcp-config.json") && !read("~/notes") && !read("~ada/.hive/claude-none"));
-        for path in ["/etc/hostname", "/proc/cpuinfo", "notes", "environ", &below("home/.hive/tasks/1.out")] {
+        assert!(
+            read(&below("home/.hive/claude-mcp-config.json")) && read("../home/.hive/claude-none")
+        );
+        assert!(
+            read("~/.hive/claude-mcp-config.json")
+                && !read("~/notes")
+                && !read("~ada/.hive/claude-none")
+        );
+        for path in
+            ["/etc/hostname", "/proc/cpuinfo", "notes", "environ", &below("home/.hive/tasks/1.out")]
+        {
             assert!(!read(path), "{path}");
         }
         assert!(read(&below("private/settings.json")) && !read(&below("private.md")));
@@ -159,7 +185,11 @@ mod tests {
         for path in ["/", "/proc", "..", "~", &below("home"), &below("home/.hive"), "link"] {
             assert!(grep(path), "{path}");
         }
-        assert!(!grep(".") && !is_refused("Grep", json!({ "pattern": "x" })) && !grep(&below("home/.hive/tasks")));
+        assert!(
+            !grep(".")
+                && !is_refused("Grep", json!({ "pattern": "x" }))
+                && !grep(&below("home/.hive/tasks"))
+        );
     }
 
     #[test]

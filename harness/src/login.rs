@@ -1,7 +1,9 @@
-//! Seeing that somebody logged claude in: the newest change and the number of files under `~/.claude`.
+//! Seeing that somebody logged claude in: the newest change and the number of files under
+//! `~/.claude`.
 //!
-//! Every claude process writes there too, so the first look is taken when the failed one is dead, and nothing else runs meanwhile.
-//! Invariant: what was there at the first look never counts as a login, however it came about.
+//! Every claude process writes there too, so the first look is taken when the failed one is dead,
+//! and nothing else runs meanwhile. Invariant: what was there at the first look never counts as a
+//! login, however it came about.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -41,16 +43,21 @@ impl DirSnapshot {
         snapshot
     }
 
-    /// Whether something was written since `earlier`. The number of files helps where times cannot be read.
+    /// Whether something was written since `earlier`. The number of files helps where times cannot
+    /// be read.
     #[must_use]
     pub fn advanced_since(&self, earlier: &Self) -> bool {
         self.newest > earlier.newest || self.files != earlier.files
     }
 }
 
-/// Waits until something is written under `dir` after `first`, and claude says that it has a login then. Asking claude writes there too, so
-/// what it wrote is taken for old.
-pub async fn wait<L: Future<Output = bool>>(dir: &Path, mut first: DirSnapshot, is_logged_in: impl Fn() -> L) {
+/// Waits until something is written under `dir` after `first`, and claude says that it has a login
+/// then. Asking claude writes there too, so what it wrote is taken for old.
+pub async fn wait<L: Future<Output = bool>>(
+    dir: &Path,
+    mut first: DirSnapshot,
+    is_logged_in: impl Fn() -> L,
+) {
     loop {
         let seen = DirSnapshot::take(dir);
         if seen.advanced_since(&first) {

@@ -1,4 +1,5 @@
-//! The program `hive`: reads the command line, runs what it says, and ends with the exit code that goes with it.
+//! The program `hive`: reads the command line, runs what it says, and ends with the exit code that
+//! goes with it.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -7,7 +8,8 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use hive_core::isolation::{Expected, Level, REPORT_FD_ENV, RESTART_CODE};
 use hive_harness::cli::{
-    Cli, Command, ConfineArgs, FenceArgs, GuardArgs, InitArgs, McpArgs, ProbeArgs, PublishArgs, ScrubArgs, ServeArgs, WakeArgs,
+    Cli, Command, ConfineArgs, FenceArgs, GuardArgs, InitArgs, McpArgs, ProbeArgs, PublishArgs,
+    ScrubArgs, ServeArgs, WakeArgs,
 };
 use hive_harness::config::Config;
 use hive_harness::confine::ConfineError;
@@ -52,8 +54,9 @@ fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
     log("info");
     let home = std::env::var_os("HOME").map(Into::into);
     let mut source = Source::new(&args, std::env::args_os(), home);
-    let usage =
-        |error: InvalidSettings| Failure::new(exit::USAGE, error.to_string(), exit::chain(&error), "see hive serve --help");
+    let usage = |error: InvalidSettings| {
+        Failure::new(exit::USAGE, error.to_string(), exit::chain(&error), "see hive serve --help")
+    };
     let mut config = source.load().map_err(usage)?;
     let mut is_renewed = false;
     if let Some(expected) = isolation::expected().map_err(isolation_failure)? {
@@ -76,14 +79,28 @@ fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
     finish(&leaving, is_renewed)
 }
 
-/// Looks at what this sandbox does not keep away, and reports it; `hivectl up` decides what follows.
-fn isolate(expected: Expected, config: &Config, report: Option<Report>) -> Result<Isolation, Failure> {
-    let dirs = Dirs { home: config.home_dir.clone(), run: config.run_dir.clone(), state: config.state_dir.clone() };
-    let (isolation, found) = isolation::look(expected, dirs, report.as_ref()).map_err(isolation_failure)?;
+/// Looks at what this sandbox does not keep away, and reports it; `hivectl up` decides what
+/// follows.
+fn isolate(
+    expected: Expected,
+    config: &Config,
+    report: Option<Report>,
+) -> Result<Isolation, Failure> {
+    let dirs = Dirs {
+        home: config.home_dir.clone(),
+        run: config.run_dir.clone(),
+        state: config.state_dir.clone(),
+    };
+    let (isolation, found) =
+        isolation::look(expected, dirs, report.as_ref()).map_err(isolation_failure)?;
     for finding in &found.findings {
         tracing::warn!(severity = ?finding.severity, "{}", finding.sentence);
     }
-    tracing::info!(level = isolation.expected.level.word(), findings = found.findings.len(), "the isolation was probed");
+    tracing::info!(
+        level = isolation.expected.level.word(),
+        findings = found.findings.len(),
+        "the isolation was probed"
+    );
     if let Some(report) = report {
         report.send(&found).map_err(isolation_failure)?;
     }
@@ -111,15 +128,26 @@ fn run_publish(args: PublishArgs) -> Result<(), Failure> {
     runtime.block_on(publish::run(args))
 }
 
-/// Becomes the bridge that is installed beside this program, or on PATH. Comes back only where that fails.
+/// Becomes the bridge that is installed beside this program, or on PATH. Comes back only where that
+/// fails.
 fn become_bridge(args: &McpArgs) -> Failure {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let Some(program) = boot::mcp::find(None, boot::own_program().ok().as_deref(), &path) else {
         let next = "install hive-mcp beside hive, or add its directory to PATH";
-        return Failure::new(exit::FAILURE, "there is no hive-mcp", "it is neither beside hive nor on PATH", next);
+        return Failure::new(
+            exit::FAILURE,
+            "there is no hive-mcp",
+            "it is neither beside hive nor on PATH",
+            next,
+        );
     };
     let error = std::process::Command::new(&program).args(&args.arguments).exec();
-    Failure::new(exit::FAILURE, "hive-mcp cannot be started", format!("{}: {error}", program.display()), "check the installation")
+    Failure::new(
+        exit::FAILURE,
+        "hive-mcp cannot be started",
+        format!("{}: {error}", program.display()),
+        "check the installation",
+    )
 }
 
 /// Every MCP server starts this way, so nothing is set up before.
@@ -148,7 +176,9 @@ fn run_fence(args: FenceArgs) -> ExitCode {
 
 fn run_confine(args: ConfineArgs) -> ExitCode {
     let run = runtime().and_then(|runtime| {
-        let failed = |error: ConfineError| Failure::new(confine::NOT_STARTED, "hive confine", error.to_string(), "");
+        let failed = |error: ConfineError| {
+            Failure::new(confine::NOT_STARTED, "hive confine", error.to_string(), "")
+        };
         runtime.block_on(confine::run(args)).map_err(failed)
     });
     run.map_or_else(
@@ -163,7 +193,10 @@ fn run_confine(args: ConfineArgs) -> ExitCode {
 fn run_init(args: &InitArgs) -> ExitCode {
     init::run(args).map_or_else(
         |error| {
-            let _ = writeln!(std::io::stderr(), "hive task-init cannot start the command: {error}; run the task again");
+            let _ = writeln!(
+                std::io::stderr(),
+                "hive task-init cannot start the command: {error}; run the task again"
+            );
             ExitCode::from(init::NOT_STARTED)
         },
         ExitCode::from,
@@ -201,9 +234,12 @@ fn finish(leaving: &Leaving, is_renewed: bool) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Becomes the program that is installed now, with the same arguments. Comes back only where that fails.
+/// Becomes the program that is installed now, with the same arguments. Comes back only where that
+/// fails.
 fn restart() -> Failure {
-    let failed = |why: String| Failure::new(exit::FAILURE, "cannot start anew", why, "start hive serve again");
+    let failed = |why: String| {
+        Failure::new(exit::FAILURE, "cannot start anew", why, "start hive serve again")
+    };
     let program = match boot::own_program() {
         Ok(program) => program,
         Err(error) => return failed(error.to_string()),
@@ -211,12 +247,25 @@ fn restart() -> Failure {
     // Taking over was for the first start.
     let arguments = std::env::args_os().skip(1).filter(|argument| argument != "--take-over");
     // The descriptor of the report was used by the first start.
-    failed(std::process::Command::new(program).args(arguments).env_remove(REPORT_FD_ENV).exec().to_string())
+    failed(
+        std::process::Command::new(program)
+            .args(arguments)
+            .env_remove(REPORT_FD_ENV)
+            .exec()
+            .to_string(),
+    )
 }
 
 fn log(default: &str) {
-    let filter = std::env::var("HIVE_LOG").or_else(|_| std::env::var("RUST_LOG")).unwrap_or_else(|_| default.to_owned());
+    let filter = std::env::var("HIVE_LOG")
+        .or_else(|_| std::env::var("RUST_LOG"))
+        .unwrap_or_else(|_| default.to_owned());
     let filter = EnvFilter::builder().parse_lossy(filter);
     let colours = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).with_target(false).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colours)
+        .with_target(false)
+        .init();
 }

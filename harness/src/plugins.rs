@@ -1,6 +1,7 @@
 //! claude's plugins: installed by claude itself, before the first turn.
 //!
-//! Invariant: whatever goes wrong ends nothing; it becomes a sentence for a person. Each step ends within a minute, with all that it started.
+//! Invariant: whatever goes wrong ends nothing; it becomes a sentence for a person. Each step ends
+//! within a minute, with all that it started.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -41,7 +42,9 @@ pub struct Plan {
 
 /// A list that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("{variable} must be a JSON array of words that do not begin with `-`, as [\"formatter@my-marketplace\"]")]
+#[error(
+    "{variable} must be a JSON array of words that do not begin with `-`, as [\"formatter@my-marketplace\"]"
+)]
 pub struct InvalidList {
     variable: &'static str,
 }
@@ -68,7 +71,8 @@ impl Plan {
     fn steps(&self) -> Vec<Vec<&str>> {
         let Self { marketplaces, plugins, auto_update } = self;
         let added = marketplaces.iter().map(|source| vec!["plugin", "marketplace", "add", source]);
-        let updated = (*auto_update && !self.is_empty()).then(|| vec!["plugin", "marketplace", "update"]);
+        let updated =
+            (*auto_update && !self.is_empty()).then(|| vec!["plugin", "marketplace", "update"]);
         let installed = plugins.iter().map(|plugin| vec!["plugin", "install", plugin]);
         added.chain(updated).chain(installed).collect()
     }
@@ -76,12 +80,19 @@ impl Plan {
 
 fn list(variable: &'static str, text: &str) -> Result<Vec<String>, InvalidList> {
     let words: Vec<String> = serde_json::from_str(text).map_err(|_| InvalidList { variable })?;
-    let is_word = |word: &String| !word.is_empty() && !word.starts_with('-') && !word.contains(char::is_control);
+    let is_word = |word: &String| {
+        !word.is_empty() && !word.starts_with('-') && !word.contains(char::is_control)
+    };
     if words.iter().all(is_word) { Ok(words) } else { Err(InvalidList { variable }) }
 }
 
 /// Carries the plan out, one step after the other. What failed, in words.
-pub async fn install(program: &Program, environment: &BTreeMap<OsString, OsString>, dir: &Path, plan: &Plan) -> Vec<String> {
+pub async fn install(
+    program: &Program,
+    environment: &BTreeMap<OsString, OsString>,
+    dir: &Path,
+    plan: &Plan,
+) -> Vec<String> {
     install_within(program, environment, dir, plan, STEP_MAX).await
 }
 
@@ -97,7 +108,12 @@ async fn install_within(
     for step in plan.steps() {
         let mut command = Command::from(program.command());
         // git must not ask at a terminal for a name and password.
-        command.args(&step).env_clear().envs(environment).env("GIT_TERMINAL_PROMPT", "0").current_dir(dir);
+        command
+            .args(&step)
+            .env_clear()
+            .envs(environment)
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .current_dir(dir);
         let Err(why) = run(command, step_max).await else { continue };
         let failure = format!("`claude {}` {why}", step.join(" "));
         tracing::warn!(failure, "a plugin step failed");
@@ -115,7 +131,12 @@ async fn install_within(
 
 /// One step; why it failed.
 async fn run(mut command: Command, longest: Duration) -> Result<(), String> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| format!("cannot be started: {error}"))?;
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     let end = || {
@@ -153,7 +174,8 @@ async fn run(mut command: Command, longest: Duration) -> Result<(), String> {
 
 fn failed(status: ExitStatus, words: &str) -> String {
     let words: Vec<&str> = words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let words: String = words.join(" ").chars().filter(|c| !c.is_control()).take(WORDS_CHARS_MAX).collect();
+    let words: String =
+        words.join(" ").chars().filter(|c| !c.is_control()).take(WORDS_CHARS_MAX).collect();
     let words = if words.is_empty() { "it said nothing" } else { &words };
     match status.code() {
         Some(code) => format!("failed with exit code {code}: {words}"),
@@ -161,8 +183,12 @@ fn failed(status: ExitStatus, words: &str) -> String {
     }
 }
 
-/// What it complained of, else what it told: the beginning. The rest is read and forgotten, so that nobody waits for a full pipe.
-async fn said(stdout: Option<impl AsyncRead + Unpin>, stderr: Option<impl AsyncRead + Unpin>) -> String {
+/// What it complained of, else what it told: the beginning. The rest is read and forgotten, so that
+/// nobody waits for a full pipe.
+async fn said(
+    stdout: Option<impl AsyncRead + Unpin>,
+    stderr: Option<impl AsyncRead + Unpin>,
+) -> String {
     let (stdout, stderr) = tokio::join!(beginning(stdout), beginning(stderr));
     let words = if stderr.trim_ascii().is_empty() { stdout } else { stderr };
     String::from_utf8_lossy(&words).into_owned()

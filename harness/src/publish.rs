@@ -1,6 +1,7 @@
 //! `hive publish`: the loose ends of a program beside the agent, from stdin.
 //!
-//! Invariant: the set is published as a whole or not at all; a line that cannot be read publishes nothing.
+//! Invariant: the set is published as a whole or not at all; a line that cannot be read publishes
+//! nothing.
 
 use std::io::Read;
 
@@ -18,29 +19,47 @@ const STDIN_BYTES_MAX: u64 = 1024 * 1024;
 pub async fn run(args: PublishArgs) -> Result<(), Failure> {
     let PublishArgs { socket, from } = args;
     let loose_ends = read(&mut std::io::stdin().lock())?;
-    let channel = hive_proto::connect::connect(&socket).await.map_err(|error| Failure::unreachable(&error))?;
-    let request = v1::ReplaceLooseEndsRequest { request_id: token::random(), label: from.as_str().to_owned(), loose_ends };
+    let channel = hive_proto::connect::connect(&socket)
+        .await
+        .map_err(|error| Failure::unreachable(&error))?;
+    let request = v1::ReplaceLooseEndsRequest {
+        request_id: token::random(),
+        label: from.as_str().to_owned(),
+        loose_ends,
+    };
     let published = LooseEndServiceClient::new(channel).replace_loose_ends(request).await;
-    published.map(drop).map_err(|status| Failure::refused("the loose ends were not accepted", &status))
+    published
+        .map(drop)
+        .map_err(|status| Failure::refused("the loose ends were not accepted", &status))
 }
 
 /// The entries on stdin, one a line; blank lines are passed over.
 fn read(stdin: &mut impl Read) -> Result<Vec<v1::PublishedLooseEnd>, Failure> {
     let mut bytes = Vec::new();
-    let failed = |why: String, next: &str| Failure::new(exit::USAGE, "stdin cannot be published", why, next);
+    let failed =
+        |why: String, next: &str| Failure::new(exit::USAGE, "stdin cannot be published", why, next);
     let taken = stdin.take(STDIN_BYTES_MAX + 1).read_to_end(&mut bytes);
     taken.map_err(|error| failed(error.to_string(), "write lines of KEY<TAB>TEXT to stdin"))?;
     if bytes.len() as u64 > STDIN_BYTES_MAX {
-        return Err(failed(format!("it is longer than {STDIN_BYTES_MAX} bytes"), "publish fewer or shorter entries"));
+        return Err(failed(
+            format!("it is longer than {STDIN_BYTES_MAX} bytes"),
+            "publish fewer or shorter entries",
+        ));
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        failed(format!("byte {at} is not valid UTF-8"), "convert it first, for example with iconv -t UTF-8")
+        failed(
+            format!("byte {at} is not valid UTF-8"),
+            "convert it first, for example with iconv -t UTF-8",
+        )
     })?;
     let mut loose_ends = Vec::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let Some((key, text)) = line.split_once('\t') else {
-            return Err(failed(format!("line {} has no tab", number + 1), "write each entry as KEY<TAB>TEXT"));
+            return Err(failed(
+                format!("line {} has no tab", number + 1),
+                "write each entry as KEY<TAB>TEXT",
+            ));
         };
         loose_ends.push(v1::PublishedLooseEnd { key: key.to_owned(), text: text.to_owned() });
     }
@@ -53,8 +72,10 @@ mod tests {
 
     #[test]
     fn each_line_is_an_entry() {
-        let entries = read(&mut "pr-7\treview of the parser\r\n\n \npr-9\ta\tb\n".as_bytes()).expect("entries");
-        let entries: Vec<(&str, &str)> = entries.iter().map(|entry| (entry.key.as_str(), entry.text.as_str())).collect();
+        let entries = read(&mut "pr-7\treview of the parser\r\n\n \npr-9\ta\tb\n".as_bytes())
+            .expect("entries");
+        let entries: Vec<(&str, &str)> =
+            entries.iter().map(|entry| (entry.key.as_str(), entry.text.as_str())).collect();
         assert_eq!(entries, [("pr-7", "review of the parser"), ("pr-9", "a\tb")]);
         assert!(read(&mut &b""[..]).expect("an empty set").is_empty());
     }

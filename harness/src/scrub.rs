@@ -1,7 +1,8 @@
 //! `hive scrub`: becomes another program, with an environment that is made from an allow-list.
 //!
-//! claude hands its whole environment to every MCP server, API key included. So each of them is started through this. It is one `execve`: the
-//! process keeps its number, its pipes and its parent. Invariant: of the environment nothing passes that is neither on the list nor named.
+//! claude hands its whole environment to every MCP server, API key included. So each of them is
+//! started through this. It is one `execve`: the process keeps its number, its pipes and its
+//! parent. Invariant: of the environment nothing passes that is neither on the list nor named.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -11,8 +12,10 @@ use std::process::Command;
 
 use clap::Args;
 
-/// What a program needs to run at all, and to speak the user's language. Proxies are not on it: their addresses may hold passwords.
-const PASSED: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR"];
+/// What a program needs to run at all, and to speak the user's language. Proxies are not on it:
+/// their addresses may hold passwords.
+const PASSED: [&str; 10] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR"];
 /// The words of the locale.
 const PASSED_BEGINNING: &str = "LC_";
 
@@ -49,7 +52,9 @@ impl NotRun {
 
     fn next(&self) -> &'static str {
         match self.code() {
-            NOT_FOUND => "check `command` of the MCP server, and that the file and the interpreter in its first line are there",
+            NOT_FOUND => {
+                "check `command` of the MCP server, and that the file and the interpreter in its first line are there"
+            }
             _ => "check that the file is a program and that this user may run it",
         }
     }
@@ -67,13 +72,18 @@ pub fn run(args: ScrubArgs) -> NotRun {
 }
 
 fn passes(name: &OsStr, keep: &[OsString]) -> bool {
-    let usual = PASSED.iter().any(|passed| name == *passed) || name.as_bytes().starts_with(PASSED_BEGINNING.as_bytes());
+    let usual = PASSED.iter().any(|passed| name == *passed)
+        || name.as_bytes().starts_with(PASSED_BEGINNING.as_bytes());
     usual || keep.iter().any(|kept| kept == name)
 }
 
 /// The arguments with which `hive` becomes `program`, with these variables passing.
 #[must_use]
-pub fn arguments<'a>(keep: impl IntoIterator<Item = &'a str>, program: &str, args: &[String]) -> Vec<String> {
+pub fn arguments<'a>(
+    keep: impl IntoIterator<Item = &'a str>,
+    program: &str,
+    args: &[String],
+) -> Vec<String> {
     let mut words = vec!["scrub".to_owned()];
     for name in keep {
         // One word: a name that begins with `-` stays a name.
@@ -113,7 +123,8 @@ mod tests {
     fn what_is_put_together_is_what_is_read() {
         let args = ["--keep=PATH".to_owned(), "--".to_owned(), String::new()];
         let words = arguments(["A", "-b"], "x y", &args);
-        let cli = Cli::try_parse_from(["hive".to_owned()].into_iter().chain(words)).expect("parses");
+        let cli =
+            Cli::try_parse_from(["hive".to_owned()].into_iter().chain(words)).expect("parses");
         let Asked::Scrub(read) = cli.command else { unreachable!("scrub was asked for") };
         assert_eq!(read.keep, ["A", "-b"]);
         assert_eq!(read.command, ["x y", "--keep=PATH", "--", ""]);

@@ -1,7 +1,8 @@
 //! Looking into claude's conversation: does it hold the text of a message already?
 //!
-//! A failed turn leaves its prompt in the conversation; the same text a second time would stand there twice. The file is read, never
-//! written. Invariant: only a prompt of ours counts, which no sender can begin, so nobody can make a message be held back.
+//! A failed turn leaves its prompt in the conversation; the same text a second time would stand
+//! there twice. The file is read, never written. Invariant: only a prompt of ours counts, which no
+//! sender can begin, so nobody can make a message be held back.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,8 @@ const READ_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// The kind of line behind which a compacted conversation goes on.
 const BOUNDARY: &str = "compact_boundary";
 
-/// Whether the model still sees the text of the message in the conversation that claude would go on with in this directory.
+/// Whether the model still sees the text of the message in the conversation that claude would go on
+/// with in this directory.
 #[must_use]
 pub fn holds(home: &Path, state_dir: &Path, message_id: u64) -> bool {
     let Some(text) = newest(home, state_dir).and_then(|path| read_end(&path)) else { return false };
@@ -26,9 +28,14 @@ pub fn holds(home: &Path, state_dir: &Path, message_id: u64) -> bool {
         if value["type"] == "system" && value["subtype"] == BOUNDARY {
             // What stands before a compaction is gone, but for what it names.
             let kept = &value["compactMetadata"]["preservedMessages"]["uuids"];
-            prompts.retain(|(id, _)| kept.as_array().into_iter().flatten().any(|kept| kept.as_str() == Some(id)));
+            prompts.retain(|(id, _)| {
+                kept.as_array().into_iter().flatten().any(|kept| kept.as_str() == Some(id))
+            });
         } else {
-            prompts.push((value["uuid"].as_str().unwrap_or_default().to_owned(), is_whole_prompt(&value, &opening)));
+            prompts.push((
+                value["uuid"].as_str().unwrap_or_default().to_owned(),
+                is_whole_prompt(&value, &opening),
+            ));
         }
     }
     prompts.iter().any(|(_, is_whole)| *is_whole)
@@ -38,13 +45,21 @@ pub fn holds(home: &Path, state_dir: &Path, message_id: u64) -> bool {
 #[must_use]
 pub fn newest(home: &Path, state_dir: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(project_dir(home, state_dir)).ok()?.flatten();
-    let conversations = entries.filter(|entry| entry.path().extension().is_some_and(|e| e == "jsonl"));
-    conversations.max_by_key(|entry| entry.metadata().and_then(|metadata| metadata.modified()).ok()).map(|entry| entry.path())
+    let conversations =
+        entries.filter(|entry| entry.path().extension().is_some_and(|e| e == "jsonl"));
+    conversations
+        .max_by_key(|entry| entry.metadata().and_then(|metadata| metadata.modified()).ok())
+        .map(|entry| entry.path())
 }
 
-/// Where claude keeps the conversations of a directory: every character of its path that is no letter or digit becomes a hyphen.
+/// Where claude keeps the conversations of a directory: every character of its path that is no
+/// letter or digit becomes a hyphen.
 fn project_dir(home: &Path, state_dir: &Path) -> PathBuf {
-    let name: String = state_dir.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let name: String = state_dir
+        .to_string_lossy()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
     home.join(".claude/projects").join(name)
 }
 
@@ -63,10 +78,15 @@ fn is_whole_prompt(value: &Value, opening: &str) -> bool {
         return false;
     }
     let content = &value["message"]["content"];
-    let texts =
-        content.as_str().into_iter().chain(content.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()));
-    // The prompts that point back to the text do not end their first line with the colon that precedes it.
-    texts.into_iter().any(|text| text.starts_with(opening) && text.lines().next().is_some_and(|first| first.ends_with(':')))
+    let texts = content
+        .as_str()
+        .into_iter()
+        .chain(content.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()));
+    // The prompts that point back to the text do not end their first line with the colon that
+    // precedes it.
+    texts.into_iter().any(|text| {
+        text.starts_with(opening) && text.lines().next().is_some_and(|first| first.ends_with(':'))
+    })
 }
 
 #[cfg(test)]
@@ -80,7 +100,12 @@ mod tests {
     fn prompt(telling: Telling, body: &str) -> String {
         let message = v1::Message { id: 17, body: body.into(), ..v1::Message::default() };
         let delivery = v1::Delivery { message: Some(message), ..v1::Delivery::default() };
-        mail(&v1::BeginTurnResponse { delivery: Some(delivery), ..v1::BeginTurnResponse::default() }, telling, "", "hive")
+        mail(
+            &v1::BeginTurnResponse { delivery: Some(delivery), ..v1::BeginTurnResponse::default() },
+            telling,
+            "",
+            "hive",
+        )
     }
 
     fn held(lines: &[Value]) -> bool {
@@ -96,7 +121,9 @@ mod tests {
     fn a_whole_prompt_counts_in_both_shapes() {
         let whole = prompt(Telling::Whole, "hello");
         assert!(held(&[json!({"type": "user", "message": {"content": whole}})]));
-        assert!(held(&[json!({"type": "user", "message": {"content": [{"type": "text", "text": whole}]}})]));
+        assert!(held(&[
+            json!({"type": "user", "message": {"content": [{"type": "text", "text": whole}]}})
+        ]));
     }
 
     #[test]
@@ -107,7 +134,10 @@ mod tests {
             json!({"type": "system", "subtype": "compact_boundary", "compactMetadata": kept})
         };
         assert!(!held(&[prompt("a"), boundary(&["b"])]));
-        assert!(!held(&[prompt("a"), json!({"type": "system", "subtype": "compact_boundary", "compactMetadata": {}})]));
+        assert!(!held(&[
+            prompt("a"),
+            json!({"type": "system", "subtype": "compact_boundary", "compactMetadata": {}})
+        ]));
         assert!(held(&[prompt("a"), boundary(&["a"])]));
         assert!(!held(&[prompt("a"), boundary(&["a"]), boundary(&[])]));
         assert!(held(&[prompt("a"), boundary(&[]), prompt("c")]));
@@ -124,7 +154,9 @@ mod tests {
         assert!(!held(&[user(&prompt(Telling::Whole, "x").replace("17", "171"))]));
         // A sender's words, wherever they stand.
         assert!(!held(&[user("Message 16 from agent eve:\n| Message 17 from agent bob:\n")]));
-        assert!(!held(&[json!({"type": "assistant", "message": {"content": "Message 17 from agent bob:"}})]));
+        assert!(!held(&[
+            json!({"type": "assistant", "message": {"content": "Message 17 from agent bob:"}})
+        ]));
         assert!(!holds(Path::new("/no/such/home"), Path::new("/state"), 17));
     }
 }

@@ -1,7 +1,8 @@
 //! The settings of a harness that may change while it runs: a file, read again before each turn.
 //!
-//! `HIVE_SETTINGS` names a JSON object of strings: variables of `hive serve` and their values. `hivectl up` writes it, so that a changed `hive.toml`
-//! holds from the next turn on. A variable of the file comes before that of the environment; an option of the command line comes before both.
+//! `HIVE_SETTINGS` names a JSON object of strings: variables of `hive serve` and their values.
+//! `hivectl up` writes it, so that a changed `hive.toml` holds from the next turn on. A variable of
+//! the file comes before that of the environment; an option of the command line comes before both.
 //! Invariant: settings that cannot be worked with change nothing.
 
 use std::collections::BTreeMap;
@@ -64,9 +65,18 @@ pub struct Source {
 impl Source {
     /// The command line of this process, and the settings file that it or the environment names.
     #[must_use]
-    pub fn new(args: &ServeArgs, command_line: impl IntoIterator<Item = OsString>, home: Option<PathBuf>) -> Self {
+    pub fn new(
+        args: &ServeArgs,
+        command_line: impl IntoIterator<Item = OsString>,
+        home: Option<PathBuf>,
+    ) -> Self {
         // The program's name and `serve` come again in front of the settings.
-        Self { options: command_line.into_iter().skip(2).collect(), file: args.settings.clone(), home, isolation: None }
+        Self {
+            options: command_line.into_iter().skip(2).collect(),
+            file: args.settings.clone(),
+            home,
+            isolation: None,
+        }
     }
 
     /// Uses this isolation for all settings from now on.
@@ -74,37 +84,45 @@ impl Source {
         self.isolation = Some(Arc::new(isolation));
     }
 
-    /// Returns the settings as they are now; `None` without a file, because then nothing can have changed.
+    /// Returns the settings as they are now; `None` without a file, because then nothing can have
+    /// changed.
     pub fn again(&self) -> Result<Option<Config>, InvalidSettings> {
         if self.file.is_some() { self.load().map(Some) } else { Ok(None) }
     }
 
     /// Returns the settings.
     pub fn load(&self) -> Result<Config, InvalidSettings> {
-        let command = Cli::command().mut_subcommand("serve", |serve| serve.args_override_self(true));
+        let command =
+            Cli::command().mut_subcommand("serve", |serve| serve.args_override_self(true));
         let mut line: Vec<OsString> = vec!["hive".into(), "serve".into()];
         if let Some(file) = &self.file {
             line.extend(options(file, &command)?);
         }
         line.extend(self.options.iter().cloned());
         let cli = Cli::from_arg_matches(&command.try_get_matches_from(line)?)?;
-        let Command::Serve(args) = cli.command else { unreachable!("`serve` is the first word of the line") };
+        let Command::Serve(args) = cli.command else {
+            unreachable!("`serve` is the first word of the line")
+        };
         Ok(Config { isolation: self.isolation.clone(), ..Config::new(*args, self.home.clone())? })
     }
 }
 
 /// The variables of a file as options of `hive serve`.
 fn options(path: &Path, command: &clap::Command) -> Result<Vec<OsString>, InvalidSettings> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| InvalidSettings::Unreadable { path: path.to_path_buf(), source })?;
-    let variables: BTreeMap<String, String> =
-        serde_json::from_str(&text).map_err(|source| InvalidSettings::NotAnObject { path: path.to_path_buf(), source })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| InvalidSettings::Unreadable { path: path.to_path_buf(), source })?;
+    let variables: BTreeMap<String, String> = serde_json::from_str(&text)
+        .map_err(|source| InvalidSettings::NotAnObject { path: path.to_path_buf(), source })?;
     let serve = command.find_subcommand("serve").expect("`hive` has the command `serve`");
     let option = |(name, value): (String, String)| {
-        let known = serve.get_arguments().find(|argument| argument.get_env().is_some_and(|env| env == name.as_str()));
+        let known = serve
+            .get_arguments()
+            .find(|argument| argument.get_env().is_some_and(|env| env == name.as_str()));
         let long = known.and_then(clap::Arg::get_long);
-        let long =
-            long.ok_or_else(|| InvalidSettings::Unknown { path: path.to_path_buf(), name: name.escape_debug().to_string() })?;
+        let long = long.ok_or_else(|| InvalidSettings::Unknown {
+            path: path.to_path_buf(),
+            name: name.escape_debug().to_string(),
+        })?;
         Ok(OsString::from(format!("--{long}={value}")))
     };
     variables.into_iter().map(option).collect()
@@ -132,7 +150,11 @@ mod tests {
     #[test]
     fn a_changed_file_is_a_changed_setting_and_a_removed_one_is_the_default_again() {
         let dir = tempfile::tempdir().expect("a directory");
-        let source = source(dir.path(), r#"{"HIVE_TURN_MAX_SECS":"7","HIVE_CLAUDE_ENV":"{\"A\":\"1\"}"}"#, &[]);
+        let source = source(
+            dir.path(),
+            r#"{"HIVE_TURN_MAX_SECS":"7","HIVE_CLAUDE_ENV":"{\"A\":\"1\"}"}"#,
+            &[],
+        );
         let first = source.load().expect("valid");
         assert_eq!(first.spans.turn_max, Some(std::time::Duration::from_secs(7)));
         assert_eq!(first.claude_env.get("A").map(String::as_str), Some("1"));
@@ -146,7 +168,10 @@ mod tests {
     fn an_option_of_the_command_line_comes_before_the_file() {
         let dir = tempfile::tempdir().expect("a directory");
         let source = source(dir.path(), r#"{"HIVE_TURN_MAX_SECS":"7"}"#, &["--turn-max-secs", "9"]);
-        assert_eq!(source.load().expect("valid").spans.turn_max, Some(std::time::Duration::from_secs(9)));
+        assert_eq!(
+            source.load().expect("valid").spans.turn_max,
+            Some(std::time::Duration::from_secs(9))
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Random words: request ids and process tokens.
 //!
-//! Invariant: 128 bits from the operating system, in hexadecimal digits, so that none can be guessed and no two are alike.
+//! Invariant: 128 bits from the operating system, in hexadecimal digits, so that none can be
+//! guessed and no two are alike.
 
 use std::fmt::Write as _;
 
@@ -33,7 +34,10 @@ mod tests {
     #[test]
     fn words_are_long_enough_and_differ() {
         let (one, other) = (random(), random());
-        assert!(one.len() >= hive_core::limits::PROCESS_TOKEN_CHARS_MIN && one.len() <= hive_core::limits::TOKEN_CHARS_MAX);
+        assert!(
+            one.len() >= hive_core::limits::PROCESS_TOKEN_CHARS_MIN
+                && one.len() <= hive_core::limits::TOKEN_CHARS_MAX
+        );
         assert_ne!(one, other);
         assert!((0.0..=1.0).contains(&fraction()));
     }

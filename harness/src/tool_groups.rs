@@ -49,15 +49,25 @@ mod tests {
     #[test]
     fn groups_are_taken_away_and_never_added() {
         assert_eq!(narrowed(None, &["messaging", "execution"]), ["messaging", "execution"]);
-        assert_eq!(narrowed(Some(&["messaging", " meta"]), &["messaging", "execution"]), ["messaging"]);
+        assert_eq!(
+            narrowed(Some(&["messaging", " meta"]), &["messaging", "execution"]),
+            ["messaging"]
+        );
         assert_eq!(narrowed(Some(&["execution", "web_tools"]), &["messaging"]), [""; 0]);
     }
 
     #[test]
     fn an_unknown_group_is_refused_with_its_name() {
         for unknown in ["", "mesaging"] {
-            let error = Narrowing::new(Some(&["meta".to_owned(), unknown.to_owned()])).expect_err("refused").to_string();
-            assert!(error.contains(&format!("unknown tool group `{unknown}`; known are messaging, inbox")), "{error}");
+            let error = Narrowing::new(Some(&["meta".to_owned(), unknown.to_owned()]))
+                .expect_err("refused")
+                .to_string();
+            assert!(
+                error.contains(&format!(
+                    "unknown tool group `{unknown}`; known are messaging, inbox"
+                )),
+                "{error}"
+            );
         }
     }
 }

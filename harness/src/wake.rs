@@ -19,9 +19,16 @@ pub async fn run(args: WakeArgs) -> Result<(), Failure> {
     let WakeArgs { socket, from, body, key } = args;
     let body = if body == "-" { read_body(&mut std::io::stdin().lock())? } else { body };
     if body.is_empty() {
-        return Err(Failure::new(exit::USAGE, "the body is empty", "", "say something with --body TEXT"));
+        return Err(Failure::new(
+            exit::USAGE,
+            "the body is empty",
+            "",
+            "say something with --body TEXT",
+        ));
     }
-    let channel = hive_proto::connect::connect(&socket).await.map_err(|error| Failure::unreachable(&error))?;
+    let channel = hive_proto::connect::connect(&socket)
+        .await
+        .map_err(|error| Failure::unreachable(&error))?;
     let request = v1::WakeRequest {
         request_id: token::random(),
         label: from.as_str().to_owned(),
@@ -41,17 +48,25 @@ pub async fn run(args: WakeArgs) -> Result<(), Failure> {
 
 fn read_body(stdin: &mut impl Read) -> Result<String, Failure> {
     let mut bytes = Vec::new();
-    let failed = |why: String, next: &str| Failure::new(exit::USAGE, "the body on stdin cannot be used", why, next);
+    let failed = |why: String, next: &str| {
+        Failure::new(exit::USAGE, "the body on stdin cannot be used", why, next)
+    };
     stdin
         .take(STDIN_BYTES_MAX + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| failed(error.to_string(), "pass the text with --body TEXT"))?;
     if bytes.len() as u64 > STDIN_BYTES_MAX {
-        return Err(failed(format!("it is longer than {STDIN_BYTES_MAX} bytes"), "put it into a file and send its path"));
+        return Err(failed(
+            format!("it is longer than {STDIN_BYTES_MAX} bytes"),
+            "put it into a file and send its path",
+        ));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        failed(format!("byte {at} is not valid UTF-8"), "convert it first, for example with iconv -t UTF-8")
+        failed(
+            format!("byte {at} is not valid UTF-8"),
+            "convert it first, for example with iconv -t UTF-8",
+        )
     })
 }
 

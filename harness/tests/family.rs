@@ -1,4 +1,5 @@
-//! What is ended at the end of a turn, and what is not. One test, because it ends everything below its own process.
+//! What is ended at the end of a turn, and what is not. One test, because it ends everything below
+//! its own process.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
@@ -28,7 +29,8 @@ fn pid(child: &Child) -> i32 {
 /// The two processes that the script tells of.
 async fn told(child: &mut Child) -> (i32, i32) {
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-    let mut next = async || lines.next_line().await.expect("text").expect("a line").parse().expect("a number");
+    let mut next =
+        async || lines.next_line().await.expect("text").expect("a line").parse().expect("a number");
     (next().await, next().await)
 }
 
@@ -54,12 +56,19 @@ async fn leftovers_of_a_turn_end_and_tasks_and_what_is_kept_go_on() {
     let kept_pid = Pid::from_raw(pid(&kept)).expect("a number");
 
     assert_eq!(family.end_strays(&[kept_pid]).await, 0);
-    assert!(lives(task_below) && lives(task_stray), "a running task is left alone, and what carries its mark");
+    assert!(
+        lives(task_below) && lives(task_stray),
+        "a running task is left alone, and what carries its mark"
+    );
     assert!(lives(kept_below) && kept.try_wait().expect("it can be waited for").is_none());
     assert!(!lives(kept_stray), "what has left a kept process is ended");
 
     assert_eq!(family.end_all().await, 0);
-    assert!(lives(task_below) && lives(task_stray) && before.try_wait().expect("it can be waited for").is_none());
+    assert!(
+        lives(task_below)
+            && lives(task_stray)
+            && before.try_wait().expect("it can be waited for").is_none()
+    );
     assert!(!lives(kept_below) && !lives(kept_pid.as_raw_pid()));
 
     // Its exit is still there for who started it, whenever that looks.
@@ -69,7 +78,10 @@ async fn leftovers_of_a_turn_end_and_tasks_and_what_is_kept_go_on() {
     assert_eq!(task_child.wait().await.expect("it was not reaped by another").signal(), Some(9));
     drop(task);
     assert_eq!(family.end_all().await, 0);
-    assert!(!lives(task_below) && !lives(task_stray), "what the task left behind is a leftover now");
+    assert!(
+        !lives(task_below) && !lives(task_stray),
+        "what the task left behind is a leftover now"
+    );
     assert!(before.try_wait().expect("it can be waited for").is_none());
     before.kill().await.expect("it lives");
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    agent, agents, answer, ask, backup, completions, config, dead_letters, doctor, drain, events, inbox, login, loose_ends,
-    questions, reminders, search, send, stats, status, top, topology, trace, turn, up,
+    agent, agents, answer, ask, backup, completions, config, dead_letters, doctor, drain, events,
+    inbox, login, loose_ends, questions, reminders, search, send, stats, status, top, topology,
+    trace, turn, up,
 };
 use crate::connect;
 
@@ -39,10 +40,12 @@ pub struct Cli {
 /// Options of every command.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Global {
-    /// The broker's operator socket [default: hived.sock of $HIVE_RUNTIME_DIR, else .hive/run/hived.sock, else /run/hive/hived.sock]
+    /// The broker's operator socket [default: hived.sock of $HIVE_RUNTIME_DIR, else
+    /// .hive/run/hived.sock, else /run/hive/hived.sock]
     #[arg(long, global = true, help_heading = GLOBAL, env = SOCKET_ENV, hide_env_values = true, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
-    /// Print JSON: an object names its schema, a list is an array of such objects, a stream is one object per line
+    /// Print JSON: an object names its schema, a list is an array of such objects, a stream is one
+    /// object per line
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
     /// How long to wait for one answer of the broker [default: 30]
@@ -58,7 +61,8 @@ impl Global {
 
     /// The operator socket.
     pub(crate) fn socket(&self) -> PathBuf {
-        let runtime_dir = std::env::var_os("HIVE_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let runtime_dir =
+            std::env::var_os("HIVE_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
         connect::socket(self.socket.as_deref(), runtime_dir, Path::new("."))
     }
 }

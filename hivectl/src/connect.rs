@@ -1,6 +1,8 @@
-//! Reaching the broker: which socket, how long to wait, and the one retry that a request id makes safe.
+//! Reaching the broker: which socket, how long to wait, and the one retry that a request id makes
+//! safe.
 //!
-//! Invariant: a mutation is repeated only under the request id of the first try, and only when the transport was lost; an answer is final.
+//! Invariant: a mutation is repeated only under the request id of the first try, and only when the
+//! transport was lost; an answer is final.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -26,7 +28,8 @@ const LOCAL_SOCKET: &str = ".hive/run/hived.sock";
 /// Where the host's hive has it.
 const HOST_SOCKET: &str = "/run/hive/hived.sock";
 
-/// The operator socket: as given, else of `HIVE_RUNTIME_DIR`, else of the current directory, else the host's.
+/// The operator socket: as given, else of `HIVE_RUNTIME_DIR`, else of the current directory, else
+/// the host's.
 pub(crate) fn socket(given: Option<&Path>, runtime_dir: Option<PathBuf>, here: &Path) -> PathBuf {
     if let Some(given) = given {
         return given.to_path_buf();
@@ -35,7 +38,11 @@ pub(crate) fn socket(given: Option<&Path>, runtime_dir: Option<PathBuf>, here: &
         return runtime_dir.join("hived.sock");
     }
     // A relative path stays short, however deep the directory is.
-    if here.join(LOCAL_SOCKET).exists() { PathBuf::from(LOCAL_SOCKET) } else { PathBuf::from(HOST_SOCKET) }
+    if here.join(LOCAL_SOCKET).exists() {
+        PathBuf::from(LOCAL_SOCKET)
+    } else {
+        PathBuf::from(HOST_SOCKET)
+    }
 }
 
 /// A broker that answered.
@@ -47,7 +54,9 @@ pub(crate) struct Broker {
 
 impl Broker {
     pub(crate) async fn connect(path: &Path, timeout: Duration) -> Result<Self, Failure> {
-        let channel = tokio::time::timeout(timeout, connect(path)).await.map_err(|_| timed_out(timeout, false))??;
+        let channel = tokio::time::timeout(timeout, connect(path))
+            .await
+            .map_err(|_| timed_out(timeout, false))??;
         Ok(Self { channel, timeout })
     }
 
@@ -88,12 +97,18 @@ impl Broker {
     }
 
     /// Waits for an answer that changes nothing.
-    pub(crate) async fn read<T>(&self, call: impl Future<Output = Result<Response<T>, Status>>) -> Result<T, Failure> {
-        let answer = tokio::time::timeout(self.timeout, call).await.map_err(|_| timed_out(self.timeout, false))?;
+    pub(crate) async fn read<T>(
+        &self,
+        call: impl Future<Output = Result<Response<T>, Status>>,
+    ) -> Result<T, Failure> {
+        let answer = tokio::time::timeout(self.timeout, call)
+            .await
+            .map_err(|_| timed_out(self.timeout, false))?;
         Ok(answer?.into_inner())
     }
 
-    /// Makes a change, once: `call` gets the request id, and is called again with the same one if the transport was lost.
+    /// Makes a change, once: `call` gets the request id, and is called again with the same one if
+    /// the transport was lost.
     pub(crate) async fn change<T, C, F>(&self, call: C) -> Result<T, Failure>
     where
         C: Fn(String) -> F,
@@ -101,7 +116,9 @@ impl Broker {
     {
         let request_id = request_id();
         let once = || async {
-            tokio::time::timeout(self.timeout, call(request_id.clone())).await.map_err(|_| timed_out(self.timeout, true))
+            tokio::time::timeout(self.timeout, call(request_id.clone()))
+                .await
+                .map_err(|_| timed_out(self.timeout, true))
         };
         let answer = match once().await? {
             Err(status) if transport_was_lost(&status) => once().await?,
@@ -131,7 +148,8 @@ where
 
 /// Whether the connection broke, so that nobody knows whether the request arrived.
 pub(crate) fn transport_was_lost(status: &Status) -> bool {
-    hive_proto::status::reason(status).is_none() && matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled)
+    hive_proto::status::reason(status).is_none()
+        && matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled)
 }
 
 fn timed_out(timeout: Duration, mutation: bool) -> Failure {

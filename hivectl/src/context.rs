@@ -24,7 +24,12 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(global: &Global) -> Self {
         let patience = global.timeout.map(Duration::from_secs_f64);
-        Self { socket: global.socket(), timeout: global.answer_timeout(), patience, out: Output::stdout(global.json) }
+        Self {
+            socket: global.socket(),
+            timeout: global.answer_timeout(),
+            patience,
+            out: Output::stdout(global.json),
+        }
     }
 
     /// Connects to the broker.

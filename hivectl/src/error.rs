@@ -1,4 +1,5 @@
-//! What can go wrong, and how it is told: the sentence, the reason, and the command that helps next.
+//! What can go wrong, and how it is told: the sentence, the reason, and the command that helps
+//! next.
 //!
 //! Invariant: each failure has an exit code, and a reader of stdout never sees any of this.
 
@@ -102,7 +103,9 @@ impl Failure {
     /// The exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Connect(ConnectError::Unreachable { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+            Self::Connect(ConnectError::Unreachable { source, .. })
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
                 Exit::Denied
             }
             Self::Connect(ConnectError::PathTooLong(_)) => Exit::Usage,
@@ -112,11 +115,19 @@ impl Failure {
             Self::TimedOut { .. } => Exit::TimedOut,
             // Who reads our output may stop reading it; that is no error.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
-            Self::FileUnreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
-            Self::FileUnreadable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Exit::Denied,
-            Self::BodyNotText { .. } | Self::BodyEmpty | Self::ToOneself | Self::BadRecipient { .. } | Self::BadTarget { .. } => {
-                Exit::Usage
+            Self::FileUnreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Exit::NotFound
             }
+            Self::FileUnreadable { source, .. }
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                Exit::Denied
+            }
+            Self::BodyNotText { .. }
+            | Self::BodyEmpty
+            | Self::ToOneself
+            | Self::BadRecipient { .. }
+            | Self::BadTarget { .. } => Exit::Usage,
             Self::SeveralDeadLetters { .. }
             | Self::NoAnswer { .. }
             | Self::NoTerminal
@@ -127,7 +138,9 @@ impl Failure {
             | Self::AnswerTimedOut { .. }
             | Self::OrderTimedOut { .. }
             | Self::StopTimedOut { .. } => Exit::TimedOut,
-            Self::NotInInbox { .. } | Self::NoDeadLetter { .. } | Self::NoTurn { .. } => Exit::NotFound,
+            Self::NotInInbox { .. } | Self::NoDeadLetter { .. } | Self::NoTurn { .. } => {
+                Exit::NotFound
+            }
             Self::Backup(error) => error.exit(),
             Self::Up(error) => error.exit(),
             Self::NotAnswered { .. } | Self::AnswerInterrupted { .. } => Exit::Failure,
@@ -136,9 +149,11 @@ impl Failure {
             | Self::StopInterrupted { .. }
             | Self::OrderMissed { .. } => Exit::Failure,
             Self::NotLoggedIn { .. } => Exit::Failure,
-            Self::Runtime(_) | Self::Output(_) | Self::Input(_) | Self::Incomplete { .. } | Self::FileUnreadable { .. } => {
-                Exit::Failure
-            }
+            Self::Runtime(_)
+            | Self::Output(_)
+            | Self::Input(_)
+            | Self::Incomplete { .. }
+            | Self::FileUnreadable { .. } => Exit::Failure,
         }
     }
 
@@ -258,7 +273,9 @@ fn write_report(stderr: &mut impl io::Write, failure: &Failure) -> io::Result<()
 
 fn sentence(status: &Status) -> String {
     match (status.message(), status.code()) {
-        (_, Code::Unimplemented) => "what answers on this socket does not know this call".to_owned(),
+        (_, Code::Unimplemented) => {
+            "what answers on this socket does not know this call".to_owned()
+        }
         ("", code) => format!("the broker answered {code:?}"),
         (message, _) => message.to_owned(),
     }
@@ -269,39 +286,67 @@ fn hint_of_code(code: Code) -> &'static str {
         return "is it an agent's socket, or an older broker? `hivectl --socket PATH status` must work";
     }
     let lost = matches!(code, Code::Unavailable | Code::Unknown | Code::Cancelled);
-    if lost { "`hivectl status` tells whether the broker is back" } else { "`hivectl doctor` looks for what is wrong" }
+    if lost {
+        "`hivectl status` tells whether the broker is back"
+    } else {
+        "`hivectl doctor` looks for what is wrong"
+    }
 }
 
 fn hint_of_reason(reason: Reason, status: &Status) -> String {
     let hint = match reason {
         Reason::AgentNotFound => "`hivectl agents` lists them",
-        Reason::AgentRetired => "`hivectl agents --all` lists retired ones; `hivectl agent create NAME --adopt` takes one back",
-        Reason::MessageNotFound | Reason::DeliveryNotFound => "`hivectl inbox [AGENT] --all` lists what is there",
-        Reason::QuestionNotFound => "`hivectl questions --all` lists what is open; --state shows others",
+        Reason::AgentRetired => {
+            "`hivectl agents --all` lists retired ones; `hivectl agent create NAME --adopt` takes one back"
+        }
+        Reason::MessageNotFound | Reason::DeliveryNotFound => {
+            "`hivectl inbox [AGENT] --all` lists what is there"
+        }
+        Reason::QuestionNotFound => {
+            "`hivectl questions --all` lists what is open; --state shows others"
+        }
         Reason::ReminderNotFound => "`hivectl reminders --all` lists them",
         Reason::TurnNotFound => "`hivectl turn list` lists them",
-        Reason::CommandNotFound | Reason::LoginNotFound => "`hivectl events` tells what became of it",
+        Reason::CommandNotFound | Reason::LoginNotFound => {
+            "`hivectl events` tells what became of it"
+        }
         Reason::RequestIdReused => "run the command again; it makes a new request id",
         Reason::AgentExists => "`hivectl agent show NAME` shows it",
         Reason::RecipientNotAllowed => "`hivectl agent show NAME` shows whom it may send to",
-        Reason::NotYours | Reason::NotTheTarget | Reason::NotYourChild | Reason::NotAnAgent | Reason::CapabilityMissing => {
-            "is this the operator's socket? --socket names another"
+        Reason::NotYours
+        | Reason::NotTheTarget
+        | Reason::NotYourChild
+        | Reason::NotAnAgent
+        | Reason::CapabilityMissing => "is this the operator's socket? --socket names another",
+        Reason::PeerNotTrusted => {
+            "run it on the host, outside each sandbox, as a user that the configuration trusts"
         }
-        Reason::PeerNotTrusted => "run it on the host, outside each sandbox, as a user that the configuration trusts",
-        Reason::LeaseLost | Reason::TurnEnded | Reason::TurnOpen => "`hivectl turn list AGENT` shows its turns",
-        Reason::AlreadyAttached | Reason::AgentParked => "`hivectl agent show NAME` shows what its harness does",
+        Reason::LeaseLost | Reason::TurnEnded | Reason::TurnOpen => {
+            "`hivectl turn list AGENT` shows its turns"
+        }
+        Reason::AlreadyAttached | Reason::AgentParked => {
+            "`hivectl agent show NAME` shows what its harness does"
+        }
         Reason::AgentStopped => "`hivectl agent start NAME` lets it run turns again",
-        Reason::AgentPurging => "try again in a moment; the output of `hivectl up` names a directory that cannot be deleted",
+        Reason::AgentPurging => {
+            "try again in a moment; the output of `hivectl up` names a directory that cannot be deleted"
+        }
         Reason::HarnessOffline => {
             "start its harness (`hivectl up` does, or its service), and try again; `hivectl agent show NAME` shows whether it is attached"
         }
-        Reason::LoginOpen => "one dialogue at a time: let whoever has it open end it (Ctrl-] leaves it), then try again",
-        Reason::WrongState => "`hivectl inbox AGENT --all` or `hivectl reminders --all` shows how it stands",
+        Reason::LoginOpen => {
+            "one dialogue at a time: let whoever has it open end it (Ctrl-] leaves it), then try again"
+        }
+        Reason::WrongState => {
+            "`hivectl inbox AGENT --all` or `hivectl reminders --all` shows how it stands"
+        }
         Reason::QuestionClosed => "`hivectl questions show ID` shows its outcome",
         Reason::QuestionLimit => {
             "`hivectl questions --asker NAME` lists what is open; `hivectl questions cancel ID` withdraws one"
         }
-        Reason::ReminderLimit => "`hivectl reminders NAME` lists them; `hivectl reminders cancel ID` withdraws one",
+        Reason::ReminderLimit => {
+            "`hivectl reminders NAME` lists them; `hivectl reminders cancel ID` withdraws one"
+        }
         Reason::TopologyCycle => "`hivectl topology` shows the tree",
         Reason::InboxFull => "`hivectl topology` shows who does not keep up",
         Reason::RateLimited | Reason::CallLimit | Reason::Starting | Reason::Draining => {
@@ -309,10 +354,13 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
         }
         Reason::StorageFull | Reason::StorageUnavailable => {
             let tells = "`hivectl status` tells what is wrong with the database";
-            return again(status).map_or_else(|| tells.to_owned(), |again| format!("{again}; {tells}"));
+            return again(status)
+                .map_or_else(|| tells.to_owned(), |again| format!("{again}; {tells}"));
         }
         Reason::Internal => "the broker's log has the details",
-        Reason::FieldInvalid | Reason::StatusTooLong => "correct it; the command's --help shows what it takes",
+        Reason::FieldInvalid | Reason::StatusTooLong => {
+            "correct it; the command's --help shows what it takes"
+        }
         Reason::BodyTooLarge => "write it to a file that the recipient can read, and send the path",
     };
     hint.to_owned()
@@ -320,7 +368,8 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
 
 /// When the broker says that waiting helps.
 fn again(status: &Status) -> Option<String> {
-    hive_proto::status::retry_after(status).map(|delay| format!("try again in {:.1} s", delay.as_secs_f64()))
+    hive_proto::status::retry_after(status)
+        .map(|delay| format!("try again in {:.1} s", delay.as_secs_f64()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Exit codes: how a script learns what happened.
 //!
-//! Invariant: the map from the broker's reasons is total; a new reason breaks this build until it has a code.
+//! Invariant: the map from the broker's reasons is total; a new reason breaks this build until it
+//! has a code.
 
 use std::process::ExitCode;
 
@@ -133,7 +134,10 @@ mod tests {
     fn a_refusal_never_ends_well() {
         for reason in Reason::ALL {
             assert_ne!(of_reason(*reason), Exit::Ok, "{reason}");
-            assert_eq!(of_status(&hive_proto::status::refusal(*reason, "no", None)), of_reason(*reason));
+            assert_eq!(
+                of_status(&hive_proto::status::refusal(*reason, "no", None)),
+                of_reason(*reason)
+            );
         }
     }
 }

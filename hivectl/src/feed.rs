@@ -1,6 +1,7 @@
 //! Following the event log: a watch that survives a restart of the broker.
 //!
-//! Invariant: events come in the order of their sequence numbers, none twice; where the broker no longer has some, [`Step::Gap`] says so.
+//! Invariant: events come in the order of their sequence numbers, none twice; where the broker no
+//! longer has some, [`Step::Gap`] says so.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -84,13 +85,19 @@ impl Feed {
     }
 
     /// Begins a watch; tells whether events were missed.
-    async fn watch(&mut self, broker: &Broker, after_sequence: Option<u64>) -> Result<bool, Failure> {
+    async fn watch(
+        &mut self,
+        broker: &Broker,
+        after_sequence: Option<u64>,
+    ) -> Result<bool, Failure> {
         let request = WatchEventsRequest { after_sequence, agent: self.agent.clone() };
         let mut stream = broker.read(broker.events().watch_events(request)).await?;
-        // The snapshot comes first, always: with it the watch stands, and nothing after it can be missed.
-        let first = tokio::time::timeout(self.timeout, stream.message())
-            .await
-            .map_err(|_| Failure::TimedOut { seconds: self.timeout.as_secs_f64(), mutation: false })??;
+        // The snapshot comes first, always: with it the watch stands, and nothing after it can be
+        // missed.
+        let first =
+            tokio::time::timeout(self.timeout, stream.message()).await.map_err(|_| {
+                Failure::TimedOut { seconds: self.timeout.as_secs_f64(), mutation: false }
+            })??;
         let Some(WatchEventsResponse { step: Some(WireStep::Snapshot(snapshot)) }) = first else {
             return Err(Failure::Incomplete { field: "snapshot" });
         };

@@ -1,4 +1,5 @@
-//! What comes from stdin: a text in place of an argument, the line of a person who was asked, or keys as they are pressed.
+//! What comes from stdin: a text in place of an argument, the line of a person who was asked, or
+//! keys as they are pressed.
 //!
 //! Invariant: nobody is asked where stdin is no terminal.
 
@@ -26,8 +27,8 @@ fn from_stdin() -> Result<String, Failure> {
     }
     let mut bytes = Vec::new();
     stdin.read_to_end(&mut bytes).map_err(Failure::Input)?;
-    let mut text =
-        String::from_utf8(bytes).map_err(|error| Failure::BodyNotText { valid_up_to: error.utf8_error().valid_up_to() })?;
+    let mut text = String::from_utf8(bytes)
+        .map_err(|error| Failure::BodyNotText { valid_up_to: error.utf8_error().valid_up_to() })?;
     if text.ends_with('\n') {
         text.pop();
     }
@@ -39,7 +40,8 @@ pub(crate) fn is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
-/// The next line that is typed, without its line break; `None` at the end of the input, and where Ctrl-C ends the question.
+/// The next line that is typed, without its line break; `None` at the end of the input, and where
+/// Ctrl-C ends the question.
 pub(crate) async fn line(prompt: &str) -> Result<Option<String>, Failure> {
     let mut stderr = io::stderr();
     // Where the prompt cannot be shown, the terminal is still there to type on.
@@ -61,8 +63,8 @@ pub(crate) async fn confirm(question: &str) -> Result<bool, Failure> {
 
 /// What is typed on the terminal that stdin is, as it comes; it ends with the terminal.
 ///
-/// A thread reads it, because a read of a terminal waits, and the descriptor's mode is left alone: other programs share it. The thread ends with the
-/// terminal, or with the process.
+/// A thread reads it, because a read of a terminal waits, and the descriptor's mode is left alone:
+/// other programs share it. The thread ends with the terminal, or with the process.
 pub(crate) fn typed() -> io::Result<Receiver<Vec<u8>>> {
     let (tell, read) = mpsc::channel(READS_WAITING);
     std::thread::Builder::new().name("keys".to_owned()).spawn(move || listen(&tell))?;

@@ -14,7 +14,9 @@ pub(crate) async fn until_interrupted<T>(work: impl Future<Output = T>) -> Optio
 
 /// Ends when the process is asked to end.
 pub(crate) async fn interrupted() {
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
         // Without handlers the signals keep their default, which ends the process too.
         return std::future::pending().await;
     };

@@ -1,10 +1,11 @@
 //! `hivectl`: the operator's hands.
 //!
-//! What it is not: it keeps no state and decides nothing; every fact it prints was read from the broker a moment ago, over the operator's
-//! socket. `hivectl up` is the exception: it runs a whole hive as child processes in the foreground.
+//! What it is not: it keeps no state and decides nothing; every fact it prints was read from the
+//! broker a moment ago, over the operator's socket. `hivectl up` is the exception: it runs a whole
+//! hive as child processes in the foreground.
 //!
-//! Invariants: data goes to stdout and everything else to stderr; each way to end has its exit code (see [`exit`]); what peers wrote cannot
-//! steer the terminal it is shown on.
+//! Invariants: data goes to stdout and everything else to stderr; each way to end has its exit code
+//! (see [`exit`]); what peers wrote cannot steer the terminal it is shown on.
 
 pub mod cli;
 mod command;
@@ -35,7 +36,8 @@ pub fn main() -> ExitCode {
     if let Some(exit) = complete::answer() {
         return exit;
     }
-    // One thread is enough for a client, and `up` needs its children to be started by a thread that lives as long as the process.
+    // One thread is enough for a client, and `up` needs its children to be started by a thread that
+    // lives as long as the process.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return error::report(&error::Failure::Runtime(error)),

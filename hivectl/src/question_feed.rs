@@ -1,7 +1,7 @@
 //! Following questions: a watch that survives a restart of the broker.
 //!
-//! Invariant: each watch begins with a snapshot and says where it ends; after the broker was away a new snapshot begins, so that who compares the
-//! two misses no outcome.
+//! Invariant: each watch begins with a snapshot and says where it ends; after the broker was away a
+//! new snapshot begins, so that who compares the two misses no outcome.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,7 +35,11 @@ pub(crate) struct QuestionFeed {
 }
 
 impl QuestionFeed {
-    pub(crate) async fn open(context: &Context, broker: &Broker, request: WatchQuestionsRequest) -> Result<Self, Failure> {
+    pub(crate) async fn open(
+        context: &Context,
+        broker: &Broker,
+        request: WatchQuestionsRequest,
+    ) -> Result<Self, Failure> {
         // A broker that goes away just now is waited for, as at any later moment.
         let stream = match broker.read(broker.questions().watch_questions(request.clone())).await {
             Ok(stream) => Some(stream),
@@ -53,7 +57,10 @@ impl QuestionFeed {
                 return Ok(Step::Again);
             };
             match stream.message().await {
-                Ok(Some(WatchQuestionsResponse { question: Some(question), snapshot_complete: _ })) => {
+                Ok(Some(WatchQuestionsResponse {
+                    question: Some(question),
+                    snapshot_complete: _,
+                })) => {
                     return Ok(Step::Question(Box::new(question)));
                 }
                 Ok(Some(WatchQuestionsResponse { question: None, snapshot_complete: true })) => {
@@ -72,7 +79,8 @@ impl QuestionFeed {
         let mut absence = Absence::begin();
         loop {
             let broker = absence.broker(&self.socket, self.timeout).await;
-            let watched = broker.read(broker.questions().watch_questions(self.request.clone())).await;
+            let watched =
+                broker.read(broker.questions().watch_questions(self.request.clone())).await;
             if let Some(ended) = absence.ends(watched) {
                 self.stream = Some(ended?);
                 return Ok(());

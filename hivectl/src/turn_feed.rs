@@ -1,6 +1,7 @@
 //! Following the output of a turn: a watch that survives a restart of the broker.
 //!
-//! Invariant: lines come in the order of their numbers, none twice. A watch that goes on ends with its turn, and not before.
+//! Invariant: lines come in the order of their numbers, none twice. A watch that goes on ends with
+//! its turn, and not before.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,7 +35,12 @@ pub(crate) struct TurnFeed {
 
 impl TurnFeed {
     /// Reads the output of a turn that is kept; with `follow` it goes on until the turn ends.
-    pub(crate) async fn open(context: &Context, broker: &Broker, turn_id: u64, follow: bool) -> Result<Self, Failure> {
+    pub(crate) async fn open(
+        context: &Context,
+        broker: &Broker,
+        turn_id: u64,
+        follow: bool,
+    ) -> Result<Self, Failure> {
         let mut feed = Self {
             socket: context.socket.clone(),
             timeout: context.timeout,
@@ -76,7 +82,8 @@ impl TurnFeed {
         &self.broker
     }
 
-    /// Whether the end of a stream is the end of what there is; a broker that goes away ends it too.
+    /// Whether the end of a stream is the end of what there is; a broker that goes away ends it
+    /// too.
     async fn has_ended(&self) -> Result<bool, Failure> {
         if !self.follow {
             return Ok(true);
@@ -89,7 +96,11 @@ impl TurnFeed {
     }
 
     async fn watch(&mut self, broker: Broker) -> Result<(), Failure> {
-        let request = WatchTurnRequest { turn_id: self.turn_id, after_sequence: self.after, follow: self.follow };
+        let request = WatchTurnRequest {
+            turn_id: self.turn_id,
+            after_sequence: self.after,
+            follow: self.follow,
+        };
         self.stream = Some(broker.read(broker.turns().watch_turn(request)).await?);
         self.broker = broker;
         Ok(())

@@ -1,7 +1,8 @@
 //! One tool call: its request id, who may stop it, and what it is waiting for.
 //!
-//! Invariant: the request id depends only on the process token and claude's tool-use id, so that however often the same call is tried it is
-//! one request; tool-use ids alone repeat between turns. The token cannot be read back from it.
+//! Invariant: the request id depends only on the process token and claude's tool-use id, so that
+//! however often the same call is tried it is one request; tool-use ids alone repeat between turns.
+//! The token cannot be read back from it.
 
 use std::fmt::Write as _;
 use std::sync::Mutex;
@@ -31,10 +32,28 @@ pub struct Call {
 impl Call {
     /// A call as it came in.
     #[must_use]
-    pub fn new(process_token: Option<&str>, meta: &RequestMetaObject, closing: CancellationToken) -> Self {
-        let tool_use_id = meta.get(TOOL_USE_ID_KEY).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
-        let request_id = if tool_use_id.is_empty() { random_id() } else { derived_id(process_token.unwrap_or(""), &tool_use_id) };
-        Self { request_id, tool_use_id, closing, waiting_for: Mutex::new("working"), away_ms: AtomicU64::new(0) }
+    pub fn new(
+        process_token: Option<&str>,
+        meta: &RequestMetaObject,
+        closing: CancellationToken,
+    ) -> Self {
+        let tool_use_id = meta
+            .get(TOOL_USE_ID_KEY)
+            .and_then(serde_json::Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let request_id = if tool_use_id.is_empty() {
+            random_id()
+        } else {
+            derived_id(process_token.unwrap_or(""), &tool_use_id)
+        };
+        Self {
+            request_id,
+            tool_use_id,
+            closing,
+            waiting_for: Mutex::new("working"),
+            away_ms: AtomicU64::new(0),
+        }
     }
 
     /// Says what the call waits for, for progress notifications.

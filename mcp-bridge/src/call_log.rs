@@ -1,7 +1,8 @@
 //! The call log: one line to the harness for each tool call that has ended.
 //!
-//! Why: claude reads the stderr of its servers and keeps none of it. Invariant: a line has no arguments and no result, and no call waits for the
-//! harness: what its socket does not take at once is lost.
+//! Why: claude reads the stderr of its servers and keeps none of it. Invariant: a line has no
+//! arguments and no result, and no call waits for the harness: what its socket does not take at
+//! once is lost.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;

@@ -1,13 +1,16 @@
-//! The command line, which is nearly all environment: claude starts the bridge from its MCP configuration.
+//! The command line, which is nearly all environment: claude starts the bridge from its MCP
+//! configuration.
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-/// The environment variable with the process token; it has no flag, because flags show in the process list.
+/// The environment variable with the process token; it has no flag, because flags show in the
+/// process list.
 pub const PROCESS_TOKEN_ENV: &str = "HIVE_PROCESS_TOKEN";
 
-/// Gives a Claude Code agent its Hive tools: MCP over stdin and stdout, gRPC to the broker over a unix socket.
+/// Gives a Claude Code agent its Hive tools: MCP over stdin and stdout, gRPC to the broker over a
+/// unix socket.
 ///
 /// Claude starts this; the harness writes the configuration. Logs go to stderr.
 #[derive(Debug, Parser)]

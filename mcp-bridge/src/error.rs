@@ -1,6 +1,8 @@
-//! Errors as a model can act on them: one sentence with what was wrong and what to do next, behind its reason.
+//! Errors as a model can act on them: one sentence with what was wrong and what to do next, behind
+//! its reason.
 //!
-//! Invariant: the match over the reasons is exhaustive, so a new reason does not compile without advice.
+//! Invariant: the match over the reasons is exhaustive, so a new reason does not compile without
+//! advice.
 
 use std::fmt;
 
@@ -16,7 +18,8 @@ const SENTENCE_CHARS_MAX: usize = 600;
 /// Why a tool call failed, in words for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The reason: one of the contract's, or one of the bridge's own (`BROKER_AWAY`, `HARNESS_AWAY`, `FAULT`, `CLOSING`, and those of tasks).
+    /// The reason: one of the contract's, or one of the bridge's own (`BROKER_AWAY`,
+    /// `HARNESS_AWAY`, `FAULT`, `CLOSING`, and those of tasks).
     pub code: &'static str,
     /// What was wrong; what to do next.
     pub sentence: String,
@@ -36,7 +39,9 @@ impl Refusal {
     }
 
     fn from_status(whom: Whom, refused: &Status) -> Self {
-        let Some(reason) = status::reason(refused) else { return Self::without_reason(whom, refused) };
+        let Some(reason) = status::reason(refused) else {
+            return Self::without_reason(whom, refused);
+        };
         let mut refusal = Self::of(reason, refused.message());
         if let Some(delay) = status::retry_after(refused) {
             refusal.sentence.push_str(&format!(" (in {} s)", delay.as_secs_f64().ceil()));
@@ -46,13 +51,25 @@ impl Refusal {
 
     fn without_reason(whom: Whom, refused: &Status) -> Self {
         let (code, advice) = match (whom, refused.code()) {
-            (Whom::Harness, Code::ResourceExhausted) => ("TOO_MANY_TASKS", "wait for one of them with status, then call again"),
+            (Whom::Harness, Code::ResourceExhausted) => {
+                ("TOO_MANY_TASKS", "wait for one of them with status, then call again")
+            }
             (Whom::Harness, Code::NotFound) => ("TASK_NOT_FOUND", "use an id that run gave you"),
-            (Whom::Harness, Code::FailedPrecondition) => ("TASK_NOT_STARTED", "tell the operator, and go on without this tool"),
+            (Whom::Harness, Code::FailedPrecondition) => {
+                ("TASK_NOT_STARTED", "tell the operator, and go on without this tool")
+            }
             // Something that is no peer of this version answered.
             _ => {
-                let problem = format!("the {} answered {:?}: {}", whom.as_str(), refused.code(), refused.message());
-                return Self { code: "FAULT", sentence: joined(&problem, "tell the operator, and go on without this tool") };
+                let problem = format!(
+                    "the {} answered {:?}: {}",
+                    whom.as_str(),
+                    refused.code(),
+                    refused.message()
+                );
+                return Self {
+                    code: "FAULT",
+                    sentence: joined(&problem, "tell the operator, and go on without this tool"),
+                };
             }
         };
         Self { code, sentence: joined(refused.message(), advice) }
@@ -71,7 +88,11 @@ impl From<Failure> for Refusal {
             Failure::Refused(whom, refused) => Self::from_status(whom, &refused),
             Failure::Away(whom, last) => {
                 let away_secs = whom.away_max().as_secs();
-                let problem = format!("the {} did not answer for {away_secs} s ({})", whom.as_str(), last.message());
+                let problem = format!(
+                    "the {} did not answer for {away_secs} s ({})",
+                    whom.as_str(),
+                    last.message()
+                );
                 let advice = match whom {
                     Whom::Broker => {
                         "whether this call took effect is unknown, so do not repeat a send, a question or a reminder blindly; end the turn if it stays so, mail is kept"
@@ -83,12 +104,14 @@ impl From<Failure> for Refusal {
                 Self { code: away(whom), sentence: joined(&problem, advice) }
             }
             Failure::NoWay(whom, error) => {
-                let sentence = joined(&error.to_string(), "tell the operator, and go on without this tool");
+                let sentence =
+                    joined(&error.to_string(), "tell the operator, and go on without this tool");
                 Self { code: away(whom), sentence }
             }
-            Failure::WaitOver | Failure::Closing => {
-                Self { code: "CLOSING", sentence: "the call was ended before its answer came".to_owned() }
-            }
+            Failure::WaitOver | Failure::Closing => Self {
+                code: "CLOSING",
+                sentence: "the call was ended before its answer came".to_owned(),
+            },
         }
     }
 }
@@ -106,40 +129,78 @@ fn advice(reason: Reason) -> &'static str {
         Reason::FieldInvalid => "correct it and call again",
         Reason::AgentNotFound => "check the name and call again; nothing was sent",
         Reason::AgentRetired => "it takes no mail any more: write to another agent or to <parent>",
-        Reason::MessageNotFound => "use the id of a message that you sent or received, or leave in_reply_to out",
+        Reason::MessageNotFound => {
+            "use the id of a message that you sent or received, or leave in_reply_to out"
+        }
         Reason::QuestionNotFound => {
             "use the id of an open question: get_loose_ends lists those you asked and those you owe an answer"
         }
         Reason::ReminderNotFound => "use the id of a pending reminder: get_loose_ends lists yours",
-        Reason::DeliveryNotFound | Reason::TurnNotFound | Reason::CommandNotFound => "nothing was changed; go on without it",
+        Reason::DeliveryNotFound | Reason::TurnNotFound | Reason::CommandNotFound => {
+            "nothing was changed; go on without it"
+        }
         Reason::RequestIdReused => "that is no fault of yours: make the call once more",
         Reason::AgentExists => "choose another name",
-        Reason::RecipientNotAllowed => "your policy does not let you write there: ask <parent> to pass it on",
+        Reason::RecipientNotAllowed => {
+            "your policy does not let you write there: ask <parent> to pass it on"
+        }
         Reason::NotYours => "it belongs to somebody else: leave it to them",
-        Reason::NotTheTarget => "leave the answer to whom it was put; send what you know to the asker",
-        Reason::NotYourChild => "you may look at yourself and at your direct children only: ask the agent itself",
-        Reason::NotAnAgent => "this works on an agent's socket only: tell the operator that the bridge is set up wrongly",
+        Reason::NotTheTarget => {
+            "leave the answer to whom it was put; send what you know to the asker"
+        }
+        Reason::NotYourChild => {
+            "you may look at yourself and at your direct children only: ask the agent itself"
+        }
+        Reason::NotAnAgent => {
+            "this works on an agent's socket only: tell the operator that the bridge is set up wrongly"
+        }
         Reason::CapabilityMissing => "you have no right to it: ask the operator if you need it",
-        Reason::PeerNotTrusted => "this program may not use the socket: tell the operator that the agent is set up wrongly",
-        Reason::LeaseLost => "another session of this agent has taken over: stop here, unsettled mail comes back to it",
-        Reason::TurnEnded => "this turn is over and nothing was done: stop here, unsettled mail comes back in the next turn",
-        Reason::TurnOpen | Reason::AlreadyAttached => "a harness has this agent: leave it to the running turn",
-        Reason::AgentParked | Reason::AgentStopped | Reason::AgentPurging => "no turn starts for now: end this one and wait",
-        Reason::HarnessOffline | Reason::LoginOpen | Reason::LoginNotFound => "only the operator logs claude in",
+        Reason::PeerNotTrusted => {
+            "this program may not use the socket: tell the operator that the agent is set up wrongly"
+        }
+        Reason::LeaseLost => {
+            "another session of this agent has taken over: stop here, unsettled mail comes back to it"
+        }
+        Reason::TurnEnded => {
+            "this turn is over and nothing was done: stop here, unsettled mail comes back in the next turn"
+        }
+        Reason::TurnOpen | Reason::AlreadyAttached => {
+            "a harness has this agent: leave it to the running turn"
+        }
+        Reason::AgentParked | Reason::AgentStopped | Reason::AgentPurging => {
+            "no turn starts for now: end this one and wait"
+        }
+        Reason::HarnessOffline | Reason::LoginOpen | Reason::LoginNotFound => {
+            "only the operator logs claude in"
+        }
         Reason::WrongState => "it has changed in the meantime: look again before you repeat it",
         Reason::QuestionClosed => "nothing was changed: go on with the outcome it has",
         Reason::TopologyCycle => "choose another parent",
         Reason::StatusTooLong => "shorten it and call again",
-        Reason::InboxFull => "nothing was sent: try again later, and write to <parent> if it stays so",
-        Reason::BodyTooLarge => "nothing was sent: shorten it, or write it to a file and send where that is",
-        Reason::RateLimited => "nothing was sent: wait, send less often, and put several things into one message",
-        Reason::StorageFull => "nothing was sent: too much of your mail waits unread; wait until it is read",
-        Reason::QuestionLimit => "nothing was asked: wait for answers, or withdraw a question with cancel_loose_end",
-        Reason::ReminderLimit => "nothing was set: withdraw a reminder with cancel_loose_end, or put several things into one",
+        Reason::InboxFull => {
+            "nothing was sent: try again later, and write to <parent> if it stays so"
+        }
+        Reason::BodyTooLarge => {
+            "nothing was sent: shorten it, or write it to a file and send where that is"
+        }
+        Reason::RateLimited => {
+            "nothing was sent: wait, send less often, and put several things into one message"
+        }
+        Reason::StorageFull => {
+            "nothing was sent: too much of your mail waits unread; wait until it is read"
+        }
+        Reason::QuestionLimit => {
+            "nothing was asked: wait for answers, or withdraw a question with cancel_loose_end"
+        }
+        Reason::ReminderLimit => {
+            "nothing was set: withdraw a reminder with cancel_loose_end, or put several things into one"
+        }
         Reason::Starting | Reason::Draining | Reason::StorageUnavailable | Reason::CallLimit => {
             "the broker cannot take it now: try again in a minute"
         }
-        Reason::Internal => "that is a fault of the broker: try once more, then tell the operator the error id",
+        Reason::Internal => {
+            "that is a fault of the broker: try once more, then tell the operator the error id"
+        }
     }
 }
 
@@ -169,26 +230,35 @@ mod tests {
 
     #[test]
     fn a_delay_is_said_in_seconds() {
-        let text =
-            refusal(status::refusal(Reason::RateLimited, "600 messages a minute are allowed", Some(Duration::from_millis(1500))));
+        let text = refusal(status::refusal(
+            Reason::RateLimited,
+            "600 messages a minute are allowed",
+            Some(Duration::from_millis(1500)),
+        ));
         assert!(text.ends_with("(in 2 s)"), "{text}");
     }
 
     #[test]
     fn refusals_of_tasks_say_what_to_do() {
-        let full = Status::resource_exhausted("16 shell tasks run already, which is as many as may: [1, 2]");
+        let full = Status::resource_exhausted(
+            "16 shell tasks run already, which is as many as may: [1, 2]",
+        );
         let text = Refusal::from(Failure::Refused(Whom::Harness, full)).to_string();
         assert_eq!(
             text,
             "TOO_MANY_TASKS: 16 shell tasks run already, which is as many as may: [1, 2]; wait for one of them with status, then call again"
         );
-        let text = Refusal::from(Failure::Refused(Whom::Harness, Status::unimplemented("no"))).to_string();
+        let text =
+            Refusal::from(Failure::Refused(Whom::Harness, Status::unimplemented("no"))).to_string();
         assert!(text.starts_with("FAULT: the harness answered Unimplemented: no; "), "{text}");
     }
 
     #[test]
     fn a_status_without_a_reason_is_named_as_it_is() {
         let text = refusal(Status::unimplemented("no such method"));
-        assert!(text.starts_with("FAULT: the broker answered Unimplemented: no such method; "), "{text}");
+        assert!(
+            text.starts_with("FAULT: the broker answered Unimplemented: no such method; "),
+            "{text}"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Tool groups: which tools an agent is offered.
 //!
-//! What it is not: a permission. The broker enforces those; here a group only decides what is listed.
+//! What it is not: a permission. The broker enforces those; here a group only decides what is
+//! listed.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +33,8 @@ impl Group {
     }
 }
 
-/// Reads a comma list. Groups whose tools live elsewhere (`web_tools`) or that this version does not know are passed over.
+/// Reads a comma list. Groups whose tools live elsewhere (`web_tools`) or that this version does
+/// not know are passed over.
 #[must_use]
 pub fn parse(list: &str) -> BTreeSet<Group> {
     let words: BTreeSet<&str> = list.split(',').map(str::trim).collect();

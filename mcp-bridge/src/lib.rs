@@ -1,4 +1,5 @@
-//! The MCP bridge: turns claude's tool calls into calls of the broker, or, as the server `bash`, of its harness.
+//! The MCP bridge: turns claude's tool calls into calls of the broker, or, as the server `bash`, of
+//! its harness.
 //!
 //! ```text
 //!   claude ──stdio, MCP──► server ──► tool/<name> ──► call (request id, progress, cancellation) ──► peer (retry) ──► hived or hive
@@ -6,8 +7,9 @@
 //!                             └────────── compact text, or error: one sentence with its reason ◄─────┘
 //! ```
 //!
-//! What it is not: no permission is enforced here. Tools outside the agent's groups are not listed, and the peer refuses them besides.
-//! Invariants: `initialize` and `tools/list` wait for nobody; a call carries one request id however often it is tried.
+//! What it is not: no permission is enforced here. Tools outside the agent's groups are not listed,
+//! and the peer refuses them besides. Invariants: `initialize` and `tools/list` wait for nobody; a
+//! call carries one request id however often it is tried.
 
 pub mod call;
 pub mod call_log;

@@ -1,8 +1,8 @@
-//! The way to who answers the calls, the broker or the agent's harness: one channel, made when first used, and the patience to wait out a
-//! restart.
+//! The way to who answers the calls, the broker or the agent's harness: one channel, made when
+//! first used, and the patience to wait out a restart.
 //!
-//! Invariants: every attempt of a call sends the same bytes, request id included; only what a later attempt may cure is tried again; the
-//! bridge gives up before the broker gives the turn up.
+//! Invariants: every attempt of a call sends the same bytes, request id included; only what a later
+//! attempt may cure is tried again; the bridge gives up before the broker gives the turn up.
 
 use std::path::Path;
 use std::time::Duration;
@@ -36,8 +36,8 @@ impl Whom {
         }
     }
 
-    /// How long it may be away before a call fails. For the broker less than its grace for a harness; a harness that is away has ended, and
-    /// ends its claude with it.
+    /// How long it may be away before a call fails. For the broker less than its grace for a
+    /// harness; a harness that is away has ended, and ends its claude with it.
     #[must_use]
     pub const fn away_max(self) -> Duration {
         match self {
@@ -58,7 +58,8 @@ impl Whom {
 const REPLY_MAX: Duration = Duration::from_secs(20);
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
-/// A later attempt of a waiting call lasts at least this long, so that it can learn what an earlier one was given.
+/// A later attempt of a waiting call lasts at least this long, so that it can learn what an earlier
+/// one was given.
 const LATER_WAIT_MIN: Duration = Duration::from_secs(2);
 
 /// Why a call has no reply.
@@ -103,7 +104,8 @@ impl Peer {
     }
 
     fn new(whom: Whom, socket: &Path, process_token: Option<MetadataValue<Ascii>>) -> Self {
-        let channel = connect::connect_lazy(socket).map_err(|error| std::sync::Mutex::new(Some(error)));
+        let channel =
+            connect::connect_lazy(socket).map_err(|error| std::sync::Mutex::new(Some(error)));
         Self { whom, channel, process_token }
     }
 
@@ -120,7 +122,12 @@ impl Peer {
     }
 
     /// Makes a call, again and again while the peer is away.
-    pub async fn call<M, R, F>(&self, call: &Call, message: M, rpc: impl Fn(Channel, Request<M>) -> F) -> Result<R, Failure>
+    pub async fn call<M, R, F>(
+        &self,
+        call: &Call,
+        message: M,
+        rpc: impl Fn(Channel, Request<M>) -> F,
+    ) -> Result<R, Failure>
     where
         M: Clone,
         F: Future<Output = Result<Response<R>, Status>>,
@@ -145,9 +152,14 @@ impl Peer {
         let mut away_since = None;
         let mut backoff = BACKOFF_FIRST;
         loop {
-            // The request has to stay the same for its id to hold, so a later attempt asks for the full wait again and is cut here.
+            // The request has to stay the same for its id to hold, so a later attempt asks for the
+            // full wait again and is cut here.
             let later = away_since.is_some() && !wait.is_zero();
-            let patience = if later { wait.saturating_sub(started.elapsed()).max(LATER_WAIT_MIN) } else { wait + REPLY_MAX };
+            let patience = if later {
+                wait.saturating_sub(started.elapsed()).max(LATER_WAIT_MIN)
+            } else {
+                wait + REPLY_MAX
+            };
             let attempt = timeout(patience, rpc(channel.clone(), self.request(message.clone())));
             let outcome = tokio::select! {
                 outcome = attempt => outcome,
@@ -188,7 +200,12 @@ impl Peer {
         self.channel.as_ref().map_err(|error| {
             let error = error.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
             error.map_or_else(
-                || Failure::Away(self.whom, Status::unavailable("the socket's path cannot be used")),
+                || {
+                    Failure::Away(
+                        self.whom,
+                        Status::unavailable("the socket's path cannot be used"),
+                    )
+                },
                 |error| Failure::NoWay(self.whom, error),
             )
         })
@@ -209,7 +226,8 @@ fn note_away(call: &Call, since: Option<Instant>) {
     }
 }
 
-/// Between a half and the whole of `pause`, so that the bridges of a fleet do not come back in step.
+/// Between a half and the whole of `pause`, so that the bridges of a fleet do not come back in
+/// step.
 fn jittered(pause: Duration) -> Duration {
     let random = getrandom::u32().unwrap_or(u32::MAX);
     pause / 2 + (pause / 2).mul_f64(f64::from(random) / f64::from(u32::MAX))
@@ -225,12 +243,18 @@ mod tests {
 
     use super::*;
 
-    async fn receive(socket: &Path, wait: Duration) -> (Result<ReceiveMessagesResponse, Failure>, Duration) {
+    async fn receive(
+        socket: &Path,
+        wait: Duration,
+    ) -> (Result<ReceiveMessagesResponse, Failure>, Duration) {
         let broker = Peer::broker(socket, None);
         let call = Call::new(None, &RequestMetaObject::default(), CancellationToken::new());
         let started = Instant::now();
-        let rpc = |channel, request| async move { InboxServiceClient::new(channel).receive_messages(request).await };
-        let outcome = broker.call_waiting(&call, wait, ReceiveMessagesRequest::default(), rpc).await;
+        let rpc = |channel, request| async move {
+            InboxServiceClient::new(channel).receive_messages(request).await
+        };
+        let outcome =
+            broker.call_waiting(&call, wait, ReceiveMessagesRequest::default(), rpc).await;
         (outcome, started.elapsed())
     }
 
@@ -257,7 +281,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_path_that_no_socket_can_have_fails_at_once() {
-        let (outcome, took) = receive(Path::new(&format!("/{}", "a".repeat(200))), Duration::ZERO).await;
+        let (outcome, took) =
+            receive(Path::new(&format!("/{}", "a".repeat(200))), Duration::ZERO).await;
         assert!(matches!(outcome, Err(Failure::NoWay(Whom::Broker, _))), "{outcome:?}");
         assert!(took.is_zero());
     }

@@ -1,6 +1,7 @@
 //! The MCP server: the handshake, the list, and the envelope that every tool call runs in.
 //!
-//! Invariant: only a tool call reaches for the broker or the harness; everything else is answered from what the process was started with.
+//! Invariant: only a tool call reaches for the broker or the harness; everything else is answered
+//! from what the process was started with.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -9,8 +10,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use hive_core::limits::PROCESS_TOKEN_CHARS_MIN;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, DiscoverRequestMethod, DiscoverResult, Implementation,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, DiscoverRequestMethod,
+    DiscoverResult, Implementation, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, ProtocolVersion, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{QuitReason, RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
@@ -39,17 +41,26 @@ pub async fn serve(args: Args) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
 
-    let process_token = std::env::var(PROCESS_TOKEN_ENV).ok().filter(|token| token.len() >= PROCESS_TOKEN_CHARS_MIN);
+    let process_token = std::env::var(PROCESS_TOKEN_ENV)
+        .ok()
+        .filter(|token| token.len() >= PROCESS_TOKEN_CHARS_MIN);
     if process_token.is_none() && args.server.is_none() {
-        tracing::warn!("{PROCESS_TOKEN_ENV} is not set, or too short: this bridge belongs to no turn");
+        tracing::warn!(
+            "{PROCESS_TOKEN_ENV} is not set, or too short: this bridge belongs to no turn"
+        );
     }
     let bridge = match &args.server {
         None => Bridge::hive(&args, process_token, ended.clone(), stop.clone()),
-        Some(Server::Bash { task_socket }) => Bridge::bash(task_socket, process_token, ended.clone(), stop.clone()),
+        Some(Server::Bash { task_socket }) => {
+            Bridge::bash(task_socket, process_token, ended.clone(), stop.clone())
+        }
     };
     let (stdin, stdout) = rmcp::transport::io::stdio_pipes();
     let served = async {
-        let running = bridge.serve_with_ct((WatchedReader::new(stdin, ended), stdout), stop.clone()).await.map_err(Box::new)?;
+        let running = bridge
+            .serve_with_ct((WatchedReader::new(stdin, ended), stdout), stop.clone())
+            .await
+            .map_err(Box::new)?;
         Ok::<QuitReason, ServeError>(running.waiting().await?)
     };
     tokio::pin!(served);
@@ -92,16 +103,37 @@ struct Bridge {
 
 impl Bridge {
     /// Hive's own tools.
-    fn hive(args: &Args, process_token: Option<String>, ended: CancellationToken, stop: CancellationToken) -> Self {
+    fn hive(
+        args: &Args,
+        process_token: Option<String>,
+        ended: CancellationToken,
+        stop: CancellationToken,
+    ) -> Self {
         let Args { socket, tool_groups, label: _, server: _ } = args;
         let groups = group::parse(tool_groups);
-        let offers = tool::all().into_iter().filter(|offer| groups.contains(&offer.group)).collect();
-        let peer = Peer::broker(socket, process_token.as_deref().and_then(|token| token.parse().ok()));
-        Self { name: "hive", peer, process_token, offers, log: CallLog::from_environment(), ended, stop }
+        let offers =
+            tool::all().into_iter().filter(|offer| groups.contains(&offer.group)).collect();
+        let peer =
+            Peer::broker(socket, process_token.as_deref().and_then(|token| token.parse().ok()));
+        Self {
+            name: "hive",
+            peer,
+            process_token,
+            offers,
+            log: CallLog::from_environment(),
+            ended,
+            stop,
+        }
     }
 
-    /// Shell tasks. Calls belong to no turn; the token only tells the tool uses of one claude process from those of another.
-    fn bash(socket: &Path, process_token: Option<String>, ended: CancellationToken, stop: CancellationToken) -> Self {
+    /// Shell tasks. Calls belong to no turn; the token only tells the tool uses of one claude
+    /// process from those of another.
+    fn bash(
+        socket: &Path,
+        process_token: Option<String>,
+        ended: CancellationToken,
+        stop: CancellationToken,
+    ) -> Self {
         let process_token = Some(process_token.unwrap_or_else(call::random_id));
         Self {
             name: "bash",
@@ -147,8 +179,12 @@ impl ServerHandler for Bridge {
         Cow::Borrowed(ProtocolVersion::known_up_to(&ProtocolVersion::V_2025_11_25))
     }
 
-    /// Claude's first frame asks for a newer protocol that has no `initialize`; told no, it goes on with `initialize` at once.
-    async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+    /// Claude's first frame asks for a newer protocol that has no `initialize`; told no, it goes on
+    /// with `initialize` at once.
+    async fn discover(
+        &self,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
         Err(ErrorData::method_not_found::<DiscoverRequestMethod>())
     }
 
@@ -157,7 +193,9 @@ impl ServerHandler for Bridge {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.offers.iter().map(|offer| offer.tool.clone()).collect()))
+        Ok(ListToolsResult::with_all_items(
+            self.offers.iter().map(|offer| offer.tool.clone()).collect(),
+        ))
     }
 
     async fn call_tool(
@@ -199,7 +237,9 @@ impl ServerHandler for Bridge {
             }
             Outcome::Cancelled => {
                 tracing::info!(%tool, tool_use_id = call.tool_use_id, duration_ms, outcome = "cancelled", "tool call done");
-                CallToolResult::error(vec![ContentBlock::text("CLOSING: the call was ended before its answer came")])
+                CallToolResult::error(vec![ContentBlock::text(
+                    "CLOSING: the call was ended before its answer came",
+                )])
             }
         };
         Ok(result.into())
@@ -210,18 +250,25 @@ impl ServerHandler for Bridge {
 fn content(mut text: String, call: &Call, whom: Whom) -> Vec<ContentBlock> {
     let away = call.away();
     if away >= AWAY_WORTH_TELLING {
-        text.push_str(&format!("\n(The {} was away; this call waited {} s for it.)", whom.as_str(), away.as_secs()));
+        text.push_str(&format!(
+            "\n(The {} was away; this call waited {} s for it.)",
+            whom.as_str(),
+            away.as_secs()
+        ));
     }
     vec![ContentBlock::text(text)]
 }
 
 /// Tells the client now and then that a call still waits; never returns.
 async fn report_progress(call: &Call, context: &RequestContext<RoleServer>) {
-    let Some(token) = context.meta.get_progress_token() else { return std::future::pending().await };
+    let Some(token) = context.meta.get_progress_token() else {
+        return std::future::pending().await;
+    };
     let started = Instant::now();
     loop {
         tokio::time::sleep(PROGRESS_EVERY).await;
-        let mut progress = ProgressNotificationParam::new(token.clone(), started.elapsed().as_secs_f64().floor());
+        let mut progress =
+            ProgressNotificationParam::new(token.clone(), started.elapsed().as_secs_f64().floor());
         progress.message = Some(call.waiting_for().to_owned());
         if let Err(error) = context.peer.notify_progress(progress).await {
             tracing::debug!(%error, "progress was not told");
@@ -240,12 +287,25 @@ mod tests {
     async fn a_call_that_waits_says_so_every_ten_seconds() {
         let nowhere = tempfile::tempdir().expect("a temporary directory");
         let socket = nowhere.path().join("hive.sock");
-        let args = Args { socket, tool_groups: "messaging".to_owned(), label: String::new(), server: None };
+        let args = Args {
+            socket,
+            tool_groups: "messaging".to_owned(),
+            label: String::new(),
+            server: None,
+        };
         let stop = CancellationToken::new();
-        let bridge = Bridge::hive(&args, Some("a token of a turn".to_owned()), stop.child_token(), stop.clone());
+        let bridge = Bridge::hive(
+            &args,
+            Some("a token of a turn".to_owned()),
+            stop.child_token(),
+            stop.clone(),
+        );
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let served = tokio::spawn(async move {
-            let running = bridge.serve_with_ct(tokio::io::split(theirs), stop).await.expect("the handshake works");
+            let running = bridge
+                .serve_with_ct(tokio::io::split(theirs), stop)
+                .await
+                .expect("the handshake works");
             running.waiting().await.expect("the session ends well")
         });
         let (reader, mut writer) = tokio::io::split(ours);
@@ -257,7 +317,8 @@ mod tests {
         }
         let mut progress = Vec::new();
         let mut lines = BufReader::new(reader).lines();
-        // The broker is never there, so the call fails after 45 s; until then it tells four times that it waits.
+        // The broker is never there, so the call fails after 45 s; until then it tells four times
+        // that it waits.
         let result = loop {
             let line = lines.next_line().await.expect("frames are text").expect("the bridge lives");
             let frame: Value = serde_json::from_str(&line).expect("a frame is JSON");
@@ -267,7 +328,10 @@ mod tests {
                 break frame["result"].clone();
             }
         };
-        let seconds: Vec<u64> = progress.iter().map(|params| params["progress"].as_f64().expect("a number") as u64).collect();
+        let seconds: Vec<u64> = progress
+            .iter()
+            .map(|params| params["progress"].as_f64().expect("a number") as u64)
+            .collect();
         assert_eq!(seconds, [10, 20, 30, 40]);
         assert_eq!(progress[0]["progressToken"], "p");
         assert_eq!(progress[0]["message"], "waiting for the broker, which is away");

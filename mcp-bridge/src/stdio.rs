@@ -1,6 +1,7 @@
 //! Stdin that tells when it has ended, beside handing its bytes on.
 //!
-//! Why: when claude is killed the bridge sees only the end of stdin. A waiting `recv` has to stop then, not when its wait is over.
+//! Why: when claude is killed the bridge sees only the end of stdin. A waiting `recv` has to stop
+//! then, not when its wait is over.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -23,7 +24,11 @@ impl<R> WatchedReader<R> {
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for WatchedReader<R> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.inner).poll_read(cx, buf);
         if polled.is_ready() && buf.filled().len() == before {

@@ -3,7 +3,9 @@
 //! Invariant: nothing that came from outside can move the cursor, hide, or begin a line of its own.
 
 use hive_core::hidden::hides;
-use hive_proto::v1::{HarnessState, Message, Origin, OriginKind, QuestionState, RedeliveryCause, SystemKind};
+use hive_proto::v1::{
+    HarnessState, Message, Origin, OriginKind, QuestionState, RedeliveryCause, SystemKind,
+};
 
 /// Text with every character that is not seen made visible; line breaks stay.
 #[must_use]
@@ -14,8 +16,12 @@ pub fn visible(text: &str) -> String {
 /// Text as one line, cut after `chars_max` characters.
 #[must_use]
 pub fn one_line(text: &str, chars_max: usize) -> String {
-    let mut line: String =
-        text.trim_end().chars().take(chars_max).map(|c| if c == '\t' { ' ' } else { visible_char(c) }).collect();
+    let mut line: String = text
+        .trim_end()
+        .chars()
+        .take(chars_max)
+        .map(|c| if c == '\t' { ' ' } else { visible_char(c) })
+        .collect();
     if text.trim_end().chars().nth(chars_max).is_some() {
         line.push('…');
     }
@@ -41,7 +47,8 @@ pub fn origin(message: &Message) -> String {
     match OriginKind::try_from(*kind).unwrap_or(OriginKind::Unspecified) {
         OriginKind::Agent => one_line(name, 63),
         OriginKind::Operator => "operator".to_owned(),
-        OriginKind::System => notice(message).map_or_else(|| "system".to_owned(), |notice| format!("system ({notice})")),
+        OriginKind::System => notice(message)
+            .map_or_else(|| "system".to_owned(), |notice| format!("system ({notice})")),
         OriginKind::External => format!("external:{}", one_line(name, 63)),
         OriginKind::Unspecified => "unknown".to_owned(),
     }
@@ -56,7 +63,9 @@ fn notice(message: &Message) -> Option<String> {
         SystemKind::DeadLetter => "dead letter".to_owned(),
         SystemKind::Restarted => "restarted".to_owned(),
         SystemKind::Unavailable => "unavailable".to_owned(),
-        SystemKind::QuestionAsked => format!("question #{question_id} for you: close it with answer"),
+        SystemKind::QuestionAsked => {
+            format!("question #{question_id} for you: close it with answer")
+        }
         SystemKind::QuestionAnswered => format!("question #{question_id} is answered"),
         SystemKind::QuestionExpired => format!("question #{question_id} has expired"),
         SystemKind::QuestionCancelled => format!("question #{question_id} is withdrawn"),

@@ -1,6 +1,7 @@
 //! Connecting to a broker: a gRPC channel over a unix socket.
 //!
-//! Invariant: the path is checked before anything is tried, so a wrong one is a clear error and not a timeout.
+//! Invariant: the path is checked before anything is tried, so a wrong one is a clear error and not
+//! a timeout.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,8 @@ pub enum ConnectError {
 /// Connects at once; an error if nobody answers.
 pub async fn connect(path: &Path) -> Result<Channel, ConnectError> {
     check(path)?;
-    // A plain connect first: its error names the cause, where the channel's says only "transport error".
+    // A plain connect first: its error names the cause, where the channel's says only "transport
+    // error".
     let probe = UnixStream::connect(path).await;
     probe.map_err(|source| ConnectError::Unreachable { path: path.to_path_buf(), source })?;
     let connector = connector(path);
@@ -70,7 +72,10 @@ fn endpoint() -> Endpoint {
 
 fn connector(
     path: &Path,
-) -> impl tower::Service<Uri, Response = TokioIo<UnixStream>, Error = io::Error, Future: Send> + Send + 'static + use<> {
+) -> impl tower::Service<Uri, Response = TokioIo<UnixStream>, Error = io::Error, Future: Send>
++ Send
++ 'static
++ use<> {
     let path = path.to_path_buf();
     tower::service_fn(move |_: Uri| {
         let path = path.clone();

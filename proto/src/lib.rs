@@ -1,6 +1,8 @@
-//! The contract of Hive on the wire: package `hive.v1`, conversions to and from `hive-core`, connecting, and errors.
+//! The contract of Hive on the wire: package `hive.v1`, conversions to and from `hive-core`,
+//! connecting, and errors.
 //!
-//! Invariant: everything that crosses a socket is defined in `proto/hive/v1`; the Rust in `gen/` is generated and proven fresh by a test.
+//! Invariant: everything that crosses a socket is defined in `proto/hive/v1`; the Rust in `gen/` is
+//! generated and proven fresh by a test.
 
 pub mod connect;
 pub mod convert;
@@ -14,7 +16,8 @@ pub mod v1 {
     include!("gen/hive.v1.rs");
 }
 
-/// The generated package `hive.harness.v1`: what the harness serves to its own agent's `bash` MCP server.
+/// The generated package `hive.harness.v1`: what the harness serves to its own agent's `bash` MCP
+/// server.
 #[allow(clippy::all, clippy::pedantic, clippy::clone_on_ref_ptr, clippy::wildcard_enum_match_arm, missing_debug_implementations, unreachable_pub, unused_qualifications)]
 #[rustfmt::skip]
 pub mod harness_v1 {

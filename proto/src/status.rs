@@ -59,7 +59,11 @@ pub fn code(reason: Reason) -> Code {
 
 /// A refusal: reason, sentence and, where waiting helps, how long.
 #[must_use]
-pub fn refusal(reason: Reason, sentence: impl Into<String>, retry_after: Option<Duration>) -> Status {
+pub fn refusal(
+    reason: Reason,
+    sentence: impl Into<String>,
+    retry_after: Option<Duration>,
+) -> Status {
     let mut details = ErrorDetails::new();
     details.set_error_info(reason.as_str(), ERROR_DOMAIN, std::collections::HashMap::new());
     if let Some(delay) = retry_after {
@@ -73,7 +77,11 @@ pub fn refusal(reason: Reason, sentence: impl Into<String>, retry_after: Option<
 pub fn bad_field(path: &str, sentence: impl Into<String>) -> Status {
     let sentence = sentence.into();
     let mut details = ErrorDetails::new();
-    details.set_error_info(Reason::FieldInvalid.as_str(), ERROR_DOMAIN, std::collections::HashMap::new());
+    details.set_error_info(
+        Reason::FieldInvalid.as_str(),
+        ERROR_DOMAIN,
+        std::collections::HashMap::new(),
+    );
     details.add_bad_request_violation(path, sentence.as_str());
     Status::with_error_details(code(Reason::FieldInvalid), format!("{path}: {sentence}"), details)
 }
@@ -91,14 +99,19 @@ pub fn retry_after(status: &Status) -> Option<Duration> {
     status.get_details_retry_info()?.retry_delay
 }
 
-/// Whether the same request may succeed later without a change: the broker is away, draining or cannot write, or the caller is too
-/// busy.
+/// Whether the same request may succeed later without a change: the broker is away, draining or
+/// cannot write, or the caller is too busy.
 #[must_use]
 pub fn is_transient(status: &Status) -> bool {
     match reason(status) {
-        Some(Reason::Starting | Reason::Draining | Reason::StorageUnavailable | Reason::CallLimit) => true,
+        Some(
+            Reason::Starting | Reason::Draining | Reason::StorageUnavailable | Reason::CallLimit,
+        ) => true,
         Some(_) => false,
         // Without a reason it came from the transport, not from the broker.
-        None => matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded),
+        None => matches!(
+            status.code(),
+            Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded
+        ),
     }
 }

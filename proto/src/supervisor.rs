@@ -1,11 +1,12 @@
 //! The link between `hivectl up` and the `hived` that it starts: which sandbox is whose agent's.
 //!
-//! It is an inherited pair of sockets (SOCK_SEQPACKET), not a service: nothing but the parent of a `hived` can speak on it. Each packet from `up` is
-//! one [`ToBroker`] in JSON; [`ToBroker::Sandbox`] carries a descriptor of a pid namespace (SCM_RIGHTS), because numbers of processes are
-//! reused. `hived` answers each packet, in order, with one [`ToUp`].
+//! It is an inherited pair of sockets (SOCK_SEQPACKET), not a service: nothing but the parent of a
+//! `hived` can speak on it. Each packet from `up` is one [`ToBroker`] in JSON;
+//! [`ToBroker::Sandbox`] carries a descriptor of a pid namespace (SCM_RIGHTS), because numbers of
+//! processes are reused. `hived` answers each packet, in order, with one [`ToUp`].
 //!
-//! Invariant: after a start of `hived`, `up` describes every agent that runs and then sends [`ToBroker::Complete`]. Until then agents' sockets
-//! answer UNAVAILABLE.
+//! Invariant: after a start of `hived`, `up` describes every agent that runs and then sends
+//! [`ToBroker::Complete`]. Until then agents' sockets answer UNAVAILABLE.
 
 pub mod link;
 
@@ -34,7 +35,8 @@ pub enum Reached {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum ToBroker {
-    /// The programs of this agent run in the pid namespace of the attached descriptor. An earlier sandbox of the agent is no longer trusted.
+    /// The programs of this agent run in the pid namespace of the attached descriptor. An earlier
+    /// sandbox of the agent is no longer trusted.
     Sandbox {
         /// The agent's name.
         agent: String,
@@ -52,7 +54,8 @@ pub enum ToBroker {
         reached: Reached,
         /// What is missing, a sentence each.
         notes: Vec<String>,
-        /// Whether the configuration file states a level that this reaches, so that it is no finding.
+        /// Whether the configuration file states a level that this reaches, so that it is no
+        /// finding.
         accepted: bool,
     },
     /// The harness of this agent has ended. Nothing is trusted on its socket but the host.

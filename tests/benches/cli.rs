@@ -34,7 +34,10 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     }
     // As a shell asks for the names that can stand behind `hivectl send a9`.
     let mut completion = Command::new(&program);
-    completion.args(["--", "hivectl", "send", "a9"]).env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "2");
+    completion
+        .args(["--", "hivectl", "send", "a9"])
+        .env("COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", "2");
     completion
         .env("_CLAP_COMPLETE_COMP_TYPE", "9")
         .env("_CLAP_COMPLETE_SPACE", "true")
@@ -58,8 +61,15 @@ async fn timed(mut command: Command) -> anyhow::Result<Sample> {
         let start = Instant::now();
         let output = command.output().await?;
         sample.push(micros(start.elapsed()) / 1e3);
-        anyhow::ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-        anyhow::ensure!(!output.stdout.is_empty() || !output.stderr.is_empty(), "{command:?} said nothing");
+        anyhow::ensure!(
+            output.status.success(),
+            "{command:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        anyhow::ensure!(
+            !output.stdout.is_empty() || !output.stderr.is_empty(),
+            "{command:?} said nothing"
+        );
     }
     Ok(sample)
 }

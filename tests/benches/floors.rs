@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::sample::{Sample, micros};
 
-/// Bytes of one message on the floors' wires, about as many as a short message of Hive has with its frame.
+/// Bytes of one message on the floors' wires, about as many as a short message of Hive has with its
+/// frame.
 const MESSAGE: [u8; 256] = [7; 256];
 
 /// One byte block there and back over a unix socket, in microseconds.
@@ -53,7 +54,8 @@ pub(crate) fn append_sync(dir: &Path, count: usize) -> anyhow::Result<Sample> {
     Ok(sample)
 }
 
-/// Messages a second that producers with one outstanding send each get accepted by a thread that appends what waits and syncs it.
+/// Messages a second that producers with one outstanding send each get accepted by a thread that
+/// appends what waits and syncs it.
 pub(crate) fn group_commit(dir: &Path, producers: usize, span: Duration) -> anyhow::Result<f64> {
     let path = dir.join("group");
     drop(std::fs::remove_file(&path));
@@ -122,7 +124,8 @@ pub(crate) fn group_commit(dir: &Path, producers: usize, span: Duration) -> anyh
 
 /// The server that `w5` compares a start with: it listens, answers one byte, and ends.
 pub(crate) fn echo_server() -> anyhow::Result<()> {
-    let path = std::env::var_os("ECHO_SOCKET").ok_or_else(|| anyhow::anyhow!("ECHO_SOCKET names the socket"))?;
+    let path = std::env::var_os("ECHO_SOCKET")
+        .ok_or_else(|| anyhow::anyhow!("ECHO_SOCKET names the socket"))?;
     let listener = UnixListener::bind(path)?;
     let (mut conn, _) = listener.accept()?;
     let mut byte = [0];

@@ -1,7 +1,9 @@
-//! Isolation: what a sandbox costs over none. Two hives of `hivectl up` side by side, of which one states `sandbox` and the other `none`; every
-//! figure is the difference, or the ratio, of the two in the same round.
+//! Isolation: what a sandbox costs over none. Two hives of `hivectl up` side by side, of which one
+//! states `sandbox` and the other `none`; every figure is the difference, or the ratio, of the two
+//! in the same round.
 //!
-//! The real claude runs the turns; the scripted one runs shell tasks, of which one more costs nothing else.
+//! The real claude runs the turns; the scripted one runs shell tasks, of which one more costs
+//! nothing else.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -29,9 +31,13 @@ const TURNS: u32 = 10;
 const TASKS: usize = 20;
 
 pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
-    let steps = [Reply::tool("mcp__hive__send", json!({"to": "operator", "body": "done"})), Reply::text("done")];
+    let steps = [
+        Reply::tool("mcp__hive__send", json!({"to": "operator", "body": "done"})),
+        Reply::text("done"),
+    ];
     let api = Api::start(Script::new().when("", steps));
-    let mut hives = [Hive::start("none", &api.url()).await?, Hive::start("sandbox", &api.url()).await?];
+    let mut hives =
+        [Hive::start("none", &api.url()).await?, Hive::start("sandbox", &api.url()).await?];
     let mut start = [Sample::default(), Sample::default()];
     let (mut task, mut cpu) = (start.clone(), start.clone());
     for round in 0..=ROUNDS {
@@ -58,7 +64,9 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
         }
     }
     let idle = hives.each_ref().map(Hive::idle_mib);
-    for (what, unit, [none, sandbox], bound) in [("start of a harness", "ms", start, "40"), ("a shell task", "ms", task, "15")] {
+    for (what, unit, [none, sandbox], bound) in
+        [("start of a harness", "ms", start, "40"), ("a shell task", "ms", task, "15")]
+    {
         let more = sandbox.minus(&none);
         report.add("iso", &format!("{what}, none"), unit, none, None);
         report.add("iso", &format!("{what}, in a sandbox"), unit, sandbox, None);
@@ -96,15 +104,24 @@ impl Hive {
         let scripted = rig.path("bin/scripted-claude");
         let tasks = rig.path("grant/bob.json");
         rig.user_dir("grant");
-        let run = |_| Step::Tool { tool: "run".to_owned(), input: json!({ "cmd": "true", "wait_seconds": 30 }) };
-        script::write(&tasks, &[Rule { when: String::new(), steps: (0..TASKS).map(run).collect() }])?;
+        let run = |_| Step::Tool {
+            tool: "run".to_owned(),
+            input: json!({ "cmd": "true", "wait_seconds": 30 }),
+        };
+        script::write(
+            &tasks,
+            &[Rule { when: String::new(), steps: (0..TASKS).map(run).collect() }],
+        )?;
         rig.give_away(&tasks);
         let env: BTreeMap<String, String> = claude::environment(&rig.path("unused"), api)
             .into_iter()
-            .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+            .map(|(name, value)| {
+                (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+            })
             .filter(|(name, _)| !["HOME", "PATH", "CLAUDE_CODE_TMPDIR"].contains(&name.as_str()))
             .collect();
-        let env: Vec<String> = env.into_iter().map(|(name, value)| format!("{name} = \"{value}\"")).collect();
+        let env: Vec<String> =
+            env.into_iter().map(|(name, value)| format!("{name} = \"{value}\"")).collect();
         // One claude for a hive, so it chooses by the agent.
         let choose = format!(
             "#!/bin/sh\nif [ -n \"$SCRIPTED_CLAUDE_FILE\" ]; then exec {} \"$@\"; fi\nexec {} \"$@\"\n",
@@ -132,7 +149,10 @@ impl Hive {
         let mut lines = BufReader::new(up.stderr.take().context("a pipe")?).lines();
         let mut said = String::new();
         loop {
-            let line = lines.next_line().await?.with_context(|| format!("the hive does not come up:\n{said}"))?;
+            let line = lines
+                .next_line()
+                .await?
+                .with_context(|| format!("the hive does not come up:\n{said}"))?;
             said.push_str(&line);
             said.push('\n');
             if line.contains("Ctrl-C ends it.") {
@@ -192,15 +212,22 @@ impl Hive {
     /// Memory of everything that runs for an idle agent, in MiB.
     fn idle_mib(&self) -> f64 {
         let of_agent = |pid: &Pid| {
-            let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
-            let name = std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).unwrap_or_default();
+            let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
+                .unwrap_or_default();
+            let name = std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero()))
+                .unwrap_or_default();
             matches!(name.trim(), "hive" | "bwrap") && !line.is_empty() && is_of(*pid, "ada")
         };
-        hive_tests::rig::strays(self.rig.dir()).into_iter().filter(of_agent).map(servers::pss_mib).sum()
+        hive_tests::rig::strays(self.rig.dir())
+            .into_iter()
+            .filter(of_agent)
+            .map(servers::pss_mib)
+            .sum()
     }
 
     async fn end(mut self) -> anyhow::Result<()> {
-        let up = self.up.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).context("it runs")?;
+        let up =
+            self.up.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).context("it runs")?;
         kill_process(up, Signal::INT)?;
         self.up.wait().await?;
         self.rig.end().await;
@@ -208,9 +235,12 @@ impl Hive {
     }
 }
 
-/// Whether a process belongs to an agent: bubblewrap names the agent's directories on its command line, the harness has them in its environment.
+/// Whether a process belongs to an agent: bubblewrap names the agent's directories on its command
+/// line, the harness has them in its environment.
 fn is_of(pid: Pid, agent: &str) -> bool {
-    let of = |file: &str| std::fs::read(format!("/proc/{}/{file}", pid.as_raw_nonzero())).unwrap_or_default();
+    let of = |file: &str| {
+        std::fs::read(format!("/proc/{}/{file}", pid.as_raw_nonzero())).unwrap_or_default()
+    };
     let text = String::from_utf8_lossy(&[of("cmdline"), of("environ")].concat()).into_owned();
     text.contains(&format!("agents/{agent}/home"))
 }

@@ -1,8 +1,11 @@
-//! `make bench`: what Hive costs, as ratios to what this machine can do at all, measured in one run.
+//! `make bench`: what Hive costs, as ratios to what this machine can do at all, measured in one
+//! run.
 //!
-//! Rounds of the floor and of Hive take turns, so a machine that grows slower slows both. Each figure is a median over the rounds with
-//! its smallest and largest. The load generator shares the cores with the server. Everything runs on default settings, and "accepted"
-//! means synced. Invariant: nothing here decides whether a test passes; it prints, and a person compares with `docs/performance.md`.
+//! Rounds of the floor and of Hive take turns, so a machine that grows slower slows both. Each
+//! figure is a median over the rounds with its smallest and largest. The load generator shares the
+//! cores with the server. Everything runs on default settings, and "accepted" means synced.
+//! Invariant: nothing here decides whether a test passes; it prints, and a person compares with
+//! `docs/performance.md`.
 
 mod cli;
 mod floors;
@@ -25,13 +28,17 @@ use sample::Report;
 const ROUNDS: usize = 5;
 
 fn main() -> anyhow::Result<()> {
-    let wanted: Vec<String> =
-        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).map(|arg| arg.to_lowercase()).collect();
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| !arg.starts_with('-'))
+        .map(|arg| arg.to_lowercase())
+        .collect();
     let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
     if wanted.as_slice() == ["echo-server"] {
         return floors::echo_server();
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut report = Report::new();
     runtime.block_on(async {
         if wants("w1") {

@@ -1,4 +1,5 @@
-//! W6, resident: the same turn in a claude that stays, next to that same claude without Hive around it; and what staying costs in memory.
+//! W6, resident: the same turn in a claude that stays, next to that same claude without Hive around
+//! it; and what staying costs in memory.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -22,21 +23,34 @@ const PROMPT: &str = "Say that you are done.";
 
 pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     let cli = claude::find()?;
-    let steps = [Reply::tool("mcp__hive__send", json!({"to": "operator", "body": "done"})), Reply::text("done")];
+    let steps = [
+        Reply::tool("mcp__hive__send", json!({"to": "operator", "body": "done"})),
+        Reply::text("done"),
+    ];
     let api = Api::start(Script::new().when("", steps));
     let mut rig = servers::broker(2).await?;
     let home = rig.path("agents/a0/home");
     std::fs::create_dir_all(home.join("tmp"))?;
-    let claude_env = claude::environment(&home, &api.url()).into_iter().filter(|(name, _)| name != "HOME" && name != "PATH");
-    let claude_env = claude_env.map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
+    let claude_env = claude::environment(&home, &api.url())
+        .into_iter()
+        .filter(|(name, _)| name != "HOME" && name != "PATH");
+    let claude_env = claude_env.map(|(name, value)| {
+        (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+    });
     let env = [("HIVE_PROCESS".to_owned(), "resident".to_owned())].into_iter().collect();
-    let options = HarnessOptions { claude: cli.clone(), claude_env: claude_env.collect(), env, ..HarnessOptions::default() };
+    let options = HarnessOptions {
+        claude: cli.clone(),
+        claude_env: claude_env.collect(),
+        env,
+        ..HarnessOptions::default()
+    };
     let key = rig.start_harness_with("a0", &options);
     turn(&mut rig).await;
     let mut bare = Bare::start(&rig, &cli, &home, &api.url()).await?;
     bare.turn().await?;
 
-    let (mut ours, mut alone, mut ratio, mut ours_cpu) = <(Sample, Sample, Sample, Sample)>::default();
+    let (mut ours, mut alone, mut ratio, mut ours_cpu) =
+        <(Sample, Sample, Sample, Sample)>::default();
     for _ in 0..ROUNDS {
         let (harness, broker) = (rig.harness(&key).pid(), rig.broker().pid());
         let before = servers::cpu_micros(harness) + servers::cpu_micros(broker);
@@ -46,7 +60,11 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
             bare_round.push(bare.turn().await?);
         }
         #[expect(clippy::cast_precision_loss, reason = "a handful of turns")]
-        ours_cpu.push((servers::cpu_micros(harness) + servers::cpu_micros(broker) - before) / TURNS as f64 / 1000.0);
+        ours_cpu.push(
+            (servers::cpu_micros(harness) + servers::cpu_micros(broker) - before)
+                / TURNS as f64
+                / 1000.0,
+        );
         ratio.push(hive_round.median() / bare_round.median());
         ours.push(hive_round.median());
         alone.push(bare_round.median());
@@ -56,8 +74,20 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     report.add("W6", "resident: the same claude without Hive, line to result", "ms", alone, None);
     report.add("W6", "resident: ratio of the two", "x", ratio, Some("1.3"));
     report.add("W6", "resident: CPU of harness and broker per turn", "ms", ours_cpu, None);
-    report.add("W6", "resident: memory of an idle claude with its MCP servers", "MiB", servers::family_pss_mib(harness), None);
-    report.add("W6", "memory of an idle hive serve", "MiB", [servers::pss_mib(harness)].into_iter().collect(), Some("12"));
+    report.add(
+        "W6",
+        "resident: memory of an idle claude with its MCP servers",
+        "MiB",
+        servers::family_pss_mib(harness),
+        None,
+    );
+    report.add(
+        "W6",
+        "memory of an idle hive serve",
+        "MiB",
+        [servers::pss_mib(harness)].into_iter().collect(),
+        Some("12"),
+    );
     bare.end().await?;
     rig.stop_harness(&key).await;
     rig.stop_broker().await;
@@ -74,7 +104,8 @@ async fn turn(rig: &mut Rig) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
-/// A resident claude with nobody around it, but with the same files and servers; its tools act for an agent without a harness.
+/// A resident claude with nobody around it, but with the same files and servers; its tools act for
+/// an agent without a harness.
 struct Bare {
     child: Child,
     stdin: ChildStdin,
@@ -88,24 +119,33 @@ impl Bare {
         std::fs::create_dir_all(&state)?;
         std::fs::create_dir_all(home.join("tmp"))?;
         let files = home_of_hive.join(".hive");
-        let mut mcp: Value = serde_json::from_str(&std::fs::read_to_string(files.join("claude-mcp-config.json"))?)?;
-        let environment = mcp["mcpServers"]["hive"]["env"].as_object_mut().context("the bridge has an environment")?;
+        let mut mcp: Value =
+            serde_json::from_str(&std::fs::read_to_string(files.join("claude-mcp-config.json"))?)?;
+        let environment = mcp["mcpServers"]["hive"]["env"]
+            .as_object_mut()
+            .context("the bridge has an environment")?;
         environment.insert("HIVE_SOCKET".into(), json!(rig.agent_socket("a1")));
         environment.remove("HIVE_PROCESS_TOKEN");
         let mcp_config = home.join("mcp.json");
         std::fs::write(&mcp_config, mcp.to_string())?;
-        let servers = ["mcp__hive__*".to_owned(), "mcp__bash__run".to_owned(), "mcp__bash__status".to_owned()];
-        let arguments = hive_harness::claude::command_line::arguments(&hive_harness::claude::command_line::Invocation {
-            model: "haiku",
-            continues: true,
-            resident: true,
-            settings: &files.join("claude-settings.json"),
-            system_prompt: &files.join("claude-system-prompt.md"),
-            mcp_config: &mcp_config,
-            mcp_tools: &servers,
-            further_dirs: &[],
-            tool_groups: &[],
-        });
+        let servers = [
+            "mcp__hive__*".to_owned(),
+            "mcp__bash__run".to_owned(),
+            "mcp__bash__status".to_owned(),
+        ];
+        let arguments = hive_harness::claude::command_line::arguments(
+            &hive_harness::claude::command_line::Invocation {
+                model: "haiku",
+                continues: true,
+                resident: true,
+                settings: &files.join("claude-settings.json"),
+                system_prompt: &files.join("claude-system-prompt.md"),
+                mcp_config: &mcp_config,
+                mcp_tools: &servers,
+                further_dirs: &[],
+                tool_groups: &[],
+            },
+        );
         let mut child = Command::new(cli)
             .args(arguments)
             .env_clear()

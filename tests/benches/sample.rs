@@ -17,7 +17,12 @@ impl Sample {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
         let last = sorted.len().saturating_sub(1);
-        #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "an index"
+        )]
         let index = (part * last as f64).round() as usize;
         sorted.get(index).copied().unwrap_or(f64::NAN)
     }
@@ -83,11 +88,19 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<4} {:<58} {:>10} {:>22} {:<8} BOUND", "", "WHAT", "MEDIAN", "(MIN .. MAX)", "UNIT")?;
+        writeln!(
+            f,
+            "{:<4} {:<58} {:>10} {:>22} {:<8} BOUND",
+            "", "WHAT", "MEDIAN", "(MIN .. MAX)", "UNIT"
+        )?;
         for Line { workload, what, unit, sample, bound } in &self.lines {
             let spread = format!("({:.2} .. {:.2})", sample.quantile(0.0), sample.quantile(1.0));
             let bound = bound.unwrap_or("");
-            writeln!(f, "{workload:<4} {what:<58} {:>10.2} {spread:>22} {unit:<8} {bound}", sample.median())?;
+            writeln!(
+                f,
+                "{workload:<4} {what:<58} {:>10.2} {spread:>22} {unit:<8} {bound}",
+                sample.median()
+            )?;
         }
         Ok(())
     }

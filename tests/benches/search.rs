@@ -1,8 +1,10 @@
-//! `search`: how long a search takes in a large hive, and what keeping the index up to date costs those who send.
+//! `search`: how long a search takes in a large hive, and what keeping the index up to date costs
+//! those who send.
 //!
-//! The mail is written into the database directly, because sending a million messages takes long; the index is then made by the broker
-//! itself. `HIVE_BENCH_SEARCH_MESSAGES` sets how many there are. The cost is measured against a broker that cannot have an index, because
-//! something lies in the way of its file.
+//! The mail is written into the database directly, because sending a million messages takes long;
+//! the index is then made by the broker itself. `HIVE_BENCH_SEARCH_MESSAGES` sets how many there
+//! are. The cost is measured against a broker that cannot have an index, because something lies in
+//! the way of its file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,7 +51,12 @@ impl Writer {
     }
 
     /// A rank from 0: the logarithm of ranks is evenly spread, which is Zipf's law.
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rank"
+    )]
     fn rank(&mut self) -> u64 {
         let part = (self.random() % 1_000_000) as f64 / 1e6;
         ((WORDS as f64).powf(part) as u64 - 1).min(WORDS - 1)
@@ -95,10 +102,22 @@ async fn searches(report: &mut Report, messages: u64) -> anyhow::Result<()> {
     until_found(&operator, &word(0)).await?;
     #[expect(clippy::cast_precision_loss, reason = "a count of messages")]
     let per_message = micros(start.elapsed()) / messages as f64;
-    report.add("S", &format!("making the index of {messages} messages, each"), "us", [per_message].into_iter().collect(), None);
+    report.add(
+        "S",
+        &format!("making the index of {messages} messages, each"),
+        "us",
+        [per_message].into_iter().collect(),
+        None,
+    );
     #[expect(clippy::cast_precision_loss, reason = "a size")]
     let bytes = std::fs::metadata(rig.path("state/search.sqlite3"))?.len() as f64 / messages as f64;
-    report.add("S", "size of the index per message of 200 bytes", "B", [bytes].into_iter().collect(), None);
+    report.add(
+        "S",
+        "size of the index per message of 200 bytes",
+        "B",
+        [bytes].into_iter().collect(),
+        None,
+    );
     let common = |_: u64| word(0);
     let rare = |number: u64| word(WORDS - 1 - number);
     let phrase = |number: u64| {
@@ -132,8 +151,10 @@ async fn searches(report: &mut Report, messages: u64) -> anyhow::Result<()> {
 
 /// How many hits a page of a search has.
 async fn found(client: &Client, query: &str) -> Result<usize, tonic::Status> {
-    let request = SearchMessagesRequest { query: query.to_owned(), ..SearchMessagesRequest::default() };
-    let found = MessageServiceClient::new(client.channel()).search_messages(client.request(request)).await;
+    let request =
+        SearchMessagesRequest { query: query.to_owned(), ..SearchMessagesRequest::default() };
+    let found =
+        MessageServiceClient::new(client.channel()).search_messages(client.request(request)).await;
     Ok(found?.into_inner().hits.len())
 }
 
@@ -202,7 +223,10 @@ async fn upkeep(report: &mut Report) -> anyhow::Result<()> {
     let mut consumers = Vec::new();
     for rig in [&with, &without] {
         for inbox in 0..inboxes {
-            consumers.push(tokio::spawn(w2::consume(rig.agent(&format!("a{inbox}")).await, Arc::clone(&received))));
+            consumers.push(tokio::spawn(w2::consume(
+                rig.agent(&format!("a{inbox}")).await,
+                Arc::clone(&received),
+            )));
         }
     }
     let (mut on, mut off) = (Vec::new(), Vec::new());
@@ -219,9 +243,18 @@ async fn upkeep(report: &mut Report) -> anyhow::Result<()> {
     }
     with.stop_broker().await;
     without.stop_broker().await;
-    let figures = |rounds: &[Round], figure: fn(&Round) -> f64| rounds.iter().map(figure).collect::<Sample>();
-    let ratios = |figure: fn(&Round) -> f64| on.iter().zip(&off).map(|(on, off)| figure(on) / figure(off)).collect::<Sample>();
-    report.add("S", "accepted with the index, 128 outstanding", "1/s", figures(&on, accepted), None);
+    let figures =
+        |rounds: &[Round], figure: fn(&Round) -> f64| rounds.iter().map(figure).collect::<Sample>();
+    let ratios = |figure: fn(&Round) -> f64| {
+        on.iter().zip(&off).map(|(on, off)| figure(on) / figure(off)).collect::<Sample>()
+    };
+    report.add(
+        "S",
+        "accepted with the index, 128 outstanding",
+        "1/s",
+        figures(&on, accepted),
+        None,
+    );
     report.add("S", "accepted without it", "1/s", figures(&off, accepted), None);
     report.add("S", "accepted with / without", "", ratios(accepted), Some("0.85"));
     report.add("S", "server CPU per message with the index", "us", figures(&on, cpu), None);
@@ -229,17 +262,24 @@ async fn upkeep(report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn send(rig: &mut Rig, round: u64, indexed: bool, received: &Arc<AtomicU64>) -> anyhow::Result<Round> {
+async fn send(
+    rig: &mut Rig,
+    round: u64,
+    indexed: bool,
+    received: &Arc<AtomicU64>,
+) -> anyhow::Result<Round> {
     let mut clients = Vec::new();
     for _ in 0..8 {
         clients.push(rig.operator().await);
     }
     let pid = rig.broker().pid();
     let over = Arc::new(AtomicBool::new(false));
-    let (received_before, cpu_before, start) = (received.load(Ordering::Relaxed), servers::cpu_micros(pid), Instant::now());
+    let (received_before, cpu_before, start) =
+        (received.load(Ordering::Relaxed), servers::cpu_micros(pid), Instant::now());
     let senders: Vec<_> = (0..SENDERS)
         .map(|sender| {
-            let (client, over) = (clients[usize::try_from(sender % 8).unwrap_or(0)].clone(), Arc::clone(&over));
+            let (client, over) =
+                (clients[usize::try_from(sender % 8).unwrap_or(0)].clone(), Arc::clone(&over));
             tokio::spawn(async move {
                 let mut writer = Writer::new(round * SENDERS + sender);
                 let mut sent = 0_u64;
@@ -259,7 +299,8 @@ async fn send(rig: &mut Rig, round: u64, indexed: bool, received: &Arc<AtomicU64
         sent += sender.await?;
     }
     let span = start.elapsed();
-    // What was accepted has to arrive and, with an index, to be found; the CPU of that belongs to it.
+    // What was accepted has to arrive and, with an index, to be found; the CPU of that belongs to
+    // it.
     while received.load(Ordering::Relaxed) - received_before < sent {
         anyhow::ensure!(start.elapsed() < PATIENCE, "what was accepted did not arrive");
         tokio::time::sleep(Duration::from_millis(5)).await;

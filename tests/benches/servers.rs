@@ -33,33 +33,50 @@ pub(crate) fn cpu_micros(pid: Pid) -> f64 {
         let schedstat = std::fs::read_to_string(task.join("schedstat")).ok()?;
         Some(schedstat.split_whitespace().next()?.parse::<f64>().ok()? / 1000.0)
     };
-    std::fs::read_dir(tasks).into_iter().flatten().flatten().filter_map(|task| used(&task.path())).sum()
+    std::fs::read_dir(tasks)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|task| used(&task.path()))
+        .sum()
 }
 
-/// CPU time of a process's ended and awaited children, in microseconds. Counted in ticks of 10 ms, so it wants many children.
+/// CPU time of a process's ended and awaited children, in microseconds. Counted in ticks of 10 ms,
+/// so it wants many children.
 pub(crate) fn children_cpu_micros(pid: Pid) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let stat =
+        std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    let fields: Vec<&str> =
+        stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     // Behind the name: state is field 3 of the manual, cutime 16 and cstime 17.
-    let ticks = |field: usize| fields.get(field - 3).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+    let ticks = |field: usize| {
+        fields.get(field - 3).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0)
+    };
     (ticks(16) + ticks(17)) * 10_000.0
 }
 
 /// Memory of a process that is its own part, in MiB.
 pub(crate) fn pss_mib(pid: Pid) -> f64 {
-    let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero())).unwrap_or_default();
+    let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero()))
+        .unwrap_or_default();
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1024.0
+    line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok()).unwrap_or(f64::NAN)
+        / 1024.0
 }
 
 /// Memory of everything below a process, in MiB: one figure, the sum.
 pub(crate) fn family_pss_mib(pid: Pid) -> Sample {
     let children = |pid: Pid| -> Vec<Pid> {
         let number = pid.as_raw_nonzero();
-        let tasks = std::fs::read_dir(format!("/proc/{number}/task")).into_iter().flatten().flatten();
-        let listed = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
-        let numbers: Vec<i32> =
-            listed.flat_map(|text| text.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<_>>()).collect();
+        let tasks =
+            std::fs::read_dir(format!("/proc/{number}/task")).into_iter().flatten().flatten();
+        let listed =
+            tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+        let numbers: Vec<i32> = listed
+            .flat_map(|text| {
+                text.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<_>>()
+            })
+            .collect();
         numbers.into_iter().filter_map(Pid::from_raw).collect()
     };
     let (mut open, mut sum) = (children(pid), 0.0);

@@ -17,9 +17,18 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     let target = hive_tests::binary::workspace().join("target");
     let mut rig = Rig::new_in("[hive]\nname = \"bench\"\n[agents.a0]\n", &target);
     let bell = rig.path("bell");
-    rustix::fs::mknodat(rustix::fs::CWD, &bell, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)?;
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &bell,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )?;
     // The command writes one byte: that is the bell.
-    let notify = format!("[operator]\nnotify = {{ command = [\"sh\", \"-c\", \"printf . > '{}'\"] }}\n", bell.display());
+    let notify = format!(
+        "[operator]\nnotify = {{ command = [\"sh\", \"-c\", \"printf . > '{}'\"] }}\n",
+        bell.display()
+    );
     rig.configure(&format!("[hive]\nname = \"bench\"\n{notify}[agents.a0]\n"));
     rig.start_broker().await;
     // Open at both ends, so that no writer has to wait for a reader and no end is ever told.
@@ -68,13 +77,20 @@ async fn ask(asker: &Client, number: usize) -> anyhow::Result<u64> {
         options: vec!["yes".to_owned(), "no".to_owned()],
         ..AskQuestionRequest::default()
     };
-    let asked = QuestionServiceClient::new(asker.channel()).ask_question(asker.request(request)).await?;
+    let asked =
+        QuestionServiceClient::new(asker.channel()).ask_question(asker.request(request)).await?;
     Ok(asked.into_inner().question.unwrap_or_default().id)
 }
 
 async fn answer(operator: &Client, question_id: u64) -> anyhow::Result<()> {
-    let request =
-        AnswerQuestionRequest { request_id: fresh_id(), question_id, choices: vec!["yes".to_owned()], text: String::new() };
-    QuestionServiceClient::new(operator.channel()).answer_question(operator.request(request)).await?;
+    let request = AnswerQuestionRequest {
+        request_id: fresh_id(),
+        question_id,
+        choices: vec!["yes".to_owned()],
+        text: String::new(),
+    };
+    QuestionServiceClient::new(operator.channel())
+        .answer_question(operator.request(request))
+        .await?;
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! W1: a consumer is parked on its inbox; one message of 200 bytes is sent durably, one at a time. How long from the send's start until the
-//! consumer has it.
+//! W1: a consumer is parked on its inbox; one message of 200 bytes is sent durably, one at a time.
+//! How long from the send's start until the consumer has it.
 
 use std::time::{Duration, Instant};
 
@@ -40,16 +40,20 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
         }
     });
     let body = "x".repeat(200);
-    let (mut p50, mut p99, mut ratio, mut own, mut floor_us) = <(Sample, Sample, Sample, Sample, Sample)>::default();
+    let (mut p50, mut p99, mut ratio, mut own, mut floor_us) =
+        <(Sample, Sample, Sample, Sample, Sample)>::default();
     for _ in 0..ROUNDS {
-        let floor = floors::round_trip(floor_dir.path(), 2000)?.median() + floors::append_sync(floor_dir.path(), 300)?.median();
+        let floor = floors::round_trip(floor_dir.path(), 2000)?.median()
+            + floors::append_sync(floor_dir.path(), 300)?.median();
         let mut round = Sample::default();
         for _ in 0..MESSAGES {
-            // The consumer has to be parked again, as it would be: its ack is answered, and its next receive is on its way.
+            // The consumer has to be parked again, as it would be: its ack is answered, and its
+            // next receive is on its way.
             tokio::time::sleep(Duration::from_millis(2)).await;
             let start = Instant::now();
             operator.send("a0", &body).await;
-            let at = taken.recv().await.ok_or_else(|| anyhow::anyhow!("the consumer has stopped"))?;
+            let at =
+                taken.recv().await.ok_or_else(|| anyhow::anyhow!("the consumer has stopped"))?;
             round.push(micros(at.duration_since(start)));
         }
         let (median, tail) = (round.median(), round.quantile(0.99));
@@ -61,7 +65,13 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     }
     consuming.abort();
     rig.stop_broker().await;
-    report.add("W1", "floor: unix socket round trip + append and sync of 4 KiB", "us", floor_us, None);
+    report.add(
+        "W1",
+        "floor: unix socket round trip + append and sync of 4 KiB",
+        "us",
+        floor_us,
+        None,
+    );
     report.add("W1", "send to hand, p50", "us", p50, None);
     report.add("W1", "send to hand, p99", "us", p99, None);
     report.add("W1", "p50 / floor", "", ratio, Some("2.5"));

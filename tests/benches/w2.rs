@@ -1,5 +1,5 @@
-//! W2: 8 producers with one outstanding send each, to random of 100 inboxes; 100 consumers receive and ack. W2p: 16 outstanding sends a
-//! producer, where group commit shows.
+//! W2: 8 producers with one outstanding send each, to random of 100 inboxes; 100 consumers receive
+//! and ack. W2p: 16 outstanding sends a producer, where group commit shows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,7 +30,10 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     let received = Arc::new(AtomicU64::new(0));
     let mut consumers = Vec::new();
     for inbox in 0..INBOXES {
-        consumers.push(tokio::spawn(consume(rig.agent(&format!("a{inbox}")).await, Arc::clone(&received))));
+        consumers.push(tokio::spawn(consume(
+            rig.agent(&format!("a{inbox}")).await,
+            Arc::clone(&received),
+        )));
     }
     let (mut floor, mut single, mut piped) = (Sample::default(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -45,7 +48,13 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     let floor_median = floor.median();
     report.add("W2", "floor: 8 producers, group append and sync", "1/s", floor, None);
     for (name, rounds, bound) in [("W2", &single, Some("0.35")), ("W2p", &piped, None)] {
-        report.add(name, "accepted", "1/s", rounds.iter().map(|round| round.accepted_per_second).collect(), None);
+        report.add(
+            name,
+            "accepted",
+            "1/s",
+            rounds.iter().map(|round| round.accepted_per_second).collect(),
+            None,
+        );
         report.add(
             name,
             "accepted / floor of W2",
@@ -54,7 +63,13 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
             bound,
         );
         report.add(name, "send p99", "us", rounds.iter().map(|round| round.p99).collect(), None);
-        report.add(name, "server CPU per message", "us", rounds.iter().map(|round| round.cpu_per_message).collect(), None);
+        report.add(
+            name,
+            "server CPU per message",
+            "us",
+            rounds.iter().map(|round| round.cpu_per_message).collect(),
+            None,
+        );
     }
     Ok(())
 }
@@ -83,14 +98,16 @@ pub(crate) async fn consume(client: Client, count: Arc<AtomicU64>) {
 }
 
 async fn round(rig: &mut Rig, tasks: usize, received: &Arc<AtomicU64>) -> anyhow::Result<Round> {
-    // A connection for each producer; those with many outstanding sends share theirs, as a client does.
+    // A connection for each producer; those with many outstanding sends share theirs, as a client
+    // does.
     let mut channels = Vec::new();
     for _ in 0..PRODUCERS {
         channels.push(rig.operator().await);
     }
     let over = Arc::new(AtomicBool::new(false));
     let pid = rig.broker().pid();
-    let (received_before, cpu_before, start) = (received.load(Ordering::Relaxed), servers::cpu_micros(pid), Instant::now());
+    let (received_before, cpu_before, start) =
+        (received.load(Ordering::Relaxed), servers::cpu_micros(pid), Instant::now());
     let senders: Vec<_> = (0..tasks)
         .map(|task| {
             let (client, over) = (channels[task % PRODUCERS].clone(), Arc::clone(&over));
@@ -125,11 +142,18 @@ async fn round(rig: &mut Rig, tasks: usize, received: &Arc<AtomicU64>) -> anyhow
     let span = start.elapsed();
     // What was accepted has to arrive, too; the CPU of that belongs to it.
     while received.load(Ordering::Relaxed) - received_before < sent {
-        anyhow::ensure!(start.elapsed() < Duration::from_secs(60), "what was accepted did not arrive");
+        anyhow::ensure!(
+            start.elapsed() < Duration::from_secs(60),
+            "what was accepted did not arrive"
+        );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let cpu = servers::cpu_micros(pid) - cpu_before;
     #[expect(clippy::cast_precision_loss, reason = "a count of messages")]
     let sent = sent as f64;
-    Ok(Round { accepted_per_second: sent / span.as_secs_f64(), p99: tails.median(), cpu_per_message: cpu / sent })
+    Ok(Round {
+        accepted_per_second: sent / span.as_secs_f64(),
+        p99: tails.median(),
+        cpu_per_message: cpu / sent,
+    })
 }

@@ -1,4 +1,5 @@
-//! W5: how long from exec to the first answered request, on a first boot and on existing state; and the memory of an idle broker.
+//! W5: how long from exec to the first answered request, on a first boot and on existing state; and
+//! the memory of an idle broker.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -16,7 +17,8 @@ use crate::servers;
 const ROUNDS: usize = 9;
 
 pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
-    let (mut echo, mut first, mut again, mut ratio, mut pss) = <(Sample, Sample, Sample, Sample, Sample)>::default();
+    let (mut echo, mut first, mut again, mut ratio, mut pss) =
+        <(Sample, Sample, Sample, Sample, Sample)>::default();
     for _ in 0..ROUNDS {
         let dir = servers::disk_dir()?;
         std::fs::write(dir.path().join("hive.toml"), "[agents.a0]\n[agents.a1]\n")?;
@@ -51,7 +53,10 @@ fn connect(path: &Path, deadline: Instant) -> anyhow::Result<UnixStream> {
 fn echo_start(dir: &Path) -> anyhow::Result<f64> {
     let socket = dir.join("echo");
     let start = Instant::now();
-    let mut server = Command::new(std::env::current_exe()?).arg("echo-server").env("ECHO_SOCKET", &socket).spawn()?;
+    let mut server = Command::new(std::env::current_exe()?)
+        .arg("echo-server")
+        .env("ECHO_SOCKET", &socket)
+        .spawn()?;
     let mut conn = connect(&socket, start + Duration::from_secs(10))?;
     conn.write_all(&[1])?;
     conn.read_exact(&mut [0])?;

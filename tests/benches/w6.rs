@@ -1,5 +1,5 @@
-//! W6: a whole turn with the real claude against an instant stand-in of its API. What harness, bridge and broker use of the CPU, next to
-//! what claude itself uses.
+//! W6: a whole turn with the real claude against an instant stand-in of its API. What harness,
+//! bridge and broker use of the CPU, next to what claude itself uses.
 
 use hive_proto::v1::EventKind;
 use hive_tests::api::{Api, Reply, Script};
@@ -16,14 +16,25 @@ const TURNS: usize = 5;
 pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     let cli = claude::find()?;
     // Every turn answers the operator and ends.
-    let steps = [Reply::tool("mcp__hive__send", json!({"to": "operator", "body": "done"})), Reply::text("done")];
+    let steps = [
+        Reply::tool("mcp__hive__send", json!({"to": "operator", "body": "done"})),
+        Reply::text("done"),
+    ];
     let api = Api::start(Script::new().when("", steps));
     let mut rig = servers::broker(1).await?;
     let home = rig.path("agents/a0/home");
     std::fs::create_dir_all(home.join("tmp"))?;
-    let claude_env = claude::environment(&home, &api.url()).into_iter().filter(|(name, _)| name != "HOME" && name != "PATH");
-    let claude_env = claude_env.map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
-    let options = HarnessOptions { claude: cli, claude_env: claude_env.collect(), ..HarnessOptions::default() };
+    let claude_env = claude::environment(&home, &api.url())
+        .into_iter()
+        .filter(|(name, _)| name != "HOME" && name != "PATH");
+    let claude_env = claude_env.map(|(name, value)| {
+        (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+    });
+    let options = HarnessOptions {
+        claude: cli,
+        claude_env: claude_env.collect(),
+        ..HarnessOptions::default()
+    };
     let key = rig.start_harness_with("a0", &options);
     turn(&mut rig).await;
 
@@ -31,12 +42,20 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     let (mut ours, mut theirs, mut ratio, mut span) = <(Sample, Sample, Sample, Sample)>::default();
     for _ in 0..ROUNDS {
         let (harness, broker) = (rig.harness(&key).pid(), rig.broker().pid());
-        let before = [servers::cpu_micros(harness), servers::cpu_micros(broker), servers::children_cpu_micros(harness)];
+        let before = [
+            servers::cpu_micros(harness),
+            servers::cpu_micros(broker),
+            servers::children_cpu_micros(harness),
+        ];
         let start = std::time::Instant::now();
         for _ in 0..TURNS {
             turn(&mut rig).await;
         }
-        let after = [servers::cpu_micros(harness), servers::cpu_micros(broker), servers::children_cpu_micros(harness)];
+        let after = [
+            servers::cpu_micros(harness),
+            servers::cpu_micros(broker),
+            servers::children_cpu_micros(harness),
+        ];
         #[expect(clippy::cast_precision_loss, reason = "a handful of turns")]
         let per_turn = |place: usize| (after[place] - before[place]) / TURNS as f64 / 1000.0;
         let hive = per_turn(0) + per_turn(1) + bridge;
@@ -49,7 +68,13 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     }
     report.add("W6", "wake to settled, one claude process a turn", "ms", span, None);
     report.add("W6", "CPU of harness, bridge and broker per turn", "ms", ours, None);
-    report.add("W6", "of it the bridge, alone in the same calls", "ms", [bridge].into_iter().collect(), None);
+    report.add(
+        "W6",
+        "of it the bridge, alone in the same calls",
+        "ms",
+        [bridge].into_iter().collect(),
+        None,
+    );
     report.add("W6", "CPU of claude per turn", "ms", theirs, None);
     report.add("W6", "ours / claude's", "%", ratio, Some("5"));
     rig.stop_harness(&key).await;
@@ -63,7 +88,8 @@ async fn turn(rig: &mut Rig) {
     watch.kind("a0", EventKind::TurnEnded).await;
 }
 
-/// CPU of a bridge for one turn's calls, in milliseconds: of a run of its own, for inside claude it cannot be told apart.
+/// CPU of a bridge for one turn's calls, in milliseconds: of a run of its own, for inside claude it
+/// cannot be told apart.
 async fn bridge_cpu(rig: &Rig) -> anyhow::Result<f64> {
     let runs = 20_u32;
     let own = rustix::process::getpid();

@@ -11,10 +11,14 @@ pub const DIR_ENV: &str = "HIVE_TEST_BIN_DIR";
 /// The workspace's root.
 #[must_use]
 pub fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the workspace").to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the workspace")
+        .to_path_buf()
 }
 
-/// The path of a binary of the workspace, built before if `HIVE_TEST_BIN_DIR` does not name a place for it.
+/// The path of a binary of the workspace, built before if `HIVE_TEST_BIN_DIR` does not name a place
+/// for it.
 ///
 /// # Panics
 ///
@@ -29,7 +33,14 @@ pub fn find(package: &str, name: &str) -> PathBuf {
     if built.get_or_insert_default().insert(name.to_owned()) {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
-        command.current_dir(workspace()).args(["build", "--quiet", "--package", package, "--bin", name]);
+        command.current_dir(workspace()).args([
+            "build",
+            "--quiet",
+            "--package",
+            package,
+            "--bin",
+            name,
+        ]);
         if cfg!(not(debug_assertions)) {
             command.arg("--release");
         }

@@ -21,13 +21,16 @@ pub fn find() -> Result<PathBuf, NotInstalled> {
     if path.is_file() { Ok(path) } else { Err(NotInstalled(path)) }
 }
 
-/// Where `make test` puts it, below the workspace: the platform package's binary, for the wrapper's is a stub without its install script.
+/// Where `make test` puts it, below the workspace: the platform package's binary, for the wrapper's
+/// is a stub without its install script.
 #[must_use]
 pub fn default_path() -> PathBuf {
-    crate::binary::workspace().join(".cache/claude/node_modules/@anthropic-ai/claude-code-linux-x64/claude")
+    crate::binary::workspace()
+        .join(".cache/claude/node_modules/@anthropic-ai/claude-code-linux-x64/claude")
 }
 
-/// The whole environment of a CLI that talks to a stand-in at `api_url` and keeps its files below `home`.
+/// The whole environment of a CLI that talks to a stand-in at `api_url` and keeps its files below
+/// `home`.
 ///
 /// `home` has to exist; it is the CLI's HOME and, below `tmp`, its temporary directory.
 #[must_use]
@@ -39,7 +42,8 @@ pub fn environment(home: &Path, api_url: &str) -> Vec<(OsString, OsString)> {
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         ("DISABLE_AUTOUPDATER", "1"),
     ];
-    let mut environment: Vec<(OsString, OsString)> = fixed.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let mut environment: Vec<(OsString, OsString)> =
+        fixed.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
     environment.push(("HOME".into(), home.into()));
     environment.push(("CLAUDE_CODE_TMPDIR".into(), home.join("tmp").into()));
     environment
@@ -53,7 +57,9 @@ mod tests {
     fn a_missing_cli_is_told_with_the_remedy() {
         let sentence = NotInstalled(default_path()).to_string();
         assert!(
-            sentence.contains("2.1.330") && sentence.contains("`make test` installs it") && sentence.contains(PATH_ENV),
+            sentence.contains("2.1.330")
+                && sentence.contains("`make test` installs it")
+                && sentence.contains(PATH_ENV),
             "{sentence}"
         );
     }
@@ -61,7 +67,9 @@ mod tests {
     #[test]
     fn its_environment_names_nothing_but_loopback_and_its_home() {
         let environment = environment(Path::new("/h"), "http://127.0.0.1:1");
-        let value = |name: &str| environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+        let value = |name: &str| {
+            environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
+        };
         assert_eq!(value("HOME"), Some("/h".into()));
         assert_eq!(value("ANTHROPIC_API_KEY"), Some("dummy-key".into()));
         assert_eq!(value("ANTHROPIC_BASE_URL"), Some("http://127.0.0.1:1".into()));

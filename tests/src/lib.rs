@@ -1,6 +1,7 @@
 //! What the tests share: stand-ins for what Hive talks to, and helpers to start the real binaries.
 //!
-//! What it is not: part of the product, but for one program: `scripted-claude` also serves the demo where no claude is installed.
+//! What it is not: part of the product, but for one program: `scripted-claude` also serves the demo
+//! where no claude is installed.
 
 pub mod api;
 pub mod binary;

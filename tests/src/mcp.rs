@@ -51,7 +51,8 @@ pub struct Client {
 impl Client {
     /// Starts a server. Its stderr is kept if `command` pipes it.
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().expect("stdout is piped");
         let stderr = child.stderr.take().map(|mut stderr| {
@@ -65,7 +66,12 @@ impl Client {
         let waiting = Waiting::default();
         let closed = Arc::new(AtomicBool::new(false));
         let (notify, notifications) = mpsc::unbounded_channel();
-        tokio::spawn(read(BufReader::new(stdout), Arc::clone(&waiting), Arc::clone(&closed), notify));
+        tokio::spawn(read(
+            BufReader::new(stdout),
+            Arc::clone(&waiting),
+            Arc::clone(&closed),
+            notify,
+        ));
         Ok(Self { child, stdin, waiting, closed, notifications, stderr, next_id: 0 })
     }
 
@@ -96,14 +102,21 @@ impl Client {
     }
 
     /// Sends a request with an id of the caller's choice.
-    pub async fn start_as(&mut self, id: Value, method: &str, params: Value) -> Result<Pending, ClientError> {
+    pub async fn start_as(
+        &mut self,
+        id: Value,
+        method: &str,
+        params: Value,
+    ) -> Result<Pending, ClientError> {
         let (answer, receiver) = oneshot::channel();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_string(), answer);
-        // Looked at after the answer was asked for, so that the end cannot come between the two unseen.
+        // Looked at after the answer was asked for, so that the end cannot come between the two
+        // unseen.
         if self.is_closed() {
             return Err(ClientError::Closed);
         }
-        self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await?;
+        self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+            .await?;
         Ok(Pending { id, receiver })
     }
 
@@ -117,7 +130,8 @@ impl Client {
         self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
     }
 
-    /// What the real claude does first: a probe for a newer protocol, then the handshake. Gives the `initialize` result.
+    /// What the real claude does first: a probe for a newer protocol, then the handshake. Gives the
+    /// `initialize` result.
     pub async fn handshake(&mut self) -> Result<Value, ClientError> {
         let capabilities = json!({"roots": {"listChanged": true}, "elicitation": {}});
         let info = json!({"name": "claude-code", "version": crate::claude::VERSION});
@@ -126,7 +140,9 @@ impl Client {
             "io.modelcontextprotocol/clientInfo": info,
             "io.modelcontextprotocol/clientCapabilities": capabilities,
         });
-        let probe = self.start_as(json!("server-discover-probe-1"), "server/discover", json!({"_meta": meta})).await?;
+        let probe = self
+            .start_as(json!("server-discover-probe-1"), "server/discover", json!({"_meta": meta}))
+            .await?;
         // Whatever it answers: that it answers is what counts.
         match probe.result().await {
             Ok(_) | Err(ClientError::Refused(_)) => {}
@@ -148,7 +164,12 @@ impl Client {
     }
 
     /// Calls a tool as claude does; the answer is awaited on what is returned.
-    pub async fn start_tool(&mut self, name: &str, input: Value, tool_use_id: &str) -> Result<Pending, ClientError> {
+    pub async fn start_tool(
+        &mut self,
+        name: &str,
+        input: Value,
+        tool_use_id: &str,
+    ) -> Result<Pending, ClientError> {
         let meta = json!({TOOL_USE_ID_KEY: tool_use_id, "progressToken": self.next_id + 1});
         self.start("tools/call", json!({"name": name, "arguments": input, "_meta": meta})).await
     }
@@ -158,7 +179,8 @@ impl Client {
         self.notifications.recv().await
     }
 
-    /// Closes the server's stdin and waits for its end; gives its exit status and what it wrote to stderr.
+    /// Closes the server's stdin and waits for its end; gives its exit status and what it wrote to
+    /// stderr.
     pub async fn close(mut self) -> io::Result<(ExitStatus, String)> {
         drop(self.stdin.take());
         self.wait().await
@@ -220,7 +242,8 @@ async fn read(
             // Nobody listens in the scripted claude; that is no reason to stop.
             let _ = notify.send(frame);
         } else if let Some(id) = frame.get("id") {
-            let answer = waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id.to_string());
+            let answer =
+                waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id.to_string());
             if let Some(answer) = answer {
                 let _ = answer.send(frame);
             }
@@ -231,15 +254,29 @@ async fn read(
     waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
-/// A bridge's life in a turn that asks for nothing: started, greeted, asked for its tools, ended. What it costs is what is measured.
-pub async fn one_turn(program: &std::path::Path, socket: &std::path::Path) -> Result<(), ClientError> {
+/// A bridge's life in a turn that asks for nothing: started, greeted, asked for its tools, ended.
+/// What it costs is what is measured.
+pub async fn one_turn(
+    program: &std::path::Path,
+    socket: &std::path::Path,
+) -> Result<(), ClientError> {
     let mut command = Command::new(program);
-    command.env_clear().env("HIVE_SOCKET", socket).env("HIVE_PROCESS_TOKEN", "no-process-of-any-turn").stderr(Stdio::null());
+    command
+        .env_clear()
+        .env("HIVE_SOCKET", socket)
+        .env("HIVE_PROCESS_TOKEN", "no-process-of-any-turn")
+        .stderr(Stdio::null());
     let mut client = Client::spawn(&mut command).map_err(ClientError::Write)?;
     client.handshake().await?;
     client.request("tools/list", json!({})).await?;
-    // Refused, for the token belongs to no turn; but asked and answered over the socket as a good one is.
-    client.request("tools/call", json!({"name": "send", "arguments": {"to": "operator", "body": "done"}})).await?;
+    // Refused, for the token belongs to no turn; but asked and answered over the socket as a good
+    // one is.
+    client
+        .request(
+            "tools/call",
+            json!({"name": "send", "arguments": {"to": "operator", "body": "done"}}),
+        )
+        .await?;
     drop(client.stdin.take());
     client.child.wait().await.map_err(ClientError::Write)?;
     Ok(())

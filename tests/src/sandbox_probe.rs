@@ -1,7 +1,7 @@
 //! What a curious or hostile program in an agent's sandbox tries, one attempt for each mechanism.
 //!
-//! Invariant: it harms nothing, however badly a sandbox fails. What it writes goes to files that a test has made for that, and no process gets
-//! a signal but signal 0.
+//! Invariant: it harms nothing, however badly a sandbox fails. What it writes goes to files that a
+//! test has made for that, and no process gets a signal but signal 0.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -39,7 +39,8 @@ pub struct Targets {
     pub command: BTreeMap<String, Vec<String>>,
 }
 
-/// Tries everything and writes to `out`, in JSON, why each attempt failed; an attempt that succeeded has `null`.
+/// Tries everything and writes to `out`, in JSON, why each attempt failed; an attempt that
+/// succeeded has `null`.
 #[must_use]
 pub fn run(targets: &Path, out: &Path) -> ExitCode {
     let done = || -> io::Result<()> {
@@ -60,13 +61,28 @@ pub fn run(targets: &Path, out: &Path) -> ExitCode {
 }
 
 fn attempts(targets: &Targets) -> BTreeMap<String, Option<String>> {
-    let Targets { read, write, connect, connect_abstract, connect_port, process, environment, key, command } = targets;
+    let Targets {
+        read,
+        write,
+        connect,
+        connect_abstract,
+        connect_port,
+        process,
+        environment,
+        key,
+        command,
+    } = targets;
     let mut all = BTreeMap::new();
     let mut note = |name: &str, result: io::Result<()>| {
         all.insert(name.to_owned(), result.err().map(|error| error.to_string()));
     };
     for (name, path) in read {
-        note(name, std::fs::read(path).and_then(|bytes| if bytes.is_empty() { Err(absent("it is empty")) } else { Ok(()) }));
+        note(
+            name,
+            std::fs::read(path).and_then(|bytes| {
+                if bytes.is_empty() { Err(absent("it is empty")) } else { Ok(()) }
+            }),
+        );
     }
     for (name, path) in write {
         note(name, open_for_writing(path));
@@ -135,17 +151,29 @@ fn succeed(words: &[String]) -> io::Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    Err(io::Error::other(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim())))
+    Err(io::Error::other(format!(
+        "{}: {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr).trim()
+    )))
 }
 
-/// Descriptors besides the standard ones that lead to a file, and not to the probe's own directory of descriptors.
+/// Descriptors besides the standard ones that lead to a file, and not to the probe's own directory
+/// of descriptors.
 fn other_descriptors() -> io::Result<()> {
     let others: Vec<String> = std::fs::read_dir("/proc/self/fd")?
         .flatten()
-        .filter(|entry| entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()).is_some_and(|fd| fd > 2))
+        .filter(|entry| {
+            entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse::<i32>().ok())
+                .is_some_and(|fd| fd > 2)
+        })
         .filter_map(|entry| std::fs::read_link(entry.path()).ok())
         .map(|target| target.display().to_string())
-        // The directory that is read here, and the lock on the working directory, which claude and what it starts hold.
+        // The directory that is read here, and the lock on the working directory, which claude and
+        // what it starts hold.
         .filter(|target| !target.ends_with("/fd") && !target.ends_with("/state"))
         .collect();
     if others.is_empty() { Err(absent("there is none")) } else { Ok(()) }

@@ -10,7 +10,10 @@ use prost_types::FileDescriptorSet;
 const GENERATED: [&str; 3] = ["hive.v1.rs", "hive.harness.v1.rs", "hive.v1.bin"];
 
 fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the workspace").to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the workspace")
+        .to_path_buf()
 }
 
 fn descriptors(proto: &Path, package: &str) -> FileDescriptorSet {
@@ -46,7 +49,8 @@ fn generate(out: &Path) {
     for file in &mut set.file {
         file.source_code_info = None;
     }
-    std::fs::write(out.join("hive.v1.bin"), set.encode_to_vec()).expect("the descriptor set is written");
+    std::fs::write(out.join("hive.v1.bin"), set.encode_to_vec())
+        .expect("the descriptor set is written");
 }
 
 #[test]
@@ -61,6 +65,9 @@ fn generated_code_is_fresh() {
     for name in GENERATED {
         let want = std::fs::read(fresh.path().join(name)).expect("a generated file");
         let have = std::fs::read(committed.join(name)).expect("a committed file");
-        assert!(want == have, "proto/src/gen/{name} is stale: run `make gen` and commit the result");
+        assert!(
+            want == have,
+            "proto/src/gen/{name} is stale: run `make gen` and commit the result"
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Actors: the caller of a use case, found in the database, with the turn it acts in.
 //!
-//! Invariant: while a harness has a session, its agent acts only through a process that shows the token of an open turn; so a bridge that
-//! outlived its turn, or a shell that dropped the token, can neither send nor take mail.
+//! Invariant: while a harness has a session, its agent acts only through a process that shows the
+//! token of an open turn; so a bridge that outlived its turn, or a shell that dropped the token,
+//! can neither send nor take mail.
 
 use hive_core::caller::Caller;
 use hive_core::name::nearest;
@@ -20,10 +21,18 @@ pub struct Actor {
     pub process_token: Option<String>,
 }
 
-/// Refuses an agent whose policy does not have this tool group. Whom it comes from, a bridge or any other client of the socket, makes no
-/// difference.
-pub(crate) fn check_group(caller: &Caller, me: &AgentRow, group: &'static str) -> Result<(), Refusal> {
-    if caller.agent().is_none() || me.policy.has_group(group) { Ok(()) } else { Err(Refusal::GroupMissing { group }) }
+/// Refuses an agent whose policy does not have this tool group. Whom it comes from, a bridge or any
+/// other client of the socket, makes no difference.
+pub(crate) fn check_group(
+    caller: &Caller,
+    me: &AgentRow,
+    group: &'static str,
+) -> Result<(), Refusal> {
+    if caller.agent().is_none() || me.policy.has_group(group) {
+        Ok(())
+    } else {
+        Err(Refusal::GroupMissing { group })
+    }
 }
 
 impl Actor {
@@ -35,7 +44,9 @@ impl Actor {
     /// The open turn that the call belongs to; `None` for an agent without a harness.
     pub(crate) fn turn(&self, tx: &Tx<'_>, me: &AgentRow) -> Result<Option<TurnRow>, Refusal> {
         match (&self.process_token, &me.session_token) {
-            (Some(token), _) => turn::open_of_process(tx, me.key, token)?.map(Some).ok_or(Refusal::TurnEnded),
+            (Some(token), _) => {
+                turn::open_of_process(tx, me.key, token)?.map(Some).ok_or(Refusal::TurnEnded)
+            }
             (None, Some(_)) => Err(Refusal::TurnEnded),
             (None, None) => Ok(None),
         }
@@ -65,7 +76,10 @@ pub(crate) fn known(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow,
         Some(row) if row.key != AgentKey::OPERATOR => Ok(row),
         _ => {
             let names = agent::names(conn)?;
-            let nearest = nearest(name, names.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
+            let nearest = nearest(name, names.iter().map(String::as_str))
+                .into_iter()
+                .map(str::to_owned)
+                .collect();
             Err(Refusal::AgentNotFound { name: name.to_owned(), nearest })
         }
     }

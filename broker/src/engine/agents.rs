@@ -49,7 +49,13 @@ struct Seen {
     isolation: Shown,
 }
 
-fn view(conn: &Connection, row: AgentRow, seen: Seen, identity: &Identity, now: Now) -> Result<Agent, Refusal> {
+fn view(
+    conn: &Connection,
+    row: AgentRow,
+    seen: Seen,
+    identity: &Identity,
+    now: Now,
+) -> Result<Agent, Refusal> {
     let parent = match row.parent {
         Some(AgentKey::OPERATOR) | None => None,
         Some(parent) => Some(parse(&agents::name_of(conn, parent)?)?),
@@ -117,14 +123,27 @@ pub(super) fn state_of(row: &AgentRow, live: bool, turn_open: bool, now: Now) ->
 /// About how many bytes an agent has on the wire: its texts, and room for the rest.
 fn bytes_of(agent: &Agent) -> usize {
     let Policy { tool_groups, allowed_recipients, capabilities, .. } = &agent.policy;
-    let lists = [tool_groups, allowed_recipients, capabilities, &agent.available_models, &agent.isolation_notes];
+    let lists = [
+        tool_groups,
+        allowed_recipients,
+        capabilities,
+        &agent.available_models,
+        &agent.isolation_notes,
+    ];
     let lists: usize = lists.into_iter().flatten().map(|text| text.len() + 2).sum();
     let park = agent.park.as_ref().map_or(0, |park| park.error.len());
-    agent.role.len() + agent.status_text.len() + agent.model.len() + agent.model_in_use.len() + lists + park + 400
+    agent.role.len()
+        + agent.status_text.len()
+        + agent.model.len()
+        + agent.model_in_use.len()
+        + lists
+        + park
+        + 400
 }
 
 pub(super) fn parse(name: &str) -> Result<AgentName, Refusal> {
-    AgentName::parse(name).map_err(|problem| Refusal::Field { field: "name", problem: problem.to_string() })
+    AgentName::parse(name)
+        .map_err(|problem| Refusal::Field { field: "name", problem: problem.to_string() })
 }
 
 impl Engine {
@@ -167,7 +186,10 @@ impl Engine {
             Err(generation) => generation,
         };
         let wanted = name.clone();
-        let key = self.store.read(move |conn, _| Ok::<_, Refusal>(actor::known(conn, wanted.as_str())?.key)).await?;
+        let key = self
+            .store
+            .read(move |conn, _| Ok::<_, Refusal>(actor::known(conn, wanted.as_str())?.key))
+            .await?;
         self.keys.keep(generation, name.as_str(), key);
         Ok(key)
     }
@@ -180,10 +202,14 @@ impl Engine {
         self.shown_agent(move |conn| actor::row(conn, &caller)).await
     }
 
-    /// Refuses an agent whose policy does not let it look others up. What concerns itself it may always read.
+    /// Refuses an agent whose policy does not let it look others up. What concerns itself it may
+    /// always read.
     pub async fn check_lookup(&self, caller: Caller) -> Result<(), Refusal> {
         let asker = caller.clone();
-        let checked = self.store.read(move |conn, _| actor::check_group(&asker, &actor::row(conn, &asker)?, "meta")).await;
+        let checked = self
+            .store
+            .read(move |conn, _| actor::check_group(&asker, &actor::row(conn, &asker)?, "meta"))
+            .await;
         self.noting(&caller, "look up", checked).await
     }
 
@@ -193,8 +219,15 @@ impl Engine {
     }
 
     /// Agents by name, after `after`; and whether there are more.
-    pub async fn list_agents(&self, after: String, include_retired: bool, rows: u32) -> Result<(Vec<Agent>, bool), Refusal> {
-        let mut found = self.shown_agents(move |conn| Ok(agents::page(conn, &after, include_retired, rows + 1)?)).await?;
+    pub async fn list_agents(
+        &self,
+        after: String,
+        include_retired: bool,
+        rows: u32,
+    ) -> Result<(Vec<Agent>, bool), Refusal> {
+        let mut found = self
+            .shown_agents(move |conn| Ok(agents::page(conn, &after, include_retired, rows + 1)?))
+            .await?;
         let (mut bytes, mut fit) = (0, 0);
         for agent in found.iter().take(rows as usize) {
             bytes += bytes_of(agent);
@@ -209,7 +242,11 @@ impl Engine {
     }
 
     /// The children of an agent, or of the caller.
-    pub async fn list_children(&self, caller: Caller, name: Option<AgentName>) -> Result<Vec<Agent>, Refusal> {
+    pub async fn list_children(
+        &self,
+        caller: Caller,
+        name: Option<AgentName>,
+    ) -> Result<Vec<Agent>, Refusal> {
         self.shown_agents(move |conn| {
             let parent = match name {
                 Some(name) => actor::known(conn, name.as_str())?,
@@ -226,7 +263,12 @@ impl Engine {
     }
 
     /// Creates an agent at run time.
-    pub async fn create_agent(&self, caller: Caller, request: RequestKey, create: Create) -> Result<Agent, Refusal> {
+    pub async fn create_agent(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        create: Create,
+    ) -> Result<Agent, Refusal> {
         self.check_open()?;
         check_create(&create)?;
         let name = create.name.clone();
@@ -240,7 +282,12 @@ impl Engine {
     }
 
     /// Retires an agent; answers how many unsettled deliveries are kept.
-    pub async fn remove_agent(&self, caller: Caller, request: RequestKey, name: AgentName) -> Result<u32, Refusal> {
+    pub async fn remove_agent(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        name: AgentName,
+    ) -> Result<u32, Refusal> {
         self.check_open()?;
         let limits = Arc::clone(&self.limits);
         self.store
@@ -276,7 +323,10 @@ impl Engine {
                     };
                     check_tree(tx, &row)?;
                     agents::update(tx, &row)?;
-                    Ok(log(tx, Fact { detail: "parent", ..Fact::about(Kind::AgentChanged, row.key) })?)
+                    Ok(log(
+                        tx,
+                        Fact { detail: "parent", ..Fact::about(Kind::AgentChanged, row.key) },
+                    )?)
                 })
             })
             .await?;
@@ -291,7 +341,12 @@ fn check_create(create: &Create) -> Result<(), Refusal> {
         return refuse("role", format!("it has more than {ROLE_CHARS_MAX} characters"));
     }
     if !create.model.is_empty() && !is_model_name(&create.model) {
-        return refuse("model", format!("it has at most {MODEL_CHARS_MAX} printable characters and does not begin with `-`"));
+        return refuse(
+            "model",
+            format!(
+                "it has at most {MODEL_CHARS_MAX} printable characters and does not begin with `-`"
+            ),
+        );
     }
     policy::check(&create.policy)
 }
@@ -341,7 +396,11 @@ fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
 }
 
 /// Retires an agent: turns and leases end without blame, children move up.
-pub(crate) fn retire(tx: &Tx<'_>, limits: &hive_core::limits::Limits, row: &AgentRow) -> Result<(), Refusal> {
+pub(crate) fn retire(
+    tx: &Tx<'_>,
+    limits: &hive_core::limits::Limits,
+    row: &AgentRow,
+) -> Result<(), Refusal> {
     end_open_turns(tx, limits, row, Outcome::Fenced, "the agent was retired")?;
     for leased in delivery::leased_of(tx, row.key)? {
         settle::settle(tx, limits, row, leased, Settlement::GiveBack(RedeliveryCause::Drained))?;
@@ -367,7 +426,10 @@ pub(crate) fn check_tree(tx: &Tx<'_>, row: &AgentRow) -> Result<(), Refusal> {
     while let Some(key) = below.parent {
         let above = agents::by_key(tx, key)?;
         if seen.contains(&key) {
-            return Err(Refusal::TopologyCycle { name: above.name, parent: parent_of(tx, key, row)? });
+            return Err(Refusal::TopologyCycle {
+                name: above.name,
+                parent: parent_of(tx, key, row)?,
+            });
         }
         seen.push(key);
         below = above;

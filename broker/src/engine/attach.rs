@@ -1,6 +1,7 @@
 //! Attaching: a harness begins a session with an agent, or takes one up again.
 //!
-//! Invariant: a fresh start fences everything older in the same transaction: no lease of an earlier session survives it.
+//! Invariant: a fresh start fences everything older in the same transaction: no lease of an earlier
+//! session survives it.
 
 use std::sync::Arc;
 
@@ -58,7 +59,8 @@ impl Engine {
             .write(move |tx| {
                 let me = actor::row(tx, &caller)?;
                 super::purge::check_finished(tx, &me)?;
-                let resumed = !attach.session_token.is_empty() && me.session_token.as_deref() == Some(&attach.session_token);
+                let resumed = !attach.session_token.is_empty()
+                    && me.session_token.as_deref() == Some(&attach.session_token);
                 let (epoch, token) = if resumed {
                     (me.session_epoch, attach.session_token)
                 } else {
@@ -82,12 +84,18 @@ impl Engine {
                         super::settle::end_turn(tx, &limits, &me, &open, &ending)?;
                     }
                     if live {
-                        log(tx, Fact { detail: "taken over", ..Fact::about(Kind::HarnessLost, me.key) })?;
+                        log(
+                            tx,
+                            Fact { detail: "taken over", ..Fact::about(Kind::HarnessLost, me.key) },
+                        )?;
                     }
                     let (epoch, token) = (me.session_epoch + 1, token::new());
                     agent::set_session(tx, me.key, epoch, &token, &attach.revision)?;
                     let detail = format!("session epoch {epoch}, {}", attach.revision);
-                    log(tx, Fact { detail: &detail, ..Fact::about(Kind::HarnessAttached, me.key) })?;
+                    log(
+                        tx,
+                        Fact { detail: &detail, ..Fact::about(Kind::HarnessAttached, me.key) },
+                    )?;
                     agent::set_harness_state(tx, me.key, HarnessState::Starting)?;
                     super::kick::at_new_session(tx, &limits, &me)?;
                     (epoch, token)
@@ -98,7 +106,8 @@ impl Engine {
                 };
                 let begun = Begun { epoch, token: token.clone(), isolation: attach.isolation };
                 let attachment = presences.attach(tx, me.key, begun, hints);
-                let turn_open = PresenceChange::TurnOpen { open: open_turn.is_some(), now: tx.now.boot };
+                let turn_open =
+                    PresenceChange::TurnOpen { open: open_turn.is_some(), now: tx.now.boot };
                 tx.after_commit(Effect::Presence(me.key, turn_open));
                 Ok((attachment, token, resumed, open_turn))
             })
@@ -108,8 +117,13 @@ impl Engine {
         Ok(Attached { attachment, session_token, resumed, agent, kin, open_turn })
     }
 
-    /// Ends the session of an agent whose harness has stayed away; nothing if it has come back meanwhile.
-    pub(crate) async fn end_away(&self, key: crate::store::AgentKey, epoch: u64) -> Result<(), Refusal> {
+    /// Ends the session of an agent whose harness has stayed away; nothing if it has come back
+    /// meanwhile.
+    pub(crate) async fn end_away(
+        &self,
+        key: crate::store::AgentKey,
+        epoch: u64,
+    ) -> Result<(), Refusal> {
         let (limits, presences) = (Arc::clone(&self.limits), Arc::clone(&self.presences));
         let boot_id = self.clock.boot_id().to_owned();
         self.store

@@ -1,7 +1,8 @@
 //! Attention: what begins to wait on the operator goes into an outbox, and is told from there.
 //!
-//! What it is not: how it is told is the notifier's affair. Invariant: a thing is in the outbox from the commit that made it wait until it
-//! was told or waits no more; so nothing is missed, and what the operator has seen to meanwhile is not told.
+//! What it is not: how it is told is the notifier's affair. Invariant: a thing is in the outbox
+//! from the commit that made it wait until it was told or waits no more; so nothing is missed, and
+//! what the operator has seen to meanwhile is not told.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +18,8 @@ use crate::store::{AgentKey, Tx, agent, delivery, question as questions};
 
 pub use crate::store::attention::Kind;
 
-/// Longest text of an item, in bytes: enough to know what it is about, and what every program takes in one variable.
+/// Longest text of an item, in bytes: enough to know what it is about, and what every program takes
+/// in one variable.
 const TEXT_BYTES_MAX: usize = 4 * 1024;
 /// What a text ends with that was cut.
 const CUT: char = '…';
@@ -35,7 +37,8 @@ pub struct Item {
     pub kind: Kind,
     /// The agent it is about: who asks, who wrote, whose letter is dead, who has no login.
     pub agent: String,
-    /// The id of what waits: of the question, of the message, or of the turn that found no login; 0 where the harness found that without one.
+    /// The id of what waits: of the question, of the message, or of the turn that found no login; 0
+    /// where the harness found that without one.
     pub id: u64,
     /// What there is to say.
     pub text: String,
@@ -54,8 +57,15 @@ pub struct Due {
     pub next: Option<Duration>,
 }
 
-/// Puts a thing into the outbox, if somebody works it off. Once for each thing, however often it is called.
-pub(crate) fn wait_on_operator(tx: &Tx<'_>, kind: Kind, agent: AgentKey, subject: u64, text: &str) -> Result<(), Refusal> {
+/// Puts a thing into the outbox, if somebody works it off. Once for each thing, however often it is
+/// called.
+pub(crate) fn wait_on_operator(
+    tx: &Tx<'_>,
+    kind: Kind,
+    agent: AgentKey,
+    subject: u64,
+    text: &str,
+) -> Result<(), Refusal> {
     if !tx.attention {
         return Ok(());
     }
@@ -65,13 +75,19 @@ pub(crate) fn wait_on_operator(tx: &Tx<'_>, kind: Kind, agent: AgentKey, subject
 }
 
 impl Engine {
-    /// Begins to work off the outbox: what was put off is tried now, for what failed may have been put right by whoever started the broker.
+    /// Begins to work off the outbox: what was put off is tried now, for what failed may have been
+    /// put right by whoever started the broker.
     pub async fn begin_attention(&self) -> Result<(), Refusal> {
         self.store.write(|tx| attention::hurry(tx).map_err(Refusal::from)).await
     }
 
-    /// Up to `items` things to be told now, without those that `telling` holds already. What waits no more is thrown out.
-    pub async fn due_attention(&self, telling: &BTreeSet<i64>, items: usize) -> Result<Due, Refusal> {
+    /// Up to `items` things to be told now, without those that `telling` holds already. What waits
+    /// no more is thrown out.
+    pub async fn due_attention(
+        &self,
+        telling: &BTreeSet<i64>,
+        items: usize,
+    ) -> Result<Due, Refusal> {
         let telling = telling.clone();
         let rows = u32::try_from(items + telling.len()).unwrap_or(u32::MAX);
         let (due, over, next) = self
@@ -88,7 +104,8 @@ impl Engine {
                         over.push(row);
                     }
                 }
-                let next = attention::next_due(conn, now.wall)?.map(|next| next.since(now.wall).min(BACKOFF_MAX));
+                let next = attention::next_due(conn, now.wall)?
+                    .map(|next| next.since(now.wall).min(BACKOFF_MAX));
                 Ok::<_, Refusal>((due, over, next))
             })
             .await?;
@@ -109,7 +126,11 @@ impl Engine {
     /// It could not be told; answers how long until it is tried again.
     pub async fn not_told(&self, item: &Item) -> Result<Duration, Refusal> {
         let (row, pause) = (item.row, backoff(item.failures));
-        self.store.write(move |tx| attention::put_off(tx, row, tx.now.wall.after(pause)).map_err(Refusal::from)).await?;
+        self.store
+            .write(move |tx| {
+                attention::put_off(tx, row, tx.now.wall.after(pause)).map_err(Refusal::from)
+            })
+            .await?;
         Ok(pause)
     }
 }
@@ -123,12 +144,14 @@ fn backoff(failures: u32) -> Duration {
 fn waits(conn: &rusqlite::Connection, row: &AttentionRow) -> Result<bool, Refusal> {
     let in_state = |inbox, state| -> Result<bool, Refusal> {
         let Some(message) = MessageId::new(row.subject) else { return Ok(false) };
-        Ok(delivery::get(conn, inbox, message)?.is_some_and(|delivery| delivery.progress.state == state))
+        Ok(delivery::get(conn, inbox, message)?
+            .is_some_and(|delivery| delivery.progress.state == state))
     };
     match row.kind {
         Kind::Question => {
             let Some(id) = QuestionId::new(row.subject) else { return Ok(false) };
-            Ok(questions::get(conn, id)?.is_some_and(|question| question.state == question::State::Open))
+            Ok(questions::get(conn, id)?
+                .is_some_and(|question| question.state == question::State::Open))
         }
         Kind::Mail => in_state(AgentKey::OPERATOR, State::Ready),
         Kind::DeadLetter => in_state(row.agent, State::Dead),

@@ -1,6 +1,7 @@
 //! Backups and checks: long readings of the whole database, beside which everything else goes on.
 //!
-//! Invariant: there is one backup and one check at a time, and either is given up when its caller goes away or the broker drains.
+//! Invariant: there is one backup and one check at a time, and either is given up when its caller
+//! goes away or the broker drains.
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;

@@ -1,4 +1,5 @@
-//! Commands: the operator tells a harness what to do. A command outlives streams and restarts until a harness has closed it.
+//! Commands: the operator tells a harness what to do. A command outlives streams and restarts until
+//! a harness has closed it.
 
 use hive_core::agent::is_model_name;
 use hive_core::caller::Caller;
@@ -28,12 +29,20 @@ pub enum Tell {
 
 impl Engine {
     /// Gives a harness a command.
-    pub async fn tell(&self, caller: Caller, request: RequestKey, name: AgentName, tell: Tell) -> Result<CommandId, Refusal> {
+    pub async fn tell(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        name: AgentName,
+        tell: Tell,
+    ) -> Result<CommandId, Refusal> {
         self.check_open()?;
         if let Tell::Order(Order::SetModel(model)) = &tell
             && !is_model_name(model)
         {
-            let problem = format!("a model's name has 1 to {MODEL_CHARS_MAX} printable characters and does not begin with `-`");
+            let problem = format!(
+                "a model's name has 1 to {MODEL_CHARS_MAX} printable characters and does not begin with `-`"
+            );
             return Err(Refusal::Field { field: "command.set_model.model", problem });
         }
         self.store
@@ -43,10 +52,12 @@ impl Engine {
                     let mut row = actor::active(tx, name.as_str())?;
                     let open = turn::open_of(tx, row.key, MAIN_CONVERSATION)?.map(|open| open.id);
                     let order = match tell {
-                        Tell::CancelOpenTurn => {
-                            Order::CancelTurn(open.ok_or_else(|| Refusal::NoOpenTurn { agent: row.name.clone() })?)
+                        Tell::CancelOpenTurn => Order::CancelTurn(
+                            open.ok_or_else(|| Refusal::NoOpenTurn { agent: row.name.clone() })?,
+                        ),
+                        Tell::Order(Order::CancelTurn(id)) if open != Some(id) => {
+                            return Err(Refusal::TurnNotFound { id });
                         }
-                        Tell::Order(Order::CancelTurn(id)) if open != Some(id) => return Err(Refusal::TurnNotFound { id }),
                         Tell::Order(order) => order,
                     };
                     if order == Order::RestartHarness {
@@ -56,7 +67,10 @@ impl Engine {
                         check_available(&row, model)?;
                         row.model.clone_from(model);
                         agent::update(tx, &row)?;
-                        log(tx, Fact { detail: "model", ..Fact::about(Kind::AgentChanged, row.key) })?;
+                        log(
+                            tx,
+                            Fact { detail: "model", ..Fact::about(Kind::AgentChanged, row.key) },
+                        )?;
                     }
                     let id = CommandId::new(tx.next_id()).expect("the sequence begins with 1");
                     let who = match &caller {
@@ -73,18 +87,30 @@ impl Engine {
     }
 
     /// The open commands of an agent after `after`.
-    pub async fn open_commands(&self, agent: AgentKey, after: u64) -> Result<Vec<Command>, Refusal> {
+    pub async fn open_commands(
+        &self,
+        agent: AgentKey,
+        after: u64,
+    ) -> Result<Vec<Command>, Refusal> {
         self.store.read(move |conn, _| Ok(command::open(conn, agent, after)?)).await
     }
 
     /// A harness closes a command. What follows from that happens once, however often it is said.
-    pub async fn ack_command(&self, caller: Caller, session_token: String, id: CommandId, error: String) -> Result<(), Refusal> {
+    pub async fn ack_command(
+        &self,
+        caller: Caller,
+        session_token: String,
+        id: CommandId,
+        error: String,
+    ) -> Result<(), Refusal> {
         self.check_open()?;
         if error.len() > ERROR_BYTES_MAX {
-            let problem = format!("it has {} bytes; at most {ERROR_BYTES_MAX} are allowed", error.len());
+            let problem =
+                format!("it has {} bytes; at most {ERROR_BYTES_MAX} are allowed", error.len());
             return Err(Refusal::Field { field: "error", problem });
         }
-        let (limits, presences) = (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.presences));
+        let (limits, presences) =
+            (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.presences));
         self.store
             .write(move |tx| {
                 let me = session(tx, &caller, &session_token)?;
@@ -99,8 +125,13 @@ impl Engine {
                         } else {
                             format!("command {id}: refused: {error}")
                         };
-                        log(tx, Fact { detail: &detail, ..Fact::about(Kind::CommandClosed, me.key) })?;
-                        if error.is_empty() && command::order(tx, me.key, id)? == Some(Order::RestartHarness) {
+                        log(
+                            tx,
+                            Fact { detail: &detail, ..Fact::about(Kind::CommandClosed, me.key) },
+                        )?;
+                        if error.is_empty()
+                            && command::order(tx, me.key, id)? == Some(Order::RestartHarness)
+                        {
                             kick::on_order(tx, &limits, &me)?;
                         }
                         Ok(())
@@ -118,6 +149,8 @@ fn check_available(row: &AgentRow, model: &str) -> Result<(), Refusal> {
         return Ok(());
     }
     let (name, models) = (&row.name, models.join(", "));
-    let problem = format!("`{name}` may be switched to {models}; others are added under `available_models` in hive.toml");
+    let problem = format!(
+        "`{name}` may be switched to {models}; others are added under `available_models` in hive.toml"
+    );
     Err(Refusal::Field { field: "command.set_model.model", problem })
 }

@@ -1,7 +1,7 @@
 //! Declaring: the configuration file says which agents there are.
 //!
-//! Invariant: only agents of the file are touched, and of them only what the file changed since it was applied last; so what the operator
-//! changed at run time survives a restart.
+//! Invariant: only agents of the file are touched, and of them only what the file changed since it
+//! was applied last; so what the operator changed at run time survives a restart.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,8 @@ pub struct Declared {
 
 /// Returns when a new session notifies this agent to go on: as the file says, else the default.
 pub(crate) fn kick_on_start(row: &AgentRow) -> KickOnStart {
-    let declared = row.declared.as_deref().and_then(|json| serde_json::from_str::<Declared>(json).ok());
+    let declared =
+        row.declared.as_deref().and_then(|json| serde_json::from_str::<Declared>(json).ok());
     declared.map(|declared| declared.kick_on_start).unwrap_or_default()
 }
 
@@ -60,7 +61,8 @@ impl Engine {
                     check_tree(tx, &actor::active(tx, name.as_str())?)?;
                 }
                 for row in agents::active(tx)? {
-                    let named = AgentName::parse(&row.name).is_ok_and(|name| declared.contains_key(&name));
+                    let named =
+                        AgentName::parse(&row.name).is_ok_and(|name| declared.contains_key(&name));
                     if row.source == Some(Source::File) && !named {
                         // Read again: its parent may just have been retired, and it moved up.
                         retire(tx, &limits, &agents::by_key(tx, row.key)?)?;
@@ -86,13 +88,29 @@ fn create_or_return(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<
             };
             let key = agents::insert(tx, &new)?;
             tx.after_commit(Effect::Told(key));
-            log(tx, Fact { detail: "by the configuration file", ..Fact::about(Kind::AgentCreated, key) })?;
+            log(
+                tx,
+                Fact {
+                    detail: "by the configuration file",
+                    ..Fact::about(Kind::AgentCreated, key)
+                },
+            )?;
         }
-        // The file is the declared state of what it names: it takes back a name that it, or the operator, had retired.
+        // The file is the declared state of what it names: it takes back a name that it, or the
+        // operator, had retired.
         Some(row) if row.retired || row.source != Some(Source::File) => {
             let key = row.key;
-            agents::update(tx, &AgentRow { retired: false, source: Some(Source::File), declared: None, ..row })?;
-            log(tx, Fact { detail: "by the configuration file", ..Fact::about(Kind::AgentCreated, key) })?;
+            agents::update(
+                tx,
+                &AgentRow { retired: false, source: Some(Source::File), declared: None, ..row },
+            )?;
+            log(
+                tx,
+                Fact {
+                    detail: "by the configuration file",
+                    ..Fact::about(Kind::AgentCreated, key)
+                },
+            )?;
         }
         Some(_) => {}
     }
@@ -101,12 +119,15 @@ fn create_or_return(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<
 
 fn apply(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal> {
     let mut row = actor::active(tx, name.as_str())?;
-    let before: Option<Declared> = row.declared.as_deref().and_then(|json| serde_json::from_str(json).ok());
+    let before: Option<Declared> =
+        row.declared.as_deref().and_then(|json| serde_json::from_str(json).ok());
     if before.as_ref() == Some(wanted) {
         return Ok(());
     }
     let old = row.clone();
-    let changed = |unchanged: fn(&Declared, &Declared) -> bool| before.as_ref().is_none_or(|before| !unchanged(before, wanted));
+    let changed = |unchanged: fn(&Declared, &Declared) -> bool| {
+        before.as_ref().is_none_or(|before| !unchanged(before, wanted))
+    };
     if changed(|before, now| before.parent == now.parent) {
         row.parent = match &wanted.parent {
             Some(parent) => Some(actor::active(tx, parent.as_str())?.key),
@@ -121,7 +142,8 @@ fn apply(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal
     }
     if changed(|before, now| before.available_models == now.available_models) {
         row.available_models.clone_from(&wanted.available_models);
-        // A model that the operator chose at run time, and that the file no longer allows, is the one thing that the file takes back.
+        // A model that the operator chose at run time, and that the file no longer allows, is the
+        // one thing that the file takes back.
         if !row.available_models.is_empty() && !row.available_models.contains(&row.model) {
             row.model.clone_from(&wanted.model);
         }
@@ -136,7 +158,13 @@ fn apply(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal
     row.declared = Some(serde_json::to_string(wanted).expect("a declaration is plain data"));
     agents::update(tx, &row)?;
     if visible && before.is_some() {
-        log(tx, Fact { detail: "by the configuration file", ..Fact::about(Kind::AgentChanged, row.key) })?;
+        log(
+            tx,
+            Fact {
+                detail: "by the configuration file",
+                ..Fact::about(Kind::AgentChanged, row.key)
+            },
+        )?;
     }
     Ok(())
 }

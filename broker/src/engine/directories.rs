@@ -1,6 +1,7 @@
 //! Where the agents' state directories are, as far as this host knows.
 //!
-//! Invariant: a directory that the configuration names comes before the one that `hivectl up` gives to every agent.
+//! Invariant: a directory that the configuration names comes before the one that `hivectl up` gives
+//! to every agent.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +13,8 @@ use hive_core::name::AgentName;
 #[derive(Debug, Default)]
 pub struct Directories {
     named: Mutex<BTreeMap<AgentName, PathBuf>>,
-    /// Below it are the directories of all other agents, as `NAME/state`. Set where one program runs all harnesses of this host.
+    /// Below it are the directories of all other agents, as `NAME/state`. Set where one program
+    /// runs all harnesses of this host.
     agents_dir: Option<PathBuf>,
 }
 
@@ -35,7 +37,8 @@ impl Directories {
         named.or_else(|| Some(self.agents_dir.as_ref()?.join(agent.as_str()).join("state")))
     }
 
-    /// Whether one program runs all harnesses of this host and deletes the directories of purged agents.
+    /// Whether one program runs all harnesses of this host and deletes the directories of purged
+    /// agents.
     #[must_use]
     pub fn are_managed(&self) -> bool {
         self.agents_dir.is_some()

@@ -1,6 +1,8 @@
-//! Refusals: everything the engine can say no with. Each maps to one stable reason; the sentence says what to do next.
+//! Refusals: everything the engine can say no with. Each maps to one stable reason; the sentence
+//! says what to do next.
 //!
-//! Invariant: [`Refusal::reason`] is exhaustive, so a new refusal cannot reach the wire without a reason.
+//! Invariant: [`Refusal::reason`] is exhaustive, so a new refusal cannot reach the wire without a
+//! reason.
 
 use std::time::Duration;
 
@@ -37,7 +39,9 @@ pub enum Refusal {
     LooseEndNotFound { kind: loose_end::Kind, id: u64 },
     #[error("question {id} was put to `{target}`; only `{target}` and the operator may answer it")]
     NotTheTarget { id: QuestionId, target: String },
-    #[error("question {id} was asked by `{asker}`; only `{asker}` and the operator may withdraw it")]
+    #[error(
+        "question {id} was asked by `{asker}`; only `{asker}` and the operator may withdraw it"
+    )]
     NotTheAsker { id: QuestionId, asker: String },
     #[error("question {id} has its outcome already: {outcome}")]
     QuestionClosed { id: QuestionId, outcome: String },
@@ -45,7 +49,9 @@ pub enum Refusal {
     ReminderClosed { id: ReminderId, state: reminder::State },
     #[error("`{agent}` is not your direct child; for others you need the capability `{capability}`", capability = QUERY_AGENT_STATE)]
     NotYourChild { agent: String },
-    #[error("your policy does not have the tool group `{group}`; the operator can add it with `hivectl agent set-policy`")]
+    #[error(
+        "your policy does not have the tool group `{group}`; the operator can add it with `hivectl agent set-policy`"
+    )]
     GroupMissing { group: &'static str },
     #[error("you have {}; at most {max} may be open. Wait for an answer, or withdraw one", counted(*open, "open question"))]
     QuestionLimit { open: u32, max: u32 },
@@ -57,7 +63,9 @@ pub enum Refusal {
     NoOpenTurn { agent: String },
     #[error("there is no command {id} for this agent")]
     CommandNotFound { id: CommandId },
-    #[error("the request id `{id}` was used before for another request; make a new id for new content")]
+    #[error(
+        "the request id `{id}` was used before for another request; make a new id for new content"
+    )]
     RequestIdReused { id: String },
     #[error("there is an agent `{name}` already")]
     AgentExists { name: String },
@@ -79,13 +87,19 @@ pub enum Refusal {
     HarnessOffline { agent: String },
     #[error("a login dialogue with agent `{agent}` is open already; end that one first")]
     LoginOpen { agent: String },
-    #[error("there is no login dialogue {id} that waits for you; it is over, or it is another agent's")]
+    #[error(
+        "there is no login dialogue {id} that waits for you; it is over, or it is another agent's"
+    )]
     LoginNotFound { id: u64 },
     #[error("agent `{agent}` starts no turns for now: {error}")]
     AgentParked { agent: String, error: String, retry_after: Option<Duration> },
-    #[error("agent `{agent}` is stopped; the operator starts it with `hivectl agent start {agent}`")]
+    #[error(
+        "agent `{agent}` is stopped; the operator starts it with `hivectl agent start {agent}`"
+    )]
     AgentStopped { agent: String },
-    #[error("the directories of an earlier agent `{agent}` that was purged are still being deleted; try again")]
+    #[error(
+        "the directories of an earlier agent `{agent}` that was purged are still being deleted; try again"
+    )]
     AgentPurging { agent: String },
     #[error("the delivery of message {message} to `{agent}` is {state}, which does not allow that")]
     WrongState { agent: String, message: MessageId, state: State },
@@ -95,15 +109,21 @@ pub enum Refusal {
     StatusTooLong { chars: usize, max: usize },
     #[error("the inbox of `{agent}` is full: {depth} unsettled deliveries, {max} are allowed")]
     InboxFull { agent: String, depth: u32, max: u32 },
-    #[error("the body has {bytes} bytes; at most {max} are allowed. Put the rest into a file and send its path")]
+    #[error(
+        "the body has {bytes} bytes; at most {max} are allowed. Put the rest into a file and send its path"
+    )]
     BodyTooLarge { bytes: usize, max: u32 },
-    #[error("the request has {bytes} bytes, and {part} may have at most {max}. Put what is long into a file and send its path")]
+    #[error(
+        "the request has {bytes} bytes, and {part} may have at most {max}. Put what is long into a file and send its path"
+    )]
     RequestTooLarge { bytes: u32, part: &'static str, max: usize },
     #[error("you send too fast: at most {} a minute", counted(*per_minute, "message"))]
     RateLimited { per_minute: u32, retry_after: Duration },
     #[error("{bytes} bytes of your messages are waiting unread; at most {max} are allowed")]
     StorageFull { bytes: u64, max: u64 },
-    #[error("{max} calls are under way on this socket, as many as may be; read their answers or end them first")]
+    #[error(
+        "{max} calls are under way on this socket, as many as may be; read their answers or end them first"
+    )]
     CallLimit { max: usize },
     #[error("the broker is shutting down; try again when it is back")]
     Draining,
@@ -140,9 +160,10 @@ impl From<CopyError> for Refusal {
             // Somebody who went away is not answered, so it is the broker that gave it up.
             CopyError::Stopped => Self::Draining,
             CopyError::Store(error) => Self::Store(error),
-            CopyError::UnderWay | CopyError::NoRoom { .. } | CopyError::Unwritable { .. } | CopyError::Unreadable { .. } => {
-                Self::Backup(error)
-            }
+            CopyError::UnderWay
+            | CopyError::NoRoom { .. }
+            | CopyError::Unwritable { .. }
+            | CopyError::Unreadable { .. } => Self::Backup(error),
         }
     }
 }
@@ -174,7 +195,9 @@ impl Refusal {
             Self::DeliveryNotFound { .. } => Reason::DeliveryNotFound,
             Self::QuestionNotFound { .. } => Reason::QuestionNotFound,
             Self::ReminderNotFound { .. } => Reason::ReminderNotFound,
-            Self::LooseEndNotFound { kind: loose_end::Kind::Reminder, .. } => Reason::ReminderNotFound,
+            Self::LooseEndNotFound { kind: loose_end::Kind::Reminder, .. } => {
+                Reason::ReminderNotFound
+            }
             Self::LooseEndNotFound { .. } => Reason::QuestionNotFound,
             Self::NotTheTarget { .. } => Reason::NotTheTarget,
             Self::NotTheAsker { .. } => Reason::NotYours,
@@ -211,10 +234,17 @@ impl Refusal {
             Self::CallLimit { .. } => Reason::CallLimit,
             Self::Draining => Reason::Draining,
             Self::Backup(_) => Reason::StorageUnavailable,
-            Self::Search(SearchError::Filling | SearchError::File { .. }) => Reason::StorageUnavailable,
-            Self::Store(StoreError::Unavailable { .. } | StoreError::Closed) => Reason::StorageUnavailable,
-            // A read that the disk failed; a command so failed voids its batch, and the store says so.
-            Self::Store(StoreError::Sql(error)) if crate::store::is_fatal(error) => Reason::StorageUnavailable,
+            Self::Search(SearchError::Filling | SearchError::File { .. }) => {
+                Reason::StorageUnavailable
+            }
+            Self::Store(StoreError::Unavailable { .. } | StoreError::Closed) => {
+                Reason::StorageUnavailable
+            }
+            // A read that the disk failed; a command so failed voids its batch, and the store says
+            // so.
+            Self::Store(StoreError::Sql(error)) if crate::store::is_fatal(error) => {
+                Reason::StorageUnavailable
+            }
             Self::Store(StoreError::Sql(_) | StoreError::Panicked) => Reason::Internal,
         }
     }
@@ -237,7 +267,10 @@ impl Refusal {
         if matches!(self, Self::InboxFull { .. } | Self::StorageFull { .. }) {
             return Some(Duration::from_secs(10));
         }
-        let away = matches!(self.reason(), Reason::CallLimit | Reason::Draining | Reason::StorageUnavailable);
+        let away = matches!(
+            self.reason(),
+            Reason::CallLimit | Reason::Draining | Reason::StorageUnavailable
+        );
         away.then_some(Duration::from_secs(1))
     }
 }

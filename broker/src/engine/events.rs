@@ -18,15 +18,23 @@ pub struct LogSpan {
 
 impl Engine {
     /// Whose events a caller may read: an agent its own, the operator anybody's or everybody's.
-    pub async fn event_scope(&self, caller: Caller, name: String) -> Result<Option<AgentKey>, Refusal> {
+    pub async fn event_scope(
+        &self,
+        caller: Caller,
+        name: String,
+    ) -> Result<Option<AgentKey>, Refusal> {
         self.store
             .read(move |conn, _| {
                 let me = actor::row(conn, &caller)?;
                 match &caller {
-                    Caller::Agent(own) if name.is_empty() || name == own.as_str() => Ok(Some(me.key)),
+                    Caller::Agent(own) if name.is_empty() || name == own.as_str() => {
+                        Ok(Some(me.key))
+                    }
                     Caller::Agent(_) => Err(Refusal::NotYours { what: "that agent's events" }),
                     Caller::Operator(_) if name.is_empty() => Ok(None),
-                    Caller::Operator(_) if name == OPERATOR => Ok(Some(agent::by_key(conn, AgentKey::OPERATOR)?.key)),
+                    Caller::Operator(_) if name == OPERATOR => {
+                        Ok(Some(agent::by_key(conn, AgentKey::OPERATOR)?.key))
+                    }
                     Caller::Operator(_) => Ok(Some(actor::known(conn, &name)?.key)),
                 }
             })

@@ -29,7 +29,11 @@ impl Engine {
 
     /// Whose turn it is.
     pub(crate) async fn owner_of_turn(&self, id: TurnId) -> Result<AgentKey, Refusal> {
-        self.store.read(move |conn, _| Ok(turn::get(conn, id)?.ok_or(Refusal::TurnNotFound { id })?.agent)).await
+        self.store
+            .read(move |conn, _| {
+                Ok(turn::get(conn, id)?.ok_or(Refusal::TurnNotFound { id })?.agent)
+            })
+            .await
     }
 
     /// Turns, newest first; and whether there are more.
@@ -46,7 +50,9 @@ impl Engine {
                 let me = actor::row(conn, &caller)?;
                 let scope = match &caller {
                     Caller::Agent(own) if agent.is_empty() || agent == own.as_str() => Some(me.key),
-                    Caller::Agent(_) => return Err(Refusal::NotYours { what: "that agent's turns" }),
+                    Caller::Agent(_) => {
+                        return Err(Refusal::NotYours { what: "that agent's turns" });
+                    }
                     Caller::Operator(_) if agent.is_empty() => None,
                     Caller::Operator(_) => Some(actor::known(conn, &agent)?.key),
                 };
@@ -59,13 +65,19 @@ impl Engine {
     }
 
     /// Checks that a session may report lines of a turn.
-    pub async fn check_reporter(&self, caller: Caller, session_token: String, id: TurnId) -> Result<(), Refusal> {
+    pub async fn check_reporter(
+        &self,
+        caller: Caller,
+        session_token: String,
+        id: TurnId,
+    ) -> Result<(), Refusal> {
         let presences = Arc::clone(&self.presences);
         self.store
             .read(move |conn, now| {
                 let me = session(conn, &caller, &session_token)?;
                 presences.touch(me.key, &session_token, now.boot);
-                let row = turn::get(conn, id)?.filter(|row| row.agent == me.key && row.session_epoch == me.session_epoch);
+                let row = turn::get(conn, id)?
+                    .filter(|row| row.agent == me.key && row.session_epoch == me.session_epoch);
                 row.map(|_| ()).ok_or(Refusal::LeaseLost)
             })
             .await
@@ -82,7 +94,10 @@ impl Engine {
     /// Lines of a turn after a number; a step of them.
     pub async fn lines_after(&self, id: TurnId, sequence: u64) -> Result<Vec<Line>, Refusal> {
         let turn_events = Arc::clone(&self.turn_events);
-        Ok(self.store.blocking(move || turn_events.after(id, sequence, STEP_LINES, PAGE_BYTES_MAX)).await??)
+        Ok(self
+            .store
+            .blocking(move || turn_events.after(id, sequence, STEP_LINES, PAGE_BYTES_MAX))
+            .await??)
     }
 
     /// Changes whenever lines came in.

@@ -1,6 +1,7 @@
 //! Keys of agents by name, so that a call does not look its caller up each time.
 //!
-//! A name keeps its key until the agent is purged. Invariant: a key that was read before a purge is not kept after it.
+//! A name keeps its key until the agent is purged. Invariant: a key that was read before a purge is
+//! not kept after it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,7 +26,8 @@ impl Keys {
         inner.by_name.get(name).copied().ok_or(inner.generation)
     }
 
-    /// Keeps a key that was read after [`Self::get`] returned this generation, unless an agent was purged since.
+    /// Keeps a key that was read after [`Self::get`] returned this generation, unless an agent was
+    /// purged since.
     pub(crate) fn keep(&self, generation: u64, name: &str, key: AgentKey) {
         let mut inner = self.lock();
         if inner.generation == generation {

@@ -1,7 +1,8 @@
-//! Kicks: the notice RESTARTED, with which the broker tells an agent to go on after its harness was started again.
+//! Kicks: the notice RESTARTED, with which the broker tells an agent to go on after its harness was
+//! started again.
 //!
-//! Invariant: while a notice RESTARTED is not settled, no session sends another one. So an agent that crashes its harness at every turn uses up
-//! the attempts of one notice, and no more.
+//! Invariant: while a notice RESTARTED is not settled, no session sends another one. So an agent
+//! that crashes its harness at every turn uses up the attempts of one notice, and no more.
 
 use hive_core::agent::KickOnStart;
 use hive_core::delivery::State;
@@ -17,7 +18,8 @@ use crate::store::agent::AgentRow;
 use crate::store::turn::TurnRow;
 use crate::store::{Tx, message, turn};
 
-/// Kicks the agent of a new session where its last turn was interrupted and no redelivery says so, or as its configuration wants.
+/// Kicks the agent of a new session where its last turn was interrupted and no redelivery says so,
+/// or as its configuration wants.
 pub(super) fn at_new_session(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
     let mode = kick_on_start(me);
     if mode == KickOnStart::Never {
@@ -32,23 +34,32 @@ pub(super) fn at_new_session(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Res
     let body = match (interrupted, mode) {
         (Some(body), _) => body,
         (None, KickOnStart::Always) => {
-            "Your harness was started. If you were in the middle of something, go on with it.".to_owned()
+            "Your harness was started. If you were in the middle of something, go on with it."
+                .to_owned()
         }
         (None, KickOnStart::Interrupted | KickOnStart::Never) => return Ok(()),
     };
     send(tx, limits, me, &body, |_| true)
 }
 
-/// Kicks the agent whose harness was restarted on the operator's order. A dead letter of an earlier kick is no obstacle: the operator is there.
+/// Kicks the agent whose harness was restarted on the operator's order. A dead letter of an earlier
+/// kick is no obstacle: the operator is there.
 pub(super) fn on_order(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
     let body = "Your harness was restarted on the operator's order. If you were in the middle of something, go on with it.";
     send(tx, limits, me, body, |state| state != State::Dead)
 }
 
 /// Sends the notice, unless the state of an earlier one forbids it.
-fn send(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, body: &str, forbids: fn(State) -> bool) -> Result<(), Refusal> {
+fn send(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    body: &str,
+    forbids: fn(State) -> bool,
+) -> Result<(), Refusal> {
     let notice = Notice::about(&me.name, me.key, SystemKind::Restarted, body);
-    let forbidden = message::unsettled_notices(tx, me.key, &notice.key().0)?.into_iter().any(forbids);
+    let forbidden =
+        message::unsettled_notices(tx, me.key, &notice.key().0)?.into_iter().any(forbids);
     if forbidden {
         return Ok(());
     }
@@ -57,7 +68,8 @@ fn send(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, body: &str, forbids: fn(Sta
 
 /// Whether mail of the turn went back to the inbox at its end, or became a dead letter.
 fn came_back(last: &TurnRow) -> bool {
-    let settled = last.settled.as_deref().and_then(|json| serde_json::from_str::<Settled>(json).ok());
+    let settled =
+        last.settled.as_deref().and_then(|json| serde_json::from_str::<Settled>(json).ok());
     settled.is_some_and(|settled| settled.returned > 0 || settled.dead > 0)
 }
 
@@ -66,11 +78,17 @@ fn interruption(last: &TurnRow) -> Option<String> {
     let goes_on = "Go on where you were.";
     match last.outcome? {
         Outcome::Cancelled => None,
-        Outcome::Vanished | Outcome::Fenced | Outcome::Drained => {
-            Some(format!("Your harness was started again, and your last turn (turn {}) was cut off. {goes_on}", last.id))
-        }
-        Outcome::Ok | Outcome::Failed | Outcome::RateLimited | Outcome::AuthFailed | Outcome::Unavailable => {
-            let words = "Your harness was started again before the turn that you asked for had begun.";
+        Outcome::Vanished | Outcome::Fenced | Outcome::Drained => Some(format!(
+            "Your harness was started again, and your last turn (turn {}) was cut off. {goes_on}",
+            last.id
+        )),
+        Outcome::Ok
+        | Outcome::Failed
+        | Outcome::RateLimited
+        | Outcome::AuthFailed
+        | Outcome::Unavailable => {
+            let words =
+                "Your harness was started again before the turn that you asked for had begun.";
             last.next_turn_requested.then(|| format!("{words} {goes_on}"))
         }
     }

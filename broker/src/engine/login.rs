@@ -1,12 +1,14 @@
-//! Logins: claude's login dialogue, between the operator who asked for it and the harness that runs it. It lives in memory alone.
+//! Logins: claude's login dialogue, between the operator who asked for it and the harness that runs
+//! it. It lives in memory alone.
 //!
 //! ```text
 //!   operator ── typed ──►  (bounded)  ──► harness ── claude auth login
 //!            ◄── said ──   (bounded)  ◄──
 //! ```
 //!
-//! What it is not: durable, and no reader of what is said; it may hold secrets and is never logged. Invariant: an agent has at most one
-//! dialogue; only a harness of that agent can serve it, once; and when either side is dropped, the other hears of it.
+//! What it is not: durable, and no reader of what is said; it may hold secrets and is never logged.
+//! Invariant: an agent has at most one dialogue; only a harness of that agent can serve it, once;
+//! and when either side is dropped, the other hears of it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -153,7 +155,8 @@ impl Logins {
     /// Takes the harness's side of an agent's dialogue.
     fn take(&self, key: AgentKey, id: u64) -> Option<Serving> {
         let mut open = self.lock();
-        let (serving, taken) = open.get_mut(&key).filter(|dialogue| dialogue.id == id)?.waiting.take()?;
+        let (serving, taken) =
+            open.get_mut(&key).filter(|dialogue| dialogue.id == id)?.waiting.take()?;
         drop(open);
         // An operator who has just gone away is seen on the closed channels.
         taken.send(()).ok();
@@ -161,7 +164,8 @@ impl Logins {
     }
 }
 
-/// A number that nobody can guess, so that one agent learns nothing of another's dialogues by trying.
+/// A number that nobody can guess, so that one agent learns nothing of another's dialogues by
+/// trying.
 fn fresh_id() -> u64 {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).expect("Linux has random numbers once it has booted");
@@ -187,9 +191,16 @@ impl Drop for Login {
 
 impl Engine {
     /// Opens a login dialogue and asks the agent's harness to serve it.
-    pub async fn begin_login(&self, caller: Caller, name: AgentName, terminal: Terminal) -> Result<Login, Refusal> {
+    pub async fn begin_login(
+        &self,
+        caller: Caller,
+        name: AgentName,
+        terminal: Terminal,
+    ) -> Result<Login, Refusal> {
         self.check_open()?;
-        let Caller::Operator(who) = &caller else { return Err(Refusal::NotYours { what: "that agent's login" }) };
+        let Caller::Operator(who) = &caller else {
+            return Err(Refusal::NotYours { what: "that agent's login" });
+        };
         let (key, agent) = self
             .store
             .read(move |conn, _| {
@@ -200,14 +211,19 @@ impl Engine {
         if !self.presences.is_live(key) {
             return Err(Refusal::HarnessOffline { agent });
         }
-        let login = self.logins.open(key, agent.clone(), terminal).ok_or(Refusal::LoginOpen { agent })?;
+        let login =
+            self.logins.open(key, agent.clone(), terminal).ok_or(Refusal::LoginOpen { agent })?;
         self.log_login(key, Kind::CommandGiven, format!("login, by {}", who.as_str())).await;
         self.hints.of(key).told.notify_waiters();
         Ok(login)
     }
 
     /// Waits until the harness serves the dialogue, for so long at most.
-    pub async fn login_answered(&self, login: &mut Login, patience: Duration) -> Result<(), Refusal> {
+    pub async fn login_answered(
+        &self,
+        login: &mut Login,
+        patience: Duration,
+    ) -> Result<(), Refusal> {
         let offline = || Refusal::HarnessOffline { agent: login.agent.clone() };
         tokio::select! {
             biased;
@@ -224,9 +240,17 @@ impl Engine {
     }
 
     /// A harness takes its side of a dialogue.
-    pub async fn serve_login(&self, caller: Caller, session_token: String, id: u64) -> Result<Serving, Refusal> {
+    pub async fn serve_login(
+        &self,
+        caller: Caller,
+        session_token: String,
+        id: u64,
+    ) -> Result<Serving, Refusal> {
         self.check_open()?;
-        let key = self.store.read(move |conn, _| Ok::<_, Refusal>(session(conn, &caller, &session_token)?.key)).await?;
+        let key = self
+            .store
+            .read(move |conn, _| Ok::<_, Refusal>(session(conn, &caller, &session_token)?.key))
+            .await?;
         self.logins.take(key, id).ok_or(Refusal::LoginNotFound { id })
     }
 
@@ -242,7 +266,8 @@ impl Engine {
             tokio::pin!(hint);
             hint.as_mut().enable();
             let (caller, token) = (caller.clone(), session_token.clone());
-            let lives = self.store.read(move |conn, _| session(conn, &caller, &token).map(|_| ())).await;
+            let lives =
+                self.store.read(move |conn, _| session(conn, &caller, &token).map(|_| ())).await;
             match lives {
                 // A database that cannot be read now says nothing of the session.
                 Err(refusal) if refusal.storage().is_none() => return refusal,
@@ -260,7 +285,9 @@ impl Engine {
 
     /// A login is worth more than a word of it in the log.
     async fn log_login(&self, key: AgentKey, kind: Kind, detail: String) {
-        let write = self.store.write(move |tx| Ok::<_, Refusal>(log(tx, Fact { detail: &detail, ..Fact::about(kind, key) })?));
+        let write = self.store.write(move |tx| {
+            Ok::<_, Refusal>(log(tx, Fact { detail: &detail, ..Fact::about(kind, key) })?)
+        });
         if let Err(error) = write.await {
             tracing::warn!(%error, "a login could not be logged");
         }

@@ -1,13 +1,17 @@
 //! Loose ends: one list of what an agent has open, and closing what is its own.
 //!
-//! Invariant: who may read whose is decided by the tree and the capability `query_agent_state` alone; closing is for one's own rows.
+//! Invariant: who may read whose is decided by the tree and the capability `query_agent_state`
+//! alone; closing is for one's own rows.
 
 use std::sync::Arc;
 
 use hive_core::agent::QUERY_AGENT_STATE;
 use hive_core::caller::Caller;
 use hive_core::id::{QuestionId, ReminderId};
-use hive_core::limits::{LOOSE_END_KEY_CHARS_MAX, LOOSE_END_LABELS_MAX, LOOSE_END_TEXT_CHARS_MAX, PUBLISHED_LOOSE_ENDS_MAX};
+use hive_core::limits::{
+    LOOSE_END_KEY_CHARS_MAX, LOOSE_END_LABELS_MAX, LOOSE_END_TEXT_CHARS_MAX,
+    PUBLISHED_LOOSE_ENDS_MAX,
+};
 use hive_core::loose_end::{Kind, LooseEnd};
 use hive_core::message::OPERATOR;
 use hive_core::name::Label;
@@ -61,14 +65,27 @@ impl Engine {
     }
 
     /// Closes one of the caller's own loose ends.
-    pub async fn cancel_loose_end(&self, actor: Actor, request: RequestKey, kind: Kind, id: u64) -> Result<(), Refusal> {
+    pub async fn cancel_loose_end(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        kind: Kind,
+        id: u64,
+    ) -> Result<(), Refusal> {
         self.check_open()?;
-        let refuse = |problem: &str| Err(Refusal::Field { field: "kind", problem: problem.to_owned() });
+        let refuse =
+            |problem: &str| Err(Refusal::Field { field: "kind", problem: problem.to_owned() });
         match kind {
             Kind::QuestionAsked | Kind::Reminder => {}
-            Kind::QuestionOwed => return refuse("a question that was put to you ends with your answer; answer it"),
-            Kind::DeadLetter => return refuse("a dead letter is redriven or dropped by the operator; tell them"),
-            Kind::External => return refuse("what a co-process published is withdrawn by that co-process"),
+            Kind::QuestionOwed => {
+                return refuse("a question that was put to you ends with your answer; answer it");
+            }
+            Kind::DeadLetter => {
+                return refuse("a dead letter is redriven or dropped by the operator; tell them");
+            }
+            Kind::External => {
+                return refuse("what a co-process published is withdrawn by that co-process");
+            }
         }
         let (limits, caller) = (Arc::clone(&self.limits), actor.caller.clone());
         let cancelled = self
@@ -77,15 +94,25 @@ impl Engine {
                 let me = actor.row(tx)?;
                 once(tx, me.key, &request, || {
                     if kind == Kind::Reminder {
-                        let found = ReminderId::new(id).map(|id| reminders::row(tx, id)).transpose()?.flatten();
-                        let row = found.filter(|row| row.agent == me.key).ok_or(Refusal::LooseEndNotFound { kind, id })?;
+                        let found = ReminderId::new(id)
+                            .map(|id| reminders::row(tx, id))
+                            .transpose()?
+                            .flatten();
+                        let row = found
+                            .filter(|row| row.agent == me.key)
+                            .ok_or(Refusal::LooseEndNotFound { kind, id })?;
                         return reminder::cancel(tx, &actor, &me, &row);
                     }
-                    let found = QuestionId::new(id).map(|id| questions::row(tx, id)).transpose()?.flatten();
+                    let found =
+                        QuestionId::new(id).map(|id| questions::row(tx, id)).transpose()?.flatten();
                     let row = found.ok_or(Refusal::LooseEndNotFound { kind, id })?;
                     if row.asker != me.key {
-                        // For the operator too: others' questions are withdrawn by name, not as a loose end of one's own.
-                        return Err(Refusal::NotTheAsker { id: row.question.id, asker: row.question.asker });
+                        // For the operator too: others' questions are withdrawn by name, not as a
+                        // loose end of one's own.
+                        return Err(Refusal::NotTheAsker {
+                            id: row.question.id,
+                            asker: row.question.asker,
+                        });
                     }
                     question::cancel(tx, &limits, &actor, &me, &row)
                 })
@@ -127,15 +154,24 @@ impl Engine {
 fn check_entries(entries: &[Entry]) -> Result<(), Refusal> {
     let refuse = |problem: String| Err(Refusal::Field { field: "loose_ends", problem });
     if entries.len() > PUBLISHED_LOOSE_ENDS_MAX {
-        return refuse(format!("there are {} entries; at most {PUBLISHED_LOOSE_ENDS_MAX} are allowed", entries.len()));
+        return refuse(format!(
+            "there are {} entries; at most {PUBLISHED_LOOSE_ENDS_MAX} are allowed",
+            entries.len()
+        ));
     }
-    let is_line = |text: &str, max: usize| (1..=max).contains(&text.chars().count()) && !text.contains(char::is_control);
+    let is_line = |text: &str, max: usize| {
+        (1..=max).contains(&text.chars().count()) && !text.contains(char::is_control)
+    };
     for (place, (key, text)) in entries.iter().enumerate() {
         if !is_line(key, LOOSE_END_KEY_CHARS_MAX) {
-            return refuse(format!("the key of entry {place} must be one line of 1 to {LOOSE_END_KEY_CHARS_MAX} characters"));
+            return refuse(format!(
+                "the key of entry {place} must be one line of 1 to {LOOSE_END_KEY_CHARS_MAX} characters"
+            ));
         }
         if !is_line(text, LOOSE_END_TEXT_CHARS_MAX) {
-            return refuse(format!("the text of entry {place} must be one line of 1 to {LOOSE_END_TEXT_CHARS_MAX} characters"));
+            return refuse(format!(
+                "the text of entry {place} must be one line of 1 to {LOOSE_END_TEXT_CHARS_MAX} characters"
+            ));
         }
         if entries.iter().take(place).any(|(earlier, _)| earlier == key) {
             return refuse(format!("the key `{key}` stands there twice"));

@@ -1,6 +1,8 @@
-//! What the broker knows beside its database: who waits, which harness is attached, which key a name has.
+//! What the broker knows beside its database: who waits, which harness is attached, which key a
+//! name has.
 //!
-//! Invariant: a command changes it by effects alone, so what an aborted batch decided leaves no trace.
+//! Invariant: a command changes it by effects alone, so what an aborted batch decided leaves no
+//! trace.
 
 use std::sync::Arc;
 
@@ -24,7 +26,12 @@ impl Committed for Memory {
             match effect {
                 Effect::Presence(agent, change) => self.presences.apply(*agent, change),
                 Effect::NameFreed(name) => self.keys.forget(name),
-                Effect::Wake(_) | Effect::Session(_) | Effect::Told(_) | Effect::Due | Effect::WallDue | Effect::Attention => {}
+                Effect::Wake(_)
+                | Effect::Session(_)
+                | Effect::Told(_)
+                | Effect::Due
+                | Effect::WallDue
+                | Effect::Attention => {}
             }
         }
         // Last: a waiter that is woken finds memory changed.

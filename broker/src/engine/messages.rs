@@ -1,4 +1,5 @@
-//! Messages: reading what was said. An agent reads what it sent or received; the operator reads all.
+//! Messages: reading what was said. An agent reads what it sent or received; the operator reads
+//! all.
 
 use hive_core::caller::Caller;
 use hive_core::id::MessageId;
@@ -41,7 +42,11 @@ impl Engine {
 }
 
 /// Whose mail a caller asks for; `None` for everybody's. An agent has only its own.
-pub(super) fn scope(conn: &rusqlite::Connection, caller: &Caller, agent: &str) -> Result<Option<AgentKey>, Refusal> {
+pub(super) fn scope(
+    conn: &rusqlite::Connection,
+    caller: &Caller,
+    agent: &str,
+) -> Result<Option<AgentKey>, Refusal> {
     let me = actor::row(conn, caller)?;
     match caller {
         Caller::Agent(own) if agent.is_empty() || agent == own.as_str() => Ok(Some(me.key)),

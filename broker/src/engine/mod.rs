@@ -1,6 +1,8 @@
-//! The engine: what the broker does, one use case per file. It decides inside transactions of the store and knows no wire format and no SQL.
+//! The engine: what the broker does, one use case per file. It decides inside transactions of the
+//! store and knows no wire format and no SQL.
 //!
-//! Invariant: every change of state happens in one `store.write`, and whoever has to hear of it hears after the commit.
+//! Invariant: every change of state happens in one `store.write`, and whoever has to hear of it
+//! hears after the commit.
 
 pub mod agents;
 pub mod attach;
@@ -132,7 +134,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Takes up where the last broker stopped: sessions and their turns live on, and get the whole grace time to come back.
+    /// Takes up where the last broker stopped: sessions and their turns live on, and get the whole
+    /// grace time to come back.
     pub async fn start(parts: Parts) -> Result<Self, Refusal> {
         let Parts { store, turn_events, memory, clock, limits, identity, directories } = parts;
         let engine = Self {
@@ -166,11 +169,17 @@ impl Engine {
                     crate::store::request::forget(tx)?;
                 }
                 for row in agent::active(tx)? {
-                    let boot_id = if hive_fault::planted!(RestartEndsTurns) { "" } else { &boot_id };
+                    let boot_id =
+                        if hive_fault::planted!(RestartEndsTurns) { "" } else { &boot_id };
                     settle::fence_turns_of_other_boots(tx, &limits, &row, boot_id)?;
                     if let Some(token) = row.session_token {
-                        let since = if hive_fault::planted!(NoGrace) { hive_core::time::BootTime(0) } else { tx.now.boot };
-                        let awaited = PresenceChange::Awaited { epoch: row.session_epoch, token, now: since };
+                        let since = if hive_fault::planted!(NoGrace) {
+                            hive_core::time::BootTime(0)
+                        } else {
+                            tx.now.boot
+                        };
+                        let awaited =
+                            PresenceChange::Awaited { epoch: row.session_epoch, token, now: since };
                         tx.after_commit(Effect::Presence(row.key, awaited));
                     }
                 }
@@ -181,11 +190,19 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The broker serves from now on. The grace time of harnesses that were attached to the broker before begins here, and so do the leases
-    /// of consumers: what came between is the broker's own time, which may be long where the host is slow or was asleep.
+    /// The broker serves from now on. The grace time of harnesses that were attached to the broker
+    /// before begins here, and so do the leases of consumers: what came between is the broker's own
+    /// time, which may be long where the host is slow or was asleep.
     pub async fn ready(&self) -> Result<(), Refusal> {
-        if self.store.read(|conn, _| Ok::<_, Refusal>(crate::store::delivery::next_expiry(conn)?)).await?.is_some() {
-            self.store.write(|tx| Ok::<_, Refusal>(crate::store::delivery::renew_consumer_leases(tx)?)).await?;
+        if self
+            .store
+            .read(|conn, _| Ok::<_, Refusal>(crate::store::delivery::next_expiry(conn)?))
+            .await?
+            .is_some()
+        {
+            self.store
+                .write(|tx| Ok::<_, Refusal>(crate::store::delivery::renew_consumer_leases(tx)?))
+                .await?;
         }
         if !hive_fault::planted!(NoGrace) {
             self.presences.serving(self.clock.now().boot);

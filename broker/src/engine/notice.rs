@@ -1,6 +1,7 @@
-//! Notices: mail that the broker itself writes. It is never refused; past an inbox's bound it takes the place of an undelivered notice of
-//! the same kind about the same agent. A notice with a key of its own, as any about turns that cannot run, takes the place of an undelivered one with that key at any time: of a
-//! question that is over before its target saw it, only its end is told.
+//! Notices: mail that the broker itself writes. It is never refused; past an inbox's bound it takes
+//! the place of an undelivered notice of the same kind about the same agent. A notice with a key of
+//! its own, as any about turns that cannot run, takes the place of an undelivered one with that key
+//! at any time: of a question that is over before its target saw it, only its end is told.
 
 use hive_core::delivery::{Decision, Lane, State};
 use hive_core::event::Kind;
@@ -41,18 +42,30 @@ pub(crate) struct Notice<'a> {
 impl<'a> Notice<'a> {
     /// A notice about an agent, and about nothing else in particular.
     pub(crate) fn about(about: &'a str, to: AgentKey, kind: SystemKind, body: &'a str) -> Self {
-        Self { to, about, kind, body, in_reply_to: None, turn: None, question: None, reminder: None, subject: None }
+        Self {
+            to,
+            about,
+            kind,
+            body,
+            in_reply_to: None,
+            turn: None,
+            question: None,
+            reminder: None,
+            subject: None,
+        }
     }
 
-    /// Under which key it coalesces, and whether it does so before the inbox is full. Of questions and reminders each counts for itself, of
-    /// problems each subject of an agent.
+    /// Under which key it coalesces, and whether it does so before the inbox is full. Of questions
+    /// and reminders each counts for itself, of problems each subject of an agent.
     pub(super) fn key(&self) -> (String, bool) {
         match (self.question, self.reminder, self.subject) {
             (Some(question), _, _) => (format!("question:{question}"), true),
             (None, Some(reminder), _) => (format!("reminder:{reminder}"), true),
             (None, None, Some(subject)) => (format!("problem:{}:{subject}", self.about), true),
             // Of an agent that cannot run turns, and of its recovery, only the newest counts.
-            (None, None, None) => (format!("{:?}:{}", self.kind, self.about), self.kind == SystemKind::Unavailable),
+            (None, None, None) => {
+                (format!("{:?}:{}", self.kind, self.about), self.kind == SystemKind::Unavailable)
+            }
         }
     }
 }

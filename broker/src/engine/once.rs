@@ -10,19 +10,30 @@ use crate::store::request::{self, RequestKey};
 use crate::store::{AgentKey, Tx};
 
 /// The first answer to this request, if it was answered before.
-pub(crate) fn replay<T: DeserializeOwned>(tx: &Tx<'_>, caller: AgentKey, key: &RequestKey) -> Result<Option<T>, Refusal> {
+pub(crate) fn replay<T: DeserializeOwned>(
+    tx: &Tx<'_>,
+    caller: AgentKey,
+    key: &RequestKey,
+) -> Result<Option<T>, Refusal> {
     let Some(answered) = request::find(tx, caller, key)? else { return Ok(None) };
     if answered.fingerprint != key.fingerprint && !hive_fault::planted!(RequestContentUnchecked) {
         return Err(Refusal::RequestIdReused { id: key.id.clone() });
     }
-    // An answer of an older version that no longer parses is not owed: the work would be done again, so it is an error instead.
-    let answer = serde_json::from_str(&answered.answer)
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, Box::new(error)))?;
+    // An answer of an older version that no longer parses is not owed: the work would be done
+    // again, so it is an error instead.
+    let answer = serde_json::from_str(&answered.answer).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, Box::new(error))
+    })?;
     Ok(Some(answer))
 }
 
 /// Keeps the answer to this request.
-pub(crate) fn keep<T: Serialize>(tx: &Tx<'_>, caller: AgentKey, key: &RequestKey, answer: &T) -> Result<(), Refusal> {
+pub(crate) fn keep<T: Serialize>(
+    tx: &Tx<'_>,
+    caller: AgentKey,
+    key: &RequestKey,
+    answer: &T,
+) -> Result<(), Refusal> {
     let json = serde_json::to_string(answer).expect("answers are plain data");
     Ok(request::put(tx, caller, key, &json)?)
 }

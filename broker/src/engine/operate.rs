@@ -1,4 +1,5 @@
-//! Operating: what the operator decides about mail without holding a lease, and what they see of all of it.
+//! Operating: what the operator decides about mail without holding a lease, and what they see of
+//! all of it.
 
 use hive_core::agent::Isolation;
 use hive_core::caller::Caller;
@@ -54,7 +55,11 @@ pub type DeliveryPlace = (MessageId, AgentKey);
 
 /// An agent, or the operator.
 fn owner(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow, Refusal> {
-    if name == OPERATOR { Ok(agent::by_key(conn, AgentKey::OPERATOR)?) } else { actor::known(conn, name) }
+    if name == OPERATOR {
+        Ok(agent::by_key(conn, AgentKey::OPERATOR)?)
+    } else {
+        actor::known(conn, name)
+    }
 }
 
 /// Whose inbox a caller means: their own, or as the operator anybody's.
@@ -95,14 +100,17 @@ impl Engine {
         decision: Decision,
     ) -> Result<(), Refusal> {
         self.check_open()?;
-        let Caller::Operator(who) = &caller else { return Err(Refusal::NotYours { what: "that delivery" }) };
+        let Caller::Operator(who) = &caller else {
+            return Err(Refusal::NotYours { what: "that delivery" });
+        };
         let who = who.as_str().to_owned();
         self.store
             .write(move |tx| {
                 let me = actor::row(tx, &caller)?;
                 once(tx, me.key, &request, || {
                     let owner = owner(tx, &agent)?;
-                    let not_found = || Refusal::DeliveryNotFound { agent: owner.name.clone(), message };
+                    let not_found =
+                        || Refusal::DeliveryNotFound { agent: owner.name.clone(), message };
                     let row = delivery::get(tx, owner.key, message)?.ok_or_else(not_found)?;
                     decide_row(tx, &who, &owner, row, decision)
                 })
@@ -111,7 +119,11 @@ impl Engine {
     }
 
     /// Counts an inbox.
-    pub async fn inbox_status(&self, caller: Caller, agent: String) -> Result<InboxStatus, Refusal> {
+    pub async fn inbox_status(
+        &self,
+        caller: Caller,
+        agent: String,
+    ) -> Result<InboxStatus, Refusal> {
         self.store
             .read(move |conn, _| {
                 let key = inbox_of(conn, &caller, &agent)?.key;
@@ -162,7 +174,8 @@ impl Engine {
 
     /// Counts everything.
     pub async fn totals(&self) -> Result<Totals, Refusal> {
-        let (presences, sandboxes) = (std::sync::Arc::clone(&self.presences), std::sync::Arc::clone(&self.sandboxes));
+        let (presences, sandboxes) =
+            (std::sync::Arc::clone(&self.presences), std::sync::Arc::clone(&self.sandboxes));
         let accepts_none = self.identity.isolation_accepted;
         self.store
             .read(move |conn, _| {
@@ -171,9 +184,16 @@ impl Engine {
                     leased: delivery::count_all(conn, State::Leased)?,
                     held: delivery::count_all(conn, State::Held)?,
                     dead: delivery::count_all(conn, State::Dead)?,
-                    operator_unread: u64::from(delivery::count(conn, AgentKey::OPERATOR, State::Ready)?),
+                    operator_unread: u64::from(delivery::count(
+                        conn,
+                        AgentKey::OPERATOR,
+                        State::Ready,
+                    )?),
                     last_event: crate::store::event::span(conn)?.1,
-                    operator_questions: crate::store::question::open_owed(conn, AgentKey::OPERATOR)?,
+                    operator_questions: crate::store::question::open_owed(
+                        conn,
+                        AgentKey::OPERATOR,
+                    )?,
                     open_questions: crate::store::question::open_count(conn)?,
                     pending_reminders: crate::store::reminder::pending_count(conn)?,
                     ..Totals::default()
@@ -184,7 +204,8 @@ impl Engine {
                     if !presences.is_live(row.key) {
                         continue;
                     }
-                    let Shown { isolation, accepted, notes: _ } = sandboxes.shown(&row.name, presences.isolation(row.key));
+                    let Shown { isolation, accepted, notes: _ } =
+                        sandboxes.shown(&row.name, presences.isolation(row.key));
                     // Without a supervisor the configuration can only accept that there is none.
                     if accepted.unwrap_or(accepts_none && isolation == Some(Isolation::None)) {
                         totals.isolation_accepted.push(row.name.clone());
@@ -219,7 +240,8 @@ pub(crate) fn decide_row(
     if decision == Decision::Ack && before == State::Acked {
         return Ok(());
     }
-    let wrong = || Refusal::WrongState { agent: owner.name.clone(), message: row.message, state: before };
+    let wrong =
+        || Refusal::WrongState { agent: owner.name.clone(), message: row.message, state: before };
     row.progress = row.progress.decide(decision).ok_or_else(wrong)?;
     row.settled_by = if row.progress.state.is_settled() { who.to_owned() } else { String::new() };
     delivery::save(tx, &mut row, before)?;
@@ -235,7 +257,9 @@ pub(crate) fn decide_row(
     Ok(())
 }
 
-fn paged((found, more): (Vec<(AgentKey, Delivery)>, bool)) -> (Vec<Delivery>, Option<DeliveryPlace>) {
+fn paged(
+    (found, more): (Vec<(AgentKey, Delivery)>, bool),
+) -> (Vec<Delivery>, Option<DeliveryPlace>) {
     let next = found.last().filter(|_| more).map(|(key, delivery)| (delivery.message.id, *key));
     (found.into_iter().map(|(_, delivery)| delivery).collect(), next)
 }

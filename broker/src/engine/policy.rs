@@ -1,6 +1,7 @@
 //! Policies: what agents may do, checked and changed.
 //!
-//! Invariant: a policy in a row names only groups and capabilities that exist, so that a slip of the pen never silently denies or allows.
+//! Invariant: a policy in a row names only groups and capabilities that exist, so that a slip of
+//! the pen never silently denies or allows.
 
 use hive_core::agent::{Agent, CAPABILITIES, Policy, TOOL_GROUPS};
 use hive_core::caller::Caller;
@@ -94,14 +95,23 @@ pub(crate) fn check(policy: &Policy) -> Result<(), Refusal> {
     } = policy;
     let refuse = |field, problem| Err(Refusal::Field { field, problem });
     if let Some(group) = unknown(tool_groups, &TOOL_GROUPS) {
-        return refuse("policy.tool_groups", format!("there is no group {}", offer(group, &TOOL_GROUPS)));
+        return refuse(
+            "policy.tool_groups",
+            format!("there is no group {}", offer(group, &TOOL_GROUPS)),
+        );
     }
     if let Some(capability) = unknown(capabilities, &CAPABILITIES) {
-        return refuse("policy.capabilities", format!("there is no capability {}", offer(capability, &CAPABILITIES)));
+        return refuse(
+            "policy.capabilities",
+            format!("there is no capability {}", offer(capability, &CAPABILITIES)),
+        );
     }
     let is_recipient = |name: &&String| *name == OPERATOR || AgentName::parse(name).is_ok();
     if let Some(name) = allowed_recipients.iter().find(|name| !is_recipient(name)) {
-        return refuse("policy.allowed_recipients", format!("`{}` is no agent's name and not `{OPERATOR}`", name.escape_debug()));
+        return refuse(
+            "policy.allowed_recipients",
+            format!("`{}` is no agent's name and not `{OPERATOR}`", name.escape_debug()),
+        );
     }
     for (field, number) in [
         ("policy.sends_per_minute_max", sends_per_minute_max.map(u64::from)),
@@ -110,7 +120,10 @@ pub(crate) fn check(policy: &Policy) -> Result<(), Refusal> {
         ("policy.reminders_pending_max", reminders_pending_max.map(u64::from)),
     ] {
         if number == Some(0) {
-            return refuse(field, "it must be at least 1; to forbid it, take the tool group away".to_owned());
+            return refuse(
+                field,
+                "it must be at least 1; to forbid it, take the tool group away".to_owned(),
+            );
         }
     }
     Ok(())
@@ -153,7 +166,10 @@ impl Engine {
                     tx.after_commit(Effect::Told(row.key));
                     let changed: Vec<&str> = parts.iter().map(|part| part.name()).collect();
                     let detail = format!("policy: {}", changed.join(", "));
-                    Ok(log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentChanged, row.key) })?)
+                    Ok(log(
+                        tx,
+                        Fact { detail: &detail, ..Fact::about(Kind::AgentChanged, row.key) },
+                    )?)
                 })
             })
             .await?;

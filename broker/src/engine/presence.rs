@@ -1,8 +1,11 @@
-//! Presence: which harness is there, in memory. The session itself is a row; this is only whether anybody still speaks for it.
+//! Presence: which harness is there, in memory. The session itself is a row; this is only whether
+//! anybody still speaks for it.
 //!
-//! It changes by effects, after a commit. A command sees it with the changes of the commands before it in its batch.
+//! It changes by effects, after a commit. A command sees it with the changes of the commands before
+//! it in its batch.
 //!
-//! Invariant: a session has at most one live attachment, and every call with a session token counts as a sign of life.
+//! Invariant: a session has at most one live attachment, and every call with a session token counts
+//! as a sign of life.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +26,8 @@ struct Presence {
     /// The attachment; `None` while no harness is attached.
     live: Option<Live>,
     last_contact: BootTime,
-    /// Whether the session has a turn open, as far as memory knows: only then is silence a sign of death.
+    /// Whether the session has a turn open, as far as memory knows: only then is silence a sign of
+    /// death.
     turn_open: bool,
     isolation: Option<Isolation>,
 }
@@ -37,10 +41,19 @@ fn changed(before: Option<&Presence>, change: &PresenceChange) -> Option<Presenc
             let (live, token, isolation) = (Some(live.clone()), token.clone(), *isolation);
             Some(Presence { epoch: *epoch, token, live, last_contact: *now, turn_open, isolation })
         }
-        PresenceChange::TurnOpen { open, now } => Some(Presence { turn_open: *open, last_contact: *now, ..before?.clone() }),
+        PresenceChange::TurnOpen { open, now } => {
+            Some(Presence { turn_open: *open, last_contact: *now, ..before?.clone() })
+        }
         PresenceChange::Awaited { epoch, token, now } => {
             let token = token.clone();
-            Some(Presence { epoch: *epoch, token, live: None, last_contact: *now, turn_open: true, isolation: None })
+            Some(Presence {
+                epoch: *epoch,
+                token,
+                live: None,
+                last_contact: *now,
+                turn_open: true,
+                isolation: None,
+            })
         }
         PresenceChange::Ended { epoch } => before.filter(|before| before.epoch > *epoch).cloned(),
     }
@@ -64,7 +77,8 @@ impl Presences {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Applies a change of a command that is on disk. An attachment that it replaces or ends is cut off.
+    /// Applies a change of a command that is on disk. An attachment that it replaces or ends is cut
+    /// off.
     pub(crate) fn apply(&self, agent: AgentKey, change: &PresenceChange) {
         let mut agents = self.lock();
         let before = agents.remove(&agent);
@@ -81,7 +95,9 @@ impl Presences {
     /// Returns a presence as a command sees it.
     fn seen_in(&self, tx: &Tx<'_>, agent: AgentKey) -> Option<Presence> {
         let committed = self.lock().get(&agent).cloned();
-        tx.presence_changes(agent).iter().fold(committed, |before, change| changed(before.as_ref(), change))
+        tx.presence_changes(agent)
+            .iter()
+            .fold(committed, |before, change| changed(before.as_ref(), change))
     }
 
     /// The broker serves from now on: nobody could come back before.
@@ -106,11 +122,24 @@ impl Presences {
         self.seen_in(tx, agent).is_some_and(|presence| presence.live.is_some())
     }
 
-    /// Attaches a harness with the commit; an older attachment ends at that moment. The end of the attachment is hinted.
-    pub(crate) fn attach(self: &Arc<Self>, tx: &Tx<'_>, agent: AgentKey, begun: Begun, hints: Arc<Hints>) -> Attachment {
+    /// Attaches a harness with the commit; an older attachment ends at that moment. The end of the
+    /// attachment is hinted.
+    pub(crate) fn attach(
+        self: &Arc<Self>,
+        tx: &Tx<'_>,
+        agent: AgentKey,
+        begun: Begun,
+        hints: Arc<Hints>,
+    ) -> Attachment {
         let Begun { epoch, token, isolation } = begun;
         let live = Live::new();
-        let change = PresenceChange::Attached { epoch, token, isolation, live: live.clone(), now: tx.now.boot };
+        let change = PresenceChange::Attached {
+            epoch,
+            token,
+            isolation,
+            live: live.clone(),
+            now: tx.now.boot,
+        };
         if hive_fault::planted!(AttachInAbortedBatch) {
             self.apply(agent, &change);
         }
@@ -132,12 +161,19 @@ impl Presences {
     /// The sessions that have been silent for longer than `grace`.
     pub(crate) fn away(&self, grace: Duration, now: BootTime) -> Vec<(AgentKey, u64)> {
         let agents = self.lock();
-        let silent = agents.iter().filter(|(_, presence)| presence.due(grace).is_some_and(|due| due <= now));
+        let silent =
+            agents.iter().filter(|(_, presence)| presence.due(grace).is_some_and(|due| due <= now));
         silent.map(|(agent, presence)| (*agent, presence.epoch)).collect()
     }
 
     /// Whether this very session is still silent; asked again where it is decided.
-    pub(crate) fn is_away_in(&self, tx: &Tx<'_>, agent: AgentKey, epoch: u64, grace: Duration) -> bool {
+    pub(crate) fn is_away_in(
+        &self,
+        tx: &Tx<'_>,
+        agent: AgentKey,
+        epoch: u64,
+        grace: Duration,
+    ) -> bool {
         let presence = self.seen_in(tx, agent).filter(|presence| presence.epoch == epoch);
         presence.and_then(|presence| presence.due(grace)).is_some_and(|due| due <= tx.now.boot)
     }

@@ -1,5 +1,6 @@
-//! Problems: something around a harness that does not work and ends no turn. The agent's parent is notified
-//! once for each cause: a newer text on a subject takes the place of an unread one, and the same text is not told again.
+//! Problems: something around a harness that does not work and ends no turn. The agent's parent is
+//! notified once for each cause: a newer text on a subject takes the place of an unread one, and
+//! the same text is not told again.
 
 use hive_core::caller::Caller;
 use hive_core::id::MessageId;
@@ -30,22 +31,33 @@ fn check(problem: &mut Problem) -> Result<(), Refusal> {
     let Problem { session_token: _, subject, text } = problem;
     let chars = subject.chars().count();
     if !(1..=PROBLEM_SUBJECT_CHARS_MAX).contains(&chars) || subject.contains(char::is_control) {
-        let problem = format!("it has 1 to {PROBLEM_SUBJECT_CHARS_MAX} printable characters, as `plugins`");
+        let problem =
+            format!("it has 1 to {PROBLEM_SUBJECT_CHARS_MAX} printable characters, as `plugins`");
         return Err(Refusal::Field { field: "subject", problem });
     }
     if text.trim().is_empty() {
-        return Err(Refusal::Field { field: "text", problem: "say what is wrong, and what helps".to_owned() });
+        return Err(Refusal::Field {
+            field: "text",
+            problem: "say what is wrong, and what helps".to_owned(),
+        });
     }
     text.truncate(text.floor_char_boundary(PROBLEM_TEXT_BYTES_MAX));
     Ok(())
 }
 
 impl Engine {
-    /// Tells the agent's parent; answers with the message. An undelivered word on the same subject gives way to it.
-    pub async fn report_problem(&self, caller: Caller, request: RequestKey, mut problem: Problem) -> Result<MessageId, Refusal> {
+    /// Tells the agent's parent; answers with the message. An undelivered word on the same subject
+    /// gives way to it.
+    pub async fn report_problem(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        mut problem: Problem,
+    ) -> Result<MessageId, Refusal> {
         self.check_open()?;
         check(&mut problem)?;
-        let (limits, presences) = (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.presences));
+        let (limits, presences) =
+            (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.presences));
         self.store
             .write(move |tx| {
                 let Problem { session_token, subject, text } = &problem;
@@ -60,7 +72,8 @@ impl Engine {
                     );
                     let notice = Notice::about(&me.name, parent(&me), SystemKind::Problem, &body);
                     let notice = Notice { subject: Some(subject), ..notice };
-                    // A harness that starts again finds what it found before; that cause was reported.
+                    // A harness that starts again finds what it found before; that cause was
+                    // reported.
                     match message::last_notice(tx, notice.to, &notice.key().0)? {
                         Some((earlier, told)) if told == body => Ok(earlier),
                         _ => notice::send(tx, &limits, notice),

@@ -1,8 +1,10 @@
-//! Purging agents: their unsettled mail is dropped, their name is free, and a later agent of that name inherits nothing.
+//! Purging agents: their unsettled mail is dropped, their name is free, and a later agent of that
+//! name inherits nothing.
 //!
-//! The mail is dropped in bounded steps, so a large inbox stalls no other call. A purge that is interrupted leaves the agent retired and is
-//! completed by the next one. Invariant: the name is freed in the transaction after which no delivery of the agent is unsettled, and no
-//! harness attaches under the name before the directories of the purged agent are deleted.
+//! The mail is dropped in bounded steps, so a large inbox stalls no other call. A purge that is
+//! interrupted leaves the agent retired and is completed by the next one. Invariant: the name is
+//! freed in the transaction after which no delivery of the agent is unsettled, and no harness
+//! attaches under the name before the directories of the purged agent are deleted.
 
 use std::sync::Arc;
 
@@ -32,7 +34,8 @@ const LIST_ROWS: u32 = 1000;
 pub struct Purged {
     /// How many deliveries it dropped.
     pub dropped: u32,
-    /// The entry under which directories are still to be deleted, if a program on this host does that.
+    /// The entry under which directories are still to be deleted, if a program on this host does
+    /// that.
     pub directories: Option<u64>,
 }
 
@@ -46,7 +49,12 @@ enum Step {
 
 impl Engine {
     /// Purges an agent, retired or not.
-    pub async fn purge_agent(&self, caller: Caller, request: RequestKey, name: AgentName) -> Result<Purged, Refusal> {
+    pub async fn purge_agent(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        name: AgentName,
+    ) -> Result<Purged, Refusal> {
         self.check_open()?;
         let mut dropped = 0;
         loop {
@@ -57,7 +65,13 @@ impl Engine {
         }
     }
 
-    async fn purge_step(&self, caller: Caller, request: RequestKey, name: AgentName, before: u32) -> Result<Step, Refusal> {
+    async fn purge_step(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        name: AgentName,
+        before: u32,
+    ) -> Result<Step, Refusal> {
         let (limits, managed) = (Arc::clone(&self.limits), self.directories.are_managed());
         self.store
             .write(move |tx| {
@@ -75,7 +89,8 @@ impl Engine {
                 }
                 agent::free_name(tx, row.key)?;
                 tx.after_commit(Effect::NameFreed(name.to_string()));
-                let directories = if managed { Some(purge::insert(tx, row.key, &row.name)?) } else { None };
+                let directories =
+                    if managed { Some(purge::insert(tx, row.key, &row.name)?) } else { None };
                 let detail = format!("by {}", who(&caller));
                 log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentPurged, row.key) })?;
                 let purged = Purged { dropped: before, directories };
@@ -91,7 +106,12 @@ impl Engine {
     }
 
     /// Notes that the directories of a purged agent are deleted.
-    pub async fn finish_purge(&self, caller: Caller, request: RequestKey, id: u64) -> Result<(), Refusal> {
+    pub async fn finish_purge(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        id: u64,
+    ) -> Result<(), Refusal> {
         self.check_open()?;
         self.store
             .write(move |tx| {
@@ -99,7 +119,13 @@ impl Engine {
                 once(tx, me.key, &request, || {
                     if purge::remove(tx, id)? {
                         let key = crate::store::AgentKey(i64::try_from(id).unwrap_or_default());
-                        log(tx, Fact { detail: "its directories are deleted", ..Fact::about(Kind::PurgeFinished, key) })?;
+                        log(
+                            tx,
+                            Fact {
+                                detail: "its directories are deleted",
+                                ..Fact::about(Kind::PurgeFinished, key)
+                            },
+                        )?;
                     }
                     Ok(())
                 })

@@ -1,4 +1,5 @@
-//! Rates: how often an origin may do a thing. A bucket per origin, filled by the boot clock; the operator and the broker have none.
+//! Rates: how often an origin may do a thing. A bucket per origin, filled by the boot clock; the
+//! operator and the broker have none.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +9,8 @@ use hive_core::time::BootTime;
 
 use crate::store::AgentKey;
 
-/// A token in parts: each millisecond brings as many parts as a minute brings tokens, so that nothing is lost by rounding.
+/// A token in parts: each millisecond brings as many parts as a minute brings tokens, so that
+/// nothing is lost by rounding.
 const TOKEN_PARTS: u64 = 60_000;
 
 /// What is left, in parts of a token, and when that was counted.
@@ -25,7 +27,8 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// Takes one token from a bucket that holds a minute's worth, or says how long until there is one.
+    /// Takes one token from a bucket that holds a minute's worth, or says how long until there is
+    /// one.
     pub fn take(&self, origin: AgentKey, per_minute: u32, now: BootTime) -> Result<(), Duration> {
         let per_minute = u64::from(per_minute);
         let full = per_minute * TOKEN_PARTS;

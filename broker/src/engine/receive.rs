@@ -1,6 +1,7 @@
 //! Receiving: taking mail out of an inbox, for a turn or for a consumer without a harness.
 //!
-//! Invariant: `pick` is the only way a delivery gets leased, so lanes, backoff and "served alone" hold for everybody.
+//! Invariant: `pick` is the only way a delivery gets leased, so lanes, backoff and "served alone"
+//! hold for everybody.
 
 use std::time::Duration;
 
@@ -66,8 +67,13 @@ struct Answer {
     leases: Vec<(MessageId, String)>,
 }
 
-/// Claims the next delivery that is due, in lane order. `failures_below` leaves out those that are served alone.
-pub(crate) fn pick(tx: &Tx<'_>, agent: AgentKey, failures_below: u32) -> Result<Option<DeliveryRow>, Refusal> {
+/// Claims the next delivery that is due, in lane order. `failures_below` leaves out those that are
+/// served alone.
+pub(crate) fn pick(
+    tx: &Tx<'_>,
+    agent: AgentKey,
+    failures_below: u32,
+) -> Result<Option<DeliveryRow>, Refusal> {
     let run = inbox::get(tx, agent)?.system_run;
     let first = if hive_fault::planted!(LanesMixed) { Lane::Normal } else { next_lane(run) };
     let second = if first == Lane::System { Lane::Normal } else { Lane::System };
@@ -82,19 +88,37 @@ pub(crate) fn pick(tx: &Tx<'_>, agent: AgentKey, failures_below: u32) -> Result<
 }
 
 /// Writes a claim.
-pub(crate) fn claim(tx: &Tx<'_>, me: &AgentRow, row: &mut DeliveryRow, lease: Lease) -> Result<(), Refusal> {
+pub(crate) fn claim(
+    tx: &Tx<'_>,
+    me: &AgentRow,
+    row: &mut DeliveryRow,
+    lease: Lease,
+) -> Result<(), Refusal> {
     row.turn = lease.turn.or(row.turn);
     row.lease = Some(lease);
     delivery::save(tx, row, State::Ready)?;
     let turn = row.lease.as_ref().and_then(|lease| lease.turn);
     let detail = format!("attempt {}", row.progress.attempt(false));
-    log(tx, Fact { message: Some(row.message), turn, detail: &detail, ..Fact::about(Kind::DeliveryLeased, me.key) })?;
+    log(
+        tx,
+        Fact {
+            message: Some(row.message),
+            turn,
+            detail: &detail,
+            ..Fact::about(Kind::DeliveryLeased, me.key)
+        },
+    )?;
     Ok(())
 }
 
 impl Engine {
     /// Takes mail, waiting for it if asked to.
-    pub async fn receive(&self, actor: Actor, request: RequestKey, receive: Receive) -> Result<Received, Refusal> {
+    pub async fn receive(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        receive: Receive,
+    ) -> Result<Received, Refusal> {
         if actor.caller.agent().is_none() {
             return Err(Refusal::NotAnAgent);
         }
@@ -104,13 +128,21 @@ impl Engine {
         let waits = !receive.wait.is_zero();
         let caller = actor.caller.clone();
         let looking = self.store.look(key, move |tx| look(tx, &actor, &request, &receive)).await;
-        let received = self.wait_for(looking, deadline, |so_far: &Received| waits && !so_far.alone).await;
+        let received =
+            self.wait_for(looking, deadline, |so_far: &Received| waits && !so_far.alone).await;
         self.noting(&caller, "receive", received).await
     }
 
     /// Settles a consumer's delivery as done.
-    pub async fn ack(&self, actor: Actor, request: RequestKey, lease_token: String) -> Result<(), Refusal> {
-        self.settle_lease(actor, request, lease_token, Settlement::Ack, String::new()).await.map(|_| ())
+    pub async fn ack(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        lease_token: String,
+    ) -> Result<(), Refusal> {
+        self.settle_lease(actor, request, lease_token, Settlement::Ack, String::new())
+            .await
+            .map(|_| ())
     }
 
     /// Gives a consumer's delivery back, or for good.
@@ -123,11 +155,13 @@ impl Engine {
         permanent: bool,
     ) -> Result<State, Refusal> {
         if error.len() > ERROR_BYTES_MAX {
-            let problem = format!("it has {} bytes; at most {ERROR_BYTES_MAX} are allowed", error.len());
+            let problem =
+                format!("it has {} bytes; at most {ERROR_BYTES_MAX} are allowed", error.len());
             return Err(Refusal::Field { field: "error", problem });
         }
         let cause = RedeliveryCause::Nacked;
-        let settlement = if permanent { Settlement::FailForGood(cause) } else { Settlement::Fail(cause) };
+        let settlement =
+            if permanent { Settlement::FailForGood(cause) } else { Settlement::Fail(cause) };
         self.settle_lease(actor, request, lease_token, settlement, error).await
     }
 
@@ -149,14 +183,16 @@ impl Engine {
                     let repeated = if settlement == Settlement::Ack {
                         row.progress.state == State::Acked
                     } else {
-                        // The cause may be that of an earlier lease; one that was acked since was not given back by this one.
+                        // The cause may be that of an earlier lease; one that was acked since was
+                        // not given back by this one.
                         row.progress.cause == Some(RedeliveryCause::Nacked)
                             && !matches!(row.progress.state, State::Leased | State::Acked)
                     };
                     // What the operator settled was not settled by this lease.
                     let repeated = repeated && row.settled_by.is_empty();
                     if repeated {
-                        // The token stays with the row, so a settlement that is said twice is known as done.
+                        // The token stays with the row, so a settlement that is said twice is known
+                        // as done.
                         return Ok(row.progress.state);
                     }
                     if row.progress.state != State::Leased {
@@ -170,7 +206,12 @@ impl Engine {
     }
 
     /// Makes a consumer's lease last `lease` from now.
-    pub async fn extend(&self, actor: Actor, lease_token: String, lease: Duration) -> Result<WallTime, Refusal> {
+    pub async fn extend(
+        &self,
+        actor: Actor,
+        lease_token: String,
+        lease: Duration,
+    ) -> Result<WallTime, Refusal> {
         self.check_open()?;
         self.store
             .write(move |tx| {
@@ -182,7 +223,8 @@ impl Engine {
                 let until = tx.now.boot.after(lease);
                 if let Some(lease_row) = &mut row.lease {
                     lease_row.until = Some(until);
-                    lease_row.length_ms = Some(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
+                    lease_row.length_ms =
+                        Some(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
                 }
                 delivery::save(tx, &mut row, State::Leased)?;
                 tx.after_commit(Effect::Due);
@@ -199,7 +241,12 @@ fn consumers(tx: &Tx<'_>, me: &AgentRow, lease_token: &str) -> Result<DeliveryRo
     row.ok_or(Refusal::LeaseLost)
 }
 
-fn look(tx: &Tx<'_>, actor: &Actor, request: &RequestKey, receive: &Receive) -> Result<Seen<Received>, Refusal> {
+fn look(
+    tx: &Tx<'_>,
+    actor: &Actor,
+    request: &RequestKey,
+    receive: &Receive,
+) -> Result<Seen<Received>, Refusal> {
     let me = actor.row(tx)?;
     check_group(&actor.caller, &me, "messaging")?;
     let turn = match (&actor.process_token, &me.session_token) {
@@ -214,12 +261,19 @@ fn look(tx: &Tx<'_>, actor: &Actor, request: &RequestKey, receive: &Receive) -> 
     }
     if turn.as_ref().is_some_and(|turn| turn.alone) {
         let pending = delivery::count(tx, me.key, State::Ready)?;
-        return Ok(Seen::Nothing { so_far: Received { deliveries: Vec::new(), pending, alone: true }, next_due: None });
+        return Ok(Seen::Nothing {
+            so_far: Received { deliveries: Vec::new(), pending, alone: true },
+            next_due: None,
+        });
     }
-    // Mail of a stopped agent waits, for a consumer as for a harness. A turn that still runs may end what it began.
+    // Mail of a stopped agent waits, for a consumer as for a harness. A turn that still runs may
+    // end what it began.
     if turn.is_none() && check_started(&me).is_err() {
         let pending = delivery::count(tx, me.key, State::Ready)?;
-        return Ok(Seen::Nothing { so_far: Received { deliveries: Vec::new(), pending, alone: false }, next_due: None });
+        return Ok(Seen::Nothing {
+            so_far: Received { deliveries: Vec::new(), pending, alone: false },
+            next_due: None,
+        });
     }
     let taken = take(tx, &me, turn.map(|turn| turn.id), receive)?;
     let pending = delivery::count(tx, me.key, State::Ready)?;
@@ -227,17 +281,26 @@ fn look(tx: &Tx<'_>, actor: &Actor, request: &RequestKey, receive: &Receive) -> 
         let so_far = Received { deliveries: Vec::new(), pending, alone: false };
         return Ok(Seen::Nothing { so_far, next_due: delivery::next_due(tx, me.key, tx.now)? });
     }
-    let leases = taken.iter().filter_map(|row| row.lease.as_ref().map(|lease| (row.message, lease.token.clone()))).collect();
+    let leases = taken
+        .iter()
+        .filter_map(|row| row.lease.as_ref().map(|lease| (row.message, lease.token.clone())))
+        .collect();
     keep(tx, me.key, request, &Answer { leases })?;
     let deliveries = taken.iter().map(|row| leased(tx, row)).collect::<Result<_, _>>()?;
     Ok(Seen::Found(Received { deliveries, pending, alone: false }))
 }
 
-fn take(tx: &Tx<'_>, me: &AgentRow, turn: Option<TurnId>, receive: &Receive) -> Result<Vec<DeliveryRow>, Refusal> {
+fn take(
+    tx: &Tx<'_>,
+    me: &AgentRow,
+    turn: Option<TurnId>,
+    receive: &Receive,
+) -> Result<Vec<DeliveryRow>, Refusal> {
     let mut taken: Vec<DeliveryRow> = Vec::new();
     let mut bytes = 0;
     while taken.len() < receive.max_deliveries as usize {
-        // A turn takes no delivery that is served alone; a consumer takes one only as its first and then nothing else.
+        // A turn takes no delivery that is served alone; a consumer takes one only as its first and
+        // then nothing else.
         let first_of_consumer = turn.is_none() && taken.is_empty();
         let failures_below = if first_of_consumer { u32::MAX } else { ALONE_FROM_ATTEMPT - 1 };
         if let Some(max) = receive.max_bytes
@@ -248,13 +311,24 @@ fn take(tx: &Tx<'_>, me: &AgentRow, turn: Option<TurnId>, receive: &Receive) -> 
             break;
         }
         let Some(mut row) = pick(tx, me.key, failures_below)? else { break };
-        let lease = if hive_fault::planted!(LeaseNeverEnds) { Duration::from_secs(1 << 30) } else { receive.lease };
+        let lease = if hive_fault::planted!(LeaseNeverEnds) {
+            Duration::from_secs(1 << 30)
+        } else {
+            receive.lease
+        };
         let until = turn.is_none().then(|| tx.now.boot.after(lease));
-        let length_ms = turn.is_none().then(|| u64::try_from(receive.lease.as_millis()).unwrap_or(u64::MAX));
+        let length_ms =
+            turn.is_none().then(|| u64::try_from(receive.lease.as_millis()).unwrap_or(u64::MAX));
         let token = delivery::lease_token(me.key, row.message, &token::new());
         claim(tx, me, &mut row, Lease { token, turn, until, length_ms })?;
         if let Some(turn) = turn {
-            turn::carry(tx, turn, me.key, row.message, Some(receive.tool_use.as_deref().unwrap_or("")))?;
+            turn::carry(
+                tx,
+                turn,
+                me.key,
+                row.message,
+                Some(receive.tool_use.as_deref().unwrap_or("")),
+            )?;
         }
         bytes += row.body_bytes;
         let alone = row.progress.is_alone();
@@ -283,14 +357,20 @@ fn again(tx: &Tx<'_>, me: &AgentRow, answer: &Answer) -> Result<Option<Received>
     let mut deliveries = Vec::new();
     for (message, token) in &answer.leases {
         let row = delivery::get(tx, me.key, *message)?;
-        let alive = row
-            .filter(|row| row.progress.state == State::Leased && row.lease.as_ref().is_some_and(|lease| lease.token == *token));
+        let alive = row.filter(|row| {
+            row.progress.state == State::Leased
+                && row.lease.as_ref().is_some_and(|lease| lease.token == *token)
+        });
         match alive {
             Some(row) => deliveries.push(leased(tx, &row)?),
             None => return Ok(None),
         }
     }
-    Ok(Some(Received { deliveries, pending: delivery::count(tx, me.key, State::Ready)?, alone: false }))
+    Ok(Some(Received {
+        deliveries,
+        pending: delivery::count(tx, me.key, State::Ready)?,
+        alone: false,
+    }))
 }
 
 fn leased(tx: &Tx<'_>, row: &DeliveryRow) -> Result<Leased, Refusal> {

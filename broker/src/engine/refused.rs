@@ -1,6 +1,7 @@
 //! Refusals in the log: what policy did not allow is an event, so that the operator sees it.
 //!
-//! Invariant: an agent that is refused all the time cannot fill the log: of refused rights a bounded number a minute is kept, of quotas one.
+//! Invariant: an agent that is refused all the time cannot fill the log: of refused rights a
+//! bounded number a minute is kept, of quotas one.
 
 use hive_core::caller::Caller;
 use hive_core::event::Kind;
@@ -35,7 +36,10 @@ fn ground(refusal: &Refusal) -> Option<Ground> {
         | Reason::NotTheTarget
         | Reason::NotYourChild
         | Reason::NotYours => Some(Ground::Right),
-        Reason::RateLimited | Reason::StorageFull | Reason::QuestionLimit | Reason::ReminderLimit => Some(Ground::Quota),
+        Reason::RateLimited
+        | Reason::StorageFull
+        | Reason::QuestionLimit
+        | Reason::ReminderLimit => Some(Ground::Quota),
         Reason::FieldInvalid
         | Reason::AgentNotFound
         | Reason::AgentRetired
@@ -75,7 +79,12 @@ fn ground(refusal: &Refusal) -> Option<Ground> {
 
 impl Engine {
     /// Hands on what a call gave; where policy refused it, that is logged first.
-    pub(crate) async fn noting<T>(&self, caller: &Caller, call: &'static str, given: Result<T, Refusal>) -> Result<T, Refusal> {
+    pub(crate) async fn noting<T>(
+        &self,
+        caller: &Caller,
+        call: &'static str,
+        given: Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
         if let Err(refusal) = &given
             && caller.agent().is_some()
             && let Some(ground) = ground(refusal)
@@ -89,7 +98,10 @@ impl Engine {
                 let (caller, detail) = (caller.clone(), format!("{call}: {refusal}"));
                 let logged = self.store.write(move |tx| {
                     let me = actor::row(tx, &caller)?;
-                    Ok::<_, Refusal>(log(tx, Fact { detail: &detail, ..Fact::about(Kind::Refused, me.key) })?)
+                    Ok::<_, Refusal>(log(
+                        tx,
+                        Fact { detail: &detail, ..Fact::about(Kind::Refused, me.key) },
+                    )?)
                 });
                 // That it was refused stands, whether or not that could be written.
                 if let Err(error) = logged.await {

@@ -1,7 +1,8 @@
 //! Reminders: setting, withdrawing and firing them.
 //!
-//! Invariant: a reminder and the message it becomes are one transaction, so it fires exactly once, whenever the broker was down and however
-//! the clock jumped. A long body is a file before its message is sent; where no file can be written the message carries the body.
+//! Invariant: a reminder and the message it becomes are one transaction, so it fires exactly once,
+//! whenever the broker was down and however the clock jumped. A long body is a file before its
+//! message is sent; where no file can be written the message carries the body.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -55,7 +56,8 @@ struct Set {
 }
 
 impl Engine {
-    /// Sets a reminder; answers with it, and whether an earlier run of the same delivery had set it already.
+    /// Sets a reminder; answers with it, and whether an earlier run of the same delivery had set it
+    /// already.
     pub async fn set_reminder(
         &self,
         actor: Actor,
@@ -68,13 +70,17 @@ impl Engine {
             return Err(Refusal::NotAnAgent);
         }
         check_body(&body, &self.limits)?;
-        let (limits, buckets, caller) = (Arc::clone(&self.limits), Arc::clone(&self.buckets), actor.caller.clone());
+        let (limits, buckets, caller) =
+            (Arc::clone(&self.limits), Arc::clone(&self.buckets), actor.caller.clone());
         let set = self
             .store
             .write(move |tx| {
                 let me = actor.row(tx)?;
-                let set = once(tx, me.key, &request, || put(tx, &limits, &buckets, &actor, &me, &body, due))?;
-                let row = reminders::row(tx, set.id)?.ok_or(Refusal::ReminderNotFound { id: set.id })?;
+                let set = once(tx, me.key, &request, || {
+                    put(tx, &limits, &buckets, &actor, &me, &body, due)
+                })?;
+                let row =
+                    reminders::row(tx, set.id)?.ok_or(Refusal::ReminderNotFound { id: set.id })?;
                 Ok((row.reminder, set.already))
             })
             .await;
@@ -82,7 +88,12 @@ impl Engine {
     }
 
     /// Withdraws a pending reminder.
-    pub async fn cancel_reminder(&self, actor: Actor, request: RequestKey, id: ReminderId) -> Result<Reminder, Refusal> {
+    pub async fn cancel_reminder(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        id: ReminderId,
+    ) -> Result<Reminder, Refusal> {
         self.check_open()?;
         let caller = actor.caller.clone();
         let cancelled = self
@@ -116,7 +127,9 @@ impl Engine {
                 let me = actor::row(conn, &caller)?;
                 let of = match &caller {
                     Caller::Agent(own) if agent.is_empty() || agent == own.as_str() => Some(me.key),
-                    Caller::Agent(_) => return Err(Refusal::NotYours { what: "that agent's list of reminders" }),
+                    Caller::Agent(_) => {
+                        return Err(Refusal::NotYours { what: "that agent's list of reminders" });
+                    }
                     Caller::Operator(_) if agent.is_empty() => None,
                     Caller::Operator(_) if agent == OPERATOR => Some(AgentKey::OPERATOR),
                     Caller::Operator(_) => Some(actor::known(conn, &agent)?.key),
@@ -128,15 +141,21 @@ impl Engine {
 
     /// Fires what is due; answers when the next reminder is.
     pub async fn sweep_reminders(&self) -> Result<Option<WallTime>, Refusal> {
-        let due = self.store.read(|conn, now| Ok::<_, Refusal>(reminders::due(conn, now.wall, STEP_ROWS)?)).await?;
+        let due = self
+            .store
+            .read(|conn, now| Ok::<_, Refusal>(reminders::due(conn, now.wall, STEP_ROWS)?))
+            .await?;
         let files = self.write_files(&due).await;
         let limits = Arc::clone(&self.limits);
         self.store
             .write(move |tx| {
                 for row in due {
-                    // Read again: it may have been withdrawn meanwhile, or the clock may have been set back.
+                    // Read again: it may have been withdrawn meanwhile, or the clock may have been
+                    // set back.
                     let row = reminders::row(tx, row.reminder.id)?;
-                    let still = row.filter(|row| row.reminder.state == State::Pending && row.reminder.due_time <= tx.now.wall);
+                    let still = row.filter(|row| {
+                        row.reminder.state == State::Pending && row.reminder.due_time <= tx.now.wall
+                    });
                     if let Some(row) = still {
                         fire(tx, &limits, &row, files.get(&row.reminder.id))?;
                     }
@@ -163,7 +182,9 @@ impl Engine {
                 Ok(Err(error)) => {
                     tracing::warn!(%error, agent = %reminder.agent, reminder = %id, "no file could be written; the message carries the body");
                 }
-                Err(error) => tracing::warn!(%error, reminder = %id, "writing a file panicked; the message carries the body"),
+                Err(error) => {
+                    tracing::warn!(%error, reminder = %id, "writing a file panicked; the message carries the body");
+                }
             }
         }
         files
@@ -189,11 +210,15 @@ fn put(
         }
         Due::In(delay) => (now.after(delay), Some(delay)),
         Due::At(time) if time < now => {
-            let problem = format!("{} is in the past; it is {} now", time_words(time), time_words(now));
+            let problem =
+                format!("{} is in the past; it is {} now", time_words(time), time_words(now));
             return Err(Refusal::Field { field: "due_time", problem });
         }
         Due::At(time) if time.since(now) > REMINDER_DELAY_MAX => {
-            let problem = format!("it is more than {} days ahead", REMINDER_DELAY_MAX.as_secs() / (24 * 3600));
+            let problem = format!(
+                "it is more than {} days ahead",
+                REMINDER_DELAY_MAX.as_secs() / (24 * 3600)
+            );
             return Err(Refusal::Field { field: "due_time", problem });
         }
         Due::At(time) => (time, None),
@@ -215,12 +240,25 @@ fn put(
     quotas.take_send(tx, buckets, me)?;
     reminders::insert(tx, &new)?;
     let detail = format!("due {}", time_words(due_time));
-    log(tx, Fact { turn, reminder: Some(id), detail: &detail, ..Fact::about(Kind::ReminderSet, me.key) })?;
+    log(
+        tx,
+        Fact {
+            turn,
+            reminder: Some(id),
+            detail: &detail,
+            ..Fact::about(Kind::ReminderSet, me.key)
+        },
+    )?;
     Ok(Set { id, already: false })
 }
 
 /// Withdraws a reminder in the name of its agent, or of the operator.
-pub(crate) fn cancel(tx: &Tx<'_>, actor: &Actor, me: &AgentRow, row: &ReminderRow) -> Result<(), Refusal> {
+pub(crate) fn cancel(
+    tx: &Tx<'_>,
+    actor: &Actor,
+    me: &AgentRow,
+    row: &ReminderRow,
+) -> Result<(), Refusal> {
     actor::check_group(&actor.caller, me, "inbox")?;
     if actor.caller.agent().is_some() {
         if row.agent != me.key {
@@ -241,7 +279,14 @@ fn close(tx: &Tx<'_>, row: &ReminderRow, who: &str) -> Result<(), Refusal> {
         return Err(Refusal::ReminderClosed { id, state: row.reminder.state });
     }
     let detail = format!("by {who}");
-    Ok(log(tx, Fact { reminder: Some(id), detail: &detail, ..Fact::about(Kind::ReminderCancelled, row.agent) })?)
+    Ok(log(
+        tx,
+        Fact {
+            reminder: Some(id),
+            detail: &detail,
+            ..Fact::about(Kind::ReminderCancelled, row.agent)
+        },
+    )?)
 }
 
 /// Ends the reminders of a retired agent.
@@ -252,7 +297,12 @@ pub(crate) fn retire(tx: &Tx<'_>, me: &AgentRow) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn fire(tx: &Tx<'_>, limits: &Limits, row: &ReminderRow, file: Option<&PathBuf>) -> Result<(), Refusal> {
+fn fire(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    row: &ReminderRow,
+    file: Option<&PathBuf>,
+) -> Result<(), Refusal> {
     let Reminder { id, agent, body, create_time, due_time, .. } = &row.reminder;
     let mut text = format!("Reminder {id}, which you set at {}", time_words(*create_time));
     if tx.now.wall.since(*due_time) > LATE {
@@ -269,11 +319,18 @@ fn fire(tx: &Tx<'_>, limits: &Limits, row: &ReminderRow, file: Option<&PathBuf>)
             ));
         }
     }
-    let notice = Notice { reminder: Some(*id), ..Notice::about(agent.as_str(), row.agent, SystemKind::Reminder, &text) };
+    let notice = Notice {
+        reminder: Some(*id),
+        ..Notice::about(agent.as_str(), row.agent, SystemKind::Reminder, &text)
+    };
     let message = notice::send(tx, limits, notice)?;
     if !(hive_fault::planted!(ReminderFiresTwice) && tx.now.wall.0 % 2 == 0) {
         reminders::close(tx, *id, State::Fired, Some(message))?;
     }
-    let fact = Fact { message: Some(message), reminder: Some(*id), ..Fact::about(Kind::ReminderFired, row.agent) };
+    let fact = Fact {
+        message: Some(message),
+        reminder: Some(*id),
+        ..Fact::about(Kind::ReminderFired, row.agent)
+    };
     Ok(log(tx, fact)?)
 }

@@ -1,8 +1,9 @@
-//! Sandboxes: which pid namespace holds the programs of which agent, and what isolation an agent has reached, as a supervisor reports both.
+//! Sandboxes: which pid namespace holds the programs of which agent, and what isolation an agent
+//! has reached, as a supervisor reports both.
 //!
 //! `hivectl up` is that supervisor. Without one nothing here decides anything: only `uids` count.
-//! Invariant: a program outside an agent's present sandbox never gets the agent's whole authority. What is unknown is refused, and an isolation
-//! that was not reported is shown as none.
+//! Invariant: a program outside an agent's present sandbox never gets the agent's whole authority.
+//! What is unknown is refused, and an isolation that was not reported is shown as none.
 
 mod isolation;
 mod standing;
@@ -17,7 +18,8 @@ use crate::namespace::{NamespaceId, PidNamespace};
 pub use isolation::{Report, Shown};
 pub use standing::{Denied, Place, Scope};
 
-/// Replaced sandboxes that are remembered, so that a program that is left over in one does not pass for the operator.
+/// Replaced sandboxes that are remembered, so that a program that is left over in one does not pass
+/// for the operator.
 const EARLIER_MAX: usize = 64;
 
 /// The sandboxes of all agents.
@@ -67,10 +69,14 @@ pub enum RegisterError {
     #[error("the pid namespace for `{0}` is the broker's own; a sandbox has one of its own")]
     OwnNamespace(AgentName),
     /// It is not below the broker's own, so peers in it could not be recognised.
-    #[error("the pid namespace for `{0}` is not below the broker's own; start hived where the sandboxes are started")]
+    #[error(
+        "the pid namespace for `{0}` is not below the broker's own; start hived where the sandboxes are started"
+    )]
     ForeignNamespace(AgentName),
     /// Another agent has it.
-    #[error("the pid namespace for `{agent}` is that of `{owner}`; each agent needs a sandbox of its own")]
+    #[error(
+        "the pid namespace for `{agent}` is that of `{owner}`; each agent needs a sandbox of its own"
+    )]
     SharedNamespace {
         /// The agent it was reported for.
         agent: AgentName,
@@ -78,7 +84,9 @@ pub enum RegisterError {
         owner: AgentName,
     },
     /// Nothing was said of the agent yet.
-    #[error("the isolation of `{0}` comes before its sandbox; send `sandbox` or `unconfined` first")]
+    #[error(
+        "the isolation of `{0}` comes before its sandbox; send `sandbox` or `unconfined` first"
+    )]
     UnknownAgent(AgentName),
     /// There is no supervisor.
     #[error("this broker was started without a supervisor")]
@@ -86,7 +94,8 @@ pub enum RegisterError {
 }
 
 impl Sandboxes {
-    /// Makes a supervisor's reports decide from now on. To be called before the first connection is accepted.
+    /// Makes a supervisor's reports decide from now on. To be called before the first connection is
+    /// accepted.
     pub fn supervise(&self, own: PidNamespace, knows_peers: bool) {
         // A second call would change nothing: what is set once holds.
         drop(self.supervised.set(Supervised { own, knows_peers }));
@@ -98,9 +107,12 @@ impl Sandboxes {
         self.supervised.get().is_some()
     }
 
-    /// Trusts the programs in this namespace as the agent's, and those of an earlier sandbox no longer.
+    /// Trusts the programs in this namespace as the agent's, and those of an earlier sandbox no
+    /// longer.
     pub fn confine(&self, agent: &AgentName, sandbox: PidNamespace) -> Result<(), RegisterError> {
-        let Some(Supervised { own, .. }) = self.supervised.get() else { return Err(RegisterError::NotSupervised) };
+        let Some(Supervised { own, .. }) = self.supervised.get() else {
+            return Err(RegisterError::NotSupervised);
+        };
         if sandbox.id() == own.id() {
             return Err(RegisterError::OwnNamespace(agent.clone()));
         }
@@ -109,7 +121,10 @@ impl Sandboxes {
         }
         let mut table = self.write();
         if let Some(owner) = table.owners.get(&sandbox.id()).filter(|owner| *owner != agent) {
-            return Err(RegisterError::SharedNamespace { agent: agent.clone(), owner: owner.clone() });
+            return Err(RegisterError::SharedNamespace {
+                agent: agent.clone(),
+                owner: owner.clone(),
+            });
         }
         table.remove(agent);
         table.owners.insert(sandbox.id(), agent.clone());
@@ -132,7 +147,8 @@ impl Sandboxes {
     pub fn report(&self, agent: &AgentName, report: Report) -> Result<(), RegisterError> {
         let mut table = self.write();
         let registration = table.agents.get_mut(agent.as_str());
-        registration.ok_or_else(|| RegisterError::UnknownAgent(agent.clone()))?.report = Some(report.bounded());
+        registration.ok_or_else(|| RegisterError::UnknownAgent(agent.clone()))?.report =
+            Some(report.bounded());
         Ok(())
     }
 
@@ -151,7 +167,8 @@ impl Sandboxes {
         self.write().is_abandoned = true;
     }
 
-    /// Returns the token that is cancelled with the agent's present registration; `None` if it has none.
+    /// Returns the token that is cancelled with the agent's present registration; `None` if it has
+    /// none.
     #[must_use]
     pub fn ended(&self, agent: &AgentName) -> Option<CancellationToken> {
         self.read().agents.get(agent.as_str()).map(|registration| registration.ended.clone())

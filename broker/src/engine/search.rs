@@ -1,7 +1,9 @@
-//! Searching: the words of messages and questions, found by the index and shown as the mail has them.
+//! Searching: the words of messages and questions, found by the index and shown as the mail has
+//! them.
 //!
-//! The index is brought up to date by steps of its own, after the commits and never inside one. Invariant: an agent finds what it sent,
-//! received, asked or was asked, and of anything else not even that it exists; what a caller may see is read from the mail, hit by hit.
+//! The index is brought up to date by steps of its own, after the commits and never inside one.
+//! Invariant: an agent finds what it sent, received, asked or was asked, and of anything else not
+//! even that it exists; what a caller may see is read from the mail, hit by hit.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +16,8 @@ use super::{Engine, Refusal, messages};
 use crate::store::search::{Fault, Index, Query, after, gone, hit};
 pub use crate::store::search::{Hit, SearchError};
 
-/// Most searches at once; more callers wait. Each takes a thread, and mail is read on the same ones.
+/// Most searches at once; more callers wait. Each takes a thread, and mail is read on the same
+/// ones.
 const SEARCHES_MAX: usize = 2;
 /// How many proposals of the index are looked at in one go.
 const PROPOSALS: u32 = 64;
@@ -50,7 +53,12 @@ pub(super) struct Searching {
 impl Searching {
     pub(super) fn new(index: Index) -> Self {
         let places = Semaphore::new(SEARCHES_MAX);
-        Self { index: Arc::new(index), places, step: tokio::sync::Mutex::default(), pruned: Mutex::default() }
+        Self {
+            index: Arc::new(index),
+            places,
+            step: tokio::sync::Mutex::default(),
+            pruned: Mutex::default(),
+        }
     }
 }
 
@@ -61,12 +69,18 @@ impl From<Fault> for Refusal {
 }
 
 impl Engine {
-    /// What has these words, newest first; and behind which number the next page begins, if there is one.
-    pub async fn search_messages(&self, caller: Caller, search: Search) -> Result<(Vec<Hit>, Option<u64>), Refusal> {
+    /// What has these words, newest first; and behind which number the next page begins, if there
+    /// is one.
+    pub async fn search_messages(
+        &self,
+        caller: Caller,
+        search: Search,
+    ) -> Result<(Vec<Hit>, Option<u64>), Refusal> {
         let query = Query::parse(&search.query)?;
         let place = self.searching.places.acquire().await;
         let index = Arc::clone(&self.searching.index);
-        let found = self.store.read(move |conn, _| page(conn, &index, &caller, &query, &search)).await;
+        let found =
+            self.store.read(move |conn, _| page(conn, &index, &caller, &query, &search)).await;
         drop(place);
         found
     }
@@ -76,7 +90,9 @@ impl Engine {
         let _step = self.searching.step.lock().await;
         let place = self.on_index(Index::place).await?;
         let behind = place.clone();
-        let Some(batch) = self.store.read(move |conn, _| Ok::<_, Refusal>(after(conn, &behind)?)).await? else {
+        let Some(batch) =
+            self.store.read(move |conn, _| Ok::<_, Refusal>(after(conn, &behind)?)).await?
+        else {
             tracing::info!("the search index does not fit the mail and is made anew from it");
             self.on_index(|index| {
                 index.forget();
@@ -90,12 +106,14 @@ impl Engine {
         Ok(more)
     }
 
-    /// Takes one step of what was pruned out of the index; answers whether there is more. Nothing younger than `keep` was pruned.
+    /// Takes one step of what was pruned out of the index; answers whether there is more. Nothing
+    /// younger than `keep` was pruned.
     pub async fn prune_search(&self, keep: Duration) -> Result<bool, Refusal> {
         let from = *self.searching.pruned.lock().unwrap_or_else(PoisonError::into_inner);
         let ids = self.on_index(move |index| index.ids_after(from, PRUNE_ROWS)).await?;
         let (last, young) = (ids.last().copied(), self.clock.now().wall.before(keep));
-        let (gone, end) = self.store.read(move |conn, _| Ok::<_, Refusal>(gone(conn, &ids, young)?)).await?;
+        let (gone, end) =
+            self.store.read(move |conn, _| Ok::<_, Refusal>(gone(conn, &ids, young)?)).await?;
         if !gone.is_empty() {
             self.on_index(move |index| index.remove(&gone)).await?;
         }
@@ -133,7 +151,8 @@ fn page(
     loop {
         let ids = index.find(&words, before, PROPOSALS)?;
         for id in &ids {
-            // What was pruned, and what the index has and the caller may not see, is passed over as if it were not there.
+            // What was pruned, and what the index has and the caller may not see, is passed over as
+            // if it were not there.
             let Some(hit) = hit(conn, *id, scope)? else { continue };
             bytes += hit.bytes();
             if hits.len() == search.rows as usize || (bytes > PAGE_BYTES_MAX && !hits.is_empty()) {

@@ -1,6 +1,7 @@
 //! Sending: a message is accepted, and lies in every recipient's inbox, in one transaction.
 //!
-//! Invariant: what is refused leaves nothing behind; what is accepted is on disk before the receipt exists.
+//! Invariant: what is refused leaves nothing behind; what is accepted is on disk before the receipt
+//! exists.
 
 use hive_core::caller::Caller;
 use hive_core::delivery::{Decision, Lane, State};
@@ -81,17 +82,27 @@ pub(crate) fn check_sender(
 pub(crate) fn check_inbox(tx: &Tx<'_>, limits: &Limits, to: &AgentRow) -> Result<(), Refusal> {
     let depth = inbox::get(tx, to.key)?.open_count;
     if depth >= limits.inbox_depth_max {
-        return Err(Refusal::InboxFull { agent: to.name.clone(), depth, max: limits.inbox_depth_max });
+        return Err(Refusal::InboxFull {
+            agent: to.name.clone(),
+            depth,
+            max: limits.inbox_depth_max,
+        });
     }
     Ok(())
 }
 
 impl Engine {
     /// Accepts a message.
-    pub async fn send(&self, actor: Actor, request: RequestKey, send: Send) -> Result<Receipt, Refusal> {
+    pub async fn send(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        send: Send,
+    ) -> Result<Receipt, Refusal> {
         self.check_open()?;
         check_body(&send.body, &self.limits)?;
-        let (limits, buckets) = (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.buckets));
+        let (limits, buckets) =
+            (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.buckets));
         let sender = actor.caller.clone();
         let sent = self
             .store
@@ -116,17 +127,23 @@ fn accept(
     actor::check_group(&actor.caller, me, "messaging")?;
     let turn = if is_agent { actor.turn(tx, me)?.map(|turn| turn.id) } else { None };
     if let Some(id) = send.in_reply_to {
-        let known = if is_agent { message::concerns(tx, id, me.key)? } else { message::get(tx, id)?.is_some() };
+        let known = if is_agent {
+            message::concerns(tx, id, me.key)?
+        } else {
+            message::get(tx, id)?.is_some()
+        };
         if !known {
             return Err(Refusal::MessageNotFound { id });
         }
     }
     let (to, recipients) = resolve(tx, me, is_agent, &send.to)?;
     if let Some(turn) = turn
-        && let Some((earlier, accept_time)) = message::equal_in_earlier_runs(tx, turn, to, send.in_reply_to, &send.body)?
+        && let Some((earlier, accept_time)) =
+            message::equal_in_earlier_runs(tx, turn, to, send.in_reply_to, &send.body)?
     {
         message::absorb(tx, turn, earlier.get())?;
-        // The receipt is that of the earlier message: who was left out then, or came later, has not got it.
+        // The receipt is that of the earlier message: who was left out then, or came later, has not
+        // got it.
         let (mut reached, mut skipped) = (0, Vec::new());
         for recipient in recipients {
             match delivery::get(tx, recipient.key, earlier)? {
@@ -134,7 +151,14 @@ fn accept(
                 None => skipped.push(recipient.name),
             }
         }
-        return Ok(Receipt { message: earlier, already_sent: true, skipped, recipients: reached, accept_time, ahead: None });
+        return Ok(Receipt {
+            message: earlier,
+            already_sent: true,
+            skipped,
+            recipients: reached,
+            accept_time,
+            ahead: None,
+        });
     }
     let mut skipped = Vec::new();
     let mut open = Vec::new();
@@ -159,7 +183,14 @@ fn accept(
         settle_operators(tx, replied, who.as_str())?;
     }
     let recipients = u32::try_from(open.len()).unwrap_or(u32::MAX);
-    Ok(Receipt { message: id, already_sent: false, skipped, recipients, accept_time: tx.now.wall, ahead })
+    Ok(Receipt {
+        message: id,
+        already_sent: false,
+        skipped,
+        recipients,
+        accept_time: tx.now.wall,
+        ahead,
+    })
 }
 
 /// Marks a message in the operator's inbox as read, because they have reacted to it.
@@ -174,7 +205,14 @@ pub(crate) fn settle_operators(tx: &Tx<'_>, message: MessageId, who: &str) -> Re
     who.clone_into(&mut row.settled_by);
     delivery::save(tx, &mut row, before)?;
     let detail = format!("by {who}");
-    Ok(log(tx, Fact { message: Some(message), detail: &detail, ..Fact::about(Kind::DeliveryAcked, AgentKey::OPERATOR) })?)
+    Ok(log(
+        tx,
+        Fact {
+            message: Some(message),
+            detail: &detail,
+            ..Fact::about(Kind::DeliveryAcked, AgentKey::OPERATOR)
+        },
+    )?)
 }
 
 fn origin(caller: &Caller) -> Origin {
@@ -212,19 +250,40 @@ fn write(
     let detail = format!("from {origin}");
     for recipient in recipients {
         delivery::insert(tx, recipient.key, id, Lane::Normal, counted, send.body.len() as u64)?;
-        log(tx, Fact { message: Some(id), turn, detail: &detail, ..Fact::about(Kind::MessageAccepted, recipient.key) })?;
+        log(
+            tx,
+            Fact {
+                message: Some(id),
+                turn,
+                detail: &detail,
+                ..Fact::about(Kind::MessageAccepted, recipient.key)
+            },
+        )?;
         if recipient.key == AgentKey::OPERATOR {
             wait_on_operator(tx, attention::Kind::Mail, me.key, id.get(), &send.body)?;
         }
     }
     if recipients.is_empty() {
-        log(tx, Fact { message: Some(id), turn, detail: "to nobody", ..Fact::about(Kind::MessageAccepted, me.key) })?;
+        log(
+            tx,
+            Fact {
+                message: Some(id),
+                turn,
+                detail: "to nobody",
+                ..Fact::about(Kind::MessageAccepted, me.key)
+            },
+        )?;
     }
     Ok(id)
 }
 
 /// Who is meant, and whether the sender may write to them.
-pub(crate) fn resolve(tx: &Tx<'_>, me: &AgentRow, is_agent: bool, to: &Recipient) -> Result<(To, Vec<AgentRow>), Refusal> {
+pub(crate) fn resolve(
+    tx: &Tx<'_>,
+    me: &AgentRow,
+    is_agent: bool,
+    to: &Recipient,
+) -> Result<(To, Vec<AgentRow>), Refusal> {
     let parent = me.parent.unwrap_or(AgentKey::OPERATOR);
     let one = |row: AgentRow| {
         if is_agent && !is_allowed(me, &row) {
@@ -236,9 +295,10 @@ pub(crate) fn resolve(tx: &Tx<'_>, me: &AgentRow, is_agent: bool, to: &Recipient
         Recipient::Agent(name) => one(actor::active(tx, name.as_str())?),
         Recipient::Operator if is_agent => one(agent::by_key(tx, AgentKey::OPERATOR)?),
         Recipient::Parent if is_agent => one(agent::by_key(tx, parent)?),
-        Recipient::Operator | Recipient::Parent => {
-            Err(Refusal::Field { field: "to", problem: "the operator cannot write to themselves; name an agent".to_owned() })
-        }
+        Recipient::Operator | Recipient::Parent => Err(Refusal::Field {
+            field: "to",
+            problem: "the operator cannot write to themselves; name an agent".to_owned(),
+        }),
         Recipient::Everyone => {
             if is_agent && !is_named(me, "*") {
                 return Err(not_allowed(me, "*"));

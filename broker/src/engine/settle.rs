@@ -1,6 +1,7 @@
 //! Settling: what the end of a turn or a lease does to the mail it held.
 //!
-//! Invariant: everything leased under a turn is settled in the transaction that ends the turn, by the outcome table of `core::turn`.
+//! Invariant: everything leased under a turn is settled in the transaction that ends the turn, by
+//! the outcome table of `core::turn`.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -50,8 +51,18 @@ pub(crate) struct Ending<'a> {
 
 impl Ending<'_> {
     /// An ending that the broker decides, with nothing known but why.
-    pub(crate) fn by_broker<'a>(outcome: Outcome, error: &'a str, none: &'a HashSet<String>) -> Ending<'a> {
-        Ending { outcome, returned_tool_uses: none, tool_uses: &[], end: End { error, ..End::default() }, retry_time: None }
+    pub(crate) fn by_broker<'a>(
+        outcome: Outcome,
+        error: &'a str,
+        none: &'a HashSet<String>,
+    ) -> Ending<'a> {
+        Ending {
+            outcome,
+            returned_tool_uses: none,
+            tool_uses: &[],
+            end: End { error, ..End::default() },
+            retry_time: None,
+        }
     }
 }
 
@@ -67,7 +78,8 @@ pub(crate) fn end_turn(
     for mut row in delivery::leased_by(tx, open.id)? {
         let tool_use = turn::tool_use_of(tx, open.id, row.message)?;
         // Without the name of a tool call nobody can say that its result came back.
-        let reached_model = tool_use.is_none_or(|id| !id.is_empty() && ending.returned_tool_uses.contains(&id));
+        let reached_model =
+            tool_use.is_none_or(|id| !id.is_empty() && ending.returned_tool_uses.contains(&id));
         if hive_fault::planted!(ReceivedKept) && !reached_model {
             continue;
         }
@@ -80,7 +92,9 @@ pub(crate) fn end_turn(
             State::Acked => settled.acked += 1,
             State::Dead => settled.dead += 1,
             State::Held => settled.held += 1,
-            State::Ready | State::Leased | State::Dropped | State::Superseded => settled.returned += 1,
+            State::Ready | State::Leased | State::Dropped | State::Superseded => {
+                settled.returned += 1;
+            }
         }
     }
     let json = serde_json::to_string(&settled).expect("four numbers");
@@ -90,14 +104,27 @@ pub(crate) fn end_turn(
         "{}: {} acked, {} returned, {} dead, {} held",
         ending.outcome, settled.acked, settled.returned, settled.dead, settled.held
     );
-    log(tx, Fact { message: open.message, turn: Some(open.id), detail: &detail, ..Fact::about(Kind::TurnEnded, me.key) })?;
+    log(
+        tx,
+        Fact {
+            message: open.message,
+            turn: Some(open.id),
+            detail: &detail,
+            ..Fact::about(Kind::TurnEnded, me.key)
+        },
+    )?;
     if ending.outcome == Outcome::Failed && !open.kind.is_upkeep() && !is_of_failures(tx, open)? {
         tell_parent_of_failure(tx, limits, me, open, ending)?;
     }
     park(tx, limits, me, open, ending, settled)?;
     // After a compaction that nobody measured, the size of before is no longer true.
     if ending.end.context_tokens > 0 || ending.end.compacted {
-        agent::set_context(tx, me.key, ending.end.context_tokens, ending.end.context_window_tokens)?;
+        agent::set_context(
+            tx,
+            me.key,
+            ending.end.context_tokens,
+            ending.end.context_window_tokens,
+        )?;
     }
     tx.after_commit(Effect::Wake(me.key));
     Ok(settled)
@@ -117,14 +144,21 @@ pub(crate) fn settle(
     delivery::save(tx, &mut row, State::Leased)?;
     let (kind, detail) = match progress.state {
         State::Acked => (Kind::DeliveryAcked, String::new()),
-        State::Dead => (Kind::DeliveryDead, format!("after {} failed attempts: {}", progress.failures, row.last_error)),
+        State::Dead => (
+            Kind::DeliveryDead,
+            format!("after {} failed attempts: {}", progress.failures, row.last_error),
+        ),
         State::Held => (Kind::DeliveryHeld, String::new()),
-        State::Ready | State::Leased | State::Dropped | State::Superseded => {
-            (Kind::DeliveryReturned, progress.cause.map(|cause| cause.to_string()).unwrap_or_default())
-        }
+        State::Ready | State::Leased | State::Dropped | State::Superseded => (
+            Kind::DeliveryReturned,
+            progress.cause.map(|cause| cause.to_string()).unwrap_or_default(),
+        ),
     };
     let turn = row.lease.as_ref().and_then(|lease| lease.turn);
-    log(tx, Fact { message: Some(row.message), turn, detail: &detail, ..Fact::about(kind, me.key) })?;
+    log(
+        tx,
+        Fact { message: Some(row.message), turn, detail: &detail, ..Fact::about(kind, me.key) },
+    )?;
     if progress.state == State::Dead && !hive_fault::planted!(DeadLetterUntold) {
         tell_parent_of_dead_letter(tx, limits, me, &row)?;
     }
@@ -139,10 +173,14 @@ fn planted(settlement: Settlement, failures: u32, limits: &Limits) -> Settlement
     if hive_fault::planted!(NeverDead) && last {
         return Settlement::GiveBack(Cause::TurnFailed);
     }
-    if hive_fault::planted!(RateLimitUsesAttempt) && settlement == Settlement::GiveBack(Cause::RateLimited) {
+    if hive_fault::planted!(RateLimitUsesAttempt)
+        && settlement == Settlement::GiveBack(Cause::RateLimited)
+    {
         return Settlement::Fail(Cause::RateLimited);
     }
-    if hive_fault::planted!(VanishedForgiven) && settlement == Settlement::Fail(Cause::HarnessVanished) {
+    if hive_fault::planted!(VanishedForgiven)
+        && settlement == Settlement::Fail(Cause::HarnessVanished)
+    {
         return Settlement::GiveBack(Cause::HarnessVanished);
     }
     settlement
@@ -153,8 +191,8 @@ pub(super) fn parent(me: &AgentRow) -> AgentKey {
     me.parent.unwrap_or(AgentKey::OPERATOR)
 }
 
-/// Whether the turn was woken by the notice of a failure. Its own failures are reported by its dead letter alone, else each level of failing
-/// parents would multiply the notices.
+/// Whether the turn was woken by the notice of a failure. Its own failures are reported by its dead
+/// letter alone, else each level of failing parents would multiply the notices.
 fn is_of_failures(tx: &Tx<'_>, open: &TurnRow) -> Result<bool, Refusal> {
     let Some(message) = open.message else { return Ok(false) };
     let kind = message::get(tx, message)?.and_then(|message| message.system_kind);
@@ -175,13 +213,22 @@ fn tell_parent_of_failure(
     // What a harness tells is in its agent's hand, and the broker does not say it as its own words.
     write!(body, "):\n\n{}", quoted(ending.end.error)).expect("writing to a string succeeds");
     if !ending.end.output_tail.is_empty() {
-        write!(body, "\n\nThe end of its output:\n\n{}", quoted(ending.end.output_tail)).expect("writing to a string succeeds");
+        write!(body, "\n\nThe end of its output:\n\n{}", quoted(ending.end.output_tail))
+            .expect("writing to a string succeeds");
     }
-    let notice = Notice { turn: Some(open.id), ..Notice::about(&me.name, parent(me), SystemKind::TurnFailed, &body) };
+    let notice = Notice {
+        turn: Some(open.id),
+        ..Notice::about(&me.name, parent(me), SystemKind::TurnFailed, &body)
+    };
     notice::send(tx, limits, notice).map(|_| ())
 }
 
-fn tell_parent_of_dead_letter(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, row: &DeliveryRow) -> Result<(), Refusal> {
+fn tell_parent_of_dead_letter(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    row: &DeliveryRow,
+) -> Result<(), Refusal> {
     let body = format!(
         "Message {} to {} is a dead letter after {} failed attempts:\n\n{}\n\nThe operator can look at it with \
          `hivectl dead-letters show {} --agent {}`, and redrive or drop it.",
@@ -202,7 +249,8 @@ fn tell_parent_of_dead_letter(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, row: 
     wait_on_operator(tx, attention::Kind::DeadLetter, me.key, row.message.get(), &body)
 }
 
-/// Parks the agent where its turn could not run, so that nothing loops; an agent that runs again is told of no more.
+/// Parks the agent where its turn could not run, so that nothing loops; an agent that runs again is
+/// told of no more.
 fn park(
     tx: &Tx<'_>,
     limits: &Limits,
@@ -220,19 +268,29 @@ fn park(
         }
         return Ok(());
     }
-    // A checkpoint or compaction that failed leaves everything as it was: the next turn for mail shows whether more is wrong.
-    if !ending.outcome.is_failure() || (ending.outcome == Outcome::Failed && open.kind.is_upkeep()) {
+    // A checkpoint or compaction that failed leaves everything as it was: the next turn for mail
+    // shows whether more is wrong.
+    if !ending.outcome.is_failure() || (ending.outcome == Outcome::Failed && open.kind.is_upkeep())
+    {
         return Ok(());
     }
     let failures = me.failures_in_a_row.saturating_add(1);
     let now = tx.now;
-    let mut row = ParkRow { cause: ending.outcome, until_wall: None, until_boot: None, error: ending.end.error.to_owned() };
+    let mut row = ParkRow {
+        cause: ending.outcome,
+        until_wall: None,
+        until_boot: None,
+        error: ending.end.error.to_owned(),
+    };
     let parked = match ending.outcome {
         Outcome::RateLimited => {
             row.until_wall = ending.retry_time;
-            // Where no end is known, and where one that is known was wrong already, the boot clock bounds the rate of trying.
+            // Where no end is known, and where one that is known was wrong already, the boot clock
+            // bounds the rate of trying.
             if ending.retry_time.is_none() {
-                row.until_boot = Some(now.boot.after(std::time::Duration::from_millis(limits.rate_limit_park_ms)));
+                row.until_boot = Some(
+                    now.boot.after(std::time::Duration::from_millis(limits.rate_limit_park_ms)),
+                );
             } else if failures > 1 {
                 row.until_boot = Some(now.boot.after(limits.park_backoff().after(failures - 1)));
             }
@@ -243,9 +301,11 @@ fn park(
             row.until_boot = Some(now.boot.after(limits.park_backoff().after(failures)));
             true
         }
-        // One bad message waits out its own backoff; only a row of failures is the agent's trouble. A dead letter ends the row.
+        // One bad message waits out its own backoff; only a row of failures is the agent's trouble.
+        // A dead letter ends the row.
         Outcome::Failed | Outcome::Vanished => {
-            row.until_boot = Some(now.boot.after(limits.park_backoff().after(failures.saturating_sub(2))));
+            row.until_boot =
+                Some(now.boot.after(limits.park_backoff().after(failures.saturating_sub(2))));
             failures >= 3 && settled.dead == 0
         }
         Outcome::Ok | Outcome::Cancelled | Outcome::Drained | Outcome::Fenced => false,
@@ -257,7 +317,8 @@ fn park(
     park_for(tx, limits, me, &row, failures, Some(open.id))
 }
 
-/// Parks the agent. Where turns cannot run at all the operator is told, once until one ran well; `found_by` is the turn that showed it.
+/// Parks the agent. Where turns cannot run at all the operator is told, once until one ran well;
+/// `found_by` is the turn that showed it.
 pub(super) fn park_for(
     tx: &Tx<'_>,
     limits: &Limits,
@@ -270,9 +331,11 @@ pub(super) fn park_for(
     agent::set_park(tx, me.key, Some(row), failures, me.operator_told || tell)?;
     let detail = format!("{}: {}", row.cause, row.error);
     log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentParked, me.key) })?;
-    let mut body = format!("{} cannot run turns now ({}):\n\n{}", me.name, row.cause, quoted(&row.error));
+    let mut body =
+        format!("{} cannot run turns now ({}):\n\n{}", me.name, row.cause, quoted(&row.error));
     if row.cause == Outcome::AuthFailed {
-        write!(body, "\n\nLog in with `hivectl login {}`.", me.name).expect("writing to a string succeeds");
+        write!(body, "\n\nLog in with `hivectl login {}`.", me.name)
+            .expect("writing to a string succeeds");
     }
     let notice = Notice::about(&me.name, AgentKey::OPERATOR, SystemKind::Unavailable, &body);
     let needs_login = row.cause == Outcome::AuthFailed;
@@ -287,18 +350,30 @@ pub(super) fn park_for(
     }
 }
 
-/// Notifies the operator that the trouble is over, if the trouble was reported. The notice of the trouble is superseded where it is unread.
+/// Notifies the operator that the trouble is over, if the trouble was reported. The notice of the
+/// trouble is superseded where it is unread.
 pub(super) fn recovered(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
     if !me.operator_told {
         return Ok(());
     }
     let body = format!("{} works again.", me.name);
     // It waits on no decision, so nothing but the inbox shows it.
-    notice::put(tx, limits, Notice::about(&me.name, AgentKey::OPERATOR, SystemKind::Unavailable, &body)).map(|_| ())
+    notice::put(
+        tx,
+        limits,
+        Notice::about(&me.name, AgentKey::OPERATOR, SystemKind::Unavailable, &body),
+    )
+    .map(|_| ())
 }
 
 /// Ends all open turns of an agent in the broker's own name.
-pub(crate) fn end_open_turns(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, outcome: Outcome, error: &str) -> Result<(), Refusal> {
+pub(crate) fn end_open_turns(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    outcome: Outcome,
+    error: &str,
+) -> Result<(), Refusal> {
     let none = HashSet::new();
     for open in turn::open_all(tx, me.key)? {
         end_turn(tx, limits, me, &open, &Ending::by_broker(outcome, error, &none))?;
@@ -308,11 +383,22 @@ pub(crate) fn end_open_turns(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, outcom
 }
 
 /// Turns that were open when the host went down end without blame; their session cannot come back.
-pub(crate) fn fence_turns_of_other_boots(tx: &Tx<'_>, limits: &Limits, me: &AgentRow, boot_id: &str) -> Result<(), Refusal> {
+pub(crate) fn fence_turns_of_other_boots(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    boot_id: &str,
+) -> Result<(), Refusal> {
     let none = HashSet::new();
     for open in turn::open_all(tx, me.key)? {
         if open.boot_id != boot_id {
-            end_turn(tx, limits, me, &open, &Ending::by_broker(Outcome::Fenced, "the host rebooted", &none))?;
+            end_turn(
+                tx,
+                limits,
+                me,
+                &open,
+                &Ending::by_broker(Outcome::Fenced, "the host rebooted", &none),
+            )?;
         }
     }
     Ok(())

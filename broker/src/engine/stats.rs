@@ -1,14 +1,17 @@
-//! Sums of turns: how many, of which kinds, how they ended, how long they took, what they cost, and what woke them.
+//! Sums of turns: how many, of which kinds, how they ended, how long they took, what they cost, and
+//! what woke them.
 //!
-//! Invariant: each turn that ended in the window counts once, in the sum of its agent and in the total; durations go by nearest rank, so
-//! what is answered is a duration that a turn had.
+//! Invariant: each turn that ended in the window counts once, in the sum of its agent and in the
+//! total; durations go by nearest rank, so what is answered is a duration that a turn had.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::time::Duration;
 
 use hive_core::caller::Caller;
-use hive_core::limits::{STATS_LABELS_MAX, STATS_SLICES, STATS_TOOLS_MAX, STATS_WINDOW_MAX, STATS_WINDOW_MIN};
+use hive_core::limits::{
+    STATS_LABELS_MAX, STATS_SLICES, STATS_TOOLS_MAX, STATS_WINDOW_MAX, STATS_WINDOW_MIN,
+};
 use hive_core::time::WallTime;
 use hive_core::turn::{Kind, Outcome, ToolUse, Usage};
 use rusqlite::Connection;
@@ -114,12 +117,14 @@ struct Sum {
 
 impl Sum {
     fn add(&mut self, turn: EndedTurn) {
-        let EndedTurn { agent: _, kind, outcome, start_time, end_time, usage, compacted, waker } = turn;
+        let EndedTurn { agent: _, kind, outcome, start_time, end_time, usage, compacted, waker } =
+            turn;
         *self.kinds.entry(kind).or_default() += 1;
         *self.outcomes.entry(outcome).or_default() += 1;
         self.usage = both(self.usage, usage);
         // A wall clock that was set back in mid-turn makes no turn that took less than no time.
-        self.durations.push(u64::try_from(end_time.since(start_time).as_millis()).unwrap_or(u64::MAX));
+        self.durations
+            .push(u64::try_from(end_time.since(start_time).as_millis()).unwrap_or(u64::MAX));
         self.compactions += u64::from(compacted);
         *self.wakers.entry(waker).or_default() += 1;
     }
@@ -160,7 +165,9 @@ fn both(one: Usage, other: Usage) -> Usage {
     Usage {
         input_tokens: one.input_tokens.saturating_add(other.input_tokens),
         cache_read_tokens: one.cache_read_tokens.saturating_add(other.cache_read_tokens),
-        cache_creation_tokens: one.cache_creation_tokens.saturating_add(other.cache_creation_tokens),
+        cache_creation_tokens: one
+            .cache_creation_tokens
+            .saturating_add(other.cache_creation_tokens),
         output_tokens: one.output_tokens.saturating_add(other.output_tokens),
         cost_micro_usd: one.cost_micro_usd.saturating_add(other.cost_micro_usd),
         inference_count: one.inference_count.saturating_add(other.inference_count),
@@ -178,7 +185,8 @@ where
     counts
 }
 
-/// What woke the turns. Labels are made up by co-processes, so only the most frequent are told apart.
+/// What woke the turns. Labels are made up by co-processes, so only the most frequent are told
+/// apart.
 fn wakes(wakers: HashMap<Waker, u64>) -> Vec<(Waker, u64)> {
     let rank = |waker: Waker| match waker {
         Waker::Agent => (1, 0, String::new()),
@@ -213,10 +221,16 @@ fn nearest_rank(durations: &mut [u64], percent: usize) -> Option<Duration> {
 fn slices_of(window: Window) -> Vec<Slice> {
     let count = i64::try_from(STATS_SLICES).expect("few slices");
     let span = window.end.0 - window.start.0;
-    (0..count).map(|index| Slice { start: WallTime(window.start.0 + span * index / count), ..Slice::default() }).collect()
+    (0..count)
+        .map(|index| Slice {
+            start: WallTime(window.start.0 + span * index / count),
+            ..Slice::default()
+        })
+        .collect()
 }
 
-/// Counts a turn in the slice in which it ended. What ended on a border belongs to the older slice, as with the window itself.
+/// Counts a turn in the slice in which it ended. What ended on a border belongs to the older slice,
+/// as with the window itself.
 fn add_to(slices: &mut [Slice], turn: &EndedTurn) {
     let begun = slices.partition_point(|slice| slice.start < turn.end_time);
     let Some(slice) = slices.get_mut(begun.saturating_sub(1)) else { return };
@@ -228,9 +242,15 @@ fn add_to(slices: &mut [Slice], turn: &EndedTurn) {
 
 impl Engine {
     /// Sums up the turns that ended in the last time: of the caller, of one agent, or of all.
-    pub async fn turn_stats(&self, caller: Caller, agent: String, window: Duration) -> Result<TurnStats, Refusal> {
+    pub async fn turn_stats(
+        &self,
+        caller: Caller,
+        agent: String,
+        window: Duration,
+    ) -> Result<TurnStats, Refusal> {
         if !(STATS_WINDOW_MIN..=STATS_WINDOW_MAX).contains(&window) {
-            let problem = format!("it lies between 1 s and {} days", STATS_WINDOW_MAX.as_secs() / 86_400);
+            let problem =
+                format!("it lies between 1 s and {} days", STATS_WINDOW_MAX.as_secs() / 86_400);
             return Err(Refusal::Field { field: "window", problem });
         }
         self.store
@@ -238,7 +258,9 @@ impl Engine {
                 let me = actor::row(conn, &caller)?;
                 let scope = match &caller {
                     Caller::Agent(own) if agent.is_empty() || agent == own.as_str() => Some(me.key),
-                    Caller::Agent(_) => return Err(Refusal::NotYours { what: "that agent's turns" }),
+                    Caller::Agent(_) => {
+                        return Err(Refusal::NotYours { what: "that agent's turns" });
+                    }
                     Caller::Operator(_) if agent.is_empty() => None,
                     Caller::Operator(_) => Some(actor::known(conn, &agent)?.key),
                 };
@@ -250,8 +272,12 @@ impl Engine {
                 })?;
                 let mut all = Sum::default();
                 sums.values().for_each(|sum| all.merge(sum));
-                let tools = turn_tool::most_called(conn, window, scope, STATS_TOOLS_MAX)?.into_iter();
-                let tools = tools.map(|(name, count)| ToolUse { name, count: u32::try_from(count).unwrap_or(u32::MAX) });
+                let tools =
+                    turn_tool::most_called(conn, window, scope, STATS_TOOLS_MAX)?.into_iter();
+                let tools = tools.map(|(name, count)| ToolUse {
+                    name,
+                    count: u32::try_from(count).unwrap_or(u32::MAX),
+                });
                 let total = Stats { tools: tools.collect(), slices, ..all.stats() };
                 let mut agents = Vec::new();
                 if scope.is_none() {
@@ -272,7 +298,9 @@ mod tests {
 
     #[test]
     fn nearest_rank_is_a_duration_that_was_there() {
-        let of = |durations: &[u64], percent| nearest_rank(&mut durations.to_vec(), percent).map(|span| span.as_millis());
+        let of = |durations: &[u64], percent| {
+            nearest_rank(&mut durations.to_vec(), percent).map(|span| span.as_millis())
+        };
         assert_eq!(of(&[], 50), None);
         assert_eq!((of(&[7], 50), of(&[7], 95)), (Some(7), Some(7)));
         assert_eq!((of(&[9, 1], 50), of(&[9, 1], 95)), (Some(1), Some(9)));
@@ -288,7 +316,11 @@ mod tests {
         assert_eq!(told.iter().map(|(_, count)| count).sum::<u64>(), (1..=30).sum::<u64>() + 5);
         assert_eq!(told.len(), STATS_LABELS_MAX + 2);
         let rest = (1..=10).sum();
-        assert_eq!(told[0], (Waker::External(String::new()), rest), "the rest is counted, and by its size comes first");
+        assert_eq!(
+            told[0],
+            (Waker::External(String::new()), rest),
+            "the rest is counted, and by its size comes first"
+        );
         assert_eq!(told[1], (Waker::External("label-30".to_owned()), 30));
     }
 }

@@ -18,7 +18,12 @@ use crate::store::request::RequestKey;
 
 impl Engine {
     /// Sets the agent's own status.
-    pub async fn set_status_text(&self, actor: Actor, request: RequestKey, text: String) -> Result<(), Refusal> {
+    pub async fn set_status_text(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        text: String,
+    ) -> Result<(), Refusal> {
         self.check_open()?;
         if actor.caller.agent().is_none() {
             return Err(Refusal::NotAnAgent);
@@ -47,9 +52,14 @@ impl Engine {
         self.noting(&caller, "set status", set).await
     }
 
-    /// Notes what the harness is doing. A harness without a login parks its agent until there is one; one that no longer waits for a login
-    /// ends that park.
-    pub async fn report_harness(&self, caller: Caller, session_token: String, state: HarnessState) -> Result<(), Refusal> {
+    /// Notes what the harness is doing. A harness without a login parks its agent until there is
+    /// one; one that no longer waits for a login ends that park.
+    pub async fn report_harness(
+        &self,
+        caller: Caller,
+        session_token: String,
+        state: HarnessState,
+    ) -> Result<(), Refusal> {
         self.check_open()?;
         if state == HarnessState::Offline {
             let problem = "a harness that is attached is not offline".to_owned();
@@ -63,22 +73,42 @@ impl Engine {
                 if me.harness_state != state {
                     agent::set_harness_state(tx, me.key, state)?;
                     let detail = state.to_string();
-                    log(tx, Fact { detail: &detail, ..Fact::about(Kind::HarnessStateChanged, me.key) })?;
+                    log(
+                        tx,
+                        Fact { detail: &detail, ..Fact::about(Kind::HarnessStateChanged, me.key) },
+                    )?;
                 }
                 let waits = me.park.as_ref().is_some_and(agent::ParkRow::waits_for_login);
-                // A harness that starts has not looked yet, and a compaction by order runs in spite of the park.
-                let may_run = matches!(state, HarnessState::Idle | HarnessState::RateLimited | HarnessState::Unavailable);
+                // A harness that starts has not looked yet, and a compaction by order runs in spite
+                // of the park.
+                let may_run = matches!(
+                    state,
+                    HarnessState::Idle | HarnessState::RateLimited | HarnessState::Unavailable
+                );
                 match (waits, state == HarnessState::NeedsLogin) {
-                    // Only one that waits for mail has found a login; another one says that something else does not work.
+                    // Only one that waits for mail has found a login; another one says that
+                    // something else does not work.
                     (true, false) if state == HarnessState::Idle => {
                         agent::set_park(tx, me.key, None, me.failures_in_a_row, false)?;
                         recovered(tx, &limits, &me)
                     }
-                    (true, false) if may_run => Ok(agent::set_park(tx, me.key, None, me.failures_in_a_row, me.operator_told)?),
-                    // It takes the place of any other park: until somebody logs in, no other end of it would be worth a try.
+                    (true, false) if may_run => Ok(agent::set_park(
+                        tx,
+                        me.key,
+                        None,
+                        me.failures_in_a_row,
+                        me.operator_told,
+                    )?),
+                    // It takes the place of any other park: until somebody logs in, no other end of
+                    // it would be worth a try.
                     (false, true) => {
                         let error = "claude has no valid login here".to_owned();
-                        let park = agent::ParkRow { cause: Outcome::AuthFailed, until_wall: None, until_boot: None, error };
+                        let park = agent::ParkRow {
+                            cause: Outcome::AuthFailed,
+                            until_wall: None,
+                            until_boot: None,
+                            error,
+                        };
                         park_for(tx, &limits, &me, &park, me.failures_in_a_row, None)
                     }
                     (true, _) | (false, false) => Ok(()),

@@ -1,7 +1,7 @@
 //! Stopping agents and starting them again.
 //!
-//! Invariant: while an agent is stopped no turn of it begins, whichever harness asks and however often the broker restarts. A turn that runs
-//! when the agent is stopped is ended by its harness.
+//! Invariant: while an agent is stopped no turn of it begins, whichever harness asks and however
+//! often the broker restarts. A turn that runs when the agent is stopped is ended by its harness.
 
 use hive_core::agent::Agent;
 use hive_core::caller::Caller;

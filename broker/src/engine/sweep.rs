@@ -1,4 +1,5 @@
-//! Sweeps: what becomes due without anybody asking. Each is idempotent, bounded, and reads what is due from the truth.
+//! Sweeps: what becomes due without anybody asking. Each is idempotent, bounded, and reads what is
+//! due from the truth.
 
 use std::time::Duration;
 
@@ -21,7 +22,8 @@ impl Engine {
                 for mut row in delivery::expired(tx, tx.now, STEP_ROWS)? {
                     let me = agent::by_key(tx, row.agent)?;
                     // A lease of before a reboot ends without blame.
-                    let rebooted = row.lease.as_ref().and_then(|lease| lease.until) == Some(BootTime(0));
+                    let rebooted =
+                        row.lease.as_ref().and_then(|lease| lease.until) == Some(BootTime(0));
                     let settlement = if rebooted {
                         "the host rebooted".clone_into(&mut row.last_error);
                         Settlement::GiveBack(RedeliveryCause::Drained)
@@ -40,7 +42,8 @@ impl Engine {
     pub async fn sweep_sessions(&self) -> Result<Option<BootTime>, Refusal> {
         let grace = self.limits.harness_grace();
         let away = self.presences.away(grace, self.clock.now().boot);
-        // A broker that shuts down lets its harnesses go by itself; they come back to the next one. Asked after the look at who is away.
+        // A broker that shuts down lets its harnesses go by itself; they come back to the next one.
+        // Asked after the look at who is away.
         if self.draining.is_cancelled() {
             return Ok(None);
         }
@@ -56,15 +59,24 @@ impl Engine {
         let requests = Duration::from_secs(u64::from(self.limits.request_id_hours) * 3600);
         let cutoffs = Cutoffs { history: now.before(keep), requests: now.before(requests) };
         let cursor = *self.retention.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let old = self.store.read(move |conn, _| Ok::<_, Refusal>(old_requests(conn, cutoffs.requests, STEP_ROWS)?)).await?;
+        let old = self
+            .store
+            .read(move |conn, _| Ok::<_, Refusal>(old_requests(conn, cutoffs.requests, STEP_ROWS)?))
+            .await?;
         let next = self
             .store
-            .write(move |tx| prune(tx, cutoffs, cursor.unwrap_or_default(), &old, STEP_ROWS).map_err(Refusal::from))
+            .write(move |tx| {
+                prune(tx, cutoffs, cursor.unwrap_or_default(), &old, STEP_ROWS)
+                    .map_err(Refusal::from)
+            })
             .await?;
         *self.retention.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = next;
-        let before = now.before(Duration::from_secs(u64::from(self.limits.turn_events_hours) * 3600));
-        let (lines, bytes_max) = (std::sync::Arc::clone(&self.turn_events), self.limits.turn_events_bytes_max);
-        let lines_gone = self.store.blocking(move || lines.prune(before, bytes_max, STEP_ROWS)).await??;
+        let before =
+            now.before(Duration::from_secs(u64::from(self.limits.turn_events_hours) * 3600));
+        let (lines, bytes_max) =
+            (std::sync::Arc::clone(&self.turn_events), self.limits.turn_events_bytes_max);
+        let lines_gone =
+            self.store.blocking(move || lines.prune(before, bytes_max, STEP_ROWS)).await??;
         Ok(next.is_some() || lines_gone > 0)
     }
 }

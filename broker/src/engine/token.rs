@@ -8,7 +8,9 @@ pub(crate) fn new() -> String {
     }
     bytes.iter().fold(String::with_capacity(32), |mut text, byte| {
         for nibble in [byte >> 4, byte & 15] {
-            text.push(char::from_digit(u32::from(nibble), 16).expect("a nibble is a hexadecimal digit"));
+            text.push(
+                char::from_digit(u32::from(nibble), 16).expect("a nibble is a hexadecimal digit"),
+            );
         }
         text
     })

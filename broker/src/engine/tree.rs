@@ -1,11 +1,14 @@
 //! The tree as one agent sees it: the agents that it can find, and the kin that its prompt names.
 //!
-//! Invariant: whether an agent may write to another is decided by the rule that a send is decided by.
+//! Invariant: whether an agent may write to another is decided by the rule that a send is decided
+//! by.
 
 use std::sync::Arc;
 
 use hive_core::caller::Caller;
-use hive_core::tree::{Child, FIND_TEXT_CHARS_MAX, FOUND_AGENTS_MAX, Found, KIN_CHILDREN_MAX, Kin, shown_role};
+use hive_core::tree::{
+    Child, FIND_TEXT_CHARS_MAX, FOUND_AGENTS_MAX, Found, KIN_CHILDREN_MAX, Kin, shown_role,
+};
 use rusqlite::Connection;
 
 use super::agents::{parse, state_of};
@@ -15,12 +18,19 @@ use crate::store::agent::AgentRow;
 use crate::store::{AgentKey, agent, tree, turn};
 
 impl Engine {
-    /// Finds active agents by a part of their name, role or status; the caller's children first, then its parent. Also answers whether there are
-    /// more.
-    pub async fn find_agents(&self, caller: Caller, text: String) -> Result<(Vec<Found>, bool), Refusal> {
+    /// Finds active agents by a part of their name, role or status; the caller's children first,
+    /// then its parent. Also answers whether there are more.
+    pub async fn find_agents(
+        &self,
+        caller: Caller,
+        text: String,
+    ) -> Result<(Vec<Found>, bool), Refusal> {
         let text = text.trim().to_owned();
         if text.chars().count() > FIND_TEXT_CHARS_MAX {
-            return Err(Refusal::Field { field: "text", problem: format!("it has more than {FIND_TEXT_CHARS_MAX} characters") });
+            return Err(Refusal::Field {
+                field: "text",
+                problem: format!("it has more than {FIND_TEXT_CHARS_MAX} characters"),
+            });
         }
         let (presences, asker) = (Arc::clone(&self.presences), caller.clone());
         let found = self
@@ -40,7 +50,12 @@ impl Engine {
                         name: parse(&row.name)?,
                         parent,
                         role: shown_role(&row.role),
-                        state: state_of(&row, presences.is_live(row.key), !turn::open_all(conn, row.key)?.is_empty(), now),
+                        state: state_of(
+                            &row,
+                            presences.is_live(row.key),
+                            !turn::open_all(conn, row.key)?.is_empty(),
+                            now,
+                        ),
                         may_write: asker.agent().is_none() || may_write(&me, &row),
                         status_text: row.status_text,
                     })
@@ -61,7 +76,8 @@ impl Engine {
 fn kin(conn: &Connection, row: &AgentRow) -> Result<Kin, Refusal> {
     let children = tree::children(conn, row.key, KIN_CHILDREN_MAX)?;
     let children_count = tree::children_count(conn, row.key)?;
-    let child = |(name, role): (String, String)| Ok(Child { name: parse(&name)?, role: shown_role(&role) });
+    let child =
+        |(name, role): (String, String)| Ok(Child { name: parse(&name)?, role: shown_role(&role) });
     let children = children.into_iter().map(child).collect::<Result<Vec<Child>, Refusal>>()?;
     Ok(Kin { parent_role: shown_role(&tree::parent_role(conn, row)?), children, children_count })
 }

@@ -1,7 +1,7 @@
 //! Turns: a harness gets work, and says how it ended.
 //!
-//! Invariant: a turn and the lease on its delivery are one transaction, and its end and all settlements are another. Only the present
-//! session may open or end one.
+//! Invariant: a turn and the lease on its delivery are one transaction, and its end and all
+//! settlements are another. Only the present session may open or end one.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -109,9 +109,14 @@ pub struct EndedAnswer {
 }
 
 /// The caller's row, if the session is the present one.
-pub(crate) fn session(tx: &rusqlite::Connection, caller: &Caller, session_token: &str) -> Result<AgentRow, Refusal> {
+pub(crate) fn session(
+    tx: &rusqlite::Connection,
+    caller: &Caller,
+    session_token: &str,
+) -> Result<AgentRow, Refusal> {
     let me = actor::row(tx, caller)?;
-    if me.session_token.as_deref() != Some(session_token) && !hive_fault::planted!(SessionUnchecked) {
+    if me.session_token.as_deref() != Some(session_token) && !hive_fault::planted!(SessionUnchecked)
+    {
         return Err(Refusal::LeaseLost);
     }
     Ok(me)
@@ -124,7 +129,12 @@ pub(crate) fn shown(row: &ParkRow, now: Now) -> Park {
 
 impl Engine {
     /// Waits for mail and opens a turn for it.
-    pub async fn begin_turn(&self, caller: Caller, request: RequestKey, begin: Begin) -> Result<Begun, Refusal> {
+    pub async fn begin_turn(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        begin: Begin,
+    ) -> Result<Begun, Refusal> {
         let key = self.key_of(&caller).await?;
         self.check_open()?;
         self.presences.touch(key, &begin.session_token, self.clock.now().boot);
@@ -144,8 +154,15 @@ impl Engine {
         begun.map(|begun| *begun).ok_or(Refusal::Draining)
     }
 
-    /// Opens a turn that carries no delivery. The operator may have a conversation compacted also while the agent is parked.
-    pub async fn open_turn(&self, caller: Caller, request: RequestKey, begin: Begin, kind: Kind) -> Result<Turn, Refusal> {
+    /// Opens a turn that carries no delivery. The operator may have a conversation compacted also
+    /// while the agent is parked.
+    pub async fn open_turn(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        begin: Begin,
+        kind: Kind,
+    ) -> Result<Turn, Refusal> {
         self.check_open()?;
         let boot_id = self.clock.boot_id().to_owned();
         self.store
@@ -159,9 +176,15 @@ impl Engine {
                 }
                 check_no_open_turn(tx, &me, &begin)?;
                 check_started(&me)?;
-                if let Some(park) = me.park.as_ref().filter(|park| kind != Kind::Compact && park.holds(tx.now)) {
+                if let Some(park) =
+                    me.park.as_ref().filter(|park| kind != Kind::Compact && park.holds(tx.now))
+                {
                     let retry_after = park.until(tx.now).map(|until| until.since(tx.now.wall));
-                    return Err(Refusal::AgentParked { agent: me.name, error: park.error.clone(), retry_after });
+                    return Err(Refusal::AgentParked {
+                        agent: me.name,
+                        error: park.error.clone(),
+                        retry_after,
+                    });
                 }
                 let id = open(tx, &me, &begin, &boot_id, kind, None)?;
                 keep(tx, me.key, &request, &id)?;
@@ -172,7 +195,12 @@ impl Engine {
     }
 
     /// Ends a turn and settles its mail.
-    pub async fn end_turn(&self, caller: Caller, request: RequestKey, mut ended: Ended) -> Result<EndedAnswer, Refusal> {
+    pub async fn end_turn(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        mut ended: Ended,
+    ) -> Result<EndedAnswer, Refusal> {
         self.check_open()?;
         if !ended.outcome.is_reportable() {
             let problem = format!("{} is the broker's to say", ended.outcome);
@@ -205,7 +233,10 @@ impl Engine {
                     settled,
                     pending: delivery::count(tx, me.key, State::Ready)?,
                     next_turn_requested: row.next_turn_requested,
-                    park: me.park.filter(|park| park.holds(tx.now)).map(|park| shown(&park, tx.now)),
+                    park: me
+                        .park
+                        .filter(|park| park.holds(tx.now))
+                        .map(|park| shown(&park, tx.now)),
                 })
             })
             .await
@@ -228,7 +259,11 @@ impl Engine {
     }
 
     /// A sign of life; answers which turn the session has open.
-    pub async fn heartbeat(&self, caller: Caller, session_token: String) -> Result<Option<TurnId>, Refusal> {
+    pub async fn heartbeat(
+        &self,
+        caller: Caller,
+        session_token: String,
+    ) -> Result<Option<TurnId>, Refusal> {
         self.check_open()?;
         let now = self.clock.now().boot;
         let presences = Arc::clone(&self.presences);
@@ -276,17 +311,27 @@ fn look(
         return Ok(Seen::Nothing { so_far: None, next_due: park_due(park, tx) });
     }
     let Some(mut row) = pick(tx, me.key, u32::MAX)? else {
-        return Ok(Seen::Nothing { so_far: None, next_due: delivery::next_due(tx, me.key, tx.now)? });
+        return Ok(Seen::Nothing {
+            so_far: None,
+            next_due: delivery::next_due(tx, me.key, tx.now)?,
+        });
     };
-    let id = open(tx, me, begin, boot_id, Kind::Mail, Some((row.message, row.progress.attempt(false))))?;
-    claim(tx, me, &mut row, Lease { token: token::new(), turn: Some(id), until: None, length_ms: None })?;
+    let id =
+        open(tx, me, begin, boot_id, Kind::Mail, Some((row.message, row.progress.attempt(false))))?;
+    claim(
+        tx,
+        me,
+        &mut row,
+        Lease { token: token::new(), turn: Some(id), until: None, length_ms: None },
+    )?;
     turn::carry(tx, id, me.key, row.message, None)?;
     keep(tx, me.key, request, &id)?;
     let row = turn::get(tx, id)?.ok_or(Refusal::TurnNotFound { id })?;
     Ok(Seen::Found(Some(Box::new(begun(tx, me, &row)?))))
 }
 
-/// When to look again at a parked agent: at the end of a backoff, or when the wall clock may have reached the end of a limit.
+/// When to look again at a parked agent: at the end of a backoff, or when the wall clock may have
+/// reached the end of a limit.
 fn park_due(park: &ParkRow, tx: &Tx<'_>) -> Option<BootTime> {
     let wall = park.until_wall.map(|until| tx.now.boot.after(until.since(tx.now.wall)));
     // A wall clock that is set forward is noticed within a minute, not slept through.
@@ -333,7 +378,8 @@ fn begun(tx: &Tx<'_>, me: &AgentRow, row: &TurnRow) -> Result<Begun, Refusal> {
     let view = turn::view(tx, row.id, Some(me.key))?.ok_or(Refusal::TurnNotFound { id: row.id })?;
     let message = row.message.ok_or(Refusal::TurnNotFound { id: row.id })?;
     let woken_by = delivery::get(tx, me.key, message)?;
-    let woken_by = woken_by.ok_or_else(|| Refusal::DeliveryNotFound { agent: me.name.clone(), message })?;
+    let woken_by =
+        woken_by.ok_or_else(|| Refusal::DeliveryNotFound { agent: me.name.clone(), message })?;
     Ok(Begun {
         turn: view,
         delivery: delivery::view(tx, &woken_by, tx.now)?,
@@ -353,8 +399,13 @@ fn settle_end(
     ended: &Ended,
 ) -> Result<Settled, Refusal> {
     if let Some(outcome) = row.outcome {
-        // It has ended: by an earlier call of this session, which is answered as then, or by the broker, whose word stands.
-        let settled = row.settled.as_deref().filter(|_| outcome.is_reportable()).and_then(|json| serde_json::from_str(json).ok());
+        // It has ended: by an earlier call of this session, which is answered as then, or by the
+        // broker, whose word stands.
+        let settled = row
+            .settled
+            .as_deref()
+            .filter(|_| outcome.is_reportable())
+            .and_then(|json| serde_json::from_str(json).ok());
         return settled.ok_or(Refusal::LeaseLost);
     }
     let ending = Ending {

@@ -8,7 +8,8 @@ use super::{Engine, Refusal};
 use crate::store::look::{Answer, Looking};
 
 impl Engine {
-    /// Waits for a look until `deadline`, or for ever, as long as what it saw so far makes that worth while.
+    /// Waits for a look until `deadline`, or for ever, as long as what it saw so far makes that
+    /// worth while.
     pub(crate) async fn wait_for<T>(
         &self,
         mut looking: Looking<T, Refusal>,

@@ -1,6 +1,7 @@
 //! Wakes: a co-process of an agent puts mail into that agent's inbox.
 //!
-//! Invariant: a label never looks like an agent, the operator or the broker, so nobody can be imitated by one.
+//! Invariant: a label never looks like an agent, the operator or the broker, so nobody can be
+//! imitated by one.
 
 use hive_core::delivery::Lane;
 use hive_core::event::Kind;
@@ -44,7 +45,8 @@ pub struct Woken {
     pub superseded: Option<MessageId>,
 }
 
-/// Refuses a label that could pass for an agent, or for one that there was, or for what a reserved word means.
+/// Refuses a label that could pass for an agent, or for one that there was, or for what a reserved
+/// word means.
 pub(crate) fn label_of_nobody(conn: &Connection, label: &Label) -> Result<(), Refusal> {
     let refused = |problem| Err(Refusal::Field { field: "label", problem });
     if let Some(word) = label.looks_reserved() {
@@ -52,7 +54,9 @@ pub(crate) fn label_of_nobody(conn: &Connection, label: &Label) -> Result<(), Re
     }
     for name in label.looks_like() {
         if agent::by_name(conn, name)?.is_some() {
-            return refused(format!("`{name}` is the name of an agent; a label must not look like one"));
+            return refused(format!(
+                "`{name}` is the name of an agent; a label must not look like one"
+            ));
         }
     }
     Ok(())
@@ -60,16 +64,23 @@ pub(crate) fn label_of_nobody(conn: &Connection, label: &Label) -> Result<(), Re
 
 impl Engine {
     /// Accepts a wake-up for the caller's own inbox.
-    pub async fn wake(&self, actor: Actor, request: RequestKey, wake: Wake) -> Result<Woken, Refusal> {
+    pub async fn wake(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        wake: Wake,
+    ) -> Result<Woken, Refusal> {
         self.check_open()?;
         check_body(&wake.body, &self.limits)?;
         if let Some(key) = &wake.coalescing_key
             && key.chars().count() > COALESCING_KEY_CHARS_MAX
         {
-            let problem = format!("a coalescing key has at most {COALESCING_KEY_CHARS_MAX} characters");
+            let problem =
+                format!("a coalescing key has at most {COALESCING_KEY_CHARS_MAX} characters");
             return Err(Refusal::Field { field: "coalescing_key", problem });
         }
-        let (limits, buckets) = (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.buckets));
+        let (limits, buckets) =
+            (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.buckets));
         let caller = actor.caller.clone();
         let woken = self
             .store
@@ -108,7 +119,14 @@ impl Engine {
                     message::insert(tx, &new)?;
                     delivery::insert(tx, me.key, id, lane, Some(me.key), wake.body.len() as u64)?;
                     let detail = format!("from {origin}");
-                    log(tx, Fact { message: Some(id), detail: &detail, ..Fact::about(Kind::MessageAccepted, me.key) })?;
+                    log(
+                        tx,
+                        Fact {
+                            message: Some(id),
+                            detail: &detail,
+                            ..Fact::about(Kind::MessageAccepted, me.key)
+                        },
+                    )?;
                     Ok(Woken { message: id, superseded })
                 })
             })

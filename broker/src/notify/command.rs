@@ -6,8 +6,9 @@
 //!         ──► it exits, or its limit is over, or it is dropped ──► the whole group is killed
 //! ```
 //!
-//! What it says is no input, so nobody waits for it to read or to write. Invariant: when a run is over, nothing of its process group lives;
-//! what wants to live on has to leave the group, as with `setsid`.
+//! What it says is no input, so nobody waits for it to read or to write. Invariant: when a run is
+//! over, nothing of its process group lives; what wants to live on has to leave the group, as with
+//! `setsid`.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -29,8 +30,17 @@ const OUTPUT_PATIENCE: Duration = Duration::from_secs(1);
 /// Most that is kept of its output, in bytes.
 const TAIL_BYTES_MAX: usize = 2 * 1024;
 
-/// What a command gets of the broker's environment: what programs need to run, and what they need to show something on a desktop.
-const PASSED: [&str; 7] = ["PATH", "HOME", "LANG", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY"];
+/// What a command gets of the broker's environment: what programs need to run, and what they need
+/// to show something on a desktop.
+const PASSED: [&str; 7] = [
+    "PATH",
+    "HOME",
+    "LANG",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+];
 
 /// The command of the configuration.
 #[derive(Debug)]
@@ -41,7 +51,10 @@ pub(super) struct Command {
 
 impl Command {
     /// A command that gets what it needs of this environment.
-    pub(super) fn new(words: Vec<String>, env: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+    pub(super) fn new(
+        words: Vec<String>,
+        env: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Self {
         let passed = env.into_iter().filter(|(name, _)| PASSED.iter().any(|passed| name == passed));
         Self { words, env: passed.collect() }
     }
@@ -49,7 +62,8 @@ impl Command {
     /// Runs it for an item, to its end.
     pub(super) async fn run(&self, item: &Item) -> Result<(), NotifyError> {
         let program = || self.words.first().cloned().unwrap_or_default();
-        let (mut child, output) = self.start(item).map_err(|source| NotifyError::Start { program: program(), source })?;
+        let (mut child, output) =
+            self.start(item).map_err(|source| NotifyError::Start { program: program(), source })?;
         let group = Group::of(&child);
         let (stdin, mut tail) = (child.stdin.take(), Tail { output, bytes: Vec::new() });
         let ended = tokio::select! {
@@ -67,20 +81,31 @@ impl Command {
         let status = status.map_err(|source| NotifyError::Lost { program: program(), source })?;
         match (in_time, status.success()) {
             (true, true) => Ok(()),
-            (true, false) => Err(NotifyError::Ended { program: program(), status, tail: tail.rest().await }),
-            (false, _) => Err(NotifyError::TooLong { program: program(), limit: LIMIT, tail: tail.rest().await }),
+            (true, false) => {
+                Err(NotifyError::Ended { program: program(), status, tail: tail.rest().await })
+            }
+            (false, _) => Err(NotifyError::TooLong {
+                program: program(),
+                limit: LIMIT,
+                tail: tail.rest().await,
+            }),
         }
     }
 
     fn start(&self, item: &Item) -> std::io::Result<(Child, Receiver)> {
-        let (program, arguments) = self.words.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+        let (program, arguments) =
+            self.words.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
         let (output, stdout) = std::io::pipe()?;
         let stderr = stdout.try_clone()?;
         let mut command = tokio::process::Command::new(program);
-        command.args(arguments).env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+            .args(arguments)
+            .env_clear()
+            .envs(self.env.iter().map(|(name, value)| (name, value)));
         command.envs(variables(item)).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
-        // The command still holds the writing ends; they go with it here, so that the output can end.
+        // The command still holds the writing ends; they go with it here, so that the output can
+        // end.
         drop(command);
         Ok((child, Receiver::from_owned_fd(output.into())?))
     }
@@ -117,7 +142,8 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The leader may have been reaped a moment ago; its number is nobody else's while one of its group lives, and not so soon after.
+        // The leader may have been reaped a moment ago; its number is nobody else's while one of
+        // its group lives, and not so soon after.
         if let Some(group) = self.0 {
             let _ = kill_process_group(group, Signal::KILL);
         }

@@ -28,6 +28,7 @@ pub(super) fn word(kind: Kind) -> &'static str {
 pub(super) fn json(item: &Item) -> String {
     let Item { row: _, kind, agent, id, text, create_time, failures: _ } = item;
     let create_time: Timestamp = hive_proto::convert::time::timestamp(*create_time);
-    let json = Json { kind: word(*kind), agent, id: *id, text, create_time: create_time.to_string() };
+    let json =
+        Json { kind: word(*kind), agent, id: *id, text, create_time: create_time.to_string() };
     serde_json::to_string(&json).expect("texts and a number are JSON")
 }

@@ -1,7 +1,9 @@
-//! The notifier: tells the operator that something waits on them, by running a command or by calling a webhook.
+//! The notifier: tells the operator that something waits on them, by running a command or by
+//! calling a webhook.
 //!
-//! What it is not: it knows no database and decides nothing; which things are told, and again after a failure, is the task's affair.
-//! Invariant: a telling ends within its limit, and whatever it started ends with it; one that is dropped ends at once.
+//! What it is not: it knows no database and decides nothing; which things are told, and again after
+//! a failure, is the task's affair. Invariant: a telling ends within its limit, and whatever it
+//! started ends with it; one that is dropped ends at once.
 
 mod command;
 mod item;
@@ -109,7 +111,9 @@ impl Notifier {
     /// Sets up what the configuration says.
     pub fn new(notify: &Notify) -> Result<Self, SetUpError> {
         Ok(Self(match notify {
-            Notify::Command(words) => How::Command(Command::new(words.clone(), std::env::vars_os())),
+            Notify::Command(words) => {
+                How::Command(Command::new(words.clone(), std::env::vars_os()))
+            }
             Notify::Webhook(url) => How::Webhook(Box::new(Webhook::new(url)?)),
         }))
     }

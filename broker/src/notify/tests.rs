@@ -47,7 +47,8 @@ impl Script {
 
     fn with_env(script: &str, env: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let words = ["sh", "-c", script, "script", &dir.path().display().to_string()].map(str::to_owned);
+        let words =
+            ["sh", "-c", script, "script", &dir.path().display().to_string()].map(str::to_owned);
         Self { command: Command::new(words.to_vec(), env), dir }
     }
 
@@ -66,7 +67,8 @@ impl Script {
     /// A pipe by which the script says something.
     fn pipe(&self) -> Pipe {
         let path = self.path("pipe");
-        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).expect("a pipe with a name");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU)
+            .expect("a pipe with a name");
         // Open for writing, too, so that it has no end before it has a beginning.
         let open = OpenOptions::new().read_write(true).open_receiver(&path).expect("it opens");
         Pipe { open: tokio::io::BufReader::new(open), path }
@@ -102,23 +104,35 @@ async fn a_command_gets_the_item_on_stdin_and_in_variables() {
     script.run().await.expect("it worked");
     assert_eq!(script.read("stdin"), JSON);
     let env = script.read("env");
-    for line in ["HIVE_ATTENTION_KIND=dead_letter", "HIVE_ATTENTION_AGENT=bob", "HIVE_ATTENTION_ID=42"] {
+    for line in
+        ["HIVE_ATTENTION_KIND=dead_letter", "HIVE_ATTENTION_AGENT=bob", "HIVE_ATTENTION_ID=42"]
+    {
         assert!(env.lines().any(|found| found == line), "{line}: {env}");
     }
-    assert!(env.contains("HIVE_ATTENTION_TEXT=two\nlines, \"quoted\" $(touch x)\u{fffd}.\n"), "{env}");
+    assert!(
+        env.contains("HIVE_ATTENTION_TEXT=two\nlines, \"quoted\" $(touch x)\u{fffd}.\n"),
+        "{env}"
+    );
     assert!(!Path::new("x").exists(), "nothing of the text is run");
 }
 
 #[tokio::test]
 async fn of_the_brokers_environment_a_command_gets_only_what_it_needs() {
     let own = std::env::var_os("PATH").unwrap_or_default();
-    let env = [("PATH", own), ("HOME", "/h".into()), ("LANG", "C".into()), ("DISPLAY", ":7".into())];
-    let secrets = [("ANTHROPIC_API_KEY", "s".into()), ("HIVE_LOG", "debug".into()), ("NOTIFY_SOCKET", "/n".into())];
+    let env =
+        [("PATH", own), ("HOME", "/h".into()), ("LANG", "C".into()), ("DISPLAY", ":7".into())];
+    let secrets = [
+        ("ANTHROPIC_API_KEY", "s".into()),
+        ("HIVE_LOG", "debug".into()),
+        ("NOTIFY_SOCKET", "/n".into()),
+    ];
     let env = env.into_iter().chain(secrets).map(|(name, value)| (OsString::from(name), value));
-    let script = Script::with_env("env -0 | tr '\\n\\0' ' \\n' | cut -d= -f1 | sort > $1/names", env);
+    let script =
+        Script::with_env("env -0 | tr '\\n\\0' ' \\n' | cut -d= -f1 | sort > $1/names", env);
     script.run().await.expect("it worked");
     let names = script.read("names");
-    let names: Vec<&str> = names.lines().filter(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(name)).collect();
+    let names: Vec<&str> =
+        names.lines().filter(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(name)).collect();
     let wanted = [
         "DISPLAY",
         "HIVE_ATTENTION_AGENT",
@@ -134,22 +148,34 @@ async fn of_the_brokers_environment_a_command_gets_only_what_it_needs() {
 
 #[tokio::test]
 async fn a_command_that_fails_is_told_with_the_end_of_its_output() {
-    let script = Script::new("head -c 100000 /dev/zero | tr '\\0' x; echo; echo out; echo bad >&2; exit 3");
+    let script =
+        Script::new("head -c 100000 /dev/zero | tr '\\0' x; echo; echo out; echo bad >&2; exit 3");
     let error = script.run().await.expect_err("it failed");
     let NotifyError::Ended { program, status, tail } = &error else { panic!("{error}") };
     assert_eq!((program.as_str(), status.code(), tail.len()), ("sh", Some(3), 2 * 1024 - 1));
     assert!(tail.ends_with("x\nout\nbad"), "{tail}");
-    assert!(error.to_string().starts_with("`sh` ended with exit status: 3; the end of its output: \"xxx"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("`sh` ended with exit status: 3; the end of its output: \"xxx"),
+        "{error}"
+    );
 
     let error = Script::new("kill -TERM $$").run().await.expect_err("it died");
-    assert_eq!(error.to_string(), "`sh` ended with signal: 15 (SIGTERM); the end of its output: \"\"");
+    assert_eq!(
+        error.to_string(),
+        "`sh` ended with signal: 15 (SIGTERM); the end of its output: \"\""
+    );
 }
 
 #[tokio::test]
 async fn a_command_that_does_not_exist_is_told_by_name() {
     let command = Command::new(vec!["/no/such/program".to_owned()], []);
     let error = command.run(&an_item()).await.expect_err("there is none");
-    assert_eq!(error.to_string(), "`/no/such/program` cannot be started: No such file or directory (os error 2)");
+    assert_eq!(
+        error.to_string(),
+        "`/no/such/program` cannot be started: No such file or directory (os error 2)"
+    );
 }
 
 #[tokio::test]
@@ -157,14 +183,19 @@ async fn a_command_need_not_read_its_input() {
     Script::new("exec <&-; exit 0").run().await.expect("it worked");
     Script::new("exit 0").run().await.expect("it worked");
     let big = Item { text: "x".repeat(1024 * 1024), ..an_item() };
-    let command = Command::new(["sh", "-c", "exec <&-; sleep 0"].map(str::to_owned).to_vec(), std::env::vars_os());
-    // More than a pipe holds, and than a variable may have: such an item is never made, and would still harm nobody.
+    let command = Command::new(
+        ["sh", "-c", "exec <&-; sleep 0"].map(str::to_owned).to_vec(),
+        std::env::vars_os(),
+    );
+    // More than a pipe holds, and than a variable may have: such an item is never made, and would
+    // still harm nobody.
     assert!(matches!(command.run(&big).await, Err(NotifyError::Start { .. })));
 }
 
 #[tokio::test]
 async fn a_command_that_hangs_is_killed_with_all_that_it_started() {
-    let script = Script::new("exec 9> $1/pipe; echo before; echo after >&2; sleep 1000 & echo $! >&9; wait");
+    let script =
+        Script::new("exec 9> $1/pipe; echo before; echo after >&2; sleep 1000 & echo $! >&9; wait");
     let (mut pipe, item) = (script.pipe(), an_item());
     let running = async {
         let started = pipe.line().await;
@@ -175,7 +206,10 @@ async fn a_command_that_hangs_is_killed_with_all_that_it_started() {
     let (told, ()) = tokio::join!(script.command.run(&item), running);
     let error = told.expect_err("it hung");
     tokio::time::resume();
-    assert_eq!(error.to_string(), "`sh` did not end within 30 s and was killed; the end of its output: \"before\\nafter\"");
+    assert_eq!(
+        error.to_string(),
+        "`sh` did not end within 30 s and was killed; the end of its output: \"before\\nafter\""
+    );
     pipe.all_dead().await;
 }
 
@@ -191,7 +225,9 @@ async fn what_a_command_leaves_in_its_group_ends_with_it() {
 
 #[tokio::test]
 async fn who_left_the_group_and_holds_the_output_open_holds_nobody_up() {
-    let script = Script::new("exec 9> $1/pipe; setsid sh -c 'echo $$ >&9; exec sleep 1000' & read x < $1/go; echo why; exit 1");
+    let script = Script::new(
+        "exec 9> $1/pipe; setsid sh -c 'echo $$ >&9; exec sleep 1000' & read x < $1/go; echo why; exit 1",
+    );
     let mut pipe = script.pipe();
     let go = script.path("go");
     rustix::fs::mkfifoat(rustix::fs::CWD, &go, rustix::fs::Mode::RWXU).expect("a pipe with a name");
@@ -204,7 +240,8 @@ async fn who_left_the_group_and_holds_the_output_open_holds_nobody_up() {
     let error = told.expect_err("it failed");
     assert!(error.to_string().ends_with("the end of its output: \"why\""), "{error}");
     let started = started.parse().ok().and_then(Pid::from_raw).expect("a process id");
-    rustix::process::kill_process(started, rustix::process::Signal::KILL).expect("it lived on, as it wanted to");
+    rustix::process::kill_process(started, rustix::process::Signal::KILL)
+        .expect("it lived on, as it wanted to");
     pipe.all_dead().await;
 }
 
@@ -259,9 +296,14 @@ async fn serve(answer: Option<&'static str>) -> (String, tokio::task::JoinHandle
 #[tokio::test]
 async fn a_webhook_is_posted_the_item() {
     let (host, serving) = serve(Some("204 No Content")).await;
-    let notifier = Notifier::new(&hive_core::config::Notify::Webhook(format!("http://{host}/hook?token=secret")));
+    let notifier = Notifier::new(&hive_core::config::Notify::Webhook(format!(
+        "http://{host}/hook?token=secret"
+    )));
     let notifier = notifier.expect("it is set up");
-    tokio::time::timeout(GUARD, notifier.tell(&an_item())).await.expect("it ends").expect("it worked");
+    tokio::time::timeout(GUARD, notifier.tell(&an_item()))
+        .await
+        .expect("it ends")
+        .expect("it worked");
     let (head, body) = serving.await.expect("a request");
     assert!(head.starts_with("POST /hook?token=secret HTTP/1.1\r\n"), "{head}");
     let head = head.to_ascii_lowercase();
@@ -291,16 +333,28 @@ async fn a_server_that_is_not_there_is_told_with_the_cause() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let host = listener.local_addr().expect("an address").to_string();
     drop(listener);
-    let error = Webhook::new(&format!("http://{host}/secret")).expect("it is set up").post(&an_item()).await.expect_err("nobody");
+    let error = Webhook::new(&format!("http://{host}/secret"))
+        .expect("it is set up")
+        .post(&an_item())
+        .await
+        .expect_err("nobody");
     let text = error.to_string();
-    assert!(text.starts_with(&format!("{host} could not be reached: ")) && text.contains("Connection refused"), "{text}");
+    assert!(
+        text.starts_with(&format!("{host} could not be reached: "))
+            && text.contains("Connection refused"),
+        "{text}"
+    );
     assert!(!text.contains("secret"), "{text}");
 }
 
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_given_up() {
     let (host, serving) = serve(None).await;
-    let error = Webhook::new(&format!("http://{host}")).expect("it is set up").post(&an_item()).await.expect_err("no answer");
+    let error = Webhook::new(&format!("http://{host}"))
+        .expect("it is set up")
+        .post(&an_item())
+        .await
+        .expect_err("no answer");
     assert_eq!(error.to_string(), format!("{host} did not answer within 10 s"));
     serving.await.expect("a request");
 }

@@ -1,7 +1,7 @@
 //! A webhook that tells the operator: one POST per item.
 //!
-//! Invariant: what it is given is posted once, to that URL and no other: redirects are not followed. The URL may hold a secret, so no log or
-//! error has more of it than the host.
+//! Invariant: what it is given is posted once, to that URL and no other: redirects are not
+//! followed. The URL may hold a secret, so no log or error has more of it than the host.
 
 use std::error::Error;
 use std::fmt;
@@ -45,7 +45,9 @@ impl Webhook {
         // Items are rare; nothing is kept open for the next one.
         pool.pool_max_idle_per_host(0);
         let client = if url.scheme() == Some(&http::uri::Scheme::HTTPS) {
-            let tls = HttpsConnectorBuilder::new().with_native_roots().map_err(SetUpError::NoCertificates)?;
+            let tls = HttpsConnectorBuilder::new()
+                .with_native_roots()
+                .map_err(SetUpError::NoCertificates)?;
             Posts::Tls(pool.build(tls.https_only().enable_http1().build()))
         } else {
             Posts::Plain(pool.build_http())
@@ -67,11 +69,19 @@ impl Webhook {
             }
         };
         let answered = tokio::time::timeout(LIMIT, answer).await;
-        let answered = answered.map_err(|_| NotifyError::NoAnswer { host: self.host(), limit: LIMIT })?;
-        let answer = answered.map_err(|error| NotifyError::NotReached { host: self.host(), reason: chain(&error) })?;
+        let answered =
+            answered.map_err(|_| NotifyError::NoAnswer { host: self.host(), limit: LIMIT })?;
+        let answer = answered.map_err(|error| NotifyError::NotReached {
+            host: self.host(),
+            reason: chain(&error),
+        })?;
         // Its body is nothing to us.
         let status = answer.status();
-        if status.is_success() { Ok(()) } else { Err(NotifyError::Refused { host: self.host(), status }) }
+        if status.is_success() {
+            Ok(())
+        } else {
+            Err(NotifyError::Refused { host: self.host(), status })
+        }
     }
 
     fn host(&self) -> String {

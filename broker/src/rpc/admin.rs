@@ -41,14 +41,17 @@ fn parts(mask: Option<prost_types::FieldMask>) -> Result<Vec<Part>, Status> {
         let known = Part::ALL.into_iter().find(|part| part.name() == path);
         let names = Part::ALL.map(Part::name).join(", ");
         known.ok_or_else(|| {
-            bad_field("update_mask", format!("`{}` is no field of a policy; there are {names}", path.escape_debug()))
+            bad_field(
+                "update_mask",
+                format!("`{}` is no field of a policy; there are {names}", path.escape_debug()),
+            )
         })
     };
     paths.iter().map(part).collect()
 }
 
-/// A list of tool groups that is named and unset goes back to the default: a policy without any group would leave an agent dumb, and who
-/// wants that names a group that does nothing for it.
+/// A list of tool groups that is named and unset goes back to the default: a policy without any
+/// group would leave an agent dumb, and who wants that names a group that does nothing for it.
 fn with_defaults(mut policy: Policy, parts: &[Part]) -> Policy {
     if policy.tool_groups.is_empty() && parts.contains(&Part::ToolGroups) {
         policy.tool_groups = Policy::default().tool_groups;
@@ -58,16 +61,23 @@ fn with_defaults(mut policy: Policy, parts: &[Part]) -> Policy {
 
 #[tonic::async_trait]
 impl v1::admin_service_server::AdminService for Rpc {
-    async fn create_agent(&self, request: Request<v1::CreateAgentRequest>) -> Result<Response<v1::CreateAgentResponse>, Status> {
+    async fn create_agent(
+        &self,
+        request: Request<v1::CreateAgentRequest>,
+    ) -> Result<Response<v1::CreateAgentResponse>, Status> {
         let caller = caller::of(&request)?;
         let mut create = request.into_inner();
         let key = request::key("CreateAgent", std::mem::take(&mut create.request_id), &create)?;
-        let v1::CreateAgentRequest { request_id: _, name, parent, role, model, policy, adopt } = create;
+        let v1::CreateAgentRequest { request_id: _, name, parent, role, model, policy, adopt } =
+            create;
         let name = message::agent_name(&name, "name")?;
         let parent = message::optional_agent_name(&parent, "parent")?;
         let policy = policy.map(Into::into).unwrap_or_default();
         let socket = self.sockets.agent_socket(&name);
-        let agent = self.engine.create_agent(caller, key, Create { name, parent, role, model, policy, adopt }).await?;
+        let agent = self
+            .engine
+            .create_agent(caller, key, Create { name, parent, role, model, policy, adopt })
+            .await?;
         self.reconcile_sockets().await?;
         Ok(Response::new(v1::CreateAgentResponse {
             agent: Some(self.wire_agent(agent)),
@@ -75,7 +85,10 @@ impl v1::admin_service_server::AdminService for Rpc {
         }))
     }
 
-    async fn remove_agent(&self, request: Request<v1::RemoveAgentRequest>) -> Result<Response<v1::RemoveAgentResponse>, Status> {
+    async fn remove_agent(
+        &self,
+        request: Request<v1::RemoveAgentRequest>,
+    ) -> Result<Response<v1::RemoveAgentResponse>, Status> {
         let caller = caller::of(&request)?;
         let mut remove = request.into_inner();
         let key = request::key("RemoveAgent", std::mem::take(&mut remove.request_id), &remove)?;
@@ -89,13 +102,17 @@ impl v1::admin_service_server::AdminService for Rpc {
             let kept_count = self.engine.remove_agent(caller, key, name.clone()).await?;
             v1::RemoveAgentResponse { kept_count, ..v1::RemoveAgentResponse::default() }
         };
-        // By name first: a new agent may have the name already, and the old one's connections must not become its own.
+        // By name first: a new agent may have the name already, and the old one's connections must
+        // not become its own.
         self.sockets.close_agent(&name);
         self.reconcile_sockets().await?;
         Ok(Response::new(response))
     }
 
-    async fn stop_agent(&self, request: Request<v1::StopAgentRequest>) -> Result<Response<v1::StopAgentResponse>, Status> {
+    async fn stop_agent(
+        &self,
+        request: Request<v1::StopAgentRequest>,
+    ) -> Result<Response<v1::StopAgentResponse>, Status> {
         let caller = caller::of(&request)?;
         let mut stop = request.into_inner();
         let key = request::key("StopAgent", std::mem::take(&mut stop.request_id), &stop)?;
@@ -104,7 +121,10 @@ impl v1::admin_service_server::AdminService for Rpc {
         Ok(Response::new(v1::StopAgentResponse { agent: Some(self.wire_agent(agent)) }))
     }
 
-    async fn start_agent(&self, request: Request<v1::StartAgentRequest>) -> Result<Response<v1::StartAgentResponse>, Status> {
+    async fn start_agent(
+        &self,
+        request: Request<v1::StartAgentRequest>,
+    ) -> Result<Response<v1::StartAgentResponse>, Status> {
         let caller = caller::of(&request)?;
         let mut start = request.into_inner();
         let key = request::key("StartAgent", std::mem::take(&mut start.request_id), &start)?;
@@ -113,13 +133,23 @@ impl v1::admin_service_server::AdminService for Rpc {
         Ok(Response::new(v1::StartAgentResponse { agent: Some(self.wire_agent(agent)) }))
     }
 
-    async fn list_purges(&self, _request: Request<v1::ListPurgesRequest>) -> Result<Response<v1::ListPurgesResponse>, Status> {
+    async fn list_purges(
+        &self,
+        _request: Request<v1::ListPurgesRequest>,
+    ) -> Result<Response<v1::ListPurgesResponse>, Status> {
         let purges = self.engine.list_purges().await?.into_iter();
-        let purges = purges.map(|row| v1::Purge { id: row.id, name: row.name, purge_time: Some(time::timestamp(row.time)) });
+        let purges = purges.map(|row| v1::Purge {
+            id: row.id,
+            name: row.name,
+            purge_time: Some(time::timestamp(row.time)),
+        });
         Ok(Response::new(v1::ListPurgesResponse { purges: purges.collect() }))
     }
 
-    async fn finish_purge(&self, request: Request<v1::FinishPurgeRequest>) -> Result<Response<v1::FinishPurgeResponse>, Status> {
+    async fn finish_purge(
+        &self,
+        request: Request<v1::FinishPurgeRequest>,
+    ) -> Result<Response<v1::FinishPurgeResponse>, Status> {
         let caller = caller::of(&request)?;
         let mut finish = request.into_inner();
         let key = request::key("FinishPurge", std::mem::take(&mut finish.request_id), &finish)?;
@@ -127,7 +157,10 @@ impl v1::admin_service_server::AdminService for Rpc {
         Ok(Response::new(v1::FinishPurgeResponse {}))
     }
 
-    async fn set_policy(&self, request: Request<v1::SetPolicyRequest>) -> Result<Response<v1::SetPolicyResponse>, Status> {
+    async fn set_policy(
+        &self,
+        request: Request<v1::SetPolicyRequest>,
+    ) -> Result<Response<v1::SetPolicyResponse>, Status> {
         let caller = caller::of(&request)?;
         let mut set = request.into_inner();
         let key = request::key("SetPolicy", std::mem::take(&mut set.request_id), &set)?;
@@ -140,7 +173,10 @@ impl v1::admin_service_server::AdminService for Rpc {
         Ok(Response::new(v1::SetPolicyResponse { agent: Some(self.wire_agent(agent)) }))
     }
 
-    async fn set_parent(&self, request: Request<v1::SetParentRequest>) -> Result<Response<v1::SetParentResponse>, Status> {
+    async fn set_parent(
+        &self,
+        request: Request<v1::SetParentRequest>,
+    ) -> Result<Response<v1::SetParentResponse>, Status> {
         let caller = caller::of(&request)?;
         let mut set = request.into_inner();
         let key = request::key("SetParent", std::mem::take(&mut set.request_id), &set)?;
@@ -156,7 +192,8 @@ impl v1::admin_service_server::AdminService for Rpc {
     ) -> Result<Response<v1::ListDeadLettersResponse>, Status> {
         let v1::ListDeadLettersRequest { page_size, page_token, agent } = request.into_inner();
         let after = place_of(&page_token)?;
-        let (deliveries, next) = self.engine.list_dead_letters(agent, after, fields::page_rows(page_size)).await?;
+        let (deliveries, next) =
+            self.engine.list_dead_letters(agent, after, fields::page_rows(page_size)).await?;
         Ok(Response::new(v1::ListDeadLettersResponse {
             deliveries: deliveries.into_iter().map(Into::into).collect(),
             next_page_token: token_of(next),
@@ -169,7 +206,8 @@ impl v1::admin_service_server::AdminService for Rpc {
     ) -> Result<Response<v1::RedriveDeliveryResponse>, Status> {
         let caller = caller::of(&request)?;
         let mut redrive = request.into_inner();
-        let key = request::key("RedriveDelivery", std::mem::take(&mut redrive.request_id), &redrive)?;
+        let key =
+            request::key("RedriveDelivery", std::mem::take(&mut redrive.request_id), &redrive)?;
         self.decided(caller, key, redrive.key, Decision::Redrive).await?;
         Ok(Response::new(v1::RedriveDeliveryResponse {}))
     }
@@ -191,12 +229,16 @@ impl v1::admin_service_server::AdminService for Rpc {
     ) -> Result<Response<v1::ReleaseDeliveryResponse>, Status> {
         let caller = caller::of(&request)?;
         let mut release = request.into_inner();
-        let key = request::key("ReleaseDelivery", std::mem::take(&mut release.request_id), &release)?;
+        let key =
+            request::key("ReleaseDelivery", std::mem::take(&mut release.request_id), &release)?;
         self.decided(caller, key, release.key, Decision::Release).await?;
         Ok(Response::new(v1::ReleaseDeliveryResponse {}))
     }
 
-    async fn send_command(&self, request: Request<v1::SendCommandRequest>) -> Result<Response<v1::SendCommandResponse>, Status> {
+    async fn send_command(
+        &self,
+        request: Request<v1::SendCommandRequest>,
+    ) -> Result<Response<v1::SendCommandResponse>, Status> {
         let caller = caller::of(&request)?;
         let mut send = request.into_inner();
         let key = request::key("SendCommand", std::mem::take(&mut send.request_id), &send)?;
@@ -205,7 +247,9 @@ impl v1::admin_service_server::AdminService for Rpc {
         let tell = match command.and_then(|command| command.command) {
             None => return Err(bad_field("command", "say what the harness is to do")),
             Some(WireOrder::CancelTurn(v1::CancelTurn { turn_id: 0 })) => Tell::CancelOpenTurn,
-            Some(order) => Tell::Order(Order::try_from(order).map_err(|invalid| invalid.within("command"))?),
+            Some(order) => {
+                Tell::Order(Order::try_from(order).map_err(|invalid| invalid.within("command"))?)
+            }
         };
         let id = self.engine.tell(caller, key, name, tell).await?;
         Ok(Response::new(v1::SendCommandResponse { command_id: id.get() }))
@@ -264,7 +308,10 @@ impl v1::admin_service_server::AdminService for Rpc {
 
     type BackupStream = ReceiverStream<Result<v1::BackupResponse, Status>>;
 
-    async fn backup(&self, _request: Request<v1::BackupRequest>) -> Result<Response<Self::BackupStream>, Status> {
+    async fn backup(
+        &self,
+        _request: Request<v1::BackupRequest>,
+    ) -> Result<Response<Self::BackupStream>, Status> {
         let backup = self.engine.backup().await?;
         Ok(Response::new(self.in_pieces(backup)))
     }
@@ -277,7 +324,10 @@ impl v1::admin_service_server::AdminService for Rpc {
         Ok(Response::new(v1::CheckIntegrityResponse { problems, page_count: pages }))
     }
 
-    async fn drain(&self, _request: Request<v1::DrainRequest>) -> Result<Response<v1::DrainResponse>, Status> {
+    async fn drain(
+        &self,
+        _request: Request<v1::DrainRequest>,
+    ) -> Result<Response<v1::DrainResponse>, Status> {
         tracing::info!("the operator asked for a drain");
         self.shutdown.cancel();
         Ok(Response::new(v1::DrainResponse {}))
@@ -285,7 +335,10 @@ impl v1::admin_service_server::AdminService for Rpc {
 
     type LoginStream = ReceiverStream<Result<v1::LoginResponse, Status>>;
 
-    async fn login(&self, request: Request<Streaming<v1::LoginRequest>>) -> Result<Response<Self::LoginStream>, Status> {
+    async fn login(
+        &self,
+        request: Request<Streaming<v1::LoginRequest>>,
+    ) -> Result<Response<Self::LoginStream>, Status> {
         self.begin_login(request).await
     }
 }

@@ -1,8 +1,9 @@
 //! Answers on their way: encoded while their call is at work, and handed over piece by piece.
 //!
-//! A page handed to the connection as a whole would lie there until it is read, and the call would count as over.
-//! Invariant: of an answer the connection has at most one piece more than its reader has room for; what is kept beside it is dropped when the
-//! last piece has been taken, or the answer given up.
+//! A page handed to the connection as a whole would lie there until it is read, and the call would
+//! count as over. Invariant: of an answer the connection has at most one piece more than its reader
+//! has room for; what is kept beside it is dropped when the last piece has been taken, or the
+//! answer given up.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -24,7 +25,10 @@ pub(super) async fn begun(answer: http::Response<Body>) -> http::Response<Body> 
         Poll::Ready(None) | Poll::Pending => Poll::Ready(None),
     })
     .await;
-    http::Response::from_parts(parts, Body::new(Answer { first, piece: Bytes::new(), body, kept: () }))
+    http::Response::from_parts(
+        parts,
+        Body::new(Answer { first, piece: Bytes::new(), body, kept: () }),
+    )
 }
 
 /// The same body, which keeps something until it has been taken or given up.
@@ -46,7 +50,10 @@ impl<K: Unpin> http_body::Body for Answer<K> {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         if self.piece.is_empty() {
             let frame = match self.first.take() {
                 Some(frame) => Some(frame),
@@ -77,12 +84,15 @@ mod tests {
     use super::*;
 
     async fn frame(body: &mut Body) -> Option<Frame<Bytes>> {
-        std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await.map(|frame| frame.expect("no error"))
+        std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx))
+            .await
+            .map(|frame| frame.expect("no error"))
     }
 
     #[tokio::test]
     async fn a_page_comes_in_pieces_and_what_is_kept_goes_with_the_last() {
-        let page: Vec<u8> = (0..PIECE_BYTES * 2 + 5).map(|at| u8::try_from(at % 251).expect("small")).collect();
+        let page: Vec<u8> =
+            (0..PIECE_BYTES * 2 + 5).map(|at| u8::try_from(at % 251).expect("small")).collect();
         let answer = begun(http::Response::new(of_one_frame(page.clone()))).await;
         let kept = std::sync::Arc::new(());
         let weak = std::sync::Arc::downgrade(&kept);
@@ -106,7 +116,10 @@ mod tests {
         impl http_body::Body for One {
             type Data = Bytes;
             type Error = Status;
-            fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+            fn poll_frame(
+                mut self: Pin<&mut Self>,
+                _: &mut Context<'_>,
+            ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
                 Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
             }
         }

@@ -1,6 +1,7 @@
 //! Handing out a backup, piece by piece, as fast as its reader takes it.
 //!
-//! Invariant: what is sent is the file from its beginning, without a gap; who has fewer bytes than `total_bytes` has no backup.
+//! Invariant: what is sent is the file from its beginning, without a gap; who has fewer bytes than
+//! `total_bytes` has no backup.
 
 use hive_core::reason::Reason;
 use hive_proto::status::refusal;
@@ -46,7 +47,11 @@ async fn send(mut backup: Backup, out: &mpsc::Sender<Piece>) {
             Ok(_) => Ok(v1::BackupResponse { chunk, total_bytes: backup.bytes }),
             Err(error) => {
                 tracing::warn!(%error, "a backup could not be read");
-                Err(refusal(Reason::StorageUnavailable, format!("the finished copy cannot be read: {error}"), None))
+                Err(refusal(
+                    Reason::StorageUnavailable,
+                    format!("the finished copy cannot be read: {error}"),
+                    None,
+                ))
             }
         };
         let failed = piece.is_err();

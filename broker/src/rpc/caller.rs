@@ -1,4 +1,5 @@
-//! Callers: one layer turns a connection into whose authority a call has; handlers ask for nothing else.
+//! Callers: one layer turns a connection into whose authority a call has; handlers ask for nothing
+//! else.
 //!
 //! Invariant: a peer whose user may not use the socket reaches no handler.
 
@@ -42,7 +43,11 @@ impl CallerLayer {
 impl<S> Layer<S> for CallerLayer {
     type Service = CallerService<S>;
     fn layer(&self, inner: S) -> Self::Service {
-        CallerService { inner, body_bytes_max: self.body_bytes_max, sandboxes: Arc::clone(&self.sandboxes) }
+        CallerService {
+            inner,
+            body_bytes_max: self.body_bytes_max,
+            sandboxes: Arc::clone(&self.sandboxes),
+        }
     }
 }
 
@@ -102,7 +107,10 @@ where
                 })
             }
             Some(Err(status)) => Box::pin(std::future::ready(Ok(status.into_http()))),
-            None => Box::pin(std::future::ready(Ok(Status::internal("the connection has no owner").into_http()))),
+            None => Box::pin(std::future::ready(Ok(Status::internal(
+                "the connection has no owner",
+            )
+            .into_http()))),
         }
     }
 }
@@ -110,7 +118,9 @@ where
 fn caller(info: &ConnInfo) -> Result<Caller, Status> {
     let Peer { uid, .. } = info.peer;
     if !info.trust.allows(uid) {
-        let sentence = format!("user id {uid} may not use this socket; the configuration names those who may (`uids`)");
+        let sentence = format!(
+            "user id {uid} may not use this socket; the configuration names those who may (`uids`)"
+        );
         return Err(refusal(Reason::PeerNotTrusted, sentence, None));
     }
     Ok(match &info.owner {
@@ -131,7 +141,9 @@ fn scope(sandboxes: &Sandboxes, info: &ConnInfo) -> Result<Scope, Status> {
         }
     };
     scope.map_err(|denied| match denied {
-        Denied::Starting | Denied::Abandoned => refusal(Reason::Starting, denied.to_string(), Some(STARTING_RETRY)),
+        Denied::Starting | Denied::Abandoned => {
+            refusal(Reason::Starting, denied.to_string(), Some(STARTING_RETRY))
+        }
         Denied::Gone
         | Denied::NotInSandbox { .. }
         | Denied::NotRunning { .. }
@@ -142,14 +154,17 @@ fn scope(sandboxes: &Sandboxes, info: &ConnInfo) -> Result<Scope, Status> {
 
 /// What a program beside an agent is answered when it calls what is for the agent's own programs.
 fn beside(owner: &Owner) -> String {
-    let Owner::Agent(agent) = owner else { return "this call is for the operator on the host".to_owned() };
+    let Owner::Agent(agent) = owner else {
+        return "this call is for the operator on the host".to_owned();
+    };
     format!(
         "only the harness of `{agent}` and its claude may make this call; a shell task, or a program on the host, may wake the agent and \
          publish loose ends (`hive wake`, `hive publish`)"
     )
 }
 
-/// The name of a user on this host; looked up once for each, and a user who gets a name later has it after a restart.
+/// The name of a user on this host; looked up once for each, and a user who gets a name later has
+/// it after a restart.
 fn user_name(uid: u32) -> Option<String> {
     static KNOWN: Mutex<BTreeMap<u32, Option<String>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -167,7 +182,11 @@ fn look_up(uid: u32) -> Option<String> {
 
 /// Who calls.
 pub(super) fn of<T>(request: &Request<T>) -> Result<Caller, Status> {
-    request.extensions().get::<Caller>().cloned().ok_or_else(|| Status::internal("the call has no caller"))
+    request
+        .extensions()
+        .get::<Caller>()
+        .cloned()
+        .ok_or_else(|| Status::internal("the call has no caller"))
 }
 
 /// Whether the call comes from the agent's own programs, which alone hold its tokens.
@@ -175,20 +194,24 @@ pub(super) fn holds_tokens<T>(request: &Request<T>) -> bool {
     request.extensions().get::<Scope>() != Some(&Scope::Limited)
 }
 
-/// Returns the caller and its claude process. A process token counts only from the agent's own programs.
+/// Returns the caller and its claude process. A process token counts only from the agent's own
+/// programs.
 pub(super) fn actor<T>(request: &Request<T>) -> Result<Actor, Status> {
     let process_token = match request.metadata().get(PROCESS_TOKEN_KEY) {
         None => None,
         Some(_) if !holds_tokens(request) => None,
         Some(value) => {
-            let text = value.to_str().map_err(|_| hive_proto::status::bad_field(PROCESS_TOKEN_KEY, "it is not plain text"))?;
+            let text = value.to_str().map_err(|_| {
+                hive_proto::status::bad_field(PROCESS_TOKEN_KEY, "it is not plain text")
+            })?;
             Some(hive_proto::convert::request::process_token(text.to_owned(), PROCESS_TOKEN_KEY)?)
         }
     };
     Ok(Actor { caller: of(request)?, process_token })
 }
 
-/// Whether the calling harness has a user id of its own. Its namespaces prove nothing without a supervisor.
+/// Whether the calling harness has a user id of its own. Its namespaces prove nothing without a
+/// supervisor.
 pub(super) fn isolation<T>(request: &Request<T>) -> Option<Isolation> {
     let info = request.extensions().get::<ConnInfo>()?;
     let own_uid = info.peer.uid != 0 && info.peer.uid != rustix::process::geteuid().as_raw();

@@ -1,6 +1,8 @@
-//! Connections: a unix stream that knows whose socket accepted it, who the peer is, and when it has to end.
+//! Connections: a unix stream that knows whose socket accepted it, who the peer is, and when it has
+//! to end.
 //!
-//! Invariant: what a connection says of itself was read from the kernel when it was accepted, and never changes.
+//! Invariant: what a connection says of itself was read from the kernel when it was accepted, and
+//! never changes.
 
 use std::future::Future as _;
 use std::io;
@@ -10,8 +12,8 @@ use std::task::{Context, Poll};
 
 use hive_core::caller::Peer;
 use hive_core::limits::{
-    AGENT_CALLS_AT_WORK_MAX, AGENT_CALLS_MAX, AGENT_CONNECTIONS_MAX, OPERATOR_CALLS_AT_WORK_MAX, OPERATOR_CALLS_MAX,
-    OPERATOR_CONNECTIONS_MAX,
+    AGENT_CALLS_AT_WORK_MAX, AGENT_CALLS_MAX, AGENT_CONNECTIONS_MAX, OPERATOR_CALLS_AT_WORK_MAX,
+    OPERATOR_CALLS_MAX, OPERATOR_CONNECTIONS_MAX,
 };
 use hive_core::name::AgentName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -73,10 +75,18 @@ impl Bounds {
     pub fn of(owner: &Owner) -> Self {
         let (connections, calls_max, at_work) = match owner {
             Owner::Agent(_) => (AGENT_CONNECTIONS_MAX, AGENT_CALLS_MAX, AGENT_CALLS_AT_WORK_MAX),
-            Owner::Operator => (OPERATOR_CONNECTIONS_MAX, OPERATOR_CALLS_MAX, OPERATOR_CALLS_AT_WORK_MAX),
+            Owner::Operator => {
+                (OPERATOR_CONNECTIONS_MAX, OPERATOR_CALLS_MAX, OPERATOR_CALLS_AT_WORK_MAX)
+            }
         };
         let of = |places| Arc::new(Semaphore::new(places));
-        Self { connections: of(connections), calls: of(calls_max), calls_max, at_work: of(at_work), pages: of(1) }
+        Self {
+            connections: of(connections),
+            calls: of(calls_max),
+            calls_max,
+            at_work: of(at_work),
+            pages: of(1),
+        }
     }
 }
 
@@ -107,7 +117,8 @@ pub struct Conn {
 }
 
 impl Conn {
-    /// Wraps an accepted stream in its place among the connections of its socket; it ends when `close` is cancelled.
+    /// Wraps an accepted stream in its place among the connections of its socket; it ends when
+    /// `close` is cancelled.
     pub fn new(
         stream: UnixStream,
         place: OwnedSemaphorePermit,
@@ -117,7 +128,8 @@ impl Conn {
     ) -> io::Result<Self> {
         let credentials = stream.peer_cred()?;
         let peer = Peer { uid: credentials.uid(), pid: credentials.pid() };
-        // Before the peer is looked at: what is registered later has a token of its own, and cuts this connection.
+        // Before the peer is looked at: what is registered later has a token of its own, and cuts
+        // this connection.
         let registered = match &owner {
             Owner::Agent(agent) => sandboxes.ended(agent),
             Owner::Operator => None,
@@ -146,7 +158,11 @@ impl Connected for Conn {
 }
 
 impl AsyncRead for Conn {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if self.is_closed(cx) {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
@@ -155,7 +171,11 @@ impl AsyncRead for Conn {
 }
 
 impl AsyncWrite for Conn {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 
@@ -167,7 +187,11 @@ impl AsyncWrite for Conn {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 
-    fn poll_write_vectored(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bufs: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
     }
 

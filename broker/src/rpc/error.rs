@@ -22,7 +22,11 @@ impl From<Refusal> for Status {
         getrandom::fill(&mut bytes).expect("Linux has random numbers once it has booted");
         let id = u32::from_ne_bytes(bytes);
         tracing::error!(error_id = format!("{id:08x}"), error = %chain(&error), "a call failed inside the broker");
-        refusal(reason, format!("the broker failed; its log has more under error id {id:08x}"), None)
+        refusal(
+            reason,
+            format!("the broker failed; its log has more under error id {id:08x}"),
+            None,
+        )
     }
 }
 

@@ -29,8 +29,13 @@ impl Rpc {
         let (_, span) = self.engine.events_after(u64::MAX >> 1, scope, 1).await?;
         let mut after = after.unwrap_or(span.last);
         let gap = after + 1 < span.first;
-        let snapshot = v1::EventSnapshot { first_sequence: span.first, last_sequence: span.last, gap };
-        if out.send(Ok(v1::WatchEventsResponse { step: Some(Step::Snapshot(snapshot)) })).await.is_err() {
+        let snapshot =
+            v1::EventSnapshot { first_sequence: span.first, last_sequence: span.last, gap };
+        if out
+            .send(Ok(v1::WatchEventsResponse { step: Some(Step::Snapshot(snapshot)) }))
+            .await
+            .is_err()
+        {
             return Ok(());
         }
         loop {
@@ -41,7 +46,11 @@ impl Rpc {
                 after = last.sequence;
             }
             for event in events {
-                if out.send(Ok(v1::WatchEventsResponse { step: Some(Step::Event(event.into())) })).await.is_err() {
+                if out
+                    .send(Ok(v1::WatchEventsResponse { step: Some(Step::Event(event.into())) }))
+                    .await
+                    .is_err()
+                {
                     return Ok(());
                 }
             }
@@ -61,12 +70,16 @@ impl Rpc {
 
 #[tonic::async_trait]
 impl v1::event_service_server::EventService for Rpc {
-    async fn list_events(&self, request: Request<v1::ListEventsRequest>) -> Result<Response<v1::ListEventsResponse>, Status> {
+    async fn list_events(
+        &self,
+        request: Request<v1::ListEventsRequest>,
+    ) -> Result<Response<v1::ListEventsResponse>, Status> {
         let caller = caller::of(&request)?;
         let v1::ListEventsRequest { after_sequence, page_size, agent } = request.into_inner();
         let scope = self.engine.event_scope(caller, agent).await?;
         let rows = fields::page_rows_of(page_size, EVENT_ROWS_DEFAULT, EVENT_ROWS_MAX);
-        let (events, span) = self.engine.events_after(after_sequence.min(u64::MAX >> 1), scope, rows).await?;
+        let (events, span) =
+            self.engine.events_after(after_sequence.min(u64::MAX >> 1), scope, rows).await?;
         Ok(Response::new(v1::ListEventsResponse {
             events: events.into_iter().map(Into::into).collect(),
             last_sequence: span.last,
@@ -75,7 +88,10 @@ impl v1::event_service_server::EventService for Rpc {
 
     type WatchEventsStream = ReceiverStream<Result<v1::WatchEventsResponse, Status>>;
 
-    async fn watch_events(&self, request: Request<v1::WatchEventsRequest>) -> Result<Response<Self::WatchEventsStream>, Status> {
+    async fn watch_events(
+        &self,
+        request: Request<v1::WatchEventsRequest>,
+    ) -> Result<Response<Self::WatchEventsStream>, Status> {
         let caller = caller::of(&request)?;
         let v1::WatchEventsRequest { after_sequence, agent } = request.into_inner();
         let scope = self.engine.event_scope(caller, agent).await?;

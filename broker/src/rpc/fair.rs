@@ -1,9 +1,11 @@
-//! Fairness between sockets: a few calls of each are worked on at once, and the others wait in line behind their own kind.
+//! Fairness between sockets: a few calls of each are worked on at once, and the others wait in line
+//! behind their own kind.
 //!
-//! A call gets its permit to work once its request is there, and gives it back when it is answered, or waits for something. What reads pages comes one
-//! at a time for each agent, and is read to its end also for a caller who has gone.
-//! Invariant: nothing that a client does gives a permit back before the time: not going away, not holding back what it has to say, and not
-//! reading its answer. A call's place among those under way is kept until its answer has been sent or given up.
+//! A call gets its permit to work once its request is there, and gives it back when it is answered,
+//! or waits for something. What reads pages comes one at a time for each agent, and is read to its
+//! end also for a caller who has gone. Invariant: nothing that a client does gives a permit back
+//! before the time: not going away, not holding back what it has to say, and not reading its
+//! answer. A call's place among those under way is kept until its answer has been sent or given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +20,12 @@ use tonic::body::Body;
 use super::answer;
 use super::conn::{Bounds, Owner};
 
-/// A call that has not answered by then waits for something, as a harness for its next turn, and keeps nobody else from working.
+/// A call that has not answered by then waits for something, as a harness for its next turn, and
+/// keeps nobody else from working.
 const WORK_MAX: Duration = Duration::from_millis(20);
-/// A refusal keeps its call's permit for so long, and so does a call whose caller went away. A program that runs wild and hears only that it may
-/// not is slowed down by it, whatever it calls; nobody else waits.
+/// A refusal keeps its call's permit for so long, and so does a call whose caller went away. A
+/// program that runs wild and hears only that it may not is slowed down by it, whatever it calls;
+/// nobody else waits.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// What a call is to the others of its socket.
@@ -37,14 +41,16 @@ impl Work {
     /// That of a call to `path`.
     pub(super) fn of(owner: &Owner, path: &str) -> Self {
         let method = path.rsplit('/').next().unwrap_or_default();
-        let reads = ["List", "Search", "Find", "Watch"].iter().any(|word| method.starts_with(word)) || method == "GetTurnStats";
+        let reads = ["List", "Search", "Find", "Watch"].iter().any(|word| method.starts_with(word))
+            || method == "GetTurnStats";
         if reads && matches!(owner, Owner::Agent(_)) { Self::Pages } else { Self::Any }
     }
 }
 
 type Answered<E> = Result<http::Response<Body>, E>;
 
-/// Begins with a call when there is a permit for it, and lets the next one in when it has given that back.
+/// Begins with a call when there is a permit for it, and lets the next one in when it has given
+/// that back.
 pub(super) async fn fairly<E: Send + 'static>(
     bounds: Bounds,
     place: OwnedSemaphorePermit,
@@ -56,14 +62,18 @@ pub(super) async fn fairly<E: Send + 'static>(
     }
     // Nobody closes it; a page without its permit would still be a page.
     let pages = bounds.pages.acquire_owned().await;
-    // A task of its own: what has been begun goes on without its caller, and keeps the next page waiting.
+    // A task of its own: what has been begun goes on without its caller, and keeps the next page
+    // waiting.
     let read = tokio::spawn(async move { (worked(bounds.at_work, call).await, pages) });
     let Ok((answered, pages)) = read.await else {
-        return Ok(refusal(Reason::Internal, "the broker failed; its log has more", None).into_http());
+        return Ok(
+            refusal(Reason::Internal, "the broker failed; its log has more", None).into_http()
+        );
     };
     let answer = answered?;
     let (gone, until_gone) = oneshot::channel::<()>();
-    // Another one: who does not read an answer is not asked for it again, and would keep the permit.
+    // Another one: who does not read an answer is not asked for it again, and would keep the
+    // permit.
     tokio::spawn(async move {
         drop(tokio::time::timeout(WORK_MAX, until_gone).await);
         drop(pages);
@@ -72,7 +82,10 @@ pub(super) async fn fairly<E: Send + 'static>(
 }
 
 /// Works on a call with a permit; the beginning of its answer is encoded with it, too.
-async fn worked<E>(at_work: Arc<Semaphore>, call: impl Future<Output = Answered<E>>) -> Answered<E> {
+async fn worked<E>(
+    at_work: Arc<Semaphore>,
+    call: impl Future<Output = Answered<E>>,
+) -> Answered<E> {
     let permit = Permit::taken(at_work).await;
     let mut call = std::pin::pin!(call);
     let answer = tokio::select! {
@@ -91,7 +104,8 @@ async fn worked<E>(at_work: Arc<Semaphore>, call: impl Future<Output = Answered<
     Ok(answer)
 }
 
-/// A call's permit to work. Where it is dropped without a word, its caller has gone, and what was begun may go on: it is given back a little later.
+/// A call's permit to work. Where it is dropped without a word, its caller has gone, and what was
+/// begun may go on: it is given back a little later.
 #[derive(Debug)]
 struct Permit(Option<OwnedSemaphorePermit>);
 
@@ -137,7 +151,13 @@ mod tests {
 
     fn bounds() -> Bounds {
         let places = |count| Arc::new(Semaphore::new(count));
-        Bounds { connections: places(9), calls: places(9), calls_max: 9, at_work: places(1), pages: places(1) }
+        Bounds {
+            connections: places(9),
+            calls: places(9),
+            calls_max: 9,
+            at_work: places(1),
+            pages: places(1),
+        }
     }
 
     /// A call that ends so.
@@ -197,15 +217,24 @@ mod tests {
         let unread = call(&bounds, Work::Pages, ready(served())).await;
         assert_eq!(start.elapsed(), long);
         drop(call(&bounds, Work::Pages, ready(served())).await);
-        assert_eq!(start.elapsed(), long + WORK_MAX, "one that is not read is not waited for longer");
+        assert_eq!(
+            start.elapsed(),
+            long + WORK_MAX,
+            "one that is not read is not waited for longer"
+        );
         drop(unread);
     }
 
     #[test]
     fn pages_are_told_by_their_names_and_only_agents_are_bounded() {
         let agent = Owner::Agent(AgentName::parse("bob").expect("a name"));
-        for path in ["/hive.v1.MessageService/ListMessages", "/hive.v1.TurnHistoryService/GetTurnStats"] {
-            assert_eq!((Work::of(&agent, path), Work::of(&Owner::Operator, path)), (Work::Pages, Work::Any));
+        for path in
+            ["/hive.v1.MessageService/ListMessages", "/hive.v1.TurnHistoryService/GetTurnStats"]
+        {
+            assert_eq!(
+                (Work::of(&agent, path), Work::of(&Owner::Operator, path)),
+                (Work::Pages, Work::Any)
+            );
         }
         assert_eq!(Work::of(&agent, "/hive.v1.MessageService/SendMessage"), Work::Any);
     }

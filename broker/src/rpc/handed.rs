@@ -1,7 +1,8 @@
 //! Sockets that a supervisor, such as systemd, opened and handed over.
 //!
-//! Invariant: they stay open as long as the broker runs, and their files and directories belong to the supervisor: the broker never removes them
-//! and never changes a mode. The kernel keeps connections that arrive between two starts.
+//! Invariant: they stay open as long as the broker runs, and their files and directories belong to
+//! the supervisor: the broker never removes them and never changes a mode. The kernel keeps
+//! connections that arrive between two starts.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -15,7 +16,8 @@ use super::listen::ListenError;
 pub(super) struct Handed(Vec<(PathBuf, UnixListener)>);
 
 impl Handed {
-    /// Takes what the environment names. What is no listening unix socket with a path is logged and ignored.
+    /// Takes what the environment names. What is no listening unix socket with a path is logged and
+    /// ignored.
     pub(super) fn from_env() -> Self {
         let mut handed = listenfd::ListenFd::from_env();
         let mut sockets = Vec::new();
@@ -27,8 +29,13 @@ impl Handed {
             });
             match taken {
                 Ok(Some(socket)) => sockets.push(socket),
-                Ok(None) => tracing::warn!(index, "a file that was handed over is no unix socket with a path; it is not used"),
-                Err(error) => tracing::warn!(index, %error, "a file that was handed over is not used"),
+                Ok(None) => tracing::warn!(
+                    index,
+                    "a file that was handed over is no unix socket with a path; it is not used"
+                ),
+                Err(error) => {
+                    tracing::warn!(index, %error, "a file that was handed over is not used");
+                }
             }
         }
         Self(sockets)
@@ -46,21 +53,29 @@ impl Handed {
         self.0.iter().any(|(own, _)| own == path)
     }
 
-    /// Returns a handle of the socket at this path. The original stays here: the next caller gets the same socket.
+    /// Returns a handle of the socket at this path. The original stays here: the next caller gets
+    /// the same socket.
     pub(super) fn listener(&self, path: &Path) -> Option<io::Result<UnixListener>> {
         self.0.iter().find(|(own, _)| own == path).map(|(_, listener)| listener.try_clone())
     }
 }
 
-/// Checks that the mode of a handed-over socket lets in this group at most. Where the mode decides who the operator is, a mode that lets in more
-/// must not pass unseen, and `hived` may not correct it.
+/// Checks that the mode of a handed-over socket lets in this group at most. Where the mode decides
+/// who the operator is, a mode that lets in more must not pass unseen, and `hived` may not correct
+/// it.
 pub(super) fn for_group_only(path: &Path, group: &str, gid: u32) -> Result<(), ListenError> {
-    let found = std::fs::symlink_metadata(path).map_err(|source| ListenError::Io { path: path.to_path_buf(), source })?;
+    let found = std::fs::symlink_metadata(path)
+        .map_err(|source| ListenError::Io { path: path.to_path_buf(), source })?;
     let mode = found.mode() & 0o7777;
     let others = mode & 0o002 != 0;
     let another_group = mode & 0o020 != 0 && found.gid() != gid;
     if others || another_group {
-        return Err(ListenError::OpenToOthers { path: path.to_path_buf(), mode, gid: found.gid(), group: group.to_owned() });
+        return Err(ListenError::OpenToOthers {
+            path: path.to_path_buf(),
+            mode,
+            gid: found.gid(),
+            group: group.to_owned(),
+        });
     }
     Ok(())
 }

@@ -41,15 +41,18 @@ impl Rpc {
                     time: Some(time::timestamp(line.time)),
                 });
                 let (events, state) = (events.collect(), v1::RunState::Partial.into());
-                if out.send(Ok(v1::WatchTurnResponse { events, state, state_time })).await.is_err() {
+                if out.send(Ok(v1::WatchTurnResponse { events, state, state_time })).await.is_err()
+                {
                     return Ok(());
                 }
                 continue;
             }
             if let Some(outcome) = turn.outcome {
-                let state = if outcome == Outcome::Ok { v1::RunState::Final } else { v1::RunState::Error };
+                let state =
+                    if outcome == Outcome::Ok { v1::RunState::Final } else { v1::RunState::Error };
                 let state_time = turn.end_time.map(time::timestamp);
-                let last = v1::WatchTurnResponse { events: Vec::new(), state: state.into(), state_time };
+                let last =
+                    v1::WatchTurnResponse { events: Vec::new(), state: state.into(), state_time };
                 // A client that has gone away needs no answer.
                 drop(out.send(Ok(last)).await);
                 return Ok(());
@@ -69,11 +72,15 @@ impl Rpc {
 
 #[tonic::async_trait]
 impl v1::turn_history_service_server::TurnHistoryService for Rpc {
-    async fn list_turns(&self, request: Request<v1::ListTurnsRequest>) -> Result<Response<v1::ListTurnsResponse>, Status> {
+    async fn list_turns(
+        &self,
+        request: Request<v1::ListTurnsRequest>,
+    ) -> Result<Response<v1::ListTurnsResponse>, Status> {
         let caller = caller::of(&request)?;
         let v1::ListTurnsRequest { page_size, page_token, agent } = request.into_inner();
         let before = fields::page_after(&page_token)?.and_then(TurnId::new);
-        let (turns, more) = self.engine.list_turns(caller, agent, before, fields::page_rows(page_size)).await?;
+        let (turns, more) =
+            self.engine.list_turns(caller, agent, before, fields::page_rows(page_size)).await?;
         let next = turns.last().filter(|_| more).map(|turn| turn.id.get());
         Ok(Response::new(v1::ListTurnsResponse {
             turns: turns.into_iter().map(Into::into).collect(),
@@ -81,7 +88,10 @@ impl v1::turn_history_service_server::TurnHistoryService for Rpc {
         }))
     }
 
-    async fn get_turn(&self, request: Request<v1::GetTurnRequest>) -> Result<Response<v1::GetTurnResponse>, Status> {
+    async fn get_turn(
+        &self,
+        request: Request<v1::GetTurnRequest>,
+    ) -> Result<Response<v1::GetTurnResponse>, Status> {
         let caller = caller::of(&request)?;
         let id = convert::id(request.into_inner().turn_id, TurnId::new, "turn_id")?;
         let turn = self.engine.get_turn(caller, id).await?;
@@ -90,7 +100,10 @@ impl v1::turn_history_service_server::TurnHistoryService for Rpc {
 
     type WatchTurnStream = ReceiverStream<Result<v1::WatchTurnResponse, Status>>;
 
-    async fn watch_turn(&self, request: Request<v1::WatchTurnRequest>) -> Result<Response<Self::WatchTurnStream>, Status> {
+    async fn watch_turn(
+        &self,
+        request: Request<v1::WatchTurnRequest>,
+    ) -> Result<Response<Self::WatchTurnStream>, Status> {
         let caller = caller::of(&request)?;
         let v1::WatchTurnRequest { turn_id, after_sequence, follow } = request.into_inner();
         let id = convert::id(turn_id, TurnId::new, "turn_id")?;

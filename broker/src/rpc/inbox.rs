@@ -20,7 +20,11 @@ const PLACE_AGENTS: u64 = 1 << 20;
 
 /// A place in a list of deliveries, as a page token.
 pub(super) fn token_of(place: Option<DeliveryPlace>) -> String {
-    fields::page_token(place.map(|(message, agent)| message.get() * PLACE_AGENTS + u64::try_from(agent.0).unwrap_or(0)))
+    fields::page_token(
+        place.map(|(message, agent)| {
+            message.get() * PLACE_AGENTS + u64::try_from(agent.0).unwrap_or(0)
+        }),
+    )
 }
 
 /// The place behind a page token.
@@ -38,19 +42,40 @@ impl v1::inbox_service_server::InboxService for Rpc {
     ) -> Result<Response<v1::ReceiveMessagesResponse>, Status> {
         let actor = caller::actor(&request)?;
         let mut message = request.into_inner();
-        let key = request::key("ReceiveMessages", std::mem::take(&mut message.request_id), &message)?;
-        let v1::ReceiveMessagesRequest { request_id: _, max_deliveries, max_bytes, wait, lease_duration, tool_use_id } = message;
+        let key =
+            request::key("ReceiveMessages", std::mem::take(&mut message.request_id), &message)?;
+        let v1::ReceiveMessagesRequest {
+            request_id: _,
+            max_deliveries,
+            max_bytes,
+            wait,
+            lease_duration,
+            tool_use_id,
+        } = message;
         if max_deliveries > RECEIVE_DELIVERIES_MAX {
-            return Err(bad_field("max_deliveries", format!("at most {RECEIVE_DELIVERIES_MAX} are given at once")));
+            return Err(bad_field(
+                "max_deliveries",
+                format!("at most {RECEIVE_DELIVERIES_MAX} are given at once"),
+            ));
         }
         let receive = Receive {
             max_deliveries: max_deliveries.max(1),
             max_bytes: (max_bytes > 0).then_some(u64::from(max_bytes)),
             wait: fields::bounded_span(wait, Duration::ZERO, RECEIVE_WAIT_MAX, "wait")?,
-            lease: fields::bounded_span(lease_duration, LEASE_DEFAULT, LEASE_MAX, "lease_duration")?,
-            tool_use: if tool_use_id.is_empty() { None } else { Some(fields::token(tool_use_id, "tool_use_id")?) },
+            lease: fields::bounded_span(
+                lease_duration,
+                LEASE_DEFAULT,
+                LEASE_MAX,
+                "lease_duration",
+            )?,
+            tool_use: if tool_use_id.is_empty() {
+                None
+            } else {
+                Some(fields::token(tool_use_id, "tool_use_id")?)
+            },
         };
-        let Received { deliveries, pending, alone } = self.engine.receive(actor, key, receive).await?;
+        let Received { deliveries, pending, alone } =
+            self.engine.receive(actor, key, receive).await?;
         let deliveries = deliveries.into_iter().map(|leased| {
             let Leased { delivery, token, expire_time } = leased;
             v1::LeasedDelivery {
@@ -66,17 +91,24 @@ impl v1::inbox_service_server::InboxService for Rpc {
         }))
     }
 
-    async fn ack_delivery(&self, request: Request<v1::AckDeliveryRequest>) -> Result<Response<v1::AckDeliveryResponse>, Status> {
+    async fn ack_delivery(
+        &self,
+        request: Request<v1::AckDeliveryRequest>,
+    ) -> Result<Response<v1::AckDeliveryResponse>, Status> {
         let actor = caller::actor(&request)?;
         let mut message = request.into_inner();
         let key = request::key("AckDelivery", std::mem::take(&mut message.request_id), &message)?;
         match message.target {
-            Some(Target::LeaseToken(token)) => self.engine.ack(actor, key, fields::token(token, "lease_token")?).await?,
+            Some(Target::LeaseToken(token)) => {
+                self.engine.ack(actor, key, fields::token(token, "lease_token")?).await?;
+            }
             Some(Target::Key(named)) => {
                 let (agent, message) = delivery::key(Some(named), "key")?;
                 self.engine.decide(actor.caller, key, agent, message, Decision::Ack).await?;
             }
-            None => return Err(bad_field("target", "name the delivery by its lease token or its key")),
+            None => {
+                return Err(bad_field("target", "name the delivery by its lease token or its key"));
+            }
         }
         Ok(Response::new(v1::AckDeliveryResponse {}))
     }
@@ -89,16 +121,26 @@ impl v1::inbox_service_server::InboxService for Rpc {
         let mut message = request.into_inner();
         let key = request::key("NackDelivery", std::mem::take(&mut message.request_id), &message)?;
         let v1::NackDeliveryRequest { request_id: _, lease_token, error, permanent } = message;
-        let state = self.engine.nack(actor, key, fields::token(lease_token, "lease_token")?, error, permanent).await?;
+        let state = self
+            .engine
+            .nack(actor, key, fields::token(lease_token, "lease_token")?, error, permanent)
+            .await?;
         Ok(Response::new(v1::NackDeliveryResponse { state: v1::DeliveryState::from(state).into() }))
     }
 
-    async fn extend_lease(&self, request: Request<v1::ExtendLeaseRequest>) -> Result<Response<v1::ExtendLeaseResponse>, Status> {
+    async fn extend_lease(
+        &self,
+        request: Request<v1::ExtendLeaseRequest>,
+    ) -> Result<Response<v1::ExtendLeaseResponse>, Status> {
         let actor = caller::actor(&request)?;
         let v1::ExtendLeaseRequest { lease_token, lease_duration } = request.into_inner();
-        let lease = fields::bounded_span(lease_duration, LEASE_DEFAULT, LEASE_MAX, "lease_duration")?;
-        let until = self.engine.extend(actor, fields::token(lease_token, "lease_token")?, lease).await?;
-        Ok(Response::new(v1::ExtendLeaseResponse { lease_expire_time: Some(time::timestamp(until)) }))
+        let lease =
+            fields::bounded_span(lease_duration, LEASE_DEFAULT, LEASE_MAX, "lease_duration")?;
+        let until =
+            self.engine.extend(actor, fields::token(lease_token, "lease_token")?, lease).await?;
+        Ok(Response::new(v1::ExtendLeaseResponse {
+            lease_expire_time: Some(time::timestamp(until)),
+        }))
     }
 
     async fn get_inbox_status(
@@ -121,14 +163,18 @@ impl v1::inbox_service_server::InboxService for Rpc {
         request: Request<v1::ListDeliveriesRequest>,
     ) -> Result<Response<v1::ListDeliveriesResponse>, Status> {
         let caller = caller::of(&request)?;
-        let v1::ListDeliveriesRequest { page_size, page_token, agent, states } = request.into_inner();
+        let v1::ListDeliveriesRequest { page_size, page_token, agent, states } =
+            request.into_inner();
         let states = if states.is_empty() {
             vec![State::Ready, State::Leased, State::Held, State::Dead]
         } else {
             delivery::states(&states, "states")?
         };
         let after = place_of(&page_token)?;
-        let (deliveries, next) = self.engine.list_deliveries(caller, agent, states, after, fields::page_rows(page_size)).await?;
+        let (deliveries, next) = self
+            .engine
+            .list_deliveries(caller, agent, states, after, fields::page_rows(page_size))
+            .await?;
         Ok(Response::new(v1::ListDeliveriesResponse {
             deliveries: deliveries.into_iter().map(Into::into).collect(),
             next_page_token: token_of(next),

@@ -1,7 +1,9 @@
-//! What each RPC of an agent's socket needs: the agent's own programs, or any program that may use the socket at all.
+//! What each RPC of an agent's socket needs: the agent's own programs, or any program that may use
+//! the socket at all.
 //!
-//! A program beside an agent is one in a shell task's own pid namespace, or one on the host. Invariant: each RPC that an agent's socket serves is
-//! in the table (a test compares it with the contract). What is not, as a path that does not exist, needs the agent's own programs.
+//! A program beside an agent is one in a shell task's own pid namespace, or one on the host.
+//! Invariant: each RPC that an agent's socket serves is in the table (a test compares it with the
+//! contract). What is not, as a path that does not exist, needs the agent's own programs.
 
 use crate::engine::sandboxes::Scope::{self, Everything, Limited};
 
@@ -81,11 +83,17 @@ mod tests {
         let mut served = BTreeSet::new();
         let reflection = tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET;
         let reflection_alpha = tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET;
-        for set in [FILE_DESCRIPTOR_SET, tonic_health::pb::FILE_DESCRIPTOR_SET, reflection, reflection_alpha] {
+        for set in [
+            FILE_DESCRIPTOR_SET,
+            tonic_health::pb::FILE_DESCRIPTOR_SET,
+            reflection,
+            reflection_alpha,
+        ] {
             let set = FileDescriptorSet::decode(set).expect("descriptors");
             for file in set.file.iter().filter(|file| !OPERATOR_FILES.contains(&file.name())) {
                 for service in &file.service {
-                    let path = |name: &str| format!("/{}.{}/{name}", file.package(), service.name());
+                    let path =
+                        |name: &str| format!("/{}.{}/{name}", file.package(), service.name());
                     served.extend(service.method.iter().map(|method| path(method.name())));
                 }
             }
@@ -97,7 +105,8 @@ mod tests {
 
     #[test]
     fn a_program_beside_an_agent_may_call_little() {
-        let allowed: Vec<&str> = RPCS.iter().map(|(path, _)| *path).filter(|path| may_call(Limited, path)).collect();
+        let allowed: Vec<&str> =
+            RPCS.iter().map(|(path, _)| *path).filter(|path| may_call(Limited, path)).collect();
         assert_eq!(
             allowed,
             [

@@ -1,7 +1,8 @@
 //! Listening: one socket per agent and one for the operator, kept in step with who is there.
 //!
-//! Invariant: a socket that somebody answers on is never taken away from them; only a dead one is replaced. Directories stay when an agent
-//! goes, because a container may have them mounted. Sockets that a supervisor handed over are served, and their files left alone.
+//! Invariant: a socket that somebody answers on is never taken away from them; only a dead one is
+//! replaced. Directories stay when an agent goes, because a container may have them mounted.
+//! Sockets that a supervisor handed over are served, and their files left alone.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -28,8 +29,10 @@ const BACKLOG_CONNECTIONS: usize = 64;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Of connections that are not taken, one line is written in so long for each socket.
 const COMPLAINT_PERIOD: Duration = Duration::from_secs(60);
-/// What one connection too many hears in HTTP/2: no settings of ours, and a farewell with ENHANCE_YOUR_CALM and the reason in words.
-const TOO_MANY: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x1c\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0btoo many connections";
+/// What one connection too many hears in HTTP/2: no settings of ours, and a farewell with
+/// ENHANCE_YOUR_CALM and the reason in words.
+const TOO_MANY: &[u8] =
+    b"\0\0\0\x04\0\0\0\0\0\0\0\x1c\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0btoo many connections";
 
 /// Why a socket could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +104,10 @@ impl Layout {
 
     /// Whether this is the operator's socket, or that of an agent that there may be.
     fn is_socket(&self, path: &Path) -> bool {
-        let named = path.parent().and_then(Path::file_name).and_then(|name| AgentName::parse(name.to_str()?).ok());
+        let named = path
+            .parent()
+            .and_then(Path::file_name)
+            .and_then(|name| AgentName::parse(name.to_str()?).ok());
         path == self.operator_socket() || named.is_some_and(|name| path == self.agent_socket(&name))
     }
 
@@ -157,11 +163,20 @@ impl Sockets {
         let (operator, operator_conns) = mpsc::channel(BACKLOG_CONNECTIONS);
         let (path, group) = (layout.operator_socket(), layout.socket_group.clone());
         let layout = Mutex::new(layout);
-        let sockets = Arc::new(Self { layout, agents, open: Mutex::default(), handed, sandboxes, tasks, closing });
+        let sockets = Arc::new(Self {
+            layout,
+            agents,
+            open: Mutex::default(),
+            handed,
+            sandboxes,
+            tasks,
+            closing,
+        });
         let listener = sockets.listener(&path)?;
         let trust = match group {
             Some(group) => {
-                let gid = group_id(&group).ok_or_else(|| ListenError::NoSuchGroup(group.clone()))?;
+                let gid =
+                    group_id(&group).ok_or_else(|| ListenError::NoSuchGroup(group.clone()))?;
                 if sockets.handed.has(&path) {
                     handed::for_group_only(&path, &group, gid)?;
                 } else {
@@ -184,7 +199,8 @@ impl Sockets {
         Ok((sockets, agent_conns, operator_conns))
     }
 
-    /// Who may use which agent's socket, from the next [`Self::reconcile`] on. Where sockets lie changes with a restart only.
+    /// Who may use which agent's socket, from the next [`Self::reconcile`] on. Where sockets lie
+    /// changes with a restart only.
     pub fn set_uids(&self, uids: BTreeMap<AgentName, Vec<u32>>) {
         self.lock_layout().uids = uids;
     }
@@ -195,9 +211,10 @@ impl Sockets {
         self.lock_layout().agent_socket(name)
     }
 
-    /// Opens sockets for those who have none yet, and closes those of the ones who are gone, connections included. A socket that is for
-    /// other users now is closed too and opened anew, so that a right that was taken away ends at once. An agent whose socket cannot be
-    /// made is reported, and the others are served.
+    /// Opens sockets for those who have none yet, and closes those of the ones who are gone,
+    /// connections included. A socket that is for other users now is closed too and opened anew, so
+    /// that a right that was taken away ends at once. An agent whose socket cannot be made is
+    /// reported, and the others are served.
     pub fn reconcile(&self, names: &[AgentName]) -> Vec<ListenError> {
         let layout = self.lock_layout().clone();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -222,9 +239,11 @@ impl Sockets {
         errors
     }
 
-    /// Closes the socket of an agent, connections included. The next [`Self::reconcile`] opens one for an agent of that name, if there is one.
+    /// Closes the socket of an agent, connections included. The next [`Self::reconcile`] opens one
+    /// for an agent of that name, if there is one.
     pub fn close_agent(&self, name: &AgentName) {
-        if let Some(socket) = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(name) {
+        if let Some(socket) = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
+        {
             socket.close.cancel();
             socket.remove_file();
         }
@@ -243,8 +262,10 @@ impl Sockets {
 
     fn open_agent(&self, layout: &Layout, name: &AgentName) -> Result<OpenSocket, ListenError> {
         let path = layout.agent_socket(name);
-        // Other users have to get through the directory and open the socket; whom they are is then checked by the kernel's word.
-        let (dir_mode, mode) = if layout.named_uids(name).is_some() { (0o755, 0o666) } else { (0o700, 0o600) };
+        // Other users have to get through the directory and open the socket; whom they are is then
+        // checked by the kernel's word.
+        let (dir_mode, mode) =
+            if layout.named_uids(name).is_some() { (0o755, 0o666) } else { (0o700, 0o600) };
         let own_file = !self.handed.has(&path);
         if let Some(dir) = path.parent().filter(|_| own_file) {
             make_dir(dir, dir_mode)?;
@@ -261,7 +282,13 @@ impl Sockets {
         }
         let (trust, close) = (Arc::new(layout.trust(name)), self.closing.child_token());
         let of = (Owner::Agent(name.clone()), Arc::clone(&trust));
-        self.tasks.spawn(accept(listener, of, Arc::clone(&self.sandboxes), self.agents.clone(), close.clone()));
+        self.tasks.spawn(accept(
+            listener,
+            of,
+            Arc::clone(&self.sandboxes),
+            self.agents.clone(),
+            close.clone(),
+        ));
         Ok(OpenSocket { path, trust, close, own_file })
     }
 
@@ -303,16 +330,18 @@ async fn accept(
             accepted = listener.accept() => accepted,
             () = close.cancelled() => return,
         };
-        let conn = accepted.and_then(|(stream, _)| match Arc::clone(&bounds.connections).try_acquire_owned() {
-            Ok(place) => {
-                let of = (owner.clone(), Arc::clone(&trust), bounds.clone());
-                Conn::new(stream, place, of, &sandboxes, close.clone()).map(Some)
-            }
-            Err(_) => {
-                // Whoever does not hear it sees the connection end.
-                drop(stream.try_write(TOO_MANY));
-                complaints.note(&owner, &"there are as many already as may be");
-                Ok(None)
+        let conn = accepted.and_then(|(stream, _)| {
+            match Arc::clone(&bounds.connections).try_acquire_owned() {
+                Ok(place) => {
+                    let of = (owner.clone(), Arc::clone(&trust), bounds.clone());
+                    Conn::new(stream, place, of, &sandboxes, close.clone()).map(Some)
+                }
+                Err(_) => {
+                    // Whoever does not hear it sees the connection end.
+                    drop(stream.try_write(TOO_MANY));
+                    complaints.note(&owner, &"there are as many already as may be");
+                    Ok(None)
+                }
             }
         });
         match conn {
@@ -323,7 +352,8 @@ async fn accept(
             }
             Ok(None) => {}
             Err(error) => {
-                // Too many open files, or a peer that left at once: the next may do better, but not in a tight loop.
+                // Too many open files, or a peer that left at once: the next may do better, but not
+                // in a tight loop.
                 complaints.note(&owner, &error);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
@@ -348,7 +378,8 @@ impl Complaints {
     }
 }
 
-/// Who may use a socket when the configuration names nobody: the broker's own user, and root, who could anyway.
+/// Who may use a socket when the configuration names nobody: the broker's own user, and root, who
+/// could anyway.
 fn own_uids() -> Vec<u32> {
     vec![rustix::process::geteuid().as_raw(), 0]
 }

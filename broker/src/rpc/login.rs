@@ -1,10 +1,13 @@
-//! The login dialogue on the wire: the operator's stream (`Login`) and the harness's (`ServeLogin`), each with the engine's channels behind it.
+//! The login dialogue on the wire: the operator's stream (`Login`) and the harness's
+//! (`ServeLogin`), each with the engine's channels behind it.
 //!
-//! Invariant: each direction waits for its slower side alone, and whichever stream ends first takes the other with it. What is typed and said
-//! is passed on as it is, and never logged.
+//! Invariant: each direction waits for its slower side alone, and whichever stream ends first takes
+//! the other with it. What is typed and said is passed on as it is, and never logged.
 
 use hive_core::caller::Caller;
-use hive_core::limits::{ERROR_BYTES_MAX, LOGIN_ANSWER_MAX, LOGIN_STEP_BYTES_MAX, TERMINAL_KIND_CHARS_MAX};
+use hive_core::limits::{
+    ERROR_BYTES_MAX, LOGIN_ANSWER_MAX, LOGIN_STEP_BYTES_MAX, TERMINAL_KIND_CHARS_MAX,
+};
 use hive_proto::convert::message;
 use hive_proto::convert::request as fields;
 use hive_proto::status::bad_field;
@@ -26,11 +29,21 @@ pub(super) type Answers<T> = Response<ReceiverStream<Result<T, Status>>>;
 
 fn terminal(wire: v1::Terminal) -> Result<Terminal, Status> {
     let v1::Terminal { rows, columns, kind } = wire;
-    let cells = |number, field| u16::try_from(number).map_err(|_| bad_field(field, "no terminal is so large; at most 65535"));
+    let cells = |number, field| {
+        u16::try_from(number)
+            .map_err(|_| bad_field(field, "no terminal is so large; at most 65535"))
+    };
     if kind.chars().count() > TERMINAL_KIND_CHARS_MAX || kind.contains(char::is_control) {
-        return Err(bad_field("terminal.kind", format!("it has at most {TERMINAL_KIND_CHARS_MAX} printable characters")));
+        return Err(bad_field(
+            "terminal.kind",
+            format!("it has at most {TERMINAL_KIND_CHARS_MAX} printable characters"),
+        ));
     }
-    Ok(Terminal { rows: cells(rows, "terminal.rows")?, columns: cells(columns, "terminal.columns")?, kind })
+    Ok(Terminal {
+        rows: cells(rows, "terminal.rows")?,
+        columns: cells(columns, "terminal.columns")?,
+        kind,
+    })
 }
 
 fn wire_terminal(terminal: Terminal) -> v1::Terminal {
@@ -56,7 +69,8 @@ fn end(wire: v1::LoginEnd) -> End {
 
 fn piece(bytes: Vec<u8>, field: &str) -> Result<Vec<u8>, Status> {
     if bytes.len() > LOGIN_STEP_BYTES_MAX {
-        let problem = format!("it has {} bytes; send at most {LOGIN_STEP_BYTES_MAX} at a time", bytes.len());
+        let problem =
+            format!("it has {} bytes; send at most {LOGIN_STEP_BYTES_MAX} at a time", bytes.len());
         return Err(bad_field(field, problem));
     }
     Ok(bytes)
@@ -75,14 +89,21 @@ fn how(end: &End) -> String {
     }
 }
 
-/// What the operator types, to the harness. Ends with what the operator did wrong, or with nothing when they have gone; not when they have
-/// only nothing more to type.
-async fn type_in(stream: &mut Streaming<v1::LoginRequest>, typed: &mpsc::Sender<Typed>) -> Option<Status> {
+/// What the operator types, to the harness. Ends with what the operator did wrong, or with nothing
+/// when they have gone; not when they have only nothing more to type.
+async fn type_in(
+    stream: &mut Streaming<v1::LoginRequest>,
+    typed: &mpsc::Sender<Typed>,
+) -> Option<Status> {
     use login_request::Step;
     loop {
         let step = match stream.message().await {
-            Ok(Some(v1::LoginRequest { step: Some(Step::Input(bytes)) })) => piece(bytes, "input").map(Typed::Input),
-            Ok(Some(v1::LoginRequest { step: Some(Step::Terminal(size)) })) => terminal(size).map(Typed::Terminal),
+            Ok(Some(v1::LoginRequest { step: Some(Step::Input(bytes)) })) => {
+                piece(bytes, "input").map(Typed::Input)
+            }
+            Ok(Some(v1::LoginRequest { step: Some(Step::Terminal(size)) })) => {
+                terminal(size).map(Typed::Terminal)
+            }
             Ok(Some(v1::LoginRequest { step: Some(Step::Start(_)) })) => Err(not_a_start("start")),
             Ok(Some(v1::LoginRequest { step: None })) => Err(bad_field("step", "must be set")),
             Ok(None) => return std::future::pending().await,
@@ -102,7 +123,12 @@ async fn show(said: &mut mpsc::Receiver<Said>, out: &Out<v1::LoginResponse>) -> 
         match said {
             // An operator who has gone is seen by the closed stream.
             Said::Output(bytes) => {
-                drop(out.send(Ok(v1::LoginResponse { step: Some(login_response::Step::Output(bytes)) })).await);
+                drop(
+                    out.send(Ok(v1::LoginResponse {
+                        step: Some(login_response::Step::Output(bytes)),
+                    }))
+                    .await,
+                );
             }
             Said::End(end) => return Some(end),
         }
@@ -114,7 +140,10 @@ async fn show(said: &mut mpsc::Receiver<Said>, out: &Out<v1::LoginResponse>) -> 
 const GONE: &str = "the operator went away";
 
 /// What the dialogue says, to the operator's side: until its end, or what the harness did wrong.
-async fn say(stream: &mut Streaming<v1::ServeLoginRequest>, said: &mpsc::Sender<Said>) -> Result<(), Status> {
+async fn say(
+    stream: &mut Streaming<v1::ServeLoginRequest>,
+    said: &mpsc::Sender<Said>,
+) -> Result<(), Status> {
     use serve_login_request::Step;
     while let Some(v1::ServeLoginRequest { step }) = stream.message().await? {
         let step = match step {
@@ -161,15 +190,19 @@ impl Rpc {
     ) -> Result<Answers<v1::LoginResponse>, Status> {
         let caller = caller::of(&request)?;
         let mut stream = request.into_inner();
-        let Some(v1::LoginRequest { step: Some(login_request::Step::Start(start)) }) = self.first(&mut stream).await? else {
+        let Some(v1::LoginRequest { step: Some(login_request::Step::Start(start)) }) =
+            self.first(&mut stream).await?
+        else {
             return Err(not_a_start("start"));
         };
         let v1::LoginStart { agent, terminal: size } = start;
         let name = message::agent_name(&agent, "start.agent")?;
-        let login = self.engine.begin_login(caller, name, terminal(size.unwrap_or_default())?).await?;
+        let login =
+            self.engine.begin_login(caller, name, terminal(size.unwrap_or_default())?).await?;
         let (out, answers) = mpsc::channel(STREAM_STEPS);
         let (begun, answered) = oneshot::channel();
-        // A task of its own: it ends the dialogue in good order also where nobody waits for this call any more.
+        // A task of its own: it ends the dialogue in good order also where nobody waits for this
+        // call any more.
         self.streams.spawn(self.clone().log_in(login, stream, out, begun));
         answered.await.unwrap_or(Err(Refusal::Draining))?;
         Ok(Response::new(ReceiverStream::new(answers)))
@@ -210,15 +243,22 @@ impl Rpc {
         self.engine.end_login(login, &how).await;
     }
 
-    /// Tells the operator how the dialogue ended, and answers what the log says of it. Of a broker that ends both sides may go in any order.
+    /// Tells the operator how the dialogue ended, and answers what the log says of it. Of a broker
+    /// that ends both sides may go in any order.
     async fn last_word(&self, end: Option<End>, out: &Out<v1::LoginResponse>) -> String {
         if end.is_none() && self.engine.draining().is_cancelled() {
             drop(out.send(Err(Refusal::Draining.into())).await);
             return Refusal::Draining.to_string();
         }
-        let end = end.unwrap_or_else(|| End { error: "the harness went away".to_owned(), ..End::default() });
+        let end = end
+            .unwrap_or_else(|| End { error: "the harness went away".to_owned(), ..End::default() });
         let how = how(&end);
-        drop(out.send(Ok(v1::LoginResponse { step: Some(login_response::Step::End(wire_end(end))) })).await);
+        drop(
+            out.send(Ok(v1::LoginResponse {
+                step: Some(login_response::Step::End(wire_end(end))),
+            }))
+            .await,
+        );
         how
     }
 
@@ -230,7 +270,9 @@ impl Rpc {
         let caller = caller::of(&request)?;
         let mut stream = request.into_inner();
         let first = self.first(&mut stream).await?;
-        let Some(v1::ServeLoginRequest { step: Some(serve_login_request::Step::Start(start)) }) = first else {
+        let Some(v1::ServeLoginRequest { step: Some(serve_login_request::Step::Start(start)) }) =
+            first
+        else {
             return Err(not_a_start("start"));
         };
         let v1::ServeLoginStart { session_token, login_id } = start;

@@ -17,7 +17,8 @@ impl v1::loose_end_service_server::LooseEndService for Rpc {
         let caller = caller::of(&request)?;
         let v1::ListLooseEndsRequest { page_size, page_token, agent } = request.into_inner();
         let after = fields::page_after(&page_token)?.unwrap_or(0);
-        let (found, more) = self.engine.list_loose_ends(caller, agent, after, fields::page_rows(page_size)).await?;
+        let (found, more) =
+            self.engine.list_loose_ends(caller, agent, after, fields::page_rows(page_size)).await?;
         let next = found.last().filter(|_| more).map(|loose_end| loose_end.id);
         Ok(Response::new(v1::ListLooseEndsResponse {
             loose_ends: found.into_iter().map(Into::into).collect(),
@@ -47,10 +48,12 @@ impl v1::loose_end_service_server::LooseEndService for Rpc {
     ) -> Result<Response<v1::ReplaceLooseEndsResponse>, Status> {
         let actor = caller::actor(&request)?;
         let mut replace = request.into_inner();
-        let key = request::key("ReplaceLooseEnds", std::mem::take(&mut replace.request_id), &replace)?;
+        let key =
+            request::key("ReplaceLooseEnds", std::mem::take(&mut replace.request_id), &replace)?;
         let v1::ReplaceLooseEndsRequest { request_id: _, label, loose_ends } = replace;
         let label = message::label(&label, "label")?;
-        let entries = loose_ends.into_iter().map(|v1::PublishedLooseEnd { key, text }| (key, text)).collect();
+        let entries =
+            loose_ends.into_iter().map(|v1::PublishedLooseEnd { key, text }| (key, text)).collect();
         self.engine.replace_loose_ends(actor, key, label, entries).await?;
         Ok(Response::new(v1::ReplaceLooseEndsResponse {}))
     }

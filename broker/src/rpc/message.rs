@@ -19,12 +19,19 @@ fn wire_hit(hit: Hit) -> v1::search_hit::Hit {
 
 #[tonic::async_trait]
 impl v1::message_service_server::MessageService for Rpc {
-    async fn send_message(&self, request: Request<v1::SendMessageRequest>) -> Result<Response<v1::SendMessageResponse>, Status> {
+    async fn send_message(
+        &self,
+        request: Request<v1::SendMessageRequest>,
+    ) -> Result<Response<v1::SendMessageResponse>, Status> {
         let actor = caller::actor(&request)?;
         let mut message = request.into_inner();
         let key = request::key("SendMessage", std::mem::take(&mut message.request_id), &message)?;
         let v1::SendMessageRequest { request_id: _, to, body, in_reply_to } = message;
-        let send = Send { to: convert::required_as(to, "to")?, body, in_reply_to: MessageId::new(in_reply_to) };
+        let send = Send {
+            to: convert::required_as(to, "to")?,
+            body,
+            in_reply_to: MessageId::new(in_reply_to),
+        };
         let Receipt { message, already_sent, skipped, recipients, accept_time, ahead } =
             self.engine.send(actor, key, send).await?;
         Ok(Response::new(v1::SendMessageResponse {
@@ -37,7 +44,10 @@ impl v1::message_service_server::MessageService for Rpc {
         }))
     }
 
-    async fn get_message(&self, request: Request<v1::GetMessageRequest>) -> Result<Response<v1::GetMessageResponse>, Status> {
+    async fn get_message(
+        &self,
+        request: Request<v1::GetMessageRequest>,
+    ) -> Result<Response<v1::GetMessageResponse>, Status> {
         let caller = caller::of(&request)?;
         let id = convert::id(request.into_inner().message_id, MessageId::new, "message_id")?;
         let message = self.engine.get_message(caller, id).await?;
@@ -49,10 +59,14 @@ impl v1::message_service_server::MessageService for Rpc {
         request: Request<v1::ListMessagesRequest>,
     ) -> Result<Response<v1::ListMessagesResponse>, Status> {
         let caller = caller::of(&request)?;
-        let v1::ListMessagesRequest { page_size, page_token, agent, thread_of } = request.into_inner();
+        let v1::ListMessagesRequest { page_size, page_token, agent, thread_of } =
+            request.into_inner();
         let before = fields::page_after(&page_token)?.and_then(MessageId::new);
         let thread = MessageId::new(thread_of);
-        let (messages, more) = self.engine.list_messages(caller, agent, thread, before, fields::page_rows(page_size)).await?;
+        let (messages, more) = self
+            .engine
+            .list_messages(caller, agent, thread, before, fields::page_rows(page_size))
+            .await?;
         let next = messages.last().filter(|_| more).map(|message| message.id.get());
         Ok(Response::new(v1::ListMessagesResponse {
             messages: messages.into_iter().map(Into::into).collect(),
@@ -65,10 +79,12 @@ impl v1::message_service_server::MessageService for Rpc {
         request: Request<v1::SearchMessagesRequest>,
     ) -> Result<Response<v1::SearchMessagesResponse>, Status> {
         let caller = caller::of(&request)?;
-        let v1::SearchMessagesRequest { query, page_size, page_token, agent } = request.into_inner();
+        let v1::SearchMessagesRequest { query, page_size, page_token, agent } =
+            request.into_inner();
         let before = fields::page_after(&page_token)?;
         let rows = fields::page_rows_of(page_size, SEARCH_ROWS_DEFAULT, SEARCH_ROWS_MAX);
-        let (hits, next) = self.engine.search_messages(caller, Search { query, agent, before, rows }).await?;
+        let (hits, next) =
+            self.engine.search_messages(caller, Search { query, agent, before, rows }).await?;
         Ok(Response::new(v1::SearchMessagesResponse {
             hits: hits.into_iter().map(|hit| v1::SearchHit { hit: Some(wire_hit(hit)) }).collect(),
             next_page_token: fields::page_token(next),

@@ -1,7 +1,8 @@
 //! The wire: one file per service, each method decode, one call of the engine, encode.
 //!
-//! Two sets of services stand on one engine: agents' sockets have no operator service at all, so there is nothing to be refused there.
-//! Invariant: who calls comes from the connection (`caller`), never from a request.
+//! Two sets of services stand on one engine: agents' sockets have no operator service at all, so
+//! there is nothing to be refused there. Invariant: who calls comes from the connection (`caller`),
+//! never from a request.
 
 pub mod caller;
 pub mod conn;
@@ -56,16 +57,23 @@ pub struct Rpc {
 impl Rpc {
     /// Services on this engine.
     #[must_use]
-    pub fn new(engine: Arc<Engine>, streams: TaskTracker, shutdown: CancellationToken, sockets: Arc<listen::Sockets>) -> Self {
+    pub fn new(
+        engine: Arc<Engine>,
+        streams: TaskTracker,
+        shutdown: CancellationToken,
+        sockets: Arc<listen::Sockets>,
+    ) -> Self {
         Self { engine, streams, shutdown, sockets }
     }
 
     /// Opens and closes agents' sockets, as there are agents now.
     pub async fn reconcile_sockets(&self) -> Result<(), Refusal> {
         let names = self.engine.active_names().await?;
-        let names: Vec<AgentName> = names.iter().filter_map(|name| AgentName::parse(name).ok()).collect();
+        let names: Vec<AgentName> =
+            names.iter().filter_map(|name| AgentName::parse(name).ok()).collect();
         for error in self.sockets.reconcile(&names) {
-            let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            let cause =
+                std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
             tracing::error!(%error, cause, "an agent has no socket");
         }
         Ok(())

@@ -1,8 +1,9 @@
 //! Peers: in which pid namespace the process is that connected.
 //!
-//! The order matters: the process is held by a pidfd, then its namespace is opened by its number, then the pidfd must still be of a live process.
-//! Invariant: a [`Place::In`] was read while the process lived, so its number was of that process. Before Linux 6.5 a process can end, and
-//! its number be reused, between its connecting and the pidfd; [`knows_peers`] says whether that is so.
+//! The order matters: the process is held by a pidfd, then its namespace is opened by its number,
+//! then the pidfd must still be of a live process. Invariant: a [`Place::In`] was read while the
+//! process lived, so its number was of that process. Before Linux 6.5 a process can end, and its
+//! number be reused, between its connecting and the pidfd; [`knows_peers`] says whether that is so.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,10 +17,12 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::engine::sandboxes::Place;
 use crate::namespace::PidNamespace;
 
-/// Whether the kernel tells which process connected, in a way that no reuse of numbers can deceive (SO_PEERPIDFD, Linux 6.5).
+/// Whether the kernel tells which process connected, in a way that no reuse of numbers can deceive
+/// (SO_PEERPIDFD, Linux 6.5).
 #[must_use]
 pub fn knows_peers() -> bool {
-    std::os::unix::net::UnixStream::pair().is_ok_and(|(one, _other)| getsockopt(&one, PeerPidfd).is_ok())
+    std::os::unix::net::UnixStream::pair()
+        .is_ok_and(|(one, _other)| getsockopt(&one, PeerPidfd).is_ok())
 }
 
 /// Reads where the process is that connected; `pid` is its number by SO_PEERCRED.
@@ -79,7 +82,9 @@ mod tests {
         let (one, _other) = UnixStream::pair().expect("a pair");
         let own = PidNamespace::own().expect("/proc is mounted").id();
         let pid = number(std::process::id());
-        for place in [place(&one, Some(pid)), place_by_number(Pid::from_raw(pid).expect("a process"))] {
+        for place in
+            [place(&one, Some(pid)), place_by_number(Pid::from_raw(pid).expect("a process"))]
+        {
             assert!(matches!(&place, Place::In(namespace) if namespace.id() == own), "{place:?}");
         }
         assert!(matches!(place(&one, Some(0)), Place::Outside));

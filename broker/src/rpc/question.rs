@@ -33,19 +33,23 @@ struct Watch {
 struct Gone;
 
 async fn tell(out: &Out, question: Question) -> Result<(), Gone> {
-    let step = v1::WatchQuestionsResponse { question: Some(question.into()), snapshot_complete: false };
+    let step =
+        v1::WatchQuestionsResponse { question: Some(question.into()), snapshot_complete: false };
     out.send(Ok(step)).await.map_err(|_| Gone)
 }
 
 impl Rpc {
-    /// The snapshot: what is open, or the one question in whatever state it is. Answers behind which event the changes begin.
+    /// The snapshot: what is open, or the one question in whatever state it is. Answers behind
+    /// which event the changes begin.
     async fn snapshot(&self, watch: &Watch, out: &Out) -> Result<Result<u64, Gone>, Refusal> {
         let open = Which { states: vec![hive_core::question::State::Open], ..watch.which.clone() };
         let mut before = None;
         let mut begin = None;
-        // A question that is asked while the pages are read is told as a change, for changes begin behind the first page.
+        // A question that is asked while the pages are read is told as a change, for changes begin
+        // behind the first page.
         if let Some(id) = watch.only {
-            let (_, _, last) = self.engine.questions_now(watch.caller.clone(), Which::default(), None, 1).await?;
+            let (_, _, last) =
+                self.engine.questions_now(watch.caller.clone(), Which::default(), None, 1).await?;
             let question = self.engine.get_question(watch.caller.clone(), id).await?;
             if tell(out, question).await.is_err() {
                 return Ok(Err(Gone));
@@ -53,7 +57,10 @@ impl Rpc {
             begin = Some(last);
         }
         while watch.only.is_none() {
-            let (page, more, last) = self.engine.questions_now(watch.caller.clone(), open.clone(), before, WATCH_ROWS).await?;
+            let (page, more, last) = self
+                .engine
+                .questions_now(watch.caller.clone(), open.clone(), before, WATCH_ROWS)
+                .await?;
             begin.get_or_insert(last);
             before = page.last().map(|question| question.id);
             for question in page {
@@ -78,11 +85,16 @@ impl Rpc {
         let Ok(mut after) = self.snapshot(watch, out).await? else { return Ok(()) };
         loop {
             newest.borrow_and_update();
-            let changed = self.engine.questions_changed(watch.caller.clone(), watch.which.clone(), after, WATCH_ROWS).await?;
+            let changed = self
+                .engine
+                .questions_changed(watch.caller.clone(), watch.which.clone(), after, WATCH_ROWS)
+                .await?;
             let behind = *newest.borrow() > changed.last_event;
             after = changed.last_event;
             for question in changed.questions {
-                if watch.only.is_none_or(|only| only == question.id) && tell(out, question).await.is_err() {
+                if watch.only.is_none_or(|only| only == question.id)
+                    && tell(out, question).await.is_err()
+                {
                     return Ok(());
                 }
             }
@@ -100,15 +112,25 @@ impl Rpc {
 
 #[tonic::async_trait]
 impl v1::question_service_server::QuestionService for Rpc {
-    async fn ask_question(&self, request: Request<v1::AskQuestionRequest>) -> Result<Response<v1::AskQuestionResponse>, Status> {
+    async fn ask_question(
+        &self,
+        request: Request<v1::AskQuestionRequest>,
+    ) -> Result<Response<v1::AskQuestionResponse>, Status> {
         let actor = caller::actor(&request)?;
         let mut ask = request.into_inner();
         let key = request::key("AskQuestion", std::mem::take(&mut ask.request_id), &ask)?;
         let v1::AskQuestionRequest { request_id: _, to, text, options, multi, ttl } = ask;
         let ttl = time::optional_span(ttl, "ttl")?;
-        let ask = Ask { to: convert::required_as(to, "to")?, wording: Wording { text, options, multi }, ttl };
+        let ask = Ask {
+            to: convert::required_as(to, "to")?,
+            wording: Wording { text, options, multi },
+            ttl,
+        };
         let (question, already_asked) = self.engine.ask(actor, key, ask).await?;
-        Ok(Response::new(v1::AskQuestionResponse { question: Some(question.into()), already_asked }))
+        Ok(Response::new(v1::AskQuestionResponse {
+            question: Some(question.into()),
+            already_asked,
+        }))
     }
 
     async fn answer_question(
@@ -136,7 +158,10 @@ impl v1::question_service_server::QuestionService for Rpc {
         Ok(Response::new(v1::CancelQuestionResponse { question: Some(question.into()) }))
     }
 
-    async fn get_question(&self, request: Request<v1::GetQuestionRequest>) -> Result<Response<v1::GetQuestionResponse>, Status> {
+    async fn get_question(
+        &self,
+        request: Request<v1::GetQuestionRequest>,
+    ) -> Result<Response<v1::GetQuestionResponse>, Status> {
         let caller = caller::of(&request)?;
         let id = convert::id(request.into_inner().question_id, QuestionId::new, "question_id")?;
         let question = self.engine.get_question(caller, id).await?;
@@ -148,10 +173,12 @@ impl v1::question_service_server::QuestionService for Rpc {
         request: Request<v1::ListQuestionsRequest>,
     ) -> Result<Response<v1::ListQuestionsResponse>, Status> {
         let caller = caller::of(&request)?;
-        let v1::ListQuestionsRequest { page_size, page_token, states, asker, target } = request.into_inner();
+        let v1::ListQuestionsRequest { page_size, page_token, states, asker, target } =
+            request.into_inner();
         let before = fields::page_after(&page_token)?.and_then(QuestionId::new);
         let which = Which { states: states_of(&states)?, asker, target };
-        let (found, more) = self.engine.list_questions(caller, which, before, fields::page_rows(page_size)).await?;
+        let (found, more) =
+            self.engine.list_questions(caller, which, before, fields::page_rows(page_size)).await?;
         let next = found.last().filter(|_| more).map(|question| question.id.get());
         Ok(Response::new(v1::ListQuestionsResponse {
             questions: found.into_iter().map(Into::into).collect(),
@@ -167,11 +194,20 @@ impl v1::question_service_server::QuestionService for Rpc {
     ) -> Result<Response<Self::WatchQuestionsStream>, Status> {
         let caller = caller::of(&request)?;
         let v1::WatchQuestionsRequest { asker, target, question_id } = request.into_inner();
-        let watch = Watch { caller, which: Which { states: Vec::new(), asker, target }, only: QuestionId::new(question_id) };
-        // Asked once before the stream begins, so that a bad filter is an answer and not a stream that breaks.
+        let watch = Watch {
+            caller,
+            which: Which { states: Vec::new(), asker, target },
+            only: QuestionId::new(question_id),
+        };
+        // Asked once before the stream begins, so that a bad filter is an answer and not a stream
+        // that breaks.
         match watch.only {
             Some(id) => drop(self.engine.get_question(watch.caller.clone(), id).await?),
-            None => drop(self.engine.questions_now(watch.caller.clone(), watch.which.clone(), None, 1).await?),
+            None => drop(
+                self.engine
+                    .questions_now(watch.caller.clone(), watch.which.clone(), None, 1)
+                    .await?,
+            ),
         }
         let (out, stream) = mpsc::channel(64);
         let rpc = self.clone();

@@ -26,7 +26,10 @@ impl v1::reminder_service_server::ReminderService for Rpc {
             None => return Err(bad_field("due", "say when: set `delay` or `due_time`")),
         };
         let (reminder, already_set) = self.engine.set_reminder(actor, key, body, due).await?;
-        Ok(Response::new(v1::CreateReminderResponse { reminder: Some(reminder.into()), already_set }))
+        Ok(Response::new(v1::CreateReminderResponse {
+            reminder: Some(reminder.into()),
+            already_set,
+        }))
     }
 
     async fn cancel_reminder(
@@ -46,10 +49,14 @@ impl v1::reminder_service_server::ReminderService for Rpc {
         request: Request<v1::ListRemindersRequest>,
     ) -> Result<Response<v1::ListRemindersResponse>, Status> {
         let caller = caller::of(&request)?;
-        let v1::ListRemindersRequest { page_size, page_token, agent, states } = request.into_inner();
+        let v1::ListRemindersRequest { page_size, page_token, agent, states } =
+            request.into_inner();
         let after = fields::page_after(&page_token)?.and_then(ReminderId::new);
         let states = reminders::states(&states, "states")?;
-        let (found, more) = self.engine.list_reminders(caller, agent, states, after, fields::page_rows(page_size)).await?;
+        let (found, more) = self
+            .engine
+            .list_reminders(caller, agent, states, after, fields::page_rows(page_size))
+            .await?;
         let next = found.last().filter(|_| more).map(|reminder| reminder.id.get());
         Ok(Response::new(v1::ListRemindersResponse {
             reminders: found.into_iter().map(Into::into).collect(),

@@ -8,7 +8,11 @@ use tonic::Status;
 use crate::store::request::RequestKey;
 
 /// The key of a request whose id was taken out of it, so that the digest covers the rest.
-pub(super) fn key<M: Message>(rpc: &'static str, request_id: String, rest: &M) -> Result<RequestKey, Status> {
+pub(super) fn key<M: Message>(
+    rpc: &'static str,
+    request_id: String,
+    rest: &M,
+) -> Result<RequestKey, Status> {
     let id = request::request_id(request_id)?;
     let digest = Sha256::digest(rest.encode_to_vec());
     let mut fingerprint = [0u8; 16];

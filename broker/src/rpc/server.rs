@@ -1,6 +1,7 @@
 //! Serving: two routers on one engine, one for agents' sockets and one for the operator's.
 //!
-//! Invariant: a service that is not registered on a socket does not exist there; reflection on an agent's socket does not even name it.
+//! Invariant: a service that is not registered on a socket does not exist there; reflection on an
+//! agent's socket does not even name it.
 
 use std::io;
 use std::sync::Arc;
@@ -22,17 +23,20 @@ use super::listen::Incoming;
 /// Files whose services are the operator's alone.
 pub(super) const OPERATOR_FILES: [&str; 1] = ["hive/v1/admin_service.proto"];
 /// Files whose services are for agents' sockets alone.
-const AGENT_FILES: [&str; 3] = ["hive/v1/turn_service.proto", "hive/v1/wake_service.proto", "hive/v1/status_service.proto"];
+const AGENT_FILES: [&str; 3] =
+    ["hive/v1/turn_service.proto", "hive/v1/wake_service.proto", "hive/v1/status_service.proto"];
 
 /// Largest header block of a request, in bytes; ours have a token and little else.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
 /// Most calls at once on one connection.
 const CONCURRENT_CALLS_MAX: u32 = 128;
-/// Most calls that a client may reset before they were looked at; with one more the connection ends.
+/// Most calls that a client may reset before they were looked at; with one more the connection
+/// ends.
 const UNSEEN_RESETS_MAX: usize = 20;
 /// Bytes of one request that may be on their way before the broker has looked at them.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
-/// Most calls on one connection that the broker had to reset or refuse by the rules of HTTP/2; with one more the connection ends.
+/// Most calls on one connection that the broker had to reset or refuse by the rules of HTTP/2; with
+/// one more the connection ends.
 const OWN_RESETS_MAX: usize = 1024;
 
 type Layered = Router<Stack<CallerLayer, tower::layer::util::Identity>>;
@@ -45,7 +49,10 @@ fn builder(rpc: &Rpc) -> Server<Stack<CallerLayer, tower::layer::util::Identity>
         // Left alone, it would have no bound at all.
         .http2_max_local_error_reset_streams(Some(OWN_RESETS_MAX))
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .layer(CallerLayer::new(rpc.engine.limits().body_bytes_max, Arc::clone(rpc.engine.sandboxes())))
+        .layer(CallerLayer::new(
+            rpc.engine.limits().body_bytes_max,
+            Arc::clone(rpc.engine.sandboxes()),
+        ))
 }
 
 /// What reflection shows: everything but the services of the files left out.
@@ -62,7 +69,9 @@ pub async fn serve_agents(
     incoming: Incoming,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    use v1::{status_service_server as status, turn_service_server as turn, wake_service_server as wake};
+    use v1::{
+        status_service_server as status, turn_service_server as turn, wake_service_server as wake,
+    };
     let router = shared(builder(&rpc), &rpc, &health, &OPERATOR_FILES)?
         .add_service(turn::TurnServiceServer::new(rpc.clone()))
         .add_service(wake::WakeServiceServer::new(rpc.clone()))
@@ -77,7 +86,8 @@ pub async fn serve_operator(
     incoming: Incoming,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let router = shared(builder(&rpc), &rpc, &health, &AGENT_FILES)?.add_service(AdminServiceServer::new(rpc));
+    let router = shared(builder(&rpc), &rpc, &health, &AGENT_FILES)?
+        .add_service(AdminServiceServer::new(rpc));
     serve(router, incoming, shutdown).await
 }
 
@@ -89,9 +99,11 @@ fn shared(
     leave_out: &[&str],
 ) -> io::Result<Layered> {
     use v1::{
-        event_service_server as event, inbox_service_server as inbox, loose_end_service_server as loose_end,
-        message_service_server as message, question_service_server as question, reminder_service_server as reminder,
-        server_info_service_server as server_info, topology_service_server as topology, turn_history_service_server as history,
+        event_service_server as event, inbox_service_server as inbox,
+        loose_end_service_server as loose_end, message_service_server as message,
+        question_service_server as question, reminder_service_server as reminder,
+        server_info_service_server as server_info, topology_service_server as topology,
+        turn_history_service_server as history,
     };
     let bytes = descriptors(leave_out).map_err(io::Error::other)?;
     let reflection = || {
@@ -117,7 +129,8 @@ fn shared(
 }
 
 async fn serve(router: Layered, incoming: Incoming, shutdown: CancellationToken) -> io::Result<()> {
-    let served = router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), shutdown.cancelled_owned());
+    let served = router
+        .serve_with_incoming_shutdown(ReceiverStream::new(incoming), shutdown.cancelled_owned());
     served.await.map_err(io::Error::other)
 }
 
@@ -128,12 +141,26 @@ mod tests {
     #[test]
     fn agents_see_no_operator_service() {
         let services = |leave_out: &[&str]| {
-            let set = FileDescriptorSet::decode(descriptors(leave_out).expect("descriptors").as_slice()).expect("a set");
-            set.file.iter().flat_map(|file| &file.service).map(|service| service.name().to_owned()).collect::<Vec<_>>()
+            let set =
+                FileDescriptorSet::decode(descriptors(leave_out).expect("descriptors").as_slice())
+                    .expect("a set");
+            set.file
+                .iter()
+                .flat_map(|file| &file.service)
+                .map(|service| service.name().to_owned())
+                .collect::<Vec<_>>()
         };
         let agents = services(&OPERATOR_FILES);
-        assert!(agents.contains(&"TurnService".to_owned()) && !agents.contains(&"AdminService".to_owned()), "{agents:?}");
+        assert!(
+            agents.contains(&"TurnService".to_owned())
+                && !agents.contains(&"AdminService".to_owned()),
+            "{agents:?}"
+        );
         let operator = services(&AGENT_FILES);
-        assert!(operator.contains(&"AdminService".to_owned()) && !operator.contains(&"TurnService".to_owned()), "{operator:?}");
+        assert!(
+            operator.contains(&"AdminService".to_owned())
+                && !operator.contains(&"TurnService".to_owned()),
+            "{operator:?}"
+        );
     }
 }

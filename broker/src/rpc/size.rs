@@ -1,16 +1,17 @@
 //! Requests' sizes: what is longer than its call may be is refused by the length that it announces.
 //!
-//! A message comes behind a flag and four bytes of length. Judged by these, a body of megabytes costs the broker the first piece of it, and no
-//! other call waits until all of it is read and decoded. Streams are judged message by message.
-//! Invariant: what passes is what came, byte for byte; nothing of a message that does not pass is decoded.
+//! A message comes behind a flag and four bytes of length. Judged by these, a body of megabytes
+//! costs the broker the first piece of it, and no other call waits until all of it is read and
+//! decoded. Streams are judged message by message. Invariant: what passes is what came, byte for
+//! byte; nothing of a message that does not pass is decoded.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use hive_core::limits::{
-    ANSWER_BYTES_MAX, OPERATOR_REQUEST_BYTES_MAX, QUESTION_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_FIELDS_BYTES_MAX,
-    REQUEST_LIST_BYTES_MAX,
+    ANSWER_BYTES_MAX, OPERATOR_REQUEST_BYTES_MAX, QUESTION_BYTES_MAX, REQUEST_BYTES_MAX,
+    REQUEST_FIELDS_BYTES_MAX, REQUEST_LIST_BYTES_MAX,
 };
 use http_body::{Body as _, Frame};
 use prost::bytes::Bytes;
@@ -40,19 +41,31 @@ impl Bound {
         let body = usize::try_from(body_bytes_max).unwrap_or(usize::MAX);
         match (owner, path.rsplit('/').next()) {
             (Owner::Operator, _) => whole(OPERATOR_REQUEST_BYTES_MAX),
-            (Owner::Agent(_), Some("SendMessage" | "Wake" | "CreateReminder")) => {
-                Self { bytes: body.saturating_add(REQUEST_FIELDS_BYTES_MAX), told: ("a body", body) }
-            }
+            (Owner::Agent(_), Some("SendMessage" | "Wake" | "CreateReminder")) => Self {
+                bytes: body.saturating_add(REQUEST_FIELDS_BYTES_MAX),
+                told: ("a body", body),
+            },
             (Owner::Agent(_), Some("AskQuestion")) => short("a question", QUESTION_BYTES_MAX),
             (Owner::Agent(_), Some("AnswerQuestion")) => short("an answer", ANSWER_BYTES_MAX),
-            (Owner::Agent(_), Some("ReplaceLooseEnds" | "ReportTurnEvents" | "EndTurn")) => whole(REQUEST_LIST_BYTES_MAX),
+            (Owner::Agent(_), Some("ReplaceLooseEnds" | "ReportTurnEvents" | "EndTurn")) => {
+                whole(REQUEST_LIST_BYTES_MAX)
+            }
             (Owner::Agent(_), _) => whole(REQUEST_BYTES_MAX),
         }
     }
 
-    /// The same body, up to the first message that is longer, once its first message is there: a client may take its time to say it.
+    /// The same body, up to the first message that is longer, once its first message is there: a
+    /// client may take its time to say it.
     pub(super) async fn on(self, body: Body) -> Body {
-        let mut bounded = Bounded { body, bound: self, known: 0, length: 0, rest: 0, messages: 0, early: VecDeque::new() };
+        let mut bounded = Bounded {
+            body,
+            bound: self,
+            known: 0,
+            length: 0,
+            rest: 0,
+            messages: 0,
+            early: VecDeque::new(),
+        };
         while bounded.messages == 0 {
             match std::future::poll_fn(|cx| bounded.poll_body(cx)).await {
                 Some(frame) => bounded.early.push_back(frame),
@@ -120,7 +133,10 @@ impl http_body::Body for Bounded {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         match self.early.pop_front() {
             Some(frame) => Poll::Ready(Some(frame)),
             None => self.poll_body(cx),
@@ -138,8 +154,15 @@ mod tests {
 
     fn judged(bound: usize, pieces: &[&[u8]]) -> Result<(), Refusal> {
         let bound = Bound { bytes: bound, told: ("it", bound) };
-        let mut bounded =
-            Bounded { body: Body::empty(), bound, known: 0, length: 0, rest: 0, messages: 0, early: VecDeque::new() };
+        let mut bounded = Bounded {
+            body: Body::empty(),
+            bound,
+            known: 0,
+            length: 0,
+            rest: 0,
+            messages: 0,
+            early: VecDeque::new(),
+        };
         pieces.iter().try_for_each(|piece| bounded.judge(piece))
     }
 
@@ -151,8 +174,14 @@ mod tests {
             let (one, two) = stream.split_at(at);
             assert!(judged(6, &[one, two]).is_ok(), "cut at {at}");
             let refusal = judged(5, &[one, two]);
-            assert!(matches!(refusal, Err(Refusal::RequestTooLarge { bytes: 6, max: 5, .. })), "cut at {at}: {refusal:?}");
-            assert!(judged(5, &[one, &two[..two.len() - 1]]).is_ok(), "cut at {at}: the length is not known yet");
+            assert!(
+                matches!(refusal, Err(Refusal::RequestTooLarge { bytes: 6, max: 5, .. })),
+                "cut at {at}: {refusal:?}"
+            );
+            assert!(
+                judged(5, &[one, &two[..two.len() - 1]]).is_ok(),
+                "cut at {at}: the length is not known yet"
+            );
         }
         let bytes: Vec<&[u8]> = stream.chunks(1).collect();
         assert!(judged(6, &bytes).is_ok() && judged(5, &bytes).is_err());
@@ -165,7 +194,10 @@ mod tests {
     impl http_body::Body for Said {
         type Data = Bytes;
         type Error = Status;
-        fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
             self.0.poll_recv(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
         }
     }
@@ -184,7 +216,8 @@ mod tests {
         let mut body = (&mut begun).await.expect("it goes on");
         drop(say);
         let mut came = Vec::new();
-        while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await
+        {
             came.extend_from_slice(&frame.expect("no error").into_data().expect("data"));
         }
         assert_eq!(came, pieces.concat(), "nothing is lost");

@@ -1,6 +1,7 @@
 //! The files of sockets: bound, given a mode, removed.
 //!
-//! Invariant: only a socket on which no process answers is replaced; everything else that has the name is left and refused.
+//! Invariant: only a socket on which no process answers is replaced; everything else that has the
+//! name is left and refused.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -12,7 +13,8 @@ use hive_core::limits::SOCKET_PATH_BYTES_MAX;
 
 use super::listen::ListenError;
 
-/// Binds a path. A socket there on which no process answers is replaced; anything else is left and refused.
+/// Binds a path. A socket there on which no process answers is replaced; anything else is left and
+/// refused.
 pub(super) fn bind(path: &Path) -> Result<StdListener, ListenError> {
     let fail = |source| ListenError::Io { path: path.to_path_buf(), source };
     if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
@@ -21,9 +23,13 @@ pub(super) fn bind(path: &Path) -> Result<StdListener, ListenError> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(fail(error)),
-        Ok(found) if !found.file_type().is_socket() => return Err(ListenError::NotASocket(path.to_path_buf())),
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(ListenError::NotASocket(path.to_path_buf()));
+        }
         Ok(_) => match StdStream::connect(path) {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path).map_err(fail)?,
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(path).map_err(fail)?;
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Ok(_) => return Err(ListenError::InUse(path.to_path_buf())),
             Err(error) => return Err(fail(error)),

@@ -32,9 +32,23 @@ fn slice(slice: Slice) -> v1::TurnStatsSlice {
 }
 
 fn stats(stats: Stats) -> v1::TurnStats {
-    let Stats { turns, kinds, outcomes, usage, duration_p50, duration_p95, compactions, tools, wakes, slices } = stats;
+    let Stats {
+        turns,
+        kinds,
+        outcomes,
+        usage,
+        duration_p50,
+        duration_p95,
+        compactions,
+        tools,
+        wakes,
+        slices,
+    } = stats;
     let kind = |(kind, count)| v1::TurnKindCount { kind: v1::TurnKind::from(kind).into(), count };
-    let outcome = |(outcome, count)| v1::TurnOutcomeCount { outcome: v1::TurnOutcome::from(outcome).into(), count };
+    let outcome = |(outcome, count)| v1::TurnOutcomeCount {
+        outcome: v1::TurnOutcome::from(outcome).into(),
+        count,
+    };
     v1::TurnStats {
         turn_count: turns,
         kinds: kinds.into_iter().map(kind).collect(),
@@ -61,7 +75,9 @@ impl Rpc {
         let TurnStats { window: Window { start, end }, total, agents, open } =
             self.engine.turn_stats(caller, agent, window).await?;
         let Open { questions_asked, questions_owed, reminders_pending } = open;
-        let agents = agents.into_iter().map(|(agent, of)| v1::AgentTurnStats { agent, stats: Some(stats(of)) });
+        let agents = agents
+            .into_iter()
+            .map(|(agent, of)| v1::AgentTurnStats { agent, stats: Some(stats(of)) });
         Ok(Response::new(v1::GetTurnStatsResponse {
             start_time: Some(time::timestamp(start)),
             end_time: Some(time::timestamp(end)),

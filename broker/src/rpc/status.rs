@@ -25,11 +25,15 @@ impl v1::status_service_server::StatusService for Rpc {
         request: Request<v1::ReportHarnessStatusRequest>,
     ) -> Result<Response<v1::ReportHarnessStatusResponse>, Status> {
         let caller = caller::of(&request)?;
-        let v1::ReportHarnessStatusRequest { session_token, state, until_time } = request.into_inner();
+        let v1::ReportHarnessStatusRequest { session_token, state, until_time } =
+            request.into_inner();
         let state = convert::value::<v1::HarnessState, HarnessState>(state, "state")?;
-        // How long a park lasts is the broker's own row; a harness's guess is only checked for form.
+        // How long a park lasts is the broker's own row; a harness's guess is only checked for
+        // form.
         time::optional_wall_time(until_time, "until_time")?;
-        self.engine.report_harness(caller, fields::token(session_token, "session_token")?, state).await?;
+        self.engine
+            .report_harness(caller, fields::token(session_token, "session_token")?, state)
+            .await?;
         Ok(Response::new(v1::ReportHarnessStatusResponse {}))
     }
 }

@@ -20,12 +20,18 @@ impl Rpc {
 
 #[tonic::async_trait]
 impl v1::topology_service_server::TopologyService for Rpc {
-    async fn get_self(&self, request: Request<v1::GetSelfRequest>) -> Result<Response<v1::GetSelfResponse>, Status> {
+    async fn get_self(
+        &self,
+        request: Request<v1::GetSelfRequest>,
+    ) -> Result<Response<v1::GetSelfResponse>, Status> {
         let agent = self.engine.get_self(caller::of(&request)?).await?;
         Ok(Response::new(v1::GetSelfResponse { agent: Some(self.wire_agent(agent)) }))
     }
 
-    async fn get_agent(&self, request: Request<v1::GetAgentRequest>) -> Result<Response<v1::GetAgentResponse>, Status> {
+    async fn get_agent(
+        &self,
+        request: Request<v1::GetAgentRequest>,
+    ) -> Result<Response<v1::GetAgentResponse>, Status> {
         let caller = caller::of(&request)?;
         let name = message::agent_name(&request.into_inner().name, "name")?;
         if caller.agent() != Some(&name) {
@@ -35,15 +41,20 @@ impl v1::topology_service_server::TopologyService for Rpc {
         Ok(Response::new(v1::GetAgentResponse { agent: Some(self.wire_agent(agent)) }))
     }
 
-    async fn list_agents(&self, request: Request<v1::ListAgentsRequest>) -> Result<Response<v1::ListAgentsResponse>, Status> {
+    async fn list_agents(
+        &self,
+        request: Request<v1::ListAgentsRequest>,
+    ) -> Result<Response<v1::ListAgentsResponse>, Status> {
         self.engine.check_lookup(caller::of(&request)?).await?;
         let v1::ListAgentsRequest { page_size, page_token, include_retired } = request.into_inner();
-        let after = message::optional_agent_name(&page_token, "page_token")
-            .map_err(|_| bad_field("page_token", "is not a token of an earlier page; begin again without one"))?;
+        let after = message::optional_agent_name(&page_token, "page_token").map_err(|_| {
+            bad_field("page_token", "is not a token of an earlier page; begin again without one")
+        })?;
         let rows = fields::page_rows_of(page_size, AGENT_ROWS_DEFAULT, AGENT_ROWS_MAX);
         let after = after.map(String::from).unwrap_or_default();
         let (agents, more) = self.engine.list_agents(after, include_retired, rows).await?;
-        let next_page_token = agents.last().filter(|_| more).map(|agent| agent.name.to_string()).unwrap_or_default();
+        let next_page_token =
+            agents.last().filter(|_| more).map(|agent| agent.name.to_string()).unwrap_or_default();
         let agents = agents.into_iter().map(|agent| self.wire_agent(agent)).collect();
         Ok(Response::new(v1::ListAgentsResponse { agents, next_page_token }))
     }
@@ -60,9 +71,15 @@ impl v1::topology_service_server::TopologyService for Rpc {
         Ok(Response::new(v1::ListChildrenResponse { agents }))
     }
 
-    async fn find_agents(&self, request: Request<v1::FindAgentsRequest>) -> Result<Response<v1::FindAgentsResponse>, Status> {
+    async fn find_agents(
+        &self,
+        request: Request<v1::FindAgentsRequest>,
+    ) -> Result<Response<v1::FindAgentsResponse>, Status> {
         let caller = caller::of(&request)?;
         let (agents, more) = self.engine.find_agents(caller, request.into_inner().text).await?;
-        Ok(Response::new(v1::FindAgentsResponse { agents: agents.into_iter().map(Into::into).collect(), more }))
+        Ok(Response::new(v1::FindAgentsResponse {
+            agents: agents.into_iter().map(Into::into).collect(),
+            more,
+        }))
     }
 }

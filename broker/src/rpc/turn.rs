@@ -20,9 +20,16 @@ use crate::store::turn_events::Line;
 
 type Out<T> = mpsc::Sender<Result<T, Status>>;
 
-fn begin(session_token: String, process_token: String, conversation: String) -> Result<Begin, Status> {
+fn begin(
+    session_token: String,
+    process_token: String,
+    conversation: String,
+) -> Result<Begin, Status> {
     if !conversation.is_empty() && conversation != MAIN_CONVERSATION {
-        return Err(bad_field("conversation", format!("this version has one conversation, `{MAIN_CONVERSATION}`")));
+        return Err(bad_field(
+            "conversation",
+            format!("this version has one conversation, `{MAIN_CONVERSATION}`"),
+        ));
     }
     Ok(Begin {
         session_token: fields::token(session_token, "session_token")?,
@@ -68,28 +75,54 @@ impl Rpc {
             let told = async {
                 for command in self.engine.open_commands(key, last_command).await? {
                     last_command = command.id.get();
-                    if out.send(Ok(v1::AttachResponse { step: Some(Step::Command(command.into())) })).await.is_err() {
+                    if out
+                        .send(Ok(v1::AttachResponse { step: Some(Step::Command(command.into())) }))
+                        .await
+                        .is_err()
+                    {
                         return Ok(());
                     }
                 }
-                if let Some(wish) = self.engine.login_wanted(key).filter(|(id, _)| *id != last_login) {
+                if let Some(wish) =
+                    self.engine.login_wanted(key).filter(|(id, _)| *id != last_login)
+                {
                     last_login = wish.0;
                     let step = Some(Step::LoginWanted(login::wanted(wish)));
                     drop(out.send(Ok(v1::AttachResponse { step })).await);
                 }
                 let agent = self.engine.agent_by_key(key).await?;
-                if (&agent.policy, &agent.parent, &agent.model, &agent.role, &agent.available_models, agent.stopped)
-                    != (&shown.policy, &shown.parent, &shown.model, &shown.role, &shown.available_models, shown.stopped)
-                {
+                if (
+                    &agent.policy,
+                    &agent.parent,
+                    &agent.model,
+                    &agent.role,
+                    &agent.available_models,
+                    agent.stopped,
+                ) != (
+                    &shown.policy,
+                    &shown.parent,
+                    &shown.model,
+                    &shown.role,
+                    &shown.available_models,
+                    shown.stopped,
+                ) {
                     shown = agent.clone();
                     let agent = convert::agent::agent(agent, self.engine.clock().now().wall);
                     // A harness that has gone is noticed below.
-                    drop(out.send(Ok(v1::AttachResponse { step: Some(Step::AgentChanged(agent)) })).await);
+                    drop(
+                        out.send(Ok(v1::AttachResponse { step: Some(Step::AgentChanged(agent)) }))
+                            .await,
+                    );
                 }
                 let kin = self.engine.kin(key).await?;
                 if kin != shown_kin {
                     shown_kin = kin.clone();
-                    drop(out.send(Ok(v1::AttachResponse { step: Some(Step::KinChanged(kin.into())) })).await);
+                    drop(
+                        out.send(Ok(v1::AttachResponse {
+                            step: Some(Step::KinChanged(kin.into())),
+                        }))
+                        .await,
+                    );
                 }
                 Ok::<_, Refusal>(())
             };
@@ -113,35 +146,57 @@ impl Rpc {
 impl v1::turn_service_server::TurnService for Rpc {
     type AttachStream = ReceiverStream<Result<v1::AttachResponse, Status>>;
 
-    async fn attach(&self, request: Request<v1::AttachRequest>) -> Result<Response<Self::AttachStream>, Status> {
+    async fn attach(
+        &self,
+        request: Request<v1::AttachRequest>,
+    ) -> Result<Response<Self::AttachStream>, Status> {
         let caller = caller::of(&request)?;
         let isolation = caller::isolation(&request);
         let v1::AttachRequest { session_token, take_over, revision } = request.into_inner();
         if revision.chars().count() > 100 || revision.contains(char::is_control) {
             return Err(bad_field("revision", "it has at most 100 printable characters"));
         }
-        let attached = self.engine.attach(caller, Attach { session_token, take_over, revision, isolation }).await?;
+        let attached = self
+            .engine
+            .attach(caller, Attach { session_token, take_over, revision, isolation })
+            .await?;
         let (out, stream) = mpsc::channel(8);
         self.streams.spawn(self.clone().feed(attached, out));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
-    async fn ack_command(&self, request: Request<v1::AckCommandRequest>) -> Result<Response<v1::AckCommandResponse>, Status> {
+    async fn ack_command(
+        &self,
+        request: Request<v1::AckCommandRequest>,
+    ) -> Result<Response<v1::AckCommandResponse>, Status> {
         let caller = caller::of(&request)?;
         let v1::AckCommandRequest { session_token, command_id, error } = request.into_inner();
         let id = convert::id(command_id, CommandId::new, "command_id")?;
-        self.engine.ack_command(caller, fields::token(session_token, "session_token")?, id, error).await?;
+        self.engine
+            .ack_command(caller, fields::token(session_token, "session_token")?, id, error)
+            .await?;
         Ok(Response::new(v1::AckCommandResponse {}))
     }
 
-    async fn begin_turn(&self, request: Request<v1::BeginTurnRequest>) -> Result<Response<v1::BeginTurnResponse>, Status> {
+    async fn begin_turn(
+        &self,
+        request: Request<v1::BeginTurnRequest>,
+    ) -> Result<Response<v1::BeginTurnResponse>, Status> {
         let caller = caller::of(&request)?;
         let mut message = request.into_inner();
         let key = request::key("BeginTurn", std::mem::take(&mut message.request_id), &message)?;
-        let v1::BeginTurnRequest { request_id: _, session_token, process_token, conversation } = message;
+        let v1::BeginTurnRequest { request_id: _, session_token, process_token, conversation } =
+            message;
         let begin = begin(session_token, process_token, conversation)?;
-        let Begun { turn, delivery, pending, already_sent, already_asked, already_reminded, commands } =
-            self.engine.begin_turn(caller, key, begin).await?;
+        let Begun {
+            turn,
+            delivery,
+            pending,
+            already_sent,
+            already_asked,
+            already_reminded,
+            commands,
+        } = self.engine.begin_turn(caller, key, begin).await?;
         Ok(Response::new(v1::BeginTurnResponse {
             turn: Some(turn.into()),
             delivery: Some(delivery.into()),
@@ -153,16 +208,23 @@ impl v1::turn_service_server::TurnService for Rpc {
         }))
     }
 
-    async fn open_turn(&self, request: Request<v1::OpenTurnRequest>) -> Result<Response<v1::OpenTurnResponse>, Status> {
+    async fn open_turn(
+        &self,
+        request: Request<v1::OpenTurnRequest>,
+    ) -> Result<Response<v1::OpenTurnResponse>, Status> {
         let caller = caller::of(&request)?;
         let mut message = request.into_inner();
         let key = request::key("OpenTurn", std::mem::take(&mut message.request_id), &message)?;
-        let v1::OpenTurnRequest { request_id: _, session_token, process_token, conversation, kind } = message;
+        let v1::OpenTurnRequest { request_id: _, session_token, process_token, conversation, kind } =
+            message;
         let kind = convert::value::<v1::TurnKind, Kind>(kind, "kind")?;
         if kind == Kind::Mail {
             return Err(bad_field("kind", "a turn for mail is begun with BeginTurn"));
         }
-        let turn = self.engine.open_turn(caller, key, begin(session_token, process_token, conversation)?, kind).await?;
+        let turn = self
+            .engine
+            .open_turn(caller, key, begin(session_token, process_token, conversation)?, kind)
+            .await?;
         Ok(Response::new(v1::OpenTurnResponse { turn: Some(turn.into()) }))
     }
 
@@ -174,7 +236,10 @@ impl v1::turn_service_server::TurnService for Rpc {
         Ok(Response::new(v1::RequestNextTurnResponse {}))
     }
 
-    async fn heartbeat(&self, request: Request<v1::HeartbeatRequest>) -> Result<Response<v1::HeartbeatResponse>, Status> {
+    async fn heartbeat(
+        &self,
+        request: Request<v1::HeartbeatRequest>,
+    ) -> Result<Response<v1::HeartbeatResponse>, Status> {
         let caller = caller::of(&request)?;
         let token = fields::token(request.into_inner().session_token, "session_token")?;
         let open = self.engine.heartbeat(caller, token).await?;
@@ -190,12 +255,16 @@ impl v1::turn_service_server::TurnService for Rpc {
         let mut turn = None;
         let mut kept_count = 0;
         loop {
-            // A turn's output goes on for as long as the turn; a broker that ends does not wait for that.
+            // A turn's output goes on for as long as the turn; a broker that ends does not wait for
+            // that.
             let message = tokio::select! {
                 message = stream.message() => message?,
                 () = self.engine.draining().cancelled() => return Err(Refusal::Draining.into()),
             };
-            let Some(v1::ReportTurnEventsRequest { session_token, turn_id, events }) = message else { break };
+            let Some(v1::ReportTurnEventsRequest { session_token, turn_id, events }) = message
+            else {
+                break;
+            };
             let turn = match turn {
                 Some(turn) => turn,
                 None => {
@@ -207,7 +276,8 @@ impl v1::turn_service_server::TurnService for Rpc {
             };
             let lines = events.into_iter().map(|event| {
                 let v1::TurnEvent { sequence, stream, line, time } = event;
-                let time = time::optional_wall_time(time, "events.time")?.unwrap_or(self.engine.clock().now().wall);
+                let time = time::optional_wall_time(time, "events.time")?
+                    .unwrap_or(self.engine.clock().now().wall);
                 if sequence == 0 || i64::try_from(sequence).is_err() {
                     return Err(bad_field("events.sequence", "lines are numbered from 1"));
                 }
@@ -219,7 +289,10 @@ impl v1::turn_service_server::TurnService for Rpc {
         Ok(Response::new(v1::ReportTurnEventsResponse { kept_count }))
     }
 
-    async fn end_turn(&self, request: Request<v1::EndTurnRequest>) -> Result<Response<v1::EndTurnResponse>, Status> {
+    async fn end_turn(
+        &self,
+        request: Request<v1::EndTurnRequest>,
+    ) -> Result<Response<v1::EndTurnResponse>, Status> {
         let caller = caller::of(&request)?;
         let mut message = request.into_inner();
         let key = request::key("EndTurn", std::mem::take(&mut message.request_id), &message)?;
@@ -254,7 +327,8 @@ impl v1::turn_service_server::TurnService for Rpc {
             retry_time: time::optional_wall_time(retry_time, "retry_time")?,
             tool_uses: tool_uses.into_iter().map(Into::into).collect(),
         };
-        let EndedAnswer { settled, pending, next_turn_requested, park } = self.engine.end_turn(caller, key, ended).await?;
+        let EndedAnswer { settled, pending, next_turn_requested, park } =
+            self.engine.end_turn(caller, key, ended).await?;
         Ok(Response::new(v1::EndTurnResponse {
             acked_count: settled.acked,
             returned_count: settled.returned,
@@ -274,7 +348,11 @@ impl v1::turn_service_server::TurnService for Rpc {
         let mut message = request.into_inner();
         let key = request::key("ReportProblem", std::mem::take(&mut message.request_id), &message)?;
         let v1::ReportProblemRequest { request_id: _, session_token, subject, text } = message;
-        let problem = Problem { session_token: fields::token(session_token, "session_token")?, subject, text };
+        let problem = Problem {
+            session_token: fields::token(session_token, "session_token")?,
+            subject,
+            text,
+        };
         let id = self.engine.report_problem(caller, key, problem).await?;
         Ok(Response::new(v1::ReportProblemResponse { message_id: id.get() }))
     }

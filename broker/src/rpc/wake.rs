@@ -12,7 +12,10 @@ use crate::engine::wake::Wake;
 
 #[tonic::async_trait]
 impl v1::wake_service_server::WakeService for Rpc {
-    async fn wake(&self, request: Request<v1::WakeRequest>) -> Result<Response<v1::WakeResponse>, Status> {
+    async fn wake(
+        &self,
+        request: Request<v1::WakeRequest>,
+    ) -> Result<Response<v1::WakeResponse>, Status> {
         let (actor, holds_tokens) = (caller::actor(&request)?, caller::holds_tokens(&request));
         let mut wake = request.into_inner();
         // The same wake may be said again by a later session.

@@ -115,8 +115,13 @@ pub(super) fn from_row(row: &Row<'_>) -> Result<AgentRow> {
     let policy = if policy == "{}" {
         Policy::default()
     } else {
-        serde_json::from_str(&policy)
-            .map_err(|error| rusqlite::Error::FromSqlConversionFailure(6, rusqlite::types::Type::Text, Box::new(error)))?
+        serde_json::from_str(&policy).map_err(|error| {
+            rusqlite::Error::FromSqlConversionFailure(
+                6,
+                rusqlite::types::Type::Text,
+                Box::new(error),
+            )
+        })?
     };
     let cause: Option<Outcome> = coded_option(row, 18)?;
     let park = match cause {
@@ -167,7 +172,8 @@ pub fn ensure_operator(tx: &Tx<'_>) -> Result<()> {
 
 /// The agent or operator of this name.
 pub fn by_name(conn: &Connection, name: &str) -> Result<Option<AgentRow>> {
-    let mut select = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM agent WHERE name = ?1"))?;
+    let mut select =
+        conn.prepare_cached(&format!("SELECT {COLUMNS} FROM agent WHERE name = ?1"))?;
     select.query_row([name], from_row).optional()
 }
 
@@ -179,11 +185,17 @@ pub fn by_key(conn: &Connection, key: AgentKey) -> Result<AgentRow> {
 
 /// The name behind a key; of a purged agent, the name that it had.
 pub fn name_of(conn: &Connection, key: AgentKey) -> Result<String> {
-    conn.prepare_cached("SELECT coalesce(purged_name, name) FROM agent WHERE id = ?1")?.query_row([key.0], |row| row.get(0))
+    conn.prepare_cached("SELECT coalesce(purged_name, name) FROM agent WHERE id = ?1")?
+        .query_row([key.0], |row| row.get(0))
 }
 
 /// Agents by name, after `after`.
-pub fn page(conn: &Connection, after: &str, include_retired: bool, rows: u32) -> Result<Vec<AgentRow>> {
+pub fn page(
+    conn: &Connection,
+    after: &str,
+    include_retired: bool,
+    rows: u32,
+) -> Result<Vec<AgentRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM agent WHERE id <> 1 AND name > ?1 AND (?2 OR retired = 0) AND purged_name IS NULL ORDER BY name LIMIT ?3"
     );
@@ -198,13 +210,16 @@ pub fn active(conn: &Connection) -> Result<Vec<AgentRow>> {
 
 /// The active children of an agent; the operator's are the roots.
 pub fn children(conn: &Connection, parent: AgentKey) -> Result<Vec<AgentRow>> {
-    let sql = format!("SELECT {COLUMNS} FROM agent WHERE id <> 1 AND retired = 0 AND coalesce(parent_id, 1) = ?1 ORDER BY name");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM agent WHERE id <> 1 AND retired = 0 AND coalesce(parent_id, 1) = ?1 ORDER BY name"
+    );
     conn.prepare_cached(&sql)?.query_map([parent.0], from_row)?.collect()
 }
 
 /// Names of all active agents.
 pub fn names(conn: &Connection) -> Result<Vec<String>> {
-    let mut select = conn.prepare_cached("SELECT name FROM agent WHERE id <> 1 AND retired = 0 ORDER BY name")?;
+    let mut select =
+        conn.prepare_cached("SELECT name FROM agent WHERE id <> 1 AND retired = 0 ORDER BY name")?;
     select.query_map([], |row| row.get(0))?.collect()
 }
 
@@ -277,18 +292,23 @@ pub fn update(tx: &Tx<'_>, agent: &AgentRow) -> Result<()> {
 }
 
 /// Begins a session.
-pub fn set_session(tx: &Tx<'_>, key: AgentKey, epoch: u64, token: &str, revision: &str) -> Result<()> {
-    tx.prepare_cached("UPDATE agent SET session_epoch = ?2, session_token = ?3, revision = ?4 WHERE id = ?1")?.execute((
-        key.0,
-        integer(epoch),
-        token,
-        revision,
-    ))?;
+pub fn set_session(
+    tx: &Tx<'_>,
+    key: AgentKey,
+    epoch: u64,
+    token: &str,
+    revision: &str,
+) -> Result<()> {
+    tx.prepare_cached(
+        "UPDATE agent SET session_epoch = ?2, session_token = ?3, revision = ?4 WHERE id = ?1",
+    )?
+    .execute((key.0, integer(epoch), token, revision))?;
     tx.after_commit(Effect::Session(key));
     Ok(())
 }
 
-/// Stops or starts the agent. Its harness is notified, and a call that waits for its mail looks again.
+/// Stops or starts the agent. Its harness is notified, and a call that waits for its mail looks
+/// again.
 pub fn set_stopped(tx: &Tx<'_>, key: AgentKey, stopped: bool) -> Result<()> {
     tx.prepare_cached("UPDATE agent SET stopped = ?2 WHERE id = ?1")?.execute((key.0, stopped))?;
     tx.after_commit(Effect::Told(key));
@@ -299,9 +319,11 @@ pub fn set_stopped(tx: &Tx<'_>, key: AgentKey, stopped: bool) -> Result<()> {
 /// Frees the name of a retired agent. Only what it sent and what happened keep showing it.
 pub fn free_name(tx: &Tx<'_>, key: AgentKey) -> Result<()> {
     // `#` is in no name that an agent can have.
-    tx.prepare_cached("UPDATE agent SET purged_name = name, name = '#' || id, declared = NULL WHERE id = ?1")?
-        .execute([key.0])
-        .map(|_| ())
+    tx.prepare_cached(
+        "UPDATE agent SET purged_name = name, name = '#' || id, declared = NULL WHERE id = ?1",
+    )?
+    .execute([key.0])
+    .map(|_| ())
 }
 
 /// Ends the session.
@@ -326,7 +348,8 @@ pub fn set_harness_state(tx: &Tx<'_>, key: AgentKey, state: HarnessState) -> Res
         .map(|_| ())
 }
 
-/// Notes how large the context is now; 0 where nobody knows any more. A window that was not told stays as it was.
+/// Notes how large the context is now; 0 where nobody knows any more. A window that was not told
+/// stays as it was.
 pub fn set_context(tx: &Tx<'_>, key: AgentKey, tokens: u64, window: u64) -> Result<()> {
     let time = (tokens > 0).then_some(tx.now.wall.0);
     tx.prepare_cached(
@@ -338,7 +361,13 @@ pub fn set_context(tx: &Tx<'_>, key: AgentKey, tokens: u64, window: u64) -> Resu
 }
 
 /// Parks or unparks the agent and counts its failures in a row.
-pub fn set_park(tx: &Tx<'_>, key: AgentKey, park: Option<&ParkRow>, failures_in_a_row: u32, operator_told: bool) -> Result<()> {
+pub fn set_park(
+    tx: &Tx<'_>,
+    key: AgentKey,
+    park: Option<&ParkRow>,
+    failures_in_a_row: u32,
+    operator_told: bool,
+) -> Result<()> {
     tx.prepare_cached(
         "UPDATE agent SET park_cause = ?2, park_until_time = ?3, park_until_boot = ?4, park_error = ?5, failures_in_a_row = ?6, \
          operator_told = ?7 WHERE id = ?1",

@@ -1,7 +1,8 @@
 //! Table `attention`: the outbox of what began to wait on the operator and was not told yet.
 //!
-//! A row is written with what makes the thing wait, and deleted once it was told, or once the thing waits no more. Its `id` is the table's own
-//! and may come again; what it is about has an id of the hive's sequence. Invariant: a thing has one row at most, however often it is added.
+//! A row is written with what makes the thing wait, and deleted once it was told, or once the thing
+//! waits no more. Its `id` is the table's own and may come again; what it is about has an id of the
+//! hive's sequence. Invariant: a thing has one row at most, however often it is added.
 
 use hive_core::time::WallTime;
 use rusqlite::{Connection, Result, Row};
@@ -65,10 +66,18 @@ pub fn insert(tx: &Tx<'_>, kind: Kind, agent: AgentKey, subject: u64, text: &str
     Ok(())
 }
 
-/// What is due: first what was never put off, oldest first. `latest` is the furthest time that a row can have been put off to; what is further
-/// was put off by a clock that has been set back since, and is due as well.
-pub fn due(conn: &Connection, now: WallTime, latest: WallTime, rows: u32) -> Result<Vec<AttentionRow>> {
-    let sql = format!("SELECT {COLUMNS} FROM attention WHERE next_time <= ?1 OR next_time > ?2 ORDER BY next_time, id LIMIT ?3");
+/// What is due: first what was never put off, oldest first. `latest` is the furthest time that a
+/// row can have been put off to; what is further was put off by a clock that has been set back
+/// since, and is due as well.
+pub fn due(
+    conn: &Connection,
+    now: WallTime,
+    latest: WallTime,
+    rows: u32,
+) -> Result<Vec<AttentionRow>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM attention WHERE next_time <= ?1 OR next_time > ?2 ORDER BY next_time, id LIMIT ?3"
+    );
     conn.prepare_cached(&sql)?.query_map((now.0, latest.0, rows), from_row)?.collect()
 }
 
@@ -93,5 +102,7 @@ pub fn put_off(tx: &Tx<'_>, id: i64, next: WallTime) -> Result<()> {
 
 /// Makes everything due that was put off.
 pub fn hurry(tx: &Tx<'_>) -> Result<()> {
-    tx.prepare_cached("UPDATE attention SET next_time = 0 WHERE next_time <> 0")?.execute([]).map(|_| ())
+    tx.prepare_cached("UPDATE attention SET next_time = 0 WHERE next_time <> 0")?
+        .execute([])
+        .map(|_| ())
 }

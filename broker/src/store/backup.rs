@@ -1,9 +1,10 @@
 //! Backups: a consistent copy of the database in a file of its own, made while the broker works.
 //!
-//! `VACUUM INTO` reads one snapshot and never blocks the writer; while it runs, the log cannot be folded behind that snapshot and grows. The
-//! copy is whole and needs no log beside it. What it is not: a copy of the search index or of live turn lines, which are made anew or gone by
-//! design. Invariant: the temporary file is private, has no name any more once it is handed out, and one that a killed broker left is
-//! removed at the next start.
+//! `VACUUM INTO` reads one snapshot and never blocks the writer; while it runs, the log cannot be
+//! folded behind that snapshot and grows. The copy is whole and needs no log beside it. What it is
+//! not: a copy of the search index or of live turn lines, which are made anew or gone by design.
+//! Invariant: the temporary file is private, has no name any more once it is handed out, and one
+//! that a killed broker left is removed at the next start.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -22,9 +23,11 @@ use super::{Health, Store, StoreError};
 const FILE: &str = "backup.tmp";
 /// What SQLite may put beside it.
 const SUFFIXES: [&str; 4] = ["", "-journal", "-wal", "-shm"];
-/// Room that a copy leaves on the disk, in bytes, so that mail goes on while it is made: twice the log between two checkpoints.
+/// Room that a copy leaves on the disk, in bytes, so that mail goes on while it is made: twice the
+/// log between two checkpoints.
 const RESERVE_BYTES: u64 = 16 * 1024 * 1024;
-/// How often a long statement looks whether it is still wanted, in instructions of SQLite: some thousand times a second.
+/// How often a long statement looks whether it is still wanted, in instructions of SQLite: some
+/// thousand times a second.
 const STOP_CHECK_OPS: i32 = 10_000;
 
 /// Why no copy was made.
@@ -55,7 +58,9 @@ pub enum CopyError {
         problem: Arc<str>,
     },
     /// The database cannot be read through.
-    #[error("the database cannot be copied whole: {problem}; `hivectl doctor --deep` tells what is wrong with it")]
+    #[error(
+        "the database cannot be copied whole: {problem}; `hivectl doctor --deep` tells what is wrong with it"
+    )]
     Unreadable {
         /// What is wrong.
         problem: Arc<str>,
@@ -92,12 +97,14 @@ pub struct Copied {
 }
 
 impl Store {
-    /// Makes a copy of the database as it stands, unless one is being made or read. It is given up once `stop` is cancelled.
+    /// Makes a copy of the database as it stands, unless one is being made or read. It is given up
+    /// once `stop` is cancelled.
     pub async fn copy(&self, stop: CancellationToken) -> Result<Copied, CopyError> {
         self.check_health()?;
         let place = Arc::clone(&self.copying).try_lock_owned().map_err(|_| CopyError::UnderWay)?;
         let path = self.path.clone();
-        // The work keeps the place to its end, also where nobody waits for it any more: its file has the one name that there is.
+        // The work keeps the place to its end, also where nobody waits for it any more: its file
+        // has the one name that there is.
         let copied = self.blocking(move || copy(&path, stop, place)).await;
         // Asked again: a fault that came meanwhile may have made what was read worthless.
         self.check_health()?;
@@ -107,14 +114,20 @@ impl Store {
     pub(super) fn check_health(&self) -> Result<(), StoreError> {
         match &*self.health.borrow() {
             Health::Ok => Ok(()),
-            Health::Faulted(problem) => Err(StoreError::Unavailable { problem: Arc::clone(problem) }),
+            Health::Faulted(problem) => {
+                Err(StoreError::Unavailable { problem: Arc::clone(problem) })
+            }
         }
     }
 }
 
-/// A connection for one long piece of reading, which ends with an interruption once `stop` is cancelled.
+/// A connection for one long piece of reading, which ends with an interruption once `stop` is
+/// cancelled.
 pub(super) fn long_reader(path: &Path, stop: CancellationToken) -> rusqlite::Result<Connection> {
-    let mut conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let mut conn = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
     conn.pragma_update(None, "cache_size", -4096)?;
     conn.progress_handler(STOP_CHECK_OPS, Some(move || stop.is_cancelled()))?;
     Ok(conn)
@@ -155,17 +168,28 @@ impl Drop for Named {
     }
 }
 
-fn copy(database: &Path, stop: CancellationToken, place: OwnedMutexGuard<()>) -> Result<Copied, CopyError> {
+fn copy(
+    database: &Path,
+    stop: CancellationToken,
+    place: OwnedMutexGuard<()>,
+) -> Result<Copied, CopyError> {
     let dir = database.parent().unwrap_or(Path::new("."));
     let conn = long_reader(database, stop)?;
     check_room(&conn, dir)?;
     let unwritable = |problem: Arc<str>| CopyError::Unwritable { path: dir.join(FILE), problem };
     let failed = |error: io::Error| unwritable(error.to_string().into());
     let named = Named::create(dir).map_err(failed)?;
-    let target = named.0.to_str().ok_or_else(|| unwritable("the path of the state directory is not UTF-8".into()))?;
+    let target = named
+        .0
+        .to_str()
+        .ok_or_else(|| unwritable("the path of the state directory is not UTF-8".into()))?;
     conn.execute("VACUUM INTO ?1", [target]).map_err(|error| match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => unwritable("the disk is full; make room there, then try again".into()),
-        Some(ErrorCode::SystemIoFailure) => unwritable(format!("the disk fails, or it is full ({error})").into()),
+        Some(ErrorCode::DiskFull) => {
+            unwritable("the disk is full; make room there, then try again".into())
+        }
+        Some(ErrorCode::SystemIoFailure) => {
+            unwritable(format!("the disk fails, or it is full ({error})").into())
+        }
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
             unwritable(format!("its directory does not allow it ({error})").into())
         }
@@ -179,11 +203,18 @@ fn copy(database: &Path, stop: CancellationToken, place: OwnedMutexGuard<()>) ->
 
 /// Refuses a copy that would fill the disk, and with that stop the mail.
 fn check_room(conn: &Connection, dir: &Path) -> Result<(), CopyError> {
-    let pragma = |name: &str| conn.pragma_query_value(None, name, |row| row.get::<_, u32>(0)).map(u64::from);
+    let pragma =
+        |name: &str| conn.pragma_query_value(None, name, |row| row.get::<_, u32>(0)).map(u64::from);
     let pages = pragma("page_count")?.saturating_sub(pragma("freelist_count")?);
     let needed = pages * pragma("page_size")? + RESERVE_BYTES;
-    let disk = rustix::fs::statvfs(dir)
-        .map_err(|errno| CopyError::Unwritable { path: dir.join(FILE), problem: io::Error::from(errno).to_string().into() })?;
+    let disk = rustix::fs::statvfs(dir).map_err(|errno| CopyError::Unwritable {
+        path: dir.join(FILE),
+        problem: io::Error::from(errno).to_string().into(),
+    })?;
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    if free < needed { Err(CopyError::NoRoom { dir: dir.to_path_buf(), needed, free }) } else { Ok(()) }
+    if free < needed {
+        Err(CopyError::NoRoom { dir: dir.to_path_buf(), needed, free })
+    } else {
+        Ok(())
+    }
 }

@@ -1,8 +1,10 @@
 //! Checking: reads the whole database and says in sentences what is not right with it.
 //!
-//! First SQLite judges the file itself, then its references, then the books: what has to be true of every hive, however old and whatever
-//! happened to it. Each statement reads a snapshot of its own, so that the log can be folded in between. What it is not: a repair; and it
-//! shares no statement with the code that keeps the books. Invariant: a rule that cannot be checked is a problem, never silence.
+//! First SQLite judges the file itself, then its references, then the books: what has to be true of
+//! every hive, however old and whatever happened to it. Each statement reads a snapshot of its own,
+//! so that the log can be folded in between. What it is not: a repair; and it shares no statement
+//! with the code that keeps the books. Invariant: a rule that cannot be checked is a problem, never
+//! silence.
 
 use std::path::Path;
 
@@ -110,7 +112,8 @@ pub enum CheckError {
 }
 
 impl Store {
-    /// Reads the whole database and says what is not right with it. It is given up once `stop` is cancelled.
+    /// Reads the whole database and says what is not right with it. It is given up once `stop` is
+    /// cancelled.
     pub async fn check(&self, stop: CancellationToken) -> Result<Checked, CheckError> {
         self.check_health()?;
         let path = self.path().to_path_buf();
@@ -132,7 +135,9 @@ pub(crate) fn check(path: &Path, stop: CancellationToken) -> Checked {
             checking.all();
             checking.checked
         }
-        Err(error) => Checked { problems: vec![format!("the file cannot be opened: {error}")], pages: 0 },
+        Err(error) => {
+            Checked { problems: vec![format!("the file cannot be opened: {error}")], pages: 0 }
+        }
     }
 }
 
@@ -151,13 +156,17 @@ impl Checking<'_> {
         self.sentences("the file", &format!("PRAGMA integrity_check({PROBLEMS_MAX})"), |row| {
             let said: String = row.get(0)?;
             // SQLite heads its list with the name that the database has on this connection.
-            let lines = said.lines().filter(|line| !matches!(*line, "ok" | "*** in database main ***"));
+            let lines =
+                said.lines().filter(|line| !matches!(*line, "ok" | "*** in database main ***"));
             Ok(lines.map(|line| format!("the file is damaged: {line}")).collect())
         });
         self.sentences("references", "PRAGMA foreign_key_check", |row| {
-            let (table, number, of): (String, Option<i64>, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (table, number, of): (String, Option<i64>, String) =
+                (row.get(0)?, row.get(1)?, row.get(2)?);
             let which = number.map_or_else(|| "a row".to_owned(), |number| format!("row {number}"));
-            Ok(vec![format!("{which} of the table `{table}` refers to a row of `{of}` that is not there")])
+            Ok(vec![format!(
+                "{which} of the table `{table}` refers to a row of `{of}` that is not there"
+            )])
         });
         for rule in RULES {
             self.sentences("the books", rule, |row| Ok(vec![row.get(0)?]));
@@ -174,7 +183,12 @@ impl Checking<'_> {
     }
 
     /// Adds what a statement has to say, as long as there is place.
-    fn sentences(&mut self, what: &str, sql: &str, say: impl Fn(&rusqlite::Row<'_>) -> rusqlite::Result<Vec<String>>) {
+    fn sentences(
+        &mut self,
+        what: &str,
+        sql: &str,
+        say: impl Fn(&rusqlite::Row<'_>) -> rusqlite::Result<Vec<String>>,
+    ) {
         let result = self.conn.prepare(sql).and_then(|mut select| {
             let mut rows = select.query([])?;
             while self.checked.problems.len() < PROBLEMS_MAX {
@@ -189,7 +203,8 @@ impl Checking<'_> {
         self.checked.problems.truncate(PROBLEMS_MAX);
     }
 
-    /// What stopped a check is a problem itself, told once; but for an interruption, after which nobody is told anything.
+    /// What stopped a check is a problem itself, told once; but for an interruption, after which
+    /// nobody is told anything.
     fn unreadable(&mut self, what: &str, error: &rusqlite::Error) {
         let problem = format!("{what} cannot be read to the end: {error}");
         let known = self.checked.problems.contains(&problem);

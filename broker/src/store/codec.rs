@@ -1,4 +1,5 @@
-//! Codes: how enums stand in rows. The numbers are those of the wire where there is one, and never change.
+//! Codes: how enums stand in rows. The numbers are those of the wire where there is one, and never
+//! change.
 //!
 //! Invariant: an unknown code in a row is corruption and an error, never a default.
 
@@ -84,7 +85,12 @@ pub(crate) struct Corrupt {
     wanted: &'static str,
 }
 
-fn corrupt(column: usize, value: impl ToString, wanted: &'static str, kind: Type) -> rusqlite::Error {
+fn corrupt(
+    column: usize,
+    value: impl ToString,
+    wanted: &'static str,
+    kind: Type,
+) -> rusqlite::Error {
     let corrupt = Corrupt { column, value: value.to_string(), wanted };
     rusqlite::Error::FromSqlConversionFailure(column, kind, Box::new(corrupt))
 }
@@ -98,7 +104,11 @@ pub(crate) fn coded<T: Coded>(row: &Row<'_>, column: usize) -> rusqlite::Result<
 /// Reads a code that may be absent.
 pub(crate) fn coded_option<T: Coded>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
     let code: Option<i64> = row.get(column)?;
-    code.map(|code| T::decode(code).ok_or_else(|| corrupt(column, code, std::any::type_name::<T>(), Type::Integer))).transpose()
+    code.map(|code| {
+        T::decode(code)
+            .ok_or_else(|| corrupt(column, code, std::any::type_name::<T>(), Type::Integer))
+    })
+    .transpose()
 }
 
 /// Reads a number that is never negative.
@@ -108,29 +118,44 @@ pub(crate) fn unsigned<T: TryFrom<i64>>(row: &Row<'_>, column: usize) -> rusqlit
 }
 
 /// Reads an id that may be absent.
-pub(crate) fn id_option<T>(row: &Row<'_>, column: usize, new: impl FnOnce(u64) -> Option<T>) -> rusqlite::Result<Option<T>> {
+pub(crate) fn id_option<T>(
+    row: &Row<'_>,
+    column: usize,
+    new: impl FnOnce(u64) -> Option<T>,
+) -> rusqlite::Result<Option<T>> {
     let number: Option<i64> = row.get(column)?;
     Ok(number.and_then(|number| u64::try_from(number).ok()).and_then(new))
 }
 
 /// Reads an id.
-pub(crate) fn id<T>(row: &Row<'_>, column: usize, new: impl FnOnce(u64) -> Option<T>) -> rusqlite::Result<T> {
+pub(crate) fn id<T>(
+    row: &Row<'_>,
+    column: usize,
+    new: impl FnOnce(u64) -> Option<T>,
+) -> rusqlite::Result<T> {
     id_option(row, column, new)?.ok_or_else(|| corrupt(column, "0", "id", Type::Integer))
 }
 
 /// Reads text that has to parse.
-pub(crate) fn parsed<T, E>(row: &Row<'_>, column: usize, parse: impl FnOnce(&str) -> Result<T, E>) -> rusqlite::Result<T> {
+pub(crate) fn parsed<T, E>(
+    row: &Row<'_>,
+    column: usize,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     parse(&text).map_err(|_| corrupt(column, &text, std::any::type_name::<T>(), Type::Text))
 }
 
 /// Reads JSON that has to parse.
-pub(crate) fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+pub(crate) fn json<T: serde::de::DeserializeOwned>(
+    row: &Row<'_>,
+    column: usize,
+) -> rusqlite::Result<T> {
     parsed(row, column, |text| serde_json::from_str(text))
 }
 
-/// A number as SQLite keeps it. No count, size or id reaches 2^63; one that a client sends all the same becomes the largest there is, which
-/// nothing has.
+/// A number as SQLite keeps it. No count, size or id reaches 2^63; one that a client sends all the
+/// same becomes the largest there is, which nothing has.
 pub(crate) fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

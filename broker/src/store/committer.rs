@@ -1,7 +1,9 @@
-//! The committer: it owns the write connection and runs queued items together, one transaction a batch.
+//! The committer: it owns the write connection and runs queued items together, one transaction a
+//! batch.
 //!
-//! Each command runs in a savepoint, so one that fails takes back only itself. Invariant: no reply leaves before the commit of its batch;
-//! after a failed commit nothing is answered from the file until a checkpoint has succeeded.
+//! Each command runs in a savepoint, so one that fails takes back only itself. Invariant: no reply
+//! leaves before the commit of its batch; after a failed commit nothing is answered from the file
+//! until a checkpoint has succeeded.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -54,7 +56,10 @@ pub(super) struct Committer {
 
 impl std::fmt::Debug for Committer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Committer").field("path", &self.path).field("open", &self.is_open()).finish_non_exhaustive()
+        f.debug_struct("Committer")
+            .field("path", &self.path)
+            .field("open", &self.is_open())
+            .finish_non_exhaustive()
     }
 }
 
@@ -71,7 +76,19 @@ impl Committer {
             }
         };
         let (waiting, backlog) = (Waiting::default(), VecDeque::new());
-        Self { path, clock, committed, faults, readers, attention, state, counters, waiting, backlog, log_is_doubtful: true }
+        Self {
+            path,
+            clock,
+            committed,
+            faults,
+            readers,
+            attention,
+            state,
+            counters,
+            waiting,
+            backlog,
+            log_is_doubtful: true,
+        }
     }
 
     /// Whether the database can be used.
@@ -84,14 +101,16 @@ impl Committer {
         self.backlog.pop_front()
     }
 
-    /// Runs the first item and up to `most - 1` that are queued behind it in one transaction, and tells what became of them.
+    /// Runs the first item and up to `most - 1` that are queued behind it in one transaction, and
+    /// tells what became of them.
     pub(super) fn batch(&mut self, first: Item, items: &mut mpsc::Receiver<Item>, most: usize) {
         let State::Open(conn) = &self.state else { return self.refuse(first) };
         if let Item::Stop(id) = first {
             // Nothing to write: it is not worth a transaction.
             return self.waiting.stop(id);
         }
-        let mut tx = Tx::new(conn, &self.counters, self.clock.now(), self.attention.load(Ordering::Relaxed));
+        let mut tx =
+            Tx::new(conn, &self.counters, self.clock.now(), self.attention.load(Ordering::Relaxed));
         if let Err(error) = statement(&tx, "BEGIN IMMEDIATE") {
             let problem = text(error);
             drop(tx);
@@ -121,7 +140,8 @@ impl Committer {
                 }
             }
             Err(problem) => {
-                // Nobody was told of these numbers. Whether the rows are there after all, the counters learn when they are read again.
+                // Nobody was told of these numbers. Whether the rows are there after all, the
+                // counters learn when they are read again.
                 tx.reset(start);
                 drop(tx);
                 self.fail(problem, jobs, looked);
@@ -132,13 +152,15 @@ impl Committer {
     /// The batch is void, and so is all that the connection shows.
     fn fail(&mut self, problem: Arc<str>, jobs: Vec<Box<dyn Job>>, looked: BTreeSet<u64>) {
         tracing::error!(%problem, "the database failed; nothing is accepted or answered until it has recovered");
-        // First of all nobody reads any more: who hears that their command is void must not find it in the file.
+        // First of all nobody reads any more: who hears that their command is void must not find it
+        // in the file.
         self.faults.send_replace(Health::Faulted(Arc::clone(&problem)));
         jobs.into_iter().for_each(|job| job.void(&problem));
         self.waiting.void(looked, &problem);
         // Nothing of the old connections is trusted: what they show may never have been synced.
         if let State::Open(conn) = &self.state {
-            // Nor may it fold the log as it is closed, for it takes for folded what the disk may have lost.
+            // Nor may it fold the log as it is closed, for it takes for folded what the disk may
+            // have lost.
             drop(conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
         }
         self.state = State::Faulted(problem);
@@ -204,7 +226,8 @@ struct Queued<'q> {
     most: usize,
 }
 
-/// Runs queued items, and the looks that they wake, in one transaction. Where that fails, its jobs are still to be told.
+/// Runs queued items, and the looks that they wake, in one transaction. Where that fails, its jobs
+/// are still to be told.
 fn run_all(
     tx: &mut Tx<'_>,
     clock: &dyn Clock,
@@ -233,7 +256,8 @@ fn run_all(
         }
         count += 1;
         next = if count < most { items.try_recv().ok() } else { None };
-        // It may have been asked for since the batch began: no span that it sets may begin before that.
+        // It may have been asked for since the batch began: no span that it sets may begin before
+        // that.
         tx.now = clock.now();
     }
     for agent in tx.woken() {
@@ -245,7 +269,12 @@ fn run_all(
 }
 
 /// Runs a look, if it still waits and is still wanted.
-fn look_at(tx: &Tx<'_>, waiting: &mut Waiting, id: u64, looked: &mut BTreeSet<u64>) -> Result<(), Arc<str>> {
+fn look_at(
+    tx: &Tx<'_>,
+    waiting: &mut Waiting,
+    id: u64,
+    looked: &mut BTreeSet<u64>,
+) -> Result<(), Arc<str>> {
     let Some(look) = waiting.get(id).filter(|look| !look.is_over()) else { return Ok(()) };
     if !look.is_wanted() {
         waiting.remove(id);
@@ -267,7 +296,9 @@ fn one(tx: &Tx<'_>, command: impl FnOnce(&Tx<'_>) -> Ran) -> Result<(), Arc<str>
         Ran::Keep => statement(tx, "RELEASE command").map_err(text),
         Ran::Undo => {
             tx.reset(mark);
-            statement(tx, "ROLLBACK TO command").and_then(|()| statement(tx, "RELEASE command")).map_err(text)
+            statement(tx, "ROLLBACK TO command")
+                .and_then(|()| statement(tx, "RELEASE command"))
+                .map_err(text)
         }
         Ran::Void(problem) => Err(problem),
     }

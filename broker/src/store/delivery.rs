@@ -1,6 +1,7 @@
 //! Table `delivery`: one row for each message on its way to each recipient.
 //!
-//! Invariant: `save` is the only statement that changes a delivery's state, and it keeps the inbox's numbers in step.
+//! Invariant: `save` is the only statement that changes a delivery's state, and it keeps the
+//! inbox's numbers in step.
 
 use hive_core::delivery::{Delivery, Lane, Progress, State};
 use hive_core::id::{MessageId, TurnId};
@@ -37,7 +38,8 @@ pub struct DeliveryRow {
     pub progress: Progress,
     /// When its state last changed.
     pub state_time: WallTime,
-    /// The claim, or the last one: it stays after settling, so that a repeated settlement is recognised.
+    /// The claim, or the last one: it stays after settling, so that a repeated settlement is
+    /// recognised.
     pub lease: Option<Lease>,
     /// The turn that holds it, or held it last.
     pub turn: Option<TurnId>,
@@ -108,7 +110,8 @@ pub fn insert(
 
 /// One delivery.
 pub fn get(conn: &Connection, agent: AgentKey, message: MessageId) -> Result<Option<DeliveryRow>> {
-    let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE d.agent_id = ?1 AND d.message_id = ?2");
+    let sql =
+        format!("SELECT {COLUMNS} FROM delivery d WHERE d.agent_id = ?1 AND d.message_id = ?2");
     conn.prepare_cached(&sql)?.query_row((agent.0, integer(message.get())), from_row).optional()
 }
 
@@ -125,30 +128,41 @@ pub fn by_lease_token(conn: &Connection, token: &str) -> Result<Option<DeliveryR
     let message = parts.next().and_then(|message| message.parse().ok()).and_then(MessageId::new);
     let (Some(agent), Some(message)) = (agent, message) else { return Ok(None) };
     let row = get(conn, agent, message)?;
-    Ok(row.filter(|row| row.lease.as_ref().is_some_and(|lease| lease.token == token || hive_fault::planted!(StaleLease))))
+    Ok(row.filter(|row| {
+        row.lease
+            .as_ref()
+            .is_some_and(|lease| lease.token == token || hive_fault::planted!(StaleLease))
+    }))
 }
 
 /// The deliveries leased under a turn, in order.
 pub fn leased_by(conn: &Connection, turn: TurnId) -> Result<Vec<DeliveryRow>> {
-    let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE d.lease_turn_id = ?1 AND d.state = 2 ORDER BY d.message_id");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM delivery d WHERE d.lease_turn_id = ?1 AND d.state = 2 ORDER BY d.message_id"
+    );
     conn.prepare_cached(&sql)?.query_map([integer(turn.get())], from_row)?.collect()
 }
 
 /// All leased deliveries of an agent, in order.
 pub fn leased_of(conn: &Connection, agent: AgentKey) -> Result<Vec<DeliveryRow>> {
-    let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE d.agent_id = ?1 AND d.state = 2 ORDER BY d.message_id");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM delivery d WHERE d.agent_id = ?1 AND d.state = 2 ORDER BY d.message_id"
+    );
     conn.prepare_cached(&sql)?.query_map([agent.0], from_row)?.collect()
 }
 
 /// Deliveries of an agent that are waiting, held or dead, at most `rows` of each kind.
 pub fn unsettled_of(conn: &Connection, agent: AgentKey, rows: u32) -> Result<Vec<DeliveryRow>> {
-    let ready =
-        format!("SELECT {COLUMNS} FROM delivery d INDEXED BY delivery_ready WHERE d.agent_id = ?1 AND d.state = 1 LIMIT ?2");
+    let ready = format!(
+        "SELECT {COLUMNS} FROM delivery d INDEXED BY delivery_ready WHERE d.agent_id = ?1 AND d.state = 1 LIMIT ?2"
+    );
     let apart = format!(
         "SELECT {COLUMNS} FROM delivery d INDEXED BY delivery_apart WHERE d.state IN (3, 4) AND d.agent_id = ?1 LIMIT ?2"
     );
-    let mut found: Vec<DeliveryRow> =
-        conn.prepare_cached(&ready)?.query_map((agent.0, rows), from_row)?.collect::<Result<_>>()?;
+    let mut found: Vec<DeliveryRow> = conn
+        .prepare_cached(&ready)?
+        .query_map((agent.0, rows), from_row)?
+        .collect::<Result<_>>()?;
     for row in conn.prepare_cached(&apart)?.query_map((agent.0, rows), from_row)? {
         found.push(row?);
     }
@@ -157,8 +171,16 @@ pub fn unsettled_of(conn: &Connection, agent: AgentKey, rows: u32) -> Result<Vec
 
 /// The next deliveries of a lane that are due, oldest first.
 ///
-/// The index is named, here and below: SQLite would take the primary key, and go through all that the agent ever got.
-pub fn due(conn: &Connection, agent: AgentKey, lane: Lane, now: Now, failures_below: u32, rows: u32) -> Result<Vec<DeliveryRow>> {
+/// The index is named, here and below: SQLite would take the primary key, and go through all that
+/// the agent ever got.
+pub fn due(
+    conn: &Connection,
+    agent: AgentKey,
+    lane: Lane,
+    now: Now,
+    failures_below: u32,
+    rows: u32,
+) -> Result<Vec<DeliveryRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM delivery d INDEXED BY delivery_ready WHERE d.agent_id = ?1 AND d.lane = ?2 AND d.state = 1 \
          AND (d.not_before_boot IS NULL OR d.not_before_boot <= ?3) AND d.failures < ?4 {} ORDER BY d.message_id {} LIMIT ?5",
@@ -169,17 +191,21 @@ pub fn due(conn: &Connection, agent: AgentKey, lane: Lane, now: Now, failures_be
         },
         if hive_fault::planted!(NewestFirst) { "DESC" } else { "" },
     );
-    conn.prepare_cached(&sql)?.query_map((agent.0, lane.code(), now.boot.0, failures_below, rows), from_row)?.collect()
+    conn.prepare_cached(&sql)?
+        .query_map((agent.0, lane.code(), now.boot.0, failures_below, rows), from_row)?
+        .collect()
 }
 
-/// When the next delivery that still waits out a backoff becomes due. Those that are due already are not looked for: whoever did not get
-/// them may not have them, and would look again and again.
+/// When the next delivery that still waits out a backoff becomes due. Those that are due already
+/// are not looked for: whoever did not get them may not have them, and would look again and again.
 pub fn next_due(conn: &Connection, agent: AgentKey, now: Now) -> Result<Option<BootTime>> {
     let mut select = conn.prepare_cached(
         "SELECT min(not_before_boot) FROM delivery INDEXED BY delivery_ready \
          WHERE agent_id = ?1 AND state = 1 AND not_before_boot > ?2",
     )?;
-    select.query_row((agent.0, now.boot.0), |row| row.get::<_, Option<i64>>(0)).map(|due| due.map(BootTime))
+    select
+        .query_row((agent.0, now.boot.0), |row| row.get::<_, Option<i64>>(0))
+        .map(|due| due.map(BootTime))
 }
 
 /// Consumers' leases that have run out.
@@ -198,7 +224,8 @@ pub fn next_expiry(conn: &Connection) -> Result<Option<BootTime>> {
         .map(|due| due.map(BootTime))
 }
 
-/// Gives every consumer's lease at least its own length from now: the broker was away, and its absence is nobody's fault.
+/// Gives every consumer's lease at least its own length from now: the broker was away, and its
+/// absence is nobody's fault.
 pub fn renew_consumer_leases(tx: &Tx<'_>) -> Result<usize> {
     tx.execute(
         "UPDATE delivery SET lease_until_boot = max(lease_until_boot, ?1 + coalesce(lease_ms, 0)) \
@@ -248,12 +275,16 @@ pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
     Ok(())
 }
 
-/// Deliveries that are in a state, as a condition that shows which partial index applies: a bound parameter would hide it, and the whole
-/// history would be read. What is leased stands in one of two such indexes.
+/// Deliveries that are in a state, as a condition that shows which partial index applies: a bound
+/// parameter would hide it, and the whole history would be read. What is leased stands in one of
+/// two such indexes.
 fn in_state(state: State) -> &'static [&'static str] {
     match state {
         State::Ready => &["state = 1"],
-        State::Leased => &["state = 2 AND lease_turn_id IS NOT NULL", "state = 2 AND lease_until_boot IS NOT NULL"],
+        State::Leased => &[
+            "state = 2 AND lease_turn_id IS NOT NULL",
+            "state = 2 AND lease_until_boot IS NOT NULL",
+        ],
         State::Held => &["state IN (3, 4) AND state = 3"],
         State::Dead => &["state IN (3, 4) AND state = 4"],
         State::Acked => &["state = 5"],
@@ -262,11 +293,14 @@ fn in_state(state: State) -> &'static [&'static str] {
     }
 }
 
-/// The statement that counts them among those that `whose` says of the agent. Only what is ready has an index that begins with the agent;
-/// elsewhere the `+` keeps SQLite from taking the primary key, and with it the whole inbox.
+/// The statement that counts them among those that `whose` says of the agent. Only what is ready
+/// has an index that begins with the agent; elsewhere the `+` keeps SQLite from taking the primary
+/// key, and with it the whole inbox.
 fn count_sql(whose: &str, state: State) -> String {
     let agent = if state == State::Ready { "agent_id" } else { "+agent_id" };
-    let count = |condition: &&str| format!("(SELECT count(*) FROM delivery WHERE {agent} {whose} AND {condition})");
+    let count = |condition: &&str| {
+        format!("(SELECT count(*) FROM delivery WHERE {agent} {whose} AND {condition})")
+    };
     let counts: Vec<String> = in_state(state).iter().map(count).collect();
     format!("SELECT {}", counts.join(" + "))
 }
@@ -303,13 +337,21 @@ pub struct Filter {
     pub after: Option<(MessageId, AgentKey)>,
 }
 
-/// Deliveries in the order of their messages, at most `rows` and well under one reply's bytes; and whether there are more.
-pub fn page(conn: &Connection, filter: &Filter, now: Now, rows: u32) -> Result<(Vec<(AgentKey, Delivery)>, bool)> {
-    let states = filter.states.iter().map(|state| state.code().to_string()).collect::<Vec<_>>().join(",");
+/// Deliveries in the order of their messages, at most `rows` and well under one reply's bytes; and
+/// whether there are more.
+pub fn page(
+    conn: &Connection,
+    filter: &Filter,
+    now: Now,
+    rows: u32,
+) -> Result<(Vec<(AgentKey, Delivery)>, bool)> {
+    let states =
+        filter.states.iter().map(|state| state.code().to_string()).collect::<Vec<_>>().join(",");
     let first = message::COLUMN_COUNT;
     let agent = if filter.agent.is_some() { "d.agent_id = ?1" } else { "?1 IS NULL" };
     // What waits, and what is set apart, must not be looked for in the history.
-    let apart = !filter.states.is_empty() && filter.states.iter().all(|state| matches!(state, State::Held | State::Dead));
+    let apart = !filter.states.is_empty()
+        && filter.states.iter().all(|state| matches!(state, State::Held | State::Dead));
     let (index, state) = if filter.states == [State::Ready] && filter.agent.is_some() {
         ("INDEXED BY delivery_ready", "d.state = 1".to_owned())
     } else if apart {
@@ -325,33 +367,40 @@ pub fn page(conn: &Connection, filter: &Filter, now: Now, rows: u32) -> Result<(
         message::COLUMNS
     );
     let mut select = conn.prepare_cached(&sql)?;
-    let (after_message, after_agent) = filter.after.map_or((0, 0), |(message, agent)| (integer(message.get()), agent.0));
-    let found = select.query_map((filter.agent.map(|key| key.0), after_message, after_agent, rows + 1), |row| {
-        let (state, cause): (State, _) = (coded(row, first + 3)?, coded_option(row, first + 5)?);
-        let not_before = row.get::<_, Option<i64>>(first + 9)?.map(BootTime);
-        let progress = Progress { state, failures: unsigned(row, first + 4)?, cause, not_before };
-        let settled_by: String = row.get(first + 11)?;
-        let delivery = Delivery {
-            message: message::from_row(row, 0)?,
-            agent: row.get(first + 1)?,
-            lane: coded(row, first + 2)?,
-            state,
-            attempt: progress.attempt(!settled_by.is_empty()),
-            cause,
-            last_error: row.get(first + 6)?,
-            output_tail: row.get(first + 7)?,
-            turn_id: id_option(row, first + 8, TurnId::new)?,
-            not_before: not_before.map(|boot| now.wall_at(boot)),
-            state_time: WallTime(row.get(first + 10)?),
-            settled_by,
-        };
-        Ok((AgentKey(row.get(first)?), delivery))
-    })?;
+    let (after_message, after_agent) =
+        filter.after.map_or((0, 0), |(message, agent)| (integer(message.get()), agent.0));
+    let found = select.query_map(
+        (filter.agent.map(|key| key.0), after_message, after_agent, rows + 1),
+        |row| {
+            let (state, cause): (State, _) =
+                (coded(row, first + 3)?, coded_option(row, first + 5)?);
+            let not_before = row.get::<_, Option<i64>>(first + 9)?.map(BootTime);
+            let progress =
+                Progress { state, failures: unsigned(row, first + 4)?, cause, not_before };
+            let settled_by: String = row.get(first + 11)?;
+            let delivery = Delivery {
+                message: message::from_row(row, 0)?,
+                agent: row.get(first + 1)?,
+                lane: coded(row, first + 2)?,
+                state,
+                attempt: progress.attempt(!settled_by.is_empty()),
+                cause,
+                last_error: row.get(first + 6)?,
+                output_tail: row.get(first + 7)?,
+                turn_id: id_option(row, first + 8, TurnId::new)?,
+                not_before: not_before.map(|boot| now.wall_at(boot)),
+                state_time: WallTime(row.get(first + 10)?),
+                settled_by,
+            };
+            Ok((AgentKey(row.get(first)?), delivery))
+        },
+    )?;
     let mut deliveries = Vec::new();
     let mut bytes = 0;
     for found in found {
         let (key, mut delivery) = found?;
-        bytes += delivery.message.body.len() + delivery.output_tail.len() + delivery.last_error.len();
+        bytes +=
+            delivery.message.body.len() + delivery.output_tail.len() + delivery.last_error.len();
         if deliveries.len() == rows as usize || (bytes > PAGE_BYTES_MAX && !deliveries.is_empty()) {
             return Ok((deliveries, true));
         }

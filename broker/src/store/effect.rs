@@ -1,6 +1,7 @@
 //! Effects: values that a command leaves, applied once its batch is on disk.
 //!
-//! Invariant: memory changes only by effects. Those of a command that failed, or of a batch that was aborted, are never applied.
+//! Invariant: memory changes only by effects. Those of a command that failed, or of a batch that
+//! was aborted, are never applied.
 
 use std::sync::Arc;
 

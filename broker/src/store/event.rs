@@ -1,6 +1,7 @@
 //! Table `event`: the log of committed facts.
 //!
-//! Invariant: events are numbered in commit order without holes, and an event is written in the transaction of its fact.
+//! Invariant: events are numbered in commit order without holes, and an event is written in the
+//! transaction of its fact.
 
 use hive_core::event::{Event, Kind};
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
@@ -33,7 +34,15 @@ impl Fact<'_> {
     /// A fact of this kind about an agent.
     #[must_use]
     pub fn about(kind: Kind, agent: AgentKey) -> Self {
-        Self { kind, agent: Some(agent), message: None, turn: None, detail: "", question: None, reminder: None }
+        Self {
+            kind,
+            agent: Some(agent),
+            message: None,
+            turn: None,
+            detail: "",
+            question: None,
+            reminder: None,
+        }
     }
 }
 
@@ -58,7 +67,12 @@ pub fn log(tx: &Tx<'_>, fact: Fact<'_>) -> Result<()> {
 }
 
 /// Events after a number, oldest first; of one agent, or of all.
-pub fn after(conn: &Connection, sequence: u64, agent: Option<AgentKey>, rows: u32) -> Result<Vec<Event>> {
+pub fn after(
+    conn: &Connection,
+    sequence: u64,
+    agent: Option<AgentKey>,
+    rows: u32,
+) -> Result<Vec<Event>> {
     let filter = if agent.is_some() { "e.agent_id = ?3" } else { "?3 IS NULL" };
     let sql = format!(
         "SELECT e.sequence, e.kind, e.time, coalesce((SELECT coalesce(purged_name, name) FROM agent WHERE id = e.agent_id), ''), e.message_id, e.turn_id, \
@@ -81,7 +95,8 @@ pub fn after(conn: &Connection, sequence: u64, agent: Option<AgentKey>, rows: u3
     found.collect()
 }
 
-/// The oldest number in the log, 0 when it is empty, and the newest that was ever given out: pruning does not turn it back.
+/// The oldest number in the log, 0 when it is empty, and the newest that was ever given out:
+/// pruning does not turn it back.
 pub fn span(conn: &Connection) -> Result<(u64, u64)> {
     conn.prepare_cached(
         "SELECT coalesce((SELECT min(sequence) FROM event), 0), max(coalesce((SELECT max(sequence) FROM event), 0), \
@@ -90,15 +105,21 @@ pub fn span(conn: &Connection) -> Result<(u64, u64)> {
     .query_row([], |row| Ok((unsigned(row, 0)?, unsigned(row, 1)?)))
 }
 
-/// Questions that were asked or closed after an event, each once, and the event behind which to look on; at most `rows` facts are looked at.
-pub fn questions_after(conn: &Connection, sequence: u64, rows: u32) -> Result<(Vec<QuestionId>, u64)> {
+/// Questions that were asked or closed after an event, each once, and the event behind which to
+/// look on; at most `rows` facts are looked at.
+pub fn questions_after(
+    conn: &Connection,
+    sequence: u64,
+    rows: u32,
+) -> Result<(Vec<QuestionId>, u64)> {
     let mut select = conn.prepare_cached(
         "SELECT sequence, question_id FROM event WHERE sequence > ?1 AND kind BETWEEN ?2 AND ?3 AND question_id IS NOT NULL \
          ORDER BY sequence LIMIT ?4",
     )?;
     let (first, last) = (Kind::QuestionAsked.code(), Kind::QuestionCancelled.code());
-    let found =
-        select.query_map((integer(sequence), first, last, rows), |row| Ok((unsigned(row, 0)?, id(row, 1, QuestionId::new)?)))?;
+    let found = select.query_map((integer(sequence), first, last, rows), |row| {
+        Ok((unsigned(row, 0)?, id(row, 1, QuestionId::new)?))
+    })?;
     let found: Vec<(u64, QuestionId)> = found.collect::<Result<_>>()?;
     let full = found.len() == rows as usize;
     let newest = match found.last() {

@@ -1,6 +1,8 @@
-//! A store that is worked by hand: for a simulation, which says itself when a batch is committed and how large it is.
+//! A store that is worked by hand: for a simulation, which says itself when a batch is committed
+//! and how large it is.
 //!
-//! Invariant: it does what the writer's thread does, with the same committer; only when is for somebody else to say.
+//! Invariant: it does what the writer's thread does, with the same committer; only when is for
+//! somebody else to say.
 
 use super::committer::Committer;
 use super::writer::Item;
@@ -16,14 +18,16 @@ pub enum Stepped {
         /// Whether it is committed.
         committed: bool,
     },
-    /// The database cannot be used: it was tried to open it again, and what was queued meanwhile was refused.
+    /// The database cannot be used: it was tried to open it again, and what was queued meanwhile
+    /// was refused.
     Recovery {
         /// Whether it can be used again.
         recovered: bool,
     },
 }
 
-/// The queue's far end. Dropped, it closes the database as a killed process would leave it, but for what closing does to the files.
+/// The queue's far end. Dropped, it closes the database as a killed process would leave it, but for
+/// what closing does to the files.
 #[derive(Debug)]
 pub struct Hand {
     committer: Committer,
@@ -56,7 +60,9 @@ impl Hand {
             }
             return Stepped::Recovery { recovered };
         }
-        let Some(first) = self.committer.left_over().or_else(|| self.items.try_recv().ok()) else { return Stepped::Idle };
+        let Some(first) = self.committer.left_over().or_else(|| self.items.try_recv().ok()) else {
+            return Stepped::Idle;
+        };
         self.committer.batch(first, &mut self.items, most);
         Stepped::Batch { committed: self.committer.is_open() }
     }

@@ -1,6 +1,7 @@
 //! Table `inbox`: the numbers of an inbox that change with every message.
 //!
-//! Invariant: `open_count` is the number of unsettled deliveries, and `stored_bytes` the bytes of unsettled bodies that its owner sent.
+//! Invariant: `open_count` is the number of unsettled deliveries, and `stored_bytes` the bytes of
+//! unsettled bodies that its owner sent.
 
 use rusqlite::{Connection, Result};
 
@@ -20,14 +21,27 @@ pub struct InboxRow {
 
 /// Reads them.
 pub fn get(conn: &Connection, key: AgentKey) -> Result<InboxRow> {
-    conn.prepare_cached("SELECT open_count, stored_bytes, system_run FROM inbox WHERE agent_id = ?1")?.query_row([key.0], |row| {
-        Ok(InboxRow { open_count: unsigned(row, 0)?, stored_bytes: unsigned(row, 1)?, system_run: unsigned(row, 2)? })
+    conn.prepare_cached(
+        "SELECT open_count, stored_bytes, system_run FROM inbox WHERE agent_id = ?1",
+    )?
+    .query_row([key.0], |row| {
+        Ok(InboxRow {
+            open_count: unsigned(row, 0)?,
+            stored_bytes: unsigned(row, 1)?,
+            system_run: unsigned(row, 2)?,
+        })
     })
 }
 
 /// A delivery came in, from a sender whose bytes count.
-pub fn opened(tx: &Tx<'_>, agent: AgentKey, sender: Option<AgentKey>, body_bytes: u64) -> Result<()> {
-    tx.prepare_cached("UPDATE inbox SET open_count = open_count + 1 WHERE agent_id = ?1")?.execute([agent.0])?;
+pub fn opened(
+    tx: &Tx<'_>,
+    agent: AgentKey,
+    sender: Option<AgentKey>,
+    body_bytes: u64,
+) -> Result<()> {
+    tx.prepare_cached("UPDATE inbox SET open_count = open_count + 1 WHERE agent_id = ?1")?
+        .execute([agent.0])?;
     if let Some(sender) = sender {
         tx.prepare_cached("UPDATE inbox SET stored_bytes = stored_bytes + ?2 WHERE agent_id = ?1")?
             .execute((sender.0, integer(body_bytes)))?;
@@ -36,8 +50,14 @@ pub fn opened(tx: &Tx<'_>, agent: AgentKey, sender: Option<AgentKey>, body_bytes
 }
 
 /// A delivery was settled.
-pub fn settled(tx: &Tx<'_>, agent: AgentKey, sender: Option<AgentKey>, body_bytes: u64) -> Result<()> {
-    tx.prepare_cached("UPDATE inbox SET open_count = open_count - 1 WHERE agent_id = ?1")?.execute([agent.0])?;
+pub fn settled(
+    tx: &Tx<'_>,
+    agent: AgentKey,
+    sender: Option<AgentKey>,
+    body_bytes: u64,
+) -> Result<()> {
+    tx.prepare_cached("UPDATE inbox SET open_count = open_count - 1 WHERE agent_id = ?1")?
+        .execute([agent.0])?;
     if let Some(sender) = sender {
         tx.prepare_cached("UPDATE inbox SET stored_bytes = stored_bytes - ?2 WHERE agent_id = ?1")?
             .execute((sender.0, integer(body_bytes)))?;

@@ -1,6 +1,7 @@
 //! The lock on the state directory: one broker at a time.
 //!
-//! Invariant: it is free when its holder is gone, even while a process that was just started still has the files of the one that started it.
+//! Invariant: it is free when its holder is gone, even while a process that was just started still
+//! has the files of the one that started it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,7 +18,12 @@ pub(super) struct Lock(File);
 impl Lock {
     /// Takes it; `None` where somebody else has it.
     pub(super) fn take(dir: &Path) -> io::Result<Option<Self>> {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(dir.join("hived.lock"))?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(dir.join("hived.lock"))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self(file))),
             Err(Errno::WOULDBLOCK) => Ok(None),
@@ -28,7 +34,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing gives it back only with the last copy, and between fork and exec a child has one. What fails here closing does.
+        // Closing gives it back only with the last copy, and between fork and exec a child has one.
+        // What fails here closing does.
         flock(&self.0, FlockOperation::Unlock).ok();
     }
 }

@@ -1,4 +1,5 @@
-//! Looks: commands that may have to wait until there is something for them, an inbox's mail above all.
+//! Looks: commands that may have to wait until there is something for them, an inbox's mail above
+//! all.
 //!
 //! ```text
 //!   look ──► runs in a batch ── finds nothing ──► waits at the writer
@@ -8,9 +9,10 @@
 //!          answered after the commit
 //! ```
 //!
-//! So a message and the lease on it by somebody who was waiting are one commit and one sync. Invariant: a look that has waited has changed
-//! nothing; one that found something is answered after the commit, and where the commit fails it waits on, or is refused if it is new; one
-//! that is stopped always ends.
+//! So a message and the lease on it by somebody who was waiting are one commit and one sync.
+//! Invariant: a look that has waited has changed nothing; one that found something is answered
+//! after the commit, and where the commit fails it waits on, or is refused if it is new; one that
+//! is stopped always ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,13 +62,21 @@ pub struct Looking<T, E> {
 }
 
 impl<T, E: CommandError> Looking<T, E> {
-    pub(super) fn new(id: u64, queue: Arc<Queue>, answers: mpsc::UnboundedReceiver<Answer<T, E>>) -> Self {
+    pub(super) fn new(
+        id: u64,
+        queue: Arc<Queue>,
+        answers: mpsc::UnboundedReceiver<Answer<T, E>>,
+    ) -> Self {
         Self { id, queue, answers, over: false }
     }
 
     /// What becomes of it next.
     pub async fn next(&mut self) -> Answer<T, E> {
-        let answer = self.answers.recv().await.unwrap_or_else(|| Answer::Done(Err(StoreError::Closed.into())));
+        let answer = self
+            .answers
+            .recv()
+            .await
+            .unwrap_or_else(|| Answer::Done(Err(StoreError::Closed.into())));
         self.over = matches!(answer, Answer::Done(_));
         answer
     }
@@ -140,10 +150,13 @@ where
 {
     fn run(&mut self, tx: &Tx<'_>) -> Ran {
         let look = &mut self.look;
-        let seen = catch_unwind(AssertUnwindSafe(|| look(tx))).unwrap_or_else(|_| Err(StoreError::Panicked.into()));
+        let seen = catch_unwind(AssertUnwindSafe(|| look(tx)))
+            .unwrap_or_else(|_| Err(StoreError::Panicked.into()));
         let ran = match seen.as_ref().map_err(CommandError::storage) {
             Ok(_) => Ran::Keep,
-            Err(Some(StoreError::Sql(error))) if is_fatal(error) => Ran::Void(error.to_string().into()),
+            Err(Some(StoreError::Sql(error))) if is_fatal(error) => {
+                Ran::Void(error.to_string().into())
+            }
             Err(_) => Ran::Undo,
         };
         self.seen = Some(seen);
@@ -165,7 +178,8 @@ where
             Some(Err(error)) => Answer::Done(Err(error)),
             None => return,
         };
-        // The caller may be gone; what was found stands all the same, and a retry with its request id finds it.
+        // The caller may be gone; what was found stands all the same, and a retry with its request
+        // id finds it.
         drop(self.answers.send(answer));
     }
 
@@ -183,9 +197,11 @@ where
 struct Wait {
     agent: AgentKey,
     look: Box<dyn Look>,
-    /// Its caller has heard that it waits. One that has not is refused with its batch, like a command.
+    /// Its caller has heard that it waits. One that has not is refused with its batch, like a
+    /// command.
     told: bool,
-    /// Its caller has stopped it in the batch in which it found something; should that be void, it has only its next run to find it again.
+    /// Its caller has stopped it in the batch in which it found something; should that be void, it
+    /// has only its next run to find it again.
     stopped: bool,
 }
 

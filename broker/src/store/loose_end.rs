@@ -15,8 +15,10 @@ pub type Entry = (String, String);
 
 /// How many co-processes other than this one publish for an agent.
 pub fn other_labels(conn: &Connection, agent: AgentKey, label: &str) -> Result<usize> {
-    conn.prepare_cached("SELECT count(DISTINCT label) FROM published_loose_end WHERE agent_id = ?1 AND label <> ?2")?
-        .query_row((agent.0, label), |row| unsigned(row, 0))
+    conn.prepare_cached(
+        "SELECT count(DISTINCT label) FROM published_loose_end WHERE agent_id = ?1 AND label <> ?2",
+    )?
+    .query_row((agent.0, label), |row| unsigned(row, 0))
 }
 
 /// Puts a set in place of the one with this label.
@@ -28,8 +30,10 @@ pub fn replace(tx: &Tx<'_>, agent: AgentKey, label: &str, entries: &[Entry]) -> 
         .query_map((agent.0, label), |row| row.get(0))?
         .collect::<Result<_>>()?;
     for key in known.iter().filter(|key| !entries.iter().any(|(entry, _)| entry == *key)) {
-        tx.prepare_cached("DELETE FROM published_loose_end WHERE agent_id = ?1 AND label = ?2 AND key = ?3")?
-            .execute((agent.0, label, key))?;
+        tx.prepare_cached(
+            "DELETE FROM published_loose_end WHERE agent_id = ?1 AND label = ?2 AND key = ?3",
+        )?
+        .execute((agent.0, label, key))?;
     }
     for (key, text) in entries {
         if known.contains(key) {
@@ -50,13 +54,18 @@ pub fn replace(tx: &Tx<'_>, agent: AgentKey, label: &str, entries: &[Entry]) -> 
 /// Forgets what was published for an agent.
 pub fn clear(tx: &Tx<'_>, agent: AgentKey) -> Result<()> {
     tx.keep_counters()?;
-    tx.prepare_cached("DELETE FROM published_loose_end WHERE agent_id = ?1")?.execute([agent.0]).map(|_| ())
+    tx.prepare_cached("DELETE FROM published_loose_end WHERE agent_id = ?1")?
+        .execute([agent.0])
+        .map(|_| ())
 }
 
-/// Everything of every kind after an id, of one agent (?2) or of all. Each arm has the same columns in the same order.
+/// Everything of every kind after an id, of one agent (?2) or of all. Each arm has the same columns
+/// in the same order.
 fn list_sql(one: bool) -> String {
     let of = |column: &str| if one { format!("{column} = ?2") } else { "?2 IS NULL".to_owned() };
-    let name = |column: &str| format!("(SELECT coalesce(purged_name, name) FROM agent WHERE id = {column})");
+    let name = |column: &str| {
+        format!("(SELECT coalesce(purged_name, name) FROM agent WHERE id = {column})")
+    };
     let text = |column: &str| format!("substr({column}, 1, {LOOSE_END_TEXT_CHARS_MAX})");
     let (asker, target) = (name("q.asker_id"), name("q.target_id"));
     let question = text("q.text");
@@ -77,7 +86,8 @@ fn list_sql(one: bool) -> String {
             text("r.body"),
             of("r.agent_id")
         ),
-        // Messages of agents and of the operator; one loose end for a message, in however many inboxes it is dead.
+        // Messages of agents and of the operator; one loose end for a message, in however many
+        // inboxes it is dead.
         format!(
             "SELECT 4, m.id, {}, group_concat({}, ', '), {}, max(d.state_time), NULL, '' FROM delivery d \
              JOIN message m ON m.id = d.message_id WHERE d.state IN (3, 4) AND d.state = 4 AND m.origin_kind IN (1, 2) AND m.id > ?1 AND {} GROUP BY m.id",
@@ -108,9 +118,14 @@ fn from_row(row: &Row<'_>) -> Result<LooseEnd> {
     })
 }
 
-/// Loose ends by id, of one agent or of all; and whether there are more. A question between two agents is one of each: entries of one id
-/// are not parted, so a page may be longer by one.
-pub fn page(conn: &Connection, agent: Option<AgentKey>, after: u64, rows: u32) -> Result<(Vec<LooseEnd>, bool)> {
+/// Loose ends by id, of one agent or of all; and whether there are more. A question between two
+/// agents is one of each: entries of one id are not parted, so a page may be longer by one.
+pub fn page(
+    conn: &Connection,
+    agent: Option<AgentKey>,
+    after: u64,
+    rows: u32,
+) -> Result<(Vec<LooseEnd>, bool)> {
     let sql = format!("{} ORDER BY id, kind LIMIT ?3", list_sql(agent.is_some()));
     let mut select = conn.prepare_cached(&sql)?;
     let found = select.query_map((integer(after), agent.map(|key| key.0), rows + 2), from_row)?;

@@ -95,7 +95,8 @@ pub(super) const COLUMNS: &str = "m.id, m.origin_kind, m.origin_name, m.to_id, m
      (SELECT coalesce(purged_name, name) FROM agent WHERE id = m.to_id), m.question_id, m.reminder_id";
 pub(super) const COLUMN_COUNT: usize = 13;
 
-/// Reads a message whose first column is `first`. Of a broadcast the recipients are filled in by [`recipients`].
+/// Reads a message whose first column is `first`. Of a broadcast the recipients are filled in by
+/// [`recipients`].
 pub(super) fn from_row(row: &Row<'_>, first: usize) -> Result<Message> {
     let kind: i64 = row.get(first + 1)?;
     let origin = match kind {
@@ -129,14 +130,17 @@ pub fn recipients(conn: &Connection, message: &mut Message) -> Result<()> {
             "SELECT coalesce(a.purged_name, a.name) FROM agent a WHERE EXISTS (SELECT 1 FROM delivery d WHERE d.agent_id = a.id AND d.message_id = ?1) \
              ORDER BY a.name",
         )?;
-        message.recipients = select.query_map([integer(message.id.get())], |row| row.get(0))?.collect::<Result<_>>()?;
+        message.recipients = select
+            .query_map([integer(message.id.get())], |row| row.get(0))?
+            .collect::<Result<_>>()?;
     }
     Ok(())
 }
 
 /// A message, whoever may see it.
 pub fn get(conn: &Connection, id: MessageId) -> Result<Option<Message>> {
-    let mut select = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM message m WHERE m.id = ?1"))?;
+    let mut select =
+        conn.prepare_cached(&format!("SELECT {COLUMNS} FROM message m WHERE m.id = ?1"))?;
     let mut message = select.query_row([integer(id.get())], |row| from_row(row, 0)).optional()?;
     if let Some(message) = &mut message {
         recipients(conn, message)?;
@@ -164,7 +168,8 @@ pub struct Filter {
     pub before: Option<MessageId>,
 }
 
-/// Messages, newest first, at most `rows` and well under one reply's bytes; and whether there are more.
+/// Messages, newest first, at most `rows` and well under one reply's bytes; and whether there are
+/// more.
 pub fn page(conn: &Connection, filter: Filter, rows: u32) -> Result<(Vec<Message>, bool)> {
     let sql = format!(
         "SELECT {COLUMNS} FROM message m WHERE m.id < ?1 \
@@ -174,7 +179,10 @@ pub fn page(conn: &Connection, filter: Filter, rows: u32) -> Result<(Vec<Message
     let mut select = conn.prepare_cached(&sql)?;
     let before = filter.before.map_or(i64::MAX, |id| integer(id.get()));
     let thread = filter.thread_of.map(|id| integer(id.get()));
-    let found = select.query_map((before, filter.agent.map(|key| key.0), thread, rows + 1), |row| from_row(row, 0))?;
+    let found = select
+        .query_map((before, filter.agent.map(|key| key.0), thread, rows + 1), |row| {
+            from_row(row, 0)
+        })?;
     let mut messages: Vec<Message> = Vec::new();
     let mut bytes = 0;
     for message in found {
@@ -191,7 +199,8 @@ pub fn page(conn: &Connection, filter: Filter, rows: u32) -> Result<(Vec<Message
 
 /// The messages sent in a turn.
 pub fn sent_in(conn: &Connection, turn: TurnId) -> Result<Vec<MessageId>> {
-    let mut select = conn.prepare_cached("SELECT id FROM message WHERE turn_id = ?1 ORDER BY id")?;
+    let mut select =
+        conn.prepare_cached("SELECT id FROM message WHERE turn_id = ?1 ORDER BY id")?;
     select.query_map([integer(turn.get())], |row| id(row, 0, MessageId::new))?.collect()
 }
 
@@ -203,12 +212,14 @@ pub(super) const EARLIER_RUNS: &str = "SELECT DISTINCT before.turn_id FROM turn_
 
 /// What earlier runs of a turn's deliveries sent, oldest first.
 pub fn sent_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Message>> {
-    let sql = format!("SELECT {COLUMNS} FROM message m WHERE m.turn_id IN ({EARLIER_RUNS}) ORDER BY m.id");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM message m WHERE m.turn_id IN ({EARLIER_RUNS}) ORDER BY m.id"
+    );
     conn.prepare_cached(&sql)?.query_map([integer(turn.get())], |row| from_row(row, 0))?.collect()
 }
 
-/// A message of an earlier run that equals one about to be sent, and has not stood in for another: in this turn, or in one that ended well
-/// and so has used it up.
+/// A message of an earlier run that equals one about to be sent, and has not stood in for another:
+/// in this turn, or in one that ended well and so has used it up.
 pub fn equal_in_earlier_runs(
     conn: &Connection,
     turn: TurnId,
@@ -223,11 +234,14 @@ pub fn equal_in_earlier_runs(
     );
     let reply = in_reply_to.map(|id| integer(id.get()));
     conn.prepare_cached(&sql)?
-        .query_row((integer(turn.get()), to.code(), reply, body), |row| Ok((id(row, 0, MessageId::new)?, WallTime(row.get(1)?))))
+        .query_row((integer(turn.get()), to.code(), reply, body), |row| {
+            Ok((id(row, 0, MessageId::new)?, WallTime(row.get(1)?)))
+        })
         .optional()
 }
 
-/// That what has this id has not stood in for another in turn ?1, or in one that ended well and so has used it up.
+/// That what has this id has not stood in for another in turn ?1, or in one that ended well and so
+/// has used it up.
 pub(super) fn not_absorbed(id: &str) -> String {
     format!(
         "NOT EXISTS (SELECT 1 FROM absorbed a LEFT JOIN turn u ON u.id = a.turn_id WHERE a.message_id = {id} \
@@ -235,14 +249,16 @@ pub(super) fn not_absorbed(id: &str) -> String {
     )
 }
 
-/// Notes that a message, question or reminder stood in for an equal one of this turn; ids are of one sequence.
+/// Notes that a message, question or reminder stood in for an equal one of this turn; ids are of
+/// one sequence.
 pub fn absorb(tx: &Tx<'_>, turn: TurnId, id: u64) -> Result<()> {
     tx.prepare_cached("INSERT INTO absorbed (turn_id, message_id) VALUES (?1, ?2)")?
         .execute((integer(turn.get()), integer(id)))
         .map(|_| ())
 }
 
-/// Where the deliveries of the broker's messages with this coalescing key stand, of those that are not settled.
+/// Where the deliveries of the broker's messages with this coalescing key stand, of those that are
+/// not settled.
 pub fn unsettled_notices(conn: &Connection, agent: AgentKey, key: &str) -> Result<Vec<State>> {
     conn.prepare_cached(
         "SELECT d.state FROM message m JOIN delivery d ON d.agent_id = ?1 AND d.message_id = m.id \
@@ -253,7 +269,11 @@ pub fn unsettled_notices(conn: &Connection, agent: AgentKey, key: &str) -> Resul
 }
 
 /// The newest of the broker's messages with this coalescing key to an inbox, and its text.
-pub fn last_notice(conn: &Connection, to: AgentKey, key: &str) -> Result<Option<(MessageId, String)>> {
+pub fn last_notice(
+    conn: &Connection,
+    to: AgentKey,
+    key: &str,
+) -> Result<Option<(MessageId, String)>> {
     conn.prepare_cached(
         "SELECT id, body FROM message WHERE coalescing_key = ?2 AND to_id = ?1 AND origin_kind = ?3 ORDER BY id DESC LIMIT 1",
     )?
@@ -262,7 +282,12 @@ pub fn last_notice(conn: &Connection, to: AgentKey, key: &str) -> Result<Option<
 }
 
 /// The undelivered message of this origin with this coalescing key, if there is one.
-pub fn coalescable(conn: &Connection, agent: AgentKey, origin: &Origin, key: &str) -> Result<Option<MessageId>> {
+pub fn coalescable(
+    conn: &Connection,
+    agent: AgentKey,
+    origin: &Origin,
+    key: &str,
+) -> Result<Option<MessageId>> {
     let (kind, name) = match origin {
         Origin::Agent(name) => (AGENT, name.as_str()),
         Origin::Operator(user) => (OPERATOR, user.as_str()),

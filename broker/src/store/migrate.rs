@@ -1,10 +1,12 @@
 //! Migrations: an append-only list over `PRAGMA user_version`.
 //!
-//! Invariant: a database is brought forward one version at a time, each in its own transaction; one from the future is left untouched.
+//! Invariant: a database is brought forward one version at a time, each in its own transaction; one
+//! from the future is left untouched.
 
 use rusqlite::Connection;
 
-/// The migrations; entry N brings a database from version N to N + 1. Never edit an entry that was released.
+/// The migrations; entry N brings a database from version N to N + 1. Never edit an entry that was
+/// released.
 const MIGRATIONS: &[&str] = &[
     include_str!("sql/0001_init.sql"),
     include_str!("sql/0002_conversation.sql"),
@@ -48,7 +50,8 @@ pub(crate) fn migrate(conn: &mut Connection) -> Result<(), MigrateError> {
     Ok(())
 }
 
-/// The version of the database, if this broker knows it. Only reads, so that one from the future is not touched.
+/// The version of the database, if this broker knows it. Only reads, so that one from the future is
+/// not touched.
 pub(crate) fn check(conn: &Connection) -> Result<u32, MigrateError> {
     let read = conn.pragma_query_value(None, "user_version", |row| row.get(0));
     let found: u32 = read.map_err(|source| MigrateError::Sql { version: 0, source })?;
@@ -79,7 +82,9 @@ mod tests {
         conn.pragma_update(None, "user_version", 99).expect("a pragma");
         let error = migrate(&mut conn).expect_err("too new");
         assert!(matches!(error, MigrateError::FromTheFuture { found: 99 }));
-        let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).expect("a count");
+        let tables: i64 = conn
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .expect("a count");
         assert_eq!(tables, 0);
     }
 

@@ -1,8 +1,9 @@
 //! The store: SQLite behind two doors, `read` and `write`.
 //!
-//! One thread owns the write connection and commits queued commands together; reads use connections of their own that cannot write. SQL
-//! lives here alone, one file per table. Invariant: `write` answers after the commit that made its work durable (WAL with
-//! `synchronous=FULL`, which syncs the log at every commit), or with an error that says it is not known to be.
+//! One thread owns the write connection and commits queued commands together; reads use connections
+//! of their own that cannot write. SQL lives here alone, one file per table. Invariant: `write`
+//! answers after the commit that made its work durable (WAL with `synchronous=FULL`, which syncs
+//! the log at every commit), or with an error that says it is not known to be.
 
 pub mod agent;
 pub mod attention;
@@ -125,11 +126,25 @@ struct Prepared {
 impl Prepared {
     fn with(self, writer: writer::Writer, by_hand: bool) -> Store {
         let Self { path, clock, readers, health, attention, lock } = self;
-        Store { path, clock, writer, readers, health, attention, copying: Arc::default(), by_hand, _lock: lock }
+        Store {
+            path,
+            clock,
+            writer,
+            readers,
+            health,
+            attention,
+            copying: Arc::default(),
+            by_hand,
+            _lock: lock,
+        }
     }
 }
 
-fn prepare(dir: &Path, clock: Arc<dyn Clock>, committed: Arc<dyn Committed>) -> Result<(Prepared, committer::Parts), OpenError> {
+fn prepare(
+    dir: &Path,
+    clock: Arc<dyn Clock>,
+    committed: Arc<dyn Committed>,
+) -> Result<(Prepared, committer::Parts), OpenError> {
     let open::Opened { path, conn, lock } = open::open(dir, clock.as_ref())?;
     let (faults, health) = watch::channel(Health::Ok);
     let readers = Arc::new(reader::Readers::new(path.clone(), health.clone()));
@@ -147,25 +162,37 @@ fn prepare(dir: &Path, clock: Arc<dyn Clock>, committed: Arc<dyn Committed>) -> 
 }
 
 impl Store {
-    /// Opens the database in `dir`, creating or migrating it as needed, and syncs what an earlier process may have left unsynced.
-    pub fn open(dir: &Path, clock: Arc<dyn Clock>, committed: Arc<dyn Committed>) -> Result<Self, OpenError> {
+    /// Opens the database in `dir`, creating or migrating it as needed, and syncs what an earlier
+    /// process may have left unsynced.
+    pub fn open(
+        dir: &Path,
+        clock: Arc<dyn Clock>,
+        committed: Arc<dyn Committed>,
+    ) -> Result<Self, OpenError> {
         let (open, parts) = prepare(dir, clock, committed)?;
         Ok(open.with(writer::Writer::start(parts).map_err(OpenError::Thread)?, false))
     }
 
-    /// The same without threads, for a simulation: nothing is written but by the steps of the hand, and what blocks does so where it is called.
-    pub fn open_by_hand(dir: &Path, clock: Arc<dyn Clock>, committed: Arc<dyn Committed>) -> Result<(Self, Hand), OpenError> {
+    /// The same without threads, for a simulation: nothing is written but by the steps of the hand,
+    /// and what blocks does so where it is called.
+    pub fn open_by_hand(
+        dir: &Path,
+        clock: Arc<dyn Clock>,
+        committed: Arc<dyn Committed>,
+    ) -> Result<(Self, Hand), OpenError> {
         let (open, parts) = prepare(dir, clock, committed)?;
         let (writer, hand) = writer::Writer::by_hand(parts);
         Ok((open.with(writer, true), hand))
     }
 
-    /// From the next commit on, what begins to wait on the operator goes into the outbox; before that nobody would take it out again.
+    /// From the next commit on, what begins to wait on the operator goes into the outbox; before
+    /// that nobody would take it out again.
     pub fn use_attention(&self) {
         self.attention.store(true, Ordering::Relaxed);
     }
 
-    /// Runs a command in a transaction and answers after the commit. What the command returns as an error is undone.
+    /// Runs a command in a transaction and answers after the commit. What the command returns as an
+    /// error is undone.
     pub async fn write<T, E, F>(&self, command: F) -> Result<T, E>
     where
         F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
@@ -175,7 +202,8 @@ impl Store {
         self.writer.write(command).await
     }
 
-    /// Queues a look: a command that waits for an agent's wake where it finds nothing, and then runs in the commit that wakes it.
+    /// Queues a look: a command that waits for an agent's wake where it finds nothing, and then
+    /// runs in the commit that wakes it.
     pub async fn look<T, E, F>(&self, agent: AgentKey, look: F) -> look::Looking<T, E>
     where
         F: FnMut(&Tx<'_>) -> Result<look::Seen<T>, E> + Send + 'static,
@@ -194,11 +222,17 @@ impl Store {
     {
         let readers = Arc::clone(&self.readers);
         let now = self.clock.now();
-        self.blocking(move || readers.read(|conn| query(conn, now))).await.unwrap_or_else(|error| Err(error.into()))
+        self.blocking(move || readers.read(|conn| query(conn, now)))
+            .await
+            .unwrap_or_else(|error| Err(error.into()))
     }
 
-    /// Does what may block on a thread that is there for it; where the store is worked by hand, on the caller's.
-    pub async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
+    /// Does what may block on a thread that is there for it; where the store is worked by hand, on
+    /// the caller's.
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
         if self.by_hand || cfg!(feature = "interleavings") {
             return Ok(work());
         }

@@ -1,7 +1,8 @@
 //! Opening the database: one broker at a time, private files, nothing trusted that is not synced.
 //!
-//! Invariant: after a successful open, everything visible in the file is on disk. A process that was killed between writing and syncing
-//! leaves rows that are visible without being durable; the log is written anew and folded at open before anybody is told of them.
+//! Invariant: after a successful open, everything visible in the file is on disk. A process that
+//! was killed between writing and syncing leaves rows that are visible without being durable; the
+//! log is written anew and folded at open before anybody is told of them.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
@@ -66,13 +67,22 @@ pub(super) struct Opened {
 pub(super) fn open(dir: &Path, clock: &dyn Clock) -> Result<Opened, OpenError> {
     let directory = |source| OpenError::Directory { path: dir.to_path_buf(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(directory)?;
-    let lock = Lock::take(dir).map_err(directory)?.ok_or_else(|| OpenError::InUse { path: dir.to_path_buf() })?;
+    let lock = Lock::take(dir)
+        .map_err(directory)?
+        .ok_or_else(|| OpenError::InUse { path: dir.to_path_buf() })?;
     backup::remove_leftovers(dir);
 
     let path = dir.join("hive.db");
     let sqlite = |source| OpenError::Sqlite { path: path.clone(), hint: hint(&source), source };
-    // SQLite gives the log and the shared memory the mode of the database, so the file is made first, private.
-    OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(directory)?;
+    // SQLite gives the log and the shared memory the mode of the database, so the file is made
+    // first, private.
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(directory)?;
     let migrating = |error| match error {
         MigrateError::Sql { source, .. } => sqlite(source),
         MigrateError::FromTheFuture { .. } => OpenError::Migrate(error),
@@ -88,10 +98,12 @@ pub(super) fn open(dir: &Path, clock: &dyn Clock) -> Result<Opened, OpenError> {
     Ok(Opened { path, conn, lock })
 }
 
-/// Opens a database that has failed, once nobody has it open any more; its log has to be rewritten before.
+/// Opens a database that has failed, once nobody has it open any more; its log has to be rewritten
+/// before.
 pub(super) fn reopen(path: &Path) -> rusqlite::Result<Connection> {
     let alone = plain(path)?;
-    // Alone, SQLite reads the log from its beginning and folds all of it: what was folded before may be lost with the sync that failed.
+    // Alone, SQLite reads the log from its beginning and folds all of it: what was folded before
+    // may be lost with the sync that failed.
     alone.busy_timeout(Duration::ZERO)?;
     alone.pragma_update_and_check(None, "locking_mode", "exclusive", |_| Ok(()))?;
     alone.pragma_update(None, "synchronous", "full")?;
@@ -102,8 +114,9 @@ pub(super) fn reopen(path: &Path) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
-/// Writes the log over itself and syncs it. What a failed sync has left unwritten the host takes for written, and no later sync brings it to disk;
-/// a database that was built on it would not outlive a power cut.
+/// Writes the log over itself and syncs it. What a failed sync has left unwritten the host takes
+/// for written, and no later sync brings it to disk; a database that was built on it would not
+/// outlive a power cut.
 pub(super) fn rewrite_log(database: &Path) -> io::Result<()> {
     let mut name = database.as_os_str().to_owned();
     name.push("-wal");
@@ -123,23 +136,28 @@ pub(super) fn rewrite_log(database: &Path) -> io::Result<()> {
 }
 
 fn plain(path: &Path) -> rusqlite::Result<Connection> {
-    Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+    Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )
 }
 
 fn set_up(conn: &mut Connection) -> rusqlite::Result<()> {
     conn.set_prepared_statement_cache_capacity(256);
-    // A plan must not depend on the values bound to it: SQLite would prepare the statement anew for each message.
+    // A plan must not depend on the values bound to it: SQLite would prepare the statement anew for
+    // each message.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.pragma_update(None, "journal_mode", "wal")?;
-    // FULL syncs the log before a commit returns: this setting is what makes "accepted" mean "on disk".
+    // FULL syncs the log before a commit returns: this setting is what makes "accepted" mean "on
+    // disk".
     conn.pragma_update(None, "synchronous", "full")?;
     conn.pragma_update(None, "foreign_keys", "on")?;
     conn.pragma_update(None, "cache_size", -4096)?;
     conn.wal_hook(Some(fold_if_long))
 }
 
-/// What SQLite does by itself after a commit, but for its silence: it would tell nobody that the sync of the database failed, and take what was lost
-/// with it for folded.
+/// What SQLite does by itself after a commit, but for its silence: it would tell nobody that the
+/// sync of the database failed, and take what was lost with it for folded.
 fn fold_if_long(log: &mut Wal, pages: std::ffi::c_int) -> rusqlite::Result<()> {
     if pages < FOLD_PAGES {
         return Ok(());
@@ -151,7 +169,8 @@ fn fold_if_long(log: &mut Wal, pages: std::ffi::c_int) -> rusqlite::Result<()> {
     }
 }
 
-/// Brings everything that is visible to disk; fails if the disk does, or somebody reads an older state.
+/// Brings everything that is visible to disk; fails if the disk does, or somebody reads an older
+/// state.
 pub(super) fn sync(conn: &Connection) -> rusqlite::Result<()> {
     hive_fault::point("broker.checkpoint.before");
     // A checkpoint in whose way a reader is does not fail: it says so in its answer.
@@ -161,19 +180,27 @@ pub(super) fn sync(conn: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Boot times of another boot mean nothing: backoffs and consumers' leases of before are over, parks by backoff too.
+/// Boot times of another boot mean nothing: backoffs and consumers' leases of before are over,
+/// parks by backoff too.
 fn forget_other_boots(conn: &Connection, clock: &dyn Clock) -> rusqlite::Result<()> {
-    let known: Option<String> =
-        rusqlite::OptionalExtension::optional(
-            conn.query_row("SELECT value FROM meta WHERE key = 'boot_id'", [], |row| row.get(0)),
-        )?;
+    let known: Option<String> = rusqlite::OptionalExtension::optional(conn.query_row(
+        "SELECT value FROM meta WHERE key = 'boot_id'",
+        [],
+        |row| row.get(0),
+    ))?;
     if known.as_deref() == Some(clock.boot_id()) {
         return Ok(());
     }
     conn.execute_batch("BEGIN IMMEDIATE")?;
-    conn.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('boot_id', ?1)", [clock.boot_id()])?;
+    conn.execute(
+        "INSERT OR REPLACE INTO meta (key, value) VALUES ('boot_id', ?1)",
+        [clock.boot_id()],
+    )?;
     conn.execute("UPDATE delivery SET not_before_boot = NULL WHERE state = 1 AND not_before_boot IS NOT NULL", [])?;
-    conn.execute("UPDATE delivery SET lease_until_boot = 0 WHERE state = 2 AND lease_until_boot IS NOT NULL", [])?;
+    conn.execute(
+        "UPDATE delivery SET lease_until_boot = 0 WHERE state = 2 AND lease_until_boot IS NOT NULL",
+        [],
+    )?;
     conn.execute("UPDATE agent SET park_until_boot = NULL WHERE park_until_boot IS NOT NULL", [])?;
     conn.execute_batch("COMMIT")
 }
@@ -182,13 +209,21 @@ fn forget_other_boots(conn: &Connection, clock: &dyn Clock) -> rusqlite::Result<
 pub(super) fn hint(error: &rusqlite::Error) -> &'static str {
     use rusqlite::ErrorCode;
     match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => "the file is not a database of Hive; move it away or restore a backup",
+        Some(ErrorCode::NotADatabase) => {
+            "the file is not a database of Hive; move it away or restore a backup"
+        }
         Some(ErrorCode::DatabaseCorrupt) => "the file is damaged; restore a backup",
         Some(ErrorCode::ReadOnly) => "it is read-only; hived needs to write it",
         Some(ErrorCode::DiskFull) => "the disk is full; free some space and start hived again",
-        Some(ErrorCode::SystemIoFailure) => "the disk fails, or it is full; see to it and start hived again",
-        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => "its directory does not allow it",
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "another program holds it open",
+        Some(ErrorCode::SystemIoFailure) => {
+            "the disk fails, or it is full; see to it and start hived again"
+        }
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            "its directory does not allow it"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another program holds it open"
+        }
         _ => "SQLite refused",
     }
 }

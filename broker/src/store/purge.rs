@@ -1,6 +1,7 @@
 //! Table `purge`: directories of purged agents that are still to be deleted on this host.
 //!
-//! Invariant: a row goes only when the program that runs the harnesses has said that the directories are gone.
+//! Invariant: a row goes only when the program that runs the harnesses has said that the
+//! directories are gone.
 
 use hive_core::time::WallTime;
 use rusqlite::{Connection, Result};
@@ -21,20 +22,28 @@ pub struct PurgeRow {
 
 /// Notes that the directories of a purged agent are to be deleted; returns the id.
 pub fn insert(tx: &Tx<'_>, agent: AgentKey, name: &str) -> Result<u64> {
-    tx.prepare_cached("INSERT INTO purge (id, name, time) VALUES (?1, ?2, ?3)")?.execute((agent.0, name, tx.now.wall.0))?;
+    tx.prepare_cached("INSERT INTO purge (id, name, time) VALUES (?1, ?2, ?3)")?.execute((
+        agent.0,
+        name,
+        tx.now.wall.0,
+    ))?;
     Ok(u64::try_from(agent.0).unwrap_or_default())
 }
 
 /// The directories to delete, oldest first.
 pub fn list(conn: &Connection, rows: u32) -> Result<Vec<PurgeRow>> {
-    let mut select = conn.prepare_cached("SELECT id, name, time FROM purge ORDER BY id LIMIT ?1")?;
-    let row = |row: &rusqlite::Row<'_>| Ok(PurgeRow { id: unsigned(row, 0)?, name: row.get(1)?, time: WallTime(row.get(2)?) });
+    let mut select =
+        conn.prepare_cached("SELECT id, name, time FROM purge ORDER BY id LIMIT ?1")?;
+    let row = |row: &rusqlite::Row<'_>| {
+        Ok(PurgeRow { id: unsigned(row, 0)?, name: row.get(1)?, time: WallTime(row.get(2)?) })
+    };
     select.query_map([rows], row)?.collect()
 }
 
 /// Whether directories of an earlier agent of this name are still to be deleted.
 pub fn is_pending(conn: &Connection, name: &str) -> Result<bool> {
-    conn.prepare_cached("SELECT EXISTS (SELECT 1 FROM purge WHERE name = ?1)")?.query_row([name], |row| row.get(0))
+    conn.prepare_cached("SELECT EXISTS (SELECT 1 FROM purge WHERE name = ?1)")?
+        .query_row([name], |row| row.get(0))
 }
 
 /// Forgets directories that are deleted; whether there was such a purge.

@@ -1,6 +1,7 @@
 //! Table `question`: who asked whom what, and what came of it.
 //!
-//! Invariant: a row that is not OPEN never changes again; [`close`] touches open rows alone. Questions are kept.
+//! Invariant: a row that is not OPEN never changes again; [`close`] touches open rows alone.
+//! Questions are kept.
 
 use hive_core::id::{MessageId, QuestionId, TurnId};
 use hive_core::question::{Answer, Question, State, Wording};
@@ -81,7 +82,8 @@ pub fn insert(tx: &Tx<'_>, new: &NewQuestion<'_>) -> Result<()> {
 
 /// Closes a question if it is open; answers whether it was.
 pub fn close(tx: &Tx<'_>, id: QuestionId, close: &Close<'_>) -> Result<bool> {
-    let answer = close.answer.map(|answer| serde_json::to_string(answer).expect("an answer is plain data"));
+    let answer =
+        close.answer.map(|answer| serde_json::to_string(answer).expect("an answer is plain data"));
     let open = match () {
         () if hive_fault::planted!(AnswerAfterExpiry) => "state IN (1, 3)",
         () if hive_fault::planted!(TwoOutcomes) => "state IN (1, 2, 4)",
@@ -164,7 +166,12 @@ impl Filter {
 }
 
 /// Questions, newest first; and whether there are more.
-pub fn page(conn: &Connection, filter: &Filter, before: Option<QuestionId>, rows: u32) -> Result<(Vec<Question>, bool)> {
+pub fn page(
+    conn: &Connection,
+    filter: &Filter,
+    before: Option<QuestionId>,
+    rows: u32,
+) -> Result<(Vec<Question>, bool)> {
     let states: Vec<String> = filter.states.iter().map(|state| state.code().to_string()).collect();
     let states = if states.is_empty() { "1, 2, 3, 4".to_owned() } else { states.join(", ") };
     let sql = format!(
@@ -174,12 +181,17 @@ pub fn page(conn: &Connection, filter: &Filter, before: Option<QuestionId>, rows
     let key = |key: Option<AgentKey>| key.map(|key| key.0);
     let before = before.map_or(i64::MAX, |id| integer(id.get()));
     let mut select = conn.prepare_cached(&sql)?;
-    let found = select.query_map((before, key(filter.concerns), key(filter.asker), key(filter.target), rows + 1), from_row)?;
+    let found = select.query_map(
+        (before, key(filter.concerns), key(filter.asker), key(filter.target), rows + 1),
+        from_row,
+    )?;
     let (mut questions, mut bytes) = (Vec::new(), 0);
     for row in found {
         let question = row?.question;
         bytes += bytes_of(&question);
-        if questions.len() == rows as usize || (bytes > hive_core::limits::PAGE_BYTES_MAX && !questions.is_empty()) {
+        if questions.len() == rows as usize
+            || (bytes > hive_core::limits::PAGE_BYTES_MAX && !questions.is_empty())
+        {
             return Ok((questions, true));
         }
         questions.push(question);
@@ -192,7 +204,10 @@ pub fn page(conn: &Connection, filter: &Filter, before: Option<QuestionId>, rows
 pub fn bytes_of(question: &Question) -> usize {
     let options: usize = question.wording.options.iter().map(String::len).sum();
     // An answer repeats options at most once.
-    question.wording.text.len() + 2 * options + question.answer.as_ref().map_or(0, |answer| answer.text.len()) + 200
+    question.wording.text.len()
+        + 2 * options
+        + question.answer.as_ref().map_or(0, |answer| answer.text.len())
+        + 200
 }
 
 /// Open questions that an agent asked or was asked.
@@ -218,32 +233,43 @@ pub fn open_owed(conn: &Connection, target: AgentKey) -> Result<u64> {
 
 /// How many questions are open.
 pub fn open_count(conn: &Connection) -> Result<u64> {
-    conn.prepare_cached("SELECT count(*) FROM question WHERE state = 1")?.query_row([], |row| unsigned(row, 0))
+    conn.prepare_cached("SELECT count(*) FROM question WHERE state = 1")?
+        .query_row([], |row| unsigned(row, 0))
 }
 
 /// Open questions whose deadline has passed, oldest deadline first.
 pub fn expired(conn: &Connection, now: WallTime, rows: u32) -> Result<Vec<QuestionRow>> {
-    let sql =
-        format!("SELECT {COLUMNS} FROM question q WHERE q.state = 1 AND q.deadline_time <= ?1 ORDER BY q.deadline_time LIMIT ?2");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM question q WHERE q.state = 1 AND q.deadline_time <= ?1 ORDER BY q.deadline_time LIMIT ?2"
+    );
     conn.prepare_cached(&sql)?.query_map((now.0, rows), from_row)?.collect()
 }
 
 /// The next deadline of an open question.
 pub fn next_deadline(conn: &Connection) -> Result<Option<WallTime>> {
-    let sql = "SELECT min(deadline_time) FROM question WHERE state = 1 AND deadline_time IS NOT NULL";
+    let sql =
+        "SELECT min(deadline_time) FROM question WHERE state = 1 AND deadline_time IS NOT NULL";
     conn.prepare_cached(sql)?.query_row([], |row| Ok(row.get::<_, Option<i64>>(0)?.map(WallTime)))
 }
 
 /// What earlier runs of a turn's deliveries asked and did not withdraw, oldest first.
 pub fn asked_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Question>> {
-    let sql = format!("SELECT {COLUMNS} FROM question q WHERE q.turn_id IN ({EARLIER_RUNS}) AND q.state <> 4 ORDER BY q.id");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM question q WHERE q.turn_id IN ({EARLIER_RUNS}) AND q.state <> 4 ORDER BY q.id"
+    );
     let mut select = conn.prepare_cached(&sql)?;
     let rows = select.query_map([integer(turn.get())], from_row)?;
     rows.map(|row| row.map(|row| row.question)).collect()
 }
 
-/// A question of an earlier run that equals one about to be asked and has not stood in for another; as for messages.
-pub fn equal_in_earlier_runs(conn: &Connection, turn: TurnId, target: AgentKey, wording: &Wording) -> Result<Option<QuestionId>> {
+/// A question of an earlier run that equals one about to be asked and has not stood in for another;
+/// as for messages.
+pub fn equal_in_earlier_runs(
+    conn: &Connection,
+    turn: TurnId,
+    target: AgentKey,
+    wording: &Wording,
+) -> Result<Option<QuestionId>> {
     let options = serde_json::to_string(&wording.options).expect("a list of texts");
     let sql = format!(
         "SELECT q.id FROM question q WHERE q.turn_id IN ({EARLIER_RUNS}) AND q.state <> 4 AND q.target_id = ?2 AND q.text = ?3 \
@@ -251,6 +277,8 @@ pub fn equal_in_earlier_runs(conn: &Connection, turn: TurnId, target: AgentKey, 
         super::message::not_absorbed("q.id")
     );
     conn.prepare_cached(&sql)?
-        .query_row((integer(turn.get()), target.0, &wording.text, options, wording.multi), |row| id(row, 0, QuestionId::new))
+        .query_row((integer(turn.get()), target.0, &wording.text, options, wording.multi), |row| {
+            id(row, 0, QuestionId::new)
+        })
         .optional()
 }

@@ -1,6 +1,7 @@
 //! Reading: connections that cannot write, kept for reuse.
 //!
-//! Invariant: nothing is read while the database is faulted: a row could be visible there without being on disk.
+//! Invariant: nothing is read while the database is faulted: a row could be visible there without
+//! being on disk.
 
 use std::path::PathBuf;
 
@@ -26,7 +27,10 @@ impl Readers {
     }
 
     /// Runs a query on one snapshot.
-    pub(super) fn read<T, E: From<StoreError>>(&self, query: impl FnOnce(&Connection) -> Result<T, E>) -> Result<T, E> {
+    pub(super) fn read<T, E: From<StoreError>>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
         self.check()?;
         let kept = self.lock().pop();
         let conn = kept.map_or_else(|| self.connect(), Ok).map_err(StoreError::from)?;
@@ -50,7 +54,9 @@ impl Readers {
     fn check(&self) -> Result<(), StoreError> {
         match &*self.health.borrow() {
             Health::Ok => Ok(()),
-            Health::Faulted(problem) => Err(StoreError::Unavailable { problem: std::sync::Arc::clone(problem) }),
+            Health::Faulted(problem) => {
+                Err(StoreError::Unavailable { problem: std::sync::Arc::clone(problem) })
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Table `reminder`: what agents want to be reminded of.
 //!
-//! Invariant: a row that is not PENDING never changes again, and one that fired names its message, written in the same transaction.
+//! Invariant: a row that is not PENDING never changes again, and one that fired names its message,
+//! written in the same transaction.
 
 use hive_core::id::{MessageId, ReminderId, TurnId};
 use hive_core::name::AgentName;
@@ -57,7 +58,12 @@ pub fn insert(tx: &Tx<'_>, new: &NewReminder<'_>) -> Result<()> {
 }
 
 /// Closes a reminder if it is pending; answers whether it was.
-pub fn close(tx: &Tx<'_>, id: ReminderId, state: State, message: Option<MessageId>) -> Result<bool> {
+pub fn close(
+    tx: &Tx<'_>,
+    id: ReminderId,
+    state: State,
+    message: Option<MessageId>,
+) -> Result<bool> {
     tx.prepare_cached("UPDATE reminder SET state = ?2, close_time = ?3, message_id = ?4 WHERE id = ?1 AND state = 1")?
         .execute((integer(id.get()), state.code(), tx.now.wall.0, message.map(|id| integer(id.get()))))
         .map(|changed| changed == 1)
@@ -111,7 +117,9 @@ pub fn page(
     for row in found {
         let reminder = row?.reminder;
         bytes += reminder.body.len() + 100;
-        if reminders.len() == rows as usize || (bytes > hive_core::limits::PAGE_BYTES_MAX && !reminders.is_empty()) {
+        if reminders.len() == rows as usize
+            || (bytes > hive_core::limits::PAGE_BYTES_MAX && !reminders.is_empty())
+        {
             return Ok((reminders, true));
         }
         reminders.push(reminder);
@@ -121,7 +129,9 @@ pub fn page(
 
 /// Pending reminders of an agent.
 pub fn pending_of(conn: &Connection, agent: AgentKey) -> Result<Vec<ReminderRow>> {
-    let sql = format!("SELECT {COLUMNS} FROM reminder r WHERE r.agent_id = ?1 AND r.state = 1 ORDER BY r.id");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM reminder r WHERE r.agent_id = ?1 AND r.state = 1 ORDER BY r.id"
+    );
     conn.prepare_cached(&sql)?.query_map([agent.0], from_row)?.collect()
 }
 
@@ -133,13 +143,15 @@ pub fn pending(conn: &Connection, agent: AgentKey) -> Result<u32> {
 
 /// How many reminders are pending.
 pub fn pending_count(conn: &Connection) -> Result<u64> {
-    conn.prepare_cached("SELECT count(*) FROM reminder WHERE state = 1")?.query_row([], |row| unsigned(row, 0))
+    conn.prepare_cached("SELECT count(*) FROM reminder WHERE state = 1")?
+        .query_row([], |row| unsigned(row, 0))
 }
 
 /// Pending reminders whose time has come, in the order of their times.
 pub fn due(conn: &Connection, now: WallTime, rows: u32) -> Result<Vec<ReminderRow>> {
-    let sql =
-        format!("SELECT {COLUMNS} FROM reminder r WHERE r.state = 1 AND r.due_time <= ?1 ORDER BY r.due_time, r.id LIMIT ?2");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM reminder r WHERE r.state = 1 AND r.due_time <= ?1 ORDER BY r.due_time, r.id LIMIT ?2"
+    );
     conn.prepare_cached(&sql)?.query_map((now.0, rows), from_row)?.collect()
 }
 
@@ -151,21 +163,30 @@ pub fn next_due(conn: &Connection) -> Result<Option<WallTime>> {
 
 /// What earlier runs of a turn's deliveries set and did not withdraw, oldest first.
 pub fn set_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Reminder>> {
-    let sql = format!("SELECT {COLUMNS} FROM reminder r WHERE r.turn_id IN ({EARLIER_RUNS}) AND r.state <> 3 ORDER BY r.id");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM reminder r WHERE r.turn_id IN ({EARLIER_RUNS}) AND r.state <> 3 ORDER BY r.id"
+    );
     let mut select = conn.prepare_cached(&sql)?;
     let rows = select.query_map([integer(turn.get())], from_row)?;
     rows.map(|row| row.map(|row| row.reminder)).collect()
 }
 
-/// A reminder of an earlier run that equals one about to be set, and has not stood in for another. Those with a delay are equal when their
-/// delays are, for the later run counts from later.
-pub fn equal_in_earlier_runs(conn: &Connection, turn: TurnId, new: &NewReminder<'_>) -> Result<Option<ReminderId>> {
+/// A reminder of an earlier run that equals one about to be set, and has not stood in for another.
+/// Those with a delay are equal when their delays are, for the later run counts from later.
+pub fn equal_in_earlier_runs(
+    conn: &Connection,
+    turn: TurnId,
+    new: &NewReminder<'_>,
+) -> Result<Option<ReminderId>> {
     let sql = format!(
         "SELECT r.id FROM reminder r WHERE r.turn_id IN ({EARLIER_RUNS}) AND r.state <> 3 AND r.body = ?2 AND r.delay_ms IS ?3 \
          AND (?3 IS NOT NULL OR r.due_time = ?4) AND {} ORDER BY r.id LIMIT 1",
         super::message::not_absorbed("r.id")
     );
     conn.prepare_cached(&sql)?
-        .query_row((integer(turn.get()), new.body, new.delay_ms.map(integer), new.due_time.0), |row| id(row, 0, ReminderId::new))
+        .query_row(
+            (integer(turn.get()), new.body, new.delay_ms.map(integer), new.due_time.0),
+            |row| id(row, 0, ReminderId::new),
+        )
         .optional()
 }

@@ -1,4 +1,5 @@
-//! Table `request`: what was answered to which request id, so that a repeated request gets the first answer again.
+//! Table `request`: what was answered to which request id, so that a repeated request gets the
+//! first answer again.
 //!
 //! Invariant: a row is written in the transaction of the work it stands for.
 

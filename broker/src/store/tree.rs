@@ -1,6 +1,7 @@
 //! Table `agent`, read as a tree: the agents around one agent.
 //!
-//! Invariant: without a text, a list reads at most as many rows as it answers with, beside the children that it has already answered with.
+//! Invariant: without a text, a list reads at most as many rows as it answers with, beside the
+//! children that it has already answered with.
 
 use rusqlite::{Connection, Result, params_from_iter};
 
@@ -35,7 +36,9 @@ fn first_children() -> String {
 
 /// Names and roles of the first children by name; the operator's are the roots.
 pub fn children(conn: &Connection, parent: AgentKey, rows: u32) -> Result<Vec<(String, String)>> {
-    conn.prepare_cached(&first_children())?.query_map((parent.0, rows), |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    conn.prepare_cached(&first_children())?
+        .query_map((parent.0, rows), |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
 }
 
 /// How many children an agent has.
@@ -44,7 +47,8 @@ pub fn children_count(conn: &Connection, parent: AgentKey) -> Result<u32> {
     conn.prepare_cached(&sql)?.query_row([parent.0], |row| row.get(0))
 }
 
-/// Active agents whose name, role or status contains `text`, without `me`: its children, its parent, then the others; each group by name.
+/// Active agents whose name, role or status contains `text`, without `me`: its children, its
+/// parent, then the others; each group by name.
 pub fn around(conn: &Connection, me: &AgentRow, text: &str, rows: u32) -> Result<Vec<AgentRow>> {
     let pattern = pattern(text);
     let parent = me.parent.unwrap_or(AgentKey::OPERATOR);
@@ -59,16 +63,20 @@ pub fn around(conn: &Connection, me: &AgentRow, text: &str, rows: u32) -> Result
         if left <= 0 {
             break;
         }
-        let sql = format!("SELECT {COLUMNS} FROM agent WHERE {ACTIVE} AND {MATCHES} AND {group} ORDER BY name LIMIT ?4");
+        let sql = format!(
+            "SELECT {COLUMNS} FROM agent WHERE {ACTIVE} AND {MATCHES} AND {group} ORDER BY name LIMIT ?4"
+        );
         let mut select = conn.prepare_cached(&sql)?;
         let values: [&dyn rusqlite::ToSql; 4] = [&pattern, &me.key.0, &parent.0, &left];
-        let group: Vec<AgentRow> = select.query_map(params_from_iter(values), from_row)?.collect::<Result<_>>()?;
+        let group: Vec<AgentRow> =
+            select.query_map(params_from_iter(values), from_row)?.collect::<Result<_>>()?;
         found.extend(group);
     }
     Ok(found)
 }
 
-/// Tells the harnesses of those whose view of the tree changes with a row: its parents before and now, and its children.
+/// Tells the harnesses of those whose view of the tree changes with a row: its parents before and
+/// now, and its children.
 pub(super) fn tell_around(tx: &Tx<'_>, before: &AgentRow, now: &AgentRow) -> Result<()> {
     let shown = |row: &AgentRow| (row.parent, row.role.clone(), row.retired);
     if shown(before) == shown(now) {
@@ -79,7 +87,10 @@ pub(super) fn tell_around(tx: &Tx<'_>, before: &AgentRow, now: &AgentRow) -> Res
     }
     if before.role != now.role {
         let sql = format!("SELECT id FROM agent WHERE {ACTIVE} AND {PARENT} = ?1");
-        let children: Vec<i64> = tx.prepare_cached(&sql)?.query_map([now.key.0], |row| row.get(0))?.collect::<Result<_>>()?;
+        let children: Vec<i64> = tx
+            .prepare_cached(&sql)?
+            .query_map([now.key.0], |row| row.get(0))?
+            .collect::<Result<_>>()?;
         for child in children {
             tx.after_commit(Effect::Told(AgentKey(child)));
         }
@@ -103,7 +114,8 @@ mod tests {
     fn children_are_read_in_order_from_their_index() {
         let mut conn = Connection::open_in_memory().expect("an in-memory database");
         crate::store::migrate::migrate(&mut conn).expect("the schema");
-        let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {}", first_children())).expect("a plan");
+        let mut explain =
+            conn.prepare(&format!("EXPLAIN QUERY PLAN {}", first_children())).expect("a plan");
         let steps = explain.query_map((1, 1), |row| row.get::<_, String>(3)).expect("a plan");
         let plan: Vec<String> = steps.collect::<Result<_>>().expect("a plan");
         assert!(plan.len() == 1 && plan[0].contains("agent_by_parent"), "{plan:?}");

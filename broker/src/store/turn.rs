@@ -1,6 +1,7 @@
 //! Tables `turn` and `turn_delivery`: runs of the model, and the deliveries each carried.
 //!
-//! Invariant: an agent has at most one open turn per conversation (a unique index), and an ended turn never opens again.
+//! Invariant: an agent has at most one open turn per conversation (a unique index), and an ended
+//! turn never opens again.
 
 use hive_core::id::{MessageId, TurnId};
 use hive_core::limits::ALONE_FROM_ATTEMPT;
@@ -27,7 +28,8 @@ pub struct TurnRow {
     pub boot_id: String,
     /// The delivery that woke it.
     pub message: Option<MessageId>,
-    /// Whether that delivery is served alone; it stays so though the operator may settle it meanwhile.
+    /// Whether that delivery is served alone; it stays so though the operator may settle it
+    /// meanwhile.
     pub alone: bool,
     /// Whether it asked for a next one.
     pub next_turn_requested: bool,
@@ -37,8 +39,7 @@ pub struct TurnRow {
     pub settled: Option<String>,
 }
 
-const ROW_COLUMNS: &str =
-    "id, agent_id, kind, session_epoch, boot_id, message_id, attempt, next_turn_requested, outcome, settled";
+const ROW_COLUMNS: &str = "id, agent_id, kind, session_epoch, boot_id, message_id, attempt, next_turn_requested, outcome, settled";
 
 fn row_from(row: &Row<'_>) -> Result<TurnRow> {
     Ok(TurnRow {
@@ -100,8 +101,15 @@ pub fn insert(tx: &Tx<'_>, new: &NewTurn<'_>) -> Result<()> {
     .map(|_| ())
 }
 
-/// Notes that a turn carries a delivery; `tool_use` is the call that asked for it, none for the delivery that woke the turn.
-pub fn carry(tx: &Tx<'_>, turn: TurnId, agent: AgentKey, message: MessageId, tool_use: Option<&str>) -> Result<()> {
+/// Notes that a turn carries a delivery; `tool_use` is the call that asked for it, none for the
+/// delivery that woke the turn.
+pub fn carry(
+    tx: &Tx<'_>,
+    turn: TurnId,
+    agent: AgentKey,
+    message: MessageId,
+    tool_use: Option<&str>,
+) -> Result<()> {
     tx.prepare_cached(
         "INSERT OR REPLACE INTO turn_delivery (turn_id, message_id, agent_id, tool_use_id) VALUES (?1, ?2, ?3, ?4)",
     )?
@@ -111,10 +119,12 @@ pub fn carry(tx: &Tx<'_>, turn: TurnId, agent: AgentKey, message: MessageId, too
 
 /// The tool call by which a turn received a delivery; `None` for the one that woke it.
 pub fn tool_use_of(conn: &Connection, turn: TurnId, message: MessageId) -> Result<Option<String>> {
-    conn.prepare_cached("SELECT tool_use_id FROM turn_delivery WHERE turn_id = ?1 AND message_id = ?2")?
-        .query_row((integer(turn.get()), integer(message.get())), |row| row.get(0))
-        .optional()
-        .map(Option::flatten)
+    conn.prepare_cached(
+        "SELECT tool_use_id FROM turn_delivery WHERE turn_id = ?1 AND message_id = ?2",
+    )?
+    .query_row((integer(turn.get()), integer(message.get())), |row| row.get(0))
+    .optional()
+    .map(Option::flatten)
 }
 
 /// A turn of an agent.
@@ -125,15 +135,20 @@ pub fn get(conn: &Connection, turn: TurnId) -> Result<Option<TurnRow>> {
 
 /// The agent's open turn of a conversation.
 pub fn open_of(conn: &Connection, agent: AgentKey, conversation: &str) -> Result<Option<TurnRow>> {
-    let sql = format!("SELECT {ROW_COLUMNS} FROM turn WHERE agent_id = ?1 AND conversation = ?2 AND outcome IS NULL");
+    let sql = format!(
+        "SELECT {ROW_COLUMNS} FROM turn WHERE agent_id = ?1 AND conversation = ?2 AND outcome IS NULL"
+    );
     conn.prepare_cached(&sql)?.query_row((agent.0, conversation), row_from).optional()
 }
 
 /// All open turns of an agent.
 ///
-/// The index is named, here and below: SQLite would take that of all turns of the agent, and go through every one that ever ran.
+/// The index is named, here and below: SQLite would take that of all turns of the agent, and go
+/// through every one that ever ran.
 pub fn open_all(conn: &Connection, agent: AgentKey) -> Result<Vec<TurnRow>> {
-    let sql = format!("SELECT {ROW_COLUMNS} FROM turn INDEXED BY turn_open WHERE agent_id = ?1 AND outcome IS NULL ORDER BY id");
+    let sql = format!(
+        "SELECT {ROW_COLUMNS} FROM turn INDEXED BY turn_open WHERE agent_id = ?1 AND outcome IS NULL ORDER BY id"
+    );
     conn.prepare_cached(&sql)?.query_map([agent.0], row_from)?.collect()
 }
 
@@ -148,7 +163,11 @@ pub fn last_work(conn: &Connection, agent: AgentKey) -> Result<Option<TurnRow>> 
 }
 
 /// The agent's open turn that runs in the process with this token.
-pub fn open_of_process(conn: &Connection, agent: AgentKey, process_token: &str) -> Result<Option<TurnRow>> {
+pub fn open_of_process(
+    conn: &Connection,
+    agent: AgentKey,
+    process_token: &str,
+) -> Result<Option<TurnRow>> {
     let sql = format!(
         "SELECT {ROW_COLUMNS} FROM turn INDEXED BY turn_open WHERE agent_id = ?1 AND outcome IS NULL AND process_token = ?2"
     );
@@ -157,7 +176,9 @@ pub fn open_of_process(conn: &Connection, agent: AgentKey, process_token: &str) 
 
 /// Notes that the turn asked for a next one.
 pub fn request_next(tx: &Tx<'_>, turn: TurnId) -> Result<()> {
-    tx.prepare_cached("UPDATE turn SET next_turn_requested = 1 WHERE id = ?1")?.execute([integer(turn.get())]).map(|_| ())
+    tx.prepare_cached("UPDATE turn SET next_turn_requested = 1 WHERE id = ?1")?
+        .execute([integer(turn.get())])
+        .map(|_| ())
 }
 
 /// What is written at a turn's end.
@@ -180,7 +201,13 @@ pub struct End<'a> {
 }
 
 /// Ends a turn.
-pub fn end(tx: &Tx<'_>, turn: TurnId, outcome: Outcome, end: &End<'_>, settled: &str) -> Result<()> {
+pub fn end(
+    tx: &Tx<'_>,
+    turn: TurnId,
+    outcome: Outcome,
+    end: &End<'_>,
+    settled: &str,
+) -> Result<()> {
     tx.prepare_cached(
         "UPDATE turn SET outcome = ?2, end_time = ?3, settled = ?4, error = ?5, output_tail = ?6, input_tokens = ?7, \
          cache_read_tokens = ?8, cache_creation_tokens = ?9, output_tokens = ?10, cost_micro_usd = ?11, inference_count = ?12, \
@@ -250,36 +277,57 @@ fn fill(conn: &Connection, turn: &mut Turn) -> Result<()> {
     let mut select = conn.prepare_cached(
         "SELECT message_id FROM turn_delivery WHERE turn_id = ?1 AND tool_use_id IS NOT NULL ORDER BY message_id",
     )?;
-    turn.received = select.query_map([integer(turn.id.get())], |row| id(row, 0, MessageId::new))?.collect::<Result<_>>()?;
+    turn.received = select
+        .query_map([integer(turn.id.get())], |row| id(row, 0, MessageId::new))?
+        .collect::<Result<_>>()?;
     turn.sent = message::sent_in(conn, turn.id)?;
     Ok(())
 }
 
 /// A turn as it is shown, if it is this agent's or `agent` is `None`.
 pub fn view(conn: &Connection, turn: TurnId, agent: Option<AgentKey>) -> Result<Option<Turn>> {
-    let sql = format!("SELECT {VIEW_COLUMNS} FROM turn t WHERE t.id = ?1 AND (?2 IS NULL OR t.agent_id = ?2)");
-    let mut found = conn.prepare_cached(&sql)?.query_row((integer(turn.get()), agent.map(|key| key.0)), view_from).optional()?;
+    let sql = format!(
+        "SELECT {VIEW_COLUMNS} FROM turn t WHERE t.id = ?1 AND (?2 IS NULL OR t.agent_id = ?2)"
+    );
+    let mut found = conn
+        .prepare_cached(&sql)?
+        .query_row((integer(turn.get()), agent.map(|key| key.0)), view_from)
+        .optional()?;
     if let Some(turn) = &mut found {
         fill(conn, turn)?;
     }
     Ok(found)
 }
 
-/// Reads the model of the newest turn that has told one; empty if none has. Only a few turns are read: an agent whose turns all fail before the
-/// model answers must not cost a walk through its history.
+/// Reads the model of the newest turn that has told one; empty if none has. Only a few turns are
+/// read: an agent whose turns all fail before the model answers must not cost a walk through its
+/// history.
 pub fn model_of_newest(conn: &Connection, agent: AgentKey) -> Result<String> {
     let sql = "SELECT model FROM (SELECT id, model FROM turn WHERE agent_id = ?1 ORDER BY id DESC LIMIT 20) WHERE model <> '' \
          ORDER BY id DESC LIMIT 1";
-    Ok(conn.prepare_cached(sql)?.query_row([agent.0], |row| row.get(0)).optional()?.unwrap_or_default())
+    Ok(conn
+        .prepare_cached(sql)?
+        .query_row([agent.0], |row| row.get(0))
+        .optional()?
+        .unwrap_or_default())
 }
 
 /// Turns, newest first; of one agent, or of all.
-pub fn page(conn: &Connection, agent: Option<AgentKey>, before: Option<TurnId>, rows: u32) -> Result<Vec<Turn>> {
+pub fn page(
+    conn: &Connection,
+    agent: Option<AgentKey>,
+    before: Option<TurnId>,
+    rows: u32,
+) -> Result<Vec<Turn>> {
     let filter = if agent.is_some() { "t.agent_id = ?1" } else { "?1 IS NULL" };
-    let sql = format!("SELECT {VIEW_COLUMNS} FROM turn t WHERE {filter} AND t.id < ?2 ORDER BY t.id DESC LIMIT ?3");
+    let sql = format!(
+        "SELECT {VIEW_COLUMNS} FROM turn t WHERE {filter} AND t.id < ?2 ORDER BY t.id DESC LIMIT ?3"
+    );
     let before = before.map_or(i64::MAX, |id| integer(id.get()));
-    let mut turns: Vec<Turn> =
-        conn.prepare_cached(&sql)?.query_map((agent.map(|key| key.0), before, rows), view_from)?.collect::<Result<_>>()?;
+    let mut turns: Vec<Turn> = conn
+        .prepare_cached(&sql)?
+        .query_map((agent.map(|key| key.0), before, rows), view_from)?
+        .collect::<Result<_>>()?;
     for turn in &mut turns {
         fill(conn, turn)?;
     }

@@ -1,7 +1,7 @@
 //! Lines of live turns: a database file of their own, with relaxed syncing and a bound on its size.
 //!
-//! They are not mail. Losing the last seconds of them in a crash is no harm, so they never sit on the path of a send. Invariant: nothing
-//! here is needed to settle anything.
+//! They are not mail. Losing the last seconds of them in a crash is no harm, so they never sit on
+//! the path of a send. Invariant: nothing here is needed to settle anything.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -33,10 +33,15 @@ pub struct TurnEvents {
 }
 
 impl TurnEvents {
-    /// Opens it; a damaged file is started afresh, because nothing depends on it. One that the disk keeps from being opened is not damaged.
+    /// Opens it; a damaged file is started afresh, because nothing depends on it. One that the disk
+    /// keeps from being opened is not damaged.
     pub fn open(dir: &Path) -> std::result::Result<Self, OpenError> {
         let path = dir.join("turn-events.db");
-        Self::open_file(&path).map_err(|source| OpenError::Sqlite { hint: hint(&source), path, source })
+        Self::open_file(&path).map_err(|source| OpenError::Sqlite {
+            hint: hint(&source),
+            path,
+            source,
+        })
     }
 
     fn open_file(path: &Path) -> Result<Self> {
@@ -48,7 +53,8 @@ impl TurnEvents {
                 for suffix in ["", "-wal", "-shm"] {
                     let mut name = path.as_os_str().to_owned();
                     name.push(suffix);
-                    // A file that is not there is as good as removed; prepare says what is really wrong.
+                    // A file that is not there is as good as removed; prepare says what is really
+                    // wrong.
                     drop(std::fs::remove_file(name));
                 }
                 prepare(path)?
@@ -78,7 +84,12 @@ impl TurnEvents {
             "SELECT sequence, stream, text, time FROM line WHERE turn_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3",
         )?;
         let found = select.query_map((integer(turn.get()), integer(sequence), rows), |row| {
-            Ok(Line { sequence: unsigned(row, 0)?, stream: row.get(1)?, text: row.get(2)?, time: WallTime(row.get(3)?) })
+            Ok(Line {
+                sequence: unsigned(row, 0)?,
+                stream: row.get(1)?,
+                text: row.get(2)?,
+                time: WallTime(row.get(3)?),
+            })
         })?;
         let mut lines = Vec::new();
         let mut total = 0;
@@ -93,7 +104,8 @@ impl TurnEvents {
         Ok(lines)
     }
 
-    /// Deletes lines from before a time, and the oldest beyond the bound on bytes; at most `rows` at once. Answers how many went.
+    /// Deletes lines from before a time, and the oldest beyond the bound on bytes; at most `rows`
+    /// at once. Answers how many went.
     pub fn prune(&self, before: WallTime, bytes_max: u64, rows: u32) -> Result<usize> {
         let conn = self.lock();
         let mut gone = conn.execute(
@@ -128,7 +140,8 @@ fn is_damage(error: &rusqlite::Error) -> bool {
 
 fn prepare(path: &Path) -> Result<Connection> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    let made = std::fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+    let made =
+        std::fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
     made.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     let conn = Connection::open(path)?;
     conn.pragma_update(None, "journal_mode", "wal")?;

@@ -1,7 +1,7 @@
 //! Sums of turns: reads what a window of the table `turn` holds, one row at a time.
 //!
-//! What it is not: the summing, which is the engine's. Invariant: a window is read by the index of ends alone, so its cost goes by the turns in
-//! it and not by those that were before.
+//! What it is not: the summing, which is the engine's. Invariant: a window is read by the index of
+//! ends alone, so its cost goes by the turns in it and not by those that were before.
 
 use hive_core::message::SystemKind;
 use hive_core::time::WallTime;
@@ -91,7 +91,8 @@ fn from_row(row: &Row<'_>) -> Result<EndedTurn> {
     })
 }
 
-/// The turns `t` of a window: of agent `?3`, or of one agent after the other. The joins are in the order of the loops.
+/// The turns `t` of a window: of agent `?3`, or of one agent after the other. The joins are in the
+/// order of the loops.
 pub(super) fn turns(of_one_agent: bool) -> &'static str {
     if of_one_agent {
         "(SELECT ?3 AS id) a CROSS JOIN turn t ON t.agent_id = a.id AND t.end_time > ?1 AND t.end_time <= ?2"
@@ -101,11 +102,19 @@ pub(super) fn turns(of_one_agent: bool) -> &'static str {
 }
 
 pub(super) fn sql(of_one_agent: bool) -> String {
-    format!("SELECT {COLUMNS} FROM {} LEFT JOIN message m ON m.id = t.message_id", turns(of_one_agent))
+    format!(
+        "SELECT {COLUMNS} FROM {} LEFT JOIN message m ON m.id = t.message_id",
+        turns(of_one_agent)
+    )
 }
 
 /// Hands each turn that ended in a window to `take`, of one agent or of all.
-pub fn each(conn: &Connection, window: Window, agent: Option<AgentKey>, mut take: impl FnMut(EndedTurn)) -> Result<()> {
+pub fn each(
+    conn: &Connection,
+    window: Window,
+    agent: Option<AgentKey>,
+    mut take: impl FnMut(EndedTurn),
+) -> Result<()> {
     let mut select = conn.prepare_cached(&sql(agent.is_some()))?;
     let mut rows = select.query((window.start.0, window.end.0, agent.map(|key| key.0)))?;
     while let Some(row) = rows.next()? {

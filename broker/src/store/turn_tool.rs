@@ -12,7 +12,8 @@ use super::{AgentKey, Tx};
 
 /// Writes what a turn called; each name once.
 pub fn insert(tx: &Tx<'_>, turn: TurnId, tools: &[ToolUse]) -> Result<()> {
-    let mut insert = tx.prepare_cached("INSERT INTO turn_tool (turn_id, name, count) VALUES (?1, ?2, ?3)")?;
+    let mut insert =
+        tx.prepare_cached("INSERT INTO turn_tool (turn_id, name, count) VALUES (?1, ?2, ?3)")?;
     for tool in tools {
         insert.execute((integer(turn.get()), &tool.name, tool.count))?;
     }
@@ -27,8 +28,15 @@ pub(super) fn sql(of_one_agent: bool, rows: usize) -> String {
 }
 
 /// The tools that the turns of a window called most, of one agent or of all, most first.
-pub fn most_called(conn: &Connection, window: Window, agent: Option<AgentKey>, rows: usize) -> Result<Vec<(String, u64)>> {
+pub fn most_called(
+    conn: &Connection,
+    window: Window,
+    agent: Option<AgentKey>,
+    rows: usize,
+) -> Result<Vec<(String, u64)>> {
     conn.prepare_cached(&sql(agent.is_some(), rows))?
-        .query_map((window.start.0, window.end.0, agent.map(|key| key.0)), |row| Ok((row.get(0)?, unsigned(row, 1)?)))?
+        .query_map((window.start.0, window.end.0, agent.map(|key| key.0)), |row| {
+            Ok((row.get(0)?, unsigned(row, 1)?))
+        })?
         .collect()
 }

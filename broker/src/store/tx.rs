@@ -1,6 +1,8 @@
-//! A command's view of the database while it runs: the connection, the time, fresh ids and event numbers, and the effects to come.
+//! A command's view of the database while it runs: the connection, the time, fresh ids and event
+//! numbers, and the effects to come.
 //!
-//! Invariant: what a command that fails took here is given back, so ids and event numbers have no holes that anybody could see.
+//! Invariant: what a command that fails took here is given back, so ids and event numbers have no
+//! holes that anybody could see.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -29,8 +31,9 @@ pub(super) struct Mark {
 }
 
 impl Counters {
-    /// Reads the counters, never going back behind what this process already gave out. Every number that was given out stands in a row of its
-    /// own, so the newest rows tell, without a page to write at each commit; pruning keeps what it may take away in `meta`.
+    /// Reads the counters, never going back behind what this process already gave out. Every number
+    /// that was given out stands in a row of its own, so the newest rows tell, without a page to
+    /// write at each commit; pruning keeps what it may take away in `meta`.
     pub(super) fn load(&self, conn: &Connection) -> rusqlite::Result<()> {
         let ids = [
             read(conn, "SELECT value FROM meta WHERE key = 'last_id'")?,
@@ -41,8 +44,10 @@ impl Counters {
             read(conn, "SELECT max(id) FROM reminder")?,
             read(conn, "SELECT max(id) FROM published_loose_end")?,
         ];
-        let events =
-            [read(conn, "SELECT value FROM meta WHERE key = 'last_event'")?, read(conn, "SELECT max(sequence) FROM event")?];
+        let events = [
+            read(conn, "SELECT value FROM meta WHERE key = 'last_event'")?,
+            read(conn, "SELECT max(sequence) FROM event")?,
+        ];
         self.last_id.set(ids.into_iter().fold(self.last_id.get(), u64::max));
         self.last_event.set(events.into_iter().fold(self.last_event.get(), u64::max));
         Ok(())
@@ -71,7 +76,12 @@ pub struct Tx<'c> {
 }
 
 impl<'c> Tx<'c> {
-    pub(super) fn new(conn: &'c Connection, counters: &'c Counters, now: Now, attention: bool) -> Self {
+    pub(super) fn new(
+        conn: &'c Connection,
+        counters: &'c Counters,
+        now: Now,
+        attention: bool,
+    ) -> Self {
         Self { conn, counters, effects: RefCell::default(), now, attention }
     }
 
@@ -106,26 +116,34 @@ impl<'c> Tx<'c> {
     pub(super) fn woken(&self) -> BTreeSet<AgentKey> {
         let woken = |effect: &Effect| match *effect {
             Effect::Wake(agent) | Effect::Session(agent) => Some(agent),
-            Effect::Told(_) | Effect::Due | Effect::WallDue | Effect::Attention | Effect::Presence(..) | Effect::NameFreed(_) => {
-                None
-            }
+            Effect::Told(_)
+            | Effect::Due
+            | Effect::WallDue
+            | Effect::Attention
+            | Effect::Presence(..)
+            | Effect::NameFreed(_) => None,
         };
         self.effects.borrow().iter().filter_map(woken).collect()
     }
 
-    /// Returns the changes of an agent's presence that this transaction has made so far, oldest first. Memory does not have them yet.
+    /// Returns the changes of an agent's presence that this transaction has made so far, oldest
+    /// first. Memory does not have them yet.
     pub fn presence_changes(&self, agent: AgentKey) -> Vec<PresenceChange> {
         let effects = self.effects.borrow();
-        let changes = effects.iter().filter_map(|effect| match effect {
-            Effect::Presence(whose, change) if *whose == agent => Some(change.clone()),
-            _ => None,
+        let changes = effects.iter().filter_map(|effect| {
+            let Effect::Presence(whose, change) = effect else { return None };
+            (*whose == agent).then(|| change.clone())
         });
         changes.collect()
     }
 
     pub(super) fn mark(&self) -> Mark {
         let Counters { last_id, last_event } = self.counters;
-        Mark { last_id: last_id.get(), last_event: last_event.get(), effects: self.effects.borrow().len() }
+        Mark {
+            last_id: last_id.get(),
+            last_event: last_event.get(),
+            effects: self.effects.borrow().len(),
+        }
     }
 
     pub(super) fn reset(&self, mark: Mark) {
@@ -134,10 +152,15 @@ impl<'c> Tx<'c> {
         self.effects.borrow_mut().truncate(mark.effects);
     }
 
-    /// Keeps the counters apart from the rows; to be called before rows that carry their newest numbers may go.
+    /// Keeps the counters apart from the rows; to be called before rows that carry their newest
+    /// numbers may go.
     pub(super) fn keep_counters(&self) -> rusqlite::Result<()> {
-        for (key, counter) in [("last_id", &self.counters.last_id), ("last_event", &self.counters.last_event)] {
-            let mut put = self.conn.prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?;
+        for (key, counter) in
+            [("last_id", &self.counters.last_id), ("last_event", &self.counters.last_event)]
+        {
+            let mut put = self
+                .conn
+                .prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?;
             put.execute((key, integer(counter.get())))?;
         }
         Ok(())

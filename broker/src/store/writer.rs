@@ -6,8 +6,9 @@
 //!                                              └──► all answered "unknown", reopen, checkpoint, only then go on
 //! ```
 //!
-//! A thread of its own works the queue off with a [`Committer`]; a simulation does it by hand instead. The queue is drained and never waited
-//! for to fill: the sync is the batching window. Invariant: who has queued something hears of it exactly once.
+//! A thread of its own works the queue off with a [`Committer`]; a simulation does it by hand
+//! instead. The queue is drained and never waited for to fill: the sync is the batching window.
+//! Invariant: who has queued something hears of it exactly once.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -30,7 +31,8 @@ const BATCH_COMMANDS: usize = 512;
 /// Pause between attempts to open a faulted database again.
 const RECOVERY_PAUSE: Duration = Duration::from_millis(500);
 
-/// The queue's near end, shared by the store and the looks that wait; closed for all of them at once.
+/// The queue's near end, shared by the store and the looks that wait; closed for all of them at
+/// once.
 #[derive(Debug)]
 pub(super) struct Queue(Mutex<Option<mpsc::Sender<Item>>>);
 
@@ -68,7 +70,8 @@ impl Writer {
     pub(super) fn start(parts: Parts) -> std::io::Result<Self> {
         let (writer, items) = Self::new();
         let committer = Committer::new(parts);
-        let thread = thread::Builder::new().name("writer".into()).spawn(move || run(committer, items))?;
+        let thread =
+            thread::Builder::new().name("writer".into()).spawn(move || run(committer, items))?;
         *lock(&writer.thread) = Some(thread);
         Ok(writer)
     }
@@ -212,10 +215,13 @@ where
     fn run(&mut self, tx: &Tx<'_>) -> Ran {
         let command = self.command.take().expect("a job runs once");
         // A panic is a bug in one command; the others and the daemon go on.
-        let answer = catch_unwind(AssertUnwindSafe(|| command(tx))).unwrap_or_else(|_| Err(StoreError::Panicked.into()));
+        let answer = catch_unwind(AssertUnwindSafe(|| command(tx)))
+            .unwrap_or_else(|_| Err(StoreError::Panicked.into()));
         let ran = match answer.as_ref().map_err(CommandError::storage) {
             Ok(_) => Ran::Keep,
-            Err(Some(StoreError::Sql(error))) if is_fatal(error) => Ran::Void(error.to_string().into()),
+            Err(Some(StoreError::Sql(error))) if is_fatal(error) => {
+                Ran::Void(error.to_string().into())
+            }
             Err(_) => Ran::Undo,
         };
         self.answer = Some(answer);
@@ -224,7 +230,8 @@ where
 
     fn commit(self: Box<Self>) {
         let answer = self.answer.expect("a committed job has run");
-        // The caller may be gone; its command stands all the same, and a retry with its request id finds it.
+        // The caller may be gone; its command stands all the same, and a retry with its request id
+        // finds it.
         drop(self.reply.send(answer));
     }
 

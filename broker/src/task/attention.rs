@@ -1,7 +1,9 @@
-//! Tells the operator what begins to wait on them: works off the outbox of [`crate::engine::attention`] with the notifier.
+//! Tells the operator what begins to wait on them: works off the outbox of
+//! [`crate::engine::attention`] with the notifier.
 //!
-//! Invariant: a thing leaves the outbox only after it was told, or because it waits no more; a broker that dies between telling and deleting
-//! tells it again. A few are told at once, each is told by one telling at a time, and none of it is in the way of anybody's call.
+//! Invariant: a thing leaves the outbox only after it was told, or because it waits no more; a
+//! broker that dies between telling and deleting tells it again. A few are told at once, each is
+//! told by one telling at a time, and none of it is in the way of anybody's call.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,7 +37,12 @@ pub async fn attention(engine: Arc<Engine>, notifier: Notifier, stop: Cancellati
             Ok(due) => {
                 for item in due.items {
                     telling.insert(item.row);
-                    tellings.spawn(tell(Arc::clone(&engine), Arc::clone(&notifier), item, stop.clone()));
+                    tellings.spawn(tell(
+                        Arc::clone(&engine),
+                        Arc::clone(&notifier),
+                        item,
+                        stop.clone(),
+                    ));
                 }
                 // Where all hands are full, the next free one looks.
                 due.next.filter(|_| telling.len() < TELLINGS_MAX)
@@ -52,7 +59,8 @@ pub async fn attention(engine: Arc<Engine>, notifier: Notifier, stop: Cancellati
                 Ok(row) => {
                     telling.remove(&row);
                 }
-                // Which one it was is not known; the others end by themselves, and then all is looked at anew.
+                // Which one it was is not known; the others end by themselves, and then all is
+                // looked at anew.
                 Err(error) => {
                     tracing::error!(%error, "telling the operator panicked");
                     while tellings.join_next().await.is_some() {}
@@ -74,17 +82,25 @@ async fn timer(wait: Option<Duration>) {
 }
 
 /// Tells one thing and notes in the outbox how that went; answers with its row.
-async fn tell(engine: Arc<Engine>, notifier: Arc<Notifier>, item: Item, stop: CancellationToken) -> i64 {
+async fn tell(
+    engine: Arc<Engine>,
+    notifier: Arc<Notifier>,
+    item: Item,
+    stop: CancellationToken,
+) -> i64 {
     let Some(told) = stop.run_until_cancelled(notifier.tell(&item)).await else { return item.row };
     if let Err(error) = &told {
         tracing::warn!(kind = ?item.kind, id = item.id, failures = item.failures + 1, "the operator could not be told: {error}");
     }
     loop {
         let noted = match told {
-            Ok(()) => {
-                engine.told(&item).await.map(|()| tracing::debug!(kind = ?item.kind, id = item.id, "the operator was told"))
-            }
-            Err(_) => engine.not_told(&item).await.map(|pause| tracing::debug!(id = item.id, ?pause, "it is tried again")),
+            Ok(()) => engine.told(&item).await.map(
+                |()| tracing::debug!(kind = ?item.kind, id = item.id, "the operator was told"),
+            ),
+            Err(_) => engine
+                .not_told(&item)
+                .await
+                .map(|pause| tracing::debug!(id = item.id, ?pause, "it is tried again")),
         };
         let Err(error) = noted else { return item.row };
         // Not given up: an item that was told and is still in the outbox would be told again.

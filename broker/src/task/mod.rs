@@ -1,4 +1,5 @@
-//! Reconcilers: what happens without anybody asking. Each is a timer and a signal, reads what is due from the truth, and may run at any time.
+//! Reconcilers: what happens without anybody asking. Each is a timer and a signal, reads what is
+//! due from the truth, and may run at any time.
 //!
 //! Invariant: a failed run is logged and tried again; it never ends the task.
 
@@ -79,9 +80,14 @@ pub async fn retention(engine: Arc<Engine>, keep: Duration, stop: CancellationTo
 }
 
 /// Shows in the health service whether the database can be used, and that the broker ends.
-pub async fn health(engine: Arc<Engine>, reporter: tonic_health::server::HealthReporter, stop: CancellationToken) {
+pub async fn health(
+    engine: Arc<Engine>,
+    reporter: tonic_health::server::HealthReporter,
+    stop: CancellationToken,
+) {
     let mut health = engine.store().health();
-    // The reporter begins so; what does not change is not told again, or who watches hears of a change that was none.
+    // The reporter begins so; what does not change is not told again, or who watches hears of a
+    // change that was none.
     let mut shown = tonic_health::ServingStatus::Serving;
     loop {
         let serving = match &*health.borrow_and_update() {

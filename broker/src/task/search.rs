@@ -1,6 +1,7 @@
 //! Brings the search index up to date after commits, and takes out of it what was pruned.
 //!
-//! It wakes when something was committed, not by time, and then lets a moment's mail gather: one commit of the index for all of it.
+//! It wakes when something was committed, not by time, and then lets a moment's mail gather: one
+//! commit of the index for all of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::RETRY_PAUSE;
 use crate::engine::Engine;
 
-/// How long new mail gathers. With the step itself it stays well below the second after which mail is found.
+/// How long new mail gathers. With the step itself it stays well below the second after which mail
+/// is found.
 const GATHER_PAUSE: Duration = Duration::from_millis(300);
 /// Pause between two steps of a long way, so that sends go in between.
 const STEP_PAUSE: Duration = Duration::from_millis(5);

@@ -1,14 +1,18 @@
 //! Timers by the wall clock: deadlines of questions and due times of reminders.
 //!
-//! A timer that the kernel cancels when somebody sets the clock: whatever way the clock jumps, what is due then is looked at anew, without
-//! polling. Invariant: what is due lies in rows, so nothing is lost with the process.
+//! A timer that the kernel cancels when somebody sets the clock: whatever way the clock jumps, what
+//! is due then is looked at anew, without polling. Invariant: what is due lies in rows, so nothing
+//! is lost with the process.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hive_core::time::WallTime;
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
 use tokio::io::unix::AsyncFd;
 use tokio_util::sync::CancellationToken;
 
@@ -57,13 +61,19 @@ async fn until(due: WallTime, now: WallTime) {
 }
 
 async fn timer(due: WallTime) -> io::Result<()> {
-    let fd = timerfd_create(TimerfdClockId::Realtime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-    let at = Timespec { tv_sec: due.0.div_euclid(1000), tv_nsec: due.0.rem_euclid(1000) * 1_000_000 };
+    let fd =
+        timerfd_create(TimerfdClockId::Realtime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+    let at =
+        Timespec { tv_sec: due.0.div_euclid(1000), tv_nsec: due.0.rem_euclid(1000) * 1_000_000 };
     let never = Timespec { tv_sec: 0, tv_nsec: 0 };
     let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
     timerfd_settime(&fd, flags, &Itimerspec { it_interval: never, it_value: at })?;
-    // Readable when it is due, and also when it was cancelled; either way there is something to look at.
-    #[expect(deprecated, reason = "the replacement is unsafe to call; an owned descriptor is what it asks for, and this is one")]
+    // Readable when it is due, and also when it was cancelled; either way there is something to
+    // look at.
+    #[expect(
+        deprecated,
+        reason = "the replacement is unsafe to call; an owned descriptor is what it asks for, and this is one"
+    )]
     let fd = AsyncFd::new(fd)?;
     drop(fd.readable().await?);
     Ok(())

@@ -64,7 +64,12 @@ fn agent(
                 Some(parent)
             }
             Err(_) if parent == OPERATOR => {
-                section.object(span, "parent", "a root has no `parent`: leave the key out".to_owned(), None);
+                section.object(
+                    span,
+                    "parent",
+                    "a root has no `parent`: leave the key out".to_owned(),
+                    None,
+                );
                 None
             }
             Err(error) => {
@@ -79,7 +84,9 @@ fn agent(
         capabilities: words(&mut section, "capabilities", "capability", &CAPABILITIES),
         limits: section
             .table("limits")
-            .map(|limits| super::limits::of_agent(format!("agents.{name}.limits"), limits, section.findings()))
+            .map(|limits| {
+                super::limits::of_agent(format!("agents.{name}.limits"), limits, section.findings())
+            })
             .unwrap_or_default(),
         uids: section
             .numbers("uids", 0..=u64::from(u32::MAX) - 1)
@@ -108,14 +115,20 @@ fn kick_on_start(section: &mut Section<'_, '_, '_>) -> KickOnStart {
     let known = KickOnStart::ALL.into_iter().find(|known| known.word() == word);
     known.unwrap_or_else(|| {
         let near = nearest(&word, KickOnStart::ALL.map(KickOnStart::word)).first().copied();
-        let sentence = "`kick_on_start` must be \"interrupted\", \"always\" or \"never\"".to_owned();
+        let sentence =
+            "`kick_on_start` must be \"interrupted\", \"always\" or \"never\"".to_owned();
         section.object(span, key, sentence, near);
         KickOnStart::default()
     })
 }
 
 /// A list of words, each of which has to be known.
-fn words(section: &mut Section<'_, '_, '_>, key: &'static str, noun: &str, known: &[&'static str]) -> Option<Vec<String>> {
+fn words(
+    section: &mut Section<'_, '_, '_>,
+    key: &'static str,
+    noun: &str,
+    known: &[&'static str],
+) -> Option<Vec<String>> {
     let mut words = Vec::new();
     for (word, span) in section.texts(key)? {
         if known.contains(&word.as_str()) {
@@ -139,15 +152,17 @@ fn allowed_recipients(section: &mut Section<'_, '_, '_>) -> Option<Vec<String>> 
     let texts = section.texts("allowed_recipients")?;
     if texts.is_empty() {
         // As on the wire. An author who writes [] may mean the opposite.
-        let sentence =
-            "`allowed_recipients = []` allows everyone, as if the key were not there; to restrict the agent, name recipients";
+        let sentence = "`allowed_recipients = []` allows everyone, as if the key were not there; to restrict the agent, name recipients";
         section.remark(span, "allowed_recipients", sentence.to_owned());
         return None;
     }
     for (recipient, span) in texts {
         match AgentName::parse(&recipient) {
             Err(error) if recipient != OPERATOR => {
-                let sentence = format!("{}; write an agent's name or `{OPERATOR}`", error.to_string().escape_debug());
+                let sentence = format!(
+                    "{}; write an agent's name or `{OPERATOR}`",
+                    error.to_string().escape_debug()
+                );
                 section.object(span, "allowed_recipients", sentence, None);
             }
             Ok(_) | Err(_) => recipients.push(recipient),
@@ -162,7 +177,8 @@ fn arguments(section: &mut Section<'_, '_, '_>, key: &'static str) -> Option<Vec
     for (word, span) in section.texts(key)? {
         // One that begins with `-` would be an option of claude's.
         if word.is_empty() || word.starts_with('-') || word.chars().any(char::is_control) {
-            let sentence = format!("`{key}` must be words of one line each that do not begin with `-`");
+            let sentence =
+                format!("`{key}` must be words of one line each that do not begin with `-`");
             section.object(span, key, sentence, None);
         } else {
             words.push(word);

@@ -13,16 +13,24 @@ pub(super) fn tree(config: &Config, places: &Places, findings: &mut Findings<'_>
         let (Some(parent), Some(span)) = (&agent.parent, places.get(name)) else { continue };
         let key = format!("agents.{name}.parent");
         if !config.agents.contains_key(parent) {
-            let near = nearest(parent.as_str(), config.agents.keys().filter(|other| *other != name).map(AgentName::as_str));
+            let near = nearest(
+                parent.as_str(),
+                config.agents.keys().filter(|other| *other != name).map(AgentName::as_str),
+            );
             let sentence = format!("the parent `{parent}` of `{name}` is not in the file");
             findings.add_near(span.clone(), key, sentence, near.first().copied());
         } else if let Some(circle) = circle(config, name) {
-            findings.add(span.clone(), key, format!("`{name}` would be its own ancestor: {circle}"));
+            findings.add(
+                span.clone(),
+                key,
+                format!("`{name}` would be its own ancestor: {circle}"),
+            );
         }
     }
 }
 
-/// The way from `name` over its parents back to itself, if there is one. Told once, at the first name of the circle.
+/// The way from `name` over its parents back to itself, if there is one. Told once, at the first
+/// name of the circle.
 fn circle(config: &Config, name: &AgentName) -> Option<String> {
     let mut way = vec![name];
     let mut here = name;

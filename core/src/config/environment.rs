@@ -1,6 +1,7 @@
 //! Tables of environment variables.
 //!
-//! Invariants: what is read can be put into the environment of a process as it is; no setting of Hive's own is in it.
+//! Invariants: what is read can be put into the environment of a process as it is; no setting of
+//! Hive's own is in it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,8 @@ use super::settings_list::SETTINGS;
 /// How the names of Hive's own variables begin.
 pub const OWN_PREFIX: &str = "HIVE_";
 
-/// Variables of `hive serve` that are no [`super::Setting`], and the key that each of them has; `None`: `hivectl up` sets it.
+/// Variables of `hive serve` that are no [`super::Setting`], and the key that each of them has;
+/// `None`: `hivectl up` sets it.
 pub const OTHER_VARIABLES: &[(&str, Option<&str>)] = &[
     ("HIVE_CLAUDE", Some("`command` in [claude]")),
     ("HIVE_CLAUDE_ENV", Some("`env`")),
@@ -47,7 +49,10 @@ pub(super) fn of_server(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, S
     read(section, |_| None)
 }
 
-fn read(section: &mut Section<'_, '_, '_>, refusal: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+fn read(
+    section: &mut Section<'_, '_, '_>,
+    refusal: impl Fn(&str) -> Option<String>,
+) -> BTreeMap<String, String> {
     let mut env = BTreeMap::new();
     for (name, (value, span)) in section.map("env") {
         let key = format!("env.{}", name.escape_debug());
@@ -66,11 +71,23 @@ fn read(section: &mut Section<'_, '_, '_>, refusal: impl Fn(&str) -> Option<Stri
 /// Why a variable of Hive's own cannot be in the environment of claude: nothing there reads it.
 fn own(name: &str) -> String {
     let shown = name.escape_debug();
-    let setting = SETTINGS.iter().find(|setting| setting.variable == name).map(|setting| format!("`{}`", setting.key));
-    let other = || OTHER_VARIABLES.iter().find(|(other, _)| *other == name).and_then(|(_, key)| *key).map(str::to_owned);
-    let by_model = || name.starts_with(WINDOW_PREFIX).then(|| "`context_windows` in [claude]".to_owned());
+    let setting = SETTINGS
+        .iter()
+        .find(|setting| setting.variable == name)
+        .map(|setting| format!("`{}`", setting.key));
+    let other = || {
+        OTHER_VARIABLES
+            .iter()
+            .find(|(other, _)| *other == name)
+            .and_then(|(_, key)| *key)
+            .map(str::to_owned)
+    };
+    let by_model =
+        || name.starts_with(WINDOW_PREFIX).then(|| "`context_windows` in [claude]".to_owned());
     match setting.or_else(other).or_else(by_model) {
         Some(key) => format!("`{shown}` has no effect on claude; use the key {key}"),
-        None => format!("`{shown}` has no effect on claude: names that begin with `{OWN_PREFIX}` are Hive's own; remove it"),
+        None => format!(
+            "`{shown}` has no effect on claude: names that begin with `{OWN_PREFIX}` are Hive's own; remove it"
+        ),
     }
 }

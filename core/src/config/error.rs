@@ -67,7 +67,13 @@ impl<'t> Findings<'t> {
         self.add_near(span, key, sentence, None);
     }
 
-    pub(super) fn add_near(&mut self, span: Range<usize>, key: String, sentence: String, nearest: Option<&str>) {
+    pub(super) fn add_near(
+        &mut self,
+        span: Range<usize>,
+        key: String,
+        sentence: String,
+        nearest: Option<&str>,
+    ) {
         let finding = self.at(span, key, sentence, nearest);
         self.found.push(finding);
     }
@@ -78,7 +84,13 @@ impl<'t> Findings<'t> {
         self.remarks.push(remark);
     }
 
-    fn at(&self, span: Range<usize>, key: String, sentence: String, nearest: Option<&str>) -> Finding {
+    fn at(
+        &self,
+        span: Range<usize>,
+        key: String,
+        sentence: String,
+        nearest: Option<&str>,
+    ) -> Finding {
         let (line, column) = place(self.text, span.start);
         Finding { line, column, key, sentence, nearest: nearest.map(str::to_owned) }
     }

@@ -1,6 +1,7 @@
 //! `[agents.NAME.extra_mcp_servers.KEY]`: MCP servers of the agent's own, besides Hive's.
 //!
-//! Invariant: no key can take the place of a server of Hive's, and no pattern can allow a tool of another server.
+//! Invariant: no key can take the place of a server of Hive's, and no pattern can allow a tool of
+//! another server.
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
@@ -21,7 +22,8 @@ pub const TOOL_TIMEOUT_SECONDS: u64 = 60;
 /// The times that can be set, in seconds: at most a day.
 pub const TOOL_TIMEOUTS_SECONDS: RangeInclusive<u64> = 1..=86_400;
 /// What [`is_server_name`] asks for.
-pub(super) const SERVER_NAME_RULE: &str = "letters, digits, `-` and single `_`, at most 32 characters";
+pub(super) const SERVER_NAME_RULE: &str =
+    "letters, digits, `-` and single `_`, at most 32 characters";
 
 /// Whether a text can be the name of an MCP server. `__` parts server and tool in claude's names.
 #[must_use]
@@ -38,7 +40,10 @@ pub fn is_tool_pattern(pattern: &str) -> bool {
 }
 
 /// Reads the table; `server` is the name of Hive's own server.
-pub(super) fn read(agent: &mut Section<'_, '_, '_>, server: &str) -> BTreeMap<String, ExtraMcpServer> {
+pub(super) fn read(
+    agent: &mut Section<'_, '_, '_>,
+    server: &str,
+) -> BTreeMap<String, ExtraMcpServer> {
     let key = "extra_mcp_servers";
     let mut servers = BTreeMap::new();
     let Some(table) = agent.table(key) else { return servers };
@@ -46,7 +51,10 @@ pub(super) fn read(agent: &mut Section<'_, '_, '_>, server: &str) -> BTreeMap<St
         let written = name.get_ref().as_ref();
         let path = format!("{key}.{}", written.escape_debug());
         let wrong = if !is_server_name(written) {
-            Some(format!("`{}` is no name of an MCP server: use {SERVER_NAME_RULE}", written.escape_debug()))
+            Some(format!(
+                "`{}` is no name of an MCP server: use {SERVER_NAME_RULE}",
+                written.escape_debug()
+            ))
         } else if written == server || written == BASH_SERVER {
             Some(format!("`{written}` is the name of a server of Hive's own; choose another"))
         } else {
@@ -57,7 +65,12 @@ pub(super) fn read(agent: &mut Section<'_, '_, '_>, server: &str) -> BTreeMap<St
             continue;
         }
         let Some(below) = value.get_ref().as_table() else {
-            agent.object(value.span(), &path, format!("`{path}` must be a table: {{ command = \"...\" }}"), None);
+            agent.object(
+                value.span(),
+                &path,
+                format!("`{path}` must be a table: {{ command = \"...\" }}"),
+                None,
+            );
             continue;
         };
         let place = agent.key(&path);
@@ -76,11 +89,17 @@ fn extra(section: &mut Section<'_, '_, '_>, place: Range<usize>) -> Option<Extra
     let args = section.texts("args").unwrap_or_default();
     let env = environment::of_server(section);
     let allowed_tools = allowed_tools(section);
-    let timeout_seconds = section.number("timeout_seconds", TOOL_TIMEOUTS_SECONDS).unwrap_or(TOOL_TIMEOUT_SECONDS);
+    let timeout_seconds =
+        section.number("timeout_seconds", TOOL_TIMEOUTS_SECONDS).unwrap_or(TOOL_TIMEOUT_SECONDS);
     let mut words = Vec::with_capacity(args.len());
     for (word, span) in args {
         if word.contains('\0') {
-            section.object(span, "args", "no program takes an argument with a NUL character".to_owned(), None);
+            section.object(
+                span,
+                "args",
+                "no program takes an argument with a NUL character".to_owned(),
+                None,
+            );
         } else {
             words.push(word);
         }
@@ -93,12 +112,22 @@ fn command(section: &mut Section<'_, '_, '_>, place: Range<usize>) -> Option<Str
     let Some(value) = section.value(key) else {
         // One that is misspelt is told as an unknown key.
         if section.unknown().into_iter().all(|word| nearest(word, [key]).is_empty()) {
-            section.object(place, key, "`command` is missing: name the program of the server".to_owned(), None);
+            section.object(
+                place,
+                key,
+                "`command` is missing: name the program of the server".to_owned(),
+                None,
+            );
         }
         return None;
     };
     if value.get_ref().as_str() == Some("") {
-        section.object(value.span(), key, "`command` is empty: name the program of the server".to_owned(), None);
+        section.object(
+            value.span(),
+            key,
+            "`command` is empty: name the program of the server".to_owned(),
+            None,
+        );
         return None;
     }
     super::sections::line(section, key)

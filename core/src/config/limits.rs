@@ -1,4 +1,5 @@
-//! `[broker.limits]`: the bounds of [`Limits`] by their field names; and `[agents.NAME.limits]`, the few that an agent may have of its own.
+//! `[broker.limits]`: the bounds of [`Limits`] by their field names; and `[agents.NAME.limits]`,
+//! the few that an agent may have of its own.
 //!
 //! Invariant: every field can be set; a new field breaks this build until it can.
 
@@ -14,8 +15,8 @@ use crate::limits::Limits;
 /// Largest bound on a body: a reply with it must stay well under the 4 MiB of a gRPC message.
 const BODY_BYTES_MAX_MAX: u64 = 1024 * 1024;
 
-/// Reads the table; what it does not name keeps its default. No bound may be zero: none of them can mean "unlimited", and a zero would stop all mail
-/// or make retries spin.
+/// Reads the table; what it does not name keeps its default. No bound may be zero: none of them can
+/// mean "unlimited", and a zero would stop all mail or make retries spin.
 pub(super) fn read(path: String, table: &DeTable<'_>, findings: &mut Findings<'_>) -> Limits {
     let mut limits = Limits::default();
     let mut section = Section::new(path, table, findings);
@@ -54,35 +55,72 @@ pub(super) fn read(path: String, table: &DeTable<'_>, findings: &mut Findings<'_
     narrow(&mut section, "questions_open_max", NARROW, questions_open_max);
     narrow(&mut section, "reminders_pending_max", NARROW, reminders_pending_max);
     for (base_key, base, max_key, max) in [
-        ("retry_backoff_base_ms", limits.retry_backoff_base_ms, "retry_backoff_max_ms", limits.retry_backoff_max_ms),
-        ("park_backoff_base_ms", limits.park_backoff_base_ms, "park_backoff_max_ms", limits.park_backoff_max_ms),
+        (
+            "retry_backoff_base_ms",
+            limits.retry_backoff_base_ms,
+            "retry_backoff_max_ms",
+            limits.retry_backoff_max_ms,
+        ),
+        (
+            "park_backoff_base_ms",
+            limits.park_backoff_base_ms,
+            "park_backoff_max_ms",
+            limits.park_backoff_max_ms,
+        ),
     ] {
         if base > max {
-            let span = section.value(base_key).or_else(|| section.value(max_key)).map_or(0..0, toml::Spanned::span);
-            section.object(span, base_key, format!("`{base_key}` ({base}) is greater than `{max_key}` ({max})"), None);
+            let span = section
+                .value(base_key)
+                .or_else(|| section.value(max_key))
+                .map_or(0..0, toml::Spanned::span);
+            section.object(
+                span,
+                base_key,
+                format!("`{base_key}` ({base}) is greater than `{max_key}` ({max})"),
+                None,
+            );
         }
     }
     section.finish();
     limits
 }
 
-/// Reads the table of one agent. As there, no bound may be zero: who may send nothing has no tool group for it.
-pub(super) fn of_agent(path: String, table: &DeTable<'_>, findings: &mut Findings<'_>) -> AgentLimits {
+/// Reads the table of one agent. As there, no bound may be zero: who may send nothing has no tool
+/// group for it.
+pub(super) fn of_agent(
+    path: String,
+    table: &DeTable<'_>,
+    findings: &mut Findings<'_>,
+) -> AgentLimits {
     let mut section = Section::new(path, table, findings);
-    let mut narrow = |key| section.number(key, NARROW).map(|number| u32::try_from(number).expect("the bounds end at u32::MAX"));
+    let mut narrow = |key| {
+        section
+            .number(key, NARROW)
+            .map(|number| u32::try_from(number).expect("the bounds end at u32::MAX"))
+    };
     let sends_per_minute_max = narrow("sends_per_minute_max");
     let questions_open_max = narrow("questions_open_max");
     let reminders_pending_max = narrow("reminders_pending_max");
     let sender_stored_bytes_max = section.number("sender_stored_bytes_max", WIDE);
     section.finish();
-    AgentLimits { sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max }
+    AgentLimits {
+        sends_per_minute_max,
+        sender_stored_bytes_max,
+        questions_open_max,
+        reminders_pending_max,
+    }
 }
 
 const NARROW: RangeInclusive<u64> = 1..=u32::MAX as u64;
 /// TOML's own bound; times far beyond it would also overflow the clocks.
 const WIDE: RangeInclusive<u64> = 1..=i64::MAX as u64;
 
-fn narrow(section: &mut Section<'_, '_, '_>, key: &'static str, bounds: RangeInclusive<u64>, field: &mut u32) {
+fn narrow(
+    section: &mut Section<'_, '_, '_>,
+    key: &'static str,
+    bounds: RangeInclusive<u64>,
+    field: &mut u32,
+) {
     if let Some(number) = section.number(key, bounds) {
         *field = u32::try_from(number).expect("the bounds end at u32::MAX");
     }

@@ -1,10 +1,11 @@
 //! `hive.toml`: one file that describes a hive, read into validated values.
 //!
-//! What it is not: it opens no file, creates nothing and knows no default directory; it turns text into a [`Config`] or into findings, each
-//! with its line, its column and, for a misspelt word, the nearest known one. The daemon and `hivectl config check` read with this same code.
+//! What it is not: it opens no file, creates nothing and knows no default directory; it turns text
+//! into a [`Config`] or into findings, each with its line, its column and, for a misspelt word, the
+//! nearest known one. The daemon and `hivectl config check` read with this same code.
 //!
-//! Invariant: nothing in the file is ignored. An unknown key is a finding, because a setting that is accepted and does nothing is worse than
-//! a refusal.
+//! Invariant: nothing in the file is ignored. An unknown key is a finding, because a setting that
+//! is accepted and does nothing is worse than a refusal.
 //!
 //! ```text
 //! [hive]        name, domain, swarm, isolation
@@ -39,10 +40,15 @@ use toml::de::DeTable;
 
 pub use self::environment::{OTHER_VARIABLES, OWN_PREFIX};
 pub use self::error::{ConfigError, Finding};
-pub use self::extra_servers::{BASH_SERVER, TOOL_TIMEOUT_SECONDS, TOOL_TIMEOUTS_SECONDS, is_server_name, is_tool_pattern};
+pub use self::extra_servers::{
+    BASH_SERVER, TOOL_TIMEOUT_SECONDS, TOOL_TIMEOUTS_SECONDS, is_server_name, is_tool_pattern,
+};
 pub use self::settings::{Kind, NEVER, Setting, SettingValue, Settings};
 pub use self::settings_list::SETTINGS;
-pub use self::values::{AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator, SandboxConfig};
+pub use self::values::{
+    AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator,
+    SandboxConfig,
+};
 
 use self::error::Findings;
 
@@ -50,7 +56,8 @@ use self::error::Findings;
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it, in the order of the lines. Where the text is no TOML, only that is told.
+/// Everything that is wrong with it, in the order of the lines. Where the text is no TOML, only
+/// that is told.
 pub fn parse(text: &str) -> Result<Config, ConfigError> {
     check(text).map(|checked| checked.config)
 }
@@ -82,5 +89,9 @@ pub fn check(text: &str) -> Result<Checked, ConfigError> {
     }
     let (config, places) = sections::document(document.get_ref(), &mut findings);
     check::tree(&config, &places, &mut findings);
-    if findings.is_empty() { Ok(Checked { config, remarks: findings.into_remarks() }) } else { Err(findings.into_error()) }
+    if findings.is_empty() {
+        Ok(Checked { config, remarks: findings.into_remarks() })
+    } else {
+        Err(findings.into_error())
+    }
 }

@@ -9,7 +9,8 @@ use crate::agent::is_model_name;
 use crate::limits::MODEL_CHARS_MAX;
 use crate::name::nearest;
 
-/// Most models that one agent may have to choose from; the list is part of every answer about the agent.
+/// Most models that one agent may have to choose from; the list is part of every answer about the
+/// agent.
 const AVAILABLE_MODELS_MAX: usize = 32;
 
 /// The model that the agent runs on.
@@ -24,13 +25,17 @@ pub(super) fn available(section: &mut Section<'_, '_, '_>) -> Vec<String> {
     let Some(span) = section.value(key).map(toml::Spanned::span) else { return Vec::new() };
     let Some(texts) = section.texts(key) else { return Vec::new() };
     if texts.is_empty() {
-        // To everybody who reads the list, an empty one is "any"; who writes [] here most likely means the opposite.
+        // To everybody who reads the list, an empty one is "any"; who writes [] here most likely
+        // means the opposite.
         let sentence = "`available_models` is empty; leave it out to allow every model, or name those that are allowed";
         section.object(span, key, sentence.to_owned(), None);
         return Vec::new();
     }
     if texts.len() > AVAILABLE_MODELS_MAX {
-        let sentence = format!("`available_models` has {} models, more than {AVAILABLE_MODELS_MAX}", texts.len());
+        let sentence = format!(
+            "`available_models` has {} models, more than {AVAILABLE_MODELS_MAX}",
+            texts.len()
+        );
         section.object(span, key, sentence, None);
         return Vec::new();
     }
@@ -64,12 +69,19 @@ fn among(section: &mut Section<'_, '_, '_>, models: &[String]) {
     section.object(value.span(), "model", sentence, near);
 }
 
-fn sound(section: &mut Section<'_, '_, '_>, key: &'static str, text: String, span: Range<usize>) -> Option<String> {
+fn sound(
+    section: &mut Section<'_, '_, '_>,
+    key: &'static str,
+    text: String,
+    span: Range<usize>,
+) -> Option<String> {
     if is_model_name(&text) {
         return Some(text);
     }
-    let whose = if key == "model" { "`model` has at most" } else { "each of `available_models` has 1 to" };
-    let sentence = format!("{whose} {MODEL_CHARS_MAX} printable characters and does not begin with `-`");
+    let whose =
+        if key == "model" { "`model` has at most" } else { "each of `available_models` has 1 to" };
+    let sentence =
+        format!("{whose} {MODEL_CHARS_MAX} printable characters and does not begin with `-`");
     section.object(span, key, sentence, None);
     None
 }

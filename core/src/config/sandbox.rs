@@ -1,7 +1,7 @@
 //! The sandbox keys of `[agents.NAME]`, and `isolation` of both tables.
 //!
-//! Invariant: a path that is read here is absolute, begins with `~/`, or is relative to the file; whether it may be granted is decided by the
-//! program that starts the agent, on the host.
+//! Invariant: a path that is read here is absolute, begins with `~/`, or is relative to the file;
+//! whether it may be granted is decided by the program that starts the agent, on the host.
 
 use std::path::PathBuf;
 
@@ -41,15 +41,21 @@ fn paths(section: &mut Section<'_, '_, '_>, key: &'static str) -> Vec<PathBuf> {
     let Some(span) = section.value(key).map(toml::Spanned::span) else { return Vec::new() };
     let texts = section.texts(key).unwrap_or_default();
     if texts.len() > PATHS_MAX {
-        section.object(span, key, format!("`{key}` has {} paths, more than {PATHS_MAX}", texts.len()), None);
+        section.object(
+            span,
+            key,
+            format!("`{key}` has {} paths, more than {PATHS_MAX}", texts.len()),
+            None,
+        );
         return Vec::new();
     }
     let mut paths = Vec::new();
     for (text, span) in texts {
         let home_of_another = text.starts_with('~') && text != "~" && !text.starts_with("~/");
         if text.is_empty() || text.chars().any(char::is_control) || home_of_another {
-            let sentence =
-                format!("`{key}` must be paths: absolute, beginning with `~/`, or relative to the directory of the file");
+            let sentence = format!(
+                "`{key}` must be paths: absolute, beginning with `~/`, or relative to the directory of the file"
+            );
             section.object(span, key, sentence, None);
         } else {
             paths.push(PathBuf::from(text));
@@ -61,7 +67,8 @@ fn paths(section: &mut Section<'_, '_, '_>, key: &'static str) -> Vec<PathBuf> {
 fn devices(section: &mut Section<'_, '_, '_>) -> Vec<PathBuf> {
     let key = "devices";
     let span = section.value(key).map(toml::Spanned::span);
-    let (devices, others): (Vec<PathBuf>, _) = paths(section, key).into_iter().partition(|path| path.starts_with("/dev"));
+    let (devices, others): (Vec<PathBuf>, _) =
+        paths(section, key).into_iter().partition(|path| path.starts_with("/dev"));
     if let (Some(other), Some(span)) = (others.first(), span) {
         section.object(span, key, format!("`{}` is not below /dev", other.display()), None);
     }

@@ -1,6 +1,7 @@
 //! One table of the file, read key by key.
 //!
-//! Invariant: [`Section::finish`] reports each key that nobody asked for; what was asked for is what is known, so the two cannot part.
+//! Invariant: [`Section::finish`] reports each key that nobody asked for; what was asked for is
+//! what is known, so the two cannot part.
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
@@ -23,13 +24,18 @@ pub(super) struct Section<'a, 'd, 't> {
 
 impl<'a, 'd, 't> Section<'a, 'd, 't> {
     /// The table under `path`; an empty path is the whole file.
-    pub(super) fn new(path: String, table: &'d DeTable<'d>, findings: &'a mut Findings<'t>) -> Self {
+    pub(super) fn new(
+        path: String,
+        table: &'d DeTable<'d>,
+        findings: &'a mut Findings<'t>,
+    ) -> Self {
         Self { path, table, known: Vec::new(), findings }
     }
 
     /// Reports what nobody asked for.
     pub(super) fn finish(self) {
-        let place = if self.path.is_empty() { "the file".to_owned() } else { format!("[{}]", self.path) };
+        let place =
+            if self.path.is_empty() { "the file".to_owned() } else { format!("[{}]", self.path) };
         for (key, _) in self.table {
             let word = key.get_ref().as_ref();
             if self.known.contains(&word) {
@@ -45,7 +51,13 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
     }
 
     /// A finding about the value of `key`.
-    pub(super) fn object(&mut self, span: Range<usize>, key: &str, sentence: String, near: Option<&str>) {
+    pub(super) fn object(
+        &mut self,
+        span: Range<usize>,
+        key: &str,
+        sentence: String,
+        near: Option<&str>,
+    ) {
         let key = self.key(key);
         self.findings.add_near(span, key, sentence, near);
     }
@@ -100,7 +112,11 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
     }
 
     /// A list of whole numbers within bounds.
-    pub(super) fn numbers(&mut self, key: &'static str, bounds: RangeInclusive<u64>) -> Option<Vec<u64>> {
+    pub(super) fn numbers(
+        &mut self,
+        key: &'static str,
+        bounds: RangeInclusive<u64>,
+    ) -> Option<Vec<u64>> {
         let value = self.value(key)?;
         let items = self.typed(key, value, "a list of numbers", DeValue::as_array)?;
         items.iter().map(|item| self.whole(key, item, &bounds)).collect()
@@ -109,7 +125,9 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
     /// A table of texts, as an environment is.
     pub(super) fn map(&mut self, key: &'static str) -> BTreeMap<String, (String, Range<usize>)> {
         let Some(value) = self.value(key) else { return BTreeMap::new() };
-        let Some(table) = self.typed(key, value, "a table of strings", DeValue::as_table) else { return BTreeMap::new() };
+        let Some(table) = self.typed(key, value, "a table of strings", DeValue::as_table) else {
+            return BTreeMap::new();
+        };
         let mut map = BTreeMap::new();
         for (name, value) in table {
             let path = format!("{key}.{}", name.get_ref());
@@ -145,7 +163,11 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
 
     /// Keys that nobody has asked for so far.
     pub(super) fn unknown(&self) -> Vec<&'d str> {
-        self.table.iter().map(|(key, _)| key.get_ref().as_ref()).filter(|word| !self.known.contains(word)).collect()
+        self.table
+            .iter()
+            .map(|(key, _)| key.get_ref().as_ref())
+            .filter(|word| !self.known.contains(word))
+            .collect()
     }
 
     /// Who collects the findings; for reading a table below this one.
@@ -158,24 +180,46 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         if self.path.is_empty() { shown(key) } else { format!("{}.{}", self.path, shown(key)) }
     }
 
-    fn typed<T>(&mut self, key: &str, value: Value<'d>, wanted: &str, cast: impl Fn(&'d DeValue<'d>) -> Option<T>) -> Option<T> {
+    fn typed<T>(
+        &mut self,
+        key: &str,
+        value: Value<'d>,
+        wanted: &str,
+        cast: impl Fn(&'d DeValue<'d>) -> Option<T>,
+    ) -> Option<T> {
         let cast = cast(value.get_ref());
         if cast.is_none() {
             let (written, found) = (shown(key), named(value.get_ref()));
-            self.object(value.span(), key, format!("`{written}` must be {wanted}, not {found}"), None);
+            self.object(
+                value.span(),
+                key,
+                format!("`{written}` must be {wanted}, not {found}"),
+                None,
+            );
         }
         cast
     }
 
     fn whole(&mut self, key: &str, value: Value<'d>, bounds: &RangeInclusive<u64>) -> Option<u64> {
         let number = self.typed(key, value, "a whole number", DeValue::as_integer)?;
-        let read = u64::from_str_radix(number.as_str(), number.radix()).ok().filter(|read| bounds.contains(read));
+        let read = u64::from_str_radix(number.as_str(), number.radix())
+            .ok()
+            .filter(|read| bounds.contains(read));
         if read.is_none() {
             let (least, most) = (bounds.start(), bounds.end());
-            let wanted = if *most == u64::MAX { format!("at least {least}") } else { format!("from {least} to {most}") };
+            let wanted = if *most == u64::MAX {
+                format!("at least {least}")
+            } else {
+                format!("from {least} to {most}")
+            };
             // The TOML parser lets what stands between two digits through, whatever it is.
             let number = shown(number.as_str());
-            self.object(value.span(), key, format!("`{}` must be {wanted}, not {number}", shown(key)), None);
+            self.object(
+                value.span(),
+                key,
+                format!("`{}` must be {wanted}, not {number}", shown(key)),
+                None,
+            );
         }
         read
     }

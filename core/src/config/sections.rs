@@ -1,6 +1,7 @@
 //! The sections of the file, each read into its value.
 //!
-//! Invariant: a value that is wrong is reported and left at its default, so that one reading finds all mistakes.
+//! Invariant: a value that is wrong is reported and left at its default, so that one reading finds
+//! all mistakes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -68,7 +69,9 @@ fn broker(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Broker {
             .unwrap_or(RETENTION_DAYS_DEFAULT),
         limits: section
             .table("limits")
-            .map(|limits| super::limits::read("broker.limits".to_owned(), limits, section.findings()))
+            .map(|limits| {
+                super::limits::read("broker.limits".to_owned(), limits, section.findings())
+            })
             .unwrap_or_default(),
     };
     section.finish();
@@ -77,7 +80,10 @@ fn broker(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Broker {
 
 fn operator(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Operator {
     let mut section = Section::new("operator".to_owned(), table, findings);
-    let operator = Operator { pronouns: line(&mut section, "pronouns"), notify: super::notify::read(&mut section) };
+    let operator = Operator {
+        pronouns: line(&mut section, "pronouns"),
+        notify: super::notify::read(&mut section),
+    };
     section.finish();
     operator
 }
@@ -96,7 +102,9 @@ fn claude(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Claude {
             let sentence = format!("`mcp_server_name` must be {SERVER_NAME_RULE}");
             section.object(span, "mcp_server_name", sentence, None);
         } else if name == BASH_SERVER {
-            let sentence = format!("`mcp_server_name` cannot be `{BASH_SERVER}`: that is the server of the shell tools");
+            let sentence = format!(
+                "`mcp_server_name` cannot be `{BASH_SERVER}`: that is the server of the shell tools"
+            );
             section.object(span, "mcp_server_name", sentence, None);
         } else {
             claude.mcp_server_name = name;
@@ -116,7 +124,8 @@ fn windows(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, u64> {
             let sentence = format!("`{}` is no part of a model's name", name.escape_debug());
             section.object(span, key, sentence, None);
         } else if windows.insert(part, tokens).is_some() {
-            let sentence = format!("`{name}` is there twice: upper and lower case make no difference");
+            let sentence =
+                format!("`{name}` is there twice: upper and lower case make no difference");
             section.object(span, key, sentence, None);
         }
     }
@@ -127,18 +136,32 @@ fn windows(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, u64> {
 pub(super) fn line(section: &mut Section<'_, '_, '_>, key: &'static str) -> Option<String> {
     let (text, span) = section.text(key)?;
     if text.chars().any(char::is_control) {
-        section.object(span, key, format!("`{key}` must be one line without control characters"), None);
+        section.object(
+            span,
+            key,
+            format!("`{key}` must be one line without control characters"),
+            None,
+        );
         return None;
     }
     Some(text)
 }
 
 /// A text of at most so many characters.
-pub(super) fn bounded(section: &mut Section<'_, '_, '_>, key: &'static str, chars_max: usize) -> Option<String> {
+pub(super) fn bounded(
+    section: &mut Section<'_, '_, '_>,
+    key: &'static str,
+    chars_max: usize,
+) -> Option<String> {
     let (text, span) = section.text(key)?;
     let chars = text.chars().count();
     if chars > chars_max {
-        section.object(span, key, format!("`{key}` has {chars} characters, more than {chars_max}"), None);
+        section.object(
+            span,
+            key,
+            format!("`{key}` has {chars} characters, more than {chars_max}"),
+            None,
+        );
         return None;
     }
     Some(text)

@@ -88,7 +88,10 @@ impl Settings {
     #[must_use]
     pub fn variables(&self, defaults: &Self) -> BTreeMap<&'static str, String> {
         let value = |key: &str| self.get(key).or_else(|| defaults.get(key));
-        SETTINGS.iter().filter_map(|setting| Some((setting.variable, value(setting.key)?.to_string()))).collect()
+        SETTINGS
+            .iter()
+            .filter_map(|setting| Some((setting.variable, value(setting.key)?.to_string())))
+            .collect()
     }
 
     /// Makes each relative path one below `base`.
@@ -125,15 +128,23 @@ pub(super) fn of_agent(section: &mut Section<'_, '_, '_>, defaults: &Settings) -
 }
 
 fn read(section: &mut Section<'_, '_, '_>, is_here: impl Fn(&Setting) -> bool) -> Settings {
-    let (below, here): (Vec<&Setting>, Vec<&Setting>) =
-        SETTINGS.iter().filter(|setting| is_here(setting)).partition(|setting| setting.key.contains('.'));
-    let mut values: BTreeMap<_, _> =
-        here.into_iter().filter_map(|setting| Some((setting.key, value(section, setting.key, setting.kind)?))).collect();
+    let (below, here): (Vec<&Setting>, Vec<&Setting>) = SETTINGS
+        .iter()
+        .filter(|setting| is_here(setting))
+        .partition(|setting| setting.key.contains('.'));
+    let mut values: BTreeMap<_, _> = here
+        .into_iter()
+        .filter_map(|setting| Some((setting.key, value(section, setting.key, setting.kind)?)))
+        .collect();
     if let Some(table) = section.table(RESET) {
         let place = section.key(RESET);
         let mut reset = Section::new(place, table, section.findings());
         for setting in below {
-            let key = setting.key.strip_prefix(RESET).and_then(|key| key.strip_prefix('.')).expect("there is one such table");
+            let key = setting
+                .key
+                .strip_prefix(RESET)
+                .and_then(|key| key.strip_prefix('.'))
+                .expect("there is one such table");
             values.extend(value(&mut reset, key, setting.kind).map(|value| (setting.key, value)));
         }
         reset.finish();
@@ -156,11 +167,20 @@ fn time(section: &mut Section<'_, '_, '_>, key: &'static str) -> Option<String> 
     if text == NEVER || TimeOfDay::parse(&text).is_some() {
         return Some(text);
     }
-    section.object(span, key, format!("`{key}` must be a time of day as \"04:00\", or \"{NEVER}\""), None);
+    section.object(
+        span,
+        key,
+        format!("`{key}` must be a time of day as \"04:00\", or \"{NEVER}\""),
+        None,
+    );
     None
 }
 
-fn word(section: &mut Section<'_, '_, '_>, key: &'static str, known: &[&'static str]) -> Option<String> {
+fn word(
+    section: &mut Section<'_, '_, '_>,
+    key: &'static str,
+    known: &[&'static str],
+) -> Option<String> {
     let (word, span) = section.text(key)?;
     if known.contains(&word.as_str()) {
         return Some(word);
@@ -171,12 +191,19 @@ fn word(section: &mut Section<'_, '_, '_>, key: &'static str, known: &[&'static 
     None
 }
 
-/// Checks that a shell task can have its default time; the harness refuses to start where it cannot.
+/// Checks that a shell task can have its default time; the harness refuses to start where it
+/// cannot.
 fn ordered(section: &mut Section<'_, '_, '_>, settings: &Settings, defaults: &Settings) {
     let (default_key, most_key) = ("bash_timeout_secs", "bash_timeout_max_secs");
-    let Some(span) = section.value(default_key).or_else(|| section.value(most_key)).map(toml::Spanned::span) else { return };
-    let built_in = |key: &str| SETTINGS.iter().find(|setting| setting.key == key)?.default.parse().ok();
-    let effective = |key: &str| settings.number(key).or_else(|| defaults.number(key)).or_else(|| built_in(key));
+    let Some(span) =
+        section.value(default_key).or_else(|| section.value(most_key)).map(toml::Spanned::span)
+    else {
+        return;
+    };
+    let built_in =
+        |key: &str| SETTINGS.iter().find(|setting| setting.key == key)?.default.parse().ok();
+    let effective =
+        |key: &str| settings.number(key).or_else(|| defaults.number(key)).or_else(|| built_in(key));
     if let (Some(default), Some(most)) = (effective(default_key), effective(most_key))
         && default > most
     {
@@ -189,9 +216,16 @@ fn ordered(section: &mut Section<'_, '_, '_>, settings: &Settings, defaults: &Se
 fn resets(section: &mut Section<'_, '_, '_>, defaults: &Settings) {
     let Some(value) = section.value(RESET) else { return };
     let Some(table) = value.get_ref().as_table() else { return };
-    let is_there =
-        |key: &str| table.iter().any(|(found, _)| found.get_ref() == key) || defaults.get(&format!("{RESET}.{key}")).is_some();
+    let is_there = |key: &str| {
+        table.iter().any(|(found, _)| found.get_ref() == key)
+            || defaults.get(&format!("{RESET}.{key}")).is_some()
+    };
     if !is_there("daily_at") && !is_there("idle_minutes") {
-        section.object(value.span(), RESET, "`reset` needs `daily_at`, `idle_minutes` or both".to_owned(), None);
+        section.object(
+            value.span(),
+            RESET,
+            "`reset` needs `daily_at`, `idle_minutes` or both".to_owned(),
+            None,
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! The settings of a harness that have a key in `hive.toml`.
 //!
-//! Invariant: this is the only list of them. Parsing, the environment that `hivectl up` makes and the table in `docs/operations.md` are derived from
-//! it, so no key can be accepted without an effect.
+//! Invariant: this is the only list of them. Parsing, the environment that `hivectl up` makes and
+//! the table in `docs/operations.md` are derived from it, so no key can be accepted without an
+//! effect.
 
 use std::ops::RangeInclusive;
 
@@ -16,10 +17,17 @@ const TOKENS_MAX: u64 = 100_000_000;
 const MIB_MAX: u64 = 1024 * 1024;
 /// The windows that can be set, in tokens.
 pub(super) const WINDOW_TOKENS: RangeInclusive<u64> = 1_000..=TOKENS_MAX;
-/// The one key that only an agent has: for all agents, windows are set by model, in `context_windows`.
+/// The one key that only an agent has: for all agents, windows are set by model, in
+/// `context_windows`.
 pub(super) const OF_AGENT: &str = "context_window_tokens";
 
-const fn setting(key: &'static str, variable: &'static str, kind: Kind, default: &'static str, meaning: &'static str) -> Setting {
+const fn setting(
+    key: &'static str,
+    variable: &'static str,
+    kind: Kind,
+    default: &'static str,
+    meaning: &'static str,
+) -> Setting {
     Setting { key, variable, kind, default, meaning }
 }
 
@@ -46,7 +54,13 @@ pub const SETTINGS: &[Setting] = &[
         "768",
         "replace a resident claude that has grown beyond this; 0 never",
     ),
-    setting("max_retries", "HIVE_CLAUDE_MAX_RETRIES", Number(0, 100), "2", "how often claude itself repeats a failing API call"),
+    setting(
+        "max_retries",
+        "HIVE_CLAUDE_MAX_RETRIES",
+        Number(0, 100),
+        "2",
+        "how often claude itself repeats a failing API call",
+    ),
     setting(
         "turn_idle_timeout_secs",
         "HIVE_TURN_IDLE_TIMEOUT_SECS",
@@ -54,7 +68,13 @@ pub const SETTINGS: &[Setting] = &[
         "1800",
         "end a turn that has shown nothing for this long; 0 never",
     ),
-    setting("turn_max_secs", "HIVE_TURN_MAX_SECS", Number(0, YEAR_SECS), "0", "end a turn that has run for this long; 0 never"),
+    setting(
+        "turn_max_secs",
+        "HIVE_TURN_MAX_SECS",
+        Number(0, YEAR_SECS),
+        "0",
+        "end a turn that has run for this long; 0 never",
+    ),
     setting(
         "rate_limit_sleep_secs",
         "HIVE_RATE_LIMIT_SLEEP_SECS",
@@ -76,7 +96,13 @@ pub const SETTINGS: &[Setting] = &[
         "5000",
         "how long claude has to obey a signal before a stronger one follows",
     ),
-    setting("heartbeat_secs", "HIVE_HEARTBEAT_SECS", Number(1, 30), "10", "how often the harness tells the broker that it lives"),
+    setting(
+        "heartbeat_secs",
+        "HIVE_HEARTBEAT_SECS",
+        Number(1, 30),
+        "10",
+        "how often the harness tells the broker that it lives",
+    ),
     setting(
         OF_AGENT,
         "HIVE_AGENT_CONTEXT_WINDOW_TOKENS",
@@ -84,7 +110,13 @@ pub const SETTINGS: &[Setting] = &[
         "see [conversations](#conversations)",
         "the model's window; the size that claude reports holds where it is smaller. Only in `[agents.NAME]`",
     ),
-    setting("auto_compact", "HIVE_AUTO_COMPACT", Flag, "true", "whether the conversation is compacted before the window is full"),
+    setting(
+        "auto_compact",
+        "HIVE_AUTO_COMPACT",
+        Flag,
+        "true",
+        "whether the conversation is compacted before the window is full",
+    ),
     setting(
         "compact_watermark_tokens",
         "HIVE_COMPACT_WATERMARK_TOKENS",
@@ -127,7 +159,13 @@ pub const SETTINGS: &[Setting] = &[
         "0",
         "start a new conversation with the first mail after so long without a turn; 0 never",
     ),
-    setting("reset.notes", "HIVE_RESET_NOTES", Flag, "false", "ask for notes in the old conversation before `reset` ends it"),
+    setting(
+        "reset.notes",
+        "HIVE_RESET_NOTES",
+        Flag,
+        "false",
+        "ask for notes in the old conversation before `reset` ends it",
+    ),
     setting(
         "system_prompt",
         "HIVE_SYSTEM_PROMPT",
@@ -163,8 +201,20 @@ pub const SETTINGS: &[Setting] = &[
         "86400",
         "the longest time that a shell task may ask for",
     ),
-    setting("bash_tasks_max", "HIVE_BASH_TASKS_MAX", Number(1, 10_000), "16", "shell tasks at the same time"),
-    setting("bash_output_max_mib", "HIVE_BASH_OUTPUT_MAX_MIB", Number(1, MIB_MAX), "64", "kept output of a shell task"),
+    setting(
+        "bash_tasks_max",
+        "HIVE_BASH_TASKS_MAX",
+        Number(1, 10_000),
+        "16",
+        "shell tasks at the same time",
+    ),
+    setting(
+        "bash_output_max_mib",
+        "HIVE_BASH_OUTPUT_MAX_MIB",
+        Number(1, MIB_MAX),
+        "64",
+        "kept output of a shell task",
+    ),
     setting(
         "bash_memory_max_mib",
         "HIVE_BASH_MEMORY_MAX_MIB",

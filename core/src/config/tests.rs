@@ -112,22 +112,32 @@ fn every_key_reaches_its_value() {
     assert_eq!(bob.uids, [1000, 1000, 0]);
     assert_eq!(bob.state_dir, Some(PathBuf::from("/etc/hive/bob/state")));
     assert_eq!(bob.home_dir, Some(PathBuf::from("/etc/hive/bob/home")));
-    assert_eq!((bob.env["RUST_LOG"].as_str(), bob.settings.get("context_window_tokens")), ("debug", Some(&number(200_000))));
+    assert_eq!(
+        (bob.env["RUST_LOG"].as_str(), bob.settings.get("context_window_tokens")),
+        ("debug", Some(&number(200_000)))
+    );
 }
 
 #[test]
 fn a_command_without_a_slash_stays_a_name_on_path() {
-    let mut config = parse("[operator]\nnotify.command = [\"notify-send\", \"a/b\"]").expect("valid");
+    let mut config =
+        parse("[operator]\nnotify.command = [\"notify-send\", \"a/b\"]").expect("valid");
     config.resolve_paths(Path::new("/etc/hive"));
     assert_eq!(config.claude.command, "claude");
-    assert_eq!(config.operator.notify, Some(Notify::Command(["notify-send", "a/b"].map(str::to_owned).to_vec())));
+    assert_eq!(
+        config.operator.notify,
+        Some(Notify::Command(["notify-send", "a/b"].map(str::to_owned).to_vec()))
+    );
 }
 
 #[test]
 fn unknown_keys_name_their_place_and_the_nearest_known_one() {
     let text = "[agents.ada]\n[agents.bob]\n  parnet = \"ada\"\n";
     let error = parse(text).expect_err("broken");
-    assert_eq!(error.to_string(), "line 3, column 3: unknown key `parnet` in [agents.bob]; did you mean `parent`?");
+    assert_eq!(
+        error.to_string(),
+        "line 3, column 3: unknown key `parnet` in [agents.bob]; did you mean `parent`?"
+    );
     let finding = &error.findings[0];
     assert_eq!((finding.line, finding.column, finding.key.as_str()), (3, 3, "agents.bob.parnet"));
     assert_eq!(finding.nearest.as_deref(), Some("parent"));
@@ -146,9 +156,14 @@ fn isolation_is_a_level_or_absent() {
     assert_eq!(parse("[hive]").expect("valid").hive.isolation, None);
     let rule = "`isolation` must be \"sandbox\", \"shared_files\" or \"none\"; leave it out for the best that works here";
     assert_eq!(message("[hive]\nisolation = \"uid\""), format!("line 2, column 13: {rule}"));
-    assert_eq!(message("[hive]\nisolation = \"noen\""), format!("line 2, column 13: {rule}; did you mean `none`?"));
-    let config =
-        parse("[hive]\nisolation = \"shared_files\"\n[agents.ada]\nisolation = \"sandbox\"\n[agents.bob]").expect("valid");
+    assert_eq!(
+        message("[hive]\nisolation = \"noen\""),
+        format!("line 2, column 13: {rule}; did you mean `none`?")
+    );
+    let config = parse(
+        "[hive]\nisolation = \"shared_files\"\n[agents.ada]\nisolation = \"sandbox\"\n[agents.bob]",
+    )
+    .expect("valid");
     let of = |name: &str| config.isolation_of(Some(agent(&config, name)));
     assert_eq!(
         [of("ada"), of("bob"), config.isolation_of(None)],
@@ -159,7 +174,10 @@ fn isolation_is_a_level_or_absent() {
 #[test]
 fn broken_files_say_what_is_wrong_and_where() {
     let cases = [
-        ("[agent.bob]", "line 1, column 2: unknown key `agent` in the file; did you mean `agents`?"),
+        (
+            "[agent.bob]",
+            "line 1, column 2: unknown key `agent` in the file; did you mean `agents`?",
+        ),
         (
             "[agents.bob]\nmodel = \"--continue\"",
             "line 2, column 9: `model` has at most 200 printable characters and does not begin with `-`",
@@ -171,11 +189,26 @@ fn broken_files_say_what_is_wrong_and_where() {
         ("hive = 3", "line 1, column 8: `hive` must be a table, not a number"),
         ("[hive]\nname = true", "line 2, column 8: `name` must be a string, not true or false"),
         ("[hive]\nname = \"\"", "line 2, column 8: `name` is empty; leave it out instead"),
-        ("[hive]\nname = \"a\\nb\"", "line 2, column 8: `name` must be one line without control characters"),
-        ("[broker]\nretention_days = 0", "line 2, column 18: `retention_days` must be from 1 to 36500, not 0"),
-        ("[broker]\nretention_days = -1", "line 2, column 18: `retention_days` must be from 1 to 36500, not -1"),
-        ("[broker]\nretention_days = 1.5", "line 2, column 18: `retention_days` must be a whole number, not a fraction"),
-        ("[broker.limits]\ninbox_depth_max = 0", "line 2, column 19: `inbox_depth_max` must be from 1 to 4294967295, not 0"),
+        (
+            "[hive]\nname = \"a\\nb\"",
+            "line 2, column 8: `name` must be one line without control characters",
+        ),
+        (
+            "[broker]\nretention_days = 0",
+            "line 2, column 18: `retention_days` must be from 1 to 36500, not 0",
+        ),
+        (
+            "[broker]\nretention_days = -1",
+            "line 2, column 18: `retention_days` must be from 1 to 36500, not -1",
+        ),
+        (
+            "[broker]\nretention_days = 1.5",
+            "line 2, column 18: `retention_days` must be a whole number, not a fraction",
+        ),
+        (
+            "[broker.limits]\ninbox_depth_max = 0",
+            "line 2, column 19: `inbox_depth_max` must be from 1 to 4294967295, not 0",
+        ),
         (
             "[broker.limits]\nbody_bytes_max = 2000000",
             "line 2, column 18: `body_bytes_max` must be from 1 to 1048576, not 2000000",
@@ -184,8 +217,14 @@ fn broken_files_say_what_is_wrong_and_where() {
             "[broker.limits]\npark_backoff_base_ms = 9000000",
             "line 2, column 24: `park_backoff_base_ms` (9000000) is greater than `park_backoff_max_ms` (600000)",
         ),
-        ("[operator]\nnotify = \"notify-send\"", "line 2, column 10: `notify` must be a table, not a string"),
-        ("[operator]\nnotify = {}", "line 2, column 10: `notify` is empty; give it a `command` or a `webhook`, or leave it out"),
+        (
+            "[operator]\nnotify = \"notify-send\"",
+            "line 2, column 10: `notify` must be a table, not a string",
+        ),
+        (
+            "[operator]\nnotify = {}",
+            "line 2, column 10: `notify` is empty; give it a `command` or a `webhook`, or leave it out",
+        ),
         (
             "[operator]\nnotify = { comand = [\"x\"] }",
             "line 2, column 12: unknown key `comand` in [operator.notify]; did you mean `command`?",
@@ -210,12 +249,18 @@ fn broken_files_say_what_is_wrong_and_where() {
             "[operator]\nnotify.command = [\"x\", \"a\\u0000\"]",
             "line 2, column 24: no program takes an argument with a NUL character",
         ),
-        ("[operator]\nnotify.command = \"x\"", "line 2, column 18: `command` must be a list of strings, not a string"),
+        (
+            "[operator]\nnotify.command = \"x\"",
+            "line 2, column 18: `command` must be a list of strings, not a string",
+        ),
         (
             "[operator]\nnotify.webhook = \"ftp://example.org\"",
             "line 2, column 18: `webhook` must be a URL that begins with https:// or http://",
         ),
-        ("[claude]\nprocess = \"forever\"", "line 2, column 11: `process` must be \"per-turn\" or \"resident\""),
+        (
+            "[claude]\nprocess = \"forever\"",
+            "line 2, column 11: `process` must be \"per-turn\" or \"resident\"",
+        ),
         (
             "[claude]\nprocess = \"per_turn\"",
             "line 2, column 11: `process` must be \"per-turn\" or \"resident\"; did you mean `per-turn`?",
@@ -229,20 +274,32 @@ fn broken_files_say_what_is_wrong_and_where() {
             "line 2, column 19: `mcp_server_name` must be letters, digits, `-` and single `_`, at most 32 characters",
         ),
         ("[claude]\nenv = { A = 1 }", "line 2, column 13: `env.A` must be a string, not a number"),
-        ("[claude]\nenv = { HOME = \"/\" }", "line 2, column 9: `HOME` is set by Hive itself; remove it"),
-        ("[claude]\nenv = { \"A=B\" = \"/\" }", "line 2, column 9: `A=B` is no environment variable"),
+        (
+            "[claude]\nenv = { HOME = \"/\" }",
+            "line 2, column 9: `HOME` is set by Hive itself; remove it",
+        ),
+        (
+            "[claude]\nenv = { \"A=B\" = \"/\" }",
+            "line 2, column 9: `A=B` is no environment variable",
+        ),
         (
             "[agents.Bob]",
             "line 1, column 9: `Bob` is no name: use lower-case letters, digits, `-` and `_`, and begin with a letter",
         ),
         ("[agents.operator]", "line 1, column 9: `operator` is a reserved word"),
         ("[agents]\nada = \"x\"", "line 2, column 7: `ada` must be a table: write [agents.ada]"),
-        ("[agents.bob]\nparent = \"operator\"", "line 2, column 10: a root has no `parent`: leave the key out"),
+        (
+            "[agents.bob]\nparent = \"operator\"",
+            "line 2, column 10: a root has no `parent`: leave the key out",
+        ),
         (
             "[agents.ada]\n[agents.bob]\nparent = \"adda\"",
             "line 3, column 10: the parent `adda` of `bob` is not in the file; did you mean `ada`?",
         ),
-        ("[agents.bob]\nparent = \"bob\"", "line 2, column 10: `bob` would be its own ancestor: bob -> bob"),
+        (
+            "[agents.bob]\nparent = \"bob\"",
+            "line 2, column 10: `bob` would be its own ancestor: bob -> bob",
+        ),
         (
             "[agents.a]\nparent = \"b\"\n[agents.b]\nparent = \"c\"\n[agents.c]\nparent = \"a\"\n[agents.d]\nparent = \"a\"",
             "line 2, column 10: `a` would be its own ancestor: a -> b -> c -> a",
@@ -255,7 +312,10 @@ fn broken_files_say_what_is_wrong_and_where() {
             "[agents.bob]\ntool_groups = [\"zzz\"]",
             "line 2, column 16: unknown tool group `zzz`; known are `messaging`, `inbox`, `meta`, `execution` and `web_tools`",
         ),
-        ("[agents.bob]\ntool_groups = \"inbox\"", "line 2, column 15: `tool_groups` must be a list of strings, not a string"),
+        (
+            "[agents.bob]\ntool_groups = \"inbox\"",
+            "line 2, column 15: `tool_groups` must be a list of strings, not a string",
+        ),
         (
             "[agents.bob]\nallowed_recipients = [\"*\"]",
             "line 2, column 23: `*` is no name: use lower-case letters, digits, `-` and `_`, and begin with a letter; \
@@ -265,7 +325,10 @@ fn broken_files_say_what_is_wrong_and_where() {
             "[agents.bob]\ncapabilities = [\"query_agents_state\"]",
             "line 2, column 17: unknown capability `query_agents_state`; did you mean `query_agent_state`?",
         ),
-        ("[agents.bob]\ncapabilities = [\"zzz\"]", "line 2, column 17: unknown capability `zzz`; known is `query_agent_state`"),
+        (
+            "[agents.bob]\ncapabilities = [\"zzz\"]",
+            "line 2, column 17: unknown capability `zzz`; known is `query_agent_state`",
+        ),
         (
             "[agents.bob.limits]\nsends_per_minut_max = 1",
             "line 2, column 1: unknown key `sends_per_minut_max` in [agents.bob.limits]; did you mean `sends_per_minute_max`?",
@@ -283,7 +346,10 @@ fn broken_files_say_what_is_wrong_and_where() {
             "[agents.bob]\nlimits.sender_stored_bytes_max = 0",
             "line 2, column 34: `sender_stored_bytes_max` must be from 1 to 9223372036854775807, not 0",
         ),
-        ("[agents.bob]\nuids = [-1]", "line 2, column 9: `uids` must be from 0 to 4294967294, not -1"),
+        (
+            "[agents.bob]\nuids = [-1]",
+            "line 2, column 9: `uids` must be from 0 to 4294967294, not -1",
+        ),
     ];
     for (text, wanted) in cases {
         assert_eq!(message(text), wanted, "{text}");
@@ -292,7 +358,8 @@ fn broken_files_say_what_is_wrong_and_where() {
 
 #[test]
 fn an_empty_list_of_recipients_is_everyone_and_a_remark() {
-    let text = "[agents.bob]\nallowed_recipients = []\n[agents.ada]\nallowed_recipients = [\"bob\"]";
+    let text =
+        "[agents.bob]\nallowed_recipients = []\n[agents.ada]\nallowed_recipients = [\"bob\"]";
     let checked = check(text).expect("valid");
     assert_eq!(agent(&checked.config, "bob").allowed_recipients, None);
     let remarks: Vec<String> = checked.remarks.iter().map(ToString::to_string).collect();
@@ -312,24 +379,33 @@ fn a_role_that_is_too_long_is_refused_with_its_length() {
 fn text_that_is_no_toml_names_its_line() {
     let text = "[hive]\nname = \"garden\n";
     assert!(message(text).starts_with("line 2, column "), "{}", message(text));
-    assert!(!message(text).contains('\n') || message(text).lines().all(|line| line.starts_with("line ")), "{}", message(text));
+    assert!(
+        !message(text).contains('\n')
+            || message(text).lines().all(|line| line.starts_with("line ")),
+        "{}",
+        message(text)
+    );
     assert!(message("[hive]\nname = 1\nname = 2").contains("line 3"), "a key twice");
 }
 
 #[test]
 fn columns_count_characters_and_lines_of_windows_count_once() {
     assert_eq!(message("[hive]\r\n\"ä\" = 1, zz"), message("[hive]\n\"ä\" = 1, zz"));
-    assert!(message("[agents.bob]\nenv = { \"ä\" = \"b\", HOME = \"/\" }").starts_with("line 2, column 20:"));
+    assert!(
+        message("[agents.bob]\nenv = { \"ä\" = \"b\", HOME = \"/\" }")
+            .starts_with("line 2, column 20:")
+    );
 }
 
 #[test]
 fn all_mistakes_are_told_at_once_in_the_order_of_the_lines() {
-    let lines: Vec<usize> = parse("[agents.bob]\nparent = \"x\"\nmodle = \"y\"\n[hive]\nname = 1\n[zoo]\n")
-        .expect_err("broken")
-        .findings
-        .iter()
-        .map(|finding| finding.line)
-        .collect();
+    let lines: Vec<usize> =
+        parse("[agents.bob]\nparent = \"x\"\nmodle = \"y\"\n[hive]\nname = 1\n[zoo]\n")
+            .expect_err("broken")
+            .findings
+            .iter()
+            .map(|finding| finding.line)
+            .collect();
     assert_eq!(lines, [2, 3, 5, 6]);
 }
 

@@ -1,6 +1,7 @@
 //! The values of a configuration: what a program works with after the file was found valid.
 //!
-//! Invariant: `None` means that the file says nothing, so that the program's own default applies; no default directory is made up here.
+//! Invariant: `None` means that the file says nothing, so that the program's own default applies;
+//! no default directory is made up here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,8 @@ pub struct Hive {
     pub domain: Option<String>,
     /// The swarm it belongs to.
     pub swarm: Option<String>,
-    /// The level of isolation of agents that state none of their own; `None`: the best that works here.
+    /// The level of isolation of agents that state none of their own; `None`: the best that works
+    /// here.
     pub isolation: Option<Level>,
 }
 
@@ -143,7 +145,8 @@ pub struct AgentConfig {
     pub settings: Settings,
     /// When a new session of its harness notifies it to go on.
     pub kick_on_start: KickOnStart,
-    /// Models that it may be switched to; empty: any. With a [`AgentConfig::model`] there it is one of them.
+    /// Models that it may be switched to; empty: any. With a [`AgentConfig::model`] there it is one
+    /// of them.
     pub available_models: Vec<String>,
     /// Its MCP servers besides Hive's own, by their names.
     pub extra_mcp_servers: BTreeMap<String, ExtraMcpServer>,
@@ -179,7 +182,8 @@ impl SandboxConfig {
 }
 
 impl AgentConfig {
-    /// The model that it begins with: the one that was chosen, else the first of those that it may have.
+    /// The model that it begins with: the one that was chosen, else the first of those that it may
+    /// have.
     #[must_use]
     pub fn first_model(&self) -> Option<&str> {
         self.model.as_deref().or_else(|| self.available_models.first().map(String::as_str))
@@ -227,8 +231,10 @@ impl Config {
         agent.settings.variables(&self.claude.settings)
     }
 
-    /// Makes every relative path one below `base`, the directory of the configuration file. A command without a `/` stays a name on PATH, and
-    /// a marketplace is a path only if it begins with `./` or `../`. A path of a sandbox that begins with `~/` stays: the caller knows the home.
+    /// Makes every relative path one below `base`, the directory of the configuration file. A
+    /// command without a `/` stays a name on PATH, and a marketplace is a path only if it begins
+    /// with `./` or `../`. A path of a sandbox that begins with `~/` stays: the caller knows the
+    /// home.
     pub fn resolve_paths(&mut self, base: &Path) {
         let resolve = |path: &mut Option<PathBuf>| {
             if let Some(path) = path {
@@ -248,13 +254,17 @@ impl Config {
             agent.settings.resolve_paths(base);
             programs.extend(agent.extra_mcp_servers.values_mut().map(|server| &mut server.command));
             let sandbox = &mut agent.sandbox;
-            let granted = [&mut sandbox.readable, &mut sandbox.writable, &mut sandbox.devices].into_iter().flatten();
+            let granted = [&mut sandbox.readable, &mut sandbox.writable, &mut sandbox.devices]
+                .into_iter()
+                .flatten();
             for path in granted.filter(|path| !path.starts_with("~")) {
                 *path = base.join(&*path);
             }
             // Others are names of repositories, or URLs.
             let directories = agent.marketplaces.iter_mut().flatten();
-            programs.extend(directories.filter(|source| source.starts_with("./") || source.starts_with("../")));
+            programs.extend(
+                directories.filter(|source| source.starts_with("./") || source.starts_with("../")),
+            );
         }
         for program in programs.into_iter().filter(|program| program.contains('/')) {
             *program = base.join(&*program).to_string_lossy().into_owned();

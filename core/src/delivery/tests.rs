@@ -14,24 +14,41 @@ fn leased(failures: u32) -> Progress {
 #[test]
 fn only_faults_use_attempts() {
     let limits = Limits::default();
-    for outcome in [Outcome::RateLimited, Outcome::AuthFailed, Outcome::Unavailable, Outcome::Drained, Outcome::Fenced] {
+    for outcome in [
+        Outcome::RateLimited,
+        Outcome::AuthFailed,
+        Outcome::Unavailable,
+        Outcome::Drained,
+        Outcome::Fenced,
+    ] {
         for _ in 0..100 {
             let after = leased(4).settle(outcome.settlement(true), at(0), &limits).expect("leased");
-            assert_eq!((after.state, after.failures, after.not_before), (State::Ready, 4, None), "{outcome:?}");
+            assert_eq!(
+                (after.state, after.failures, after.not_before),
+                (State::Ready, 4, None),
+                "{outcome:?}"
+            );
         }
     }
     for outcome in [Outcome::Failed, Outcome::Vanished] {
         let after = leased(0).settle(outcome.settlement(true), at(0), &limits).expect("leased");
-        assert_eq!((after.state, after.failures, after.not_before), (State::Ready, 1, Some(BootTime(5_000))));
+        assert_eq!(
+            (after.state, after.failures, after.not_before),
+            (State::Ready, 1, Some(BootTime(5_000)))
+        );
     }
 }
 
 #[test]
 fn the_fifth_failure_is_the_last() {
     let limits = Limits::default();
-    let fourth = leased(3).settle(Settlement::Fail(RedeliveryCause::TurnFailed), at(0), &limits).expect("leased");
+    let fourth = leased(3)
+        .settle(Settlement::Fail(RedeliveryCause::TurnFailed), at(0), &limits)
+        .expect("leased");
     assert_eq!((fourth.state, fourth.attempt(false)), (State::Ready, 4));
-    let fifth = leased(4).settle(Settlement::Fail(RedeliveryCause::TurnFailed), at(0), &limits).expect("leased");
+    let fifth = leased(4)
+        .settle(Settlement::Fail(RedeliveryCause::TurnFailed), at(0), &limits)
+        .expect("leased");
     assert_eq!((fifth.state, fifth.failures, fifth.not_before), (State::Dead, 5, None));
     assert_eq!(fifth.attempt(false), 5);
     let redriven = fifth.decide(Decision::Redrive).expect("dead");
@@ -72,7 +89,11 @@ fn the_attempt_is_that_of_the_try_that_holds_the_delivery_or_held_it_last() {
             }
         }
         for decision in [Decision::Ack, Decision::Drop] {
-            assert_eq!(before.decide(decision).expect("leased").attempt(true), number, "{decision:?}");
+            assert_eq!(
+                before.decide(decision).expect("leased").attempt(true),
+                number,
+                "{decision:?}"
+            );
         }
     }
 }
@@ -94,7 +115,13 @@ fn an_unseen_result_goes_back_without_an_attempt() {
 fn settled_is_final() {
     for state in [State::Acked, State::Dropped, State::Superseded] {
         let settled = Progress { state, ..Progress::new() };
-        for decision in [Decision::Ack, Decision::Drop, Decision::Release, Decision::Redrive, Decision::Supersede] {
+        for decision in [
+            Decision::Ack,
+            Decision::Drop,
+            Decision::Release,
+            Decision::Redrive,
+            Decision::Supersede,
+        ] {
             assert_eq!(settled.decide(decision), None, "{state:?} {decision:?}");
         }
         assert_eq!(settled.lease(at(0)), None);

@@ -1,15 +1,18 @@
 //! Putting aside what would take claude over: settings in the agent's working directory.
 //!
-//! claude obeys `.claude/settings.json` and `.claude/settings.local.json` of its working directory without asking: hooks, environment and
-//! permissions. The agent's shell could have written them. So they are renamed before claude starts. Invariant: no link is followed, nothing
-//! outside the working directory is touched, and nothing is lost.
+//! claude obeys `.claude/settings.json` and `.claude/settings.local.json` of its working directory
+//! without asking: hooks, environment and permissions. The agent's shell could have written them.
+//! So they are renamed before claude starts. Invariant: no link is followed, nothing outside the
+//! working directory is touched, and nothing is lost.
 
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, openat, renameat, renameat_with, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, openat, renameat, renameat_with, statat,
+};
 use rustix::io::Errno;
 
 /// claude's directory of a project.
@@ -44,7 +47,8 @@ pub fn settings(dir: &Path) -> io::Result<Vec<Aside>> {
     Err(io::Error::other("something writes .claude/settings.json as fast as it is put aside"))
 }
 
-pub(super) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+pub(super) const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 fn look(dir: BorrowedFd<'_>, found: &mut Vec<Aside>) -> io::Result<()> {
     let inside: OwnedFd = match openat(dir, CLAUDE_DIR, DIRECTORY, Mode::empty()) {
@@ -83,7 +87,8 @@ pub(super) fn put_aside(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<C
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::EXIST) => {}
             // The file system knows no renaming without replacing.
-            Err(Errno::INVAL | Errno::NOSYS) => match statat(dir, &kept, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::INVAL | Errno::NOSYS) => match statat(dir, &kept, AtFlags::SYMLINK_NOFOLLOW)
+            {
                 Ok(_) => {}
                 Err(Errno::NOENT) => match renameat(dir, name, dir, &kept) {
                     Ok(()) => return Ok(Some(kept)),
@@ -96,7 +101,9 @@ pub(super) fn put_aside(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<C
         }
     }
     let name = name.to_string_lossy();
-    Err(io::Error::other(format!("{KEPT_MAX} files like {name}.ignored are in the agent's directories; remove them")))
+    Err(io::Error::other(format!(
+        "{KEPT_MAX} files like {name}.ignored are in the agent's directories; remove them"
+    )))
 }
 
 fn kept_name(name: &CStr, number: usize) -> io::Result<CString> {
@@ -122,7 +129,10 @@ mod tests {
 
     fn moved(dir: &Path) -> Vec<(String, String)> {
         let found = settings(dir).expect("looked");
-        found.into_iter().map(|aside| (aside.from.display().to_string(), aside.to.display().to_string())).collect()
+        found
+            .into_iter()
+            .map(|aside| (aside.from.display().to_string(), aside.to.display().to_string()))
+            .collect()
     }
 
     fn pair(from: &str, to: &str) -> (String, String) {
@@ -153,7 +163,10 @@ mod tests {
         fs::write(claude.join("settings.local.json"), "").expect("written");
         // Another kind of entry in the way.
         fs::create_dir_all(claude.join("settings.local.json.ignored/full")).expect("created");
-        assert_eq!(moved(dir.path()), [pair(".claude/settings.local.json", ".claude/settings.local.json.ignored-2")]);
+        assert_eq!(
+            moved(dir.path()),
+            [pair(".claude/settings.local.json", ".claude/settings.local.json.ignored-2")]
+        );
         assert_eq!(moved(dir.path()), []);
     }
 
@@ -168,13 +181,19 @@ mod tests {
         symlink(other.join("settings.json"), state.join(".claude/settings.json")).expect("linked");
         symlink("/no/such", state.join(".claude/settings.local.json")).expect("linked");
         assert_eq!(moved(&state).len(), 2);
-        assert_eq!(fs::read_to_string(other.join("settings.json")).expect("untouched"), "another's");
+        assert_eq!(
+            fs::read_to_string(other.join("settings.json")).expect("untouched"),
+            "another's"
+        );
 
         fs::remove_dir_all(state.join(".claude")).expect("removed");
         symlink(&other, state.join(".claude")).expect("linked");
         assert_eq!(moved(&state), [pair(".claude", ".claude.ignored")]);
         assert!(!state.join(".claude").exists());
-        assert_eq!(fs::read_to_string(other.join("settings.json")).expect("untouched"), "another's");
+        assert_eq!(
+            fs::read_to_string(other.join("settings.json")).expect("untouched"),
+            "another's"
+        );
     }
 
     #[test]
@@ -214,9 +233,13 @@ mod tests {
             }
             ended.store(true, Ordering::Relaxed);
         });
-        let entries: Vec<_> = fs::read_dir(&other).expect("there").flatten().map(|entry| entry.file_name()).collect();
+        let entries: Vec<_> =
+            fs::read_dir(&other).expect("there").flatten().map(|entry| entry.file_name()).collect();
         assert_eq!(entries, ["settings.json"]);
-        assert_eq!(fs::read_to_string(other.join("settings.json")).expect("untouched"), "another's");
+        assert_eq!(
+            fs::read_to_string(other.join("settings.json")).expect("untouched"),
+            "another's"
+        );
     }
 
     #[test]

@@ -4,14 +4,16 @@
 //! { "KEY": { "command": "notes", "args": ["--dir", "n"], "env": { "NOTES_KEY": "..." }, "allowedTools": ["*"], "timeoutSeconds": 60 } }
 //! ```
 //!
-//! It may hold keys, so no error shows its text. Invariant: what was read is as good as what `hive.toml` would have passed on.
+//! It may hold keys, so no error shows its text. Invariant: what was read is as good as what
+//! `hive.toml` would have passed on.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use hive_core::config::{
-    BASH_SERVER, ExtraMcpServer, TOOL_TIMEOUT_SECONDS, TOOL_TIMEOUTS_SECONDS, is_server_name, is_tool_pattern,
+    BASH_SERVER, ExtraMcpServer, TOOL_TIMEOUT_SECONDS, TOOL_TIMEOUTS_SECONDS, is_server_name,
+    is_tool_pattern,
 };
 use serde_json::{Map, Value};
 
@@ -49,21 +51,29 @@ pub enum InvalidExtraServers {
 }
 
 /// Reads the file; `own` is the name of Hive's own server.
-pub fn read(path: &Path, own: &str) -> Result<BTreeMap<String, ExtraMcpServer>, InvalidExtraServers> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| InvalidExtraServers::Unreadable { path: path.to_path_buf(), source })?;
-    let file: Map<String, Value> = serde_json::from_str(&text).map_err(|error| InvalidExtraServers::Json {
-        path: path.to_path_buf(),
-        line: error.line(),
-        column: error.column(),
-    })?;
+pub fn read(
+    path: &Path,
+    own: &str,
+) -> Result<BTreeMap<String, ExtraMcpServer>, InvalidExtraServers> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| InvalidExtraServers::Unreadable { path: path.to_path_buf(), source })?;
+    let file: Map<String, Value> =
+        serde_json::from_str(&text).map_err(|error| InvalidExtraServers::Json {
+            path: path.to_path_buf(),
+            line: error.line(),
+            column: error.column(),
+        })?;
     let mut servers = BTreeMap::new();
     for (name, value) in file {
         match server(&name, value, own) {
             Ok(server) => servers.insert(name, server),
             Err(problem) => {
                 let server = name.escape_debug().to_string();
-                return Err(InvalidExtraServers::Server { path: path.to_path_buf(), server, problem });
+                return Err(InvalidExtraServers::Server {
+                    path: path.to_path_buf(),
+                    server,
+                    problem,
+                });
             }
         };
     }
@@ -77,13 +87,17 @@ fn server(name: &str, value: Value, own: &str) -> Result<ExtraMcpServer, String>
     if name == own || name == BASH_SERVER {
         return Err("this is the name of a server of Hive's own; choose another".to_owned());
     }
-    let Value::Object(mut fields) = value else { return Err("it must be an object with a `command`".to_owned()) };
+    let Value::Object(mut fields) = value else {
+        return Err("it must be an object with a `command`".to_owned());
+    };
     let command = match fields.remove("command") {
         Some(Value::String(command)) if !command.is_empty() && !command.contains('\0') => command,
         _ => return Err("`command` must name the program".to_owned()),
     };
-    let args = texts(fields.remove("args")).ok_or("`args` must be a list of strings without NUL characters")?;
-    let env = environment(fields.remove("env")).ok_or("`env` must be an object of strings, each of them a variable")?;
+    let args = texts(fields.remove("args"))
+        .ok_or("`args` must be a list of strings without NUL characters")?;
+    let env = environment(fields.remove("env"))
+        .ok_or("`env` must be an object of strings, each of them a variable")?;
     let allowed_tools = match fields.remove("allowedTools") {
         None | Some(Value::Null) => vec!["*".to_owned()],
         given => texts(given)
@@ -118,7 +132,9 @@ fn environment(value: Option<Value>) -> Option<BTreeMap<String, String>> {
     let fields = match value {
         None | Some(Value::Null) => return Some(BTreeMap::new()),
         Some(Value::Object(fields)) => fields,
-        Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => return None,
+        Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            return None;
+        }
     };
     let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
     fields
@@ -132,7 +148,12 @@ fn environment(value: Option<Value>) -> Option<BTreeMap<String, String>> {
 fn text(value: Value) -> Option<String> {
     match value {
         Value::String(text) if !text.contains('\0') => Some(text),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => None,
     }
 }
 
@@ -154,10 +175,17 @@ mod tests {
         );
         let servers = servers.expect("valid");
         assert_eq!(
-            (servers["a"].args.len(), servers["a"].env.len(), servers["a"].allowed_tools.as_slice()),
+            (
+                servers["a"].args.len(),
+                servers["a"].env.len(),
+                servers["a"].allowed_tools.as_slice()
+            ),
             (0, 0, &["*".to_owned()][..])
         );
-        assert_eq!((servers["b-1"].args.as_slice(), servers["b-1"].env["K"].as_str()), (&["z".to_owned()][..], "v"));
+        assert_eq!(
+            (servers["b-1"].args.as_slice(), servers["b-1"].env["K"].as_str()),
+            (&["z".to_owned()][..], "v")
+        );
         assert_eq!(servers["b-1"].allowed_tools, ["t_*"]);
         assert_eq!((servers["a"].timeout_seconds, servers["b-1"].timeout_seconds), (60, 5));
     }
@@ -181,7 +209,10 @@ mod tests {
             (r#"{"a":{"command":"x","allowedTools":["t,Bash"]}}"#, "`allowedTools`"),
             (r#"{"a":{"command":"x","timeoutSeconds":0}}"#, "`timeoutSeconds`"),
             (r#"{"a":{"command":"x","timeoutSeconds":"s3cret"}}"#, "`timeoutSeconds`"),
-            (r#"{"a":{"command":"x","env":{"K":"s3cret"},"allowed_tools":["t"]}}"#, "unknown key `allowed_tools`"),
+            (
+                r#"{"a":{"command":"x","env":{"K":"s3cret"},"allowed_tools":["t"]}}"#,
+                "unknown key `allowed_tools`",
+            ),
         ];
         for (text, wanted) in cases {
             let error = read_text(text).expect_err(text).to_string();

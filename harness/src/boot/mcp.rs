@@ -1,8 +1,10 @@
-//! The MCP configuration of one claude process: our bridge, with the token that ties it to the turn; the shell tools; and the agent's own
-//! servers.
+//! The MCP configuration of one claude process: our bridge, with the token that ties it to the
+//! turn; the shell tools; and the agent's own servers.
 //!
-//! Invariants: the token is in no other place than this file (mode 0600) and the bridge's environment. No server gets a variable of claude's
-//! environment that it was not given here. The agent's own servers are no children of an isolated claude's: their code may be that of a shell task.
+//! Invariants: the token is in no other place than this file (mode 0600) and the bridge's
+//! environment. No server gets a variable of claude's environment that it was not given here. The
+//! agent's own servers are no children of an isolated claude's: their code may be that of a shell
+//! task.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +15,8 @@ use serde_json::{Map, Value, json};
 use crate::claude::command_line::EXECUTION_GROUP;
 use crate::{confine, scrub};
 
-/// Longest tool call of our own servers, in milliseconds: a `recv` of 180 s, a broker that restarts meanwhile, and a margin.
+/// Longest tool call of our own servers, in milliseconds: a `recv` of 180 s, a broker that restarts
+/// meanwhile, and a margin.
 pub const TOOL_TIMEOUT_MS: u64 = 300_000;
 /// Tools of the shell server.
 pub const BASH_TOOLS: [&str; 2] = ["run", "status"];
@@ -52,7 +55,8 @@ pub struct Server {
     confine: Option<PathBuf>,
 }
 
-/// All servers of an agent: the bridge; the shell tools, if it has their group; and its own, which are started over the socket `confine` if there is one.
+/// All servers of an agent: the bridge; the shell tools, if it has their group; and its own, which
+/// are started over the socket `confine` if there is one.
 #[must_use]
 pub fn servers(
     bridge: &Bridge<'_>,
@@ -61,14 +65,21 @@ pub fn servers(
     confine: Option<&Path>,
 ) -> Vec<Server> {
     let with_bash = bridge.tool_groups.iter().any(|group| group == EXECUTION_GROUP);
-    let ours = [Some(Server::of_bridge(bridge)), with_bash.then(|| Server::of_bash(bridge, task_socket))];
-    ours.into_iter().flatten().chain(extras.iter().map(|(name, extra)| Server::of_extra(name, extra, confine))).collect()
+    let ours =
+        [Some(Server::of_bridge(bridge)), with_bash.then(|| Server::of_bash(bridge, task_socket))];
+    ours.into_iter()
+        .flatten()
+        .chain(extras.iter().map(|(name, extra)| Server::of_extra(name, extra, confine)))
+        .collect()
 }
 
 /// What `--allowedTools` says of the servers.
 #[must_use]
 pub fn allowed_tools(servers: &[Server]) -> Vec<String> {
-    servers.iter().flat_map(|server| server.tools.iter().map(|tool| format!("mcp__{}__{tool}", server.name))).collect()
+    servers
+        .iter()
+        .flat_map(|server| server.tools.iter().map(|tool| format!("mcp__{}__{tool}", server.name)))
+        .collect()
 }
 
 /// The configuration file; `hive` is the program that scrubs the environment of each server.
@@ -84,13 +95,23 @@ pub fn is_sound(text: &str, servers: &[Server], hive: &Path) -> bool {
 }
 
 fn value(servers: &[Server], hive: &Path) -> Value {
-    let servers: Map<String, Value> = servers.iter().map(|server| (server.name.clone(), server.value(hive))).collect();
+    let servers: Map<String, Value> =
+        servers.iter().map(|server| (server.name.clone(), server.value(hive))).collect();
     json!({ "mcpServers": servers })
 }
 
 impl Server {
     fn of_bridge(bridge: &Bridge<'_>) -> Self {
-        let Bridge { server_name, program, socket, process_token, tool_groups, label, log, call_log } = bridge;
+        let Bridge {
+            server_name,
+            program,
+            socket,
+            process_token,
+            tool_groups,
+            label,
+            log,
+            call_log,
+        } = bridge;
         let mut env = BTreeMap::from([
             (hive_proto::SOCKET_ENV.to_owned(), socket.to_string_lossy().into_owned()),
             ("HIVE_PROCESS_TOKEN".to_owned(), (*process_token).to_owned()),
@@ -110,7 +131,10 @@ impl Server {
     }
 
     fn of_bash(bridge: &Bridge<'_>, task_socket: &Path) -> Self {
-        let mut env = BTreeMap::from([("HIVE_TASK_SOCKET".to_owned(), task_socket.to_string_lossy().into_owned())]);
+        let mut env = BTreeMap::from([(
+            "HIVE_TASK_SOCKET".to_owned(),
+            task_socket.to_string_lossy().into_owned(),
+        )]);
         insert_log(&mut env, bridge.log, bridge.call_log);
         Self {
             name: BASH_SERVER.to_owned(),
@@ -123,12 +147,21 @@ impl Server {
         }
     }
 
-    /// One of the agent's own. A tool that never answers must not keep the turn: its call ends with an error, and the turn goes on.
+    /// One of the agent's own. A tool that never answers must not keep the turn: its call ends with
+    /// an error, and the turn goes on.
     fn of_extra(name: &str, extra: &ExtraMcpServer, confine: Option<&Path>) -> Self {
         let ExtraMcpServer { command, args, env, allowed_tools, timeout_seconds } = extra.clone();
         let timeout_ms = timeout_seconds.saturating_mul(1000);
         let confine = confine.map(Path::to_path_buf);
-        Self { name: name.to_owned(), program: command, args, env, tools: allowed_tools, timeout_ms, confine }
+        Self {
+            name: name.to_owned(),
+            program: command,
+            args,
+            env,
+            tools: allowed_tools,
+            timeout_ms,
+            confine,
+        }
     }
 
     fn value(&self, hive: &Path) -> Value {
@@ -137,7 +170,9 @@ impl Server {
         let kept = env.keys().map(String::as_str);
         let args = match confine {
             None => scrub::arguments(kept, program, args),
-            Some(socket) => scrub::arguments(kept, &hive, &confine::arguments(socket, program, args)),
+            Some(socket) => {
+                scrub::arguments(kept, &hive, &confine::arguments(socket, program, args))
+            }
         };
         json!({
             "type": "stdio",
@@ -225,7 +260,11 @@ mod tests {
             },
         } });
         assert_eq!(read, wanted);
-        assert_eq!(text.matches("secret").count(), 1, "the token is in the bridge's environment alone");
+        assert_eq!(
+            text.matches("secret").count(),
+            1,
+            "the token is in the bridge's environment alone"
+        );
     }
 
     #[test]
@@ -259,7 +298,16 @@ mod tests {
     #[test]
     fn what_needs_no_permission_is_said_tool_by_tool() {
         let allowed = allowed_tools(&all(&["execution"], &notes()));
-        assert_eq!(allowed, ["mcp__hub__*", "mcp__bash__run", "mcp__bash__status", "mcp__notes__read_*", "mcp__notes__list"]);
+        assert_eq!(
+            allowed,
+            [
+                "mcp__hub__*",
+                "mcp__bash__run",
+                "mcp__bash__status",
+                "mcp__notes__read_*",
+                "mcp__notes__list"
+            ]
+        );
         assert_eq!(allowed_tools(&all(&["meta"], &BTreeMap::new())), ["mcp__hub__*"]);
     }
 
@@ -268,7 +316,9 @@ mod tests {
         let servers = all(&["meta"], &notes());
         let hive = Path::new("/bin/hive");
         assert!(is_sound(&text(&servers, hive), &servers, hive));
-        for other in ["", "{}", &text(&servers[..1], hive), &text(&servers, Path::new("/evil/hive"))] {
+        for other in
+            ["", "{}", &text(&servers[..1], hive), &text(&servers, Path::new("/evil/hive"))]
+        {
             assert!(!is_sound(other, &servers, hive), "{other}");
         }
     }

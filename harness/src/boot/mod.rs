@@ -1,6 +1,8 @@
-//! What is done before claude starts: the three files that it is started with, the look at the CLI, and at what lies in its way.
+//! What is done before claude starts: the three files that it is started with, the look at the CLI,
+//! and at what lies in its way.
 //!
-//! Invariant: a file is whole or not there, readable by its owner alone, and what claude would drop silently was read back before it sees it.
+//! Invariant: a file is whole or not there, readable by its owner alone, and what claude would drop
+//! silently was read back before it sees it.
 
 pub mod aside;
 pub mod extra_servers;
@@ -45,8 +47,8 @@ pub enum WriteError {
     OwnProgram(io::Error),
 }
 
-/// Writes the files for one claude process; `hive` is the program that scrubs the environment of MCP servers,
-/// and `guard` the command that is run before claude reads files.
+/// Writes the files for one claude process; `hive` is the program that scrubs the environment of
+/// MCP servers, and `guard` the command that is run before claude reads files.
 pub fn write(
     run_dir: &Path,
     system_prompt: &str,
@@ -59,9 +61,11 @@ pub fn write(
         system_prompt: run_dir.join("claude-system-prompt.md"),
         mcp_config: run_dir.join("claude-mcp-config.json"),
     };
-    let put =
-        |path: &PathBuf, text: &str| file::write(path, text).map_err(|source| WriteError::Io { path: path.clone(), source });
-    file::private_dir(run_dir).map_err(|source| WriteError::Io { path: run_dir.to_path_buf(), source })?;
+    let put = |path: &PathBuf, text: &str| {
+        file::write(path, text).map_err(|source| WriteError::Io { path: path.clone(), source })
+    };
+    file::private_dir(run_dir)
+        .map_err(|source| WriteError::Io { path: run_dir.to_path_buf(), source })?;
     put(&files.settings, &settings::text(guard))?;
     check(&files.settings, |text| settings::is_sound(text, guard))?;
     put(&files.system_prompt, system_prompt)?;
@@ -72,11 +76,13 @@ pub fn write(
 
 /// Reads a file back.
 fn check(path: &Path, is_sound: impl Fn(&str) -> bool) -> Result<(), WriteError> {
-    let written = std::fs::read_to_string(path).map_err(|source| WriteError::Io { path: path.to_path_buf(), source })?;
+    let written = std::fs::read_to_string(path)
+        .map_err(|source| WriteError::Io { path: path.to_path_buf(), source })?;
     if is_sound(&written) { Ok(()) } else { Err(WriteError::Changed(path.to_path_buf())) }
 }
 
-/// The program that is installed where this one was started from. After an upgrade the kernel calls the old file by another name.
+/// The program that is installed where this one was started from. After an upgrade the kernel calls
+/// the old file by another name.
 pub fn own_program() -> Result<PathBuf, WriteError> {
     let program = std::env::current_exe().map_err(WriteError::OwnProgram)?;
     let name = program.to_string_lossy();

@@ -21,7 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// It does not start.
-    #[error("claude cannot be started as `{program}`: {source}; install Claude Code, or name it with HIVE_CLAUDE")]
+    #[error(
+        "claude cannot be started as `{program}`: {source}; install Claude Code, or name it with HIVE_CLAUDE"
+    )]
     NotStarted {
         /// What was tried.
         program: String,
@@ -29,7 +31,9 @@ pub enum ProbeError {
         source: std::io::Error,
     },
     /// It does not start inside the fence.
-    #[error("claude cannot be started as `{program}`: {words}; install Claude Code, or name it with HIVE_CLAUDE")]
+    #[error(
+        "claude cannot be started as `{program}`: {words}; install Claude Code, or name it with HIVE_CLAUDE"
+    )]
     NotFenced {
         /// What was tried.
         program: String,
@@ -58,7 +62,11 @@ pub enum ProbeError {
 }
 
 /// Asks the CLI for its version.
-pub async fn run(program: &Program, environment: &BTreeMap<OsString, OsString>, dir: &Path) -> Result<String, ProbeError> {
+pub async fn run(
+    program: &Program,
+    environment: &BTreeMap<OsString, OsString>,
+    dir: &Path,
+) -> Result<String, ProbeError> {
     let shown = || program.name.display().to_string();
     let output = Command::from(program.command())
         .arg("--version")
@@ -68,12 +76,17 @@ pub async fn run(program: &Program, environment: &BTreeMap<OsString, OsString>, 
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(PATIENCE, output).await.map_err(|_| ProbeError::Hangs { program: shown() })?;
+    let output = tokio::time::timeout(PATIENCE, output)
+        .await
+        .map_err(|_| ProbeError::Hangs { program: shown() })?;
     let output = output.map_err(|source| ProbeError::NotStarted { program: shown(), source })?;
     if !output.status.success() {
-        let stderr: String = String::from_utf8_lossy(&output.stderr).trim().chars().take(500).collect();
+        let stderr: String =
+            String::from_utf8_lossy(&output.stderr).trim().chars().take(500).collect();
         let is_of_fence = !program.first.is_empty()
-            && output.status.code().is_some_and(|code| [fence::NOT_FOUND, fence::NOT_RUNNABLE].map(i32::from).contains(&code));
+            && output.status.code().is_some_and(|code| {
+                [fence::NOT_FOUND, fence::NOT_RUNNABLE].map(i32::from).contains(&code)
+            });
         if is_of_fence {
             return Err(ProbeError::NotFenced { program: shown(), words: stderr });
         }
@@ -84,8 +97,13 @@ pub async fn run(program: &Program, environment: &BTreeMap<OsString, OsString>, 
     Ok(found.map_or_else(|| "of an unknown version".to_owned(), |version| version.to_string()))
 }
 
-/// Whether the CLI has a login. A CLI that does not know the question is believed to have one: its turns will tell.
-pub async fn is_logged_in(program: &Program, environment: &BTreeMap<OsString, OsString>, dir: &Path) -> bool {
+/// Whether the CLI has a login. A CLI that does not know the question is believed to have one: its
+/// turns will tell.
+pub async fn is_logged_in(
+    program: &Program,
+    environment: &BTreeMap<OsString, OsString>,
+    dir: &Path,
+) -> bool {
     let output = Command::from(program.command())
         .args(["auth", "status"])
         .env_clear()

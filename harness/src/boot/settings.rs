@@ -1,13 +1,15 @@
 //! claude's settings file.
 //!
-//! claude drops a settings file with one invalid field whole and silently, deny list and all; so it is small, and read back.
+//! claude drops a settings file with one invalid field whole and silently, deny list and all; so it
+//! is small, and read back.
 
 use serde_json::{Value, json};
 
 use crate::claude::command_line::DENIED_TOOLS;
 use crate::guard;
 
-/// The settings: compaction and memory are Hive's, and the denied tools stay denied; `guard` is run before claude reads files.
+/// The settings: compaction and memory are Hive's, and the denied tools stay denied; `guard` is run
+/// before claude reads files.
 #[must_use]
 pub fn value(guard: Option<&str>) -> Value {
     let mut value = json!({
@@ -17,7 +19,8 @@ pub fn value(guard: Option<&str>) -> Value {
         "permissions": { "deny": DENIED_TOOLS },
     });
     if let Some(guard) = guard {
-        let hook = json!({ "matcher": guard::TOOLS, "hooks": [{ "type": "command", "command": guard }] });
+        let hook =
+            json!({ "matcher": guard::TOOLS, "hooks": [{ "type": "command", "command": guard }] });
         value["hooks"] = json!({ "PreToolUse": [hook] });
     }
     value

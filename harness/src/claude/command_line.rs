@@ -1,6 +1,7 @@
 //! The command line of one claude process.
 //!
-//! Invariant: built-in tools are a whitelist, and `--allowedTools` stands last, because it takes every word that follows.
+//! Invariant: built-in tools are a whitelist, and `--allowedTools` stands last, because it takes
+//! every word that follows.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -43,11 +44,22 @@ pub struct Invocation<'a> {
 /// The arguments, without the program.
 #[must_use]
 pub fn arguments(invocation: &Invocation<'_>) -> Vec<OsString> {
-    let Invocation { model, continues, resident, settings, system_prompt, mcp_config, mcp_tools, further_dirs, tool_groups } =
-        invocation;
+    let Invocation {
+        model,
+        continues,
+        resident,
+        settings,
+        system_prompt,
+        mcp_config,
+        mcp_tools,
+        further_dirs,
+        tool_groups,
+    } = invocation;
     let builtins = builtin_tools(tool_groups).join(",");
     let mut arguments: Vec<OsString> =
-        ["--print", "--verbose", "--output-format", "stream-json", "--model", model].map(OsString::from).to_vec();
+        ["--print", "--verbose", "--output-format", "stream-json", "--model", model]
+            .map(OsString::from)
+            .to_vec();
     if *resident {
         arguments.extend(["--input-format".into(), "stream-json".into()]);
     }
@@ -111,7 +123,10 @@ mod tests {
     #[test]
     fn a_fresh_session_drops_continue_and_web_tools_are_by_group() {
         let line = line(false, &["web_tools"]);
-        assert!(!line.contains("--continue") && line.contains(" --add-dir /src/a --add-dir /src/b --mcp-config m.json "));
+        assert!(
+            !line.contains("--continue")
+                && line.contains(" --add-dir /src/a --add-dir /src/b --mcp-config m.json ")
+        );
         assert!(line.contains("--tools Edit,Glob,Grep,Read,Write,WebFetch,WebSearch "));
         assert!(line.ends_with("WebFetch,WebSearch,mcp__hive__*,mcp__notes__list"));
     }

@@ -1,7 +1,7 @@
 //! The environment of claude, built from an allow-list.
 //!
-//! Invariant: nothing of Hive's own (`HIVE_*`) reaches claude, whose tools and children inherit everything; and what makes a peer's words
-//! inert cannot be switched off by configuration.
+//! Invariant: nothing of Hive's own (`HIVE_*`) reaches claude, whose tools and children inherit
+//! everything; and what makes a peer's words inert cannot be switched off by configuration.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -34,7 +34,8 @@ const PASSED: [&str; 20] = [
 ];
 /// Beginnings of variables that pass.
 const PASSED_BEGINNINGS: [&str; 5] = ["LC_", "SSL_CERT_", "ANTHROPIC_", "CLAUDE_", "AWS_"];
-/// What belongs to another claude, one that this harness was started by: with it ours would take part in that one's session.
+/// What belongs to another claude, one that this harness was started by: with it ours would take
+/// part in that one's session.
 const DROPPED: [&str; 8] = [
     "CLAUDE_CODE_CHILD_NOTES_DIR",
     "CLAUDE_CODE_ENTRYPOINT",
@@ -53,7 +54,8 @@ pub struct Home<'a> {
     pub dir: &'a Path,
     /// Its directory for temporary files.
     pub temporary: &'a Path,
-    /// Whether the agent is isolated: claude's own state is then below `.claude`, which shell tasks do not see.
+    /// Whether the agent is isolated: claude's own state is then below `.claude`, which shell tasks
+    /// do not see.
     pub is_isolated: bool,
 }
 
@@ -67,7 +69,8 @@ pub fn build(
 ) -> BTreeMap<OsString, OsString> {
     let Home { dir, temporary, is_isolated } = home;
     let passes = |name: &OsString| passes(name) && !(is_isolated && name == "TMPDIR");
-    let mut environment: BTreeMap<OsString, OsString> = inherited.into_iter().filter(|(name, _)| passes(name)).collect();
+    let mut environment: BTreeMap<OsString, OsString> =
+        inherited.into_iter().filter(|(name, _)| passes(name)).collect();
     let further = further.iter().filter(|(name, _)| !name.starts_with(OWN_PREFIX));
     environment.extend(further.map(|(name, value)| (name.into(), value.into())));
     let ours: [(&str, OsString); 5] = [
@@ -89,7 +92,8 @@ pub fn build(
 
 fn passes(name: &OsString) -> bool {
     let Some(name) = name.to_str() else { return false };
-    let is_listed = PASSED.contains(&name) || PASSED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
+    let is_listed = PASSED.contains(&name)
+        || PASSED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
     is_listed && !DROPPED.contains(&name)
 }
 
@@ -104,14 +108,24 @@ mod tests {
     }
 
     #[test]
-    fn an_isolated_agent_has_its_state_below_claudes_directory_and_no_temporary_directory_of_the_operators() {
-        let inherited =
-            || ["TMPDIR", "LOCALE_ARCHIVE", "XDG_RUNTIME_DIR", "CLAUDE_CONFIG_DIR"].map(|name| (name.into(), "x".into()));
-        let isolated = build(inherited(), &BTreeMap::new(), Home { is_isolated: true, ..home() }, 2);
+    fn an_isolated_agent_has_its_state_below_claudes_directory_and_no_temporary_directory_of_the_operators()
+     {
+        let inherited = || {
+            ["TMPDIR", "LOCALE_ARCHIVE", "XDG_RUNTIME_DIR", "CLAUDE_CONFIG_DIR"]
+                .map(|name| (name.into(), "x".into()))
+        };
+        let isolated =
+            build(inherited(), &BTreeMap::new(), Home { is_isolated: true, ..home() }, 2);
         assert_eq!(isolated[OsStr::new("CLAUDE_CONFIG_DIR")], "/h/.claude");
-        assert!(isolated.contains_key(OsStr::new("LOCALE_ARCHIVE")) && !isolated.contains_key(OsStr::new("TMPDIR")));
+        assert!(
+            isolated.contains_key(OsStr::new("LOCALE_ARCHIVE"))
+                && !isolated.contains_key(OsStr::new("TMPDIR"))
+        );
         let open = build(inherited(), &BTreeMap::new(), home(), 2);
-        assert!(open.contains_key(OsStr::new("TMPDIR")) && !open.contains_key(OsStr::new("XDG_RUNTIME_DIR")));
+        assert!(
+            open.contains_key(OsStr::new("TMPDIR"))
+                && !open.contains_key(OsStr::new("XDG_RUNTIME_DIR"))
+        );
         assert_eq!(open[OsStr::new("CLAUDE_CONFIG_DIR")], "x");
         // One that was isolated before.
         let dir = tempfile::tempdir().expect("a directory");
@@ -123,11 +137,13 @@ mod tests {
 
     #[test]
     fn only_what_is_on_the_list_passes() {
-        let inherited = ["PATH", "HIVE_SOCKET", "LC_ALL", "SECRET", "ANTHROPIC_API_KEY", "HOME", "LD_PRELOAD"]
-            .into_iter()
-            .chain(DROPPED)
-            .map(|name| (name.into(), "x".into()));
-        let further = ["EXTRA", "HIVE_TURN_MAX_SECS"].map(|name| (name.to_owned(), "1".to_owned())).into();
+        let inherited =
+            ["PATH", "HIVE_SOCKET", "LC_ALL", "SECRET", "ANTHROPIC_API_KEY", "HOME", "LD_PRELOAD"]
+                .into_iter()
+                .chain(DROPPED)
+                .map(|name| (name.into(), "x".into()));
+        let further =
+            ["EXTRA", "HIVE_TURN_MAX_SECS"].map(|name| (name.to_owned(), "1".to_owned())).into();
         let environment = build(inherited, &further, home(), 2);
         let names: Vec<_> = environment.keys().filter_map(|name| name.to_str()).collect();
         assert_eq!(
@@ -149,7 +165,8 @@ mod tests {
 
     #[test]
     fn attachments_cannot_be_switched_on() {
-        let further = BTreeMap::from([("CLAUDE_CODE_DISABLE_ATTACHMENTS".to_owned(), "0".to_owned())]);
+        let further =
+            BTreeMap::from([("CLAUDE_CODE_DISABLE_ATTACHMENTS".to_owned(), "0".to_owned())]);
         let environment = build([], &further, home(), 2);
         assert_eq!(environment[&OsString::from("CLAUDE_CODE_DISABLE_ATTACHMENTS")], "1");
     }

@@ -1,7 +1,8 @@
 //! One line of claude's `stream-json` output, read tolerantly.
 //!
-//! Only what the harness acts on is read. Unknown types are [`Event::Other`], fields of a wrong type are as if absent: another version of
-//! the CLI may add what it likes. Invariant: no line makes this fail.
+//! Only what the harness acts on is read. Unknown types are [`Event::Other`], fields of a wrong
+//! type are as if absent: another version of the CLI may add what it likes. Invariant: no line
+//! makes this fail.
 
 use serde_json::Value;
 
@@ -85,11 +86,16 @@ impl Usage {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)
     }
 
-    /// Counts further tokens. Numbers that no model can reach stop at the largest, whatever a line says.
+    /// Counts further tokens. Numbers that no model can reach stop at the largest, whatever a line
+    /// says.
     pub fn add(&mut self, more: Self) {
         let Self { input, cache_read, cache_creation, output } = self;
-        let sums =
-            [(input, more.input), (cache_read, more.cache_read), (cache_creation, more.cache_creation), (output, more.output)];
+        let sums = [
+            (input, more.input),
+            (cache_read, more.cache_read),
+            (cache_creation, more.cache_creation),
+            (output, more.output),
+        ];
         for (sum, tokens) in sums {
             *sum = sum.saturating_add(tokens);
         }
@@ -147,7 +153,9 @@ pub fn parse(line: &str) -> Option<Event> {
 fn read(value: &Value, line: &str) -> Event {
     match (text(value, "type"), text(value, "subtype")) {
         ("system", "init") => Event::Init(init(value)),
-        ("system", "compact_boundary") => Event::Compacted { post_tokens: value["compact_metadata"]["post_tokens"].as_u64() },
+        ("system", "compact_boundary") => {
+            Event::Compacted { post_tokens: value["compact_metadata"]["post_tokens"].as_u64() }
+        }
         ("system", "status") => compact_result(value),
         ("assistant", _) => Event::Assistant(assistant(value)),
         ("user", _) => Event::ToolResults(tool_results(value)),
@@ -226,9 +234,12 @@ fn result(value: &Value) -> TurnResult {
         text: text(value, "result").to_owned(),
         terminal_reason: text(value, "terminal_reason").to_owned(),
         api_status: status(value),
-        usage: Some(usage(&value["usage"])).filter(|sum| *sum != Usage::default()).unwrap_or_else(|| of_models(since_last)),
+        usage: Some(usage(&value["usage"]))
+            .filter(|sum| *sum != Usage::default())
+            .unwrap_or_else(|| of_models(since_last)),
         context_window: models().filter_map(|model| model["contextWindow"].as_u64()).max(),
-        cost_of_turn: since_last.map(|models| models.values().filter_map(|model| model["costUSD"].as_f64()).sum()),
+        cost_of_turn: since_last
+            .map(|models| models.values().filter_map(|model| model["costUSD"].as_f64()).sum()),
         cost_of_session: value["total_cost_usd"].as_f64(),
     }
 }

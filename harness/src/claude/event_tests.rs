@@ -32,20 +32,32 @@ fn recorded_lines_are_read() {
         ]))
     );
 
-    let limit = parse(r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795297229}}"#);
-    assert_eq!(limit, Some(Event::RateLimit(RateLimit { rejected: true, resets_at: Some(1_795_297_229) })));
+    let limit = parse(
+        r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795297229}}"#,
+    );
+    assert_eq!(
+        limit,
+        Some(Event::RateLimit(RateLimit { rejected: true, resets_at: Some(1_795_297_229) }))
+    );
 
     let result = parse(
         r#"{"type":"result","subtype":"success","is_error":true,"result":"x","terminal_reason":"api_error","api_error_status":429,"total_cost_usd":0.5,"usage":{"output_tokens":4},"modelUsage":{"m":{"contextWindow":200000}},"model_usage_since_last_result":{"m":{"costUSD":0.25}}}"#,
     );
     let Some(Event::Result(result)) = result else { unreachable!("a result: {result:?}") };
-    assert_eq!((result.api_status, result.context_window, result.cost_of_turn), (Some(429), Some(200_000), Some(0.25)));
+    assert_eq!(
+        (result.api_status, result.context_window, result.cost_of_turn),
+        (Some(429), Some(200_000), Some(0.25))
+    );
 }
 
 #[test]
 fn what_we_do_not_know_is_other() {
-    for line in [r#"{"type":"novelty"}"#, "{}", r#"{"type":7}"#, r#"{"type":"system","subtype":"api_retry","error_status":401}"#]
-    {
+    for line in [
+        r#"{"type":"novelty"}"#,
+        "{}",
+        r#"{"type":7}"#,
+        r#"{"type":"system","subtype":"api_retry","error_status":401}"#,
+    ] {
         assert_eq!(parse(line), Some(Event::Other), "{line}");
     }
     assert_eq!(parse("Error: words"), None);
@@ -54,8 +66,14 @@ fn what_we_do_not_know_is_other() {
 
 #[test]
 fn sums_stop_at_the_largest_number() {
-    let of = |model: &str| format!(r#""{model}":{{"inputTokens":18446744073709551615,"outputTokens":7}}"#);
-    let line = format!(r#"{{"type":"result","model_usage_since_last_result":{{{},{}}}}}"#, of("a"), of("b"));
+    let of = |model: &str| {
+        format!(r#""{model}":{{"inputTokens":18446744073709551615,"outputTokens":7}}"#)
+    };
+    let line = format!(
+        r#"{{"type":"result","model_usage_since_last_result":{{{},{}}}}}"#,
+        of("a"),
+        of("b")
+    );
     let Some(Event::Result(result)) = parse(&line) else { panic!("a result") };
     assert_eq!(result.usage, Usage { input: u64::MAX, output: 14, ..Usage::default() });
     assert_eq!(result.usage.context_tokens(), u64::MAX);

@@ -1,7 +1,8 @@
 //! The check of the init event: is claude fenced in as we meant it to be?
 //!
-//! A settings file with one invalid field is dropped whole and silently, and a bridge that does not start fails no turn. So what claude says
-//! of itself is checked. Invariant: a turn whose fences are not proven does no harm: it is stopped at its first event.
+//! A settings file with one invalid field is dropped whole and silently, and a bridge that does not
+//! start fails no turn. So what claude says of itself is checked. Invariant: a turn whose fences
+//! are not proven does no harm: it is stopped at its first event.
 
 use hive_core::config::BASH_SERVER;
 
@@ -22,13 +23,17 @@ pub struct Expected {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Breach {
     /// Our server is not there.
-    #[error("claude did not start the MCP server `{server}`: check HIVE_MCP and that hive-mcp is installed")]
+    #[error(
+        "claude did not start the MCP server `{server}`: check HIVE_MCP and that hive-mcp is installed"
+    )]
     NoServer {
         /// Its name.
         server: String,
     },
     /// Our server does not work.
-    #[error("the MCP server `{server}` is {status}, not connected: check that hive-mcp starts and reaches its socket")]
+    #[error(
+        "the MCP server `{server}` is {status}, not connected: check that hive-mcp starts and reaches its socket"
+    )]
     NotConnected {
         /// Its name.
         server: String,
@@ -36,7 +41,9 @@ pub enum Breach {
         status: String,
     },
     /// A tool is missing.
-    #[error("the tool {tool} of this agent's groups is missing: hive-mcp and hive must be of the same version")]
+    #[error(
+        "the tool {tool} of this agent's groups is missing: hive-mcp and hive must be of the same version"
+    )]
     NoTool {
         /// Its name.
         tool: String,
@@ -57,16 +64,28 @@ impl Expected {
     #[must_use]
     pub fn of(server: &str, tool_groups: &[String]) -> Self {
         let has_bash = tool_groups.iter().any(|group| group == EXECUTION_GROUP);
-        let servers = [server].into_iter().chain(has_bash.then_some(BASH_SERVER)).map(str::to_owned).collect();
-        let of_bridge = tool_groups.iter().flat_map(|group| tools_of(group)).map(|tool| format!("mcp__{server}__{tool}"));
-        let of_bash = BASH_TOOLS.iter().filter(|_| has_bash).map(|tool| format!("mcp__{BASH_SERVER}__{tool}"));
+        let servers = [server]
+            .into_iter()
+            .chain(has_bash.then_some(BASH_SERVER))
+            .map(str::to_owned)
+            .collect();
+        let of_bridge = tool_groups
+            .iter()
+            .flat_map(|group| tools_of(group))
+            .map(|tool| format!("mcp__{server}__{tool}"));
+        let of_bash = BASH_TOOLS
+            .iter()
+            .filter(|_| has_bash)
+            .map(|tool| format!("mcp__{BASH_SERVER}__{tool}"));
         Self { servers, tools: of_bridge.chain(of_bash).collect() }
     }
 
     /// Compares it with what claude says.
     pub fn check(&self, init: &Init) -> Result<(), Breach> {
         // The worst first: what should not be there can do harm at once.
-        if let Some(tool) = DENIED_TOOLS.into_iter().find(|tool| init.tools.iter().any(|offered| offered == tool)) {
+        if let Some(tool) =
+            DENIED_TOOLS.into_iter().find(|tool| init.tools.iter().any(|offered| offered == tool))
+        {
             return Err(Breach::DeniedTool { tool: tool.to_owned() });
         }
         for server in &self.servers {
@@ -74,7 +93,9 @@ impl Expected {
             match status(init, &server) {
                 None => return Err(Breach::NoServer { server }),
                 Some(CONNECTED) => {}
-                Some(status) => return Err(Breach::NotConnected { server, status: status.to_owned() }),
+                Some(status) => {
+                    return Err(Breach::NotConnected { server, status: status.to_owned() });
+                }
             }
         }
         match self.tools.iter().find(|tool| !init.tools.contains(tool)) {
@@ -84,9 +105,13 @@ impl Expected {
     }
 }
 
-/// Which of the agent's own servers do not work, and what claude says of each. They are no fence: a turn goes on without them.
+/// Which of the agent's own servers do not work, and what claude says of each. They are no fence: a
+/// turn goes on without them.
 #[must_use]
-pub fn missing_extras<'a>(keys: impl IntoIterator<Item = &'a String>, init: &Init) -> Vec<(String, String)> {
+pub fn missing_extras<'a>(
+    keys: impl IntoIterator<Item = &'a String>,
+    init: &Init,
+) -> Vec<(String, String)> {
     let missing = |key: &'a String| match status(init, key) {
         Some(CONNECTED) => None,
         Some(status) => Some((key.clone(), status.to_owned())),
@@ -150,7 +175,8 @@ mod tests {
             let expected = Expected::of("hive", &groups(&[group]));
             for missing in &expected.tools {
                 let mut offered = init(&[], "connected");
-                offered.tools = expected.tools.iter().filter(|tool| *tool != missing).cloned().collect();
+                offered.tools =
+                    expected.tools.iter().filter(|tool| *tool != missing).cloned().collect();
                 assert_eq!(expected.check(&offered), Err(Breach::NoTool { tool: missing.clone() }));
             }
         }
@@ -163,10 +189,14 @@ mod tests {
         let mut without = init(&GOOD, "connected");
         without.mcp_servers.pop();
         let server = || "bash".to_owned();
-        let breach = |init: &Init| Expected::of("hive", &groups(&["messaging", "execution"])).check(init);
+        let breach =
+            |init: &Init| Expected::of("hive", &groups(&["messaging", "execution"])).check(init);
         assert_eq!(breach(&without), Err(Breach::NoServer { server: server() }));
         without.mcp_servers.push((server(), "failed".into()));
-        assert_eq!(breach(&without), Err(Breach::NotConnected { server: server(), status: "failed".into() }));
+        assert_eq!(
+            breach(&without),
+            Err(Breach::NotConnected { server: server(), status: "failed".into() })
+        );
         assert_eq!(Expected::of("hive", &groups(&["messaging"])).check(&without), Ok(()));
     }
 
@@ -184,11 +214,18 @@ mod tests {
     fn each_breach_is_named() {
         let expected = Expected::of("hive", &groups(&["messaging", "inbox"]));
         let breach = |init| expected.check(&init).expect_err("a breach");
-        assert!(matches!(breach(init(&GOOD, "failed")), Breach::NotConnected { status, .. } if status == "failed"));
+        assert!(
+            matches!(breach(init(&GOOD, "failed")), Breach::NotConnected { status, .. } if status == "failed")
+        );
         assert!(matches!(breach(Init::default()), Breach::NoServer { .. }));
-        assert!(matches!(breach(init(&GOOD, "connected")), Breach::NoTool { tool } if tool == "mcp__hive__get_loose_ends"));
+        assert!(
+            matches!(breach(init(&GOOD, "connected")), Breach::NoTool { tool } if tool == "mcp__hive__get_loose_ends")
+        );
         for denied in DENIED_TOOLS {
-            assert_eq!(breach(init(&[denied], "failed")), Breach::DeniedTool { tool: denied.into() });
+            assert_eq!(
+                breach(init(&[denied], "failed")),
+                Breach::DeniedTool { tool: denied.into() }
+            );
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Cutting a stream of bytes into lines of bounded length.
 //!
-//! Invariant: whatever comes in, no more than the bound is kept in memory, and every line comes out once, as valid UTF-8.
+//! Invariant: whatever comes in, no more than the bound is kept in memory, and every line comes out
+//! once, as valid UTF-8.
 
 /// A line, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +53,8 @@ impl Splitter {
     fn take(&mut self) -> Line {
         let bytes = std::mem::take(&mut self.begun);
         let cut = std::mem::take(&mut self.cut);
-        let text = String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        let text = String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         Line { text, cut }
     }
 }
@@ -91,7 +93,10 @@ mod tests {
         let mut splitter = Splitter::new(3);
         assert!(splitter.push(b"abc").is_empty());
         let lines = splitter.push(b"defgh\nij\n");
-        assert_eq!(lines, [Line { text: "abc".into(), cut: true }, Line { text: "ij".into(), cut: false }]);
+        assert_eq!(
+            lines,
+            [Line { text: "abc".into(), cut: true }, Line { text: "ij".into(), cut: false }]
+        );
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! What the end of a claude process means: one pure function over everything that is known of it.
 //!
-//! Fields win over words: the CLI says `subtype: "success"` next to `is_error`, exits 0 when interrupted, and prints words that contain any
-//! number. Marker texts count only where there is no result event. Invariant: nothing that is the weather's fault (limits, logins, the API,
-//! billing, a broken installation) comes out as FAILED, because a failed turn uses an attempt of its message.
+//! Fields win over words: the CLI says `subtype: "success"` next to `is_error`, exits 0 when
+//! interrupted, and prints words that contain any number. Marker texts count only where there is no
+//! result event. Invariant: nothing that is the weather's fault (limits, logins, the API, billing,
+//! a broken installation) comes out as FAILED, because a failed turn uses an attempt of its
+//! message.
 
 use hive_core::limits::ERROR_BYTES_MAX;
 use hive_core::time::WallTime;
@@ -33,7 +35,8 @@ pub enum StopCause {
     Idle {
         /// The bound.
         seconds: u64,
-        /// Whether a tool ran then. To be told at that moment: when claude is interrupted, it makes up a result for the call.
+        /// Whether a tool ran then. To be told at that moment: when claude is interrupted, it makes
+        /// up a result for the call.
         in_tool: bool,
     },
     /// It ran for longer than so many seconds.
@@ -86,7 +89,8 @@ pub fn classify(evidence: &Evidence<'_>) -> Verdict {
     let mut verdict = match result {
         Some(result) => by_fields(result, transcript.api_error.as_ref()),
         None => match transcript.api_error.as_ref() {
-            Some(error) => by_kind(&error.kind, error.status).unwrap_or_else(|| verdict(Outcome::Failed, without_result(*exit))),
+            Some(error) => by_kind(&error.kind, error.status)
+                .unwrap_or_else(|| verdict(Outcome::Failed, without_result(*exit))),
             None => by_markers(transcript.markers, *exit, transcript),
         },
     };
@@ -98,7 +102,8 @@ pub fn classify(evidence: &Evidence<'_>) -> Verdict {
     verdict
 }
 
-/// Judges the end of a process that was to compact the conversation. That it ended well says nothing; only claude's own word counts.
+/// Judges the end of a process that was to compact the conversation. That it ended well says
+/// nothing; only claude's own word counts.
 #[must_use]
 pub fn classify_compaction(evidence: &Evidence<'_>) -> Verdict {
     let judged = Verdict { too_long: false, ..classify(evidence) };
@@ -112,12 +117,22 @@ pub fn classify_compaction(evidence: &Evidence<'_>) -> Verdict {
     match &transcript.compact_result {
         Some(Ok(())) => judged,
         Some(Err(words)) => {
-            let outcome = if transcript.rate_limit.rejected { Outcome::RateLimited } else { by_compact_error(words) };
-            Verdict { retry_time: reset_time(evidence, outcome), ..verdict(outcome, line::beginning(words, ERROR_BYTES_MAX)) }
+            let outcome = if transcript.rate_limit.rejected {
+                Outcome::RateLimited
+            } else {
+                by_compact_error(words)
+            };
+            Verdict {
+                retry_time: reset_time(evidence, outcome),
+                ..verdict(outcome, line::beginning(words, ERROR_BYTES_MAX))
+            }
         }
         None => {
             // Where there is nothing to compact, only a remark of the CLI says so.
-            let said = [transcript.result.as_ref().map_or("", |result| result.text.trim()), transcript.remark.trim()];
+            let said = [
+                transcript.result.as_ref().map_or("", |result| result.text.trim()),
+                transcript.remark.trim(),
+            ];
             let words = said.into_iter().find(|words| !words.is_empty());
             let words = words.unwrap_or("claude did not say that it compacted anything");
             verdict(Outcome::Failed, line::beginning(words, ERROR_BYTES_MAX))
@@ -128,19 +143,30 @@ pub fn classify_compaction(evidence: &Evidence<'_>) -> Verdict {
 /// Whether a compaction failed because the conversation has nothing in it that could be summed up.
 #[must_use]
 pub fn is_nothing_to_compact(words: &str) -> bool {
-    ["Not enough messages to compact", "No messages to compact"].iter().any(|text| words.contains(text))
+    ["Not enough messages to compact", "No messages to compact"]
+        .iter()
+        .any(|text| words.contains(text))
 }
 
-/// What a compaction failed of. There are no fields for it; the words are the CLI's own, never a peer's.
+/// What a compaction failed of. There are no fields for it; the words are the CLI's own, never a
+/// peer's.
 fn by_compact_error(words: &str) -> Outcome {
     let words = words.strip_prefix("Error during compaction: ").unwrap_or(words);
-    let status = words.split("API Error: ").nth(1).and_then(|rest| rest.get(..3)).and_then(|digits| digits.parse::<u16>().ok());
+    let status = words
+        .split("API Error: ")
+        .nth(1)
+        .and_then(|rest| rest.get(..3))
+        .and_then(|digits| digits.parse::<u16>().ok());
     let has = |any: &[&str]| any.iter().any(|text| words.starts_with(text));
     if status == Some(429) || words.contains("rejected (429)") || has(&["You've hit your"]) {
         Outcome::RateLimited
-    } else if matches!(status, Some(401 | 403)) || has(&["Invalid API key", "Not logged in", "Failed to authenticate"]) {
+    } else if matches!(status, Some(401 | 403))
+        || has(&["Invalid API key", "Not logged in", "Failed to authenticate"])
+    {
         Outcome::AuthFailed
-    } else if status.is_some_and(|status| status >= 500) || has(&["API Error: Connection", "Credit balance"]) {
+    } else if status.is_some_and(|status| status >= 500)
+        || has(&["API Error: Connection", "Credit balance"])
+    {
         Outcome::Unavailable
     } else {
         Outcome::Failed
@@ -168,23 +194,32 @@ pub fn stopped(stop: &StopCause) -> Verdict {
         StopCause::Cancelled => verdict(Outcome::Cancelled, "cancelled by the operator"),
         StopCause::Drained => verdict(Outcome::Drained, "the harness was shut down"),
         StopCause::Idle { seconds, in_tool } => {
-            // A silence of the API is the weather's fault; a tool that never returns may be the message's.
+            // A silence of the API is the weather's fault; a tool that never returns may be the
+            // message's.
             let (outcome, what) = if *in_tool {
                 (Outcome::Failed, "a tool call did not return")
             } else {
                 (Outcome::Unavailable, "the model's API did not answer")
             };
-            verdict(outcome, format!("{what}: nothing was heard from claude for {seconds} s (HIVE_TURN_IDLE_TIMEOUT_SECS)"))
+            verdict(
+                outcome,
+                format!(
+                    "{what}: nothing was heard from claude for {seconds} s (HIVE_TURN_IDLE_TIMEOUT_SECS)"
+                ),
+            )
         }
-        StopCause::Overlong(seconds) => {
-            verdict(Outcome::Failed, format!("the turn took longer than {seconds} s (HIVE_TURN_MAX_SECS)"))
-        }
+        StopCause::Overlong(seconds) => verdict(
+            Outcome::Failed,
+            format!("the turn took longer than {seconds} s (HIVE_TURN_MAX_SECS)"),
+        ),
         StopCause::Unfenced(breach) => verdict(Outcome::Unavailable, breach.to_string()),
     }
 }
 
 fn by_fields(result: &TurnResult, api_error: Option<&ApiError>) -> Verdict {
-    if matches!(result.terminal_reason.as_str(), "prompt_too_long" | "blocking_limit") || result.api_status == Some(413) {
+    if matches!(result.terminal_reason.as_str(), "prompt_too_long" | "blocking_limit")
+        || result.api_status == Some(413)
+    {
         return too_long(&result.text);
     }
     let kind = api_error.map_or("", |error| error.kind.as_str());
@@ -205,7 +240,8 @@ fn by_kind(kind: &str, status: Option<u16>) -> Option<Verdict> {
         "rate_limit" | "usage_limit_reached" => Outcome::RateLimited,
         "authentication_failed" | "oauth_org_not_allowed" => Outcome::AuthFailed,
         "server_error" | "billing_error" | "model_not_found" | "overloaded" => Outcome::Unavailable,
-        // The API refused what the message brought into the conversation, or the model could not end it.
+        // The API refused what the message brought into the conversation, or the model could not
+        // end it.
         "invalid_request" | "max_output_tokens" => Outcome::Failed,
         _ => match status? {
             429 => Outcome::RateLimited,
@@ -228,17 +264,22 @@ fn by_markers(markers: Markers, exit: Exit, transcript: &Transcript) -> Verdict 
     if transcript.stderr().contains("Prompt is too long") {
         return too_long("Prompt is too long");
     }
-    // claude did not even get as far as the message: a missing file, a bad configuration, a broken installation.
+    // claude did not even get as far as the message: a missing file, a bad configuration, a broken
+    // installation.
     let outcome = if transcript.init.is_none() { Outcome::Unavailable } else { Outcome::Failed };
     let stderr = transcript.stderr();
-    let said = if stderr.is_empty() { String::new() } else { format!(": {}", line::ending(stderr, 1000)) };
+    let said =
+        if stderr.is_empty() { String::new() } else { format!(": {}", line::ending(stderr, 1000)) };
     verdict(outcome, format!("{}{said}", without_result(exit)))
 }
 
 fn too_long(words: &str) -> Verdict {
     Verdict {
         too_long: true,
-        ..verdict(Outcome::Unavailable, format!("{words}: the conversation has outgrown the model's window"))
+        ..verdict(
+            Outcome::Unavailable,
+            format!("{words}: the conversation has outgrown the model's window"),
+        )
     }
 }
 
@@ -252,12 +293,17 @@ fn without_result(exit: Exit) -> String {
 fn words(result: Option<&TurnResult>, transcript: &Transcript, exit: Exit) -> String {
     let Some(result) = result else {
         let stderr = transcript.stderr();
-        return if stderr.is_empty() { without_result(exit) } else { line::ending(stderr, 1000).to_owned() };
+        return if stderr.is_empty() {
+            without_result(exit)
+        } else {
+            line::ending(stderr, 1000).to_owned()
+        };
     };
     if !result.text.is_empty() {
         return result.text.clone();
     }
-    let reason = if result.terminal_reason.is_empty() { &result.subtype } else { &result.terminal_reason };
+    let reason =
+        if result.terminal_reason.is_empty() { &result.subtype } else { &result.terminal_reason };
     format!("claude ended the turn with {reason}")
 }
 

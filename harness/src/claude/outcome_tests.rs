@@ -14,7 +14,8 @@ struct Case {
     says: &'static str,
 }
 
-/// What the CLI prints on an API error: a block of its own making, and a result that calls itself a success.
+/// What the CLI prints on an API error: a block of its own making, and a result that calls itself a
+/// success.
 fn api_error(kind: &str, status: &str, reason: &str, words: &str) -> Vec<String> {
     vec![
         INIT.to_owned(),
@@ -27,7 +28,13 @@ fn api_error(kind: &str, status: &str, reason: &str, words: &str) -> Vec<String>
     ]
 }
 
-fn case(name: &'static str, lines: Vec<String>, code: i32, expected: Outcome, says: &'static str) -> Case {
+fn case(
+    name: &'static str,
+    lines: Vec<String>,
+    code: i32,
+    expected: Outcome,
+    says: &'static str,
+) -> Case {
     Case { name, lines, stderr: "", exit: Exit::Code(code), expected, says }
 }
 
@@ -93,7 +100,8 @@ fn shown(lines: &[String], stderr: &str) -> Transcript {
 fn every_recorded_case_comes_out_right() {
     for Case { name, lines, stderr, exit, expected, says } in cases() {
         let transcript = shown(&lines, stderr);
-        let verdict = classify(&Evidence { exit, transcript: &transcript, stop: None, retry_fallback: None });
+        let verdict =
+            classify(&Evidence { exit, transcript: &transcript, stop: None, retry_fallback: None });
         assert_eq!(verdict.outcome, expected, "{name}: {verdict:?}");
         assert!(verdict.error.contains(says), "{name}: {verdict:?}");
         assert_eq!(verdict.error.is_empty(), expected == Outcome::Ok, "{name}: {verdict:?}");
@@ -107,7 +115,13 @@ fn a_limit_that_says_when_it_ends_beats_the_fixed_rest() {
     let fallback = Some(WallTime(5));
     let retry_time = |lines: &[String]| {
         let transcript = shown(lines, "");
-        classify(&Evidence { exit: Exit::Code(1), transcript: &transcript, stop: None, retry_fallback: fallback }).retry_time
+        classify(&Evidence {
+            exit: Exit::Code(1),
+            transcript: &transcript,
+            stop: None,
+            retry_fallback: fallback,
+        })
+        .retry_time
     };
     assert_eq!(retry_time(&lines), fallback);
     lines.push(r#"{"type":"rate_limit_event","rate_limit_info":{"status":"allowed","resetsAt":1795297229}}"#.to_owned());
@@ -119,7 +133,9 @@ fn a_limit_that_says_when_it_ends_beats_the_fixed_rest() {
 #[test]
 fn why_we_stopped_it_decides_unless_the_model_was_done() {
     let done = result(r#""subtype":"success","is_error":false,"terminal_reason":"completed""#);
-    let aborted = result(r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming""#);
+    let aborted = result(
+        r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming""#,
+    );
     // What the CLI shows when it is interrupted in a tool call: a result that the tool never gave.
     let mut tool = vec![
         INIT.to_owned(),
@@ -127,7 +143,9 @@ fn why_we_stopped_it_decides_unless_the_model_was_done() {
         r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","is_error":true,"content":"rejected"}]}}"#
             .to_owned(),
     ];
-    tool.extend(result(r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools""#));
+    tool.extend(result(
+        r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools""#,
+    ));
     let idle = |in_tool| StopCause::Idle { seconds: 9, in_tool };
     let breach = StopCause::Unfenced(Breach::NoInit);
     let table = [
@@ -143,7 +161,12 @@ fn why_we_stopped_it_decides_unless_the_model_was_done() {
     ];
     for (lines, stop, expected) in table {
         let transcript = shown(lines, "");
-        let evidence = Evidence { exit: Exit::Code(0), transcript: &transcript, stop: Some(&stop), retry_fallback: None };
+        let evidence = Evidence {
+            exit: Exit::Code(0),
+            transcript: &transcript,
+            stop: Some(&stop),
+            retry_fallback: None,
+        };
         assert_eq!(classify(&evidence).outcome, expected, "{stop:?}");
     }
 }
@@ -167,13 +190,21 @@ fn failed_compaction(words: &str) -> Vec<String> {
 
 fn compaction(lines: &[String]) -> Verdict {
     let transcript = shown(lines, "");
-    classify_compaction(&Evidence { exit: Exit::Code(0), transcript: &transcript, stop: None, retry_fallback: None })
+    classify_compaction(&Evidence {
+        exit: Exit::Code(0),
+        transcript: &transcript,
+        stop: None,
+        retry_fallback: None,
+    })
 }
 
 #[test]
 fn a_compaction_is_judged_by_its_own_word_not_by_its_exit() {
     for (words, expected) in [
-        ("Compaction failed · conversation could not be reduced below the context limit", Outcome::Failed),
+        (
+            "Compaction failed · conversation could not be reduced below the context limit",
+            Outcome::Failed,
+        ),
         ("Error during compaction: summarization produced empty response", Outcome::Failed),
         (
             "Error during compaction: API Error: 529 Overloaded. check your inference gateway (127.0.0.1:4010).",
@@ -182,8 +213,14 @@ fn a_compaction_is_judged_by_its_own_word_not_by_its_exit() {
         ("Error during compaction: API Error: 500 Internal server error.", Outcome::Unavailable),
         ("Error during compaction: Invalid API key · Fix external API key", Outcome::AuthFailed),
         ("Error during compaction: Failed to authenticate. API Error: 401 x", Outcome::AuthFailed),
-        ("Error during compaction: API Error: Request rejected (429) · slow down", Outcome::RateLimited),
-        ("Error during compaction: You've hit your 5-hour limit · resets 9:40pm (UTC)", Outcome::RateLimited),
+        (
+            "Error during compaction: API Error: Request rejected (429) · slow down",
+            Outcome::RateLimited,
+        ),
+        (
+            "Error during compaction: You've hit your 5-hour limit · resets 9:40pm (UTC)",
+            Outcome::RateLimited,
+        ),
     ] {
         let verdict = compaction(&failed_compaction(words));
         assert_eq!((verdict.outcome, verdict.too_long), (expected, false), "{words}");
@@ -194,9 +231,16 @@ fn a_compaction_is_judged_by_its_own_word_not_by_its_exit() {
 #[test]
 fn a_limit_hit_by_a_compaction_is_waited_out() {
     let mut lines = failed_compaction("Error during compaction: You've hit your 5-hour limit");
-    lines.insert(1, r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":2000}}"#.to_owned());
+    lines.insert(
+        1,
+        r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":2000}}"#
+            .to_owned(),
+    );
     let verdict = compaction(&lines);
-    assert_eq!((verdict.outcome, verdict.retry_time), (Outcome::RateLimited, Some(WallTime(2_000_000))));
+    assert_eq!(
+        (verdict.outcome, verdict.retry_time),
+        (Outcome::RateLimited, Some(WallTime(2_000_000)))
+    );
 }
 
 #[test]
@@ -210,7 +254,10 @@ fn a_compaction_that_went_well_tells_the_new_size_and_what_it_cost() {
     ];
     assert_eq!(compaction(&lines).outcome, Outcome::Ok);
     let transcript = shown(&lines, "");
-    assert_eq!((transcript.compacted, transcript.post_tokens, transcript.context_tokens), (true, Some(505), 505));
+    assert_eq!(
+        (transcript.compacted, transcript.post_tokens, transcript.context_tokens),
+        (true, Some(505), 505)
+    );
     let usage = transcript.usage(None);
     assert_eq!((usage.input_tokens, usage.output_tokens, usage.cost_micro_usd), (10, 20, 500_000));
 }
@@ -227,7 +274,10 @@ fn nothing_to_compact_is_no_success() {
     told.drain(..2);
     told[2].clone_from(&lines[1]);
     let verdict = compaction(&told);
-    assert_eq!((verdict.outcome, verdict.error.as_str()), (Outcome::Failed, "Error: No messages to compact"));
+    assert_eq!(
+        (verdict.outcome, verdict.error.as_str()),
+        (Outcome::Failed, "Error: No messages to compact")
+    );
     assert!(is_nothing_to_compact(&verdict.error));
     assert_eq!(compaction(&[]).outcome, Outcome::Unavailable);
 }

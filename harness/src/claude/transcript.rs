@@ -1,6 +1,7 @@
 //! What one claude process has shown so far.
 //!
-//! Invariant: it only grows, takes bounded memory whatever claude prints, and knows nothing that claude did not print.
+//! Invariant: it only grows, takes bounded memory whatever claude prints, and knows nothing that
+//! claude did not print.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -29,7 +30,8 @@ pub struct ApiError {
     pub status: Option<u16>,
 }
 
-/// Texts seen where nothing better was: on raw stderr and in error events, never in what a model or a peer says.
+/// Texts seen where nothing better was: on raw stderr and in error events, never in what a model or
+/// a peer says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Markers {
     /// One of a rate limit.
@@ -65,7 +67,8 @@ pub struct Transcript {
     pub tools: BTreeMap<String, u32>,
     /// Tool calls whose result the model has seen.
     returned: Vec<String>,
-    /// Tool calls whose result came back well, each with the inference that made it; the next one sees them.
+    /// Tool calls whose result came back well, each with the inference that made it; the next one
+    /// sees them.
     unseen: Vec<(String, String)>,
     /// The last inference.
     inference: String,
@@ -130,7 +133,10 @@ impl Transcript {
             self.tool_calls = self.tool_calls.saturating_add(1);
             self.note(format!("tool: {name}"));
             if self.tools.len() < TOOL_NAMES_MAX || self.tools.contains_key(name) {
-                let count = self.tools.entry(line::beginning(name, TOOL_NAME_BYTES_MAX).to_owned()).or_default();
+                let count = self
+                    .tools
+                    .entry(line::beginning(name, TOOL_NAME_BYTES_MAX).to_owned())
+                    .or_default();
                 *count = count.saturating_add(1);
             }
             if self.open_tools.len() < IDS_MAX {
@@ -157,15 +163,20 @@ impl Transcript {
             self.see(Some(&assistant.message_id));
             self.inference.clone_from(&assistant.message_id);
         }
-        if is_inference && self.inferences.len() < IDS_MAX && self.inferences.insert(assistant.message_id.clone()) {
+        if is_inference
+            && self.inferences.len() < IDS_MAX
+            && self.inferences.insert(assistant.message_id.clone())
+        {
             self.spent.add(assistant.usage);
         }
     }
 
-    /// An inference saw the results of all calls that earlier ones made; the end of a turn that went well comes after the last one.
+    /// An inference saw the results of all calls that earlier ones made; the end of a turn that
+    /// went well comes after the last one.
     fn see(&mut self, inference: Option<&str>) {
-        let (seen, unseen) =
-            std::mem::take(&mut self.unseen).into_iter().partition(|(made_by, _)| Some(made_by.as_str()) != inference);
+        let (seen, unseen) = std::mem::take(&mut self.unseen)
+            .into_iter()
+            .partition(|(made_by, _)| Some(made_by.as_str()) != inference);
         self.unseen = unseen;
         let seen: Vec<(String, String)> = seen;
         let room = IDS_MAX.saturating_sub(self.returned.len());
@@ -224,24 +235,30 @@ impl Transcript {
         !self.open_tools.is_empty()
     }
 
-    /// What the turn used: the CLI's own sum, or what we saw where there is none. The cost is that of this turn alone.
+    /// What the turn used: the CLI's own sum, or what we saw where there is none. The cost is that
+    /// of this turn alone.
     #[must_use]
     pub fn usage(&self, cost_before: Option<f64>) -> hive_core::turn::Usage {
-        let told = self.result.as_ref().map(|result| result.usage).filter(|sum| *sum != Usage::default());
+        let told =
+            self.result.as_ref().map(|result| result.usage).filter(|sum| *sum != Usage::default());
         let spent = told.unwrap_or(self.spent);
         hive_core::turn::Usage {
             input_tokens: spent.input,
             cache_read_tokens: spent.cache_read,
             cache_creation_tokens: spent.cache_creation,
             output_tokens: spent.output,
-            cost_micro_usd: self.result.as_ref().map_or(0, |result| micro_usd(cost(result, cost_before))),
+            cost_micro_usd: self
+                .result
+                .as_ref()
+                .map_or(0, |result| micro_usd(cost(result, cost_before))),
             inference_count: u32::try_from(self.inferences.len()).unwrap_or(u32::MAX),
             tool_call_count: self.tool_calls,
         }
     }
 }
 
-/// What the turn cost; the conversation's sum less what was known before, where the CLI does not say it.
+/// What the turn cost; the conversation's sum less what was known before, where the CLI does not
+/// say it.
 fn cost(result: &TurnResult, before: Option<f64>) -> f64 {
     match (result.cost_of_turn, result.cost_of_session, before) {
         (Some(cost), _, _) => cost,
@@ -251,7 +268,11 @@ fn cost(result: &TurnResult, before: Option<f64>) -> f64 {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the range first")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "clamped to the range first"
+)]
 fn micro_usd(usd: f64) -> u64 {
     (usd * 1e6).round().clamp(0.0, 1e15) as u64
 }
@@ -278,7 +299,10 @@ mod tests {
         };
         let transcript = absorbed(&[&block("a", 1), &block("a", 1), &block("b", 5)]);
         let usage = transcript.usage(None);
-        assert_eq!((usage.inference_count, usage.input_tokens, usage.cache_read_tokens), (2, 6, 20));
+        assert_eq!(
+            (usage.inference_count, usage.input_tokens, usage.cache_read_tokens),
+            (2, 6, 20)
+        );
         assert_eq!(transcript.context_tokens, 15);
     }
 
@@ -298,8 +322,11 @@ mod tests {
             transcript.absorb(&event::parse(line).expect("a JSON object"));
             transcript.returned_tool_use_ids().to_vec()
         };
-        let answer =
-            |id: &str| format!(r#"{{"type":"assistant","message":{{"id":"{id}","content":[],"usage":{{"input_tokens":1}}}}}}"#);
+        let answer = |id: &str| {
+            format!(
+                r#"{{"type":"assistant","message":{{"id":"{id}","content":[],"usage":{{"input_tokens":1}}}}}}"#
+            )
+        };
         assert_eq!(with(&answer("n")), ["a"]);
         assert!(with(&answer("m")).is_empty(), "another block of the inference that made the call");
         assert_eq!(with(r#"{"type":"result","subtype":"success","is_error":false}"#), ["a"]);
@@ -311,14 +338,22 @@ mod tests {
     fn an_answer_after_an_error_takes_it_back() {
         let error = r#"{"type":"assistant","error":"server_error","message":{"id":"x","model":"<synthetic>","content":[]}}"#;
         assert!(absorbed(&[error]).api_error.is_some());
-        assert!(absorbed(&[error, r#"{"type":"assistant","message":{"id":"m","content":[]}}"#]).api_error.is_none());
+        assert!(
+            absorbed(&[error, r#"{"type":"assistant","message":{"id":"m","content":[]}}"#])
+                .api_error
+                .is_none()
+        );
     }
 
     #[test]
     fn words_of_a_model_set_no_marker() {
         let spoken = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"rate_limit 429 401"}]}}"#;
         assert_eq!(absorbed(&[spoken]).markers, Markers::default());
-        assert!(absorbed(&[r#"{"type":"error","error":{"type":"rate_limit_error"}}"#]).markers.rate_limited);
+        assert!(
+            absorbed(&[r#"{"type":"error","error":{"type":"rate_limit_error"}}"#])
+                .markers
+                .rate_limited
+        );
         let mut transcript = Transcript::default();
         transcript.absorb_stderr("API Error: 401");
         assert!(transcript.markers.auth_failed);
@@ -326,8 +361,14 @@ mod tests {
 
     #[test]
     fn the_cost_of_a_turn_is_told_or_is_the_difference() {
-        let result = |more: &str| absorbed(&[&format!(r#"{{"type":"result","total_cost_usd":0.5{more}}}"#)]);
-        assert_eq!(result(r#","model_usage_since_last_result":{"m":{"costUSD":0.1}}"#).usage(Some(0.2)).cost_micro_usd, 100_000);
+        let result =
+            |more: &str| absorbed(&[&format!(r#"{{"type":"result","total_cost_usd":0.5{more}}}"#)]);
+        assert_eq!(
+            result(r#","model_usage_since_last_result":{"m":{"costUSD":0.1}}"#)
+                .usage(Some(0.2))
+                .cost_micro_usd,
+            100_000
+        );
         assert_eq!(result("").usage(Some(0.2)).cost_micro_usd, 300_000);
         assert_eq!(result("").usage(None).cost_micro_usd, 0);
     }
@@ -339,6 +380,9 @@ mod tests {
             transcript.absorb_stderr(&format!("line {number}"));
         }
         transcript.absorb_stderr(&"x".repeat(20_000));
-        assert!(transcript.tail().len() <= OUTPUT_TAIL_BYTES_MAX && transcript.stderr().len() <= OUTPUT_TAIL_BYTES_MAX);
+        assert!(
+            transcript.tail().len() <= OUTPUT_TAIL_BYTES_MAX
+                && transcript.stderr().len() <= OUTPUT_TAIL_BYTES_MAX
+        );
     }
 }

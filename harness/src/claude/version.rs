@@ -1,7 +1,8 @@
 //! The version of the claude CLI, and whether we can work with it.
 //!
-//! Invariant: a version that is known to lack what a turn needs is refused before any mail is handed to it. An output without a version is
-//! let through: the check of the init event still stands before the first harm.
+//! Invariant: a version that is known to lack what a turn needs is refused before any mail is
+//! handed to it. An output without a version is let through: the check of the init event still
+//! stands before the first harm.
 
 use std::fmt;
 
@@ -27,7 +28,9 @@ impl fmt::Display for Version {
 
 /// Why the CLI cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("claude {found} is too old: Hive needs {OLDEST} or later; update Claude Code (npm install -g @anthropic-ai/claude-code)")]
+#[error(
+    "claude {found} is too old: Hive needs {OLDEST} or later; update Claude Code (npm install -g @anthropic-ai/claude-code)"
+)]
 pub struct Unsupported {
     /// What is installed.
     pub found: Version,
@@ -36,7 +39,9 @@ pub struct Unsupported {
 /// Judges the output of `claude --version`, such as `2.1.330 (Claude Code)`.
 pub fn judge(output: &str) -> Result<Option<Version>, Unsupported> {
     match output.split_whitespace().find_map(parse) {
-        Some(found) if found < OLDEST && output.contains("Claude Code") => Err(Unsupported { found }),
+        Some(found) if found < OLDEST && output.contains("Claude Code") => {
+            Err(Unsupported { found })
+        }
         found => Ok(found),
     }
 }
@@ -55,8 +60,14 @@ mod tests {
 
     #[test]
     fn versions_are_compared_by_number() {
-        assert_eq!(judge("2.1.330 (Claude Code)\n"), Ok(Some(Version { major: 2, minor: 1, patch: 330 })));
-        assert_eq!(judge("2.10.0-beta.1 (Claude Code)"), Ok(Some(Version { major: 2, minor: 10, patch: 0 })));
+        assert_eq!(
+            judge("2.1.330 (Claude Code)\n"),
+            Ok(Some(Version { major: 2, minor: 1, patch: 330 }))
+        );
+        assert_eq!(
+            judge("2.10.0-beta.1 (Claude Code)"),
+            Ok(Some(Version { major: 2, minor: 10, patch: 0 }))
+        );
         let old = judge("1.0.128 (Claude Code)").expect_err("too old");
         assert!(old.to_string().contains("1.0.128") && old.to_string().contains("update"), "{old}");
         assert_eq!(judge("scripted 0.1.0"), Ok(Some(Version { major: 0, minor: 1, patch: 0 })));

@@ -8,13 +8,15 @@ use clap::builder::BoolishValueParser;
 /// Further MCP servers and plugins.
 #[derive(Clone, Debug, Args)]
 pub struct ExtraArgs {
-    /// The agent's own MCP servers: a JSON object of { "command", "args", "env", "allowedTools" } by name
+    /// The agent's own MCP servers: a JSON object of { "command", "args", "env", "allowedTools" }
+    /// by name
     #[arg(long, env = "HIVE_EXTRA_MCP", value_name = "FILE")]
     pub extra_mcp: Option<PathBuf>,
     /// Plugins that claude installs at the start, as a JSON array of strings
     #[arg(long, env = "HIVE_PLUGINS", default_value = "[]", value_name = "JSON")]
     pub plugins: String,
-    /// Where plugins come from, as a JSON array of strings [default: anthropics/claude-plugins-official, where plugins are named]
+    /// Where plugins come from, as a JSON array of strings [default:
+    /// anthropics/claude-plugins-official, where plugins are named]
     #[arg(long, env = "HIVE_MARKETPLACES", value_name = "JSON")]
     pub marketplaces: Option<String>,
     /// Whether the marketplaces are read anew at the start

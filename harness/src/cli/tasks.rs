@@ -23,13 +23,15 @@ pub struct TaskArgs {
     /// How much processor time each process of a shell task may use [default: any]
     #[arg(long, env = "HIVE_BASH_CPU_SECS_MAX", value_name = "SECS")]
     pub bash_cpu_secs_max: Option<u64>,
-    /// How many processes the user of a shell task may have when the task starts another; others of the same user count too [default: any]
+    /// How many processes the user of a shell task may have when the task starts another; others of
+    /// the same user count too [default: any]
     #[arg(long, env = "HIVE_BASH_PROCESSES_MAX", value_name = "COUNT")]
     pub bash_processes_max: Option<u64>,
     /// How large a file a shell task may write [default: any]
     #[arg(long, env = "HIVE_BASH_FILE_MAX_MIB", value_name = "MIB")]
     pub bash_file_max_mib: Option<u64>,
-    /// Let cargo tell each message in one line when a shell task runs it, unless the command says otherwise
+    /// Let cargo tell each message in one line when a shell task runs it, unless the command says
+    /// otherwise
     #[arg(long, env = "HIVE_CARGO_SHORT_MESSAGES", default_value_t = true, action = ArgAction::Set, value_name = "BOOL")]
     pub cargo_short_messages: bool,
 }

@@ -1,7 +1,9 @@
-//! `hive confine`: has the harness run a program in a sandbox, with the standard streams of this process.
+//! `hive confine`: has the harness run a program in a sandbox, with the standard streams of this
+//! process.
 //!
-//! An isolated agent's own MCP servers are started so. What claude starts itself can read claude's key, the MCP configuration and the login.
-//! A server loads code from the agent's home, which shell tasks write. claude runs inside the fence, so only the harness can make a sandbox.
+//! An isolated agent's own MCP servers are started so. What claude starts itself can read claude's
+//! key, the MCP configuration and the login. A server loads code from the agent's home, which shell
+//! tasks write. claude runs inside the fence, so only the harness can make a sandbox.
 //!
 //! ```text
 //!   claude ── hive scrub ── hive confine ──(command, environment, three descriptors)──► hive serve ── bwrap ── hive fence ── server
@@ -67,10 +69,12 @@ pub enum ConfineError {
 /// Runs the program to its end; its exit code.
 pub async fn run(args: ConfineArgs) -> Result<u8, ConfineError> {
     let ConfineArgs { socket, command } = args;
-    let program = command.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
+    let program =
+        command.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
     let request = Request { command, environment: std::env::vars_os().collect() };
-    let (mut signals, mut stream) =
-        ask(&socket, &request).await.map_err(|source| ConfineError::Request { socket, program: program.clone(), source })?;
+    let (mut signals, mut stream) = ask(&socket, &request)
+        .await
+        .map_err(|source| ConfineError::Request { socket, program: program.clone(), source })?;
     let (mut reader, mut writer) = stream.split();
     let [interrupt, terminate, hang_up] = &mut signals;
     loop {
@@ -87,7 +91,8 @@ pub async fn run(args: ConfineArgs) -> Result<u8, ConfineError> {
 
 async fn ask(socket: &Path, request: &Request) -> io::Result<([Signal; 3], UnixStream)> {
     // A signal before this ends the process, and with it the connection.
-    let [first, second, third] = FORWARDED.map(|forwarded| signal(SignalKind::from_raw(forwarded.as_raw())));
+    let [first, second, third] =
+        FORWARDED.map(|forwarded| signal(SignalKind::from_raw(forwarded.as_raw())));
     let signals = [first?, second?, third?];
     let mut stream = UnixStream::connect(socket).await?;
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
@@ -99,7 +104,12 @@ async fn ask(socket: &Path, request: &Request) -> io::Result<([Signal; 3], UnixS
 #[must_use]
 pub fn arguments(socket: &Path, program: &str, args: &[String]) -> Vec<String> {
     // One word: a path that begins with `-` stays a path.
-    let mut words = vec!["confine".to_owned(), format!("--socket={}", socket.display()), "--".to_owned(), program.to_owned()];
+    let mut words = vec![
+        "confine".to_owned(),
+        format!("--socket={}", socket.display()),
+        "--".to_owned(),
+        program.to_owned(),
+    ];
     words.extend_from_slice(args);
     words
 }
@@ -115,7 +125,8 @@ mod tests {
     fn the_arguments_are_read_as_they_are_written() {
         let args = ["--socket=x".to_owned(), "--".to_owned(), String::new()];
         let words = arguments(Path::new("-h/confine.sock"), "x y", &args);
-        let cli = Cli::try_parse_from(["hive".to_owned()].into_iter().chain(words)).expect("parses");
+        let cli =
+            Cli::try_parse_from(["hive".to_owned()].into_iter().chain(words)).expect("parses");
         let Asked::Confine(read) = cli.command else { unreachable!("confine") };
         assert_eq!(read.socket, Path::new("-h/confine.sock"));
         assert_eq!(read.command, ["x y", "--socket=x", "--", ""]);

@@ -1,10 +1,12 @@
-//! What `hive confine` asks the harness for: a command line, an environment, and the descriptors of the standard streams.
+//! What `hive confine` asks the harness for: a command line, an environment, and the descriptors of
+//! the standard streams.
 //!
 //! ```text
 //!   length of the rest: u32, with the descriptors | count of words: u32 | word NUL ... | NAME=VALUE NUL ...
 //! ```
 //!
-//! Invariant: a request is read whole or not at all, and a descriptor that was received is closed when a program is started.
+//! Invariant: a request is read whole or not at all, and a descriptor that was received is closed
+//! when a program is started.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -13,7 +15,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
@@ -35,10 +38,16 @@ pub struct Request {
 
 impl Request {
     /// Sends it, with the standard streams of the program.
-    pub async fn send(&self, stream: &mut UnixStream, streams: [BorrowedFd<'_>; STREAMS]) -> io::Result<()> {
+    pub async fn send(
+        &self,
+        stream: &mut UnixStream,
+        streams: [BorrowedFd<'_>; STREAMS],
+    ) -> io::Result<()> {
         let text = self.encode();
         let length = u32::try_from(text.len()).ok().filter(|_| text.len() <= REQUEST_BYTES_MAX);
-        let length = length.ok_or_else(|| invalid("the arguments and the environment are too long"))?.to_le_bytes();
+        let length = length
+            .ok_or_else(|| invalid("the arguments and the environment are too long"))?
+            .to_le_bytes();
         let sent = stream.async_io(Interest::WRITABLE, || {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
             let mut beside = SendAncillaryBuffer::new(&mut space);
@@ -58,7 +67,12 @@ impl Request {
         let received = stream.async_io(Interest::READABLE, || {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
             let mut beside = RecvAncillaryBuffer::new(&mut space);
-            let received = recvmsg(&*stream, &mut [IoSliceMut::new(&mut length)], &mut beside, RecvFlags::CMSG_CLOEXEC)?;
+            let received = recvmsg(
+                &*stream,
+                &mut [IoSliceMut::new(&mut length)],
+                &mut beside,
+                RecvFlags::CMSG_CLOEXEC,
+            )?;
             for message in beside.drain() {
                 if let RecvAncillaryMessage::ScmRights(descriptors) = message {
                     streams.extend(descriptors);
@@ -69,8 +83,11 @@ impl Request {
         if received.await? != LENGTH_BYTES {
             return Err(invalid("there is no length"));
         }
-        let streams = <[OwnedFd; STREAMS]>::try_from(streams).map_err(|_| invalid("there are not three descriptors"))?;
-        let length = usize::try_from(u32::from_le_bytes(length)).ok().filter(|length| *length <= REQUEST_BYTES_MAX);
+        let streams = <[OwnedFd; STREAMS]>::try_from(streams)
+            .map_err(|_| invalid("there are not three descriptors"))?;
+        let length = usize::try_from(u32::from_le_bytes(length))
+            .ok()
+            .filter(|length| *length <= REQUEST_BYTES_MAX);
         let mut text = vec![0; length.ok_or_else(|| invalid("it is too long"))?];
         stream.read_exact(&mut text).await?;
         Ok((Self::parse(&text).ok_or_else(|| invalid("it is no command line"))?, streams))
@@ -151,12 +168,17 @@ mod tests {
     async fn the_streams_arrive_with_the_request() {
         let (mut here, mut there) = UnixStream::pair().expect("a pair");
         let (mut reader, writer) = io::pipe().expect("a pipe");
-        let (input, error) = (File::open("/dev/null").expect("there"), File::open("/dev/zero").expect("there"));
+        let (input, error) =
+            (File::open("/dev/null").expect("there"), File::open("/dev/zero").expect("there"));
         // Longer than the buffers of the socket.
         let value = OsString::from("x".repeat(1024 * 1024));
-        let request = Request { command: vec!["a".into(), "".into()], environment: vec![("A".into(), value)] };
+        let request = Request {
+            command: vec!["a".into(), "".into()],
+            environment: vec![("A".into(), value)],
+        };
         let streams = [&input, &error].map(|file| std::os::fd::AsFd::as_fd(file));
-        let send = request.send(&mut here, [streams[0], std::os::fd::AsFd::as_fd(&writer), streams[1]]);
+        let send =
+            request.send(&mut here, [streams[0], std::os::fd::AsFd::as_fd(&writer), streams[1]]);
         let (sent, received) = tokio::join!(send, Request::receive(&mut there));
         sent.expect("sent");
         let (read, [_, output, _]) = received.expect("received");

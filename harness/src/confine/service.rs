@@ -1,7 +1,8 @@
-//! The harness's side of `hive confine`: starts programs in sandboxes, and ends each with the process that asked for it.
+//! The harness's side of `hive confine`: starts programs in sandboxes, and ends each with the
+//! process that asked for it.
 //!
-//! Invariant: without a sandbox, a program has at least the fence, it is no child of claude's, and nothing that a request names is obeyed before
-//! the fence.
+//! Invariant: without a sandbox, a program has at least the fence, it is no child of claude's, and
+//! nothing that a request names is obeyed before the fence.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -40,13 +41,17 @@ pub fn start(config: &Config, family: &Family) -> JoinSet<()> {
     let mut service = JoinSet::new();
     let Some(isolation) = &config.isolation else { return service };
     let path = config.run_dir.join(SOCKET);
-    let bound = crate::boot::file::private_dir(&config.run_dir).and_then(|()| service::listen(&path));
+    let bound =
+        crate::boot::file::private_dir(&config.run_dir).and_then(|()| service::listen(&path));
     match bound {
         Ok(listener) => {
-            let host = Host::new(isolation.tasks.clone(), config.state_dir.clone(), family.servers());
+            let host =
+                Host::new(isolation.tasks.clone(), config.state_dir.clone(), family.servers());
             service.spawn(host.serve(listener));
         }
-        Err(error) => tracing::error!(%error, path = %path.display(), "the agent's own MCP servers cannot be started"),
+        Err(error) => {
+            tracing::error!(%error, path = %path.display(), "the agent's own MCP servers cannot be started");
+        }
     }
     service
 }
@@ -110,7 +115,12 @@ impl Host {
         let _ = stream.write_u8(code).await;
     }
 
-    fn start(&self, client: Process, request: Request, streams: [OwnedFd; 3]) -> io::Result<(Child, Entered)> {
+    fn start(
+        &self,
+        client: Process,
+        request: Request,
+        streams: [OwnedFd; 3],
+    ) -> io::Result<(Child, Entered)> {
         let Request { command, environment } = request;
         let mut words = self.confinement.program(command).into_iter();
         let [stdin, stdout, stderr] = streams.map(Stdio::from);
@@ -119,7 +129,9 @@ impl Host {
         match self.confinement {
             // Nothing is on the way to the program.
             Confinement::None => command.envs(environment),
-            Confinement::Fence { .. } | Confinement::Sandbox(_) => command.envs(fence::wrapped(environment)),
+            Confinement::Fence { .. } | Confinement::Sandbox(_) => {
+                command.envs(fence::wrapped(environment))
+            }
         };
         command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0).kill_on_drop(true);
         self.servers.enter(client, || {
@@ -130,7 +142,12 @@ impl Host {
     }
 
     /// Returns the exit code; `None` if the client ended first.
-    async fn to_end(&self, mut child: Child, entered: &Entered, stream: &mut UnixStream) -> Option<u8> {
+    async fn to_end(
+        &self,
+        mut child: Child,
+        entered: &Entered,
+        stream: &mut UnixStream,
+    ) -> Option<u8> {
         loop {
             tokio::select! {
                 status = child.wait() => return Some(status.map_or(NOT_STARTED, code)),
@@ -151,9 +168,12 @@ impl Host {
     fn signal(&self, root: Process, number: u8) {
         let Some(signal) = FORWARDED.get(usize::from(number)) else { return };
         let entries = snapshot();
-        let children = |pid: i32| entries.iter().filter(move |entry| entry.parent == pid).map(|entry| entry.process.pid);
+        let children = |pid: i32| {
+            entries.iter().filter(move |entry| entry.parent == pid).map(|entry| entry.process.pid)
+        };
         let receivers: Vec<i32> = if self.confinement.is_sandbox() {
-            // The sandbox is a process outside and one inside. With a signal to either, all would end at once.
+            // The sandbox is a process outside and one inside. With a signal to either, all would
+            // end at once.
             children(root.pid).flat_map(children).collect()
         } else {
             vec![root.pid]

@@ -21,7 +21,8 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// The next rest: from half of it to all of it, so that a fleet does not come back at one moment.
+    /// The next rest: from half of it to all of it, so that a fleet does not come back at one
+    /// moment.
     pub fn next_rest(&mut self) -> Duration {
         let rest = FIRST.saturating_mul(1 << self.failures.min(10)).min(LONGEST);
         self.failures = self.failures.saturating_add(1);

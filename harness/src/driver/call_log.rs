@@ -1,8 +1,10 @@
-//! The call log: what the bridges of this agent report of each tool call, in a file that the harness keeps.
+//! The call log: what the bridges of this agent report of each tool call, in a file that the
+//! harness keeps.
 //!
-//! Why: claude reads the stderr of its servers and keeps none of it. Invariants: both files together have at most twice [`FILE_BYTES_MAX`] bytes;
-//! a line has the turn and the ids of its call, and neither arguments nor results. The agent's own processes can reach the socket, so a line is what
-//! they reported, and not more.
+//! Why: claude reads the stderr of its servers and keeps none of it. Invariants: both files
+//! together have at most twice [`FILE_BYTES_MAX`] bytes; a line has the turn and the ids of its
+//! call, and neither arguments nor results. The agent's own processes can reach the socket, so a
+//! line is what they reported, and not more.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -110,7 +112,8 @@ impl Log {
     }
 
     fn open(&self) -> io::Result<(File, u64)> {
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(self.dir.join(FILE))?;
+        let file =
+            OpenOptions::new().append(true).create(true).mode(0o600).open(self.dir.join(FILE))?;
         let size = file.metadata()?.len();
         Ok((file, size))
     }
@@ -122,8 +125,7 @@ mod tests {
 
     use super::*;
 
-    const REPORT: &str =
-        r#"{"server":"hive","tool":"send","tool_use_id":"toolu_1","request_id":"mcp-1","duration_ms":7,"outcome":"ok"}"#;
+    const REPORT: &str = r#"{"server":"hive","tool":"send","tool_use_id":"toolu_1","request_id":"mcp-1","duration_ms":7,"outcome":"ok"}"#;
 
     #[test]
     fn a_line_has_turn_and_ids_and_nothing_can_be_smuggled_into_it() {
@@ -134,7 +136,10 @@ mod tests {
         );
         let hostile = REPORT.replace("toolu_1", "x turn=9\\n\\u001b[2J\\u202e");
         let bad = line(hostile.as_bytes(), 12).expect("a report");
-        assert!(bad.contains("tool_use_id=x?turn?9???2J? request_id") && bad.lines().count() == 1, "{bad}");
+        assert!(
+            bad.contains("tool_use_id=x?turn?9???2J? request_id") && bad.lines().count() == 1,
+            "{bad}"
+        );
         assert!(line(b"no report", 1).is_none() && line(br#"{"tool":1}"#, 1).is_none());
     }
 
@@ -148,10 +153,17 @@ mod tests {
             log.write(&format!("{number:0199}\n")).expect("written");
         }
         let read = |name| std::fs::read_to_string(dir.path().join(name)).expect("a file");
-        assert!(read(FILE).len() as u64 <= FILE_BYTES_MAX && read(OLD_FILE).len() as u64 <= FILE_BYTES_MAX);
+        assert!(
+            read(FILE).len() as u64 <= FILE_BYTES_MAX
+                && read(OLD_FILE).len() as u64 <= FILE_BYTES_MAX
+        );
         let kept = read(OLD_FILE) + &read(FILE);
-        assert!(kept.ends_with(&format!("{:0199}\n", lines - 1)) && kept.len() as u64 > FILE_BYTES_MAX / 2);
-        let mode = std::fs::metadata(dir.path().join(FILE)).expect("a file").permissions().mode() & 0o777;
+        assert!(
+            kept.ends_with(&format!("{:0199}\n", lines - 1))
+                && kept.len() as u64 > FILE_BYTES_MAX / 2
+        );
+        let mode =
+            std::fs::metadata(dir.path().join(FILE)).expect("a file").permissions().mode() & 0o777;
         assert_eq!((mode, std::fs::read_dir(dir.path()).expect("a directory").count()), (0o600, 2));
     }
 

@@ -1,4 +1,5 @@
-//! The calls that a turn consists of, each repeated until it is answered, and what its answer means for the machine.
+//! The calls that a turn consists of, each repeated until it is answered, and what its answer means
+//! for the machine.
 //!
 //! Invariant: a repeated call has the same request id, so the broker does it once.
 
@@ -30,7 +31,9 @@ pub async fn begin(mut link: Link, request_id: String, process_token: String) ->
     };
     let answer = link
         .persist(request, |channel, session_token, request| async move {
-            TurnServiceClient::new(channel).begin_turn(v1::BeginTurnRequest { session_token, ..request }).await
+            TurnServiceClient::new(channel)
+                .begin_turn(v1::BeginTurnRequest { session_token, ..request })
+                .await
         })
         .await;
     match answer {
@@ -58,7 +61,9 @@ pub async fn open(mut link: Link, process_token: String, kind: Kind) -> Input {
     };
     let answer = link
         .persist(request, |channel, session_token, request| async move {
-            TurnServiceClient::new(channel).open_turn(v1::OpenTurnRequest { session_token, ..request }).await
+            TurnServiceClient::new(channel)
+                .open_turn(v1::OpenTurnRequest { session_token, ..request })
+                .await
         })
         .await;
     match answer {
@@ -82,7 +87,9 @@ pub async fn end(mut link: Link, ending: Ending) -> Input {
     let turn = request.turn_id;
     let answer = link
         .persist(request, |channel, session_token, request| async move {
-            TurnServiceClient::new(channel).end_turn(v1::EndTurnRequest { session_token, ..request }).await
+            TurnServiceClient::new(channel)
+                .end_turn(v1::EndTurnRequest { session_token, ..request })
+                .await
         })
         .await;
     match answer {
@@ -106,7 +113,11 @@ pub async fn end(mut link: Link, ending: Ending) -> Input {
                 pending = pending_count,
                 "turn settled"
             );
-            Input::Ended(Answer { pending_count, next_turn_requested, park: park.as_ref().map(Park::of) })
+            Input::Ended(Answer {
+                pending_count,
+                next_turn_requested,
+                park: park.as_ref().map(Park::of),
+            })
         }
         Err(status) => refusal(&status),
     }
@@ -169,10 +180,17 @@ fn wire_outcome(outcome: Outcome) -> v1::TurnOutcome {
 
 /// Tells the agent's parent that something does not work.
 pub async fn problem(mut link: Link, subject: String, text: String) {
-    let request = v1::ReportProblemRequest { request_id: token::random(), session_token: String::new(), subject, text };
+    let request = v1::ReportProblemRequest {
+        request_id: token::random(),
+        session_token: String::new(),
+        subject,
+        text,
+    };
     let answer = link
         .persist(request, |channel, session_token, request| async move {
-            TurnServiceClient::new(channel).report_problem(v1::ReportProblemRequest { session_token, ..request }).await
+            TurnServiceClient::new(channel)
+                .report_problem(v1::ReportProblemRequest { session_token, ..request })
+                .await
         })
         .await;
     if let Err(status) = answer {
@@ -185,7 +203,9 @@ pub async fn ack(mut link: Link, command_id: u64, error: String) {
     let request = v1::AckCommandRequest { session_token: String::new(), command_id, error };
     let answer = link
         .persist(request, |channel, session_token, request| async move {
-            TurnServiceClient::new(channel).ack_command(v1::AckCommandRequest { session_token, ..request }).await
+            TurnServiceClient::new(channel)
+                .ack_command(v1::AckCommandRequest { session_token, ..request })
+                .await
         })
         .await;
     if let Err(status) = answer {
@@ -194,9 +214,16 @@ pub async fn ack(mut link: Link, command_id: u64, error: String) {
 }
 
 /// Tells what the harness is doing.
-pub async fn report(link: &mut Link, state: HarnessState, until: Option<WallTime>) -> Result<(), Input> {
-    let request =
-        v1::ReportHarnessStatusRequest { session_token: String::new(), state: state.into(), until_time: until.map(timestamp) };
+pub async fn report(
+    link: &mut Link,
+    state: HarnessState,
+    until: Option<WallTime>,
+) -> Result<(), Input> {
+    let request = v1::ReportHarnessStatusRequest {
+        session_token: String::new(),
+        state: state.into(),
+        until_time: until.map(timestamp),
+    };
     let answer = link
         .persist(request, |channel, session_token, request| async move {
             let request = v1::ReportHarnessStatusRequest { session_token, ..request };
@@ -209,11 +236,14 @@ pub async fn report(link: &mut Link, state: HarnessState, until: Option<WallTime
 /// Asks which turn the session has open. Not repeated: the next sign of life follows soon.
 pub async fn heartbeat(link: &mut Link) -> Result<Option<u64>, Status> {
     let session_token = link.token().await;
-    let answer = TurnServiceClient::new(link.channel.clone()).heartbeat(v1::HeartbeatRequest { session_token }).await?;
+    let answer = TurnServiceClient::new(link.channel.clone())
+        .heartbeat(v1::HeartbeatRequest { session_token })
+        .await?;
     Ok(Some(answer.into_inner().open_turn_id).filter(|id| *id != 0))
 }
 
-/// Makes sure that no turn is open. The status goes the way of a write, so a turn that was on its way is seen after it.
+/// Makes sure that no turn is open. The status goes the way of a write, so a turn that was on its
+/// way is seen after it.
 pub async fn leave(mut link: Link, state: HarnessState, until: Option<WallTime>) -> Input {
     if let Err(input) = report(&mut link, state, until).await {
         return input;

@@ -1,7 +1,7 @@
 //! Running claude for a step of a turn: a process for it alone, or the one that stays.
 //!
-//! Invariant: a claude is started only with the lock on the state directory in hand, and a resident one is used again only for a turn that
-//! needs exactly what it was started with.
+//! Invariant: a claude is started only with the lock on the state directory in hand, and a resident
+//! one is used again only for a turn that needs exactly what it was started with.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,9 @@ pub enum LaunchError {
         source: std::io::Error,
     },
     /// The system prompt.
-    #[error("cannot read the system prompt {path}: {source}; correct HIVE_SYSTEM_PROMPT, or unset it for the built-in one")]
+    #[error(
+        "cannot read the system prompt {path}: {source}; correct HIVE_SYSTEM_PROMPT, or unset it for the built-in one"
+    )]
     SystemPrompt {
         /// Which file.
         path: String,
@@ -82,7 +84,10 @@ impl Runner {
     pub fn process_token(&self) -> Option<String> {
         // While a turn runs in it nobody begins another one.
         let resident = self.resident.try_lock().ok()?;
-        resident.as_ref().filter(|resident| resident.is_alive()).map(|resident| resident.process_token.clone())
+        resident
+            .as_ref()
+            .filter(|resident| resident.is_alive())
+            .map(|resident| resident.process_token.clone())
     }
 
     /// Uses other settings from the next turn on.
@@ -106,7 +111,8 @@ impl Runner {
         }
     }
 
-    /// Ends whatever else was started and is neither a task nor a claude that stays. For when no turn runs.
+    /// Ends whatever else was started and is neither a task nor a claude that stays. For when no
+    /// turn runs.
     pub async fn end_strays(&self) {
         self.family.end_all().await;
     }
@@ -135,7 +141,9 @@ impl Runner {
                     self.end_resident().await;
                     self.once(&launch, &process_token, signals, printer).await
                 }
-                ProcessMode::Resident => self.within_resident(&launch, &process_token, signals, printer).await,
+                ProcessMode::Resident => {
+                    self.within_resident(&launch, &process_token, signals, printer).await
+                }
             }
         };
         let (exit, ()) = tokio::join!(run, forward);
@@ -147,7 +155,10 @@ impl Runner {
         let _ = to.send(Happened::Local(input)).await;
     }
 
-    async fn lock(&self, signals: &mut mpsc::UnboundedReceiver<Signal>) -> Result<StateLock, LaunchError> {
+    async fn lock(
+        &self,
+        signals: &mut mpsc::UnboundedReceiver<Signal>,
+    ) -> Result<StateLock, LaunchError> {
         let config = &self.config;
         prepare::private(&config.run_dir)?;
         tokio::select! {
@@ -194,11 +205,19 @@ impl Runner {
             let resident = match slot.take() {
                 Some(resident) => resident,
                 None => {
-                    let signals = turn.as_mut().map_or(&mut signals, |turn: &mut Turn| &mut turn.signals);
+                    let signals =
+                        turn.as_mut().map_or(&mut signals, |turn: &mut Turn| &mut turn.signals);
                     let lock = self.lock(signals).await?;
                     let spec = prepared.spec(&self.config, process_token)?;
                     let family = Arc::clone(&self.family);
-                    Resident::start(spec, lock, family, self.bounds(), fingerprint.clone(), process_token.to_owned())?
+                    Resident::start(
+                        spec,
+                        lock,
+                        family,
+                        self.bounds(),
+                        fingerprint.clone(),
+                        process_token.to_owned(),
+                    )?
                 }
             };
             let given = match turn.take() {
@@ -206,7 +225,11 @@ impl Runner {
                 None => {
                     let (_, none) = mpsc::unbounded_channel();
                     let signals = std::mem::replace(&mut signals, none);
-                    Turn { text: prepare::prompt(&self.config, launch), signals, printed: printed.clone() }
+                    Turn {
+                        text: prepare::prompt(&self.config, launch),
+                        signals,
+                        printed: printed.clone(),
+                    }
                 }
             };
             match resident.turn(given).await {
@@ -230,8 +253,10 @@ impl Runner {
     fn bounds(&self) -> Bounds {
         let process = &self.config.process;
         Bounds {
-            idle: (process.resident_idle_secs > 0).then(|| Duration::from_secs(process.resident_idle_secs)),
-            memory_bytes: (process.resident_memory_mib > 0).then(|| process.resident_memory_mib.saturating_mul(1024 * 1024)),
+            idle: (process.resident_idle_secs > 0)
+                .then(|| Duration::from_secs(process.resident_idle_secs)),
+            memory_bytes: (process.resident_memory_mib > 0)
+                .then(|| process.resident_memory_mib.saturating_mul(1024 * 1024)),
         }
     }
 }
@@ -240,7 +265,9 @@ impl Runner {
 pub fn read(printed: &Printed) -> Option<Input> {
     match printed {
         Printed::Stdout(line) if line.cut => None,
-        Printed::Stdout(line) => event::parse(&line.text).map(|event| Input::Event(Box::new(event))),
+        Printed::Stdout(line) => {
+            event::parse(&line.text).map(|event| Input::Event(Box::new(event)))
+        }
         Printed::Stderr(line) => Some(Input::Stderr(line.text.clone())),
     }
 }

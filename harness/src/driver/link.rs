@@ -1,6 +1,8 @@
-//! The link to the broker as the calls see it: a channel, and the token of the session while it is attached.
+//! The link to the broker as the calls see it: a channel, and the token of the session while it is
+//! attached.
 //!
-//! Invariant: a call that may be repeated is repeated with the same content until the broker answers it, and never without a session.
+//! Invariant: a call that may be repeated is repeated with the same content until the broker
+//! answers it, and never without a session.
 
 use tokio::sync::watch;
 use tonic::Status;
@@ -34,8 +36,13 @@ impl Link {
         }
     }
 
-    /// Makes a call until the broker answers it: with what was asked for, or with a refusal that waiting does not change.
-    pub async fn persist<R, T, F>(&mut self, request: R, call: impl Fn(Channel, String, R) -> F) -> Result<T, Status>
+    /// Makes a call until the broker answers it: with what was asked for, or with a refusal that
+    /// waiting does not change.
+    pub async fn persist<R, T, F>(
+        &mut self,
+        request: R,
+        call: impl Fn(Channel, String, R) -> F,
+    ) -> Result<T, Status>
     where
         R: Clone,
         F: Future<Output = Result<T, Status>>,

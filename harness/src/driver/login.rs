@@ -1,6 +1,8 @@
-//! claude's login dialogue for an operator: a pseudo-terminal here, theirs at the other end of the broker.
+//! claude's login dialogue for an operator: a pseudo-terminal here, theirs at the other end of the
+//! broker.
 //!
-//! Invariant: the dialogue ends with the operator's connection, leaves no process, and nothing that goes through it is logged.
+//! Invariant: the dialogue ends with the operator's connection, leaves no process, and nothing that
+//! goes through it is logged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,18 +39,32 @@ const TYPED_MAX: usize = 64 * 1024;
 const LEFT: &str = "the operator left before the dialogue was over";
 
 /// Holds the dialogue to its end; whether claude says that it went well.
-pub async fn hold(link: Link, config: Arc<Config>, runner: Runner, wanted: v1::LoginWanted) -> bool {
+pub async fn hold(
+    link: Link,
+    config: Arc<Config>,
+    runner: Runner,
+    wanted: v1::LoginWanted,
+) -> bool {
     // It has the login of before.
     runner.end_resident().await;
     let terminal = wanted.terminal.unwrap_or_default();
-    let Some((said, mut from_operator)) = connect(link, wanted.login_id).await else { return false };
-    let end = match start(&config, &terminal) {
-        Ok((child, read, write)) => talk(&config, &runner, child, (read, write), &said, &mut from_operator).await,
-        Err(error) => {
-            v1::LoginEnd { error: format!("claude's login dialogue cannot be started: {error}"), ..v1::LoginEnd::default() }
-        }
+    let Some((said, mut from_operator)) = connect(link, wanted.login_id).await else {
+        return false;
     };
-    tracing::info!(logged_in = end.logged_in, exit_code = end.exit_code, "the login dialogue is over");
+    let end = match start(&config, &terminal) {
+        Ok((child, read, write)) => {
+            talk(&config, &runner, child, (read, write), &said, &mut from_operator).await
+        }
+        Err(error) => v1::LoginEnd {
+            error: format!("claude's login dialogue cannot be started: {error}"),
+            ..v1::LoginEnd::default()
+        },
+    };
+    tracing::info!(
+        logged_in = end.logged_in,
+        exit_code = end.exit_code,
+        "the login dialogue is over"
+    );
     let went_well = end.logged_in && end.exit_code == 0 && end.error.is_empty();
     last_word(said, from_operator, end).await;
     went_well
@@ -57,16 +73,25 @@ pub async fn hold(link: Link, config: Arc<Config>, runner: Runner, wanted: v1::L
 /// Tells the operator why there is no dialogue now.
 pub async fn refuse(link: Link, login_id: u64, words: String) {
     if let Some((said, from_operator)) = connect(link, login_id).await {
-        last_word(said, from_operator, v1::LoginEnd { error: words, ..v1::LoginEnd::default() }).await;
+        last_word(said, from_operator, v1::LoginEnd { error: words, ..v1::LoginEnd::default() })
+            .await;
     }
 }
 
 /// Tells the operator, who may have gone, how it ended.
-async fn last_word(said: ToOperator, mut from_operator: Streaming<v1::ServeLoginResponse>, end: v1::LoginEnd) {
+async fn last_word(
+    said: ToOperator,
+    mut from_operator: Streaming<v1::ServeLoginResponse>,
+    end: v1::LoginEnd,
+) {
     if said.send(request(Step::End(end))).await.is_ok() {
         drop(said);
-        // It is there when the broker ends the stream; whoever lets go of it before takes the word back.
-        let _ = timeout(END_PATIENCE, async { while let Ok(Some(_)) = from_operator.message().await {} }).await;
+        // It is there when the broker ends the stream; whoever lets go of it before takes the word
+        // back.
+        let _ = timeout(END_PATIENCE, async {
+            while let Ok(Some(_)) = from_operator.message().await {}
+        })
+        .await;
     }
 }
 
@@ -76,11 +101,17 @@ fn request(step: Step) -> v1::ServeLoginRequest {
     v1::ServeLoginRequest { step: Some(step) }
 }
 
-async fn connect(mut link: Link, login_id: u64) -> Option<(ToOperator, Streaming<v1::ServeLoginResponse>)> {
+async fn connect(
+    mut link: Link,
+    login_id: u64,
+) -> Option<(ToOperator, Streaming<v1::ServeLoginResponse>)> {
     let session_token = link.token().await;
     let (said, stream) = mpsc::channel(16);
     said.send(request(Step::Start(v1::ServeLoginStart { session_token, login_id }))).await.ok()?;
-    match TurnServiceClient::new(link.channel.clone()).serve_login(ReceiverStream::new(stream)).await {
+    match TurnServiceClient::new(link.channel.clone())
+        .serve_login(ReceiverStream::new(stream))
+        .await
+    {
         Ok(answer) => Some((said, answer.into_inner())),
         Err(status) => {
             tracing::warn!(reason = %describe(&status), "nobody waits for the login dialogue any more");
@@ -116,7 +147,9 @@ fn start(
 }
 
 fn size(terminal: &v1::Terminal) -> Size {
-    let bounded = |count: u32, default: u16| u16::try_from(count).ok().filter(|count| *count > 0).unwrap_or(default);
+    let bounded = |count: u32, default: u16| {
+        u16::try_from(count).ok().filter(|count| *count > 0).unwrap_or(default)
+    };
     Size::new(bounded(terminal.rows, 24), bounded(terminal.columns, 80))
 }
 

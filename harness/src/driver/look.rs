@@ -1,7 +1,9 @@
-//! The look at the CLI: whether it can be used, and whether it has a login; the first one installs its plugins.
+//! The look at the CLI: whether it can be used, and whether it has a login; the first one installs
+//! its plugins.
 //!
-//! Invariants: it runs only while no claude does, with the lock on the state directory free; what concerns logins and plugins runs in claude's
-//! HOME, where no settings of the agent's working directory are obeyed.
+//! Invariants: it runs only while no claude does, with the lock on the state directory free; what
+//! concerns logins and plugins runs in claude's HOME, where no settings of the agent's working
+//! directory are obeyed.
 
 use std::sync::Arc;
 
@@ -20,7 +22,10 @@ pub async fn probe(config: Arc<Config>, runner: Runner) -> Input {
     Input::Probed(look(&config, &runner).await.map_err(|error| error.to_string()))
 }
 
-async fn look(config: &Config, runner: &Runner) -> Result<Found, Box<dyn std::error::Error + Send + Sync>> {
+async fn look(
+    config: &Config,
+    runner: &Runner,
+) -> Result<Found, Box<dyn std::error::Error + Send + Sync>> {
     let temporary = temporary(config);
     private(&temporary)?;
     private(&config.run_dir)?;
@@ -34,19 +39,31 @@ async fn look(config: &Config, runner: &Runner) -> Result<Found, Box<dyn std::er
     tracing::info!(claude = %config.claude.display(), version, logged_in, "the CLI is there");
     let mut problems = Vec::new();
     if !config.plugins.is_empty() && runner.takes_plugins() {
-        let failures = plugins::install(&program, &environment, &config.home_dir, &config.plugins).await;
+        let failures =
+            plugins::install(&program, &environment, &config.home_dir, &config.plugins).await;
         if !failures.is_empty() {
-            let words = format!("Plugins of this agent are not all there; it works without them.\n{}", failures.join("\n"));
+            let words = format!(
+                "Plugins of this agent are not all there; it works without them.\n{}",
+                failures.join("\n")
+            );
             problems.push(("plugins".to_owned(), words));
         }
     }
     Ok(Found { logged_in, problems })
 }
 
-/// Whether the CLI says that it has a login. Nobody but claude knows all the ways in which it can have one.
+/// Whether the CLI says that it has a login. Nobody but claude knows all the ways in which it can
+/// have one.
 pub async fn is_logged_in(config: &Config) -> bool {
     match prepare::program(config) {
-        Ok(program) => probe::is_logged_in(&program, &environment(config, &temporary(config)), &config.home_dir).await,
+        Ok(program) => {
+            probe::is_logged_in(
+                &program,
+                &environment(config, &temporary(config)),
+                &config.home_dir,
+            )
+            .await
+        }
         // A claude that cannot be asked is believed to have one.
         Err(_) => true,
     }

@@ -1,7 +1,8 @@
 //! The only loop: it carries the machine's outputs out, and what comes of them back in.
 //!
-//! Nothing here decides. Every output is carried out by a task of its own, so the loop never waits for a broker, a disk or claude; what a
-//! task finds out comes back over one channel. Invariant: what belongs to a session that has ended never reaches the machine.
+//! Nothing here decides. Every output is carried out by a task of its own, so the loop never waits
+//! for a broker, a disk or claude; what a task finds out comes back over one channel. Invariant:
+//! what belongs to a session that has ended never reaches the machine.
 
 pub mod backoff;
 pub mod call_log;
@@ -57,9 +58,12 @@ pub enum Happened {
 
 /// Runs the harness until it is told to end.
 pub async fn run(config: Config, source: Source) -> Result<Leaving, Failure> {
-    let mut signals = Signals::new().map_err(|error| host_failure("signals cannot be received", &error))?;
-    let family = Family::found().map_err(|error| host_failure("processes cannot be watched over", &error))?;
-    let channel = hive_proto::connect::connect_lazy(&config.socket).map_err(|error| Failure::unreachable(&error))?;
+    let mut signals =
+        Signals::new().map_err(|error| host_failure("signals cannot be received", &error))?;
+    let family = Family::found()
+        .map_err(|error| host_failure("processes cannot be watched over", &error))?;
+    let channel = hive_proto::connect::connect_lazy(&config.socket)
+        .map_err(|error| Failure::unreachable(&error))?;
     let (sender, mut inbox) = mpsc::channel(INBOX_MAX);
     let clock = Clock::start();
     // Until the last claude has ended, which is before this returns.
@@ -130,7 +134,10 @@ struct Signals {
 
 impl Signals {
     fn new() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
     }
 
     async fn recv(&mut self) {

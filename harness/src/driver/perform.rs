@@ -52,7 +52,8 @@ pub struct Performer {
     /// Calls of the session; aborted with it.
     calls: JoinSet<()>,
     begin: Option<AbortHandle>,
-    /// Request id and process token of a wait for a turn that was given up; the turn may be open all the same.
+    /// Request id and process token of a wait for a turn that was given up; the turn may be open
+    /// all the same.
     withdrawn: Option<(String, String)>,
     /// Those of the wait for a turn.
     waiting: Option<(String, String)>,
@@ -72,7 +73,13 @@ pub struct Performer {
 impl Performer {
     /// Carries outputs out over this channel; what comes of them goes to `to`.
     #[must_use]
-    pub fn new(config: Arc<Config>, source: Source, channel: Channel, family: Arc<Family>, to: mpsc::Sender<Happened>) -> Self {
+    pub fn new(
+        config: Arc<Config>,
+        source: Source,
+        channel: Channel,
+        family: Arc<Family>,
+        to: mpsc::Sender<Happened>,
+    ) -> Self {
         let (token, token_seen) = watch::channel(None);
         let link = Link::new(channel.clone(), token_seen);
         let mut performer = Self {
@@ -101,10 +108,16 @@ impl Performer {
             source,
             to,
         };
-        let heartbeat =
-            status::beat(performer.link.clone(), performer.config.heartbeat, performer.running.subscribe(), performer.to.clone());
+        let heartbeat = status::beat(
+            performer.link.clone(),
+            performer.config.heartbeat,
+            performer.running.subscribe(),
+            performer.to.clone(),
+        );
         performer.tasks.spawn(heartbeat);
-        performer.tasks.spawn(call_log::keep(performer.config.run_dir.clone(), performer.running.subscribe()));
+        performer
+            .tasks
+            .spawn(call_log::keep(performer.config.run_dir.clone(), performer.running.subscribe()));
         performer
     }
 
@@ -255,7 +268,8 @@ impl Performer {
         self.stream += 1;
         // Only the first session may take over: one that was lost to another harness stays lost.
         let take_over = self.config.take_over && self.stream == 1;
-        let keep = session::keep(self.link.channel.clone(), take_over, self.stream, self.to.clone());
+        let keep =
+            session::keep(self.link.channel.clone(), take_over, self.stream, self.to.clone());
         self.stream_task = Some(self.tasks.spawn(keep));
     }
 
@@ -294,7 +308,13 @@ impl Performer {
         self.session_token.clone_from(&session_token);
         self.token.send_replace(Some(session_token));
         if !resumed {
-            let tell = status::tell(self.link.clone(), self.status.subscribe(), self.told.clone(), self.to.clone(), self.session);
+            let tell = status::tell(
+                self.link.clone(),
+                self.status.subscribe(),
+                self.told.clone(),
+                self.to.clone(),
+                self.session,
+            );
             self.calls.spawn(tell);
         }
         Input::Attached(Box::new(Attachment {
@@ -305,7 +325,9 @@ impl Performer {
             operator_pronouns,
             hive_domain,
             // Brokers before this field have no other than the default.
-            park_backoff: park_backoff.and_then(|backoff| Backoff::try_from(backoff).ok()).unwrap_or_default(),
+            park_backoff: park_backoff
+                .and_then(|backoff| Backoff::try_from(backoff).ok())
+                .unwrap_or_default(),
         }))
     }
 
@@ -318,7 +340,8 @@ impl Performer {
             retry = launch.retry,
             "turn started"
         );
-        // What claude writes itself is no login; the end of the turn says whether it is waited for any longer.
+        // What claude writes itself is no login; the end of the turn says whether it is waited for
+        // any longer.
         if let Some(watch) = self.login.take() {
             watch.abort();
         }
@@ -330,7 +353,8 @@ impl Performer {
             self.last_words.spawn(task);
         }
         self.line(TurnEventStream::Note, &format!("started: {}", launch.occasion.words()));
-        let run = self.runner.clone().run(launch, self.process_token.clone(), received, self.to.clone());
+        let run =
+            self.runner.clone().run(launch, self.process_token.clone(), received, self.to.clone());
         self.tasks.spawn(run);
     }
 
@@ -372,12 +396,14 @@ impl Performer {
         if let Some(watch) = self.login.take() {
             watch.abort();
         }
-        let dialogue = login::hold(self.link.clone(), Arc::clone(&self.config), self.runner.clone(), wanted);
+        let dialogue =
+            login::hold(self.link.clone(), Arc::clone(&self.config), self.runner.clone(), wanted);
         self.local(async move { Input::LoginEnded(dialogue.await) });
     }
 
     fn begin(&mut self) {
-        let (request_id, process_token) = self.withdrawn.take().unwrap_or_else(|| (token::random(), self.next_process_token()));
+        let (request_id, process_token) =
+            self.withdrawn.take().unwrap_or_else(|| (token::random(), self.next_process_token()));
         self.process_token.clone_from(&process_token);
         let begin = calls::begin(self.link.clone(), request_id.clone(), process_token.clone());
         self.waiting = Some((request_id, process_token));

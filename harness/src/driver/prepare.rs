@@ -1,4 +1,5 @@
-//! What one claude process is started with: files, arguments, environment; and the prompt of a turn.
+//! What one claude process is started with: files, arguments, environment; and the prompt of a
+//! turn.
 //!
 //! Invariant: two turns with the same fingerprint can be run by the same process.
 
@@ -45,8 +46,9 @@ impl<'a> Prepared<'a> {
         let system_prompt = match &config.system_prompt {
             None => system::render(&launch.identity),
             Some(path) => {
-                let template = std::fs::read_to_string(path)
-                    .map_err(|source| LaunchError::SystemPrompt { path: path.display().to_string(), source })?;
+                let template = std::fs::read_to_string(path).map_err(|source| {
+                    LaunchError::SystemPrompt { path: path.display().to_string(), source }
+                })?;
                 system::render_from(&template, &launch.identity)
             }
         };
@@ -57,9 +59,29 @@ impl<'a> Prepared<'a> {
     #[must_use]
     pub fn fingerprint(&self, config: &Config) -> String {
         let Launch { model, tool_groups, identity, .. } = self.launch;
-        let Config { claude, claude_env, claude_max_retries, mcp_server_name, process, extra_servers, plugins, .. } = config;
-        let settings = (claude, claude_env, claude_max_retries, mcp_server_name, process, extra_servers, plugins);
-        format!("{model:?} {tool_groups:?} {:?} {:?} {:?} {settings:?}", identity.label, self.memory, self.system_prompt)
+        let Config {
+            claude,
+            claude_env,
+            claude_max_retries,
+            mcp_server_name,
+            process,
+            extra_servers,
+            plugins,
+            ..
+        } = config;
+        let settings = (
+            claude,
+            claude_env,
+            claude_max_retries,
+            mcp_server_name,
+            process,
+            extra_servers,
+            plugins,
+        );
+        format!(
+            "{model:?} {tool_groups:?} {:?} {:?} {:?} {settings:?}",
+            identity.label, self.memory, self.system_prompt
+        )
     }
 
     /// Writes the files and puts the process together.
@@ -72,7 +94,8 @@ impl<'a> Prepared<'a> {
         let environment = environment(config, &temporary);
         let own = boot::own_program()?;
         let path = environment.get(OsStr::new("PATH")).cloned().unwrap_or_default();
-        let bridge_program = mcp::find(config.mcp.as_deref(), Some(&own), &path).ok_or(LaunchError::NoBridge)?;
+        let bridge_program =
+            mcp::find(config.mcp.as_deref(), Some(&own), &path).ok_or(LaunchError::NoBridge)?;
         let socket = std::path::absolute(&config.socket).unwrap_or_else(|_| config.socket.clone());
         let bridge = Bridge {
             server_name: &config.mcp_server_name,
@@ -85,12 +108,21 @@ impl<'a> Prepared<'a> {
             call_log: &config.run_dir.join(call_log::SOCKET),
         };
         let confine = config.isolation.as_ref().map(|_| config.run_dir.join(confine::SOCKET));
-        let servers = mcp::servers(&bridge, &config.run_dir.join(shell::SOCKET), &config.extra_servers, confine.as_deref());
+        let servers = mcp::servers(
+            &bridge,
+            &config.run_dir.join(shell::SOCKET),
+            &config.extra_servers,
+            confine.as_deref(),
+        );
         let guard = config.isolation.as_ref().map(|isolation| {
-            let dirs = guard::Dirs { run: config.run_dir.clone(), private: Some(isolation.expected.private.clone()) };
+            let dirs = guard::Dirs {
+                run: config.run_dir.clone(),
+                private: Some(isolation.expected.private.clone()),
+            };
             guard::command(&own, &dirs)
         });
-        let files = boot::write(&config.run_dir, &self.system_prompt, &servers, &own, guard.as_deref())?;
+        let files =
+            boot::write(&config.run_dir, &self.system_prompt, &servers, &own, guard.as_deref())?;
         let arguments = command_line::arguments(&Invocation {
             model: &launch.model,
             continues: launch.continues,
@@ -99,26 +131,40 @@ impl<'a> Prepared<'a> {
             system_prompt: &files.system_prompt,
             mcp_config: &files.mcp_config,
             mcp_tools: &mcp::allowed_tools(&servers),
-            further_dirs: config.isolation.as_ref().map_or(&[], |isolation| &isolation.expected.writable),
+            further_dirs: config
+                .isolation
+                .as_ref()
+                .map_or(&[], |isolation| &isolation.expected.writable),
             tool_groups: &launch.tool_groups,
         });
         let Program { name: _, path: program, first } = program(config)?;
-        Ok(Spec { program, arguments: [first, arguments].concat(), environment, dir: config.state_dir.clone() })
+        Ok(Spec {
+            program,
+            arguments: [first, arguments].concat(),
+            environment,
+            dir: config.state_dir.clone(),
+        })
     }
 }
 
-/// Puts aside what the agent's own shell may have written to take claude over; a remark for each thing.
+/// Puts aside what the agent's own shell may have written to take claude over; a remark for each
+/// thing.
 pub fn guard(config: &Config, launch: &Launch) -> Result<Vec<String>, LaunchError> {
-    // The agent's own MCP servers run code that its shell tasks may have left, also after the agent has lost the group.
-    if config.extra_servers.is_empty() && !launch.tool_groups.iter().any(|group| group == EXECUTION_GROUP) {
+    // The agent's own MCP servers run code that its shell tasks may have left, also after the agent
+    // has lost the group.
+    if config.extra_servers.is_empty()
+        && !launch.tool_groups.iter().any(|group| group == EXECUTION_GROUP)
+    {
         return Ok(Vec::new());
     }
-    let mut found = aside::settings(&config.state_dir).map_err(|source| not_guarded(&config.state_dir, source))?;
+    let mut found = aside::settings(&config.state_dir)
+        .map_err(|source| not_guarded(&config.state_dir, source))?;
     found.extend(settings_of_home(config)?);
     Ok(remarks(found))
 }
 
-/// Puts aside what claude would obey in the home of an isolated agent, where logins and plugins run; a remark for each thing.
+/// Puts aside what claude would obey in the home of an isolated agent, where logins and plugins
+/// run; a remark for each thing.
 pub fn guard_home(config: &Config) -> Result<Vec<String>, LaunchError> {
     if config.isolation.is_none() {
         return Ok(Vec::new());
@@ -127,7 +173,8 @@ pub fn guard_home(config: &Config) -> Result<Vec<String>, LaunchError> {
 }
 
 fn settings_of_home(config: &Config) -> Result<Vec<aside::Aside>, LaunchError> {
-    home::settings(&config.home_dir, &config.plugins.plugins).map_err(|source| not_guarded(&config.home_dir, source))
+    home::settings(&config.home_dir, &config.plugins.plugins)
+        .map_err(|source| not_guarded(&config.home_dir, source))
 }
 
 fn not_guarded(dir: &Path, source: std::io::Error) -> LaunchError {
@@ -137,7 +184,9 @@ fn not_guarded(dir: &Path, source: std::io::Error) -> LaunchError {
 fn remarks(found: Vec<aside::Aside>) -> Vec<String> {
     let words = |aside: aside::Aside| {
         let (from, to) = (aside.from.display().to_string(), aside.to.display().to_string());
-        format!("{from} was put aside as {to}: claude would obey it, and this agent's shell could have written it")
+        format!(
+            "{from} was put aside as {to}: claude would obey it, and this agent's shell could have written it"
+        )
     };
     found.into_iter().map(words).collect()
 }
@@ -149,7 +198,13 @@ fn memory(config: &Config) -> String {
     let mut stamps = String::new();
     for (number, path) in above.chain([own]).enumerate() {
         if let Ok(metadata) = std::fs::metadata(path) {
-            let _ = write!(stamps, "{number}:{}.{}:{} ", metadata.mtime(), metadata.mtime_nsec(), metadata.len());
+            let _ = write!(
+                stamps,
+                "{number}:{}.{}:{} ",
+                metadata.mtime(),
+                metadata.mtime_nsec(),
+                metadata.len()
+            );
         }
     }
     stamps
@@ -161,15 +216,21 @@ pub fn prompt(config: &Config, launch: &Launch) -> String {
     match launch.step {
         Step::Compact => return occasion::COMPACT.to_owned(),
         Step::Checkpoint => {
-            let fate = if launch.occasion == Occasion::Checkpoint { Fate::Compacted } else { Fate::BegunAnew };
+            let fate = if launch.occasion == Occasion::Checkpoint {
+                Fate::Compacted
+            } else {
+                Fate::BegunAnew
+            };
             return occasion::checkpoint(fate);
         }
         Step::Work => {}
     }
     let Occasion::Mail(begun) = &launch.occasion else { return occasion::self_continue() };
     let delivery = begun.delivery.as_ref();
-    let message_id = delivery.and_then(|delivery| delivery.message.as_ref()).map_or(0, |message| message.id);
-    let came_back = delivery.is_some_and(|delivery| delivery.redelivery_cause() != v1::RedeliveryCause::Unspecified);
+    let message_id =
+        delivery.and_then(|delivery| delivery.message.as_ref()).map_or(0, |message| message.id);
+    let came_back = delivery
+        .is_some_and(|delivery| delivery.redelivery_cause() != v1::RedeliveryCause::Unspecified);
     let may_be_held = launch.continues && (launch.retry || launch.made_room || came_back);
     let is_held = may_be_held && session::holds(&config.home_dir, &config.state_dir, message_id);
     let telling = match (is_held, launch.retry) {
@@ -193,7 +254,8 @@ pub fn temporary(config: &Config) -> PathBuf {
 
 /// A directory for our own user alone.
 pub fn private(path: &Path) -> Result<(), LaunchError> {
-    file::private_dir(path).map_err(|source| LaunchError::Directory { path: path.display().to_string(), source })
+    file::private_dir(path)
+        .map_err(|source| LaunchError::Directory { path: path.display().to_string(), source })
 }
 
 /// claude's environment.

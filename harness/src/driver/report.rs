@@ -1,6 +1,7 @@
 //! Reporting a turn's output live, as far as the broker keeps up.
 //!
-//! Invariant: claude never waits for this. What does not fit the queue is dropped, and a remark says how much.
+//! Invariant: claude never waits for this. What does not fit the queue is dropped, and a remark
+//! says how much.
 
 use std::time::Duration;
 
@@ -23,7 +24,10 @@ const BATCH_MAX: usize = 48;
 const LINE_FIELDS_BYTES_MAX: usize = 64;
 /// What one request has for its lines, beside its token.
 const BATCH_BYTES_MAX: usize = REQUEST_LIST_BYTES_MAX - LINE_FIELDS_BYTES_MAX - TOKEN_CHARS_MAX;
-const _: () = assert!(TURN_EVENT_LINE_BYTES_MAX + LINE_FIELDS_BYTES_MAX <= BATCH_BYTES_MAX, "any line has to fit a request");
+const _: () = assert!(
+    TURN_EVENT_LINE_BYTES_MAX + LINE_FIELDS_BYTES_MAX <= BATCH_BYTES_MAX,
+    "any line has to fit a request"
+);
 /// The rest after a stream that broke.
 const REST: Duration = Duration::from_secs(1);
 
@@ -36,7 +40,8 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// A reporter, and the task that sends what it is given; the task ends when the reporter is dropped.
+    /// A reporter, and the task that sends what it is given; the task ends when the reporter is
+    /// dropped.
     pub fn new(link: Link, turn_id: u64) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (to, lines) = mpsc::channel(QUEUE_MAX);
         (Self { to, sequence: 0, dropped: 0 }, send(link, turn_id, lines))
@@ -87,13 +92,14 @@ async fn send(mut link: Link, turn_id: u64, mut lines: mpsc::Receiver<v1::TurnEv
 /// The first of these lines, as many as one request may have; the others stay.
 fn batch(lines: &mut Vec<v1::TurnEvent>) -> Vec<v1::TurnEvent> {
     let mut room = BATCH_BYTES_MAX;
-    let fits = |event: &&v1::TurnEvent| match room.checked_sub(event.line.len() + LINE_FIELDS_BYTES_MAX) {
-        Some(left) => {
-            room = left;
-            true
-        }
-        None => false,
-    };
+    let fits =
+        |event: &&v1::TurnEvent| match room.checked_sub(event.line.len() + LINE_FIELDS_BYTES_MAX) {
+            Some(left) => {
+                room = left;
+                true
+            }
+            None => false,
+        };
     let count = lines.iter().take_while(fits).count();
     lines.drain(..count).collect()
 }
@@ -111,7 +117,11 @@ async fn stream(
     let call = client.report_turn_events(ReceiverStream::new(stream));
     tokio::pin!(call);
     loop {
-        let request = v1::ReportTurnEventsRequest { session_token: session_token.clone(), turn_id, events: batch(&mut events) };
+        let request = v1::ReportTurnEventsRequest {
+            session_token: session_token.clone(),
+            turn_id,
+            events: batch(&mut events),
+        };
         tokio::select! {
             // Answered before its end: refused, or broken.
             _ = &mut call => return false,
@@ -154,7 +164,11 @@ mod tests {
             let events = batch(&mut waiting);
             let session_token = "t".repeat(TOKEN_CHARS_MAX);
             let request = v1::ReportTurnEventsRequest { session_token, turn_id: u64::MAX, events };
-            assert!(request.encoded_len() <= REQUEST_LIST_BYTES_MAX, "{} bytes", request.encoded_len());
+            assert!(
+                request.encoded_len() <= REQUEST_LIST_BYTES_MAX,
+                "{} bytes",
+                request.encoded_len()
+            );
             sent.extend(request.events);
             requests += 1;
         }

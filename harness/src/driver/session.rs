@@ -1,6 +1,7 @@
 //! Staying attached: the stream of a session, opened again after every loss.
 //!
-//! Invariant: a session that was taken from us is never taken back; only a fresh start may take over, and only once.
+//! Invariant: a session that was taken from us is never taken back; only a fresh start may take
+//! over, and only once.
 
 use std::time::Duration;
 
@@ -90,7 +91,11 @@ impl Session {
         let _ = self.to.send(Happened::Session(self.number, news)).await;
     }
 
-    async fn follow(&mut self, mut stream: Streaming<v1::AttachResponse>, backoff: &mut Backoff) -> End {
+    async fn follow(
+        &mut self,
+        mut stream: Streaming<v1::AttachResponse>,
+        backoff: &mut Backoff,
+    ) -> End {
         loop {
             match stream.message().await {
                 Ok(Some(v1::AttachResponse { step: Some(step) })) => {
@@ -142,6 +147,9 @@ impl Session {
                 next,
             )));
         }
-        End::Over(News::Refused(Failure::refused("the broker does not take this harness in", &status)))
+        End::Over(News::Refused(Failure::refused(
+            "the broker does not take this harness in",
+            &status,
+        )))
     }
 }

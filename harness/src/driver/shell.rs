@@ -1,7 +1,7 @@
 //! The supervisor of shell tasks beside the loop.
 //!
-//! It starts once the harness is attached: one that was just taken over may still have to end its own tasks. Invariant: when the program
-//! ends, no task is left.
+//! It starts once the harness is attached: one that was just taken over may still have to end its
+//! own tasks. Invariant: when the program ends, no task is left.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,10 @@ impl Shell {
     #[must_use]
     pub fn start(config: &Config, family: &Family, link: Link) -> Self {
         let (orders, inbox) = mpsc::unbounded_channel();
-        Self { orders, task: tokio::spawn(supervise(task_config(config), family.tasks(), link, inbox)) }
+        Self {
+            orders,
+            task: tokio::spawn(supervise(task_config(config), family.tasks(), link, inbox)),
+        }
     }
 
     /// Uses other settings for tasks that are started from now on.
@@ -55,15 +58,20 @@ impl Shell {
 
     /// The agent's policy, as the broker tells it.
     pub fn policy(&self, agent: Option<&v1::Agent>) {
-        let groups = agent.and_then(|agent| agent.policy.as_ref()).map(|policy| &policy.tool_groups);
-        self.order(Order::Allowed(groups.is_some_and(|groups| groups.iter().any(|group| group == EXECUTION_GROUP))));
+        let groups =
+            agent.and_then(|agent| agent.policy.as_ref()).map(|policy| &policy.tool_groups);
+        self.order(Order::Allowed(
+            groups.is_some_and(|groups| groups.iter().any(|group| group == EXECUTION_GROUP)),
+        ));
     }
 
     /// A turn began: with word of ended tasks, the agent knows of them.
     pub fn begun(&self, begun: &v1::BeginTurnResponse) {
         let message = begun.delivery.as_ref().and_then(|delivery| delivery.message.as_ref());
         let origin = message.and_then(|message| message.origin.as_ref());
-        if origin.is_some_and(|origin| origin.kind() == v1::OriginKind::External && origin.name == LABEL) {
+        if origin
+            .is_some_and(|origin| origin.kind() == v1::OriginKind::External && origin.name == LABEL)
+        {
             self.order(Order::Told);
         }
     }
@@ -98,7 +106,11 @@ fn task_config(config: &Config) -> TaskConfig {
             config.tasks.cargo_short_messages,
             config.isolation.is_some(),
         ),
-        confinement: config.isolation.as_ref().map(|isolation| isolation.tasks.clone()).unwrap_or_default(),
+        confinement: config
+            .isolation
+            .as_ref()
+            .map(|isolation| isolation.tasks.clone())
+            .unwrap_or_default(),
         settings: config.tasks.clone(),
     }
 }

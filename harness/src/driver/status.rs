@@ -16,7 +16,8 @@ use crate::turn::input::Input;
 /// What the harness does, and until when.
 pub type Status = (HarnessState, Option<WallTime>);
 
-/// Tells the broker each new status of a session, the last one first; `told` shows which one it knows.
+/// Tells the broker each new status of a session, the last one first; `told` shows which one it
+/// knows.
 pub async fn tell(
     mut link: Link,
     mut status: watch::Receiver<Option<Status>>,
@@ -36,8 +37,12 @@ pub async fn tell(
     }
 }
 
-/// Waits while there is no login and the broker does not know it yet: it would hand out a turn that cannot run.
-pub async fn parked(mut status: watch::Receiver<Option<Status>>, mut told: watch::Receiver<Option<Status>>) {
+/// Waits while there is no login and the broker does not know it yet: it would hand out a turn that
+/// cannot run.
+pub async fn parked(
+    mut status: watch::Receiver<Option<Status>>,
+    mut told: watch::Receiver<Option<Status>>,
+) {
     loop {
         let wanted = *status.borrow_and_update();
         let needs_login = wanted.is_some_and(|(state, _)| state == HarnessState::NeedsLogin);
@@ -55,7 +60,12 @@ pub async fn parked(mut status: watch::Receiver<Option<Status>>, mut told: watch
 }
 
 /// Signs of life, as long as the program runs.
-pub async fn beat(mut link: Link, every: Duration, running: watch::Receiver<Option<u64>>, to: mpsc::Sender<Happened>) {
+pub async fn beat(
+    mut link: Link,
+    every: Duration,
+    running: watch::Receiver<Option<u64>>,
+    to: mpsc::Sender<Happened>,
+) {
     let mut beats = interval(every);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

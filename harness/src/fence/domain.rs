@@ -1,13 +1,16 @@
-//! The Landlock domain: a fenced program can neither trace the processes outside nor read their environments.
+//! The Landlock domain: a fenced program can neither trace the processes outside nor read their
+//! environments.
 //!
-//! Since ABI 6 (Linux 6.12) the domain has two scopes: no signals to processes outside, no connections to their abstract sockets. It has no
-//! rights of files then, so that mounts and renames work as before. Older kernels take no domain without a right of files. So there it is the
-//! right to rename between directories, which is granted everywhere; this domain forbids mounts. ABI 1 refuses such renames in each domain, so
-//! there is none. Invariant: the domain changes nothing about files but mounts.
+//! Since ABI 6 (Linux 6.12) the domain has two scopes: no signals to processes outside, no
+//! connections to their abstract sockets. It has no rights of files then, so that mounts and
+//! renames work as before. Older kernels take no domain without a right of files. So there it is
+//! the right to rename between directories, which is granted everywhere; this domain forbids
+//! mounts. ABI 1 refuses such renames in each domain, so there is none. Invariant: the domain
+//! changes nothing about files but mounts.
 
 use landlock::{
-    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
-    RulesetCreatedAttr as _, Scope,
+    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
+    RulesetAttr as _, RulesetCreatedAttr as _, Scope,
 };
 
 use super::FenceError;
@@ -23,7 +26,8 @@ pub enum Domain {
     None,
 }
 
-/// Applies the strongest domain that the kernel supports. With user namespaces a domain must not forbid mounts.
+/// Applies the strongest domain that the kernel supports. With user namespaces a domain must not
+/// forbid mounts.
 pub fn apply(user_namespaces: bool) -> Result<Domain, FenceError> {
     if let Ok(rules) = ruleset().scope(Scope::from_all(ABI::V6)) {
         rules.create()?.restrict_self()?;

@@ -20,7 +20,8 @@ pub fn apply() -> Result<(), FenceError> {
         let present = getrlimit(resource);
         let lowered = lowered(&present, max);
         if lowered != present {
-            setrlimit(resource, lowered).map_err(|errno| FenceError::Limit { what, source: errno.into() })?;
+            setrlimit(resource, lowered)
+                .map_err(|errno| FenceError::Limit { what, source: errno.into() })?;
         }
     }
     Ok(())

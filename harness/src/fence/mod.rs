@@ -1,9 +1,11 @@
-//! `hive fence`: becomes another program that can reach less of the system and of the processes around it.
+//! `hive fence`: becomes another program that can reach less of the system and of the processes
+//! around it.
 //!
-//! claude and each shell task of an isolated agent are started through this. It is one `execve`: the process keeps its number, its group, its
-//! descriptors and its parent. The fence has three parts: limits ([`limits`]), a Landlock domain ([`domain`]) and a filter of system calls
-//! ([`system_calls`]). All that the program starts is inside the same fence. Invariant: a part that the kernel supports is applied, or the
-//! program is not started.
+//! claude and each shell task of an isolated agent are started through this. It is one `execve`:
+//! the process keeps its number, its group, its descriptors and its parent. The fence has three
+//! parts: limits ([`limits`]), a Landlock domain ([`domain`]) and a filter of system calls
+//! ([`system_calls`]). All that the program starts is inside the same fence. Invariant: a part that
+//! the kernel supports is applied, or the program is not started.
 
 pub mod domain;
 pub mod limits;
@@ -51,7 +53,9 @@ pub enum NotRun {
         source: FenceError,
     },
     /// The program failed.
-    #[error("hive fence cannot run `{program}`: {source}; check that the program exists and that this user may run it")]
+    #[error(
+        "hive fence cannot run `{program}`: {source}; check that the program exists and that this user may run it"
+    )]
     Program {
         /// The program.
         program: String,
@@ -112,8 +116,11 @@ pub fn run(args: FenceArgs) -> NotRun {
     NotRun::Program { program: shown, source }
 }
 
-/// Names the variables of a requested environment so that neither a loader nor a program on the way to the fence obeys them.
-pub fn wrapped(environment: Vec<(OsString, OsString)>) -> impl Iterator<Item = (OsString, OsString)> {
+/// Names the variables of a requested environment so that neither a loader nor a program on the way
+/// to the fence obeys them.
+pub fn wrapped(
+    environment: Vec<(OsString, OsString)>,
+) -> impl Iterator<Item = (OsString, OsString)> {
     environment.into_iter().map(|(name, value)| {
         let mut wrapped = OsString::from(REQUESTED);
         wrapped.push(name);
@@ -121,9 +128,13 @@ pub fn wrapped(environment: Vec<(OsString, OsString)>) -> impl Iterator<Item = (
     })
 }
 
-fn unwrapped(all: impl Iterator<Item = (OsString, OsString)>, prefix: &str) -> Vec<(OsString, OsString)> {
+fn unwrapped(
+    all: impl Iterator<Item = (OsString, OsString)>,
+    prefix: &str,
+) -> Vec<(OsString, OsString)> {
     let unwrap = |(name, value): (OsString, OsString)| {
-        let name = name.as_bytes().strip_prefix(prefix.as_bytes()).filter(|name| !name.is_empty())?;
+        let name =
+            name.as_bytes().strip_prefix(prefix.as_bytes()).filter(|name| !name.is_empty())?;
         Some((OsStr::from_bytes(name).to_owned(), value))
     };
     all.filter_map(unwrap).collect()
@@ -131,13 +142,15 @@ fn unwrapped(all: impl Iterator<Item = (OsString, OsString)>, prefix: &str) -> V
 
 /// Applies the fence, without its limits, to the calling thread and all that it starts.
 pub fn apply(user_namespaces: bool) -> Result<Domain, FenceError> {
-    // Landlock first: the filter may refuse its system calls in a later version. Both set no_new_privs before they begin.
+    // Landlock first: the filter may refuse its system calls in a later version. Both set
+    // no_new_privs before they begin.
     let domain = domain::apply(user_namespaces)?;
     system_calls::apply(user_namespaces)?;
     Ok(domain)
 }
 
-/// Returns the arguments with which `hive` becomes a program with a requested environment ([`wrapped`]) inside the fence.
+/// Returns the arguments with which `hive` becomes a program with a requested environment
+/// ([`wrapped`]) inside the fence.
 #[must_use]
 pub fn arguments_for_requested(user_namespaces: bool) -> Vec<OsString> {
     let mut words = vec!["fence".into(), format!("--environment={REQUESTED}").into()];
@@ -145,7 +158,8 @@ pub fn arguments_for_requested(user_namespaces: bool) -> Vec<OsString> {
     words
 }
 
-/// Returns the arguments with which `hive` becomes a program inside the fence; the program and its arguments follow them.
+/// Returns the arguments with which `hive` becomes a program inside the fence; the program and its
+/// arguments follow them.
 #[must_use]
 pub fn arguments(user_namespaces: bool) -> Vec<OsString> {
     let lifted = user_namespaces.then_some("--user-namespaces");
@@ -167,7 +181,9 @@ mod tests {
             let mut words: Vec<OsString> = vec!["hive".into()];
             words.extend(arguments(user_namespaces));
             words.extend(["claude", "--user-namespaces", "--", ""].map(OsString::from));
-            let Asked::Fence(read) = Cli::try_parse_from(words).expect("parses").command else { unreachable!("fence") };
+            let Asked::Fence(read) = Cli::try_parse_from(words).expect("parses").command else {
+                unreachable!("fence")
+            };
             assert_eq!((read.user_namespaces, read.environment), (user_namespaces, None));
             assert_eq!(read.command, ["claude", "--user-namespaces", "--", ""]);
         }
@@ -177,16 +193,22 @@ mod tests {
         let pairs = |pairs: &[(&str, &str)]| -> Vec<(OsString, OsString)> {
             pairs.iter().map(|(name, value)| (name.into(), value.into())).collect()
         };
-        let requested = pairs(&[("LD_PRELOAD", "/x.so"), ("HIVE_REQUESTED_A", "1"), ("PATH", "/bin")]);
+        let requested =
+            pairs(&[("LD_PRELOAD", "/x.so"), ("HIVE_REQUESTED_A", "1"), ("PATH", "/bin")]);
         let on_the_way: Vec<_> = wrapped(requested.clone()).collect();
-        assert!(on_the_way.iter().all(|(name, _)| name.as_bytes().starts_with(REQUESTED.as_bytes())));
+        assert!(
+            on_the_way.iter().all(|(name, _)| name.as_bytes().starts_with(REQUESTED.as_bytes()))
+        );
         let all = [on_the_way, pairs(&[("LD_AUDIT", "/y.so"), ("HIVE_REQUESTED_", "z")])].concat();
-        let as_map = |pairs: Vec<(OsString, OsString)>| pairs.into_iter().collect::<BTreeMap<_, _>>();
+        let as_map =
+            |pairs: Vec<(OsString, OsString)>| pairs.into_iter().collect::<BTreeMap<_, _>>();
         assert_eq!(as_map(unwrapped(all.into_iter(), REQUESTED)), as_map(requested));
         let mut words: Vec<OsString> = vec!["hive".into()];
         words.extend(arguments_for_requested(true));
         words.extend(["server", "-v"].map(OsString::from));
-        let Asked::Fence(read) = Cli::try_parse_from(words).expect("parses").command else { unreachable!("fence") };
+        let Asked::Fence(read) = Cli::try_parse_from(words).expect("parses").command else {
+            unreachable!("fence")
+        };
         assert_eq!((read.environment.as_deref(), read.user_namespaces), (Some(REQUESTED), true));
         assert_eq!(read.command, ["server", "-v"]);
     }

@@ -1,14 +1,16 @@
-//! The filter of system calls: no namespaces, no keyrings, no `io_uring`, no `userfaultfd`, no `bpf`, no typing into terminals.
+//! The filter of system calls: no namespaces, no keyrings, no `io_uring`, no `userfaultfd`, no
+//! `bpf`, no typing into terminals.
 //!
-//! `ptrace` stays, for debuggers; the Landlock domain bounds it. Invariant: what is refused is refused under each number that the kernel takes:
-//! programs of another architecture are killed at their first system call, and the numbers of x32 are on the same list.
+//! `ptrace` stays, for debuggers; the Landlock domain bounds it. Invariant: what is refused is
+//! refused under each number that the kernel takes: programs of another architecture are killed at
+//! their first system call, and the numbers of x32 are on the same list.
 
 use std::collections::BTreeMap;
 
 use libc::c_long;
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
-    apply_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter,
 };
 
 use super::FenceError;
@@ -26,7 +28,8 @@ const REFUSED: [c_long; 8] = [
 ];
 /// System calls that enter or leave namespaces.
 const OF_NAMESPACES: [c_long; 2] = [libc::SYS_unshare, libc::SYS_setns];
-/// Flags of `clone` that make a namespace. `CLONE_NEWTIME` is none of them: there its bit is part of a signal's number.
+/// Flags of `clone` that make a namespace. `CLONE_NEWTIME` is none of them: there its bit is part
+/// of a signal's number.
 const NEW_NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -67,7 +70,8 @@ fn programs(user_namespaces: bool) -> Result<Vec<BpfProgram>, seccompiler::Error
     for number in REFUSED {
         put(&mut refused, number, &[]);
     }
-    let typing = matching(1, SeccompCmpArgLen::Dword, TYPING.map(|request| (SeccompCmpOp::Eq, request)))?;
+    let typing =
+        matching(1, SeccompCmpArgLen::Dword, TYPING.map(|request| (SeccompCmpOp::Eq, request)))?;
     put(&mut refused, libc::SYS_ioctl, &typing);
     #[cfg(target_arch = "x86_64")]
     refused.insert(X32_IOCTL, typing);
@@ -78,7 +82,11 @@ fn programs(user_namespaces: bool) -> Result<Vec<BpfProgram>, seccompiler::Error
         put(&mut refused, number, &[]);
     }
     let flags = NEW_NAMESPACES.map(|flag| u64::from(flag.cast_unsigned()));
-    let flags = matching(0, SeccompCmpArgLen::Qword, flags.map(|flag| (SeccompCmpOp::MaskedEq(flag), flag)))?;
+    let flags = matching(
+        0,
+        SeccompCmpArgLen::Qword,
+        flags.map(|flag| (SeccompCmpOp::MaskedEq(flag), flag)),
+    )?;
     put(&mut refused, libc::SYS_clone, &flags);
     // Its flags are in memory, where a filter cannot look. Without it programs use `clone`.
     let mut absent = Rules::new();
@@ -106,7 +114,12 @@ fn put(rules: &mut Rules, number: c_long, when: &[SeccompRule]) {
 }
 
 fn program(rules: Rules, errno: i32) -> Result<BpfProgram, seccompiler::Error> {
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno.cast_unsigned()), ARCH)?;
+    let filter = SeccompFilter::new(
+        rules,
+        SeccompAction::Allow,
+        SeccompAction::Errno(errno.cast_unsigned()),
+        ARCH,
+    )?;
     Ok(BpfProgram::try_from(filter)?)
 }
 
@@ -116,7 +129,9 @@ mod tests {
 
     #[test]
     fn the_filters_are_small_and_user_namespaces_take_one_away() {
-        let sizes = |user_namespaces| programs(user_namespaces).expect("built").iter().map(Vec::len).collect::<Vec<_>>();
+        let sizes = |user_namespaces| {
+            programs(user_namespaces).expect("built").iter().map(Vec::len).collect::<Vec<_>>()
+        };
         let (all, lifted) = (sizes(false), sizes(true));
         assert_eq!((all.len(), lifted.len()), (2, 1));
         assert!(lifted[0] < all[0] && all.iter().sum::<usize>() < 512, "{all:?} {lifted:?}");

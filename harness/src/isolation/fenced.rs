@@ -1,6 +1,7 @@
 //! What a fenced program can do: tried in a thread that puts itself inside the fence.
 //!
-//! Invariant: the fence ends with the thread; the harness itself stays outside, because it makes sandboxes.
+//! Invariant: the fence ends with the thread; the harness itself stays outside, because it makes
+//! sandboxes.
 
 use hive_core::isolation::Finding;
 use rustix::io::Errno;
@@ -13,10 +14,15 @@ use crate::fence::{self, FenceError};
 /// Looks from inside the fence.
 pub(super) fn look(user_namespaces: bool, with_sockets: bool) -> Vec<Finding> {
     let look = move || inside(user_namespaces, with_sockets);
-    let looked = std::thread::Builder::new().name("fenced".to_owned()).spawn(look).map(std::thread::JoinHandle::join);
+    let looked = std::thread::Builder::new()
+        .name("fenced".to_owned())
+        .spawn(look)
+        .map(std::thread::JoinHandle::join);
     match looked {
         Ok(Ok(Ok(findings))) => findings,
-        Ok(Ok(Err(error))) => vec![super::broken(format!("the fence fails: {}", one_line(&error.to_string())))],
+        Ok(Ok(Err(error))) => {
+            vec![super::broken(format!("the fence fails: {}", one_line(&error.to_string())))]
+        }
         Ok(Err(_)) => vec![super::broken("the look from inside the fence failed".to_owned())],
         Err(error) => vec![super::broken(format!("no thread can be started: {error}"))],
     }
@@ -25,7 +31,8 @@ pub(super) fn look(user_namespaces: bool, with_sockets: bool) -> Vec<Finding> {
 fn inside(user_namespaces: bool, with_sockets: bool) -> Result<Vec<Finding>, FenceError> {
     let domain = fence::apply(user_namespaces)?;
     let mut findings: Vec<Finding> = of_domain(domain, user_namespaces).into_iter().collect();
-    let attempts = Attempt::ALL.iter().filter(|attempt| !user_namespaces || attempt.is_always_refused());
+    let attempts =
+        Attempt::ALL.iter().filter(|attempt| !user_namespaces || attempt.is_always_refused());
     findings.extend(attempts.filter(|attempt| !is_refused(**attempt)).map(|attempt| {
         let name = attempt.name();
         partly(format!("the filter of system calls lets `{name}` pass"))
@@ -33,7 +40,9 @@ fn inside(user_namespaces: bool, with_sockets: bool) -> Result<Vec<Finding>, Fen
     if with_sockets {
         match sockets::abstract_ones() {
             Ok(found) => findings.extend(found),
-            Err(error) => findings.push(partly(format!("the abstract sockets cannot be listed: {error}"))),
+            Err(error) => {
+                findings.push(partly(format!("the abstract sockets cannot be listed: {error}")));
+            }
         }
     }
     Ok(findings)
@@ -42,7 +51,9 @@ fn inside(user_namespaces: bool, with_sockets: bool) -> Result<Vec<Finding>, Fen
 fn of_domain(domain: Domain, user_namespaces: bool) -> Option<Finding> {
     let words = match domain {
         Domain::Scoped => return None,
-        Domain::Untraced => "Landlock of this kernel (before Linux 6.12) keeps neither signals nor abstract sockets inside",
+        Domain::Untraced => {
+            "Landlock of this kernel (before Linux 6.12) keeps neither signals nor abstract sockets inside"
+        }
         Domain::None if user_namespaces => {
             "claude and its shell tasks can read each other's memory and environment: with user_namespaces, Landlock needs Linux 6.12"
         }
@@ -64,11 +75,15 @@ mod tests {
 
     #[test]
     fn the_fence_refuses_every_attempt_and_ends_with_its_thread() {
-        let lets_pass =
-            |found: Vec<Finding>| found.into_iter().map(|f| f.sentence).filter(|s| s.contains("lets")).collect::<Vec<_>>();
+        let lets_pass = |found: Vec<Finding>| {
+            found.into_iter().map(|f| f.sentence).filter(|s| s.contains("lets")).collect::<Vec<_>>()
+        };
         for user_namespaces in [false, true] {
             assert_eq!(lets_pass(look(user_namespaces, false)), [""; 0]);
         }
-        assert!(!is_refused(Attempt::Clone3) && !is_refused(Attempt::Setns), "this thread is outside");
+        assert!(
+            !is_refused(Attempt::Clone3) && !is_refused(Attempt::Setns),
+            "this thread is outside"
+        );
     }
 }

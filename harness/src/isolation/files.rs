@@ -6,7 +6,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use hive_core::isolation::{Finding, Mounted};
-use rustix::fs::{Access, AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, accessat, lstat, statvfs, statx};
+use rustix::fs::{
+    Access, AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, accessat, lstat, statvfs,
+    statx,
+};
 use rustix::io::Errno;
 
 use super::broken;
@@ -36,7 +39,9 @@ pub(super) fn read_only(paths: &[PathBuf]) -> Vec<Finding> {
         if can_write(&real) {
             return Some(sentence("write"));
         }
-        let replaced = real.ancestors().find(|below| below.parent().is_some_and(can_write) && !is_mount(below))?;
+        let replaced = real
+            .ancestors()
+            .find(|below| below.parent().is_some_and(can_write) && !is_mount(below))?;
         Some(if replaced == real {
             sentence("replace")
         } else {
@@ -52,7 +57,11 @@ fn can_write(path: &Path) -> bool {
         return false;
     }
     let owned = lstat(path).is_ok_and(|stat| stat.st_uid == rustix::process::geteuid().as_raw());
-    owned || !matches!(accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS), Err(Errno::ACCESS | Errno::ROFS | Errno::PERM))
+    owned
+        || !matches!(
+            accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS),
+            Err(Errno::ACCESS | Errno::ROFS | Errno::PERM)
+        )
 }
 
 /// Whether it is the root of a mount, which cannot be renamed.
@@ -102,6 +111,10 @@ mod tests {
         assert_eq!(read_only(std::slice::from_ref(&path)).len(), 1);
         assert_eq!(read_only(&[dir.path().join("none")]), []);
         assert!(is_mount(Path::new("/proc")) && !is_mount(dir.path()));
-        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o555, "nothing was changed");
+        assert_eq!(
+            fs::metadata(&path).expect("there").permissions().mode() & 0o777,
+            0o555,
+            "nothing was changed"
+        );
     }
 }

@@ -1,8 +1,10 @@
-//! The isolation of this agent, seen from inside: what it was started with, what the probes find, and what follows for claude and its tasks.
+//! The isolation of this agent, seen from inside: what it was started with, what the probes find,
+//! and what follows for claude and its tasks.
 //!
-//! `hive serve` and `hive probe` look before the first claude is started, and report [`Found`]. `hivectl up` decides what follows: it accepts the
-//! report, or ends the program. A mount of a file that `up` did not check ends it at once.
-//! Invariants: a probe changes nothing, and what a fenced program can reach is tried from inside the fence.
+//! `hive serve` and `hive probe` look before the first claude is started, and report [`Found`].
+//! `hivectl up` decides what follows: it accepts the report, or ends the program. A mount of a file
+//! that `up` did not check ends it at once. Invariants: a probe changes nothing, and what a fenced
+//! program can reach is tried from inside the fence.
 
 pub mod fenced;
 pub mod files;
@@ -18,7 +20,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use clap::Args;
-use hive_core::isolation::{EXPECTED_ENV, Expected, Finding, Found, Level, REPORT_FD_ENV, Severity};
+use hive_core::isolation::{
+    EXPECTED_ENV, Expected, Finding, Found, Level, REPORT_FD_ENV, Severity,
+};
 
 use crate::boot::{self, WriteError};
 use crate::claude::program::Program;
@@ -73,7 +77,9 @@ pub enum IsolationError {
     #[error("{EXPECTED_ENV} is not set; `hivectl up` sets it for an isolated agent")]
     NotSet,
     /// The descriptor of the report.
-    #[error("cannot report over the descriptor `{number}` of {REPORT_FD_ENV}: {source}; start the agent with `hivectl up`")]
+    #[error(
+        "cannot report over the descriptor `{number}` of {REPORT_FD_ENV}: {source}; start the agent with `hivectl up`"
+    )]
     Report {
         /// The value of the variable.
         number: String,
@@ -99,23 +105,27 @@ pub struct Report {
 }
 
 impl Report {
-    /// Takes the descriptor; `None` if there is none. Call it before anything else opens a descriptor.
+    /// Takes the descriptor; `None` if there is none. Call it before anything else opens a
+    /// descriptor.
     pub fn take() -> Result<Option<Self>, IsolationError> {
         let Some(number) = std::env::var_os(REPORT_FD_ENV) else { return Ok(None) };
         let number = number.to_string_lossy().into_owned();
-        let parsed = number.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error));
+        let parsed =
+            number.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error));
         match parsed.and_then(raw::inherited) {
             Ok(fd) => Ok(Some(Self { number, fd })),
             Err(source) => Err(IsolationError::Report { number, source }),
         }
     }
 
-    /// Writes what was found, as one line, and waits until that is accepted. Claude must not run where the configuration states a level that is
-    /// not reached.
+    /// Writes what was found, as one line, and waits until that is accepted. Claude must not run
+    /// where the configuration states a level that is not reached.
     pub fn send(self, found: &Found) -> Result<(), IsolationError> {
         let Self { number, fd } = self;
         let mut stream = UnixStream::from(fd);
-        let told = line(found).and_then(|line| stream.write_all(line.as_bytes())).and_then(|()| stream.shutdown(Shutdown::Write));
+        let told = line(found)
+            .and_then(|line| stream.write_all(line.as_bytes()))
+            .and_then(|()| stream.shutdown(Shutdown::Write));
         told.map_err(|source| IsolationError::Report { number, source })?;
         stream.read_exact(&mut [0]).map_err(|_| IsolationError::NotAccepted)
     }
@@ -132,8 +142,13 @@ pub fn expected() -> Result<Option<Expected>, IsolationError> {
     read.map(Some).map_err(|source| IsolationError::Expected { path, source })
 }
 
-/// Looks at everything. Call it before anything opens a descriptor; that of the report is not a finding.
-pub fn look(expected: Expected, dirs: Dirs, report: Option<&Report>) -> Result<(Isolation, Found), IsolationError> {
+/// Looks at everything. Call it before anything opens a descriptor; that of the report is not a
+/// finding.
+pub fn look(
+    expected: Expected,
+    dirs: Dirs,
+    report: Option<&Report>,
+) -> Result<(Isolation, Found), IsolationError> {
     let Dirs { home, run, state } = dirs;
     // Before anything is opened.
     let mut findings = surroundings::descriptors(report.map(|report| &report.fd));
@@ -187,7 +202,8 @@ pub fn run(args: &ProbeArgs) -> Result<u8, IsolationError> {
     let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let home = path("HIVE_HOME_DIR").or_else(|| path("HOME")).unwrap_or_else(|| "/".into());
     let state = path("HIVE_STATE_DIR").unwrap_or_else(|| home.clone());
-    let dirs = Dirs { run: path("HIVE_RUN_DIR").unwrap_or_else(|| home.join(".hive")), home, state };
+    let dirs =
+        Dirs { run: path("HIVE_RUN_DIR").unwrap_or_else(|| home.join(".hive")), home, state };
     let (_, found) = look(expected, dirs, report.as_ref())?;
     match report {
         Some(report) => report.send(&found)?,
@@ -203,7 +219,10 @@ pub fn run(args: &ProbeArgs) -> Result<u8, IsolationError> {
 fn version(claude: &Path, user_namespaces: bool) -> Result<(), String> {
     let fails = |why: &str| {
         let why: String = why.trim().chars().take(WORDS_CHARS_MAX).collect();
-        format!("claude does not run inside the sandbox: `{} --version` failed: {why}", claude.display())
+        format!(
+            "claude does not run inside the sandbox: `{} --version` failed: {why}",
+            claude.display()
+        )
     };
     let hive = boot::own_program().map_err(|error| fails(&error.to_string()))?;
     let output = Program::through(hive, fence::arguments(user_namespaces), claude)
@@ -216,14 +235,22 @@ fn version(claude: &Path, user_namespaces: bool) -> Result<(), String> {
         return Ok(());
     }
     let words = String::from_utf8_lossy(&output.stderr);
-    Err(fails(&if words.trim().is_empty() { output.status.to_string() } else { words.into_owned() }))
+    Err(fails(&if words.trim().is_empty() {
+        output.status.to_string()
+    } else {
+        words.into_owned()
+    }))
 }
 
 /// Returns how claude is started: inside the fence, if the agent is isolated.
 pub fn program(isolation: Option<&Isolation>, claude: PathBuf) -> Result<Program, WriteError> {
     Ok(match isolation {
         None => Program::plain(claude),
-        Some(isolation) => Program::through(boot::own_program()?, fence::arguments(isolation.expected.user_namespaces), &claude),
+        Some(isolation) => Program::through(
+            boot::own_program()?,
+            fence::arguments(isolation.expected.user_namespaces),
+            &claude,
+        ),
     })
 }
 

@@ -1,6 +1,8 @@
-//! What no safe library offers: the inherited descriptor of the report, and attempts at the system calls that a fence refuses.
+//! What no safe library offers: the inherited descriptor of the report, and attempts at the system
+//! calls that a fence refuses.
 //!
-//! Invariant: an attempt changes nothing, even if the kernel lets it pass: its arguments are invalid for any other reason than the fence's.
+//! Invariant: an attempt changes nothing, even if the kernel lets it pass: its arguments are
+//! invalid for any other reason than the fence's.
 #![allow(unsafe_code, reason = "raw descriptors and system calls; each use says why it is sound")]
 
 use std::io;
@@ -98,13 +100,15 @@ impl Attempt {
         !matches!(self, Self::CloneNamespace | Self::Clone3 | Self::Unshare | Self::Setns)
     }
 
-    /// Tries it and returns the error; `None` if the call went well, which only reading the session keyring does.
+    /// Tries it and returns the error; `None` if the call went well, which only reading the session
+    /// keyring does.
     #[must_use]
     pub fn run(self) -> Option<io::Error> {
         let (number, arguments) = self.call();
         let [a, b, c, d, e] = arguments;
-        // SAFETY: no argument is a valid pointer, and each call fails for its arguments before it changes anything; the one that does not,
-        // reading the number of a keyring, has no effect. `clone` fails because a new user namespace cannot share the file system's state.
+        // SAFETY: no argument is a valid pointer, and each call fails for its arguments before it
+        // changes anything; the one that does not, reading the number of a keyring, has no effect.
+        // `clone` fails because a new user namespace cannot share the file system's state.
         let result = unsafe { libc::syscall(number, a, b, c, d, e) };
         (result < 0).then(io::Error::last_os_error)
     }
@@ -116,8 +120,12 @@ impl Attempt {
         match self {
             Self::CloneNamespace => (libc::SYS_clone, [namespaces, 0, 0, 0, 0]),
             Self::Clone3 => (libc::SYS_clone3, [0, 0, 0, 0, 0]),
-            // Both bits together are valid; this one belongs to no namespace and is refused by the kernel.
-            Self::Unshare => (libc::SYS_unshare, [c_long::from(libc::CLONE_NEWUSER | libc::CLONE_PTRACE), 0, 0, 0, 0]),
+            // Both bits together are valid; this one belongs to no namespace and is refused by the
+            // kernel.
+            Self::Unshare => (
+                libc::SYS_unshare,
+                [c_long::from(libc::CLONE_NEWUSER | libc::CLONE_PTRACE), 0, 0, 0, 0],
+            ),
             Self::Setns => (libc::SYS_setns, [-1, 0, 0, 0, 0]),
             Self::AddKey => (libc::SYS_add_key, [0, 0, 0, 0, SESSION]),
             Self::RequestKey => (libc::SYS_request_key, [0, 0, 0, 0, 0]),
@@ -128,7 +136,9 @@ impl Attempt {
             Self::Userfaultfd => (libc::SYS_userfaultfd, [-1, 0, 0, 0, 0]),
             Self::Bpf => (libc::SYS_bpf, [-1, 0, 0, 0, 0]),
             Self::Tiocsti => (libc::SYS_ioctl, [-1, request(libc::TIOCSTI), 0, 0, 0]),
-            Self::TiocstiHighBits => (libc::SYS_ioctl, [-1, request(libc::TIOCSTI) | (1 << 40), 0, 0, 0]),
+            Self::TiocstiHighBits => {
+                (libc::SYS_ioctl, [-1, request(libc::TIOCSTI) | (1 << 40), 0, 0, 0])
+            }
             Self::Tioclinux => (libc::SYS_ioctl, [-1, request(libc::TIOCLINUX), 0, 0, 0]),
             #[cfg(target_arch = "x86_64")]
             Self::X32SessionKeyring => (libc::SYS_keyctl | 0x4000_0000, [0, SESSION, 0, 0, 0]),
@@ -142,14 +152,16 @@ fn request(number: libc::Ioctl) -> c_long {
 
 /// Takes an inherited descriptor, which no program that is started from now on gets.
 pub fn inherited(number: c_int) -> io::Result<OwnedFd> {
-    let is_open = number > 2 && Path::new("/proc/self/fd").join(number.to_string()).symlink_metadata().is_ok();
+    let is_open = number > 2
+        && Path::new("/proc/self/fd").join(number.to_string()).symlink_metadata().is_ok();
     if !is_open {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             format!("{number} is no descriptor that this program has inherited"),
         ));
     }
-    // SAFETY: the descriptor is open and was inherited: this is called before anything else of this program opens one.
+    // SAFETY: the descriptor is open and was inherited: this is called before anything else of this
+    // program opens one.
     let fd = unsafe { OwnedFd::from_raw_fd(number) };
     rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)?;
     Ok(fd)

@@ -1,6 +1,7 @@
 //! Sockets of the operator's session: those at known paths, and abstract ones.
 //!
-//! Invariant: a socket counts as reached only after a connection was accepted; nothing is sent over it.
+//! Invariant: a socket counts as reached only after a connection was accepted; nothing is sent over
+//! it.
 
 use std::fs;
 use std::io;
@@ -16,7 +17,8 @@ const NAMED_MAX: usize = 20;
 /// Most abstract sockets that are tried.
 const TRIED_MAX: usize = 500;
 
-/// Finds sockets at known paths. A program that reaches a terminal multiplexer, a session bus or a container engine can run programs as the operator.
+/// Finds sockets at known paths. A program that reaches a terminal multiplexer, a session bus or a
+/// container engine can run programs as the operator.
 pub(super) fn of_the_session() -> Vec<Finding> {
     let uid = rustix::process::getuid().as_raw();
     let runtime = PathBuf::from(format!("/run/user/{uid}"));
@@ -30,11 +32,16 @@ pub(super) fn of_the_session() -> Vec<Finding> {
     judge(below(format!("/tmp/tmux-{uid}"), |_| true), "tmux", true);
     judge(below(format!("/run/screen/S-{uid}"), |_| true), "screen", true);
     judge(
-        [below(&runtime, |name| name == "bus"), below("/tmp", |name| name.starts_with("dbus-"))].concat(),
+        [below(&runtime, |name| name == "bus"), below("/tmp", |name| name.starts_with("dbus-"))]
+            .concat(),
         "the session bus",
         true,
     );
-    judge(below(runtime.join("systemd"), |name| name == "private"), "the service manager of the user", true);
+    judge(
+        below(runtime.join("systemd"), |name| name == "private"),
+        "the service manager of the user",
+        true,
+    );
     let engines = [
         PathBuf::from("/run/docker.sock"),
         "/run/podman/podman.sock".into(),
@@ -43,8 +50,10 @@ pub(super) fn of_the_session() -> Vec<Finding> {
     ];
     judge(engines.to_vec(), "a container engine", true);
     let agents = std::env::var_os("SSH_AUTH_SOCK").map(PathBuf::from).into_iter();
-    let agents =
-        agents.chain(sub("/tmp", "ssh-", "agent.")).chain(sub(&runtime, "keyring", "ssh")).chain(below(&runtime, is_agent));
+    let agents = agents
+        .chain(sub("/tmp", "ssh-", "agent."))
+        .chain(sub(&runtime, "keyring", "ssh"))
+        .chain(below(&runtime, is_agent));
     judge(agents.collect(), "ssh-agent", false);
     judge(sub(&runtime, "gnupg", "S."), "gpg-agent", false);
     judge(below("/tmp/.X11-unix", |_| true), "the X server", false);
@@ -60,7 +69,10 @@ fn is_agent(name: &str) -> bool {
 /// The entries of a directory whose names are wanted.
 fn below(dir: impl AsRef<Path>, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    entries.filter(|entry| entry.file_name().to_str().is_some_and(&is_wanted)).map(|entry| entry.path()).collect()
+    entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(&is_wanted))
+        .map(|entry| entry.path())
+        .collect()
 }
 
 /// The entries of the directories below one whose names begin so.
@@ -71,14 +83,18 @@ fn sub(dir: impl AsRef<Path>, directory: &str, file: &str) -> Vec<PathBuf> {
 
 fn can_connect_path(path: &Path) -> bool {
     let Ok(address) = SocketAddrUnix::new(path) else { return false };
-    [SocketType::STREAM, SocketType::SEQPACKET, SocketType::DGRAM].into_iter().any(|kind| can_connect(&address, kind))
+    [SocketType::STREAM, SocketType::SEQPACKET, SocketType::DGRAM]
+        .into_iter()
+        .any(|kind| can_connect(&address, kind))
 }
 
 fn can_connect(address: &SocketAddrUnix, kind: SocketType) -> bool {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, kind, flags, None);
     // A queue that is full is one that a program can come into.
-    socket.is_ok_and(|socket| matches!(connect(&socket, address), Ok(()) | Err(rustix::io::Errno::AGAIN)))
+    socket.is_ok_and(|socket| {
+        matches!(connect(&socket, address), Ok(()) | Err(rustix::io::Errno::AGAIN))
+    })
 }
 
 /// Finds abstract sockets that the calling thread can connect to.
@@ -88,10 +104,17 @@ pub(super) fn abstract_ones() -> io::Result<Vec<Finding>> {
     names.sort();
     names.dedup();
     let tried = names.into_iter().take(TRIED_MAX);
-    let reached: Vec<Vec<u8>> = tried.filter(|(name, kind)| can_connect_abstract(name, *kind)).map(|(name, _)| name).collect();
+    let reached: Vec<Vec<u8>> = tried
+        .filter(|(name, kind)| can_connect_abstract(name, *kind))
+        .map(|(name, _)| name)
+        .collect();
     let more = reached.len().saturating_sub(NAMED_MAX);
-    let name =
-        |name: &Vec<u8>| partly(format!("can connect to the abstract socket @{}", one_line(&String::from_utf8_lossy(name))));
+    let name = |name: &Vec<u8>| {
+        partly(format!(
+            "can connect to the abstract socket @{}",
+            one_line(&String::from_utf8_lossy(name))
+        ))
+    };
     let mut findings: Vec<Finding> = reached.iter().take(NAMED_MAX).map(name).collect();
     if more > 0 {
         findings.push(partly(format!("can connect to {more} more abstract sockets")));
@@ -111,7 +134,9 @@ fn can_connect_abstract(name: &[u8], kind: u32) -> bool {
     if shown != name {
         variants.push(&shown);
     }
-    variants.into_iter().any(|name| SocketAddrUnix::new_abstract_name(name).is_ok_and(|address| can_connect(&address, kind)))
+    variants.into_iter().any(|name| {
+        SocketAddrUnix::new_abstract_name(name).is_ok_and(|address| can_connect(&address, kind))
+    })
 }
 
 /// The names and kinds of abstract sockets that take connections, from the table of the kernel.
@@ -121,7 +146,8 @@ fn listening(table: &[u8]) -> Vec<(Vec<u8>, u32)> {
     /// The kind that needs no listening.
     const DATAGRAM: u32 = 2;
     let read = |line: &[u8]| {
-        // Number, references, protocol, flags, kind, state, inode; then the name, which may have blanks.
+        // Number, references, protocol, flags, kind, state, inode; then the name, which may have
+        // blanks.
         let (mut fields, mut rest) = (Vec::new(), line);
         for _ in 0..7 {
             let end = rest.iter().position(|byte| *byte == b' ')?;
@@ -151,20 +177,29 @@ mod tests {
 0000000000000000: 00000002 00000000 00010000 0001 01 22347 /run/x.sock
 ";
         let name = |name: &[u8], kind| (name.to_vec(), kind);
-        assert_eq!(listening(table), [name(b"/tmp/.X11-unix/X0", 1), name(b"a name", 5), name(b"datagrams", 2)]);
+        assert_eq!(
+            listening(table),
+            [name(b"/tmp/.X11-unix/X0", 1), name(b"a name", 5), name(b"datagrams", 2)]
+        );
     }
 
     #[test]
     fn an_abstract_socket_is_reached_from_outside_the_fence_and_not_from_inside() {
         let name = format!("hive-test-{}", std::process::id());
         let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("short");
-        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("a socket");
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+                .expect("a socket");
         rustix::net::bind(&socket, &address).expect("bound");
         rustix::net::listen(&socket, 8).expect("listens");
-        let reached = |found: Vec<Finding>| found.iter().any(|finding| finding.sentence.ends_with(&format!("@{name}")));
+        let reached = |found: Vec<Finding>| {
+            found.iter().any(|finding| finding.sentence.ends_with(&format!("@{name}")))
+        };
         assert!(reached(abstract_ones().expect("listed")));
-        let inside = || (crate::fence::apply(false).expect("fenced"), abstract_ones().expect("listed"));
-        let (domain, found) = std::thread::scope(|scope| scope.spawn(inside).join().expect("looked"));
+        let inside =
+            || (crate::fence::apply(false).expect("fenced"), abstract_ones().expect("listed"));
+        let (domain, found) =
+            std::thread::scope(|scope| scope.spawn(inside).join().expect("looked"));
         assert_eq!(reached(found), domain != crate::fence::domain::Domain::Scoped);
     }
 }

@@ -19,7 +19,8 @@ const NAMED_MAX: usize = 20;
 /// How deep directories of devices are looked into.
 const DEPTH_MAX: usize = 4;
 
-/// Finds processes of others: the sandbox has a table of its own, whose first process is bubblewrap's.
+/// Finds processes of others: the sandbox has a table of its own, whose first process is
+/// bubblewrap's.
 pub(super) fn processes() -> Vec<Finding> {
     let own = rustix::process::getpid().as_raw_pid().to_string();
     let shown = fs::read_link("/proc/self").unwrap_or_default();
@@ -33,13 +34,21 @@ pub(super) fn processes() -> Vec<Finding> {
     if first.trim_end() == "bwrap" {
         return Vec::new();
     }
-    vec![broken(format!("sees the processes of the host: process 1 is `{}`, not `bwrap`", one_line(&first)))]
+    vec![broken(format!(
+        "sees the processes of the host: process 1 is `{}`, not `bwrap`",
+        one_line(&first)
+    ))]
 }
 
 /// Finds descriptors that were inherited, besides standard input and output and the report.
 pub(super) fn descriptors(report: Option<&OwnedFd>) -> Vec<Finding> {
     let report = report.map(AsRawFd::as_raw_fd);
-    let entries: Vec<PathBuf> = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let entries: Vec<PathBuf> = fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
     let judge = |path: &PathBuf| {
         let number: i32 = path.file_name()?.to_str()?.parse().ok()?;
         // The descriptor of the directory that was read is closed by now.
@@ -47,10 +56,13 @@ pub(super) fn descriptors(report: Option<&OwnedFd>) -> Vec<Finding> {
         if Some(number) == report || file == Path::new("/dev/null") {
             return None;
         }
-        let (is_terminal, is_pipe) = (is_terminal(&file), file.to_string_lossy().starts_with("pipe:"));
+        let (is_terminal, is_pipe) =
+            (is_terminal(&file), file.to_string_lossy().starts_with("pipe:"));
         let name = one_line(&file.to_string_lossy());
         match number {
-            0..=2 if is_terminal => Some(partly(format!("descriptor {number} is the terminal {name}"))),
+            0..=2 if is_terminal => {
+                Some(partly(format!("descriptor {number} is the terminal {name}")))
+            }
             0..=2 => None,
             _ if is_pipe => Some(partly(format!("inherited the descriptor {number}: {name}"))),
             _ => Some(broken(format!("inherited the descriptor {number}: {name}"))),
@@ -60,15 +72,22 @@ pub(super) fn descriptors(report: Option<&OwnedFd>) -> Vec<Finding> {
 }
 
 fn is_terminal(file: &Path) -> bool {
-    file.starts_with("/dev/pts") || file.to_str().is_some_and(|file| file.starts_with("/dev/tty") || file == "/dev/console")
+    file.starts_with("/dev/pts")
+        || file.to_str().is_some_and(|file| file.starts_with("/dev/tty") || file == "/dev/console")
 }
 
 /// Finds device files that can be used and are neither usual nor expected.
 pub(super) fn devices(allowed: &[PathBuf]) -> Vec<Finding> {
     let mut found = Vec::new();
     walk(Path::new("/dev"), 0, &mut |path| {
-        let usual = path.strip_prefix("/dev").ok().and_then(Path::to_str).is_some_and(|name| USUAL_DEVICES.contains(&name));
-        let is_allowed = usual || path == Path::new("/dev/pts/ptmx") || allowed.iter().any(|allowed| path.starts_with(allowed));
+        let usual = path
+            .strip_prefix("/dev")
+            .ok()
+            .and_then(Path::to_str)
+            .is_some_and(|name| USUAL_DEVICES.contains(&name));
+        let is_allowed = usual
+            || path == Path::new("/dev/pts/ptmx")
+            || allowed.iter().any(|allowed| path.starts_with(allowed));
         if !is_allowed && can_open(path) {
             found.push(path.to_path_buf());
         }
@@ -90,7 +109,9 @@ pub(super) fn devices(allowed: &[PathBuf]) -> Vec<Finding> {
 fn walk(dir: &Path, depth: usize, see: &mut impl FnMut(&Path)) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         // The entry of a mount point has the kind of what is below the mount.
-        let Ok(kind) = entry.path().symlink_metadata().map(|metadata| metadata.file_type()) else { continue };
+        let Ok(kind) = entry.path().symlink_metadata().map(|metadata| metadata.file_type()) else {
+            continue;
+        };
         if kind.is_dir() && depth < DEPTH_MAX {
             walk(&entry.path(), depth + 1, see);
         } else if kind.is_char_device() || kind.is_block_device() {
@@ -100,7 +121,9 @@ fn walk(dir: &Path, depth: usize, see: &mut impl FnMut(&Path)) {
 }
 
 fn can_open(path: &Path) -> bool {
-    [Access::READ_OK, Access::WRITE_OK].into_iter().any(|access| accessat(CWD, path, access, AtFlags::EACCESS).is_ok())
+    [Access::READ_OK, Access::WRITE_OK]
+        .into_iter()
+        .any(|access| accessat(CWD, path, access, AtFlags::EACCESS).is_ok())
 }
 
 #[cfg(test)]
@@ -126,9 +149,13 @@ mod tests {
 
     #[test]
     fn terminals_are_known_by_their_names() {
-        for (path, wanted) in
-            [("/dev/pts/3", true), ("/dev/tty", true), ("/dev/console", true), ("/dev/null", false), ("pipe:[1]", false)]
-        {
+        for (path, wanted) in [
+            ("/dev/pts/3", true),
+            ("/dev/tty", true),
+            ("/dev/console", true),
+            ("/dev/null", false),
+            ("pipe:[1]", false),
+        ] {
             assert_eq!(is_terminal(Path::new(path)), wanted, "{path}");
         }
     }

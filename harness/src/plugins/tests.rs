@@ -10,11 +10,14 @@ use crate::cli::{Cli, Command as Asked};
 
 fn plan(more: &[&str]) -> Result<Plan, InvalidList> {
     let all = ["hive", "serve"].iter().chain(more);
-    let Asked::Serve(args) = Cli::try_parse_from(all).expect("parses").command else { unreachable!("serve was asked for") };
+    let Asked::Serve(args) = Cli::try_parse_from(all).expect("parses").command else {
+        unreachable!("serve was asked for")
+    };
     Plan::new(&args.extras)
 }
 
-/// A claude of this shell script, which finds `$DIR`; it is run by a shell, so that no file has to be executable while others fork.
+/// A claude of this shell script, which finds `$DIR`; it is run by a shell, so that no file has to
+/// be executable while others fork.
 struct Stage {
     dir: tempfile::TempDir,
     environment: BTreeMap<OsString, OsString>,
@@ -27,10 +30,19 @@ impl Stage {
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("written");
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("set");
         // By another process, so that no fork of another test has it open for writing.
-        let copied = std::process::Command::new("install").arg("-m755").arg(&program).arg(dir.path().join("claude")).status();
+        let copied = std::process::Command::new("install")
+            .arg("-m755")
+            .arg(&program)
+            .arg(dir.path().join("claude"))
+            .status();
         assert!(copied.expect("install runs").success());
         let environment = [("PATH", "/usr/bin:/bin".into()), ("DIR", dir.path().into())];
-        Self { environment: environment.map(|(name, value): (&str, OsString)| (name.into(), value)).into(), dir }
+        Self {
+            environment: environment
+                .map(|(name, value): (&str, OsString)| (name.into(), value))
+                .into(),
+            dir,
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -38,7 +50,14 @@ impl Stage {
     }
 
     async fn install(&self, plan: &Plan, step_max: Duration) -> Vec<String> {
-        install_within(&Program::plain(self.path("claude")), &self.environment, self.dir.path(), plan, step_max).await
+        install_within(
+            &Program::plain(self.path("claude")),
+            &self.environment,
+            self.dir.path(),
+            plan,
+            step_max,
+        )
+        .await
     }
 }
 
@@ -89,11 +108,20 @@ async fn steps_come_in_their_order_and_a_failure_ends_none_of_them() {
 
 #[tokio::test]
 async fn a_step_that_hangs_is_ended_with_all_that_it_started() {
-    let stage = Stage::set(r#"mkfifo "$DIR/pipe"; (exec 3<> "$DIR/alive"; cat "$DIR/pipe") & cat "$DIR/pipe""#);
+    let stage = Stage::set(
+        r#"mkfifo "$DIR/pipe"; (exec 3<> "$DIR/alive"; cat "$DIR/pipe") & cat "$DIR/pipe""#,
+    );
     let alive = stage.path("alive");
-    rustix::fs::mknodat(rustix::fs::CWD, &alive, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR, 0)
-        .expect("a pipe");
-    let mut reader = tokio::net::unix::pipe::OpenOptions::new().open_receiver(&alive).expect("opens");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &alive,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .expect("a pipe");
+    let mut reader =
+        tokio::net::unix::pipe::OpenOptions::new().open_receiver(&alive).expect("opens");
     let plan = Plan { plugins: vec!["a".into()], ..Plan::default() };
     let failures = stage.install(&plan, Duration::from_millis(500)).await;
     assert_eq!(failures, ["`claude plugin install a` did not end within 0.5 s"]);
@@ -106,7 +134,10 @@ async fn a_step_that_hangs_is_ended_with_all_that_it_started() {
 #[tokio::test]
 async fn endless_output_is_bounded_and_many_failures_are_counted() {
     let stage = Stage::set("head -c 1000000 /dev/zero | tr '\\0' x; exit 1");
-    let plan = Plan { plugins: (0..FAILURES_MAX + 2).map(|n| format!("p{n}")).collect(), ..Plan::default() };
+    let plan = Plan {
+        plugins: (0..FAILURES_MAX + 2).map(|n| format!("p{n}")).collect(),
+        ..Plan::default()
+    };
     let failures = stage.install(&plan, STEP_MAX).await;
     assert_eq!(failures.len(), FAILURES_MAX + 1);
     assert!(failures[0].len() < WORDS_CHARS_MAX + 100, "{}", failures[0].len());
@@ -117,6 +148,10 @@ async fn endless_output_is_bounded_and_many_failures_are_counted() {
 async fn a_claude_that_is_not_there_is_a_sentence() {
     let dir = tempfile::tempdir().expect("a directory");
     let plan = Plan { plugins: vec!["a".into()], ..Plan::default() };
-    let failures = install(&Program::plain(dir.path().join("no")), &BTreeMap::new(), dir.path(), &plan).await;
-    assert!(failures[0].starts_with("`claude plugin install a` cannot be started: "), "{failures:?}");
+    let failures =
+        install(&Program::plain(dir.path().join("no")), &BTreeMap::new(), dir.path(), &plan).await;
+    assert!(
+        failures[0].starts_with("`claude plugin install a` cannot be started: "),
+        "{failures:?}"
+    );
 }

@@ -1,6 +1,7 @@
 //! One claude process, from its start to the end of everything that it started.
 //!
-//! Invariant: the exit is told once, after every line of output, and after the last descendant is gone.
+//! Invariant: the exit is told once, after every line of output, and after the last descendant is
+//! gone.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -90,7 +91,10 @@ pub async fn run(
     };
     let stuck = family.end_all().await;
     if stuck > 0 {
-        tracing::error!(stuck, "processes of the turn cannot be ended; no further claude starts before they are gone");
+        tracing::error!(
+            stuck,
+            "processes of the turn cannot be ended; no further claude starts before they are gone"
+        );
     }
     let rest = async {
         while let Some(line) = lines.recv().await {
@@ -101,7 +105,8 @@ pub async fn run(
     Ok(exit(status.map_err(RunError::Wait)?))
 }
 
-/// Waits for the readers of the pipes, which close with the last process; one that cannot be ended must not hold us up.
+/// Waits for the readers of the pipes, which close with the last process; one that cannot be ended
+/// must not hold us up.
 pub(super) async fn finish(pipes: Vec<JoinHandle<()>>) {
     for task in pipes {
         let handle = task.abort_handle();
@@ -121,10 +126,12 @@ pub(crate) fn group(child: &Child) -> Option<Pid> {
     child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
 }
 
-/// Reads what it prints, in the order in which it comes. The lines end with the last process that has the pipes.
+/// Reads what it prints, in the order in which it comes. The lines end with the last process that
+/// has the pipes.
 pub(super) fn read(child: &mut Child) -> (Vec<JoinHandle<()>>, mpsc::Receiver<Printed>) {
     let (printed, lines) = mpsc::channel(256);
-    let stdout = child.stdout.take().map(|pipe| tokio::spawn(pump(pipe, printed.clone(), Printed::Stdout)));
+    let stdout =
+        child.stdout.take().map(|pipe| tokio::spawn(pump(pipe, printed.clone(), Printed::Stdout)));
     let stderr = child.stderr.take().map(|pipe| tokio::spawn(pump(pipe, printed, Printed::Stderr)));
     ([stdout, stderr].into_iter().flatten().collect(), lines)
 }
@@ -164,13 +171,18 @@ pub(crate) fn send(group: Option<Pid>, signal: Signal) {
     }
 }
 
-/// Writes the prompt and closes the pipe: claude waits for the end of its input. A claude that does not read is not our concern here.
+/// Writes the prompt and closes the pipe: claude waits for the end of its input. A claude that does
+/// not read is not our concern here.
 async fn feed(mut stdin: ChildStdin, input: String) {
     let _ = stdin.write_all(input.as_bytes()).await;
     let _ = stdin.shutdown().await;
 }
 
-async fn pump(mut pipe: impl AsyncRead + Unpin, printed: mpsc::Sender<Printed>, wrap: fn(Line) -> Printed) {
+async fn pump(
+    mut pipe: impl AsyncRead + Unpin,
+    printed: mpsc::Sender<Printed>,
+    wrap: fn(Line) -> Printed,
+) {
     let mut splitter = Splitter::new(LINE_BYTES_MAX);
     let mut buffer = vec![0; 64 * 1024];
     loop {

@@ -1,7 +1,8 @@
 //! The processes below this one, as `/proc` shows them.
 //!
-//! Invariants: what was there when the harness started is somebody else's and is never touched; what belongs to a running shell task is
-//! ended by the task's supervisor alone, and a server that runs for `hive confine` by the service that started it.
+//! Invariants: what was there when the harness started is somebody else's and is never touched;
+//! what belongs to a running shell task is ended by the task's supervisor alone, and a server that
+//! runs for `hive confine` by the service that started it.
 
 pub mod servers;
 pub mod table;
@@ -20,7 +21,8 @@ use self::tasks::{Running, Tasks};
 
 /// How often the leftovers of a turn are looked for before giving up.
 const ROUNDS_MAX: u32 = 400;
-/// For so many looks a process that shows no environment is left alone while tasks run: it may be a task's, in the midst of an `exec`.
+/// For so many looks a process that shows no environment is left alone while tasks run: it may be a
+/// task's, in the midst of an `exec`.
 const UNCLEAR_ROUNDS_MAX: u32 = 40;
 /// The rest between two looks.
 const ROUND: Duration = Duration::from_millis(5);
@@ -49,7 +51,8 @@ impl Family {
         let own = rustix::process::getpid();
         rustix::process::set_child_subreaper(Some(own))?;
         let own = own.as_raw_pid();
-        let before = below(own, &snapshot(), |_| false).into_iter().map(|entry| entry.process).collect();
+        let before =
+            below(own, &snapshot(), |_| false).into_iter().map(|entry| entry.process).collect();
         Ok(Self { own, before, tasks: Tasks::default(), servers: Servers::default() })
     }
 
@@ -59,23 +62,28 @@ impl Family {
         self.tasks.clone()
     }
 
-    /// The list of running MCP servers that are no children of claude's, for the service that starts them.
+    /// The list of running MCP servers that are no children of claude's, for the service that
+    /// starts them.
     #[must_use]
     pub fn servers(&self) -> Servers {
         self.servers.clone()
     }
 
-    /// Kills and reaps everything below us but running tasks, until nothing is left; the number of processes that could not be ended.
+    /// Kills and reaps everything below us but running tasks, until nothing is left; the number of
+    /// processes that could not be ended.
     pub async fn end_all(&self) -> usize {
         self.end_strays(&[]).await
     }
 
-    /// As [`Family::end_all`], but leaves these processes and everything below them alone. They are not reaped either: who started them
-    /// waits for them.
+    /// As [`Family::end_all`], but leaves these processes and everything below them alone. They are
+    /// not reaped either: who started them waits for them.
     pub async fn end_strays(&self, keep: &[Pid]) -> usize {
         let keep: HashSet<i32> = keep.iter().map(|pid| pid.as_raw_pid()).collect();
         for round in 0..ROUNDS_MAX {
-            if self.round(&keep, round < UNCLEAR_ROUNDS_MAX, |entry, serving| self.end(entry, serving)) == 0 {
+            if self
+                .round(&keep, round < UNCLEAR_ROUNDS_MAX, |entry, serving| self.end(entry, serving))
+                == 0
+            {
                 return 0;
             }
             tokio::time::sleep(ROUND).await;
@@ -83,9 +91,15 @@ impl Family {
         self.round(&keep, false, |_, _| {})
     }
 
-    /// One look, in which no task can start: a task that is not on the list yet would be taken for a leftover of the turn. Says how many
-    /// there are that are none's, or of which it is unclear, as long as there is patience for these.
-    fn round(&self, keep: &HashSet<i32>, is_patient: bool, end: impl Fn(&Entry, &Serving)) -> usize {
+    /// One look, in which no task can start: a task that is not on the list yet would be taken for
+    /// a leftover of the turn. Says how many there are that are none's, or of which it is unclear,
+    /// as long as there is patience for these.
+    fn round(
+        &self,
+        keep: &HashSet<i32>,
+        is_patient: bool,
+        end: impl Fn(&Entry, &Serving),
+    ) -> usize {
         let look = |running: &Running, serving: &Serving| {
             let unclear = Cell::new(0);
             let left = below(self.own, &snapshot(), |entry| {
@@ -101,7 +115,13 @@ impl Family {
     }
 
     /// Whether it is somebody's; `None` where that cannot be seen at this moment.
-    fn is_spared(&self, entry: &Entry, keep: &HashSet<i32>, running: &Running, serving: &Serving) -> Option<bool> {
+    fn is_spared(
+        &self,
+        entry: &Entry,
+        keep: &HashSet<i32>,
+        running: &Running,
+        serving: &Serving,
+    ) -> Option<bool> {
         let is_kept = self.before.contains(&entry.process) || keep.contains(&entry.process.pid);
         if is_kept || serving.spares(entry, table::lives) {
             return Some(true);
@@ -160,8 +180,9 @@ mod tests {
     fn left(family: &Family, entries: &[Entry], keep: &[i32]) -> Vec<i32> {
         let keep = keep.iter().copied().collect();
         let mut pids: Vec<i32> = family.tasks.look(|running| {
-            let left =
-                below(family.own, entries, |entry| family.is_spared(entry, &keep, running, &Serving::default()) == Some(true));
+            let left = below(family.own, entries, |entry| {
+                family.is_spared(entry, &keep, running, &Serving::default()) == Some(true)
+            });
             left.iter().map(|entry| entry.process.pid).collect()
         });
         pids.sort_unstable();
@@ -176,17 +197,34 @@ mod tests {
             tasks: Tasks::default(),
             servers: Servers::default(),
         };
-        let entries = [entry(2, 1), entry(3, 2), entry(4, 1), entry(5, 4), entry(6, 1), entry(7, 6), entry(9, 8)];
+        let entries = [
+            entry(2, 1),
+            entry(3, 2),
+            entry(4, 1),
+            entry(5, 4),
+            entry(6, 1),
+            entry(7, 6),
+            entry(9, 8),
+        ];
         assert_eq!(left(&family, &entries, &[]), [4, 5, 6, 7]);
         assert_eq!(left(&family, &entries, &[6]), [4, 5]);
     }
 
     #[test]
     fn running_tasks_are_left_alone_and_ended_ones_are_not() {
-        let family = Family { own: 1, before: HashSet::new(), tasks: Tasks::default(), servers: Servers::default() };
+        let family = Family {
+            own: 1,
+            before: HashSet::new(),
+            tasks: Tasks::default(),
+            servers: Servers::default(),
+        };
         // 5 has left the tree of 4, but not its group.
         let entries = [entry(4, 1), Entry { group: 4, ..entry(5, 1) }, entry(6, 4), entry(7, 1)];
-        let task = family.tasks.enter("n:1", || Ok::<_, ()>(((), Some(Process { pid: 4, start: 1 })))).expect("entered").0;
+        let task = family
+            .tasks
+            .enter("n:1", || Ok::<_, ()>(((), Some(Process { pid: 4, start: 1 }))))
+            .expect("entered")
+            .0;
         assert_eq!(left(&family, &entries, &[]), [7]);
         drop(task);
         assert_eq!(left(&family, &entries, &[]), [4, 5, 6, 7]);

@@ -1,8 +1,9 @@
 //! The lock on the state directory that claude inherits.
 //!
-//! The lock is on the directory itself, so there is nothing that an agent could delete or replace. The harness gives its own copy away when
-//! claude is started: from then on claude and what it starts hold it, and the kernel lets go of it with the last of them. Beside it stands
-//! who started claude; leftovers of a harness that is gone are ended, those of one that lives are waited for.
+//! The lock is on the directory itself, so there is nothing that an agent could delete or replace.
+//! The harness gives its own copy away when claude is started: from then on claude and what it
+//! starts hold it, and the kernel lets go of it with the last of them. Beside it stands who started
+//! claude; leftovers of a harness that is gone are ended, those of one that lives are waited for.
 //!
 //! Invariant: who has a [`StateLock`] is the only one that may start a claude there.
 
@@ -56,10 +57,19 @@ pub enum LockError {
 
 impl StateLock {
     /// Gets the lock, after ending what an earlier harness left behind.
-    pub async fn acquire(state_dir: &Path, run_dir: &Path, taking_over: bool) -> Result<Self, LockError> {
-        let failed = |source: std::io::Error| LockError::Io { path: state_dir.to_path_buf(), source };
-        let fd = rustix::fs::open(state_dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|errno| failed(errno.into()))?;
+    pub async fn acquire(
+        state_dir: &Path,
+        run_dir: &Path,
+        taking_over: bool,
+    ) -> Result<Self, LockError> {
+        let failed =
+            |source: std::io::Error| LockError::Io { path: state_dir.to_path_buf(), source };
+        let fd = rustix::fs::open(
+            state_dir,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map_err(|errno| failed(errno.into()))?;
         let record = run_dir.join("claude-owner");
         let begun = Instant::now();
         loop {
@@ -86,7 +96,8 @@ impl StateLock {
         Ok(Self { fd })
     }
 
-    /// Lets the processes that are started from now on inherit the lock. Drop it as soon as claude is started.
+    /// Lets the processes that are started from now on inherit the lock. Drop it as soon as claude
+    /// is started.
     pub fn hand_down(&self) -> std::io::Result<()> {
         Ok(rustix::io::fcntl_setfd(&self.fd, FdFlags::empty())?)
     }
@@ -94,7 +105,9 @@ impl StateLock {
 
 /// Whether the harness that started the claude that holds the lock is gone, or is this one.
 fn is_left_behind(record: &Path) -> bool {
-    let Some(owner) = fs::read_to_string(record).ok().and_then(|text| parse(&text)) else { return false };
+    let Some(owner) = fs::read_to_string(record).ok().and_then(|text| parse(&text)) else {
+        return false;
+    };
     Some(owner) == family::this() || !family::is_alive(owner)
 }
 
@@ -114,16 +127,22 @@ fn end(holders: &[Process]) {
 
 /// The processes that hold the lock: those with a descriptor of the directory that carries it.
 fn holders(state_dir: &Path) -> Vec<Process> {
-    let Ok(wanted) = File::open(state_dir).and_then(|dir| dir.metadata()) else { return Vec::new() };
+    let Ok(wanted) = File::open(state_dir).and_then(|dir| dir.metadata()) else {
+        return Vec::new();
+    };
     let own = rustix::process::getpid().as_raw_pid();
     let holds = |pid: &i32| {
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        descriptors.filter(|fd| fs::metadata(fd.path()).is_ok_and(|m| (m.dev(), m.ino()) == (wanted.dev(), wanted.ino()))).any(
-            |fd| {
-                let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(fd.file_name());
+        descriptors
+            .filter(|fd| {
+                fs::metadata(fd.path())
+                    .is_ok_and(|m| (m.dev(), m.ino()) == (wanted.dev(), wanted.ino()))
+            })
+            .any(|fd| {
+                let info =
+                    Path::new("/proc").join(pid.to_string()).join("fdinfo").join(fd.file_name());
                 fs::read_to_string(info).is_ok_and(|info| info.contains("FLOCK"))
-            },
-        )
+            })
     };
     family::all().filter(|pid| *pid != own).filter(holds).filter_map(family::look).collect()
 }

@@ -1,8 +1,10 @@
 //! A claude that stays between turns: one process, one user line a turn.
 //!
-//! The process belongs to a task of its own, which feeds it, reads it, and ends it when it has rested or grown too much. Invariants: a turn is
-//! over when claude says so, and then nothing that the turn started beside claude is left; a turn that did not go well takes the process
-//! with it, so that no late tool call of it can reach the next one; and whoever holds no [`Resident`] has no claude.
+//! The process belongs to a task of its own, which feeds it, reads it, and ends it when it has
+//! rested or grown too much. Invariants: a turn is over when claude says so, and then nothing that
+//! the turn started beside claude is left; a turn that did not go well takes the process with it,
+//! so that no late tool call of it can reach the next one; and whoever holds no [`Resident`] has no
+//! claude.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,7 +92,10 @@ impl Resident {
     /// Runs a turn to its end; or gives it back, where the process is gone and never began with it.
     pub async fn turn(&self, turn: Turn) -> Result<Exit, Turn> {
         let (over, ended) = oneshot::channel();
-        self.orders.send(Order { turn, over }).await.map_err(|mpsc::error::SendError(order)| order.turn)?;
+        self.orders
+            .send(Order { turn, over })
+            .await
+            .map_err(|mpsc::error::SendError(order)| order.turn)?;
         ended.await.unwrap_or(Ok(Exit::Signal(0)))
     }
 
@@ -188,7 +193,8 @@ impl Claude {
                         Told::Nothing => {}
                     }
                 }
-                // What it printed last is read by whoever ends it. The pipes alone do not tell: another process may hold them.
+                // What it printed last is read by whoever ends it. The pipes alone do not tell:
+                // another process may hold them.
                 _ = self.child.wait() => return None,
                 Some(signal) = signals.recv() => {
                     well = false;
@@ -256,7 +262,10 @@ impl Claude {
     async fn clear(&mut self, printed: Option<&mpsc::Sender<Printed>>) {
         let stuck = self.family.end_all().await;
         if stuck > 0 {
-            tracing::error!(stuck, "processes of the turn cannot be ended; no further claude starts before they are gone");
+            tracing::error!(
+                stuck,
+                "processes of the turn cannot be ended; no further claude starts before they are gone"
+            );
         }
         let pipes = std::mem::take(&mut self.pipes);
         let forward = async {
@@ -315,12 +324,15 @@ enum Told {
 
 fn told(line: &Printed) -> Told {
     let Printed::Stdout(line) = line else { return Told::Nothing };
-    // A look before the whole line is parsed, for most are of other kinds. It is in `result` and in `compact_result`.
+    // A look before the whole line is parsed, for most are of other kinds. It is in `result` and in
+    // `compact_result`.
     if line.cut || !line.text.contains("result\"") {
         return Told::Nothing;
     }
     match event::parse(&line.text) {
-        Some(Event::Result(result)) if !result.is_error && result.subtype == "success" => Told::Over,
+        Some(Event::Result(result)) if !result.is_error && result.subtype == "success" => {
+            Told::Over
+        }
         Some(Event::Result(_)) => Told::OverBadly,
         Some(Event::CompactResult(Err(_))) => Told::WentWrong,
         Some(

@@ -1,6 +1,8 @@
-//! What earlier attempts at a message did already: the part of the redelivery note that keeps a model from doing it again.
+//! What earlier attempts at a message did already: the part of the redelivery note that keeps a
+//! model from doing it again.
 //!
-//! Invariant: each thing is one line behind the frame, and every word in it that a model or a sender wrote is inert.
+//! Invariant: each thing is one line behind the frame, and every word in it that a model or a
+//! sender wrote is inert.
 
 use hive_proto::v1;
 
@@ -21,7 +23,11 @@ pub(super) fn words(begun: &v1::BeginTurnResponse) -> String {
         "Earlier attempts asked this already, and the outcome comes as a message:",
         begun.already_asked.iter().map(question),
     );
-    list(&mut words, "Earlier attempts set these reminders already:", begun.already_reminded.iter().map(reminder));
+    list(
+        &mut words,
+        "Earlier attempts set these reminders already:",
+        begun.already_reminded.iter().map(reminder),
+    );
     words
 }
 
@@ -52,7 +58,11 @@ fn question(question: &v1::Question) -> String {
         v1::QuestionState::Expired => " (expired)",
         v1::QuestionState::Cancelled => " (withdrawn)",
     };
-    format!("question {} to {to}{state}: {}", question.id, inert::one_line(&question.text, TEXT_CHARS_MAX))
+    format!(
+        "question {} to {to}{state}: {}",
+        question.id,
+        inert::one_line(&question.text, TEXT_CHARS_MAX)
+    )
 }
 
 fn reminder(reminder: &v1::Reminder) -> String {
@@ -63,5 +73,9 @@ fn reminder(reminder: &v1::Reminder) -> String {
         v1::ReminderState::Fired => " (its time has come)",
         v1::ReminderState::Cancelled => " (withdrawn)",
     };
-    format!("reminder {}{due}{state}: {}", reminder.id, inert::one_line(&reminder.body, TEXT_CHARS_MAX))
+    format!(
+        "reminder {}{due}{state}: {}",
+        reminder.id,
+        inert::one_line(&reminder.body, TEXT_CHARS_MAX)
+    )
 }

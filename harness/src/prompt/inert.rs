@@ -1,9 +1,11 @@
 //! Making a sender's words inert: framed, without `@` attachments, without invisible characters.
 //!
-//! claude attaches a file for every `@path` at the beginning of a word; a backslash before the `@` keeps it from that. To stay reversible,
-//! a word-initial `\@` gets one backslash more too. The frame is a bar and a blank before every line.
+//! claude attaches a file for every `@path` at the beginning of a word; a backslash before the `@`
+//! keeps it from that. To stay reversible, a word-initial `\@` gets one backslash more too. The
+//! frame is a bar and a blank before every line.
 //!
-//! Invariant: in the result every line begins with the frame, no `@` begins a word, and no character acts on a terminal or hides.
+//! Invariant: in the result every line begins with the frame, no `@` begins a word, and no
+//! character acts on a terminal or hides.
 
 use hive_core::hidden::hides;
 
@@ -53,13 +55,14 @@ fn disarm(line: &str, out: &mut String) {
     }
 }
 
-/// Whether an `@` after this character is inside a word, as in a mail address. Narrower than the CLI's own rule (anything but white space),
-/// so that another version of it finds nothing either.
+/// Whether an `@` after this character is inside a word, as in a mail address. Narrower than the
+/// CLI's own rule (anything but white space), so that another version of it finds nothing either.
 fn goes_on_before_at(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '%')
 }
 
-/// The text with line ends made `\n` (or shown, for one line) and everything that hides or acts shown.
+/// The text with line ends made `\n` (or shown, for one line) and everything that hides or acts
+/// shown.
 fn visible(text: &str, line_ends: bool) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

@@ -1,7 +1,8 @@
 //! Role markers: `<!-- role:X -->` … `<!-- /role:X -->` keep a block for one role.
 //!
-//! Invariant: text outside of every block is always kept; text in a block is kept exactly if the block is of the wanted role. There is no
-//! nesting: an opener takes over from the one before, and only its own closer, or the end, ends it.
+//! Invariant: text outside of every block is always kept; text in a block is kept exactly if the
+//! block is of the wanted role. There is no nesting: an opener takes over from the one before, and
+//! only its own closer, or the end, ends it.
 
 /// The template with the markers taken out, and with them the blocks of other roles than `role`.
 #[must_use]
@@ -56,7 +57,8 @@ fn parse(inner: &str) -> Option<Marker<'_>> {
         None => (false, inner),
     };
     let name = rest.strip_prefix("role")?.trim_start().strip_prefix(':')?.trim();
-    let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_');
+    let is_name =
+        !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_');
     is_name.then_some(if closes { Marker::Close(name) } else { Marker::Open(name) })
 }
 
@@ -82,12 +84,20 @@ mod tests {
         golden("a<!-- role:manager -->b<!-- /role:manager -->c", "ac");
         golden("a\n<!-- role:agent -->\nb\n<!-- /role:agent -->\nc\n", "a\nb\nc\n");
         golden("a\n<!-- role:manager -->\nb\n<!-- /role:manager -->\nc\n", "a\nc\n");
-        golden("<!-- role:manager -->\nm\n<!-- /role:manager -->\n<!-- role:agent -->\na\n<!-- /role:agent -->\n", "a\n");
+        golden(
+            "<!-- role:manager -->\nm\n<!-- /role:manager -->\n<!-- role:agent -->\na\n<!-- /role:agent -->\n",
+            "a\n",
+        );
     }
 
     #[test]
     fn white_space_inside_a_marker_is_tolerated() {
-        for open in ["<!--role:agent-->", "<!--   role:agent-->", "<!-- role: agent -->", "<!--\trole :agent\n-->"] {
+        for open in [
+            "<!--role:agent-->",
+            "<!--   role:agent-->",
+            "<!-- role: agent -->",
+            "<!--\trole :agent\n-->",
+        ] {
             golden(&format!("a{open}b<!--/role:agent-->c"), "abc");
             golden(&format!("{}x<!-- / role:manager -->c", open.replace("agent", "manager")), "c");
         }
@@ -109,7 +119,10 @@ mod tests {
     #[test]
     fn after_the_override_the_first_block_is_not_resumed() {
         // No nesting: after the inner closer nothing is active, and the outer closer is a mismatch.
-        golden("<!-- role:manager -->a<!-- role:agent -->b<!-- /role:agent -->c<!-- /role:manager -->d", "bcd");
+        golden(
+            "<!-- role:manager -->a<!-- role:agent -->b<!-- /role:agent -->c<!-- /role:manager -->d",
+            "bcd",
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The prompts of turns: what woke the agent, in a frame.
 //!
-//! Invariant: a prompt begins with Hive's own words, `Message N from`, and every word of a sender in it is framed or made inert. The first
-//! line of a message's prompt is the same at every attempt, so that claude's session can be searched for it.
+//! Invariant: a prompt begins with Hive's own words, `Message N from`, and every word of a sender
+//! in it is framed or made inert. The first line of a message's prompt is the same at every
+//! attempt, so that claude's session can be searched for it.
 
 use std::path::Path;
 
@@ -59,7 +60,8 @@ pub fn checkpoint(fate: Fate) -> String {
     tidy(&placeholders::fill(CHECKPOINT, &[("fate", fate)]))
 }
 
-/// What an agent is told whose conversation is begun anew without its doing: where the old one can be read.
+/// What an agent is told whose conversation is begun anew without its doing: where the old one can
+/// be read.
 #[must_use]
 pub fn reset(transcript: Option<&Path>) -> String {
     let transcript = transcript.map_or_else(String::new, |path| {
@@ -69,9 +71,15 @@ pub fn reset(transcript: Option<&Path>) -> String {
     placeholders::fill(RESET, &[("transcript", &transcript)])
 }
 
-/// The prompt of a turn that a message woke; `reset` is empty, or says that the conversation is new.
+/// The prompt of a turn that a message woke; `reset` is empty, or says that the conversation is
+/// new.
 #[must_use]
-pub fn mail(begun: &v1::BeginTurnResponse, telling: Telling, reset: &str, mcp_server_name: &str) -> String {
+pub fn mail(
+    begun: &v1::BeginTurnResponse,
+    telling: Telling,
+    reset: &str,
+    mcp_server_name: &str,
+) -> String {
     let delivery = begun.delivery.clone().unwrap_or_default();
     let message = delivery.message.clone().unwrap_or_default();
     let template = match telling {
@@ -143,7 +151,9 @@ fn notice(message: &v1::Message) -> String {
     match message.system_kind() {
         v1::SystemKind::Unspecified => String::new(),
         v1::SystemKind::TurnFailed => ", a notice: a turn of a child of yours failed".to_owned(),
-        v1::SystemKind::DeadLetter => ", a notice: a message to a child of yours is given up".to_owned(),
+        v1::SystemKind::DeadLetter => {
+            ", a notice: a message to a child of yours is given up".to_owned()
+        }
         v1::SystemKind::Restarted => ", a notice: you were started anew".to_owned(),
         v1::SystemKind::Unavailable => ", a notice: a child of yours cannot work now".to_owned(),
         v1::SystemKind::QuestionAsked => format!(", question {question_id} for you"),
@@ -151,7 +161,9 @@ fn notice(message: &v1::Message) -> String {
         v1::SystemKind::QuestionExpired => format!(", question {question_id} has expired"),
         v1::SystemKind::QuestionCancelled => format!(", question {question_id} is withdrawn"),
         v1::SystemKind::Reminder => format!(", your reminder {reminder_id}"),
-        v1::SystemKind::Problem => ", a notice: something around a child of yours does not work".to_owned(),
+        v1::SystemKind::Problem => {
+            ", a notice: something around a child of yours does not work".to_owned()
+        }
     }
 }
 
@@ -176,10 +188,16 @@ fn redelivery(begun: &v1::BeginTurnResponse, delivery: &v1::Delivery) -> String 
     let Some(words) = cause(delivery.redelivery_cause()) else { return String::new() };
     let attempt = attempt(delivery);
     let error = inert::one_line(&delivery.last_error, ERROR_CHARS_MAX);
-    let error = if error.is_empty() { error } else { format!(" It said:\n{}{error}", inert::FRAME) };
+    let error =
+        if error.is_empty() { error } else { format!(" It said:\n{}{error}", inert::FRAME) };
     placeholders::fill(
         REDELIVERY,
-        &[("attempt", &attempt), ("cause", words), ("error", &error), ("sent", &earlier::words(begun))],
+        &[
+            ("attempt", &attempt),
+            ("cause", words),
+            ("error", &error),
+            ("sent", &earlier::words(begun)),
+        ],
     )
 }
 

@@ -5,7 +5,9 @@
 /// The template with each known `{name}` replaced by its value. Unknown names and lone braces stay.
 #[must_use]
 pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
-    let mut filled = String::with_capacity(template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>());
+    let mut filled = String::with_capacity(
+        template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>(),
+    );
     let mut rest = template;
     while let Some(open) = rest.find('{') {
         let (before, from_brace) = rest.split_at(open);

@@ -1,6 +1,7 @@
 //! The system prompt: `prompts/system.md` for one agent.
 //!
-//! Invariant: it is rendered anew for every turn from what the broker said last, so a changed policy, parent or role takes effect at once.
+//! Invariant: it is rendered anew for every turn from what the broker said last, so a changed
+//! policy, parent or role takes effect at once.
 
 use hive_proto::v1::Kin;
 
@@ -43,7 +44,17 @@ pub fn render(identity: &Identity) -> String {
 /// The system prompt from another template.
 #[must_use]
 pub fn render_from(template: &str, identity: &Identity) -> String {
-    let Identity { label, domain, operator_pronouns, hive_name, swarm_name, mcp_server_name, parent, role, kin } = identity;
+    let Identity {
+        label,
+        domain,
+        operator_pronouns,
+        hive_name,
+        swarm_name,
+        mcp_server_name,
+        parent,
+        role,
+        kin,
+    } = identity;
     let qualified = if domain.is_empty() { label.clone() } else { format!("{label}@{domain}") };
     let hive = named(" on hive", hive_name);
     let swarm = named(" in swarm", swarm_name);
@@ -103,12 +114,14 @@ mod tests {
         "list_agents",
     ];
 
-    const ALL: &str =
-        "{label}|{qualified_label}|{operator_pronouns}|{hive_identity}|{swarm_identity}|{mcp}|{parent}|{children}|{role}";
+    const ALL: &str = "{label}|{qualified_label}|{operator_pronouns}|{hive_identity}|{swarm_identity}|{mcp}|{parent}|{children}|{role}";
 
     #[test]
     fn names_that_are_not_set_leave_nothing_behind() {
-        assert_eq!(render_from(ALL, &bob()), "bob|bob|she/her|||hive|the operator, for you are a root||");
+        assert_eq!(
+            render_from(ALL, &bob()),
+            "bob|bob|she/her|||hive|the operator, for you are a root||"
+        );
     }
 
     #[test]
@@ -122,7 +135,10 @@ mod tests {
             role: "You test.\n".into(),
             kin: Kin {
                 parent_role: "reviews".into(),
-                children: vec![hive_proto::v1::Child { name: "carol".into(), role: "{label}".into() }],
+                children: vec![hive_proto::v1::Child {
+                    name: "carol".into(),
+                    role: "{label}".into(),
+                }],
                 children_count: 1,
             },
             ..bob()
@@ -136,8 +152,12 @@ mod tests {
 
     #[test]
     fn a_value_that_looks_like_a_placeholder_stays() {
-        let identity = Identity { label: "{hive_identity}".into(), hive_name: "{label}".into(), ..bob() };
-        assert_eq!(render_from("{label}{hive_identity}", &identity), "{hive_identity} on hive `{label}`");
+        let identity =
+            Identity { label: "{hive_identity}".into(), hive_name: "{label}".into(), ..bob() };
+        assert_eq!(
+            render_from("{label}{hive_identity}", &identity),
+            "{hive_identity} on hive `{label}`"
+        );
     }
 
     #[test]
@@ -146,8 +166,14 @@ mod tests {
         for tool in TOOLS {
             assert!(prompt.contains(&format!("`mcp__other__{tool}`")), "{tool}");
         }
-        assert!(!prompt.contains("<!--") && !prompt.contains('{') && !prompt.contains("mcp__hive"), "{prompt}");
-        assert!(prompt.starts_with("You are `bob`, an agent. Your qualified name is `bob`.\n"), "{prompt}");
+        assert!(
+            !prompt.contains("<!--") && !prompt.contains('{') && !prompt.contains("mcp__hive"),
+            "{prompt}"
+        );
+        assert!(
+            prompt.starts_with("You are `bob`, an agent. Your qualified name is `bob`.\n"),
+            "{prompt}"
+        );
     }
 
     #[test]

@@ -62,5 +62,9 @@ fn next(inner: &Inner, last: Option<Message>) -> Option<Message> {
     if let Some(last) = last.filter(|last| last.ids == ids) {
         return Some(last);
     }
-    Some(Message { request_id: token::random(), ids, body: news::body(&records, inner.store.dir()) })
+    Some(Message {
+        request_id: token::random(),
+        ids,
+        body: news::body(&records, inner.store.dir()),
+    })
 }

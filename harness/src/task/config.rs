@@ -23,7 +23,8 @@ pub struct TaskConfig {
     pub state_dir: PathBuf,
     /// Where tasks are asked for.
     pub socket: PathBuf,
-    /// The environment of tasks, as [`super::environment::build`] makes it; each task gets its mark besides.
+    /// The environment of tasks, as [`super::environment::build`] makes it; each task gets its mark
+    /// besides.
     pub environment: BTreeMap<OsString, OsString>,
     /// The settings.
     pub settings: Settings,
@@ -68,7 +69,9 @@ pub enum InvalidSettings {
     #[error("{0} must be at least 1")]
     Zero(&'static str),
     /// No task could have its default time.
-    #[error("HIVE_BASH_TIMEOUT_SECS ({timeout}) must not be more than HIVE_BASH_TIMEOUT_MAX_SECS ({max})")]
+    #[error(
+        "HIVE_BASH_TIMEOUT_SECS ({timeout}) must not be more than HIVE_BASH_TIMEOUT_MAX_SECS ({max})"
+    )]
     Timeout {
         /// The default.
         timeout: u64,
@@ -112,22 +115,34 @@ impl Settings {
             return Err(InvalidSettings::Zero(name));
         }
         if bash_timeout_max_secs > TIMEOUT_SECS_MAX {
-            return Err(InvalidSettings::TooLarge { name: "HIVE_BASH_TIMEOUT_MAX_SECS", max: TIMEOUT_SECS_MAX });
+            return Err(InvalidSettings::TooLarge {
+                name: "HIVE_BASH_TIMEOUT_MAX_SECS",
+                max: TIMEOUT_SECS_MAX,
+            });
         }
         if bash_timeout_secs > bash_timeout_max_secs {
-            return Err(InvalidSettings::Timeout { timeout: bash_timeout_secs, max: bash_timeout_max_secs });
+            return Err(InvalidSettings::Timeout {
+                timeout: bash_timeout_secs,
+                max: bash_timeout_max_secs,
+            });
         }
-        let mib = |name, value: u64| value.checked_mul(MIB).ok_or(InvalidSettings::TooLarge { name, max: u64::MAX / MIB });
+        let mib = |name, value: u64| {
+            value.checked_mul(MIB).ok_or(InvalidSettings::TooLarge { name, max: u64::MAX / MIB })
+        };
         Ok(Self {
             timeout: Duration::from_secs(bash_timeout_secs),
             timeout_max: Duration::from_secs(bash_timeout_max_secs),
             running_max: bash_tasks_max,
             output_bytes_max: mib("HIVE_BASH_OUTPUT_MAX_MIB", bash_output_max_mib)?,
             limits: Limits {
-                memory_bytes: bash_memory_max_mib.map(|value| mib("HIVE_BASH_MEMORY_MAX_MIB", value)).transpose()?,
+                memory_bytes: bash_memory_max_mib
+                    .map(|value| mib("HIVE_BASH_MEMORY_MAX_MIB", value))
+                    .transpose()?,
                 cpu_secs: bash_cpu_secs_max,
                 processes: bash_processes_max,
-                file_bytes: bash_file_max_mib.map(|value| mib("HIVE_BASH_FILE_MAX_MIB", value)).transpose()?,
+                file_bytes: bash_file_max_mib
+                    .map(|value| mib("HIVE_BASH_FILE_MAX_MIB", value))
+                    .transpose()?,
             },
             cargo_short_messages,
         })
@@ -135,7 +150,8 @@ impl Settings {
 }
 
 impl Limits {
-    /// A script that takes the limits on and then becomes bash with the command that is its first argument; `None` without limits.
+    /// A script that takes the limits on and then becomes bash with the command that is its first
+    /// argument; `None` without limits.
     ///
     /// A limit that the host does not let us set is one that is stricter already.
     #[must_use]
@@ -149,8 +165,10 @@ impl Limits {
             ('u', processes),
             ('f', file_bytes.map(|bytes| bytes / KIB)),
         ];
-        let lines: String =
-            limits.iter().filter_map(|(flag, value)| Some(format!("ulimit -{flag} {} 2>/dev/null; ", (*value)?))).collect();
+        let lines: String = limits
+            .iter()
+            .filter_map(|(flag, value)| Some(format!("ulimit -{flag} {} 2>/dev/null; ", (*value)?)))
+            .collect();
         (!lines.is_empty()).then(|| format!("{lines}exec bash -c \"$1\""))
     }
 }
@@ -175,9 +193,15 @@ mod tests {
     #[test]
     fn defaults_are_sound_and_nonsense_names_its_variable() {
         let defaults = settings(&[]).expect("sound");
-        assert_eq!((defaults.timeout.as_secs(), defaults.running_max, defaults.output_bytes_max), (1800, 16, 64 * MIB));
+        assert_eq!(
+            (defaults.timeout.as_secs(), defaults.running_max, defaults.output_bytes_max),
+            (1800, 16, 64 * MIB)
+        );
         assert_eq!(defaults.limits.script(), None);
-        for (flag, name) in [("--bash-tasks-max", "HIVE_BASH_TASKS_MAX"), ("--bash-file-max-mib", "HIVE_BASH_FILE_MAX_MIB")] {
+        for (flag, name) in [
+            ("--bash-tasks-max", "HIVE_BASH_TASKS_MAX"),
+            ("--bash-file-max-mib", "HIVE_BASH_FILE_MAX_MIB"),
+        ] {
             let error = settings(&[flag, "0"]).expect_err("refused").to_string();
             assert!(error.starts_with(name), "{error}");
         }
@@ -188,7 +212,9 @@ mod tests {
 
     #[test]
     fn limits_become_a_script() {
-        let limits = settings(&["--bash-memory-max-mib", "1", "--bash-cpu-secs-max", "7"]).expect("sound").limits;
+        let limits = settings(&["--bash-memory-max-mib", "1", "--bash-cpu-secs-max", "7"])
+            .expect("sound")
+            .limits;
         let script = "ulimit -d 1024 2>/dev/null; ulimit -t 7 2>/dev/null; exec bash -c \"$1\"";
         assert_eq!(limits.script().as_deref(), Some(script));
     }

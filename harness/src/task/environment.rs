@@ -1,7 +1,8 @@
-//! The environment of shell tasks, built from an allow-list, and what bash reads before each command.
+//! The environment of shell tasks, built from an allow-list, and what bash reads before each
+//! command.
 //!
-//! Invariant: no key and no password of a proxy reaches a task. Of Hive's own variables it gets its mark and the way to the agent's socket, which its user may use
-//! anyway.
+//! Invariant: no key and no password of a proxy reaches a task. Of Hive's own variables it gets its
+//! mark and the way to the agent's socket, which its user may use anyway.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -41,18 +42,23 @@ const PASSED: [&str; 24] = [
     "XDG_RUNTIME_DIR",
 ];
 /// Those of them that are URLs of proxies, which may have a password in them.
-const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
-/// Those of them that name directories of the operator's session, which an isolated agent does not have.
+const PROXIES: [&str; 6] =
+    ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+/// Those of them that name directories of the operator's session, which an isolated agent does not
+/// have.
 const OF_THE_SESSION: [&str; 2] = ["TMPDIR", "XDG_RUNTIME_DIR"];
 /// Beginnings of variables that pass.
 const PASSED_BEGINNINGS: [&str; 2] = ["LC_", "SSL_CERT_"];
 
-/// Variables that pass besides if the configuration sets them for this agent: what programs that fetch, build and push read.
+/// Variables that pass besides if the configuration sets them for this agent: what programs that
+/// fetch, build and push read.
 const CONFIGURED: [&str; 4] = ["GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "SSH_AUTH_SOCK"];
 /// Beginnings of such variables.
-const CONFIGURED_BEGINNINGS: [&str; 7] = ["CARGO_", "GIT_", "NPM_CONFIG_", "PIP_", "RUSTUP_", "UV_", "npm_config_"];
+const CONFIGURED_BEGINNINGS: [&str; 7] =
+    ["CARGO_", "GIT_", "NPM_CONFIG_", "PIP_", "RUSTUP_", "UV_", "npm_config_"];
 
-/// The environment of every task. `configured` is what `hive.toml` sets for claude, keys included; it takes the place of what is inherited.
+/// The environment of every task. `configured` is what `hive.toml` sets for claude, keys included;
+/// it takes the place of what is inherited.
 #[must_use]
 pub fn build(
     inherited: impl IntoIterator<Item = (OsString, OsString)>,
@@ -63,11 +69,13 @@ pub fn build(
     cargo_short_messages: bool,
     is_isolated: bool,
 ) -> BTreeMap<OsString, OsString> {
-    let mut environment: BTreeMap<OsString, OsString> = inherited.into_iter().filter(|(name, _)| passes(name)).collect();
+    let mut environment: BTreeMap<OsString, OsString> =
+        inherited.into_iter().filter(|(name, _)| passes(name)).collect();
     if is_isolated {
         environment.retain(|name, _| !OF_THE_SESSION.iter().any(|of_session| name == of_session));
     }
-    let configured = configured.iter().filter(|(name, _)| passes(OsStr::new(name)) || passes_configured(name));
+    let configured =
+        configured.iter().filter(|(name, _)| passes(OsStr::new(name)) || passes_configured(name));
     environment.extend(configured.map(|(name, value)| (name.into(), value.into())));
     for (name, value) in &mut environment {
         if name.to_str().is_some_and(|name| PROXIES.contains(&name)) {
@@ -76,7 +84,8 @@ pub fn build(
     }
     environment.insert("HOME".into(), home.into());
     // Tasks run in another directory than the harness was started in.
-    let agent_socket = std::path::absolute(agent_socket).unwrap_or_else(|_| agent_socket.to_path_buf());
+    let agent_socket =
+        std::path::absolute(agent_socket).unwrap_or_else(|_| agent_socket.to_path_buf());
     environment.insert(hive_proto::SOCKET_ENV.into(), agent_socket.into());
     if cargo_short_messages {
         environment.insert("BASH_ENV".into(), run_dir.join(BASH_ENV_FILE).into());
@@ -88,13 +97,18 @@ pub fn build(
 fn without_password(url: &OsStr) -> OsString {
     let bytes = url.as_bytes();
     let start = bytes.windows(3).position(|part| part == b"://").map_or(0, |scheme| scheme + 3);
-    let end = bytes[start..].iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).map_or(bytes.len(), |path| start + path);
-    let host = bytes[start..end].iter().rposition(|byte| *byte == b'@').map_or(start, |at| start + at + 1);
+    let end = bytes[start..]
+        .iter()
+        .position(|byte| matches!(byte, b'/' | b'?' | b'#'))
+        .map_or(bytes.len(), |path| start + path);
+    let host =
+        bytes[start..end].iter().rposition(|byte| *byte == b'@').map_or(start, |at| start + at + 1);
     OsString::from_vec([&bytes[..start], &bytes[host..]].concat())
 }
 
 fn passes_configured(name: &str) -> bool {
-    CONFIGURED.contains(&name) || CONFIGURED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+    CONFIGURED.contains(&name)
+        || CONFIGURED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
 fn passes(name: &OsStr) -> bool {
@@ -121,10 +135,26 @@ mod tests {
             "LC_ALL",
         ];
         let inherited = names.map(|name| (name.into(), "x".into()));
-        let environment = build(inherited, &BTreeMap::new(), Path::new("/h"), Path::new("/s"), Path::new("/r"), false, false);
+        let environment = build(
+            inherited,
+            &BTreeMap::new(),
+            Path::new("/h"),
+            Path::new("/s"),
+            Path::new("/r"),
+            false,
+            false,
+        );
         let names: Vec<_> = environment.keys().filter_map(|name| name.to_str()).collect();
         assert_eq!(names, ["HIVE_SOCKET", "HOME", "LC_ALL", "PATH"]);
-        let environment = build([], &BTreeMap::new(), Path::new("/h"), Path::new("/s"), Path::new("/r"), true, false);
+        let environment = build(
+            [],
+            &BTreeMap::new(),
+            Path::new("/h"),
+            Path::new("/s"),
+            Path::new("/r"),
+            true,
+            false,
+        );
         assert_eq!(environment[OsStr::new("BASH_ENV")], "/r/bash-env.sh");
     }
 
@@ -140,20 +170,50 @@ mod tests {
             ("AWS_SECRET_ACCESS_KEY", "k"),
         ];
         let configured = set.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let inherited = ["PATH", "GH_TOKEN", "SSH_AUTH_SOCK", "GIT_DIR"].map(|name| (name.into(), "inherited".into()));
-        let environment = build(inherited, &configured, Path::new("/h"), Path::new("/s"), Path::new("/r"), false, true);
-        let pairs: Vec<String> =
-            environment.iter().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect();
-        let wanted = ["GH_TOKEN=t", "GIT_SSH_COMMAND=ssh -v", "HIVE_SOCKET=/s", "HOME=/h", "PATH=/configured", "RUSTUP_HOME=/r"];
+        let inherited = ["PATH", "GH_TOKEN", "SSH_AUTH_SOCK", "GIT_DIR"]
+            .map(|name| (name.into(), "inherited".into()));
+        let environment = build(
+            inherited,
+            &configured,
+            Path::new("/h"),
+            Path::new("/s"),
+            Path::new("/r"),
+            false,
+            true,
+        );
+        let pairs: Vec<String> = environment
+            .iter()
+            .map(|(name, value)| format!("{}={}", name.display(), value.display()))
+            .collect();
+        let wanted = [
+            "GH_TOKEN=t",
+            "GIT_SSH_COMMAND=ssh -v",
+            "HIVE_SOCKET=/s",
+            "HOME=/h",
+            "PATH=/configured",
+            "RUSTUP_HOME=/r",
+        ];
         assert_eq!(pairs, wanted);
     }
 
     #[test]
     fn directories_of_the_session_do_not_pass_to_an_isolated_agent() {
-        let inherited = || ["TMPDIR", "XDG_RUNTIME_DIR", "LOCALE_ARCHIVE"].map(|name| (name.into(), "x".into()));
+        let inherited = || {
+            ["TMPDIR", "XDG_RUNTIME_DIR", "LOCALE_ARCHIVE"].map(|name| (name.into(), "x".into()))
+        };
         let none = BTreeMap::new();
-        let count =
-            |is_isolated| build(inherited(), &none, Path::new("/h"), Path::new("/s"), Path::new("/r"), false, is_isolated).len();
+        let count = |is_isolated| {
+            build(
+                inherited(),
+                &none,
+                Path::new("/h"),
+                Path::new("/s"),
+                Path::new("/r"),
+                false,
+                is_isolated,
+            )
+            .len()
+        };
         assert_eq!((count(false), count(true)), (5, 3));
     }
 
@@ -170,7 +230,15 @@ mod tests {
         for (given, wanted) in cases {
             for name in PROXIES {
                 let given = [(name.into(), given.into())];
-                let environment = build(given, &BTreeMap::new(), Path::new("/h"), Path::new("/s"), Path::new("/r"), false, false);
+                let environment = build(
+                    given,
+                    &BTreeMap::new(),
+                    Path::new("/h"),
+                    Path::new("/s"),
+                    Path::new("/r"),
+                    false,
+                    false,
+                );
                 assert_eq!(environment[OsStr::new(name)], *wanted, "{name}");
             }
         }
@@ -181,14 +249,20 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let cargo = dir.path().join("cargo");
         std::fs::write(&cargo, "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 7\n").expect("written");
-        std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).expect("made executable");
+        std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755))
+            .expect("made executable");
         let file = dir.path().join(BASH_ENV_FILE);
         std::fs::write(&file, BASH_ENV_TEXT).expect("written");
         let path = format!("{}:/usr/bin:/bin", dir.path().display());
         let mut bash = Command::new("bash");
         bash.args(["-c", command]).env_clear().env("PATH", path).env("BASH_ENV", &file);
         let output = bash.output().expect("bash runs");
-        assert_eq!(output.status.code(), Some(7), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            output.status.code(),
+            Some(7),
+            "{command}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{command}");
         String::from_utf8(output.stdout).expect("text")
     }
@@ -196,8 +270,10 @@ mod tests {
     #[test]
     fn cargo_tells_each_message_in_one_line() {
         let short = "<--message-format><short>";
-        for sub in ["build", "check", "clippy", "test", "run", "doc", "bench", "install", "rustc", "fix", "b", "c", "t", "r", "d"]
-        {
+        for sub in [
+            "build", "check", "clippy", "test", "run", "doc", "bench", "install", "rustc", "fix",
+            "b", "c", "t", "r", "d",
+        ] {
             assert_eq!(cargo(&format!("cargo {sub} -p x")), format!("<{sub}>{short}<-p><x>"));
         }
         assert_eq!(cargo("cargo +nightly build"), format!("<+nightly><build>{short}"));
@@ -205,7 +281,10 @@ mod tests {
             cargo("cargo --color never -v --config a=b test"),
             format!("<--color><never><-v><--config><a=b><test>{short}")
         );
-        assert_eq!(cargo("cargo test a -- --message-format x"), format!("<test>{short}<a><--><--message-format><x>"));
+        assert_eq!(
+            cargo("cargo test a -- --message-format x"),
+            format!("<test>{short}<a><--><--message-format><x>")
+        );
         assert_eq!(cargo("set -euo pipefail; cargo b"), format!("<b>{short}"));
         assert_eq!(cargo("cargo run 'a b' ''"), format!("<run>{short}<a b><>"));
     }
@@ -213,7 +292,10 @@ mod tests {
     #[test]
     fn what_cargo_is_told_already_and_other_commands_stay_as_they_are() {
         assert_eq!(cargo("cargo build --message-format=json"), "<build><--message-format=json>");
-        assert_eq!(cargo("cargo build -v --message-format json"), "<build><-v><--message-format><json>");
+        assert_eq!(
+            cargo("cargo build -v --message-format json"),
+            "<build><-v><--message-format><json>"
+        );
         assert_eq!(cargo("cargo fmt --all"), "<fmt><--all>");
         assert_eq!(cargo("cargo +stable tree"), "<+stable><tree>");
         assert_eq!(cargo("set -eu; cargo --version"), "<--version>");

@@ -1,8 +1,10 @@
 //! `hive task-init`: the first process of a shell task's sandbox.
 //!
-//! bubblewrap would end all of a task with its first process, at once, and would report a signal as an exit code. So this is process 1 of the
-//! sandbox: it starts the command inside the fence, reports how it ended, and stays until the last process of the sandbox has ended, or until the
-//! harness ends them. Its standard input is the pipe of the report. Invariant: nothing that it starts has the pipe.
+//! bubblewrap would end all of a task with its first process, at once, and would report a signal as
+//! an exit code. So this is process 1 of the sandbox: it starts the command inside the fence,
+//! reports how it ended, and stays until the last process of the sandbox has ended, or until the
+//! harness ends them. Its standard input is the pipe of the report. Invariant: nothing that it
+//! starts has the pipe.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -33,7 +35,8 @@ pub struct InitArgs {
 
 /// Runs the command to its end, and the sandbox to its own; the exit code.
 pub fn run(args: &InitArgs) -> Result<u8, Box<dyn std::error::Error>> {
-    // A copy that is closed when a program is started. What the command gets as its standard input is another file.
+    // A copy that is closed when a program is started. What the command gets as its standard input
+    // is another file.
     let mut report = io::PipeWriter::from(io::stdin().as_fd().try_clone_to_owned()?);
     let command = Command::new(boot::own_program()?)
         .args(fence::arguments(args.user_namespaces))
@@ -59,7 +62,9 @@ pub fn run(args: &InitArgs) -> Result<u8, Box<dyn std::error::Error>> {
 }
 
 fn how(status: WaitStatus) -> How {
-    status.terminating_signal().map_or_else(|| How::Exited(status.exit_status().unwrap_or(0)), How::Signaled)
+    status
+        .terminating_signal()
+        .map_or_else(|| How::Exited(status.exit_status().unwrap_or(0)), How::Signaled)
 }
 
 /// The exit code of a shell for it.

@@ -1,6 +1,7 @@
 //! What the agent reads about tasks that ended while nobody waited for them.
 //!
-//! Invariant: the message stays below [`BODY_BYTES_MAX`], however many tasks there are and whatever they wrote.
+//! Invariant: the message stays below [`BODY_BYTES_MAX`], however many tasks there are and whatever
+//! they wrote.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -31,10 +32,13 @@ const INDENT: &str = "    ";
 /// The message about these tasks, whose output lies in `dir`.
 #[must_use]
 pub fn body(records: &[Record], dir: &Path) -> String {
-    let ended: Vec<(&Record, &End)> = records.iter().filter_map(|record| Some((record, record.end.as_ref()?))).collect();
+    let ended: Vec<(&Record, &End)> =
+        records.iter().filter_map(|record| Some((record, record.end.as_ref()?))).collect();
     let (described, further) = ended.split_at(ended.len().min(DESCRIBED_MAX));
     let heads: Vec<String> = described.iter().map(|(record, end)| head(record, end)).collect();
-    let room = BODY_BYTES_MAX - FRAME_BYTES - heads.iter().map(String::len).sum::<usize>().min(BODY_BYTES_MAX - FRAME_BYTES);
+    let room = BODY_BYTES_MAX
+        - FRAME_BYTES
+        - heads.iter().map(String::len).sum::<usize>().min(BODY_BYTES_MAX - FRAME_BYTES);
     let lines_bytes = (room / described.len().max(1)).min(LINES_BYTES_MAX);
     let mut text = match ended.len() {
         1 => "A shell task has ended.\n".to_owned(),
@@ -46,7 +50,8 @@ pub fn body(records: &[Record], dir: &Path) -> String {
         text.push_str(&last_lines(&end.output.tail, lines_bytes));
     }
     if !further.is_empty() {
-        let ids: Vec<String> = further.iter().take(IDS_MAX).map(|(record, _)| record.id.to_string()).collect();
+        let ids: Vec<String> =
+            further.iter().take(IDS_MAX).map(|(record, _)| record.id.to_string()).collect();
         let and_more = if further.len() > IDS_MAX { ", ..." } else { "" };
         // Writing into a String cannot fail.
         let _ = write!(text, "\nAnd {} more: {}{and_more}\n", further.len(), ids.join(", "));
@@ -100,7 +105,8 @@ fn last_lines(tail: &str, bytes_max: usize) -> String {
         if whole > room {
             // The last line is told in any case, as far as there is room.
             if lines.is_empty() {
-                let start = line.ceil_char_boundary(line.len().saturating_sub(room.saturating_sub(16)));
+                let start =
+                    line.ceil_char_boundary(line.len().saturating_sub(room.saturating_sub(16)));
                 lines.push(format!("{INDENT}| …{}\n", &line[start..]));
             }
             break;
@@ -144,11 +150,17 @@ mod tests {
     #[test]
     fn however_much_there_is_the_message_stays_small() {
         let long = "ü\n".repeat(5000);
-        for (count, tail, command) in
-            [(1, &long, "x"), (300, &long, "ü"), (20, &"y".repeat(9000), "\n"), (2, &"ü".repeat(9000), "z")]
-        {
+        for (count, tail, command) in [
+            (1, &long, "x"),
+            (300, &long, "ü"),
+            (20, &"y".repeat(9000), "\n"),
+            (2, &"ü".repeat(9000), "z"),
+        ] {
             let records: Vec<Record> = (1..=count)
-                .map(|id| Record { command: command.repeat(10_000), ..ended(1_000_000_000 + id, How::TimedOut, tail) })
+                .map(|id| Record {
+                    command: command.repeat(10_000),
+                    ..ended(1_000_000_000 + id, How::TimedOut, tail)
+                })
                 .collect();
             let text = body(&records, Path::new(&"d".repeat(5000)));
             assert!(text.len() < BODY_BYTES_MAX, "{count}: {}", text.len());

@@ -108,7 +108,11 @@ async fn write(file: &mut File, chunk: &[u8]) -> std::io::Result<()> {
 
 /// Bytes as text. The beginning may be the rest of a character that was cut.
 fn text(bytes: &[u8], is_whole: bool) -> String {
-    let cut = if is_whole { 0 } else { bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count() };
+    let cut = if is_whole {
+        0
+    } else {
+        bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count()
+    };
     let text = String::from_utf8_lossy(&bytes[cut..]).into_owned();
     // What stands for a wrong byte is longer than the byte.
     let start = text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES_MAX));

@@ -1,6 +1,7 @@
 //! A task as it stands on disk.
 //!
-//! Invariant: a record that says that its task runs was written by a harness that lives, or died before it could say more.
+//! Invariant: a record that says that its task runs was written by a harness that lives, or died
+//! before it could say more.
 
 use std::time::Duration;
 
@@ -79,7 +80,8 @@ impl Record {
     /// As it is written.
     #[must_use]
     pub fn text(&self) -> String {
-        let Self { id, request_id, command, mark, boot_id, root, start_time, timeout, end, told } = self;
+        let Self { id, request_id, command, mark, boot_id, root, start_time, timeout, end, told } =
+            self;
         let end = end.as_ref().map(|end| {
             let End { time, how, leftover_count, output: Summary { bytes, kept_bytes, tail } } = end;
             let (state, exit_code, signal) = how.parts();
@@ -164,7 +166,10 @@ pub(super) mod tests {
     pub(crate) fn ended(id: u64, how: How, tail: &str) -> Record {
         let bytes = tail.len() as u64;
         let output = Summary { bytes, kept_bytes: bytes, tail: tail.into() };
-        Record { end: Some(End { time: WallTime(13_400), how, leftover_count: 0, output }), ..running(id) }
+        Record {
+            end: Some(End { time: WallTime(13_400), how, leftover_count: 0, output }),
+            ..running(id)
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One task, from the start of its bash to the end of everything that it started.
 //!
-//! The exit of the first process is seen before it is reaped: until then its number, and with it the number of its process group, is
-//! nobody else's, so the rest of the group can be ended safely.
+//! The exit of the first process is seen before it is reaped: until then its number, and with it
+//! the number of its process group, is nobody else's, so the rest of the group can be ended safely.
 
 use std::ffi::OsString;
 use std::io;
@@ -39,7 +39,8 @@ pub struct Run {
     /// Tells that one of our children has changed.
     changes: Signal,
     pipe: Receiver,
-    /// Where the sandbox reports how the command has ended; without a sandbox the exit of the first process tells.
+    /// Where the sandbox reports how the command has ended; without a sandbox the exit of the first
+    /// process tells.
     report: Option<Receiver>,
     entered: Entered,
     mark: String,
@@ -121,16 +122,21 @@ pub async fn to_end(
     let hunted = Hunted { mark: &mark, root, is_held: true, is_sandboxed: report.is_some() };
     let mut leftover_count = hunted.end(grace).await;
     if report.is_some() {
-        // In a sandbox the command itself is not the first process, and was met if it had not ended.
+        // In a sandbox the command itself is not the first process, and was met if it had not
+        // ended.
         leftover_count = leftover_count.saturating_sub(u32::from(interrupted.is_some()));
-        // What no look has seen ends with the sandbox. One that has ended by itself needs no signal.
+        // What no look has seen ends with the sandbox. One that has ended by itself needs no
+        // signal.
         let _ = child.start_kill();
     }
     let status = child.wait().await;
     drop(entered);
     let handle = pump.abort_handle();
     if tokio::time::timeout(PIPE_PATIENCE, pump).await.is_err() {
-        tracing::warn!(mark, "the output of a task is still open after its end; what may come is not read");
+        tracing::warn!(
+            mark,
+            "the output of a task is still open after its end; what may come is not read"
+        );
         handle.abort();
     }
     if reported.is_none() && interrupted.is_none() {
@@ -144,7 +150,8 @@ pub async fn to_end(
     Ok(Ended { how, leftover_count })
 }
 
-/// Reads how the command in a sandbox has ended. `None`: there is no sandbox, or it ended without a report.
+/// Reads how the command in a sandbox has ended. `None`: there is no sandbox, or it ended without a
+/// report.
 async fn read(report: &mut Option<Receiver>) -> Option<How> {
     let report = report.as_mut()?;
     let mut line = Vec::new();
@@ -158,7 +165,9 @@ async fn read(report: &mut Option<Receiver>) -> Option<How> {
 
 /// Sees the exit of a child without reaping it.
 async fn exited(child: &Child, changes: &mut Signal) {
-    let Some(pid) = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) else { return };
+    let Some(pid) = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) else {
+        return;
+    };
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     // Nothing to wait for is an exit too.
     while let Ok(None) = waitid(WaitId::Pid(pid), options) {

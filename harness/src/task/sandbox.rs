@@ -1,9 +1,12 @@
-//! What confines the shell tasks of an isolated agent, and its own MCP servers: a sandbox of bubblewrap for each, with the fence inside it.
+//! What confines the shell tasks of an isolated agent, and its own MCP servers: a sandbox of
+//! bubblewrap for each, with the fence inside it.
 //!
-//! A task has processes and user ids of its own and sees the files that the harness sees, but neither claude's login nor its conversations nor
-//! the harness's run directory and settings. It cannot write the settings of claude in the working directory: claude obeys them, and a task could
-//! put them there after the harness has looked. The order is the sandbox outside and the fence inside, because a fenced program creates no user namespaces.
-//! Where sandboxes do not nest, tasks have the fence alone. Invariant: a task of an isolated agent never runs without the fence.
+//! A task has processes and user ids of its own and sees the files that the harness sees, but
+//! neither claude's login nor its conversations nor the harness's run directory and settings. It
+//! cannot write the settings of claude in the working directory: claude obeys them, and a task
+//! could put them there after the harness has looked. The order is the sandbox outside and the
+//! fence inside, because a fenced program creates no user namespaces. Where sandboxes do not nest,
+//! tasks have the fence alone. Invariant: a task of an isolated agent never runs without the fence.
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -78,8 +81,9 @@ impl Confinement {
         }
     }
 
-    /// Returns the command line that runs another program like a task, but ends all of it with its first process, whose exit code it reports. Its
-    /// environment is passed as [`fence::wrapped`] names it: what is requested must not be obeyed before the fence.
+    /// Returns the command line that runs another program like a task, but ends all of it with its
+    /// first process, whose exit code it reports. Its environment is passed as [`fence::wrapped`]
+    /// names it: what is requested must not be obeyed before the fence.
     #[must_use]
     pub fn program(&self, command: Vec<OsString>) -> Vec<OsString> {
         let before = match self {
@@ -89,7 +93,11 @@ impl Confinement {
             }
             Self::Sandbox(sandbox) => {
                 let Sandbox { bwrap, hive, user_namespaces, .. } = sandbox;
-                let inside = [vec!["--".into(), hive.into()], fence::arguments_for_requested(*user_namespaces)].concat();
+                let inside = [
+                    vec!["--".into(), hive.into()],
+                    fence::arguments_for_requested(*user_namespaces),
+                ]
+                .concat();
                 [vec![bwrap.into()], sandbox.options(), inside].concat()
             }
         };
@@ -118,7 +126,16 @@ impl Sandbox {
 
     /// Returns the options of bubblewrap.
     fn options(&self) -> Vec<OsString> {
-        let Self { bwrap: _, hive: _, user_namespaces, can_disable, home_dir, run_dir, state_dir, private_dir } = self;
+        let Self {
+            bwrap: _,
+            hive: _,
+            user_namespaces,
+            can_disable,
+            home_dir,
+            run_dir,
+            state_dir,
+            private_dir,
+        } = self;
         let mut words: Vec<OsString> = Vec::new();
         let mut put = |option: &str, values: &[&Path]| {
             words.push(option.into());
@@ -165,7 +182,8 @@ impl Sandbox {
 
     /// Makes the directories that are hidden, so that there is something to hide them with.
     fn make_dirs(&self) -> io::Result<()> {
-        let dirs = [self.home_dir.join(".claude"), self.home_dir.join(".hive"), self.run_dir.clone()];
+        let dirs =
+            [self.home_dir.join(".claude"), self.home_dir.join(".hive"), self.run_dir.clone()];
         dirs.iter().try_for_each(|dir| private_dir_at(dir))
     }
 
@@ -181,7 +199,8 @@ impl Sandbox {
         if output.status.success() {
             return Ok(());
         }
-        let words: String = String::from_utf8_lossy(&output.stderr).trim().chars().take(300).collect();
+        let words: String =
+            String::from_utf8_lossy(&output.stderr).trim().chars().take(300).collect();
         Err(if words.is_empty() { output.status.to_string() } else { words })
     }
 }

@@ -24,7 +24,8 @@ use crate::task::output::Summary;
 use crate::task::record::Record;
 use crate::task::supervisor::{Asked, Inner, Refused};
 
-/// Longest command, in bytes; with its end it has to be shorter than what Linux takes as one argument.
+/// Longest command, in bytes; with its end it has to be shorter than what Linux takes as one
+/// argument.
 pub const COMMAND_BYTES_MAX: usize = 128 * 1024 - 1;
 /// Longest wait for the end of a task that is started.
 pub const RUN_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -35,7 +36,9 @@ pub const LOOK_WAIT_MAX: Duration = Duration::from_secs(180);
 pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
     let length = path.as_os_str().len();
     if length > SOCKET_PATH_BYTES_MAX {
-        let problem = format!("the path has {length} bytes, more than the {SOCKET_PATH_BYTES_MAX} that Linux allows");
+        let problem = format!(
+            "the path has {length} bytes, more than the {SOCKET_PATH_BYTES_MAX} that Linux allows"
+        );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
     }
     match fs::remove_file(path) {
@@ -56,7 +59,9 @@ pub(super) async fn serve(listener: UnixListener, inner: Arc<Inner>) {
     };
     let service = TaskServiceServer::new(Service { inner });
     let server = tonic::transport::Server::builder().add_service(service);
-    if let Err(error) = server.serve_with_incoming_shutdown(UnixListenerStream::new(listener), stopped).await {
+    if let Err(error) =
+        server.serve_with_incoming_shutdown(UnixListenerStream::new(listener), stopped).await
+    {
         tracing::error!(%error, "shell tasks cannot be asked for any more");
     }
 }
@@ -68,16 +73,25 @@ struct Service {
 
 #[tonic::async_trait]
 impl TaskService for Service {
-    async fn run_task(&self, request: Request<wire::RunTaskRequest>) -> Result<Response<wire::RunTaskResponse>, Status> {
+    async fn run_task(
+        &self,
+        request: Request<wire::RunTaskRequest>,
+    ) -> Result<Response<wire::RunTaskResponse>, Status> {
         let wire::RunTaskRequest { request_id, command, timeout, wait } = request.into_inner();
         if request_id.is_empty() || request_id.chars().count() > REQUEST_ID_CHARS_MAX {
-            return Err(bad_field("request_id", format!("must have 1 to {REQUEST_ID_CHARS_MAX} characters")));
+            return Err(bad_field(
+                "request_id",
+                format!("must have 1 to {REQUEST_ID_CHARS_MAX} characters"),
+            ));
         }
         if command.trim().is_empty() {
             return Err(bad_field("command", "must not be empty"));
         }
         if command.len() > COMMAND_BYTES_MAX {
-            let problem = format!("has {} bytes, more than {COMMAND_BYTES_MAX}: write it to a file and run that", command.len());
+            let problem = format!(
+                "has {} bytes, more than {COMMAND_BYTES_MAX}: write it to a file and run that",
+                command.len()
+            );
             return Err(bad_field("command", problem));
         }
         if command.contains('\0') {
@@ -97,7 +111,10 @@ impl TaskService for Service {
         Ok(Response::new(wire::RunTaskResponse { task: waiting.look(wait).await }))
     }
 
-    async fn get_task(&self, request: Request<wire::GetTaskRequest>) -> Result<Response<wire::GetTaskResponse>, Status> {
+    async fn get_task(
+        &self,
+        request: Request<wire::GetTaskRequest>,
+    ) -> Result<Response<wire::GetTaskResponse>, Status> {
         let wire::GetTaskRequest { id, wait } = request.into_inner();
         let wait = wait_for(wait, LOOK_WAIT_MAX)?;
         let waiting = self.inner.find(id).map_err(status)?;
@@ -117,7 +134,8 @@ fn span(field: &str, span: prost_types::Duration, max: Duration) -> Result<Durat
 /// A refusal as it goes over the wire.
 fn status(refused: Refused) -> Status {
     let chain = exit::chain(&refused);
-    let sentence = if chain.is_empty() { refused.to_string() } else { format!("{refused}: {chain}") };
+    let sentence =
+        if chain.is_empty() { refused.to_string() } else { format!("{refused}: {chain}") };
     match refused {
         Refused::NotAllowed => refusal(Reason::CapabilityMissing, sentence, None),
         Refused::RequestIdReused(_) => refusal(Reason::RequestIdReused, sentence, None),
@@ -129,10 +147,28 @@ fn status(refused: Refused) -> Status {
 }
 
 /// A task as it goes over the wire.
-pub(super) fn task(record: &Record, running_output: Summary, output_path: &Path, is_sandboxed: bool) -> wire::Task {
-    let Record { id, request_id: _, command, mark: _, boot_id: _, root, start_time, timeout, end, told: _ } = record;
-    let (state, exit_code, signal) = end.as_ref().map_or((wire::TaskState::Running, 0, 0), |end| end.how.parts());
-    let Summary { bytes, kept_bytes, tail } = end.as_ref().map_or(running_output, |end| end.output.clone());
+pub(super) fn task(
+    record: &Record,
+    running_output: Summary,
+    output_path: &Path,
+    is_sandboxed: bool,
+) -> wire::Task {
+    let Record {
+        id,
+        request_id: _,
+        command,
+        mark: _,
+        boot_id: _,
+        root,
+        start_time,
+        timeout,
+        end,
+        told: _,
+    } = record;
+    let (state, exit_code, signal) =
+        end.as_ref().map_or((wire::TaskState::Running, 0, 0), |end| end.how.parts());
+    let Summary { bytes, kept_bytes, tail } =
+        end.as_ref().map_or(running_output, |end| end.output.clone());
     wire::Task {
         id: *id,
         command: command.clone(),

@@ -53,17 +53,24 @@ pub enum OpenError {
 }
 
 impl Store {
-    /// Takes the directory, and reads what is in it. Another harness that uses it is waited for: it may be on its way out.
+    /// Takes the directory, and reads what is in it. Another harness that uses it is waited for: it
+    /// may be on its way out.
     pub async fn open(dir: PathBuf, patience: Duration) -> Result<(Self, Records), OpenError> {
         let failed = |source: io::Error| OpenError::Io { path: dir.clone(), source };
         file::private_dir(&dir).map_err(failed)?;
-        let lock = rustix::fs::open(&dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|errno| failed(errno.into()))?;
+        let lock = rustix::fs::open(
+            &dir,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map_err(|errno| failed(errno.into()))?;
         let begun = Instant::now();
         loop {
             match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
-                Err(Errno::WOULDBLOCK | Errno::INTR) if begun.elapsed() < patience => tokio::time::sleep(ROUND).await,
+                Err(Errno::WOULDBLOCK | Errno::INTR) if begun.elapsed() < patience => {
+                    tokio::time::sleep(ROUND).await;
+                }
                 Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(OpenError::InUse(dir)),
                 Err(errno) => return Err(failed(errno.into())),
             }
@@ -79,7 +86,12 @@ impl Store {
 
     /// Makes the file for a task's output.
     pub fn create_output(&self, id: u64) -> io::Result<File> {
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(self.output_path(id))
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(self.output_path(id))
     }
 
     /// Where the files are.
@@ -131,15 +143,25 @@ fn read_all(dir: &Path) -> io::Result<Records> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let is_record = path.extension().is_some_and(|extension| extension == "json");
-        let Some(id) = path.file_stem().filter(|_| is_record).and_then(|stem| stem.to_str()?.parse::<u64>().ok()) else {
+        let Some(id) = path
+            .file_stem()
+            .filter(|_| is_record)
+            .and_then(|stem| stem.to_str()?.parse::<u64>().ok())
+        else {
             continue;
         };
         records.last_id = records.last_id.max(id);
-        match fs::read_to_string(&path).ok().and_then(|text| Record::parse(&text)).filter(|record| record.id == id) {
+        match fs::read_to_string(&path)
+            .ok()
+            .and_then(|text| Record::parse(&text))
+            .filter(|record| record.id == id)
+        {
             Some(record) => {
                 records.by_id.insert(id, record);
             }
-            None => tracing::warn!(path = %path.display(), "this is no record of a task; it is passed over"),
+            None => {
+                tracing::warn!(path = %path.display(), "this is no record of a task; it is passed over");
+            }
         }
     }
     Ok(records)
@@ -175,7 +197,8 @@ mod tests {
     async fn two_do_not_use_it_at_the_same_time() {
         let dir = tempfile::tempdir().expect("a directory");
         let first = Store::open(dir.path().to_owned(), Duration::ZERO).await.expect("opened");
-        let refused = Store::open(dir.path().to_owned(), Duration::ZERO).await.expect_err("refused");
+        let refused =
+            Store::open(dir.path().to_owned(), Duration::ZERO).await.expect_err("refused");
         assert!(matches!(refused, OpenError::InUse(_)), "{refused}");
         let waiting = tokio::spawn(Store::open(dir.path().to_owned(), Duration::from_secs(60)));
         drop(first);

@@ -1,6 +1,7 @@
 //! The supervisor: starts tasks, goes with them to their ends, and keeps their records.
 //!
-//! Invariants: a record is on disk before its task starts; what is asked for twice under one request id is started once.
+//! Invariants: a record is on disk before its task starts; what is asked for twice under one
+//! request id is started once.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -65,18 +66,25 @@ pub enum StartError {
 }
 
 impl Supervisor {
-    /// Ends what an earlier harness left behind, and takes requests from then on. Nothing is allowed before [`Supervisor::set_allowed`].
-    /// `tasks` is the list of the [`Family`](crate::process::family::Family) that ends the leftovers of turns.
-    pub async fn start(config: TaskConfig, tasks: Tasks, waker: Arc<dyn Waker>) -> Result<Self, StartError> {
+    /// Ends what an earlier harness left behind, and takes requests from then on. Nothing is
+    /// allowed before [`Supervisor::set_allowed`]. `tasks` is the list of the
+    /// [`Family`](crate::process::family::Family) that ends the leftovers of turns.
+    pub async fn start(
+        config: TaskConfig,
+        tasks: Tasks,
+        waker: Arc<dyn Waker>,
+    ) -> Result<Self, StartError> {
         let dir = config.run_dir.join(DIR);
-        let failed = |source| StartError::Store(OpenError::Io { path: config.run_dir.clone(), source });
+        let failed =
+            |source| StartError::Store(OpenError::Io { path: config.run_dir.clone(), source });
         file::private_dir(&config.run_dir).map_err(failed)?;
         let (store, mut records) = Store::open(dir, OTHER_PATIENCE).await?;
         write_bash_env(&config)?;
         let boot_id = boot_id();
         end_lost(records.by_id.values_mut(), &store, &boot_id).await;
         let socket = config.socket.clone();
-        let listener = service::listen(&socket).map_err(|source| StartError::Socket { path: socket, source })?;
+        let listener = service::listen(&socket)
+            .map_err(|source| StartError::Socket { path: socket, source })?;
         let inner = Arc::new(Inner {
             config: Mutex::new(Arc::new(config)),
             tasks,
@@ -112,7 +120,8 @@ impl Supervisor {
         self.inner.table().told_announced(&self.inner.store);
     }
 
-    /// Ends all tasks and takes no more requests. What the agent was not told, the next harness tells it.
+    /// Ends all tasks and takes no more requests. What the agent was not told, the next harness
+    /// tells it.
     pub async fn shutdown(self) {
         let Self { inner, mut server, announcer } = self;
         announcer.abort();
@@ -140,7 +149,8 @@ impl Supervisor {
 fn write_bash_env(config: &TaskConfig) -> Result<(), StartError> {
     let path = config.run_dir.join(environment::BASH_ENV_FILE);
     if config.settings.cargo_short_messages {
-        file::write(&path, environment::BASH_ENV_TEXT).map_err(|source| StartError::BashEnv { path, source })?;
+        file::write(&path, environment::BASH_ENV_TEXT)
+            .map_err(|source| StartError::BashEnv { path, source })?;
     }
     Ok(())
 }
@@ -253,13 +263,28 @@ impl Inner {
         tracing::info!(task = id, pid = record.root.map(|root| root.pid), "task started");
         let output = Arc::new(Output::default());
         table.insert(record, Some(Arc::clone(&output)));
-        tokio::spawn(Arc::clone(self).accompany(id, run, tokio::fs::File::from_std(file), output, timeout));
+        tokio::spawn(Arc::clone(self).accompany(
+            id,
+            run,
+            tokio::fs::File::from_std(file),
+            output,
+            timeout,
+        ));
         Ok(())
     }
 
-    async fn accompany(self: Arc<Self>, id: u64, run: Run, file: tokio::fs::File, output: Arc<Output>, timeout: Duration) {
+    async fn accompany(
+        self: Arc<Self>,
+        id: u64,
+        run: Run,
+        file: tokio::fs::File,
+        output: Arc<Output>,
+        timeout: Duration,
+    ) {
         let bytes_max = self.config().settings.output_bytes_max;
-        let ended = run::to_end(run, file, Arc::clone(&output), bytes_max, timeout, self.stop.subscribe()).await;
+        let ended =
+            run::to_end(run, file, Arc::clone(&output), bytes_max, timeout, self.stop.subscribe())
+                .await;
         let Ended { how, leftover_count } = ended.unwrap_or_else(|error| {
             tracing::error!(task = id, %error, "how a task ended cannot be told");
             Ended { how: How::Lost, leftover_count: 0 }
@@ -303,7 +328,12 @@ impl Waiting {
         let mut table = self.inner.table();
         let entry = table.entries.get(&self.id)?;
         let output = entry.output.as_ref().map(|output| output.summary());
-        let task = service::task(&entry.record, output.unwrap_or_default(), &self.inner.store.output_path(self.id), is_sandboxed);
+        let task = service::task(
+            &entry.record,
+            output.unwrap_or_default(),
+            &self.inner.store.output_path(self.id),
+            is_sandboxed,
+        );
         if entry.record.end.is_some() {
             table.told(self.id, &self.inner.store);
         }
@@ -327,7 +357,9 @@ async fn end_lost(records: impl Iterator<Item = &mut Record>, store: &Store, boo
     let mut ending = JoinSet::new();
     for record in &lost {
         let (mark, root) = (record.mark.clone(), record.root.filter(|_| record.boot_id == boot_id));
-        ending.spawn(async move { Hunted { mark: &mark, root, is_held: false, is_sandboxed: false }.end(END_GRACE).await });
+        ending.spawn(async move {
+            Hunted { mark: &mark, root, is_held: false, is_sandboxed: false }.end(END_GRACE).await
+        });
     }
     ending.join_all().await;
     for record in &mut lost {
@@ -340,5 +372,8 @@ async fn end_lost(records: impl Iterator<Item = &mut Record>, store: &Store, boo
 
 /// Which boot of the host this is: process numbers begin anew with each.
 fn boot_id() -> String {
-    std::fs::read_to_string(Path::new("/proc/sys/kernel/random/boot_id")).unwrap_or_default().trim().to_owned()
+    std::fs::read_to_string(Path::new("/proc/sys/kernel/random/boot_id"))
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }

@@ -1,7 +1,7 @@
 //! Finding and ending everything that belongs to a task.
 //!
-//! Invariant: only what is surely the task's is ended: its first process, its process group while that number cannot be another's, what
-//! carries its mark, and what is below those.
+//! Invariant: only what is surely the task's is ended: its first process, its process group while
+//! that number cannot be another's, what carries its mark, and what is below those.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -26,14 +26,14 @@ pub struct Hunted<'a> {
     pub root: Option<Process>,
     /// Whether the first process was not reaped yet, so that its number is still its own.
     pub is_held: bool,
-    /// Whether the first process and its children are those of a sandbox around the task. They are not asked to end, because the rest would end
-    /// with them at once; and they do not count.
+    /// Whether the first process and its children are those of a sandbox around the task. They are
+    /// not asked to end, because the rest would end with them at once; and they do not count.
     pub is_sandboxed: bool,
 }
 
 impl Hunted<'_> {
-    /// Ends everything of the task: asks first, kills what is still there after `grace`. Returns how many processes there were besides the
-    /// first, and besides those of a sandbox.
+    /// Ends everything of the task: asks first, kills what is still there after `grace`. Returns
+    /// how many processes there were besides the first, and besides those of a sandbox.
     pub async fn end(&self, grace: Duration) -> u32 {
         let (mut met, mut around) = (HashSet::new(), HashSet::from_iter(self.root));
         let asked = Instant::now();
@@ -41,10 +41,13 @@ impl Hunted<'_> {
         let mut kills = 0;
         loop {
             let entries = snapshot();
-            // What is in the midst of an `exec` is not surely the task's; it is a leftover when the turn ends.
-            let mut living = self.living(&entries, |process| environment(process).unwrap_or_default());
+            // What is in the midst of an `exec` is not surely the task's; it is a leftover when the
+            // turn ends.
+            let mut living =
+                self.living(&entries, |process| environment(process).unwrap_or_default());
             let is_around = |entry: &Entry| self.is_around(entry);
-            around.extend(living.iter().filter(|entry| is_around(entry)).map(|entry| entry.process));
+            around
+                .extend(living.iter().filter(|entry| is_around(entry)).map(|entry| entry.process));
             if signal == Signal::TERM {
                 living.retain(|entry| !is_around(entry));
             }
@@ -61,7 +64,11 @@ impl Hunted<'_> {
             if signal == Signal::KILL {
                 kills += 1;
                 if kills > KILL_ROUNDS_MAX {
-                    tracing::error!(mark = self.mark, left = living.len(), "processes of a task cannot be ended");
+                    tracing::error!(
+                        mark = self.mark,
+                        left = living.len(),
+                        "processes of a task cannot be ended"
+                    );
                     break;
                 }
             } else if asked.elapsed() >= grace {
@@ -73,29 +80,39 @@ impl Hunted<'_> {
         u32::try_from(met.difference(&around).count()).unwrap_or(u32::MAX)
     }
 
-    /// Whether it belongs to the sandbox around the task: the first process and its child, which is process 1 inside.
+    /// Whether it belongs to the sandbox around the task: the first process and its child, which is
+    /// process 1 inside.
     fn is_around(&self, entry: &Entry) -> bool {
-        self.is_sandboxed && self.root.is_some_and(|root| entry.process == root || entry.parent == root.pid)
+        self.is_sandboxed
+            && self.root.is_some_and(|root| entry.process == root || entry.parent == root.pid)
     }
 
     /// The processes of the task that live.
     fn living(&self, entries: &[Entry], environment: impl Fn(Process) -> Vec<u8>) -> Vec<Entry> {
         let own = rustix::process::getpid().as_raw_pid();
         let since = self.root.map_or(0, |root| root.start);
-        let candidates = || entries.iter().filter(|entry| entry.process.pid != own && entry.process.start >= since);
+        let candidates = || {
+            entries.iter().filter(|entry| entry.process.pid != own && entry.process.start >= since)
+        };
         let is_marked = |entry: &Entry| tasks::mark(&environment(entry.process)) == Some(self.mark);
-        let mut found: Vec<Entry> =
-            candidates().filter(|entry| Some(entry.process) == self.root || is_marked(entry)).copied().collect();
+        let mut found: Vec<Entry> = candidates()
+            .filter(|entry| Some(entry.process) == self.root || is_marked(entry))
+            .copied()
+            .collect();
         if let Some(root) = self.root {
-            // While one of the task's is in the group, or its leader is not reaped, nobody else can have a group of this number.
+            // While one of the task's is in the group, or its leader is not reaped, nobody else can
+            // have a group of this number.
             if self.is_held || found.iter().any(|entry| entry.group == root.pid) {
                 found.extend(candidates().filter(|entry| entry.group == root.pid));
             }
         }
-        let further: Vec<Entry> = found.iter().flat_map(|entry| below(entry.process.pid, entries, |_| false)).collect();
+        let further: Vec<Entry> =
+            found.iter().flat_map(|entry| below(entry.process.pid, entries, |_| false)).collect();
         found.extend(further);
         let mut seen = HashSet::new();
-        found.retain(|entry| entry.process.pid != own && !entry.is_zombie && seen.insert(entry.process));
+        found.retain(|entry| {
+            entry.process.pid != own && !entry.is_zombie && seen.insert(entry.process)
+        });
         found
     }
 }
@@ -107,10 +124,13 @@ fn send(process: Process, signal: Signal) {
     }
 }
 
-/// Reaps those that became our children when they lost their parents. The first process is waited for by who started it.
+/// Reaps those that became our children when they lost their parents. The first process is waited
+/// for by who started it.
 fn reap(entries: &[Entry], met: &HashSet<Process>, root: Option<Process>) {
     let own = rustix::process::getpid().as_raw_pid();
-    let dead = entries.iter().filter(|entry| entry.is_zombie && entry.parent == own && met.contains(&entry.process));
+    let dead = entries
+        .iter()
+        .filter(|entry| entry.is_zombie && entry.parent == own && met.contains(&entry.process));
     for entry in dead.filter(|entry| Some(entry.process) != root) {
         if let Some(pid) = Pid::from_raw(entry.process.pid) {
             let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
@@ -128,9 +148,14 @@ mod tests {
 
     fn pids(hunted: &Hunted<'_>, entries: &[Entry], marked: &[i32]) -> Vec<i32> {
         let environment = |process: Process| {
-            if marked.contains(&process.pid) { b"HIVE_TASK=n:1\0".to_vec() } else { b"HIVE_TASK=n:2\0".to_vec() }
+            if marked.contains(&process.pid) {
+                b"HIVE_TASK=n:1\0".to_vec()
+            } else {
+                b"HIVE_TASK=n:2\0".to_vec()
+            }
         };
-        let mut pids: Vec<i32> = hunted.living(entries, environment).iter().map(|entry| entry.process.pid).collect();
+        let mut pids: Vec<i32> =
+            hunted.living(entries, environment).iter().map(|entry| entry.process.pid).collect();
         pids.sort_unstable();
         pids
     }
@@ -141,8 +166,13 @@ mod tests {
     #[test]
     fn group_mark_and_descent_make_a_process_the_tasks() {
         let root = Process { pid: A, start: 10 };
-        let entries =
-            [entry(A, 1, A), entry(A + 1, 1, A), entry(A + 2, 1, A + 2), entry(A + 3, A + 2, A + 3), entry(A + 4, 1, A + 4)];
+        let entries = [
+            entry(A, 1, A),
+            entry(A + 1, 1, A),
+            entry(A + 2, 1, A + 2),
+            entry(A + 3, A + 2, A + 3),
+            entry(A + 4, 1, A + 4),
+        ];
         let hunted = Hunted { mark: "n:1", root: Some(root), is_held: true, is_sandboxed: false };
         assert_eq!(pids(&hunted, &entries, &[A + 2]), [A, A + 1, A + 2, A + 3]);
         assert_eq!(pids(&hunted, &entries, &[]), [A, A + 1]);
@@ -152,7 +182,12 @@ mod tests {
     fn a_number_that_was_given_to_another_is_left_alone() {
         let later = Entry { process: Process { pid: A, start: 11 }, ..entry(A, 1, A) };
         let entries = [later, entry(A + 1, A, A)];
-        let hunted = Hunted { mark: "n:1", root: Some(Process { pid: A, start: 10 }), is_held: false, is_sandboxed: false };
+        let hunted = Hunted {
+            mark: "n:1",
+            root: Some(Process { pid: A, start: 10 }),
+            is_held: false,
+            is_sandboxed: false,
+        };
         assert!(pids(&hunted, &entries, &[]).is_empty());
         // Another one's group would have another number while this one is in it.
         assert_eq!(pids(&hunted, &entries, &[A + 1]), [A, A + 1]);
@@ -163,7 +198,12 @@ mod tests {
     #[test]
     fn what_was_started_before_the_task_is_not_asked_for_its_mark() {
         let early = Entry { process: Process { pid: A + 1, start: 9 }, ..entry(A + 1, 1, A + 1) };
-        let hunted = Hunted { mark: "n:1", root: Some(Process { pid: A, start: 10 }), is_held: false, is_sandboxed: false };
+        let hunted = Hunted {
+            mark: "n:1",
+            root: Some(Process { pid: A, start: 10 }),
+            is_held: false,
+            is_sandboxed: false,
+        };
         assert!(pids(&hunted, &[early], &[A + 1]).is_empty());
     }
 }

@@ -1,4 +1,5 @@
-//! The tasks of this agent, running and ended: what was asked for, who waits, and what the agent was told.
+//! The tasks of this agent, running and ended: what was asked for, who waits, and what the agent
+//! was told.
 //!
 //! Invariant: every entry has a record on disk that says the same.
 
@@ -53,7 +54,8 @@ impl Table {
     pub(super) fn insert(&mut self, record: Record, output: Option<Arc<Output>>) {
         self.last_id = self.last_id.max(record.id);
         self.requests.insert(record.request_id.clone(), record.id);
-        let entry = Entry { ended: watch::Sender::new(record.end.is_some()), record, output, waiters: 0 };
+        let entry =
+            Entry { ended: watch::Sender::new(record.end.is_some()), record, output, waiters: 0 };
         self.entries.insert(entry.record.id, entry);
     }
 
@@ -69,7 +71,11 @@ impl Table {
     }
 
     pub(super) fn running(&self) -> Vec<u64> {
-        self.entries.values().filter(|entry| entry.record.end.is_none()).map(|entry| entry.record.id).collect()
+        self.entries
+            .values()
+            .filter(|entry| entry.record.end.is_none())
+            .map(|entry| entry.record.id)
+            .collect()
     }
 
     /// A task has ended.
@@ -107,7 +113,8 @@ impl Table {
         records.iter().any(|record| !self.announced.contains(&record.id)).then_some(records)
     }
 
-    /// The broker took a message about these tasks. Where it did not take the place of the one before, that one was handed out.
+    /// The broker took a message about these tasks. Where it did not take the place of the one
+    /// before, that one was handed out.
     pub(super) fn announced(&mut self, ids: &[u64], has_superseded: bool, store: &Store) {
         if !has_superseded {
             self.told_announced(store);
@@ -152,7 +159,8 @@ mod tests {
 
     async fn store() -> (tempfile::TempDir, Store) {
         let dir = tempfile::tempdir().expect("a directory");
-        let (store, _) = Store::open(dir.path().join("tasks"), std::time::Duration::ZERO).await.expect("opened");
+        let (store, _) =
+            Store::open(dir.path().join("tasks"), std::time::Duration::ZERO).await.expect("opened");
         (dir, store)
     }
 
@@ -199,7 +207,11 @@ mod tests {
         table.prune(&store, 1024);
         let ids: Vec<u64> = table.entries.keys().copied().take(3).collect();
         assert_eq!((ids, table.entries.len()), (vec![1, 2, 6], RECORDS_MAX));
-        assert!(!store.output_path(3).exists() && table.requested("r3").is_none() && table.requested("r6").is_some());
+        assert!(
+            !store.output_path(3).exists()
+                && table.requested("r3").is_none()
+                && table.requested("r6").is_some()
+        );
         assert_eq!(table.fresh_id(), 204);
     }
 

@@ -20,28 +20,40 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Tells the agent something.
 pub trait Waker: fmt::Debug + Send + Sync {
-    /// Sends a message of the origin external `bash`. The same request id with the same body is the same message. Gives the id of the
-    /// message whose place it took, 0 for none.
-    fn wake(&self, request_id: String, body: String) -> Pin<Box<dyn Future<Output = Result<u64, Status>> + Send + '_>>;
+    /// Sends a message of the origin external `bash`. The same request id with the same body is the
+    /// same message. Gives the id of the message whose place it took, 0 for none.
+    fn wake(
+        &self,
+        request_id: String,
+        body: String,
+    ) -> Pin<Box<dyn Future<Output = Result<u64, Status>> + Send + '_>>;
 }
 
 /// Tells it by mail.
 #[derive(Clone, Debug)]
 pub struct BrokerWaker {
-    /// The agent's socket and session. With the session's token the mail goes into the lane `system`.
+    /// The agent's socket and session. With the session's token the mail goes into the lane
+    /// `system`.
     pub link: Link,
 }
 
 impl Waker for BrokerWaker {
-    fn wake(&self, request_id: String, body: String) -> Pin<Box<dyn Future<Output = Result<u64, Status>> + Send + '_>> {
+    fn wake(
+        &self,
+        request_id: String,
+        body: String,
+    ) -> Pin<Box<dyn Future<Output = Result<u64, Status>> + Send + '_>> {
         let mut link = self.link.clone();
         Box::pin(async move {
             let session_token = link.token().await;
             let (label, coalescing_key) = (LABEL.to_owned(), KEY.to_owned());
-            let request = v1::WakeRequest { request_id, label, body, coalescing_key, session_token };
+            let request =
+                v1::WakeRequest { request_id, label, body, coalescing_key, session_token };
             let mut client = WakeServiceClient::new(link.channel);
             let answer = tokio::time::timeout(PATIENCE, client.wake(request)).await;
-            let answer = answer.map_err(|_| Status::deadline_exceeded("the broker took the message and did not answer"))??;
+            let answer = answer.map_err(|_| {
+                Status::deadline_exceeded("the broker took the message and did not answer")
+            })??;
             Ok(answer.into_inner().superseded_message_id)
         })
     }

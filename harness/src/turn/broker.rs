@@ -13,7 +13,8 @@ use crate::turn::machine::{LEAVE_PATIENCE, Machine};
 use crate::turn::output::{Ending, Output, Signal};
 use crate::turn::phase::{After, Cli, Parked, Phase};
 
-/// Rest before a new session is tried after a refusal that should not happen; doubles up to a minute.
+/// Rest before a new session is tried after a refusal that should not happen; doubles up to a
+/// minute.
 const RECOVERY_BASE: Duration = Duration::from_secs(1);
 
 impl Machine {
@@ -25,10 +26,18 @@ impl Machine {
         match &self.phase {
             Phase::Detached | Phase::Recovering(_) | Phase::Stopped => self.begin_session(now),
             Phase::Starting | Phase::Discarding(_) | Phase::Gone => {}
-            Phase::Running(run) if !resumed || open_turn != Some(run.course.job.turn_id) => self.lose_turn(now),
-            Phase::Probing(job) if !resumed || open_turn != Some(job.turn_id) => self.lose_turn(now),
+            Phase::Running(run) if !resumed || open_turn != Some(run.course.job.turn_id) => {
+                self.lose_turn(now);
+            }
+            Phase::Probing(job) if !resumed || open_turn != Some(job.turn_id) => {
+                self.lose_turn(now);
+            }
             // Calls of the old session will not be answered any more.
-            Phase::Beginning | Phase::Opening(_) | Phase::Ending { .. } | Phase::Leaving if !resumed => self.rest(now),
+            Phase::Beginning | Phase::Opening(_) | Phase::Ending { .. } | Phase::Leaving
+                if !resumed =>
+            {
+                self.rest(now);
+            }
             Phase::Running(_)
             | Phase::Probing(_)
             | Phase::Beginning
@@ -50,7 +59,13 @@ impl Machine {
     fn first_probe(&mut self, now: Now) {
         self.context.remembered(&self.facts.agent);
         // Whether a login is there, a look tells: whoever started us may have logged in before.
-        let park = self.facts.agent.park.as_ref().map(Park::of).filter(|park| park.cause != Outcome::AuthFailed);
+        let park = self
+            .facts
+            .agent
+            .park
+            .as_ref()
+            .map(Park::of)
+            .filter(|park| park.cause != Outcome::AuthFailed);
         // A login that was waited for is waited for in the new session too.
         if !self.waits_for_login() {
             self.parked = park.map(|park| Parked::new(park, now));
@@ -144,7 +159,8 @@ impl Machine {
         self.highest_turn_id = self.highest_turn_id.max(turn_id);
         self.is_shown_thinking();
         self.phase = Phase::Probing(job.clone());
-        // They were given before the turn began, so they hold for it, although their stream may be slower.
+        // They were given before the turn began, so they hold for it, although their stream may be
+        // slower.
         for command in &begun.commands {
             self.command(command, now);
         }
@@ -187,7 +203,8 @@ impl Machine {
         }
     }
 
-    /// A turn is open: end it at once where it must not run, look at the CLI where that is in doubt, else start claude.
+    /// A turn is open: end it at once where it must not run, look at the CLI where that is in
+    /// doubt, else start claude.
     fn take(&mut self, job: Job, now: Now) {
         self.highest_turn_id = self.highest_turn_id.max(job.turn_id);
         self.is_shown_thinking();
@@ -209,7 +226,8 @@ impl Machine {
 
     /// Ends a turn for which no claude was started.
     pub(crate) fn end_unrun(&mut self, job: &Job, outcome: Outcome, error: String, now: Now) {
-        let ending = Ending { turn_id: job.turn_id, error, model: self.next_model(), ..Ending::default() };
+        let ending =
+            Ending { turn_id: job.turn_id, error, model: self.next_model(), ..Ending::default() };
         self.end(ending, job.occasion.kind(), outcome, now);
     }
 
@@ -219,7 +237,8 @@ impl Machine {
             // Now, with the failed claude dead, nobody but a login changes the files.
             self.put(Output::WatchLogin);
         }
-        self.phase = Phase::Ending { turn_id: ending.turn_id, kind, outcome, error: ending.error.clone() };
+        self.phase =
+            Phase::Ending { turn_id: ending.turn_id, kind, outcome, error: ending.error.clone() };
         if self.is_leaving() {
             self.leave_by = Some(now.boot.after(LEAVE_PATIENCE));
         }
@@ -233,7 +252,9 @@ impl Machine {
         self.leave_by = None;
         self.close_cancels(turn_id, outcome);
         let park = answer.park.clone();
-        self.parked = park.filter(|park| park.cause != Outcome::AuthFailed || !self.logged_in).map(|park| Parked::new(park, now));
+        self.parked = park
+            .filter(|park| park.cause != Outcome::AuthFailed || !self.logged_in)
+            .map(|park| Parked::new(park, now));
         if outcome != Outcome::AuthFailed && self.waits_for_login() {
             // A compaction by order ran meanwhile, and its claude wrote where a login would.
             self.put(Output::WatchLogin);
@@ -248,7 +269,8 @@ impl Machine {
             self.go();
             return;
         }
-        let rest = RECOVERY_BASE.saturating_mul(1 << self.recoveries.min(6)).min(Duration::from_secs(60));
+        let rest =
+            RECOVERY_BASE.saturating_mul(1 << self.recoveries.min(6)).min(Duration::from_secs(60));
         self.recoveries = self.recoveries.saturating_add(1);
         self.phase = Phase::Recovering(now.boot.after(rest));
     }
@@ -259,7 +281,11 @@ impl Machine {
         }
         match open_turn {
             Some(turn_id) => {
-                let ending = Ending { turn_id, error: "the harness was shut down".to_owned(), ..Ending::default() };
+                let ending = Ending {
+                    turn_id,
+                    error: "the harness was shut down".to_owned(),
+                    ..Ending::default()
+                };
                 self.end(ending, Kind::Mail, Outcome::Drained, now);
             }
             None => self.go(),

@@ -1,7 +1,7 @@
 //! How full the conversation is, and what follows from that.
 //!
-//! Invariant: nothing is compacted or begun anew without a measured size, and a compaction that did not help is not tried again before the
-//! conversation has grown.
+//! Invariant: nothing is compacted or begun anew without a measured size, and a compaction that did
+//! not help is not tried again before the conversation has grown.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use crate::turn::windows::Windows;
 pub struct Watermarks {
     /// Compact from here on, in tokens; `None`: 75 % of the window; 0 never.
     pub compact: Option<u64>,
-    /// Begin anew from here on where the cache is cold, in tokens; `None`: 50 % of the window; 0 never.
+    /// Begin anew from here on where the cache is cold, in tokens; `None`: 50 % of the window; 0
+    /// never.
     pub reset: Option<u64>,
     /// How long after a turn the cache is warm.
     pub cache_ttl: Duration,
@@ -44,13 +45,21 @@ pub(crate) struct Context {
 impl Context {
     /// What the broker remembers, where that is newer.
     pub(crate) fn remembered(&mut self, agent: &v1::Agent) {
-        let time = agent.context_time.as_ref().map(|time| WallTime(time.seconds.saturating_mul(1000)));
+        let time =
+            agent.context_time.as_ref().map(|time| WallTime(time.seconds.saturating_mul(1000)));
         if time > self.time {
-            *self = Self { tokens: agent.context_tokens, window: agent.context_window_tokens, time, began: None, floor: None };
+            *self = Self {
+                tokens: agent.context_tokens,
+                window: agent.context_window_tokens,
+                time,
+                began: None,
+                floor: None,
+            };
         }
     }
 
-    /// claude told how large it was at the last inference, and how large it may be; 0 for what it did not tell.
+    /// claude told how large it was at the last inference, and how large it may be; 0 for what it
+    /// did not tell.
     pub(crate) fn measured(&mut self, tokens: u64, window: u64, now: WallTime) {
         if tokens > 0 {
             (self.tokens, self.time) = (tokens, Some(now));
@@ -91,19 +100,29 @@ impl Context {
     pub(crate) fn is_due_for_compaction(&self, watermarks: &Watermarks, model: &str) -> bool {
         let window = self.window(watermarks, model);
         let watermark = watermarks.compact.unwrap_or(window / 4 * 3);
-        let has_grown = self.floor.is_none_or(|floor| self.tokens >= floor.saturating_add(window / 20));
+        let has_grown =
+            self.floor.is_none_or(|floor| self.tokens >= floor.saturating_add(window / 20));
         watermark > 0 && self.tokens >= watermark && has_grown
     }
 
     /// Whether going on with it would only read a large conversation into a cold cache.
-    pub(crate) fn is_due_for_reset(&self, watermarks: &Watermarks, model: &str, now: WallTime) -> bool {
+    pub(crate) fn is_due_for_reset(
+        &self,
+        watermarks: &Watermarks,
+        model: &str,
+        now: WallTime,
+    ) -> bool {
         let watermark = watermarks.reset.unwrap_or(self.window(watermarks, model) / 2);
         let is_cold = self.time.is_some_and(|time| now.since(time) > watermarks.cache_ttl);
         watermark > 0 && self.tokens >= watermark && is_cold
     }
 
     /// Why the operator's rule ends it; `None`: it goes on, or there is none yet.
-    pub(crate) fn reset_reason(&self, watermarks: &Watermarks, now: WallTime) -> Option<&'static str> {
+    pub(crate) fn reset_reason(
+        &self,
+        watermarks: &Watermarks,
+        now: WallTime,
+    ) -> Option<&'static str> {
         let measured = self.time.filter(|_| self.tokens > 0)?;
         let began = self.began.map_or(measured, |began| began.min(measured));
         watermarks.reset_rule.reason(began, measured, now)
@@ -135,13 +154,21 @@ mod tests {
     #[test]
     fn a_window_that_was_set_lowers_the_watermarks_below_the_reported_one() {
         let windows = Windows { of_agent: Some(400), ..Windows::default() };
-        let marks = Watermarks { windows, cache_ttl: Duration::from_secs(1), ..Watermarks::default() };
+        let marks =
+            Watermarks { windows, cache_ttl: Duration::from_secs(1), ..Watermarks::default() };
         assert!(!measured(299, 1000).is_due_for_compaction(&marks, "haiku"));
         assert!(measured(300, 1000).is_due_for_compaction(&marks, "haiku"));
         assert!(measured(200, 1000).is_due_for_reset(&marks, "haiku", WallTime(2_000)));
-        assert!(!measured(200, 1000).is_due_for_reset(&Watermarks::default(), "haiku", WallTime(2_000)));
+        assert!(!measured(200, 1000).is_due_for_reset(
+            &Watermarks::default(),
+            "haiku",
+            WallTime(2_000)
+        ));
         let mut context = measured(100, 200);
-        assert!(context.is_due_for_reset(&marks, "haiku", WallTime(2_000)), "claude's window is the smaller one");
+        assert!(
+            context.is_due_for_reset(&marks, "haiku", WallTime(2_000)),
+            "claude's window is the smaller one"
+        );
         context.forget_window();
         assert!(!context.is_due_for_reset(&marks, "haiku", WallTime(2_000)));
     }

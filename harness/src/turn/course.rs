@@ -57,7 +57,8 @@ impl Course {
         let sum = &mut self.usage;
         sum.input_tokens = sum.input_tokens.saturating_add(run.input_tokens);
         sum.cache_read_tokens = sum.cache_read_tokens.saturating_add(run.cache_read_tokens);
-        sum.cache_creation_tokens = sum.cache_creation_tokens.saturating_add(run.cache_creation_tokens);
+        sum.cache_creation_tokens =
+            sum.cache_creation_tokens.saturating_add(run.cache_creation_tokens);
         sum.output_tokens = sum.output_tokens.saturating_add(run.output_tokens);
         sum.cost_micro_usd = sum.cost_micro_usd.saturating_add(run.cost_micro_usd);
         sum.inference_count = sum.inference_count.saturating_add(run.inference_count);
@@ -92,7 +93,8 @@ impl Course {
 /// The tools called most, as many as the broker takes, with names that it takes.
 fn most_used(tools: BTreeMap<String, u32>) -> Vec<(String, u32)> {
     let is_name = |name: &str| !name.is_empty() && !name.contains(char::is_control);
-    let mut tools: Vec<(String, u32)> = tools.into_iter().filter(|(name, count)| is_name(name) && *count > 0).collect();
+    let mut tools: Vec<(String, u32)> =
+        tools.into_iter().filter(|(name, count)| is_name(name) && *count > 0).collect();
     tools.sort_by(|(_, left), (_, right)| right.cmp(left));
     tools.truncate(TOOL_NAMES_MAX);
     tools

@@ -1,6 +1,7 @@
 //! Logins: the dialogue that an operator holds with claude, and a login that is waited for.
 //!
-//! Invariant: claude runs no turn while the dialogue is open, and what the dialogue itself writes is never taken for a login.
+//! Invariant: claude runs no turn while the dialogue is open, and what the dialogue itself writes
+//! is never taken for a login.
 
 use hive_core::time::Now;
 use hive_core::turn::Outcome;
@@ -17,10 +18,16 @@ impl Machine {
             // A stream that was opened again tells of it again.
             _ if self.dialogue == Some(wanted.login_id) => return,
             _ if self.dialogue.is_some() => Some("another login dialogue is open"),
-            Phase::Running(_) | Phase::Opening(_) | Phase::Ending { .. } | Phase::Discarding(_) | Phase::Probing(_) => {
-                Some("a turn runs now; try again when it has ended, or cancel it with `hivectl turn cancel`")
+            Phase::Running(_)
+            | Phase::Opening(_)
+            | Phase::Ending { .. }
+            | Phase::Discarding(_)
+            | Phase::Probing(_) => Some(
+                "a turn runs now; try again when it has ended, or cancel it with `hivectl turn cancel`",
+            ),
+            Phase::Stopped => {
+                Some("the agent is stopped; start it first with `hivectl agent start`")
             }
-            Phase::Stopped => Some("the agent is stopped; start it first with `hivectl agent start`"),
             Phase::Leaving | Phase::Gone => Some("the harness shuts down"),
             Phase::Detached | Phase::Starting | Phase::Beginning | Phase::Recovering(_) => None,
         };
@@ -33,8 +40,9 @@ impl Machine {
         }
     }
 
-    /// The dialogue is over. Whether claude has a login now, a look tells; but a login that turns were refused with is there all the time, so
-    /// after a dialogue that was broken off it is waited for as before.
+    /// The dialogue is over. Whether claude has a login now, a look tells; but a login that turns
+    /// were refused with is there all the time, so after a dialogue that was broken off it is
+    /// waited for as before.
     pub(crate) fn login_ended(&mut self, went_well: bool) {
         self.dialogue = None;
         if !went_well && self.waits_for_login() {

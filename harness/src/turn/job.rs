@@ -46,7 +46,9 @@ impl Occasion {
         match self {
             Self::Mail(begun) => {
                 let delivery = begun.delivery.as_ref();
-                let id = delivery.and_then(|delivery| delivery.message.as_ref()).map_or(0, |message| message.id);
+                let id = delivery
+                    .and_then(|delivery| delivery.message.as_ref())
+                    .map_or(0, |message| message.id);
                 format!("message {id}, attempt {}", delivery.map_or(0, |delivery| delivery.attempt))
             }
             Self::Continue => "continued".to_owned(),

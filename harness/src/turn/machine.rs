@@ -14,7 +14,8 @@ use crate::turn::input::{Attachment, Configured, Input};
 use crate::turn::output::{Leaving, Output};
 use crate::turn::phase::{Cli, Drain, Parked, Phase};
 
-/// How long a broker that does not answer may hold up the end of a program that has a turn to hand back.
+/// How long a broker that does not answer may hold up the end of a program that has a turn to hand
+/// back.
 pub(crate) const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
 /// The same where no turn is open as far as we know.
 pub(crate) const IDLE_LEAVE_PATIENCE: Duration = Duration::from_secs(3);
@@ -50,7 +51,8 @@ pub struct Machine {
     pub(crate) leave_by: Option<BootTime>,
     /// The command to begin anew.
     pub(crate) restart: Option<u64>,
-    /// Whether the program drains because its agent was stopped: it starts again afterwards, and waits.
+    /// Whether the program drains because its agent was stopped: it starts again afterwards, and
+    /// waits.
     pub(crate) halting: bool,
     /// Commands that want a new conversation.
     pub(crate) new_session: Vec<u64>,
@@ -203,7 +205,8 @@ impl Machine {
         }
     }
 
-    /// The broker shows a turn that it opened by itself: what it was told last is not what it shows.
+    /// The broker shows a turn that it opened by itself: what it was told last is not what it
+    /// shows.
     pub(crate) fn is_shown_thinking(&mut self) {
         self.status = None;
     }
@@ -249,8 +252,14 @@ impl Machine {
             self.leave(Leaving::Restart);
             return;
         }
-        let idle =
-            matches!(self.phase, Phase::Leaving | Phase::Detached | Phase::Starting | Phase::Beginning | Phase::Recovering(_));
+        let idle = matches!(
+            self.phase,
+            Phase::Leaving
+                | Phase::Detached
+                | Phase::Starting
+                | Phase::Beginning
+                | Phase::Recovering(_)
+        );
         self.leave(if idle { Leaving::Drained } else { Leaving::Unanswered });
     }
 
@@ -276,7 +285,9 @@ impl Machine {
     /// Who the system prompt is for.
     pub(crate) fn identity(&self) -> Identity {
         let agent = &self.facts.agent;
-        let or = |told: &str, default: &str| if told.is_empty() { default.to_owned() } else { told.to_owned() };
+        let or = |told: &str, default: &str| {
+            if told.is_empty() { default.to_owned() } else { told.to_owned() }
+        };
         Identity {
             label: or(&agent.name, &self.defaults.label),
             domain: self.facts.hive_domain.clone(),
@@ -298,7 +309,12 @@ impl Machine {
 
     /// The agent's tool groups.
     pub(crate) fn tool_groups(&self) -> Vec<String> {
-        self.facts.agent.policy.as_ref().map(|policy| policy.tool_groups.clone()).unwrap_or_default()
+        self.facts
+            .agent
+            .policy
+            .as_ref()
+            .map(|policy| policy.tool_groups.clone())
+            .unwrap_or_default()
     }
 }
 

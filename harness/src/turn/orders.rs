@@ -1,6 +1,7 @@
 //! What the operator wants: commands, and shutting down.
 //!
-//! Invariant: a command is closed once its effect cannot be lost any more, so a harness that dies before finds it open again.
+//! Invariant: a command is closed once its effect cannot be lost any more, so a harness that dies
+//! before finds it open again.
 
 use hive_core::limits::ERROR_BYTES_MAX;
 use hive_core::time::Now;
@@ -37,7 +38,10 @@ impl Machine {
             }
             Some(Order::RestartHarness(_)) => self.restart(command.id, now),
             Some(Order::CompactSession(_)) => self.compact(command.id),
-            None => self.close(command.id, "this harness does not know the command; update hive".to_owned()),
+            None => self.close(
+                command.id,
+                "this harness does not know the command; update hive".to_owned(),
+            ),
         }
     }
 
@@ -63,11 +67,20 @@ impl Machine {
             Phase::Probing(job) if job.turn_id == turn_id => {
                 let job = job.clone();
                 self.cancels.push((command_id, turn_id));
-                self.end_unrun(&job, Outcome::Cancelled, "cancelled by the operator".to_owned(), now);
+                self.end_unrun(
+                    &job,
+                    Outcome::Cancelled,
+                    "cancelled by the operator".to_owned(),
+                    now,
+                );
             }
-            Phase::Ending { turn_id: ending, .. } if *ending == turn_id => self.cancels.push((command_id, turn_id)),
+            Phase::Ending { turn_id: ending, .. } if *ending == turn_id => {
+                self.cancels.push((command_id, turn_id));
+            }
             // It may overtake the answer that tells us of its turn.
-            Phase::Beginning | Phase::Opening(_) if turn_id > self.highest_turn_id => self.cancels.push((command_id, turn_id)),
+            Phase::Beginning | Phase::Opening(_) if turn_id > self.highest_turn_id => {
+                self.cancels.push((command_id, turn_id));
+            }
             Phase::Detached
             | Phase::Starting
             | Phase::Stopped
@@ -85,11 +98,13 @@ impl Machine {
 
     /// The turn is settled: its cancels came in time, or not; and those of older turns never will.
     pub(crate) fn close_cancels(&mut self, turn_id: u64, outcome: Outcome) {
-        let (due, later): (Vec<_>, Vec<_>) = self.cancels.drain(..).partition(|(_, cancelled)| *cancelled <= turn_id);
+        let (due, later): (Vec<_>, Vec<_>) =
+            self.cancels.drain(..).partition(|(_, cancelled)| *cancelled <= turn_id);
         self.cancels = later;
         for (command_id, cancelled) in due {
             let in_time = outcome == Outcome::Cancelled && cancelled == turn_id;
-            let error = if in_time { String::new() } else { format!("turn {cancelled} had ended already") };
+            let error =
+                if in_time { String::new() } else { format!("turn {cancelled} had ended already") };
             self.close(command_id, error);
         }
     }
@@ -102,7 +117,8 @@ impl Machine {
         }
     }
 
-    /// The agent was stopped: drains as for a shutdown, then starts again to wait until the agent is started.
+    /// The agent was stopped: drains as for a shutdown, then starts again to wait until the agent
+    /// is started.
     pub(crate) fn halt(&mut self, now: Now) {
         if self.is_leaving() || matches!(self.phase, Phase::Stopped) {
             return;

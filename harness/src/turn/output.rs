@@ -34,7 +34,8 @@ pub enum Output {
     Login(LoginWanted),
     /// Tell the operator who waits for a login dialogue why there is none now.
     RefuseLogin(LoginWanted, String),
-    /// Tell the agent's parent that something around the harness does not work: a subject and words.
+    /// Tell the agent's parent that something around the harness does not work: a subject and
+    /// words.
     Problem(String, String),
     /// Add a remark to the turn's output.
     Note(String),

@@ -32,7 +32,10 @@ impl Machine {
             made_room: course.made_room,
             resets: course.resets && step == Step::Work,
         };
-        self.report(if step == Step::Compact { HarnessState::Compacting } else { HarnessState::Thinking }, None);
+        self.report(
+            if step == Step::Compact { HarnessState::Compacting } else { HarnessState::Thinking },
+            None,
+        );
         self.phase = Phase::Running(Box::new(Run {
             course,
             step,
@@ -53,10 +56,14 @@ impl Machine {
         if !matches!(event, Event::ToolHeartbeat) {
             run.idle_at = self.spans.turn_idle.map(|span| now.boot.after(span));
         }
-        let unannounced = matches!(event, Event::Assistant(answer) if answer.error.is_none()) && run.transcript.init.is_none();
+        let unannounced = matches!(event, Event::Assistant(answer) if answer.error.is_none())
+            && run.transcript.init.is_none();
         run.transcript.absorb(event);
-        let breach =
-            if let Event::Init(init) = event { run.expected.check(init).err() } else { unannounced.then_some(Breach::NoInit) };
+        let breach = if let Event::Init(init) = event {
+            run.expected.check(init).err()
+        } else {
+            unannounced.then_some(Breach::NoInit)
+        };
         let begun_anew = matches!(event, Event::Init(_)) && std::mem::take(&mut run.fresh);
         if begun_anew {
             run.course.resets = false;
@@ -75,7 +82,8 @@ impl Machine {
         }
     }
 
-    /// The turn goes on without a server of the agent's own that does not work; its parent is told, once for each way in which it does not.
+    /// The turn goes on without a server of the agent's own that does not work; its parent is told,
+    /// once for each way in which it does not.
     fn look_at_extra_servers(&mut self, init: &Init) {
         for server in missing_extras(&self.defaults.extra_servers, init) {
             let (name, state) = &server;
@@ -83,7 +91,8 @@ impl Machine {
             if state == "pending" || self.missing.contains(&server) {
                 continue;
             }
-            let words = format!("The MCP server `{name}` is {state}; turns go on without its tools.");
+            let words =
+                format!("The MCP server `{name}` is {state}; turns go on without its tools.");
             self.put(Output::Problem(format!("mcp:{name}"), words));
             self.missing.push(server);
         }
@@ -95,7 +104,8 @@ impl Machine {
         }
     }
 
-    /// Begins to end claude, or goes on with a stronger signal where that has begun. The first cause stays, but for broken fences.
+    /// Begins to end claude, or goes on with a stronger signal where that has begun. The first
+    /// cause stays, but for broken fences.
     pub(crate) fn stop(&mut self, cause: StopCause, signal: Signal, now: Now) {
         let grace = self.spans.kill_grace;
         let Phase::Running(run) = &mut self.phase else { return };
@@ -145,7 +155,12 @@ impl Machine {
             let job = job.clone();
             match found {
                 Ok(_) if has_login => self.start(job, now),
-                Ok(_) => self.end_unrun(&job, Outcome::AuthFailed, "claude is not logged in".to_owned(), now),
+                Ok(_) => self.end_unrun(
+                    &job,
+                    Outcome::AuthFailed,
+                    "claude is not logged in".to_owned(),
+                    now,
+                ),
                 Err(error) => self.end_unrun(&job, Outcome::Unavailable, error, now),
             }
             return;
@@ -169,7 +184,8 @@ impl Machine {
             let outcome = match run.stop.map(|stop| stop.cause) {
                 Some(StopCause::Cancelled) => Outcome::Cancelled,
                 Some(StopCause::Drained) => Outcome::Drained,
-                Some(StopCause::Idle { .. } | StopCause::Overlong(_) | StopCause::Unfenced(_)) | None => Outcome::Unavailable,
+                Some(StopCause::Idle { .. } | StopCause::Overlong(_) | StopCause::Unfenced(_))
+                | None => Outcome::Unavailable,
             };
             let kind = run.course.job.occasion.kind();
             let ending = Ending { error: why, model: run.model, ..run.course.ending() };

@@ -1,6 +1,7 @@
 //! When the operator's own rule ends a conversation: at a time of day, or after a rest.
 //!
-//! Invariant: the rule is asked only when a turn begins, so an agent that has nothing to do is never woken by it.
+//! Invariant: the rule is asked only when a turn begins, so an agent that has nothing to do is
+//! never woken by it.
 
 use std::time::Duration;
 
@@ -28,9 +29,15 @@ impl Default for ResetRule {
 }
 
 impl ResetRule {
-    /// Why a conversation is over, the last turn of which began and was last measured at these times; `None`: it goes on.
+    /// Why a conversation is over, the last turn of which began and was last measured at these
+    /// times; `None`: it goes on.
     #[must_use]
-    pub fn reason(&self, began: WallTime, measured: WallTime, now: WallTime) -> Option<&'static str> {
+    pub fn reason(
+        &self,
+        began: WallTime,
+        measured: WallTime,
+        now: WallTime,
+    ) -> Option<&'static str> {
         let last = self.daily_at.and_then(|time| time.last(now, &self.zone));
         if last.is_some_and(|last| began <= last) {
             return Some("the time of its daily reset has passed");
@@ -47,7 +54,8 @@ mod tests {
     const HOUR: i64 = 3_600_000;
 
     fn is_over(rule: &ResetRule, began: i64, measured: i64, now: i64) -> bool {
-        rule.reason(WallTime(began * HOUR), WallTime(measured * HOUR), WallTime(now * HOUR)).is_some()
+        rule.reason(WallTime(began * HOUR), WallTime(measured * HOUR), WallTime(now * HOUR))
+            .is_some()
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! The steps of a turn: what claude is run for, and what the end of a run means for the turn.
 //!
-//! Invariant: a turn has a bounded number of runs: a login is tried twice, room is made once, and a checkpoint comes only before the work.
+//! Invariant: a turn has a bounded number of runs: a login is tried twice, room is made once, and a
+//! checkpoint comes only before the work.
 
 use hive_core::time::{Now, WallTime};
 use hive_core::turn::Outcome;
 
-use crate::claude::outcome::{Evidence, Exit, Verdict, classify, classify_compaction, is_nothing_to_compact, stopped};
+use crate::claude::outcome::{
+    Evidence, Exit, Verdict, classify, classify_compaction, is_nothing_to_compact, stopped,
+};
 use crate::claude::transcript::Transcript;
 use crate::turn::course::Course;
 use crate::turn::job::{Job, Occasion, Step};
@@ -33,21 +36,34 @@ impl Machine {
         self.launch(course, step, now);
     }
 
-    /// Why the conversation is not gone on with, and whether the agent writes down its notes in it first.
+    /// Why the conversation is not gone on with, and whether the agent writes down its notes in it
+    /// first.
     fn reset_reason(&self, now: Now) -> Option<(&'static str, bool)> {
         if let Some(why) = self.context.reset_reason(&self.watermarks, now.wall) {
             return Some((why, self.watermarks.reset_rule.notes));
         }
         let is_cold = self.context.is_due_for_reset(&self.watermarks, &self.next_model(), now.wall);
-        is_cold.then_some(("the old one is large and the cache is cold", self.watermarks.reset_checkpoint))
+        is_cold.then_some((
+            "the old one is large and the cache is cold",
+            self.watermarks.reset_checkpoint,
+        ))
     }
 
     /// A run is over.
     pub(crate) fn judge(&mut self, run: Run, exit: Exit, now: Now) {
         let Run { mut course, step, model, was_fresh, transcript, stop, .. } = run;
         let retry_fallback = self.spans.rate_limit_sleep.map(|span| now.wall.after(span));
-        let evidence = Evidence { exit, transcript: &transcript, stop: stop.as_ref().map(|stop| &stop.cause), retry_fallback };
-        let verdict = if step == Step::Compact { classify_compaction(&evidence) } else { classify(&evidence) };
+        let evidence = Evidence {
+            exit,
+            transcript: &transcript,
+            stop: stop.as_ref().map(|stop| &stop.cause),
+            retry_fallback,
+        };
+        let verdict = if step == Step::Compact {
+            classify_compaction(&evidence)
+        } else {
+            classify(&evidence)
+        };
         course.absorb(&transcript, self.cost_before);
         if let Some(result) = &transcript.result {
             self.cost_before = result.cost_of_session.or(self.cost_before);
@@ -66,7 +82,9 @@ impl Machine {
             Step::Compact if is_work => self.after_making_room(&mut course, verdict),
             Step::Checkpoint if is_work => self.after_last_notes(verdict),
             // Notes that do not fit any more are no reason to put off what makes room.
-            Step::Checkpoint if verdict.too_long => After::End(Verdict { outcome: Outcome::Failed, too_long: false, ..verdict }),
+            Step::Checkpoint if verdict.too_long => {
+                After::End(Verdict { outcome: Outcome::Failed, too_long: false, ..verdict })
+            }
             Step::Work | Step::Compact | Step::Checkpoint => After::End(verdict),
         };
         // Whoever stopped one run stopped the turn.
@@ -81,7 +99,8 @@ impl Machine {
     }
 
     fn measure(&mut self, transcript: &Transcript, step: Step, now: Now) {
-        let window = transcript.result.as_ref().and_then(|result| result.context_window).unwrap_or(0);
+        let window =
+            transcript.result.as_ref().and_then(|result| result.context_window).unwrap_or(0);
         self.context.measured(transcript.context_tokens, window, now.wall);
         if step == Step::Compact || transcript.compacted {
             self.context.compacted(transcript.post_tokens, now.wall);
@@ -108,7 +127,9 @@ impl Machine {
                 course.made_room = true;
                 After::Run(Step::Work)
             }
-            Outcome::Failed if is_nothing_to_compact(&verdict.error) => too_large("an empty", verdict),
+            Outcome::Failed if is_nothing_to_compact(&verdict.error) => {
+                too_large("an empty", verdict)
+            }
             Outcome::Failed => {
                 let error = format!(
                     "the conversation is too long for the model's window, and compacting it failed: {}; \
@@ -128,10 +149,13 @@ impl Machine {
         }
     }
 
-    /// The notes in the old conversation are a courtesy; the work is done without them where the model could not write them.
+    /// The notes in the old conversation are a courtesy; the work is done without them where the
+    /// model could not write them.
     fn after_last_notes(&mut self, verdict: Verdict) -> After {
         match verdict.outcome {
-            Outcome::Ok | Outcome::Failed | Outcome::Unavailable if self.is_leaving() => After::drained(),
+            Outcome::Ok | Outcome::Failed | Outcome::Unavailable if self.is_leaving() => {
+                After::drained()
+            }
             Outcome::Ok => After::Run(Step::Work),
             Outcome::Failed => self.without_notes(&verdict),
             Outcome::Unavailable if verdict.too_long => self.without_notes(&verdict),
@@ -150,16 +174,33 @@ impl Machine {
         After::Run(Step::Work)
     }
 
-    fn finish(&mut self, course: Course, verdict: Verdict, transcript: &Transcript, model: String, now: Now) {
+    fn finish(
+        &mut self,
+        course: Course,
+        verdict: Verdict,
+        transcript: &Transcript,
+        model: String,
+        now: Now,
+    ) {
         let Verdict { outcome, error, retry_time, too_long: _ } = verdict;
         let (turn_id, kind) = (course.job.turn_id, course.job.occasion.kind());
-        let reported = transcript.result.as_ref().and_then(|result| result.context_window).filter(|window| *window > 0);
+        let reported = transcript
+            .result
+            .as_ref()
+            .and_then(|result| result.context_window)
+            .filter(|window| *window > 0);
         let ending = Ending {
             error,
             output_tail: if outcome == Outcome::Ok { String::new() } else { transcript.tail() },
             context_tokens: transcript.context_tokens,
-            context_window_tokens: reported.map_or(0, |reported| self.watermarks.windows.effective(&model, reported)),
-            model: transcript.init.as_ref().map(|init| init.model.clone()).filter(|m| !m.is_empty()).unwrap_or(model),
+            context_window_tokens: reported
+                .map_or(0, |reported| self.watermarks.windows.effective(&model, reported)),
+            model: transcript
+                .init
+                .as_ref()
+                .map(|init| init.model.clone())
+                .filter(|m| !m.is_empty())
+                .unwrap_or(model),
             retry_time: retry_time.map(|time| spread(time, turn_id)),
             ..course.ending()
         };
@@ -169,7 +210,10 @@ impl Machine {
 
 /// No room can be made for it: the message is at fault.
 fn too_large(what: &str, verdict: Verdict) -> After {
-    let error = format!("the message does not fit into the model's window, even in {what} conversation: {}", verdict.error);
+    let error = format!(
+        "the message does not fit into the model's window, even in {what} conversation: {}",
+        verdict.error
+    );
     After::End(Verdict { outcome: Outcome::Failed, error, too_long: false, ..verdict })
 }
 
@@ -188,7 +232,8 @@ impl After {
     }
 }
 
-/// A little later, differently for each turn, so that agents of one account do not come back at the same moment.
+/// A little later, differently for each turn, so that agents of one account do not come back at the
+/// same moment.
 fn spread(time: WallTime, turn_id: u64) -> WallTime {
     WallTime(time.0.saturating_add(i64::try_from(turn_id.wrapping_mul(7919) % 10_000).unwrap_or(0)))
 }

@@ -27,7 +27,8 @@ mod ends;
 mod resets;
 
 const GOOD_INIT: &str = r#"{"type":"system","subtype":"init","model":"claude-x","tools":["Read","mcp__hive__send","mcp__hive__recv","mcp__hive__ask","mcp__hive__answer"],"mcp_servers":[{"name":"hive","status":"connected"},{"name":"extra","status":"connected"}]}"#;
-const DONE: &str = r#"{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed"}"#;
+const DONE: &str =
+    r#"{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed"}"#;
 
 /// A machine with a clock in hand.
 struct Rig {
@@ -71,7 +72,10 @@ impl Rig {
             model: "haiku".into(),
             operator_pronouns: "she/her".into(),
             mcp_server_name: "hive".into(),
-            watermarks: Watermarks { cache_ttl: Duration::from_secs(3600), ..Watermarks::default() },
+            watermarks: Watermarks {
+                cache_ttl: Duration::from_secs(3600),
+                ..Watermarks::default()
+            },
             extra_servers: vec!["extra".into()],
         };
         let now = Now { wall: WallTime(1_000_000), boot: BootTime(5_000) };
@@ -88,20 +92,26 @@ impl Rig {
 
     /// What the machine wants, remarks left out.
     fn drain(&mut self) -> Vec<Output> {
-        std::iter::from_fn(|| self.machine.poll()).filter(|output| !matches!(output, Output::Note(_))).collect()
+        std::iter::from_fn(|| self.machine.poll())
+            .filter(|output| !matches!(output, Output::Note(_)))
+            .collect()
     }
 
     #[track_caller]
     fn launch(&mut self) -> Launch {
         let outputs = self.drain();
-        let launch = outputs.iter().find_map(|output| if let Output::Start(launch) = output { Some(launch) } else { None });
+        let launch = outputs.iter().find_map(|output| {
+            if let Output::Start(launch) = output { Some(launch) } else { None }
+        });
         (**launch.unwrap_or_else(|| panic!("a launch in {outputs:?}"))).clone()
     }
 
     #[track_caller]
     fn ending(&mut self) -> Ending {
         let outputs = self.drain();
-        let ending = outputs.iter().find_map(|output| if let Output::End(ending) = output { Some(ending) } else { None });
+        let ending = outputs
+            .iter()
+            .find_map(|output| if let Output::End(ending) = output { Some(ending) } else { None });
         (**ending.unwrap_or_else(|| panic!("an ending in {outputs:?}"))).clone()
     }
 
@@ -181,7 +191,10 @@ fn facts() -> Attachment {
     Attachment {
         agent: v1::Agent {
             name: "bob".into(),
-            policy: Some(v1::Policy { tool_groups: vec!["messaging".into()], ..v1::Policy::default() }),
+            policy: Some(v1::Policy {
+                tool_groups: vec!["messaging".into()],
+                ..v1::Policy::default()
+            }),
             ..v1::Agent::default()
         },
         ..Attachment::default()

@@ -18,7 +18,12 @@ impl Machine {
         let phase = match &self.phase {
             Phase::Running(run) => match &run.stop {
                 Some(stop) => stop.next_at,
-                None => [run.idle_at, run.course.overlong_at, self.drain.map(|drain| drain.grace_at)].into_iter().flatten().min(),
+                None => {
+                    [run.idle_at, run.course.overlong_at, self.drain.map(|drain| drain.grace_at)]
+                        .into_iter()
+                        .flatten()
+                        .min()
+                }
             },
             Phase::Recovering(at) => Some(*at),
             Phase::Beginning => self.parked.as_ref().and_then(|parked| parked.ends_at),
@@ -54,7 +59,9 @@ impl Machine {
                     self.parked = None;
                     self.report_resting(now);
                 }
-                if self.may_probe() && matches!(&self.cli, Cli::Broken { next_at, .. } if *next_at <= now.boot) {
+                if self.may_probe()
+                    && matches!(&self.cli, Cli::Broken { next_at, .. } if *next_at <= now.boot)
+                {
                     self.probe();
                 }
             }
@@ -77,8 +84,10 @@ impl Machine {
         let Phase::Running(run) = &mut self.phase else { return };
         if let Some(stop) = &mut run.stop {
             if is_due(stop.next_at) {
-                stop.sent = if stop.sent == Signal::Interrupt { Signal::Terminate } else { Signal::Kill };
-                stop.next_at = (stop.sent < Signal::Kill).then(|| now.boot.after(self.spans.kill_grace));
+                stop.sent =
+                    if stop.sent == Signal::Interrupt { Signal::Terminate } else { Signal::Kill };
+                stop.next_at =
+                    (stop.sent < Signal::Kill).then(|| now.boot.after(self.spans.kill_grace));
                 let signal = stop.sent;
                 self.put(Output::Signal(signal));
             }
@@ -86,7 +95,10 @@ impl Machine {
         }
         let seconds = |span: Option<std::time::Duration>| span.map_or(0, |span| span.as_secs());
         let cause = if is_due(run.idle_at) {
-            StopCause::Idle { seconds: seconds(self.spans.turn_idle), in_tool: run.transcript.waits_for_a_tool() }
+            StopCause::Idle {
+                seconds: seconds(self.spans.turn_idle),
+                in_tool: run.transcript.waits_for_a_tool(),
+            }
         } else if is_due(run.course.overlong_at) {
             StopCause::Overlong(seconds(self.spans.turn_max))
         } else if is_due(self.drain.map(|drain| drain.grace_at)) {

@@ -1,6 +1,7 @@
 //! Between turns: what comes after one, and keeping the conversation small.
 //!
-//! Invariant: upkeep is done only right after a turn or by the operator's order, so a fleet that does nothing costs nothing.
+//! Invariant: upkeep is done only right after a turn or by the operator's order, so a fleet that
+//! does nothing costs nothing.
 
 use hive_core::time::Now;
 use hive_core::turn::{Kind, Outcome};
@@ -12,7 +13,14 @@ use crate::turn::phase::Phase;
 
 impl Machine {
     /// What comes after a turn that is settled.
-    pub(crate) fn after_turn(&mut self, kind: Kind, outcome: Outcome, error: &str, answer: &Answer, now: Now) {
+    pub(crate) fn after_turn(
+        &mut self,
+        kind: Kind,
+        outcome: Outcome,
+        error: &str,
+        answer: &Answer,
+        now: Now,
+    ) {
         let is_work = matches!(kind, Kind::Mail | Kind::Continue);
         if is_work {
             self.wants_next = outcome == Outcome::Ok && answer.next_turn_requested;
@@ -26,7 +34,10 @@ impl Machine {
         }
         let may_run = answer.park.is_none();
         // A conversation that is to be left is not tidied up.
-        let is_due = || self.new_session.is_empty() && self.context.is_due_for_compaction(&self.watermarks, &self.next_model());
+        let is_due = || {
+            self.new_session.is_empty()
+                && self.context.is_due_for_compaction(&self.watermarks, &self.next_model())
+        };
         if may_run && is_work && outcome == Outcome::Ok && is_due() {
             self.open(Kind::Checkpoint);
         } else if may_run && kind == Kind::Checkpoint && outcome != Outcome::Cancelled {
@@ -79,8 +90,8 @@ impl Machine {
     }
 }
 
-/// Whether the next turn is one that the agent asked for: the turn in which it did went well, no mail is there to wake the agent anyway, and
-/// nothing keeps it from running.
+/// Whether the next turn is one that the agent asked for: the turn in which it did went well, no
+/// mail is there to wake the agent anyway, and nothing keeps it from running.
 pub(crate) fn should_continue(wanted: bool, answer: &Answer) -> bool {
     wanted && answer.pending_count == 0 && answer.park.is_none()
 }

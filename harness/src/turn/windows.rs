@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 /// The window where nothing is set and claude has reported none, in tokens.
 const FALLBACK: u64 = 200_000;
 
-/// The windows that were set, in tokens. The first that fits the model holds, in the order of the fields.
+/// The windows that were set, in tokens. The first that fits the model holds, in the order of the
+/// fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Windows {
     /// Of this agent, whatever its model.
@@ -28,8 +29,11 @@ impl Parts {
     /// Orders the windows so that the longest part that is in a name holds.
     #[must_use]
     pub fn new(windows: BTreeMap<String, u64>) -> Self {
-        let mut parts: Vec<(String, u64)> = windows.into_iter().map(|(part, tokens)| (part.to_lowercase(), tokens)).collect();
-        parts.sort_by(|(left, _), (right, _)| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
+        let mut parts: Vec<(String, u64)> =
+            windows.into_iter().map(|(part, tokens)| (part.to_lowercase(), tokens)).collect();
+        parts.sort_by(|(left, _), (right, _)| {
+            right.len().cmp(&left.len()).then_with(|| left.cmp(right))
+        });
         Self(parts)
     }
 
@@ -51,7 +55,10 @@ impl Windows {
     }
 
     fn set(&self, model: &str) -> Option<u64> {
-        self.of_agent.or_else(|| self.by_key.of(model)).or(self.of_harness).or_else(|| self.by_model.of(model))
+        self.of_agent
+            .or_else(|| self.by_key.of(model))
+            .or(self.of_harness)
+            .or_else(|| self.by_model.of(model))
     }
 }
 
@@ -83,14 +90,26 @@ mod tests {
     #[test]
     fn the_smaller_of_the_setting_and_the_report_holds() {
         let set = Windows { of_agent: Some(100_000), ..Windows::default() };
-        assert_eq!((set.effective("opus", 200_000), set.effective("opus", 50_000)), (100_000, 50_000));
+        assert_eq!(
+            (set.effective("opus", 200_000), set.effective("opus", 50_000)),
+            (100_000, 50_000)
+        );
         let unset = Windows::default();
-        assert_eq!((unset.effective("opus", 1_000_000), unset.effective("opus", 0)), (1_000_000, FALLBACK));
+        assert_eq!(
+            (unset.effective("opus", 1_000_000), unset.effective("opus", 0)),
+            (1_000_000, FALLBACK)
+        );
     }
 
     #[test]
     fn the_longest_part_of_the_name_says_most() {
-        let windows = Windows { by_key: parts(&[("opus", 1), ("OPUS-5[1m]", 2), ("claude", 3)]), ..Windows::default() };
-        assert_eq!((windows.effective("claude-opus-5[1M]", 0), windows.effective("claude-opus-4", 0)), (2, 3));
+        let windows = Windows {
+            by_key: parts(&[("opus", 1), ("OPUS-5[1m]", 2), ("claude", 3)]),
+            ..Windows::default()
+        };
+        assert_eq!(
+            (windows.effective("claude-opus-5[1M]", 0), windows.effective("claude-opus-4", 0)),
+            (2, 3)
+        );
     }
 }

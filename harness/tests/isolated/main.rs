@@ -1,4 +1,5 @@
-//! The journeys of `hive serve` again, with claude inside the fence: pipes, signals, exit codes and the lock are as before.
+//! The journeys of `hive serve` again, with claude inside the fence: pipes, signals, exit codes and
+//! the lock are as before.
 
 mod probe;
 mod report;

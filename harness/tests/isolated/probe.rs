@@ -1,4 +1,5 @@
-//! `hive probe` inside sandboxes of bubblewrap: a sound one has no findings, and each hole in one is named.
+//! `hive probe` inside sandboxes of bubblewrap: a sound one has no findings, and each hole in one
+//! is named.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -49,7 +50,10 @@ impl Sandbox {
         let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
         let words = String::from_utf8_lossy(&output.stderr);
         let possible = output.status.success();
-        assert!(possible || !(is("CI", "true") || is("HIVE_TEST_STRICT", "1")), "this host does not allow sandboxes: {words}");
+        assert!(
+            possible || !(is("CI", "true") || is("HIVE_TEST_STRICT", "1")),
+            "this host does not allow sandboxes: {words}"
+        );
         if !possible {
             drop(std::io::Write::write_all(
                 &mut std::io::stderr().lock(),
@@ -66,8 +70,11 @@ impl Sandbox {
     /// Runs a shell script inside; `bubblewrap "$@"` in `before` would start it.
     fn command(&self, script: &str, before: &[&str]) -> Command {
         let expected = self.path("isolation.json");
-        fs::write(&expected, serde_json::to_string(&self.expected).expect("JSON")).expect("written");
-        let bind = |kind: &str, from: &Path, to: &str| [kind.to_owned(), from.display().to_string(), to.to_owned()];
+        fs::write(&expected, serde_json::to_string(&self.expected).expect("JSON"))
+            .expect("written");
+        let bind = |kind: &str, from: &Path, to: &str| {
+            [kind.to_owned(), from.display().to_string(), to.to_owned()]
+        };
         let mut words: Vec<String> = "--die-with-parent --new-session --unshare-user --unshare-pid --unshare-ipc --ro-bind /usr /usr --symlink usr/bin /bin \
              --symlink usr/lib /lib --symlink usr/lib64 /lib64 --symlink usr/sbin /sbin --ro-bind /etc /etc --dev /dev --tmpfs /dev/shm \
              --proc /proc --dir /run --dir /opt/private --chdir /"
@@ -79,13 +86,26 @@ impl Sandbox {
         words.extend(bind("--ro-bind", &expected, "/opt/isolation.json"));
         words.extend(bind("--bind", &self.path("home"), "/home/agent"));
         words.extend(self.more.clone());
-        words.extend(["--remount-ro", "/dev", "--remount-ro", "/", "--", "sh", "-c", script].map(str::to_owned));
+        words.extend(
+            ["--remount-ro", "/dev", "--remount-ro", "/", "--", "sh", "-c", script]
+                .map(str::to_owned),
+        );
         let mut command = Command::new("bash");
         // What this test itself was started with is not the sandbox's.
-        let close = "for fd in /proc/self/fd/*; do fd=${fd##*/}; ((fd > 2)) && eval \"exec $fd>&-\"; done";
+        let close =
+            "for fd in /proc/self/fd/*; do fd=${fd##*/}; ((fd > 2)) && eval \"exec $fd>&-\"; done";
         let script = format!("{close}; {} exec bwrap \"$@\"", before.concat());
-        command.args(["-c", &script, "sh"]).args(words).env_clear().stdin(Stdio::null()).current_dir("/");
-        command.envs([("PATH", "/usr/bin:/bin"), ("HOME", "/home/agent"), (EXPECTED_ENV, "/opt/isolation.json")]);
+        command
+            .args(["-c", &script, "sh"])
+            .args(words)
+            .env_clear()
+            .stdin(Stdio::null())
+            .current_dir("/");
+        command.envs([
+            ("PATH", "/usr/bin:/bin"),
+            ("HOME", "/home/agent"),
+            (EXPECTED_ENV, "/opt/isolation.json"),
+        ]);
         if rustix::process::geteuid().is_root() {
             command.uid(NOBODY).gid(NOBODY);
         }
@@ -95,9 +115,12 @@ impl Sandbox {
     /// The findings, without those of a kernel that lacks something.
     fn probe(&self, before: &[&str]) -> Vec<(Severity, String)> {
         let output = self.command("exec /opt/hive probe", before).output().expect("it runs");
-        let found: Found = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
-        let is_of_kernel = |sentence: &str| sentence.contains("Landlock") || sentence.contains("abstract socket");
-        let findings = found.findings.into_iter().filter(|finding| !is_of_kernel(&finding.sentence));
+        let found: Found = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        let is_of_kernel =
+            |sentence: &str| sentence.contains("Landlock") || sentence.contains("abstract socket");
+        let findings =
+            found.findings.into_iter().filter(|finding| !is_of_kernel(&finding.sentence));
         findings.map(|finding| (finding.severity, finding.sentence)).collect()
     }
 }
@@ -111,7 +134,8 @@ fn a_sound_sandbox_has_no_findings_and_nothing_is_left_behind() {
     let Some(sandbox) = Sandbox::new() else { return };
     assert_eq!(sandbox.probe(&[]), []);
     let names = |dir: PathBuf| {
-        let mut names: Vec<_> = fs::read_dir(dir).expect("there").flatten().map(|entry| entry.file_name()).collect();
+        let mut names: Vec<_> =
+            fs::read_dir(dir).expect("there").flatten().map(|entry| entry.file_name()).collect();
         names.sort();
         names
     };
@@ -128,7 +152,11 @@ fn holes_are_named() {
         fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("set");
         listener
     };
-    let uid = if rustix::process::geteuid().is_root() { NOBODY } else { rustix::process::geteuid().as_raw() };
+    let uid = if rustix::process::geteuid().is_root() {
+        NOBODY
+    } else {
+        rustix::process::geteuid().as_raw()
+    };
     let _tmux = socket(&sandbox.path(&format!("tmp/tmux-{uid}/default")));
     let _agent = socket(&sandbox.path("tmp/ssh-x/agent.1"));
     // One without a listener.
@@ -153,7 +181,11 @@ fn holes_are_named() {
     ]
     .map(str::to_owned)
     .to_vec();
-    sandbox.expected.read_only.extend(["/project".into(), "/project/tool".into(), "/home/agent/.claude".into()]);
+    sandbox.expected.read_only.extend([
+        "/project".into(),
+        "/project/tool".into(),
+        "/home/agent/.claude".into(),
+    ]);
     sandbox.expected.devices = vec!["/dev/gpu0".into()];
     let found = sandbox.probe(&["exec 7</ 8<&0; "]);
     let wanted = [
@@ -169,14 +201,18 @@ fn holes_are_named() {
     let shared = Expected { level: Level::SharedFiles, ..sandbox.expected.clone() };
     sandbox.expected = shared;
     let found = sandbox.probe(&[]);
-    let wanted = [(Severity::Broken, wanted[1].1.clone()), (Severity::Partly, "shares the files of its user".to_owned())];
+    let wanted = [
+        (Severity::Broken, wanted[1].1.clone()),
+        (Severity::Partly, "shares the files of its user".to_owned()),
+    ];
     assert_eq!(found, wanted);
 }
 
 #[test]
 fn a_mount_of_another_file_than_was_checked_is_an_error() {
     let Some(mut sandbox) = Sandbox::new() else { return };
-    // As where an agent puts a link into its `writable` after `hivectl up` has looked and before bubblewrap mounts.
+    // As where an agent puts a link into its `writable` after `hivectl up` has looked and before
+    // bubblewrap mounts.
     for dir in ["project", "elsewhere"] {
         fs::create_dir_all(sandbox.path(dir)).expect("created");
     }
@@ -184,10 +220,17 @@ fn a_mount_of_another_file_than_was_checked_is_an_error() {
     let mounted = Mounted { path: "/project".into(), device: checked.dev(), inode: checked.ino() };
     sandbox.expected.mounted = vec![mounted];
     for (dir, code) in [("project", 0), ("elsewhere", 1)] {
-        sandbox.more = ["--bind".to_owned(), sandbox.path(dir).display().to_string(), "/project".to_owned()].to_vec();
+        sandbox.more =
+            ["--bind".to_owned(), sandbox.path(dir).display().to_string(), "/project".to_owned()]
+                .to_vec();
         let output = sandbox.command("exec /opt/hive probe", &[]).output().expect("it runs");
         assert_eq!(output.status.code(), Some(code), "{dir}: {}", words(&output));
-        assert_eq!(words(&output).contains("/project is not what `hivectl up` checked"), code != 0, "{}", words(&output));
+        assert_eq!(
+            words(&output).contains("/project is not what `hivectl up` checked"),
+            code != 0,
+            "{}",
+            words(&output)
+        );
     }
 }
 
@@ -211,7 +254,10 @@ fn a_claude_that_does_not_run_inside_is_an_error_with_its_words() {
     let Some(sandbox) = Sandbox::new() else { return };
     let run = |script: &str| sandbox.command(script, &[]).output().expect("it runs");
     let fails = "printf '#!/bin/sh\\necho no library >&2; exit 5' > /tmp/claude && chmod +x /tmp/claude; exec /opt/hive probe --claude /tmp/claude";
-    for (script, wanted) in [(fails, "no library"), ("exec /opt/hive probe --claude /no/claude", "cannot run `/no/claude`")] {
+    for (script, wanted) in [
+        (fails, "no library"),
+        ("exec /opt/hive probe --claude /no/claude", "cannot run `/no/claude`"),
+    ] {
         let output = run(script);
         assert_eq!(output.status.code(), Some(3), "{}", words(&output));
         assert!(words(&output).contains(wanted) && output.stdout.is_empty(), "{}", words(&output));

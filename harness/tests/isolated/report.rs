@@ -10,29 +10,43 @@ use tokio::net::UnixStream;
 use crate::support::Stage;
 
 /// What claude has from the harness, kept by the scripted one.
-const SHOW: &str =
-    "grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\\t' > $HOME/status; ls -l /proc/self/fd > $HOME/fds; well";
+const SHOW: &str = "grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\\t' > $HOME/status; ls -l /proc/self/fd > $HOME/fds; well";
 
 #[tokio::test]
 async fn claude_is_fenced_and_its_state_is_below_its_directory() {
     let mut stage = Stage::new().await;
     std::fs::write(stage.path("home/.claude.json"), r#"{"userID":"x"}"#).expect("written");
-    let more = [("TMPDIR", "/tmp"), ("XDG_RUNTIME_DIR", "/run/user/1"), ("LOCALE_ARCHIVE", "/locales")];
+    let more =
+        [("TMPDIR", "/tmp"), ("XDG_RUNTIME_DIR", "/run/user/1"), ("LOCALE_ARCHIVE", "/locales")];
     let _hive = stage.serve(SHOW, &more);
     stage.broker.mail(17, "x", |_| {});
     assert_eq!(stage.broker.end().await.outcome(), Outcome::Ok);
     assert_eq!(stage.read("home/status"), "NoNewPrivs:1\nSeccomp:2\n");
     let environment = stage.read("home/environment.1");
-    let config_dir =
-        format!("CLAUDE_CONFIG_DIR={}\n", stage.path("home").canonicalize().expect("there").join(".claude").display());
-    assert!(environment.contains(&config_dir) && environment.contains("LOCALE_ARCHIVE=/locales\n"), "{environment}");
-    assert!(!environment.contains("\nTMPDIR=") && !environment.contains("XDG_RUNTIME_DIR"), "{environment}");
+    let config_dir = format!(
+        "CLAUDE_CONFIG_DIR={}\n",
+        stage.path("home").canonicalize().expect("there").join(".claude").display()
+    );
+    assert!(
+        environment.contains(&config_dir) && environment.contains("LOCALE_ARCHIVE=/locales\n"),
+        "{environment}"
+    );
+    assert!(
+        !environment.contains("\nTMPDIR=") && !environment.contains("XDG_RUNTIME_DIR"),
+        "{environment}"
+    );
     assert_eq!(stage.read("home/.claude/.claude.json"), r#"{"userID":"x"}"#);
     assert!(!stage.path("home/.claude.json").exists());
     let arguments = stage.read("home/arguments.1");
-    assert!(arguments.contains(&format!("--add-dir\n{}\n", stage.path("project").display())), "{arguments}");
+    assert!(
+        arguments.contains(&format!("--add-dir\n{}\n", stage.path("project").display())),
+        "{arguments}"
+    );
     let settings = stage.read("home/.hive/claude-settings.json");
-    assert!(settings.contains(&format!(" guard --private='{}' '", stage.path("private").display())), "{settings}");
+    assert!(
+        settings.contains(&format!(" guard --private='{}' '", stage.path("private").display())),
+        "{settings}"
+    );
 }
 
 #[tokio::test]
@@ -50,7 +64,9 @@ async fn what_was_found_is_reported_once_and_the_descriptor_reaches_nobody() {
     assert_eq!(stage.broker.end().await.outcome(), Outcome::Ok);
     assert_eq!(text.lines().count(), 1, "{text}");
     let found: Found = serde_json::from_str(&text).expect("a report");
-    let has = |severity, words: &str| found.findings.iter().any(|f| f.severity == severity && f.sentence.contains(words));
+    let has = |severity, words: &str| {
+        found.findings.iter().any(|f| f.severity == severity && f.sentence.contains(words))
+    };
     assert!(has(Severity::Broken, "hidden, which must be hidden"), "{text}");
     assert!(has(Severity::Broken, "sees the processes of the host"), "{text}");
     assert!(has(Severity::Partly, "shares the files of its user"), "{text}");

@@ -21,7 +21,11 @@ fn fence(options: &[&str], program: &str, args: &[&str]) -> Command {
 }
 
 fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 /// What a shell says inside the fence.
@@ -32,7 +36,10 @@ fn shell(script: &str) -> String {
 /// As `host::allows` of the crate `hive-tests`, which cannot be used here.
 fn allows(what: &str, possible: bool) -> bool {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
-    assert!(possible || !(is("CI", "true") || is("HIVE_TEST_STRICT", "1")), "this host does not allow {what}");
+    assert!(
+        possible || !(is("CI", "true") || is("HIVE_TEST_STRICT", "1")),
+        "this host does not allow {what}"
+    );
     if !possible {
         drop(writeln!(std::io::stderr().lock(), "NOT TESTED: this host does not allow {what}"));
     }
@@ -43,7 +50,10 @@ fn allows(what: &str, possible: bool) -> bool {
 fn has_scopes() -> bool {
     let apply = || hive_harness::fence::domain::apply(false).expect("applied");
     let domain = std::thread::spawn(apply).join().expect("ended");
-    allows("Landlock with scopes (Linux 6.12)", domain == hive_harness::fence::domain::Domain::Scoped)
+    allows(
+        "Landlock with scopes (Linux 6.12)",
+        domain == hive_harness::fence::domain::Domain::Scoped,
+    )
 }
 
 /// No test: what the tests below start inside the fence. Prints what each attempt comes to.
@@ -52,12 +62,19 @@ fn has_scopes() -> bool {
 #[expect(clippy::print_stdout, reason = "the other tests read it")]
 fn attempts() {
     for attempt in Attempt::ALL {
-        println!("{attempt:?} {}", attempt.run().and_then(|error| error.raw_os_error()).unwrap_or(0));
+        println!(
+            "{attempt:?} {}",
+            attempt.run().and_then(|error| error.raw_os_error()).unwrap_or(0)
+        );
     }
-    let address = SocketAddr::from_abstract_name(std::env::var(SOCKET_ENV).unwrap_or_default()).expect("short");
+    let address = SocketAddr::from_abstract_name(std::env::var(SOCKET_ENV).unwrap_or_default())
+        .expect("short");
     println!("socket {}", UnixStream::connect_addr(&address).is_ok());
     // It has threads, as every test does, and starts a program.
-    let child = Command::new("sh").args(["-c", "grep ^Seccomp: /proc/self/status"]).output().expect("it runs");
+    let child = Command::new("sh")
+        .args(["-c", "grep ^Seccomp: /proc/self/status"])
+        .output()
+        .expect("it runs");
     println!("child {}", said(&child).replace(['\t', '\n'], " "));
 }
 
@@ -65,21 +82,32 @@ fn attempts() {
 fn attempted(options: &[&str], socket: &str) -> Vec<(String, String)> {
     let own = std::env::current_exe().expect("this program has a path");
     let args = ["--exact", "fence::attempts", "--ignored", "--nocapture", "--test-threads=2"];
-    let output = fence(options, own.to_str().expect("plain"), &args).env(SOCKET_ENV, socket).output().expect("it runs");
+    let output = fence(options, own.to_str().expect("plain"), &args)
+        .env(SOCKET_ENV, socket)
+        .output()
+        .expect("it runs");
     let words = said(&output);
     assert!(output.status.success(), "{words}");
-    let pairs: Vec<_> =
-        words.lines().filter_map(|line| line.split_once(' ')).map(|(a, b)| (a.to_owned(), b.to_owned())).collect();
+    let pairs: Vec<_> = words
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .collect();
     pairs
         .into_iter()
-        .filter(|(name, _)| name == "socket" || name == "child" || Attempt::ALL.iter().any(|a| format!("{a:?}") == *name))
+        .filter(|(name, _)| {
+            name == "socket"
+                || name == "child"
+                || Attempt::ALL.iter().any(|a| format!("{a:?}") == *name)
+        })
         .collect()
 }
 
 #[test]
 fn the_kernel_refuses_what_the_fence_forbids() {
     let name = format!("hive-fence-{}", std::process::id());
-    let _listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).expect("short")).expect("bound");
+    let _listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).expect("short"))
+        .expect("bound");
     let found = attempted(&[], &name);
     assert_eq!(found.len(), Attempt::ALL.len() + 2, "{found:?}");
     for (attempt, (tried, errno)) in Attempt::ALL.iter().zip(&found) {
@@ -100,14 +128,20 @@ fn user_namespaces_lift_what_concerns_namespaces_and_nothing_else() {
         let is_refused = *errno == libc::EPERM.to_string() || *errno == libc::ENOSYS.to_string();
         assert_eq!(is_refused, attempt.is_always_refused(), "{attempt:?}: {errno}");
     }
-    let makes = |options: &[&str]| fence(options, "unshare", &["-U", "true"]).output().expect("it runs").status.success();
-    let is_possible = Command::new("unshare").args(["-U", "true"]).output().is_ok_and(|output| output.status.success());
+    let makes = |options: &[&str]| {
+        fence(options, "unshare", &["-U", "true"]).output().expect("it runs").status.success()
+    };
+    let is_possible = Command::new("unshare")
+        .args(["-U", "true"])
+        .output()
+        .is_ok_and(|output| output.status.success());
     if allows("user namespaces", is_possible) {
         assert!(makes(USER_NAMESPACES) && !makes(&[]));
     }
 }
 
-/// The user that root becomes for a test: the kernel lets root of the host read what a domain hides.
+/// The user that root becomes for a test: the kernel lets root of the host read what a domain
+/// hides.
 const NOBODY: u32 = 65_534;
 
 #[test]
@@ -120,10 +154,16 @@ fn processes_outside_can_neither_be_read_nor_signalled_and_those_inside_can() {
         if rustix::process::geteuid().is_root() {
             command.uid(NOBODY).gid(NOBODY);
         }
-        command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it starts")
+        command
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts")
     };
     let mut outside = start(Command::new("sleep").arg("1000").env("SECRET", "x"));
-    let mut beside = start(Command::new(&hive).args(["fence", "--", "sh", "-c", "echo; exec sleep 1000"]));
+    let mut beside =
+        start(Command::new(&hive).args(["fence", "--", "sh", "-c", "echo; exec sleep 1000"]));
     // It is inside its own fence when it prints.
     let mut line = [0; 1];
     std::io::Read::read_exact(beside.stdout.as_mut().expect("a pipe"), &mut line).expect("printed");
@@ -131,7 +171,9 @@ fn processes_outside_can_neither_be_read_nor_signalled_and_those_inside_can() {
                   kill -0 $pid 2>/dev/null || echo no signal; done
                   sleep 1000 & cat /proc/$!/environ >/dev/null && kill $! && wait $! 2>/dev/null; echo inside $?";
     let [first, second] = [&outside, &beside].map(|child| child.id().to_string());
-    let words = start(Command::new(&hive).args(["fence", "--", "sh", "-c", script, "sh", &first, &second])).wait_with_output();
+    let words =
+        start(Command::new(&hive).args(["fence", "--", "sh", "-c", script, "sh", &first, &second]))
+            .wait_with_output();
     for child in [&mut outside, &mut beside] {
         child.kill().expect("it lives");
         child.wait().expect("it ends");
@@ -175,7 +217,12 @@ fn a_program_of_another_architecture_is_killed() {
     program.extend(b"\x31\xdb\xb8\x01\0\0\0\xcd\x80\0\0\0");
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("exit");
-    let mut file = std::fs::File::options().write(true).create_new(true).mode(0o755).open(&path).expect("created");
+    let mut file = std::fs::File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o755)
+        .open(&path)
+        .expect("created");
     file.write_all(&program).expect("written");
     drop(file);
     let runs = Command::new(&path).status().is_ok_and(|status| status.success());
@@ -191,15 +238,28 @@ fn the_usual_programs_run_inside() {
         ("bash", &["-c", "echo $(( $(ulimit -n) <= 65536 )) $(( $(ulimit -u) <= 4096 ))"], "1 1"),
         (
             "python3",
-            &["-c", "import threading as t; x = t.Thread(target=print, args=('threads',)); x.start(); x.join()"],
+            &[
+                "-c",
+                "import threading as t; x = t.Thread(target=print, args=('threads',)); x.start(); x.join()",
+            ],
             "threads",
         ),
-        ("node", &["-e", "require('fs').promises.readFile('/etc/passwd').then(() => console.log('read'))"], "read"),
+        (
+            "node",
+            &[
+                "-e",
+                "require('fs').promises.readFile('/etc/passwd').then(() => console.log('read'))",
+            ],
+            "read",
+        ),
         ("gdb", &["-batch", "-ex", "run", "--args", "true"], "exited normally"),
         ("cargo", &["--version"], "cargo 1"),
     ];
     for (program, args, wanted) in programs {
-        let is_there = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+        let is_there = Command::new(program)
+            .arg("--version")
+            .output()
+            .is_ok_and(|output| output.status.success());
         if is_there {
             let words = said(&fence(&[], program, args).output().expect("it runs"));
             assert!(words.contains(wanted), "{program}: {words}");
@@ -215,7 +275,10 @@ fn the_program_has_the_same_process_group_pipes_arguments_and_exit_code() {
     child.stdin.take().expect("a pipe").write_all(b"hello\n").expect("written");
     let pid = child.id();
     let output = child.wait_with_output().expect("it ends");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{pid} hello --user-namespaces,\n"));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        format!("{pid} hello --user-namespaces,\n")
+    );
     assert_eq!(output.status.code(), Some(41));
 }
 
@@ -229,7 +292,11 @@ fn a_program_that_does_not_run_is_an_error_with_the_codes_of_a_shell() {
         let output = fence(&[], program.to_str().expect("plain"), &[]).output().expect("it runs");
         let words = said(&output);
         assert_eq!(output.status.code(), Some(code), "{words}");
-        assert!(words.contains("hive fence cannot run") && words.contains(&program.display().to_string()), "{words}");
+        assert!(
+            words.contains("hive fence cannot run")
+                && words.contains(&program.display().to_string()),
+            "{words}"
+        );
     }
     assert_eq!(fence(&[], "--", &[]).output().expect("it runs").status.code(), Some(127));
 }

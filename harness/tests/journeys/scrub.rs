@@ -25,7 +25,8 @@ fn scrub(args: &[&str]) -> Command {
 
 #[test]
 fn keys_do_not_arrive_and_what_is_kept_does() {
-    let output = scrub(&["--keep=NOTES_KEY", "--keep", "NOT_SET", "--", "env"]).output().expect("it runs");
+    let output =
+        scrub(&["--keep=NOTES_KEY", "--keep", "NOT_SET", "--", "env"]).output().expect("it runs");
     let mut told: Vec<&str> = std::str::from_utf8(&output.stdout).expect("text").lines().collect();
     told.sort_unstable();
     assert_eq!(told, ["HOME=/h", "LC_TIME=C", "NOTES_KEY=kept", "PATH=/usr/bin:/bin"]);
@@ -58,7 +59,9 @@ fn a_program_that_does_not_run_is_told_with_the_codes_of_a_shell() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{said}");
         assert!(
-            said.contains(words) && said.contains(&format!("`{}`", program.display())) && said.lines().count() == 1,
+            said.contains(words)
+                && said.contains(&format!("`{}`", program.display()))
+                && said.lines().count() == 1,
             "{said}"
         );
         assert!(output.stdout.is_empty());

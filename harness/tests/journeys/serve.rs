@@ -23,24 +23,41 @@ async fn a_message_becomes_a_turn_and_the_turn_is_settled() {
     assert_eq!(stage.broker.attach().await.session_token, "");
     stage.broker.status(State::Idle).await;
     stage.broker.mail(17, "hello @/etc/passwd", |_| {});
-    let line = |asked| if let Asked::Line(line) = asked { line.contains("\"result\"").then_some(()) } else { None };
+    let line = |asked| {
+        if let Asked::Line(line) = asked { line.contains("\"result\"").then_some(()) } else { None }
+    };
     stage.broker.next("the result as a live line", line).await;
     let end = stage.broker.end().await;
-    assert_eq!((end.turn_id, end.outcome(), end.model.as_str()), (7, Outcome::Ok, "claude-x"), "{end:?}");
+    assert_eq!(
+        (end.turn_id, end.outcome(), end.model.as_str()),
+        (7, Outcome::Ok, "claude-x"),
+        "{end:?}"
+    );
     stage.broker.status(State::Idle).await;
 
-    assert_eq!(stage.read("home/prompt.1"), "Message 17 from agent alice:\n| hello \\@/etc/passwd\n");
+    assert_eq!(
+        stage.read("home/prompt.1"),
+        "Message 17 from agent alice:\n| hello \\@/etc/passwd\n"
+    );
     let arguments = stage.read("home/arguments.1");
-    assert!(arguments.starts_with("--print\n--verbose\n") && arguments.contains("--continue\n"), "{arguments}");
+    assert!(
+        arguments.starts_with("--print\n--verbose\n") && arguments.contains("--continue\n"),
+        "{arguments}"
+    );
     let environment = stage.read("home/environment.1");
     assert!(!environment.contains("HIVE_"), "{environment}");
     assert!(environment.contains("CLAUDE_CODE_DISABLE_ATTACHMENTS=1\n"));
     let config = stage.read("home/.hive/claude-mcp-config.json");
-    assert!(config.contains("\"alwaysLoad\": true") && config.contains("HIVE_PROCESS_TOKEN"), "{config}");
+    assert!(
+        config.contains("\"alwaysLoad\": true") && config.contains("HIVE_PROCESS_TOKEN"),
+        "{config}"
+    );
     for name in ["claude-mcp-config.json", "claude-settings.json", "claude-system-prompt.md"] {
         assert_eq!(stage.mode(&format!("home/.hive/{name}")), 0o600, "{name}");
     }
-    assert!(stage.read("home/.hive/claude-system-prompt.md").starts_with("You are `bob`, an agent."));
+    assert!(
+        stage.read("home/.hive/claude-system-prompt.md").starts_with("You are `bob`, an agent.")
+    );
 
     hive.signal(Signal::TERM);
     assert_eq!(hive.exit().await.code(), Some(0));
@@ -50,10 +67,16 @@ async fn a_message_becomes_a_turn_and_the_turn_is_settled() {
 async fn a_turn_that_was_asked_for_follows() {
     let mut stage = Stage::new().await;
     let _hive = stage.serve("well", &[]);
-    stage.broker.answer(v1::EndTurnResponse { next_turn_requested: true, ..v1::EndTurnResponse::default() });
+    stage.broker.answer(v1::EndTurnResponse {
+        next_turn_requested: true,
+        ..v1::EndTurnResponse::default()
+    });
     stage.broker.mail(17, "go on", |_| {});
     stage.broker.end().await;
-    let kind = stage.broker.next("a turn", |asked| if let Asked::Open(kind) = asked { Some(kind) } else { None }).await;
+    let kind = stage
+        .broker
+        .next("a turn", |asked| if let Asked::Open(kind) = asked { Some(kind) } else { None })
+        .await;
     assert_eq!(kind, v1::TurnKind::Continue);
     assert_eq!(stage.broker.end().await.turn_id, 8);
     assert!(stage.read("home/prompt.2").starts_with("Message from self:\n| continue\n"));
@@ -76,7 +99,8 @@ async fn nothing_that_a_turn_started_outlives_it() {
 #[tokio::test]
 async fn a_broker_that_restarts_in_mid_turn_ends_nothing() {
     let mut stage = Stage::new().await;
-    let script = "init; echo $$ > $HOME/running; while [ ! -e $HOME/go ]; do sleep 0.02; done; well";
+    let script =
+        "init; echo $$ > $HOME/running; while [ ! -e $HOME/go ]; do sleep 0.02; done; well";
     let _hive = stage.serve(script, &[]);
     stage.broker.mail(17, "x", |_| {});
     let pid = stage.appears("home/running").await;
@@ -132,7 +156,13 @@ async fn a_cancel_ends_the_turn_and_is_closed() {
     stage.appears("home/running").await;
     stage.broker.tell(Ok(command(30, Order::CancelTurn(v1::CancelTurn { turn_id: 7 })))).await;
     assert_eq!(stage.broker.end().await.outcome(), Outcome::Cancelled);
-    let ack = stage.broker.next("an ack", |asked| if let Asked::Ack(id, error) = asked { Some((id, error)) } else { None }).await;
+    let ack = stage
+        .broker
+        .next(
+            "an ack",
+            |asked| if let Asked::Ack(id, error) = asked { Some((id, error)) } else { None },
+        )
+        .await;
     assert_eq!(ack, (30, String::new()));
 }
 
@@ -186,24 +216,40 @@ async fn a_missing_login_is_tried_twice_and_then_waited_for() {
     stage.broker.status(State::NeedsLogin).await;
     std::fs::write(stage.path("home/.claude/login"), "").expect("written");
     stage.broker.status(State::Idle).await;
-    stage.broker.mail(17, "x", |delivery| delivery.set_redelivery_cause(v1::RedeliveryCause::AuthFailed));
+    stage
+        .broker
+        .mail(17, "x", |delivery| delivery.set_redelivery_cause(v1::RedeliveryCause::AuthFailed));
     assert_eq!(stage.broker.end().await.outcome(), Outcome::Ok);
-    assert!(stage.read("home/prompt.3").contains("This is attempt 1 again: the last turn found no valid login."));
+    assert!(
+        stage
+            .read("home/prompt.3")
+            .contains("This is attempt 1 again: the last turn found no valid login.")
+    );
 }
 
 #[tokio::test]
 async fn a_text_that_the_conversation_holds_is_not_given_again() {
     let mut stage = Stage::new().await;
-    let project: String =
-        stage.path("state").canonicalize().expect("there").to_string_lossy().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    let project: String = stage
+        .path("state")
+        .canonicalize()
+        .expect("there")
+        .to_string_lossy()
+        .replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     let dir = stage.path("home/.claude/projects").join(project);
     std::fs::create_dir_all(&dir).expect("created");
     let held = serde_json::json!({"type": "user", "message": {"content": "Message 17 from agent alice:\n| x\n"}});
     std::fs::write(dir.join("s.jsonl"), held.to_string()).expect("written");
     let _hive = stage.serve("well", &[]);
-    stage.broker.mail(17, "x", |delivery| delivery.set_redelivery_cause(v1::RedeliveryCause::RateLimited));
+    stage
+        .broker
+        .mail(17, "x", |delivery| delivery.set_redelivery_cause(v1::RedeliveryCause::RateLimited));
     stage.broker.end().await;
-    assert!(stage.read("home/prompt.1").starts_with("Message 17 from agent alice, whose text stands above"));
+    assert!(
+        stage
+            .read("home/prompt.1")
+            .starts_with("Message 17 from agent alice, whose text stands above")
+    );
 }
 
 #[tokio::test]

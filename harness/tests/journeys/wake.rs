@@ -12,7 +12,12 @@ async fn wake(socket: &std::path::Path, arguments: &[&str], stdin: &[u8]) -> Out
     input.write_all(stdin).expect("written");
     std::io::Seek::rewind(&mut input).expect("rewound");
     let mut command = Command::new(env!("CARGO_BIN_EXE_hive"));
-    command.arg("wake").args(arguments).env_clear().env("HIVE_SOCKET", socket).stdin(Stdio::from(input));
+    command
+        .arg("wake")
+        .args(arguments)
+        .env_clear()
+        .env("HIVE_SOCKET", socket)
+        .stdin(Stdio::from(input));
     command.output().await.expect("hive starts")
 }
 
@@ -24,10 +29,23 @@ fn stderr(output: &Output) -> String {
 async fn a_message_is_accepted_and_its_id_printed() {
     let mut stage = Stage::new().await;
     let socket = stage.path("hive.sock");
-    let output = wake(&socket, &["--from", "ci", "--body", "-", "--key", "nightly"], "grün\n".as_bytes()).await;
-    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"41\n"[..]), "{}", stderr(&output));
-    let asked = stage.broker.next("a wake", |asked| if let Asked::Wake(wake) = asked { Some(wake) } else { None }).await;
-    assert_eq!((asked.label.as_str(), asked.body.as_str(), asked.coalescing_key.as_str()), ("ci", "grün\n", "nightly"));
+    let output =
+        wake(&socket, &["--from", "ci", "--body", "-", "--key", "nightly"], "grün\n".as_bytes())
+            .await;
+    assert_eq!(
+        (output.status.code(), output.stdout.as_slice()),
+        (Some(0), &b"41\n"[..]),
+        "{}",
+        stderr(&output)
+    );
+    let asked = stage
+        .broker
+        .next("a wake", |asked| if let Asked::Wake(wake) = asked { Some(wake) } else { None })
+        .await;
+    assert_eq!(
+        (asked.label.as_str(), asked.body.as_str(), asked.coalescing_key.as_str()),
+        ("ci", "grün\n", "nightly")
+    );
     assert!(!asked.request_id.is_empty());
 }
 
@@ -50,5 +68,9 @@ async fn each_failure_has_its_code_and_says_what_to_do_next() {
     }
     let output = wake(&stage.path("no.sock"), &["--from", "ci", "--body", "x"], b"").await;
     assert_eq!(output.status.code(), Some(7));
-    assert!(stderr(&output).contains("no broker answers") && stderr(&output).contains("next:"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("no broker answers") && stderr(&output).contains("next:"),
+        "{}",
+        stderr(&output)
+    );
 }

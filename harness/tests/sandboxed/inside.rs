@@ -67,7 +67,10 @@ async fn a_task_sees_its_own_processes_only_and_is_fenced() {
 #[tokio::test]
 async fn all_of_a_task_ends_with_its_sandbox() {
     let mut stage = Stage::new().await;
-    let task = stage.run("(setsid sleep 1000 & echo $! > stray); echo $$ > pid; sleep 1000", 0).await.expect("taken");
+    let task = stage
+        .run("(setsid sleep 1000 & echo $! > stray); echo $$ > pid; sleep 1000", 0)
+        .await
+        .expect("taken");
     let pids = [stage.pid("pid").await, stage.pid("stray").await];
     assert!(pids.iter().all(|pid| lives(*pid)));
     // The first process of the sandbox is this program's child.
@@ -75,9 +78,13 @@ async fn all_of_a_task_ends_with_its_sandbox() {
     let entries = family::table::snapshot();
     let mut sandbox = entries.iter().find(|entry| entry.process.pid == pids[0]).expect("it lives");
     while sandbox.parent != own {
-        sandbox = entries.iter().find(|entry| entry.process.pid == sandbox.parent).expect("it is below us");
+        sandbox = entries
+            .iter()
+            .find(|entry| entry.process.pid == sandbox.parent)
+            .expect("it is below us");
     }
-    kill_process(Pid::from_raw(sandbox.process.pid).expect("a number"), Signal::KILL).expect("it lives");
+    kill_process(Pid::from_raw(sandbox.process.pid).expect("a number"), Signal::KILL)
+        .expect("it lives");
     wait_until("all are gone", || !pids.iter().any(|pid| lives(*pid))).await;
     let task = stage.get(task.id, 30).await.expect("found");
     assert_eq!((task.state(), task.signal), (TaskState::Signaled, 9));

@@ -1,4 +1,5 @@
-//! The tests of shell tasks again, in the sandboxes of an isolated agent: each promise of a task holds there too.
+//! The tests of shell tasks again, in the sandboxes of an isolated agent: each promise of a task
+//! holds there too.
 //!
 //! Not those of a killed harness: its sandboxes end with it.
 

@@ -1,4 +1,5 @@
-//! `hive confine` and the harness's side of it: a program in a sandbox that is, to the process that asked for it, its own child.
+//! `hive confine` and the harness's side of it: a program in a sandbox that is, to the process that
+//! asked for it, its own child.
 
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
@@ -49,8 +50,17 @@ impl Stage {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hive"));
         let socket = format!("--socket={}", self.path("run").join(confine::SOCKET).display());
-        command.args(["confine", &socket, "--"]).args(words).env_clear().env("PATH", "/usr/bin:/bin").current_dir("/");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command
+            .args(["confine", &socket, "--"])
+            .args(words)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .current_dir("/");
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
         command
     }
 
@@ -59,7 +69,8 @@ impl Stage {
         self.command(&["sh", "-c", script]).output().await.expect("it runs")
     }
 
-    /// Starts a shell that writes its number into `state/pid`, and another one that has left it into `state/stray`.
+    /// Starts a shell that writes its number into `state/pid`, and another one that has left it
+    /// into `state/stray`.
     async fn start(&self, script: &str) -> (Child, [i32; 2]) {
         for name in ["pid", "stray"] {
             drop(std::fs::remove_file(self.path("state").join(name)));
@@ -87,14 +98,19 @@ async fn gone(pids: [i32; 2]) {
 #[tokio::test]
 async fn streams_arguments_environment_and_exit_code_are_those_of_a_child() {
     let Some(stage) = Stage::new() else { return };
-    let script =
-        "read -r line; echo \"$line $1,$2\"; env | sort; pwd; ls -l /proc/self/fd | grep -c socket; echo complaint >&2; exit 41";
+    let script = "read -r line; echo \"$line $1,$2\"; env | sort; pwd; ls -l /proc/self/fd | grep -c socket; echo complaint >&2; exit 41";
     let mut command = stage.command(&["sh", "-c", script, "sh", "--socket=x", ""]);
     let mut child = command.env("NOTES_KEY", "a\nb=c").spawn().expect("it starts");
     child.stdin.take().expect("a pipe").write_all(b"hello\n").await.expect("written");
     let output = child.wait_with_output().await.expect("it ends");
     let state = stage.path("state").canonicalize().expect("there");
-    let wanted = ["hello --socket=x,", "NOTES_KEY=a", "PATH=/usr/bin:/bin", &format!("PWD={}", state.display()), "b=c"];
+    let wanted = [
+        "hello --socket=x,",
+        "NOTES_KEY=a",
+        "PATH=/usr/bin:/bin",
+        &format!("PWD={}", state.display()),
+        "b=c",
+    ];
     let said = text(&output.stdout);
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[..5], wanted);
@@ -110,9 +126,18 @@ async fn streams_arguments_environment_and_exit_code_are_those_of_a_child() {
 #[tokio::test]
 async fn a_server_finds_neither_processes_nor_login_nor_configuration() {
     let Some(stage) = Stage::new() else { return };
-    let mut claude =
-        Command::new("sleep").arg("1000").env("ANTHROPIC_API_KEY", "secret").kill_on_drop(true).spawn().expect("it starts");
-    for name in [".claude/.credentials.json", ".claude/.claude.json", ".hive/x", "run/claude-mcp-config.json"] {
+    let mut claude = Command::new("sleep")
+        .arg("1000")
+        .env("ANTHROPIC_API_KEY", "secret")
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it starts");
+    for name in [
+        ".claude/.credentials.json",
+        ".claude/.claude.json",
+        ".hive/x",
+        "run/claude-mcp-config.json",
+    ] {
         let path = stage.path(name);
         std::fs::create_dir_all(path.parent().expect("a directory")).expect("created");
         std::fs::write(path, "secret").expect("written");
@@ -133,9 +158,9 @@ async fn a_server_finds_neither_processes_nor_login_nor_configuration() {
 #[tokio::test]
 async fn signals_reach_the_program_and_not_the_sandbox() {
     let Some(stage) = Stage::new() else { return };
-    let script =
-        "trap 'echo interrupted' INT; trap 'echo ended; exit 7' TERM; echo ready; while :; do sleep 1000 & wait $!; done";
-    // A shell cannot trap what was ignored when it started, as it is below `nohup` and in the background.
+    let script = "trap 'echo interrupted' INT; trap 'echo ended; exit 7' TERM; echo ready; while :; do sleep 1000 & wait $!; done";
+    // A shell cannot trap what was ignored when it started, as it is below `nohup` and in the
+    // background.
     let shell = ["env", "--default-signal=INT,TERM", "sh", "-c", script];
     let mut child = stage.command(&shell).spawn().expect("it starts");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
@@ -176,11 +201,15 @@ async fn a_server_is_on_the_list_until_it_has_ended() {
     while root.parent != own {
         root = entry(root.parent);
     }
-    let is_spared =
-        |lives: fn(Process, Process) -> bool| stage.servers.look(|serving| serving.spares(root, |asked| lives(asked, client)));
-    assert!(is_spared(|asked, client| asked == client) && !is_spared(|asked, client| asked != client));
+    let is_spared = |lives: fn(Process, Process) -> bool| {
+        stage.servers.look(|serving| serving.spares(root, |asked| lives(asked, client)))
+    };
+    assert!(
+        is_spared(|asked, client| asked == client) && !is_spared(|asked, client| asked != client)
+    );
     child.kill().await.expect("it runs");
-    wait_until("it is off the list", || !stage.servers.look(|serving| serving.has(root.process))).await;
+    wait_until("it is off the list", || !stage.servers.look(|serving| serving.has(root.process)))
+        .await;
     assert!(!lives(root.process.pid));
 }
 
@@ -191,7 +220,8 @@ async fn a_requested_environment_is_obeyed_by_the_program_alone() {
     // The loader of each program that obeys this says so.
     let output = command.env("LD_DEBUG", "statistics").output().await.expect("it runs");
     assert_eq!(text(&output.stdout), "statistics\n");
-    // `hive confine`, which is the client, and the shell; neither bubblewrap nor the program that makes the fence.
+    // `hive confine`, which is the client, and the shell; neither bubblewrap nor the program that
+    // makes the fence.
     let loaders = text(&output.stderr).matches("total startup time in dynamic loader").count();
     assert_eq!(loaders, 2, "{}", text(&output.stderr));
     stage.service.abort();

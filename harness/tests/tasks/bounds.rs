@@ -31,7 +31,11 @@ async fn as_many_as_may_run_together_and_no_more() {
     }
     let refused = stage.run("true", 0).await.expect_err("one too many");
     assert_eq!(refused.code(), Code::ResourceExhausted);
-    assert!(refused.message().contains("16 shell tasks run already") && refused.message().contains("16]"), "{refused}");
+    assert!(
+        refused.message().contains("16 shell tasks run already")
+            && refused.message().contains("16]"),
+        "{refused}"
+    );
     std::fs::write(stage.path("go"), "").expect("written");
     for id in 1..=16 {
         assert_eq!(stage.get(id, 180).await.expect("found").exit_code, 4);
@@ -46,7 +50,10 @@ async fn without_the_group_nothing_is_run_or_shown_and_what_runs_goes_on() {
     stage.supervisor.set_allowed(false);
     for refused in [stage.run("touch never", LONG).await, stage.get(task.id, 0).await] {
         let refused = refused.expect_err("not allowed");
-        assert_eq!((refused.code(), reason(&refused)), (Code::PermissionDenied, Some(Reason::CapabilityMissing)));
+        assert_eq!(
+            (refused.code(), reason(&refused)),
+            (Code::PermissionDenied, Some(Reason::CapabilityMissing))
+        );
     }
     stage.supervisor.set_allowed(true);
     assert_eq!(stage.get(task.id, 0).await.expect("found").state(), TaskState::Running);
@@ -63,7 +70,8 @@ async fn the_same_request_is_run_once_and_another_under_its_id_not_at_all() {
     assert_eq!(stage.ask(ask.clone()).await.expect("answered"), first);
     let mut stage = stage.restarted().await;
     assert_eq!(stage.ask(ask.clone()).await.expect("answered"), first);
-    let refused = stage.ask(RunTaskRequest { command: "echo y".into(), ..ask }).await.expect_err("refused");
+    let refused =
+        stage.ask(RunTaskRequest { command: "echo y".into(), ..ask }).await.expect_err("refused");
     assert_eq!(reason(&refused), Some(Reason::RequestIdReused));
     assert_eq!(stage.done("cat count").await.tail, "x\n");
 }
@@ -83,7 +91,10 @@ async fn wrong_fields_are_named() {
     ];
     for (field, request) in wrong {
         let refused = stage.ask(request).await.expect_err(field);
-        assert_eq!((refused.code(), reason(&refused)), (Code::InvalidArgument, Some(Reason::FieldInvalid)));
+        assert_eq!(
+            (refused.code(), reason(&refused)),
+            (Code::InvalidArgument, Some(Reason::FieldInvalid))
+        );
         assert!(refused.message().starts_with(&format!("{field}: ")), "{refused}");
     }
     assert_eq!(stage.get(1, 0).await.expect_err("none was started").code(), Code::NotFound);
@@ -94,9 +105,12 @@ async fn wrong_fields_are_named() {
 
 #[tokio::test]
 async fn the_kernel_holds_tasks_to_their_limits() {
-    let limits = ["--bash-memory-max-mib", "256", "--bash-cpu-secs-max", "77", "--bash-file-max-mib", "1"];
+    let limits =
+        ["--bash-memory-max-mib", "256", "--bash-cpu-secs-max", "77", "--bash-file-max-mib", "1"];
     let mut stage = Stage::with(&limits).await;
-    let task = stage.done("ulimit -d; ulimit -t; ulimit -f; echo \"$0\" $#; head -c 2000000 /dev/zero > large").await;
+    let task = stage
+        .done("ulimit -d; ulimit -t; ulimit -f; echo \"$0\" $#; head -c 2000000 /dev/zero > large")
+        .await;
     assert!(task.tail.starts_with("262144\n77\n1024\nbash 0\n"), "{}", task.tail);
     assert_ne!(task.exit_code, 0);
     assert_eq!(std::fs::metadata(stage.path("large")).expect("there").len(), 1024 * 1024);

@@ -9,7 +9,10 @@ use crate::stage::{LONG, Stage, request, wait_until};
 async fn ended(stage: &mut Stage, command: &str) -> u64 {
     // The one before may have left it; one that ends at once would be told by its own answer.
     let _ = std::fs::remove_file(stage.path("go"));
-    let task = stage.run(&format!("until [ -e go ]; do sleep 0.01; done; {command}"), 0).await.expect("taken");
+    let task = stage
+        .run(&format!("until [ -e go ]; do sleep 0.01; done; {command}"), 0)
+        .await
+        .expect("taken");
     assert_eq!(task.state(), TaskState::Running);
     std::fs::write(stage.path("go"), "").expect("written");
     task.id
@@ -19,16 +22,27 @@ async fn ended(stage: &mut Stage, command: &str) -> u64 {
 async fn tasks_that_end_together_are_told_in_one_message() {
     let mut stage = Stage::new().await;
     for command in ["echo first; exit 1", "echo second"] {
-        stage.run(&format!("until [ -e go ]; do sleep 0.01; done; {command}"), 0).await.expect("taken");
+        stage
+            .run(&format!("until [ -e go ]; do sleep 0.01; done; {command}"), 0)
+            .await
+            .expect("taken");
     }
     let inline = stage.done("echo third").await;
     assert_eq!(inline.state(), TaskState::Exited);
     std::fs::write(stage.path("go"), "").expect("written");
     let body = stage.mail.body(1).await;
     assert!(body.starts_with("2 shell tasks have ended.\n\nTask 1: until "), "{body}");
-    assert!(body.contains("exit code 1 after ") && body.contains("    | first\n") && body.contains("    | second\n"), "{body}");
+    assert!(
+        body.contains("exit code 1 after ")
+            && body.contains("    | first\n")
+            && body.contains("    | second\n"),
+        "{body}"
+    );
     assert!(!body.contains("third"), "{body}");
-    assert!(body.ends_with(&format!("{}/ID.out.", stage.dir.path().join("run/tasks").display())), "{body}");
+    assert!(
+        body.ends_with(&format!("{}/ID.out.", stage.dir.path().join("run/tasks").display())),
+        "{body}"
+    );
 }
 
 #[tokio::test]
@@ -43,7 +57,8 @@ async fn what_was_told_is_not_told_again_and_what_was_not_is() {
     assert!(body.contains("| one") && body.contains("| two"), "{body}");
     wait_until("the answer is in", || {
         stage.supervisor.told();
-        std::fs::read_to_string(stage.dir.path().join("run/tasks/2.json")).is_ok_and(|text| text.contains("\"told\": true"))
+        std::fs::read_to_string(stage.dir.path().join("run/tasks/2.json"))
+            .is_ok_and(|text| text.contains("\"told\": true"))
     })
     .await;
     ended(&mut stage, "echo three").await;

@@ -13,7 +13,9 @@ use clap::Parser as _;
 use hive_harness::cli::{Cli, Command};
 use hive_harness::process::family::tasks::Tasks;
 use hive_harness::task::sandbox::choose;
-use hive_harness::task::{Confinement, Sandbox, Settings, Supervisor, TaskConfig, Waker, environment};
+use hive_harness::task::{
+    Confinement, Sandbox, Settings, Supervisor, TaskConfig, Waker, environment,
+};
 use hive_proto::harness_v1::task_service_client::TaskServiceClient;
 use hive_proto::harness_v1::{GetTaskRequest, RunTaskRequest, Task};
 use tempfile::TempDir;
@@ -38,7 +40,11 @@ pub(crate) struct Mail {
 
 impl Mail {
     fn new() -> Arc<Self> {
-        Arc::new(Self { told: watch::Sender::new(Vec::new()), refusal: Mutex::new(None), superseded: Mutex::new(0) })
+        Arc::new(Self {
+            told: watch::Sender::new(Vec::new()),
+            refusal: Mutex::new(None),
+            superseded: Mutex::new(0),
+        })
     }
 
     pub(crate) fn refuse(&self, refusal: Option<Status>) {
@@ -64,7 +70,11 @@ impl Mail {
 }
 
 impl Waker for Mail {
-    fn wake(&self, request_id: String, body: String) -> Pin<Box<dyn Future<Output = Result<u64, Status>> + Send + '_>> {
+    fn wake(
+        &self,
+        request_id: String,
+        body: String,
+    ) -> Pin<Box<dyn Future<Output = Result<u64, Status>> + Send + '_>> {
         Box::pin(async move {
             self.told.send_modify(|told| told.push((request_id, body)));
             match &*self.refusal.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -147,8 +157,13 @@ pub(crate) async fn supervisor(dir: &Path, settings: &[&str], waker: Arc<dyn Wak
     let args = Cli::try_parse_from(["hive", "serve"].iter().chain(settings)).expect("parses");
     let Command::Serve(args) = args.command else { unreachable!("serve was asked for") };
     let settings = Settings::new(&args.tasks).expect("sound");
-    let inherited = BTreeMap::from([("PATH", "/usr/bin:/bin"), ("ANTHROPIC_API_KEY", "secret"), ("HIVE_RUN_DIR", "x")]);
-    let inherited = inherited.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let inherited = BTreeMap::from([
+        ("PATH", "/usr/bin:/bin"),
+        ("ANTHROPIC_API_KEY", "secret"),
+        ("HIVE_RUN_DIR", "x"),
+    ]);
+    let inherited =
+        inherited.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let environment = environment::build(
         inherited,
         &BTreeMap::new(),
@@ -158,14 +173,23 @@ pub(crate) async fn supervisor(dir: &Path, settings: &[&str], waker: Arc<dyn Wak
         settings.cargo_short_messages,
         false,
     );
-    let confinement = if crate::SANDBOXED { sandbox(dir, &run_dir, &state_dir) } else { Confinement::None };
-    let config = TaskConfig { socket: run_dir.join("tasks.sock"), run_dir, state_dir, environment, settings, confinement };
+    let confinement =
+        if crate::SANDBOXED { sandbox(dir, &run_dir, &state_dir) } else { Confinement::None };
+    let config = TaskConfig {
+        socket: run_dir.join("tasks.sock"),
+        run_dir,
+        state_dir,
+        environment,
+        settings,
+        confinement,
+    };
     let supervisor = Supervisor::start(config, Tasks::default(), waker).await.expect("started");
     supervisor.set_allowed(true);
     supervisor
 }
 
-/// The sandbox of the tasks of an isolated agent; nothing, where the host allows none and tests may be skipped.
+/// The sandbox of the tasks of an isolated agent; nothing, where the host allows none and tests may
+/// be skipped.
 pub(crate) fn sandbox(home: &Path, run_dir: &Path, state_dir: &Path) -> Confinement {
     let sandbox = Sandbox {
         bwrap: "bwrap".into(),
@@ -182,15 +206,23 @@ pub(crate) fn sandbox(home: &Path, run_dir: &Path, state_dir: &Path) -> Confinem
         // As `host::allows` of the crate `hive-tests`, which cannot be used here.
         let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
         let why = why.unwrap_or_default();
-        assert!(!is("CI", "true") && !is("HIVE_TEST_STRICT", "1"), "this host does not allow sandboxes: {why}");
-        drop(writeln!(std::io::stderr().lock(), "NOT TESTED: this host does not allow sandboxes: {why}"));
+        assert!(
+            !is("CI", "true") && !is("HIVE_TEST_STRICT", "1"),
+            "this host does not allow sandboxes: {why}"
+        );
+        drop(writeln!(
+            std::io::stderr().lock(),
+            "NOT TESTED: this host does not allow sandboxes: {why}"
+        ));
         return Confinement::None;
     }
     confinement
 }
 
 pub(crate) fn client(dir: &Path) -> TaskServiceClient<Channel> {
-    TaskServiceClient::new(hive_proto::connect::connect_lazy(&dir.join("run/tasks.sock")).expect("a short path"))
+    TaskServiceClient::new(
+        hive_proto::connect::connect_lazy(&dir.join("run/tasks.sock")).expect("a short path"),
+    )
 }
 
 pub(crate) fn request(command: &str, wait: u64) -> RunTaskRequest {
@@ -212,7 +244,8 @@ pub(crate) async fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
-/// Waits for a number in a file of a task's working directory, and returns the process that has this number in its own sandbox.
+/// Waits for a number in a file of a task's working directory, and returns the process that has
+/// this number in its own sandbox.
 pub(crate) async fn pid(path: &Path) -> i32 {
     let read = || std::fs::read_to_string(path).ok()?.strip_suffix('\n')?.parse().ok();
     wait_until(&path.display().to_string(), || read().is_some()).await;
@@ -221,8 +254,10 @@ pub(crate) async fn pid(path: &Path) -> i32 {
     let is_it = |pid: &i32| {
         let file = |name: &str| Path::new("/proc").join(pid.to_string()).join(name);
         let status = std::fs::read_to_string(file("status")).unwrap_or_default();
-        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
-        numbers.split_whitespace().last() == Some(&number.to_string()) && std::fs::read_link(file("cwd")).ok() == dir
+        let numbers =
+            status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+        numbers.split_whitespace().last() == Some(&number.to_string())
+            && std::fs::read_link(file("cwd")).ok() == dir
     };
     // One that has ended already has no number that another could have.
     let gone = if crate::SANDBOXED { i32::MAX } else { number };

@@ -23,11 +23,13 @@ use crate::view::question::{Answered, Asked, Question};
 
 /// Ask an agent; --wait prints the answer.
 ///
-/// Prints the question's id; the question is on the broker's disk then, and its outcome comes as mail.
+/// Prints the question's id; the question is on the broker's disk then, and its outcome comes as
+/// mail.
 ///
-/// With --wait the answer is printed in place of the id: each choice on a line, then the text. The exit code tells the outcome: 0 answered,
-/// 5 cancelled, 6 expired; also 6 where nobody answered within --timeout, and 1 after Ctrl-C, and then the question stays open. A restart of the
-/// broker is waited out.
+/// With --wait the answer is printed in place of the id: each choice on a line, then the text. The
+/// exit code tells the outcome: 0 answered, 5 cancelled, 6 expired; also 6 where nobody answered
+/// within --timeout, and 1 after Ctrl-C, and then the question stays open. A restart of the broker
+/// is waited out.
 #[derive(Args, Debug)]
 pub(crate) struct Ask {
     /// The agent
@@ -94,7 +96,12 @@ fn recipient(name: &str) -> Result<Recipient, Failure> {
 }
 
 /// Waits for the outcome, and ends as it says.
-async fn wait(context: &mut Context, broker: &Broker, id: u64, agent: &str) -> Result<Exit, Failure> {
+async fn wait(
+    context: &mut Context,
+    broker: &Broker,
+    id: u64,
+    agent: &str,
+) -> Result<Exit, Failure> {
     note(&format!("question {id} is asked; waiting for {}", visible_line(agent)));
     let outcome = until_interrupted(outcome(context, broker, id));
     let outcome = match context.patience {
@@ -117,7 +124,11 @@ async fn wait(context: &mut Context, broker: &Broker, id: u64, agent: &str) -> R
     failure.map_or(Ok(Exit::Ok), Err)
 }
 
-async fn outcome(context: &Context, broker: &Broker, question_id: u64) -> Result<Question, Failure> {
+async fn outcome(
+    context: &Context,
+    broker: &Broker,
+    question_id: u64,
+) -> Result<Question, Failure> {
     let request = WatchQuestionsRequest { question_id, ..WatchQuestionsRequest::default() };
     let mut feed = QuestionFeed::open(context, broker, request).await?;
     loop {

@@ -25,9 +25,10 @@ HIVE_COMPLETION_MS sets how many milliseconds the broker has to answer [default:
 
 /// Print the script by which a shell completes hivectl's command lines.
 ///
-/// With it, Tab completes commands and options, and also what there is in the hive just now: names of agents, and ids of questions, mail, reminders, dead
-/// letters and turns, with a few words about each where the shell shows them. The broker is asked at that moment, that of --socket or HIVE_SOCKET;
-/// where it does not answer in a quarter of a second, nothing is offered.
+/// With it, Tab completes commands and options, and also what there is in the hive just now: names
+/// of agents, and ids of questions, mail, reminders, dead letters and turns, with a few words about
+/// each where the shell shows them. The broker is asked at that moment, that of --socket or
+/// HIVE_SOCKET; where it does not answer in a quarter of a second, nothing is offered.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Completions {
@@ -64,16 +65,27 @@ impl Completions {
         let shells = Shells::builtins();
         let shell = shells.completer(self.shell.name()).expect("clap knows all of these shells");
         let mut script = Vec::new();
-        let written = shell.write_registration(complete::VARIABLE, PROGRAM, PROGRAM, &called_as(), &mut script);
+        let written = shell.write_registration(
+            complete::VARIABLE,
+            PROGRAM,
+            PROGRAM,
+            &called_as(),
+            &mut script,
+        );
         written.map_err(Failure::Output)?;
         context.out.line(String::from_utf8_lossy(&script).trim_matches('\n'))?;
         Ok(Exit::Ok)
     }
 }
 
-/// How the script calls this program: by its name where it was found by that, else by the path that it was called by.
+/// How the script calls this program: by its name where it was found by that, else by the path that
+/// it was called by.
 fn called_as() -> String {
     let called = std::env::args_os().next().map_or_else(|| PathBuf::from(PROGRAM), PathBuf::from);
-    let path = if called.components().count() > 1 { std::path::absolute(&called).unwrap_or(called) } else { called };
+    let path = if called.components().count() > 1 {
+        std::path::absolute(&called).unwrap_or(called)
+    } else {
+        called
+    };
     path.display().to_string()
 }

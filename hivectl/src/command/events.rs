@@ -57,7 +57,12 @@ impl Events {
     }
 }
 
-async fn follow(context: &mut Context, broker: &Broker, agent: &str, after: Option<u64>) -> Result<Exit, Failure> {
+async fn follow(
+    context: &mut Context,
+    broker: &Broker,
+    agent: &str,
+    after: Option<u64>,
+) -> Result<Exit, Failure> {
     let (mut feed, gap) = Feed::open(context, broker, agent, after).await?;
     if gap {
         note(PRUNED);
@@ -71,18 +76,25 @@ async fn follow(context: &mut Context, broker: &Broker, agent: &str, after: Opti
 }
 
 /// All events after a number, and the newest number.
-pub(crate) async fn list(broker: &Broker, mut after_sequence: u64, agent: &str) -> Result<(Vec<Event>, u64), Failure> {
+pub(crate) async fn list(
+    broker: &Broker,
+    mut after_sequence: u64,
+    agent: &str,
+) -> Result<(Vec<Event>, u64), Failure> {
     let mut events = Vec::new();
     loop {
-        let request = ListEventsRequest { after_sequence, page_size: PAGE_EVENTS, agent: agent.to_owned() };
-        let ListEventsResponse { events: page, last_sequence } = broker.read(broker.events().list_events(request)).await?;
+        let request =
+            ListEventsRequest { after_sequence, page_size: PAGE_EVENTS, agent: agent.to_owned() };
+        let ListEventsResponse { events: page, last_sequence } =
+            broker.read(broker.events().list_events(request)).await?;
         let Some(last) = page.last() else { return Ok((events, last_sequence)) };
         after_sequence = last.sequence;
         events.extend(page.into_iter().map(Event::from));
     }
 }
 
-/// The newest events. Of one agent they are looked for ever farther back, since others' lie between them.
+/// The newest events. Of one agent they are looked for ever farther back, since others' lie between
+/// them.
 async fn newest(broker: &Broker, agent: &str, count: u32) -> Result<Vec<Event>, Failure> {
     let request = ListEventsRequest { after_sequence: 0, page_size: 1, agent: agent.to_owned() };
     let newest = broker.read(broker.events().list_events(request)).await?.last_sequence;

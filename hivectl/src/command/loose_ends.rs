@@ -14,8 +14,9 @@ use crate::view::loose_end::LooseEnd;
 
 /// What agents, and you, have open: questions, reminders, dead letters, and more.
 ///
-/// These are questions asked and owed, pending reminders, dead letters of what one sent, and what co-processes published for an agent.
-/// `hivectl questions cancel ID` and `hivectl reminders cancel ID` close two of these kinds, `hivectl dead-letters` a third.
+/// These are questions asked and owed, pending reminders, dead letters of what one sent, and what
+/// co-processes published for an agent. `hivectl questions cancel ID` and
+/// `hivectl reminders cancel ID` close two of these kinds, `hivectl dead-letters` a third.
 #[derive(Args, Debug)]
 pub(crate) struct LooseEnds {
     /// Whose; `operator` for your own [default: everybody's]
@@ -25,7 +26,8 @@ pub(crate) struct LooseEnds {
 
 impl LooseEnds {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
-        let loose_ends = list(&context.broker().await?, self.agent.as_deref().unwrap_or_default()).await?;
+        let loose_ends =
+            list(&context.broker().await?, self.agent.as_deref().unwrap_or_default()).await?;
         context.out.list(&loose_ends)?;
         Ok(Exit::Ok)
     }

@@ -1,6 +1,7 @@
 //! The commands, one file per noun and verb: arguments and what they do.
 //!
-//! Invariant: a command reads or changes the hive by calls to the broker alone, and prints by `Output` alone.
+//! Invariant: a command reads or changes the hive by calls to the broker alone, and prints by
+//! `Output` alone.
 
 pub(crate) mod agent;
 pub(crate) mod agents;

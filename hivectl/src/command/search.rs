@@ -16,8 +16,9 @@ const PAGE_HITS: u32 = 50;
 
 /// Search the words of messages and questions, newest first.
 ///
-/// All words must occur; upper and lower case and accents make no difference. `"a phrase"` in double quotes must occur as it stands (the shell needs
-/// quotes around them), `wor*` finds every word that begins so. What was just accepted is found within a second.
+/// All words must occur; upper and lower case and accents make no difference. `"a phrase"` in
+/// double quotes must occur as it stands (the shell needs quotes around them), `wor*` finds every
+/// word that begins so. What was just accepted is found within a second.
 #[derive(Args, Debug)]
 pub(crate) struct Search {
     /// The words
@@ -49,7 +50,10 @@ impl Search {
             let SearchMessagesResponse { hits: page, next_page_token } =
                 broker.read(broker.messages().search_messages(request)).await?;
             // A kind of hit that this version does not know is left out.
-            let page = page.into_iter().filter_map(|hit| hit.hit).take(usize::try_from(left).unwrap_or(usize::MAX));
+            let page = page
+                .into_iter()
+                .filter_map(|hit| hit.hit)
+                .take(usize::try_from(left).unwrap_or(usize::MAX));
             let before = hits.len();
             hits.extend(page.map(|hit| Hit::new(hit, words.clone())));
             left = left.saturating_sub(u32::try_from(hits.len() - before).unwrap_or(u32::MAX));

@@ -41,7 +41,12 @@ impl Send {
         let broker = context.broker().await?;
         let response = broker
             .change(|request_id| {
-                let request = SendMessageRequest { request_id, to: to.clone(), body: body.clone(), in_reply_to };
+                let request = SendMessageRequest {
+                    request_id,
+                    to: to.clone(),
+                    body: body.clone(),
+                    in_reply_to,
+                };
                 let mut messages = broker.messages();
                 async move { messages.send_message(request).await }
             })
@@ -49,7 +54,10 @@ impl Send {
         let receipt = Receipt::from(response);
         context.out.one(&receipt)?;
         if !receipt.skipped_agents.is_empty() {
-            note(&format!("left out, because their inboxes are full: {}", receipt.skipped_agents.join(", ")));
+            note(&format!(
+                "left out, because their inboxes are full: {}",
+                receipt.skipped_agents.join(", ")
+            ));
         }
         Ok(Exit::Ok)
     }
@@ -61,7 +69,10 @@ fn recipient(text: &str) -> Result<Recipient, Failure> {
         "*" => To::Everyone(EveryoneRecipient {}),
         name => {
             let checked = AgentName::parse(name);
-            checked.map_err(|error| Failure::BadRecipient { text: name.to_owned(), why: error.to_string() })?;
+            checked.map_err(|error| Failure::BadRecipient {
+                text: name.to_owned(),
+                why: error.to_string(),
+            })?;
             To::Agent(name.to_owned())
         }
     };

@@ -20,8 +20,9 @@ Examples:
 
 /// What turns did and cost: a table of all agents, or all about one.
 ///
-/// Turns count when they have ended. For one agent it shows outcomes, kinds, durations, tokens and cost, which tools were called, what woke it, and how
-/// turns and cost spread over the window. Turns that are older than the hive keeps them are not counted.
+/// Turns count when they have ended. For one agent it shows outcomes, kinds, durations, tokens and
+/// cost, which tools were called, what woke it, and how turns and cost spread over the window.
+/// Turns that are older than the hive keeps them are not counted.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Stats {
@@ -37,7 +38,10 @@ impl Stats {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let Self { agent, window } = self;
         let broker = context.broker().await?;
-        let request = GetTurnStatsRequest { agent: agent.clone().unwrap_or_default(), window: Some(wire(window)) };
+        let request = GetTurnStatsRequest {
+            agent: agent.clone().unwrap_or_default(),
+            window: Some(wire(window)),
+        };
         let response = broker.read(broker.turns().get_turn_stats(request)).await?;
         context.out.one(&TurnStats::new(agent, response))?;
         Ok(Exit::Ok)

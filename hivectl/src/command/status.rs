@@ -11,8 +11,9 @@ use crate::view::status::Status;
 
 /// How the broker is, and what needs attention.
 ///
-/// Ends with exit code 8 if something does: the database cannot be written, the broker is draining, an agent starts no turns or has mail but no
-/// harness, mail is held or dead, or agents are not isolated, or partly, and the configuration does not accept that.
+/// Ends with exit code 8 if something does: the database cannot be written, the broker is draining,
+/// an agent starts no turns or has mail but no harness, mail is held or dead, or agents are not
+/// isolated, or partly, and the configuration does not accept that.
 #[derive(Args, Debug)]
 pub(crate) struct StatusCommand {}
 
@@ -20,10 +21,12 @@ impl StatusCommand {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let Self {} = self;
         let broker = context.broker().await?;
-        let response = broker.read(broker.admin().get_broker_status(GetBrokerStatusRequest {})).await?;
+        let response =
+            broker.read(broker.admin().get_broker_status(GetBrokerStatusRequest {})).await?;
         let agents = match agents::list(&broker, false).await {
             Ok(agents) => agents,
-            // A broker that cannot use its database can still say so, and that is what somebody is here for.
+            // A broker that cannot use its database can still say so, and that is what somebody is
+            // here for.
             Err(_) if !response.storage_ok => Vec::new(),
             Err(failure) => return Err(failure),
         };

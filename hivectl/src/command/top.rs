@@ -9,7 +9,8 @@ use crate::top;
 
 /// The hive on a screen, live: what waits on you and what is stuck first, then the agents.
 ///
-/// Answers, redrives, releases and cancels with one key; `?` lists them. Needs a terminal; for programs there is `hivectl status --json`.
+/// Answers, redrives, releases and cancels with one key; `?` lists them. Needs a terminal; for
+/// programs there is `hivectl status --json`.
 #[derive(Args, Debug)]
 pub(crate) struct Top {}
 

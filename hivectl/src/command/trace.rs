@@ -1,7 +1,8 @@
 //! `hivectl trace`: the journey of a message, hop by hop, as the event log tells it.
 //!
-//! Followed are the message, its answers, the turns that carried them, what was sent, asked and set for later in those turns, and what became of
-//! that. One pass over the log is enough, because a cause always stands before its effect in it.
+//! Followed are the message, its answers, the turns that carried them, what was sent, asked and set
+//! for later in those turns, and what became of that. One pass over the log is enough, because a
+//! cause always stands before its effect in it.
 
 use std::collections::BTreeSet;
 
@@ -24,9 +25,11 @@ use crate::view::turn::Turn;
 /// Characters of a body that a hop shows.
 const BODY_CHARS: usize = 60;
 
-/// The journey of a message, hop by hop: its deliveries, the turns that carried it, what they sent and asked, and the answers.
+/// The journey of a message, hop by hop: its deliveries, the turns that carried it, what they sent
+/// and asked, and the answers.
 ///
-/// A message that brought a question, or its outcome, is shown with the journey of the whole question.
+/// A message that brought a question, or its outcome, is shown with the journey of the whole
+/// question.
 #[derive(Args, Debug)]
 pub(crate) struct Trace {
     /// The message
@@ -51,12 +54,35 @@ impl Trace {
         let mut hops = Vec::with_capacity(events.len());
         for event in events {
             let after = match (first, event.time) {
-                (Some(first), Some(time)) => u64::try_from(time.since(first).as_millis()).unwrap_or(u64::MAX),
+                (Some(first), Some(time)) => {
+                    u64::try_from(time.since(first).as_millis()).unwrap_or(u64::MAX)
+                }
                 (Some(_) | None, _) => 0,
             };
             let what = told(&broker, &event).await?;
-            let Event { sequence, kind, time, agent, message_id, turn_id, question_id, reminder_id, detail: _ } = event;
-            hops.push(Hop { time, sequence, kind, agent, message_id, turn_id, question_id, reminder_id, what, after_ms: after });
+            let Event {
+                sequence,
+                kind,
+                time,
+                agent,
+                message_id,
+                turn_id,
+                question_id,
+                reminder_id,
+                detail: _,
+            } = event;
+            hops.push(Hop {
+                time,
+                sequence,
+                kind,
+                agent,
+                message_id,
+                turn_id,
+                question_id,
+                reminder_id,
+                what,
+                after_ms: after,
+            });
         }
         context.out.list(&hops)?;
         Ok(Exit::Ok)
@@ -75,20 +101,26 @@ struct Journey {
 impl Journey {
     /// Whether an event belongs to it; what the event adds is followed from here on.
     fn takes(&mut self, event: &Event) -> bool {
-        let is_of = |id: Option<u64>, known: &BTreeSet<u64>| id.is_some_and(|id| known.contains(&id));
+        let is_of =
+            |id: Option<u64>, known: &BTreeSet<u64>| id.is_some_and(|id| known.contains(&id));
         let by_message = is_of(event.message_id, &self.messages);
         let by_turn = is_of(event.turn_id, &self.turns);
-        let by_question = is_of(event.question_id, &self.questions) || is_of(event.reminder_id, &self.reminders);
+        let by_question =
+            is_of(event.question_id, &self.questions) || is_of(event.reminder_id, &self.reminders);
         if !(by_message || by_turn || by_question) {
             return false;
         }
         let kind = event.kind.as_deref().unwrap_or_default();
-        if kind == "message_accepted" || kind.starts_with("question_") || kind.starts_with("reminder_") {
+        if kind == "message_accepted"
+            || kind.starts_with("question_")
+            || kind.starts_with("reminder_")
+        {
             self.messages.extend(event.message_id);
             self.questions.extend(event.question_id);
             self.reminders.extend(event.reminder_id);
         } else if by_message {
-            // The turn in which a message was sent is no part of its journey; the one that carried it is.
+            // The turn in which a message was sent is no part of its journey; the one that carried
+            // it is.
             self.turns.extend(event.turn_id);
         }
         true
@@ -96,7 +128,8 @@ impl Journey {
 }
 
 async fn message(broker: &Broker, message_id: u64) -> Result<Message, Failure> {
-    let message = broker.read(broker.messages().get_message(GetMessageRequest { message_id })).await?.message;
+    let message =
+        broker.read(broker.messages().get_message(GetMessageRequest { message_id })).await?.message;
     Ok(message.ok_or(Failure::Incomplete { field: "message" })?.into())
 }
 
@@ -106,7 +139,11 @@ async fn told(broker: &Broker, event: &Event) -> Result<String, Failure> {
     let id = event.message_id.map(|id| format!("message {id}")).unwrap_or_default();
     let turn = event.turn_id.map(|id| format!("turn {id}")).unwrap_or_default();
     let reminder = event.reminder_id.map(|id| format!("reminder {id}")).unwrap_or_default();
-    let detail = event.detail.as_deref().map(|detail| format!(" ({})", visible_line(detail))).unwrap_or_default();
+    let detail = event
+        .detail
+        .as_deref()
+        .map(|detail| format!(" ({})", visible_line(detail)))
+        .unwrap_or_default();
     let words = match event.kind.as_deref().unwrap_or("-") {
         "message_accepted" => return accepted(broker, event).await,
         "turn_ended" => return ended(broker, event, &agent).await,
@@ -120,13 +157,17 @@ async fn told(broker: &Broker, event: &Event) -> Result<String, Failure> {
         "delivery_dropped" => format!("{id} for {agent} dropped{detail}"),
         "delivery_superseded" => format!("{id} for {agent} superseded{detail}"),
         "turn_begun" => format!("{agent} begins {turn}"),
-        "question_asked" | "question_answered" | "question_expired" | "question_cancelled" => return asked(broker, event).await,
+        "question_asked" | "question_answered" | "question_expired" | "question_cancelled" => {
+            return asked(broker, event).await;
+        }
         "reminder_set" => format!("{reminder} set by {agent}{detail}"),
         "reminder_fired" => format!("{reminder} of {agent} fired"),
         "reminder_cancelled" => format!("{reminder} of {agent} cancelled{detail}"),
         kind => {
-            let about: Vec<&str> =
-                [agent.as_str(), id.as_str(), turn.as_str()].into_iter().filter(|word| !word.is_empty()).collect();
+            let about: Vec<&str> = [agent.as_str(), id.as_str(), turn.as_str()]
+                .into_iter()
+                .filter(|word| !word.is_empty())
+                .collect();
             format!("{} {}{detail}", kind.replace('_', " "), about.join(", "))
         }
     };
@@ -142,10 +183,16 @@ async fn accepted(broker: &Broker, event: &Event) -> Result<String, Failure> {
 }
 
 async fn asked(broker: &Broker, event: &Event) -> Result<String, Failure> {
-    let Some(id) = event.question_id else { return Ok("a question was asked or closed".to_owned()) };
+    let Some(id) = event.question_id else {
+        return Ok("a question was asked or closed".to_owned());
+    };
     let question = questions::question(broker, id).await?;
     if event.kind.as_deref() == Some("question_asked") {
-        return Ok(format!("question {id} asked, {}: {}", question.between(), beginning(&question.preview())));
+        return Ok(format!(
+            "question {id} asked, {}: {}",
+            question.between(),
+            beginning(&question.preview())
+        ));
     }
     Ok(format!("question {id} {}", question.outcome()))
 }

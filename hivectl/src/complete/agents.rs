@@ -29,9 +29,13 @@ pub(crate) fn agents_and_operator() -> ArgValueCompleter {
 /// The names of all agents.
 pub(super) async fn names(broker: &Broker) -> Result<Vec<Candidate>, Failure> {
     all_pages(|page_token| async {
-        let request = ListAgentsRequest { page_size: PAGE_AGENTS, page_token, include_retired: false };
+        let request =
+            ListAgentsRequest { page_size: PAGE_AGENTS, page_token, include_retired: false };
         let page = broker.read(broker.topology().list_agents(request)).await?;
-        Ok((page.agents.into_iter().map(|agent| Candidate::word(agent.name)).collect(), page.next_page_token))
+        Ok((
+            page.agents.into_iter().map(|agent| Candidate::word(agent.name)).collect(),
+            page.next_page_token,
+        ))
     })
     .await
 }

@@ -45,8 +45,12 @@ pub(super) fn fitting(current: &OsStr, candidates: Vec<Candidate>) -> Vec<Comple
     let mut seen = HashSet::new();
     candidates
         .into_iter()
-        .filter(|candidate| candidate.value.starts_with(current) && seen.insert(candidate.value.clone()))
-        .map(|Candidate { value, about }| CompletionCandidate::new(value).help(about.map(Into::into)))
+        .filter(|candidate| {
+            candidate.value.starts_with(current) && seen.insert(candidate.value.clone())
+        })
+        .map(|Candidate { value, about }| {
+            CompletionCandidate::new(value).help(about.map(Into::into))
+        })
         .collect()
 }
 
@@ -65,7 +69,10 @@ mod tests {
         let candidates = ["b2", "a1", "b1", "b2"].map(Candidate::word).to_vec();
         let values = |current: &str| -> Vec<String> {
             let fitting = fitting(OsStr::new(current), candidates.clone());
-            fitting.iter().map(|candidate| candidate.get_value().to_string_lossy().into_owned()).collect()
+            fitting
+                .iter()
+                .map(|candidate| candidate.get_value().to_string_lossy().into_owned())
+                .collect()
         };
         assert_eq!(values("b"), ["b2", "b1"]);
         assert_eq!(values(""), ["b2", "a1", "b1"]);
@@ -75,7 +82,10 @@ mod tests {
     #[test]
     fn what_is_told_is_short_and_harmless() {
         let told = Candidate::told(7, "two\nlines \u{1b}[2J\n");
-        assert_eq!(told, Candidate { value: "7".to_owned(), about: Some("two⏎lines \\u{1b}[2J".to_owned()) });
+        assert_eq!(
+            told,
+            Candidate { value: "7".to_owned(), about: Some("two⏎lines \\u{1b}[2J".to_owned()) }
+        );
         let long = Candidate::told(7, &"ä".repeat(61)).about.expect("it is told");
         assert_eq!(long, format!("{}…", "ä".repeat(59)));
     }
@@ -83,6 +93,10 @@ mod tests {
     #[test]
     fn plain_words_need_no_quotes() {
         assert!(is_plain("step-3") && is_plain("src/main.rs"));
-        assert!(["", "-no", "two words", "$HOME", "it's", "a;b", "ä"].iter().all(|word| !is_plain(word)));
+        assert!(
+            ["", "-no", "two words", "$HOME", "it's", "a;b", "ä"]
+                .iter()
+                .all(|word| !is_plain(word))
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The line that is being completed, as far as it is typed: which broker it is for, and what stands in it already.
+//! The line that is being completed, as far as it is typed: which broker it is for, and what stands
+//! in it already.
 //!
 //! Invariant: a line that makes no sense yet is no error; what cannot be read of it is not there.
 
@@ -44,14 +45,17 @@ impl Line {
         if cursor < words.len() {
             words.remove(cursor);
         }
-        let matches = matches(&joined(words)).or_else(|| matches(&[OsString::from("hivectl")])).unwrap_or_default();
+        let matches = matches(&joined(words))
+            .or_else(|| matches(&[OsString::from("hivectl")]))
+            .unwrap_or_default();
         Self { matches }
     }
 
     /// The socket of its broker.
     pub(super) fn socket(&self) -> PathBuf {
         let mut global = Global::from_arg_matches(&self.matches).unwrap_or_default();
-        let of_environment = || std::env::var_os(SOCKET_ENV).filter(|socket| !socket.is_empty()).map(PathBuf::from);
+        let of_environment =
+            || std::env::var_os(SOCKET_ENV).filter(|socket| !socket.is_empty()).map(PathBuf::from);
         // The shell has not expanded it yet.
         global.socket = global.socket.map(|socket| at_home(&socket)).or_else(of_environment);
         global.socket()
@@ -86,14 +90,20 @@ fn joined(words: Vec<OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::with_capacity(words.len());
     for word in words {
         match joined.last_mut().filter(|last| is_option(last)) {
-            Some(option) if word == EQUALS || option.to_str().is_some_and(|option| option.ends_with(EQUALS)) => option.push(word),
+            Some(option)
+                if word == EQUALS
+                    || option.to_str().is_some_and(|option| option.ends_with(EQUALS)) =>
+            {
+                option.push(word);
+            }
             Some(_) | None => joined.push(word),
         }
     }
     joined
 }
 
-/// The same for clap, which counts them: an option and its value, after a flag that changes nothing.
+/// The same for clap, which counts them: an option and its value, after a flag that changes
+/// nothing.
 pub(super) fn apart(mut words: Vec<OsString>) -> Vec<OsString> {
     for at in 2..words.len() {
         if words[at - 1] == EQUALS && is_option(&words[at - 2]) {
@@ -143,7 +153,10 @@ mod tests {
         let held = line(&["hivectl", "turn", "release", "bob", "12", "1"]);
         assert_eq!(held.value::<String>("agent").as_deref(), Some("bob"));
         assert!(held.has(12) && !held.has(1));
-        let answer = Line::of(["hivectl", "answer", "30", "--choice", "y", "text"].map(OsString::from).to_vec(), Some(4));
+        let answer = Line::of(
+            ["hivectl", "answer", "30", "--choice", "y", "text"].map(OsString::from).to_vec(),
+            Some(4),
+        );
         assert_eq!(answer.value::<u64>("id"), Some(30));
         assert_eq!(answer.value::<String>("nonsense"), None);
     }
@@ -151,9 +164,16 @@ mod tests {
     #[test]
     fn what_bash_took_apart_is_an_option_and_its_value() {
         let apart = |words: &[&str]| apart(words.iter().map(OsString::from).collect());
-        assert_eq!(apart(&["hivectl", "--socket", "=", "/s", "send", "a"]), ["hivectl", "--json", "--socket", "/s", "send", "a"]);
-        for as_it_was in [&["hivectl", "inbox", "--agent", "="][..], &["hivectl", "send", "a", "=", "b"], &["--", "=", "x"], &[]]
-        {
+        assert_eq!(
+            apart(&["hivectl", "--socket", "=", "/s", "send", "a"]),
+            ["hivectl", "--json", "--socket", "/s", "send", "a"]
+        );
+        for as_it_was in [
+            &["hivectl", "inbox", "--agent", "="][..],
+            &["hivectl", "send", "a", "=", "b"],
+            &["--", "=", "x"],
+            &[],
+        ] {
             assert_eq!(apart(as_it_was), as_it_was);
         }
     }

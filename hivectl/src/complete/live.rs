@@ -39,8 +39,10 @@ where
     R: Fn(Broker, Line) -> F,
     F: Future<Output = Result<Vec<Candidate>, Failure>>,
 {
-    let patience =
-        std::env::var(PATIENCE_ENV).ok().and_then(|millis| millis.parse().ok()).map_or(PATIENCE, Duration::from_millis);
+    let patience = std::env::var(PATIENCE_ENV)
+        .ok()
+        .and_then(|millis| millis.parse().ok())
+        .map_or(PATIENCE, Duration::from_millis);
     let runtime = runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let answer = runtime.block_on(async {
         let answer = async {

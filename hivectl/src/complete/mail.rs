@@ -1,8 +1,11 @@
-//! Ids of messages: the mail of an inbox, what is held there, dead letters, and whatever was said last.
+//! Ids of messages: the mail of an inbox, what is held there, dead letters, and whatever was said
+//! last.
 
 use clap_complete::engine::ArgValueCompleter;
 use hive_core::message::OPERATOR;
-use hive_proto::v1::{Delivery, DeliveryState, ListDeadLettersRequest, ListDeliveriesRequest, ListMessagesRequest};
+use hive_proto::v1::{
+    Delivery, DeliveryState, ListDeadLettersRequest, ListDeliveriesRequest, ListMessagesRequest,
+};
 
 use super::candidate::Candidate;
 use super::line::Line;
@@ -19,7 +22,8 @@ const NEWEST: u32 = 50;
 /// Mail that is not settled: of the inbox that the line names, else of the operator.
 pub(crate) fn mail() -> ArgValueCompleter {
     live(|broker, line| async move {
-        let agent = line.value::<String>("agent").filter(|agent| agent != OPERATOR).unwrap_or_default();
+        let agent =
+            line.value::<String>("agent").filter(|agent| agent != OPERATOR).unwrap_or_default();
         Ok(untold(&line, deliveries(&broker, agent, &[]).await?, said))
     })
 }
@@ -37,11 +41,14 @@ pub(crate) fn dead_letters() -> ArgValueCompleter {
     live(|broker, line| async move {
         let agent = line.value::<String>("agent").unwrap_or_default();
         let letters = rows(|page_token| async {
-            let request = ListDeadLettersRequest { page_size: PAGE_ROWS, page_token, agent: agent.clone() };
+            let request =
+                ListDeadLettersRequest { page_size: PAGE_ROWS, page_token, agent: agent.clone() };
             let page = broker.read(broker.admin().list_dead_letters(request)).await?;
             Ok((page.deliveries, page.next_page_token))
         });
-        Ok(untold(&line, letters.await?, |agent, message| format!("of {agent}, {}", said(agent, message))))
+        Ok(untold(&line, letters.await?, |agent, message| {
+            format!("of {agent}, {}", said(agent, message))
+        }))
     })
 }
 
@@ -51,17 +58,27 @@ pub(crate) fn messages() -> ArgValueCompleter {
         let request = ListMessagesRequest { page_size: NEWEST, ..ListMessagesRequest::default() };
         let page = broker.read(broker.messages().list_messages(request)).await?;
         let told = |message: Message| {
-            let about = format!("{} to {}: {}", message.from, message.recipients.join(", "), message.body);
+            let about =
+                format!("{} to {}: {}", message.from, message.recipients.join(", "), message.body);
             Candidate::told(message.id, &about)
         };
         Ok(page.messages.into_iter().map(Message::from).map(told).collect())
     })
 }
 
-async fn deliveries(broker: &Broker, agent: String, states: &[DeliveryState]) -> Result<Vec<Delivery>, Failure> {
+async fn deliveries(
+    broker: &Broker,
+    agent: String,
+    states: &[DeliveryState],
+) -> Result<Vec<Delivery>, Failure> {
     let states: Vec<i32> = states.iter().map(|state| i32::from(*state)).collect();
     rows(|page_token| async {
-        let request = ListDeliveriesRequest { page_size: PAGE_ROWS, page_token, agent: agent.clone(), states: states.clone() };
+        let request = ListDeliveriesRequest {
+            page_size: PAGE_ROWS,
+            page_token,
+            agent: agent.clone(),
+            states: states.clone(),
+        };
         let page = broker.read(broker.inbox().list_deliveries(request)).await?;
         Ok((page.deliveries, page.next_page_token))
     })
@@ -69,10 +86,15 @@ async fn deliveries(broker: &Broker, agent: String, states: &[DeliveryState]) ->
 }
 
 /// Those that do not stand in the line yet.
-fn untold(line: &Line, deliveries: Vec<Delivery>, about: impl Fn(&str, &Message) -> String) -> Vec<Candidate> {
+fn untold(
+    line: &Line,
+    deliveries: Vec<Delivery>,
+    about: impl Fn(&str, &Message) -> String,
+) -> Vec<Candidate> {
     let told = |delivery: Delivery| {
         let message = Message::from(delivery.message.unwrap_or_default());
-        (!line.has(message.id)).then(|| Candidate::told(message.id, &about(&delivery.agent, &message)))
+        (!line.has(message.id))
+            .then(|| Candidate::told(message.id, &about(&delivery.agent, &message)))
     };
     deliveries.into_iter().filter_map(told).collect()
 }

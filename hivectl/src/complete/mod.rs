@@ -1,9 +1,12 @@
-//! What a shell offers at its cursor: commands and options by clap, and here the names and ids that exist just now.
+//! What a shell offers at its cursor: commands and options by clap, and here the names and ids that
+//! exist just now.
 //!
-//! The script that `hivectl completions SHELL` prints makes the shell call this program with `COMPLETE=SHELL` and the words of the line. Then it
-//! prints what can stand at the cursor, and does nothing else.
+//! The script that `hivectl completions SHELL` prints makes the shell call this program with
+//! `COMPLETE=SHELL` and the words of the line. Then it prints what can stand at the cursor, and
+//! does nothing else.
 //!
-//! Invariant: a shell that asks gets an answer soon, and never an error. Where the broker is away, slow, or another program, nothing is offered.
+//! Invariant: a shell that asks gets an answer soon, and never an error. Where the broker is away,
+//! slow, or another program, nothing is offered.
 
 mod agents;
 mod candidate;
@@ -49,7 +52,8 @@ mod tests {
 
     use super::*;
 
-    /// Arguments for which there is nothing to offer: new names, texts and numbers of somebody's own.
+    /// Arguments for which there is nothing to offer: new names, texts and numbers of somebody's
+    /// own.
     const FREE: [&str; 20] = [
         "agent create model",
         "agent create name",
@@ -76,11 +80,17 @@ mod tests {
     fn look(command: &Command, path: &str, free: &mut Vec<String>) {
         let is_free = |argument: &&Arg| {
             let takes = argument.get_num_args().is_some_and(|count| count.takes_values());
-            let offers = argument.get::<ArgValueCompleter>().is_some() || !argument.get_possible_values().is_empty();
+            let offers = argument.get::<ArgValueCompleter>().is_some()
+                || !argument.get_possible_values().is_empty();
             let is_path = argument.get_value_hint() != clap::ValueHint::Unknown;
             takes && !offers && !is_path && !argument.is_global_set()
         };
-        free.extend(command.get_arguments().filter(is_free).map(|argument| format!("{path}{}", argument.get_id())));
+        free.extend(
+            command
+                .get_arguments()
+                .filter(is_free)
+                .map(|argument| format!("{path}{}", argument.get_id())),
+        );
         for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
             look(below, &format!("{path}{} ", below.get_name()), free);
         }

@@ -3,7 +3,8 @@
 use clap_complete::engine::ArgValueCompleter;
 use hive_core::message::OPERATOR;
 use hive_proto::v1::{
-    GetQuestionRequest, ListQuestionsRequest, ListRemindersRequest, Question, QuestionState, Reminder, ReminderState,
+    GetQuestionRequest, ListQuestionsRequest, ListRemindersRequest, Question, QuestionState,
+    Reminder, ReminderState,
 };
 
 use super::candidate::{Candidate, is_plain};
@@ -32,18 +33,28 @@ pub(crate) fn questions() -> ArgValueCompleter {
 async fn open(broker: &Broker, target: &str) -> Result<Vec<Question>, Failure> {
     rows(|page_token| async {
         let (states, target) = (vec![QuestionState::Open.into()], target.to_owned());
-        let request = ListQuestionsRequest { page_size: PAGE_ROWS, page_token, states, asker: String::new(), target };
+        let request = ListQuestionsRequest {
+            page_size: PAGE_ROWS,
+            page_token,
+            states,
+            asker: String::new(),
+            target,
+        };
         let page = broker.read(broker.questions().list_questions(request)).await?;
         Ok((page.questions, page.next_page_token))
     })
     .await
 }
 
-/// The options of the question that the line names: by their text where it is a plain word, else by their number.
+/// The options of the question that the line names: by their text where it is a plain word, else by
+/// their number.
 pub(crate) fn options() -> ArgValueCompleter {
     live(|broker, line| async move {
         let Some(question_id) = line.value::<u64>("id") else { return Ok(Vec::new()) };
-        let question = broker.read(broker.questions().get_question(GetQuestionRequest { question_id })).await?.question;
+        let question = broker
+            .read(broker.questions().get_question(GetQuestionRequest { question_id }))
+            .await?
+            .question;
         let options = question.unwrap_or_default().options;
         let offered = |(place, option): (usize, &String)| {
             if is_plain(option) {
@@ -61,11 +72,22 @@ pub(crate) fn reminders() -> ArgValueCompleter {
     live(|broker, line| async move {
         let reminders = rows(|page_token| async {
             let states = vec![ReminderState::Pending.into()];
-            let request = ListRemindersRequest { page_size: PAGE_ROWS, page_token, agent: String::new(), states };
+            let request = ListRemindersRequest {
+                page_size: PAGE_ROWS,
+                page_token,
+                agent: String::new(),
+                states,
+            };
             let page = broker.read(broker.reminders().list_reminders(request)).await?;
             Ok((page.reminders, page.next_page_token))
         });
-        let told = |Reminder { id, agent, body, .. }| Candidate::told(id, &format!("of {agent}: {body}"));
-        Ok(reminders.await?.into_iter().filter(|reminder| !line.has(reminder.id)).map(told).collect())
+        let told =
+            |Reminder { id, agent, body, .. }| Candidate::told(id, &format!("of {agent}: {body}"));
+        Ok(reminders
+            .await?
+            .into_iter()
+            .filter(|reminder| !line.has(reminder.id))
+            .map(told)
+            .collect())
     })
 }

@@ -26,8 +26,17 @@ pub(crate) fn turns_and_agents() -> ArgValueCompleter {
 pub(crate) fn models() -> ArgValueCompleter {
     live(|broker, line| async move {
         let Some(name) = line.value::<String>("agent") else { return Ok(Vec::new()) };
-        let agent = broker.read(broker.topology().get_agent(GetAgentRequest { name })).await?.agent.unwrap_or_default();
-        Ok(agent.available_models.into_iter().filter(|model| is_plain(model)).map(Candidate::word).collect())
+        let agent = broker
+            .read(broker.topology().get_agent(GetAgentRequest { name }))
+            .await?
+            .agent
+            .unwrap_or_default();
+        Ok(agent
+            .available_models
+            .into_iter()
+            .filter(|model| is_plain(model))
+            .map(Candidate::word)
+            .collect())
     })
 }
 
@@ -35,7 +44,12 @@ pub(crate) fn models() -> ArgValueCompleter {
 pub(crate) fn open_turns() -> ArgValueCompleter {
     live(|broker, line| async move {
         let Some(agent) = line.value::<String>("agent") else { return Ok(Vec::new()) };
-        Ok(newest(&broker, agent).await?.iter().filter(|turn| turn.outcome.is_none()).map(told).collect())
+        Ok(newest(&broker, agent)
+            .await?
+            .iter()
+            .filter(|turn| turn.outcome.is_none())
+            .map(told)
+            .collect())
     })
 }
 

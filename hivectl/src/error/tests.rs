@@ -10,7 +10,11 @@ fn told(failure: &Failure) -> String {
 
 #[test]
 fn a_refusal_tells_sentence_reason_and_what_helps() {
-    let status = hive_proto::status::refusal(Reason::AgentNotFound, "there is no agent `bbo`; did you mean `bob`?", None);
+    let status = hive_proto::status::refusal(
+        Reason::AgentNotFound,
+        "there is no agent `bbo`; did you mean `bob`?",
+        None,
+    );
     insta::assert_snapshot!(told(&status.into()), @r"
     error: there is no agent `bbo`; did you mean `bob`?
     reason: AGENT_NOT_FOUND

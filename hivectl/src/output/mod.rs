@@ -1,8 +1,10 @@
 //! Where data goes: stdout, as a table or text for people, or as JSON for programs.
 //!
-//! The JSON shape is one for all commands. An object carries its schema: `{"schema":"hive.turn.v1","id":12,...}`. A list is an array of
-//! such objects, and an empty one is `[]`. A stream (`--follow`) is one object per line. Within a schema version fields are only added; every
-//! field is always there, `null` where there is nothing to say; times are ISO 8601 in UTC; choices are lower-case words.
+//! The JSON shape is one for all commands. An object carries its schema:
+//! `{"schema":"hive.turn.v1","id":12,...}`. A list is an array of such objects, and an empty one is
+//! `[]`. A stream (`--follow`) is one object per line. Within a schema version fields are only
+//! added; every field is always there, `null` where there is nothing to say; times are ISO 8601 in
+//! UTC; choices are lower-case words.
 //!
 //! Invariant: this module alone writes to stdout, but for the screen of `top`.
 
@@ -84,7 +86,11 @@ impl Output {
             note(V::NONE);
             return Ok(());
         }
-        let text = table::render(V::HEADER, rows.iter().map(|row| row.cells(&self.style)).collect(), &self.style);
+        let text = table::render(
+            V::HEADER,
+            rows.iter().map(|row| row.cells(&self.style)).collect(),
+            &self.style,
+        );
         self.write(&text)
     }
 
@@ -106,8 +112,13 @@ impl Output {
         views.iter().try_for_each(|view| self.one(view))
     }
 
-    /// Prints what was done, also where not all of it could be; then the first failure is the result.
-    pub(crate) fn outcome<V: Text>(&mut self, done: &[V], ended: Result<(), Failure>) -> Result<(), Failure> {
+    /// Prints what was done, also where not all of it could be; then the first failure is the
+    /// result.
+    pub(crate) fn outcome<V: Text>(
+        &mut self,
+        done: &[V],
+        ended: Result<(), Failure>,
+    ) -> Result<(), Failure> {
         if ended.is_ok() || !done.is_empty() {
             self.each(done)?;
         }
@@ -130,7 +141,10 @@ impl Output {
     }
 
     fn write(&mut self, text: &str) -> Result<(), Failure> {
-        self.writer.write_all(text.as_bytes()).and_then(|()| self.writer.flush()).map_err(Failure::Output)
+        self.writer
+            .write_all(text.as_bytes())
+            .and_then(|()| self.writer.flush())
+            .map_err(Failure::Output)
     }
 }
 

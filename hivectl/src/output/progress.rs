@@ -1,6 +1,7 @@
 //! How far long work is: one line on stderr that is written over, for somebody who sits there.
 //!
-//! Invariant: where stderr is no terminal nothing is written, and when the work is over the line is gone.
+//! Invariant: where stderr is no terminal nothing is written, and when the work is over the line is
+//! gone.
 
 use std::io::{self, IsTerminal as _, Write as _};
 

@@ -29,14 +29,19 @@ pub(crate) struct Style {
 /// Whether the locale says that texts are UTF-8.
 fn is_utf8() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default().to_ascii_lowercase();
+    let locale = set("LC_ALL")
+        .or_else(|| set("LC_CTYPE"))
+        .or_else(|| set("LANG"))
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
 impl Style {
     /// For a terminal.
     pub(crate) fn terminal() -> Self {
-        let width = rustix::termios::tcgetwinsize(io::stdout()).map_or(80, |size| usize::from(size.ws_col));
+        let width =
+            rustix::termios::tcgetwinsize(io::stdout()).map_or(80, |size| usize::from(size.ws_col));
         let color = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         // A terminal that does not know its width says 0.
@@ -92,7 +97,10 @@ impl Style {
 
     /// How long it is until then, counted from this very moment; `-` for never.
     pub(crate) fn until(&self, time: Option<WallTime>) -> String {
-        time.map_or_else(|| "-".to_owned(), |time| time::until(time, jiff::Timestamp::now(), &self.zone))
+        time.map_or_else(
+            || "-".to_owned(),
+            |time| time::until(time, jiff::Timestamp::now(), &self.zone),
+        )
     }
 
     /// The clock time of this moment.
@@ -106,6 +114,10 @@ impl Style {
     }
 
     fn paint(&self, text: &str, ansi: Ansi) -> String {
-        if self.color && !text.is_empty() { format!("{ansi}{text}{ansi:#}") } else { text.to_owned() }
+        if self.color && !text.is_empty() {
+            format!("{ansi}{text}{ansi:#}")
+        } else {
+            text.to_owned()
+        }
     }
 }

@@ -1,6 +1,8 @@
-//! What peers wrote, made harmless for a terminal: control characters and those that reorder text are shown, not obeyed.
+//! What peers wrote, made harmless for a terminal: control characters and those that reorder text
+//! are shown, not obeyed.
 //!
-//! Invariant: what these functions return has no control character but, in a block, line breaks and tabs.
+//! Invariant: what these functions return has no control character but, in a block, line breaks and
+//! tabs.
 
 use hive_core::hidden::hides;
 

@@ -79,8 +79,14 @@ mod tests {
         let now = Timestamp::from_millisecond(NOON).expect("a time");
         let shown = |seconds: i64| until(WallTime(NOON + seconds * 1_000), now, &TimeZone::UTC);
         assert_eq!([shown(-1), shown(0), shown(1), shown(59)], ["now", "now", "in 1 s", "in 59 s"]);
-        assert_eq!([shown(60), shown(3_599), shown(3_660)], ["in 1 min", "in 59 min", "in 1 h 1 min"]);
-        assert_eq!([shown(90_000), shown(31 * 86_400), shown(400 * 86_400)], ["in 1 d 1 h", "Apr 01 12:00", "2021-04-05 12:00"]);
+        assert_eq!(
+            [shown(60), shown(3_599), shown(3_660)],
+            ["in 1 min", "in 59 min", "in 1 h 1 min"]
+        );
+        assert_eq!(
+            [shown(90_000), shown(31 * 86_400), shown(400 * 86_400)],
+            ["in 1 d 1 h", "Apr 01 12:00", "2021-04-05 12:00"]
+        );
         assert_eq!(until(WallTime(i64::MAX), now, &TimeZone::UTC), "-");
     }
 

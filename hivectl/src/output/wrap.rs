@@ -1,6 +1,7 @@
 //! Texts cut to lines of a width, as the terminal counts it.
 //!
-//! Invariant: no line is wider, and nothing of a text is left out but the spaces at which it was cut. What peers wrote is made visible first.
+//! Invariant: no line is wider, and nothing of a text is left out but the spaces at which it was
+//! cut. What peers wrote is made visible first.
 
 use ratatui::style::Style;
 use ratatui::text::Span;
@@ -83,7 +84,10 @@ mod tests {
 
     #[test]
     fn a_line_is_cut_to_its_columns() {
-        assert_eq!([cut("abcde", 5), cut("abcdef", 5), cut("日本語", 5), cut("a", 0)], ["abcde", "abcd…", "日本…", "…"]);
+        assert_eq!(
+            [cut("abcde", 5), cut("abcdef", 5), cut("日本語", 5), cut("a", 0)],
+            ["abcde", "abcd…", "日本…", "…"]
+        );
     }
 
     #[test]

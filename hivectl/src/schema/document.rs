@@ -1,6 +1,7 @@
 //! The JSON schemas of what commands print, draft 2020-12.
 //!
-//! A schema names every field, and all of them are required, because each is always there. Others are allowed, because there will be more.
+//! A schema names every field, and all of them are required, because each is always there. Others
+//! are allowed, because there will be more.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +64,8 @@ fn document<V: View>() -> (&'static str, Value) {
     let mut schema = settings.into_generator().into_root_schema_for::<Tagged<'_, V>>().to_value();
     schema["title"] = V::SCHEMA.into();
     schema["description"] = about.unwrap_or_default();
-    schema["properties"]["schema"] = json!({ "description": "The name and version of this schema.", "const": V::SCHEMA });
+    schema["properties"]["schema"] =
+        json!({ "description": "The name and version of this schema.", "const": V::SCHEMA });
     (V::SCHEMA, schema)
 }
 
@@ -75,17 +77,24 @@ mod tests {
     #[test]
     fn every_schema_that_is_printed_is_documented_and_no_other() {
         let documents = documents();
-        let printed: std::collections::BTreeSet<&str> = PRINTED.iter().map(|printed| printed.schema).collect();
+        let printed: std::collections::BTreeSet<&str> =
+            PRINTED.iter().map(|printed| printed.schema).collect();
         assert!(printed.iter().eq(documents.keys()), "{printed:?}");
     }
 
     #[test]
     fn every_field_is_described() {
         fn look(at: &str, value: &Value) {
-            for (name, field) in value.get("properties").and_then(Value::as_object).into_iter().flatten() {
-                assert!(field["description"].as_str().is_some_and(|text| text.len() > 3), "{at}: {name} is not described");
+            for (name, field) in
+                value.get("properties").and_then(Value::as_object).into_iter().flatten()
+            {
+                assert!(
+                    field["description"].as_str().is_some_and(|text| text.len() > 3),
+                    "{at}: {name} is not described"
+                );
             }
-            for (name, part) in value.get("$defs").and_then(Value::as_object).into_iter().flatten() {
+            for (name, part) in value.get("$defs").and_then(Value::as_object).into_iter().flatten()
+            {
                 look(&format!("{at}, {name}"), part);
             }
         }

@@ -1,8 +1,11 @@
-//! The JSON that commands print with `--json`: which schema each command prints, and the schemas themselves.
+//! The JSON that commands print with `--json`: which schema each command prints, and the schemas
+//! themselves.
 //!
-//! What it is not: used by the program. The reference, the files in `docs/schemas` and the tests are made from it.
+//! What it is not: used by the program. The reference, the files in `docs/schemas` and the tests
+//! are made from it.
 //!
-//! Invariant: a command that is not in [`PRINTED`] is in [`WITHOUT_JSON`], and what is printed fits its schema; tests prove both.
+//! Invariant: a command that is not in [`PRINTED`] is in [`WITHOUT_JSON`], and what is printed fits
+//! its schema; tests prove both.
 
 mod document;
 mod printed;

@@ -4,8 +4,9 @@ use hive_core::message::OPERATOR;
 use hive_proto::v1::ack_delivery_request::Target;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::{
-    AckDeliveryRequest, AnswerQuestionRequest, CancelQuestionRequest, CancelTurn, Command, CompactSession, DeliveryKey,
-    DropDeliveryRequest, RedriveDeliveryRequest, ReleaseDeliveryRequest, SendCommandRequest,
+    AckDeliveryRequest, AnswerQuestionRequest, CancelQuestionRequest, CancelTurn, Command,
+    CompactSession, DeliveryKey, DropDeliveryRequest, RedriveDeliveryRequest,
+    ReleaseDeliveryRequest, SendCommandRequest,
 };
 
 use super::change::{Asked, Change, Outcome};
@@ -49,9 +50,12 @@ async fn call(broker: &Broker, asked: &Asked) -> Result<(), Failure> {
         Change::CancelTurn { agent, turn: turn_id } => {
             tell(broker, request_id, agent, Order::CancelTurn(CancelTurn { turn_id })).await
         }
-        Change::Compact { agent } => tell(broker, request_id, agent, Order::CompactSession(CompactSession {})).await,
+        Change::Compact { agent } => {
+            tell(broker, request_id, agent, Order::CompactSession(CompactSession {})).await
+        }
         Change::Redrive { agent, message: message_id } => {
-            let request = RedriveDeliveryRequest { request_id, key: Some(DeliveryKey { agent, message_id }) };
+            let request =
+                RedriveDeliveryRequest { request_id, key: Some(DeliveryKey { agent, message_id }) };
             let call = |_| {
                 let (mut admin, request) = (broker.admin(), request.clone());
                 async move { admin.redrive_delivery(request).await }
@@ -59,7 +63,8 @@ async fn call(broker: &Broker, asked: &Asked) -> Result<(), Failure> {
             broker.change(call).await.map(drop)
         }
         Change::Drop { agent, message: message_id } => {
-            let request = DropDeliveryRequest { request_id, key: Some(DeliveryKey { agent, message_id }) };
+            let request =
+                DropDeliveryRequest { request_id, key: Some(DeliveryKey { agent, message_id }) };
             let call = |_| {
                 let (mut admin, request) = (broker.admin(), request.clone());
                 async move { admin.drop_delivery(request).await }
@@ -67,7 +72,8 @@ async fn call(broker: &Broker, asked: &Asked) -> Result<(), Failure> {
             broker.change(call).await.map(drop)
         }
         Change::Release { agent, message: message_id } => {
-            let request = ReleaseDeliveryRequest { request_id, key: Some(DeliveryKey { agent, message_id }) };
+            let request =
+                ReleaseDeliveryRequest { request_id, key: Some(DeliveryKey { agent, message_id }) };
             let call = |_| {
                 let (mut admin, request) = (broker.admin(), request.clone());
                 async move { admin.release_delivery(request).await }
@@ -87,7 +93,12 @@ async fn call(broker: &Broker, asked: &Asked) -> Result<(), Failure> {
 }
 
 /// Gives a harness a command.
-async fn tell(broker: &Broker, request_id: String, agent: String, order: Order) -> Result<(), Failure> {
+async fn tell(
+    broker: &Broker,
+    request_id: String,
+    agent: String,
+    order: Order,
+) -> Result<(), Failure> {
     let command = Command { id: 0, create_time: None, command: Some(order) };
     let request = SendCommandRequest { request_id, agent, command: Some(command) };
     let call = |_| {

@@ -1,6 +1,7 @@
 //! The form in which a question is answered: offered options, free text, or both.
 //!
-//! Invariant: what leaves it is an answer that the question allows; anything else is said in the form, and nothing is sent.
+//! Invariant: what leaves it is an answer that the question allows; anything else is said in the
+//! form, and nothing is sent.
 
 use std::collections::BTreeSet;
 
@@ -67,7 +68,9 @@ impl Form {
         match key {
             Key::Enter => return self.send(),
             Key::Escape => return Filled::Left,
-            Key::Tab | Key::BackTab => self.typing = !self.typing || self.wording.options.is_empty(),
+            Key::Tab | Key::BackTab => {
+                self.typing = !self.typing || self.wording.options.is_empty();
+            }
             Key::Move(to) => self.go(to),
             Key::Char(c) if !self.typing && matches!(c, ' ' | '1'..='9') => self.choose(c),
             // Whoever begins to type wants to type.
@@ -97,7 +100,9 @@ impl Form {
             (false, Move::Down) => self.at += 1,
             (false, Move::Home) => self.at = 0,
             (false, Move::End) => self.at = last,
-            (true, Move::Down) | (_, Move::PageUp | Move::PageDown) | (false, Move::Left | Move::Right) => {}
+            (true, Move::Down)
+            | (_, Move::PageUp | Move::PageDown)
+            | (false, Move::Left | Move::Right) => {}
         }
     }
 
@@ -131,9 +136,14 @@ impl Form {
 
     fn send(&mut self) -> Filled {
         let options = self.wording.options.iter().enumerate();
-        let choices = options.filter(|(place, _)| self.chosen.contains(place)).map(|(_, option)| option.clone()).collect();
+        let choices = options
+            .filter(|(place, _)| self.chosen.contains(place))
+            .map(|(_, option)| option.clone())
+            .collect();
         match self.wording.take(&Answer { choices, text: self.field.text().to_owned() }) {
-            Ok(Answer { choices, text }) => Filled::Sent(Change::Answer { question: self.question, choices, text }),
+            Ok(Answer { choices, text }) => {
+                Filled::Sent(Change::Answer { question: self.question, choices, text })
+            }
             Err(fault) => {
                 self.fault = Some(fault.to_string());
                 Filled::Open
@@ -148,7 +158,13 @@ mod tests {
 
     fn form(options: &[&str], multi: bool) -> Form {
         let options = options.iter().map(|option| (*option).to_owned()).collect();
-        Form::new(&Question { id: 7, text: "Which?".to_owned(), options, multi, ..Question::default() })
+        Form::new(&Question {
+            id: 7,
+            text: "Which?".to_owned(),
+            options,
+            multi,
+            ..Question::default()
+        })
     }
 
     fn pressed(form: &mut Form, keys: &str) -> Filled {
@@ -166,7 +182,10 @@ mod tests {
     #[test]
     fn options_are_chosen_by_number_and_by_space() {
         assert_eq!(pressed(&mut form(&["red", "green"], false), "12"), sent(&["green"], ""));
-        assert_eq!(pressed(&mut form(&["red", "green", "blue"], true), "31"), sent(&["red", "blue"], ""));
+        assert_eq!(
+            pressed(&mut form(&["red", "green", "blue"], true), "31"),
+            sent(&["red", "blue"], "")
+        );
         let mut by_space = form(&["red", "green"], false);
         by_space.press(Key::Move(Move::Down));
         assert_eq!(pressed(&mut by_space, " "), sent(&["green"], ""));

@@ -1,6 +1,7 @@
 //! What can be changed from the screen, and how it is told.
 //!
-//! Invariant: a change names what it is about by itself, never by a place on the screen, so that rows may move while somebody thinks.
+//! Invariant: a change names what it is about by itself, never by a place on the screen, so that
+//! rows may move while somebody thinks.
 
 use super::item::Key;
 
@@ -33,9 +34,13 @@ impl Change {
             Self::CancelQuestion { question } => format!("cancelling question {question} ..."),
             Self::CancelTurn { agent, turn } => format!("cancelling turn {turn} of {agent} ..."),
             Self::Compact { agent } => format!("telling {agent} to compact ..."),
-            Self::Redrive { agent, message } => format!("redriving message {message} of {agent} ..."),
+            Self::Redrive { agent, message } => {
+                format!("redriving message {message} of {agent} ...")
+            }
             Self::Drop { agent, message } => format!("dropping message {message} of {agent} ..."),
-            Self::Release { agent, message } => format!("releasing message {message} of {agent} ..."),
+            Self::Release { agent, message } => {
+                format!("releasing message {message} of {agent} ...")
+            }
             Self::Ack { message } => format!("marking message {message} as read ..."),
         }
     }
@@ -45,8 +50,12 @@ impl Change {
         match self {
             Self::Answer { question, .. } => format!("question {question} answered"),
             Self::CancelQuestion { question } => format!("question {question} cancelled"),
-            Self::CancelTurn { agent, turn } => format!("{agent} is told to cancel turn {turn}; its mail will be held"),
-            Self::Compact { agent } => format!("{agent} is told to compact its conversation, once no turn runs"),
+            Self::CancelTurn { agent, turn } => {
+                format!("{agent} is told to cancel turn {turn}; its mail will be held")
+            }
+            Self::Compact { agent } => {
+                format!("{agent} is told to compact its conversation, once no turn runs")
+            }
             Self::Redrive { agent, message } => format!("message {message} of {agent} redriven"),
             Self::Drop { agent, message } => format!("message {message} of {agent} dropped"),
             Self::Release { agent, message } => format!("message {message} of {agent} released"),
@@ -61,9 +70,13 @@ impl Change {
             Self::CancelQuestion { question } => format!("question {question} not cancelled"),
             Self::CancelTurn { agent, turn } => format!("turn {turn} of {agent} not cancelled"),
             Self::Compact { agent } => format!("{agent} not told to compact"),
-            Self::Redrive { agent, message } => format!("message {message} of {agent} not redriven"),
+            Self::Redrive { agent, message } => {
+                format!("message {message} of {agent} not redriven")
+            }
             Self::Drop { agent, message } => format!("message {message} of {agent} not dropped"),
-            Self::Release { agent, message } => format!("message {message} of {agent} not released"),
+            Self::Release { agent, message } => {
+                format!("message {message} of {agent} not released")
+            }
             Self::Ack { message } => format!("message {message} not marked as read"),
         }
     }
@@ -71,25 +84,41 @@ impl Change {
     /// What is asked before it is done; `None` where it can be done at once.
     pub(crate) fn doubt(&self) -> Option<String> {
         match self {
-            Self::CancelQuestion { question } => Some(format!("cancel question {question}? its asker is told (y/n)")),
-            Self::CancelTurn { agent, turn } => Some(format!("cancel turn {turn} of {agent}? its mail is held (y/n)")),
-            Self::Compact { agent } => {
-                Some(format!("compact the conversation of {agent}? its model goes on with a summary (y/n)"))
+            Self::CancelQuestion { question } => {
+                Some(format!("cancel question {question}? its asker is told (y/n)"))
             }
-            Self::Drop { agent, message } => Some(format!("drop message {message} of {agent}? it is never delivered (y/n)")),
-            Self::Answer { .. } | Self::Redrive { .. } | Self::Release { .. } | Self::Ack { .. } => None,
+            Self::CancelTurn { agent, turn } => {
+                Some(format!("cancel turn {turn} of {agent}? its mail is held (y/n)"))
+            }
+            Self::Compact { agent } => Some(format!(
+                "compact the conversation of {agent}? its model goes on with a summary (y/n)"
+            )),
+            Self::Drop { agent, message } => {
+                Some(format!("drop message {message} of {agent}? it is never delivered (y/n)"))
+            }
+            Self::Answer { .. }
+            | Self::Redrive { .. }
+            | Self::Release { .. }
+            | Self::Ack { .. } => None,
         }
     }
 
     /// Whether this row goes away by it.
     pub(crate) fn settles(&self, key: &Key) -> bool {
         match (self, key) {
-            (Self::Answer { question, .. } | Self::CancelQuestion { question }, Key::Question(id)) => question == id,
+            (
+                Self::Answer { question, .. } | Self::CancelQuestion { question },
+                Key::Question(id),
+            ) => question == id,
             (Self::Ack { message }, Key::Mail(id)) => message == id,
-            (Self::Redrive { agent, message } | Self::Drop { agent, message }, Key::DeadLetter(inbox, id))
-            | (Self::Release { agent, message } | Self::Drop { agent, message }, Key::Held(inbox, id)) => {
-                agent == inbox && message == id
-            }
+            (
+                Self::Redrive { agent, message } | Self::Drop { agent, message },
+                Key::DeadLetter(inbox, id),
+            )
+            | (
+                Self::Release { agent, message } | Self::Drop { agent, message },
+                Key::Held(inbox, id),
+            ) => agent == inbox && message == id,
             (
                 Self::Answer { .. }
                 | Self::CancelQuestion { .. }
@@ -125,7 +154,8 @@ pub(crate) struct Asked {
 
 /// Changes that are under way, and those of unknown outcome.
 ///
-/// Invariant: the same change, asked for again while nobody knows whether it was done, goes out under the request id that it had.
+/// Invariant: the same change, asked for again while nobody knows whether it was done, goes out
+/// under the request id that it had.
 #[derive(Debug)]
 pub(crate) struct Changes {
     seed: String,
@@ -207,7 +237,8 @@ mod tests {
     #[test]
     fn an_answer_with_other_words_is_another_change() {
         let mut changes = Changes::new("s".to_owned());
-        let answer = |text: &str| Change::Answer { question: 5, choices: Vec::new(), text: text.to_owned() };
+        let answer =
+            |text: &str| Change::Answer { question: 5, choices: Vec::new(), text: text.to_owned() };
         let first = changes.begin(answer("yes")).expect("it begins");
         changes.end(&first, &Outcome::Unknown("gone".to_owned()));
         assert_eq!(changes.begin(answer("no")).expect("another").request_id, "s-2");
@@ -221,7 +252,12 @@ mod tests {
         changes.end(&asked, &Outcome::Done);
         assert!(changes.settle(&Key::DeadLetter("bob".to_owned(), 12)));
         assert!(changes.settle(&Key::Held("bob".to_owned(), 12)));
-        for other in [Key::DeadLetter("ada".to_owned(), 12), Key::Held("bob".to_owned(), 13), Key::Mail(12), Key::Question(12)] {
+        for other in [
+            Key::DeadLetter("ada".to_owned(), 12),
+            Key::Held("bob".to_owned(), 13),
+            Key::Mail(12),
+            Key::Question(12),
+        ] {
             assert!(!changes.settle(&other), "{other:?}");
         }
     }

@@ -1,9 +1,12 @@
 //! One row in full: every field, the whole text, the last error and the end of the output.
 //!
-//! Invariant: what is shown stays readable when the row goes away; then it says so, and no key acts on it.
+//! Invariant: what is shown stays readable when the row goes away; then it says so, and no key acts
+//! on it.
 
 use hive_core::time::Now;
-use hive_proto::v1::{Agent, Delivery, HarnessState, LooseEndKind, Park, Question, RedeliveryCause, TurnOutcome};
+use hive_proto::v1::{
+    Agent, Delivery, HarnessState, LooseEndKind, Park, Question, RedeliveryCause, TurnOutcome,
+};
 use jiff::Timestamp;
 use prost_types::Timestamp as Wire;
 
@@ -107,11 +110,15 @@ pub(crate) fn refresh(details: &mut Details, state: &State, now: Now) {
 fn composed(state: &State, item: Item<'_>, now: Now) -> (String, Vec<Piece>) {
     let telling = Telling { state, now };
     match item {
-        Item::Question(question) => (format!("question {}", question.id), telling.question(question)),
+        Item::Question(question) => {
+            (format!("question {}", question.id), telling.question(question))
+        }
         Item::Mail(delivery) => (named("message", delivery), telling.delivery(delivery)),
         Item::DeadLetter(delivery) => (named("dead letter", delivery), telling.delivery(delivery)),
         Item::Held(delivery) => (named("held message", delivery), telling.delivery(delivery)),
-        Item::Login(agent) | Item::Parked(agent) | Item::Agent(agent) => (format!("agent {}", agent.name), telling.agent(agent)),
+        Item::Login(agent) | Item::Parked(agent) | Item::Agent(agent) => {
+            (format!("agent {}", agent.name), telling.agent(agent))
+        }
     }
 }
 
@@ -137,21 +144,33 @@ struct Telling<'s> {
 impl Telling<'_> {
     fn time(&self, time: Option<Wire>) -> String {
         let now = Timestamp::from_millisecond(self.now.wall.0).unwrap_or_default();
-        time::of_wire(time).map_or_else(|| "-".to_owned(), |time| time::short(time, now, &self.state.zone))
+        time::of_wire(time)
+            .map_or_else(|| "-".to_owned(), |time| time::short(time, now, &self.state.zone))
     }
 
     fn question(&self, question: &Question) -> Vec<Piece> {
         let mut pieces = vec![
             Piece::Field("from", question.asker.clone()),
             Piece::Field("asked", self.time(question.create_time)),
-            Piece::Field("deadline", question.deadline_time.map_or_else(|| "none".to_owned(), |time| self.time(Some(time)))),
+            Piece::Field(
+                "deadline",
+                question
+                    .deadline_time
+                    .map_or_else(|| "none".to_owned(), |time| self.time(Some(time))),
+            ),
         ];
         pieces.extend(number("turn", question.turn_id));
         pieces.extend([Piece::Heading("question"), Piece::Block(question.text.clone())]);
         if !question.options.is_empty() {
-            let heading = if question.multi { "options, any of them" } else { "options, one of them" };
+            let heading =
+                if question.multi { "options, any of them" } else { "options, one of them" };
             pieces.push(Piece::Heading(heading));
-            pieces.extend(question.options.iter().map(|option| Piece::Block(format!("- {}", visible_line(option)))));
+            pieces.extend(
+                question
+                    .options
+                    .iter()
+                    .map(|option| Piece::Block(format!("- {}", visible_line(option)))),
+            );
         }
         pieces
     }
@@ -168,7 +187,11 @@ impl Telling<'_> {
             Piece::Field("inbox", delivery.agent.clone()),
             Piece::Field(
                 "state",
-                format!("{} since {}", word(delivery.state().as_str_name(), "DELIVERY_STATE_"), self.time(delivery.state_time)),
+                format!(
+                    "{} since {}",
+                    word(delivery.state().as_str_name(), "DELIVERY_STATE_"),
+                    self.time(delivery.state_time)
+                ),
             ),
             Piece::Field("attempt", delivery.attempt.to_string()),
         ]);
@@ -178,11 +201,15 @@ impl Telling<'_> {
         }
         pieces.extend(number("turn", delivery.turn_id));
         if !delivery.last_error.is_empty() {
-            pieces.extend([Piece::Heading("last error"), Piece::Block(delivery.last_error.clone())]);
+            pieces
+                .extend([Piece::Heading("last error"), Piece::Block(delivery.last_error.clone())]);
         }
         pieces.extend([Piece::Heading("message"), Piece::Block(message.body)]);
         if !delivery.output_tail.is_empty() {
-            pieces.extend([Piece::Heading("end of the turn's output"), Piece::Block(delivery.output_tail.clone())]);
+            pieces.extend([
+                Piece::Heading("end of the turn's output"),
+                Piece::Block(delivery.output_tail.clone()),
+            ]);
         }
         pieces
     }
@@ -197,7 +224,10 @@ impl Telling<'_> {
         };
         let mut pieces = vec![
             Piece::Field("role", or_none(&agent.role)),
-            Piece::Field("parent", if agent.parent.is_empty() { "operator".to_owned() } else { agent.parent.clone() }),
+            Piece::Field(
+                "parent",
+                if agent.parent.is_empty() { "operator".to_owned() } else { agent.parent.clone() },
+            ),
             Piece::Field("state", format!("{state} since {}", self.time(agent.state_time))),
             Piece::Field("status", or_none(&agent.status_text)),
             Piece::Field("model", or_none(model_in_use(agent))),
@@ -209,7 +239,9 @@ impl Telling<'_> {
         if let Some(words) = isolation::words(agent.isolation()) {
             pieces.push(Piece::Field("isolation", words.to_owned()));
         }
-        pieces.extend(agent.isolation_notes.iter().map(|note| Piece::Field("missing", visible_line(note))));
+        pieces.extend(
+            agent.isolation_notes.iter().map(|note| Piece::Field("missing", visible_line(note))),
+        );
         if let Some(park) = &agent.park {
             pieces.push(Piece::Heading("starts no turns"));
             pieces.push(Piece::Field("because", cause(park)));
@@ -242,11 +274,19 @@ impl Telling<'_> {
                 LooseEndKind::DeadLetter => format!("dead letter to {}", end.peer),
                 LooseEndKind::External | LooseEndKind::Unspecified => end.peer.clone(),
             };
-            let due = end.due_time.map(|time| format!(" (due {})", self.time(Some(time)))).unwrap_or_default();
-            pieces.push(Piece::Block(visible_line(&format!("{} {what}{due}: {}", end.id, end.text))));
+            let due = end
+                .due_time
+                .map(|time| format!(" (due {})", self.time(Some(time))))
+                .unwrap_or_default();
+            pieces
+                .push(Piece::Block(visible_line(&format!("{} {what}{due}: {}", end.id, end.text))));
         }
         if pieces.len() == 1 {
-            let none = if self.state.hive.has_more_loose_ends() { "none among the first ones of the hive" } else { "none" };
+            let none = if self.state.hive.has_more_loose_ends() {
+                "none among the first ones of the hive"
+            } else {
+                "none"
+            };
             pieces.push(Piece::Block(none.to_owned()));
         }
         pieces

@@ -1,4 +1,5 @@
-//! The only loop: it waits for keys, the broker, the clock and signals, and carries out what the state asks for.
+//! The only loop: it waits for keys, the broker, the clock and signals, and carries out what the
+//! state asks for.
 //!
 //! Invariant: nothing is decided here, and nothing that waits for the broker holds up the keys.
 
@@ -40,8 +41,10 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     // All that can fail at once fails before the terminal is taken.
     let broker = context.broker().await?;
     let link = Link::open(context, &broker).await?;
-    let mut driver = Driver { broker, link, reads: JoinSet::new(), changes: JoinSet::new(), wake: None };
-    let mut state = State::new(screen::size(), colored(), TimeZone::system(), crate::connect::request_id());
+    let mut driver =
+        Driver { broker, link, reads: JoinSet::new(), changes: JoinSet::new(), wake: None };
+    let mut state =
+        State::new(screen::size(), colored(), TimeZone::system(), crate::connect::request_id());
     let mut screen = Screen::open().map_err(Failure::Output)?;
     let ended = driver.show(&mut state, &mut screen).await;
     drop(screen);
@@ -88,9 +91,15 @@ impl Driver {
                 match action {
                     Action::Quit => return Ok(()),
                     Action::Redraw => screen.clear().map_err(Failure::Output)?,
-                    Action::WakeAt(time) => self.wake = Some(Instant::now() + time.since(now().boot)),
-                    Action::Read(wanted) => drop(self.reads.spawn(read(self.broker.clone(), wanted))),
-                    Action::Change(asked) => drop(self.changes.spawn(carry_out(self.broker.clone(), asked))),
+                    Action::WakeAt(time) => {
+                        self.wake = Some(Instant::now() + time.since(now().boot));
+                    }
+                    Action::Read(wanted) => {
+                        drop(self.reads.spawn(read(self.broker.clone(), wanted)));
+                    }
+                    Action::Change(asked) => {
+                        drop(self.changes.spawn(carry_out(self.broker.clone(), asked)));
+                    }
                 }
             }
             if seen {
@@ -134,7 +143,9 @@ impl Driver {
     async fn finish(mut self) {
         let told = async {
             while let Some(done) = self.changes.join_next().await {
-                if let Ok(Event::Changed(asked, Outcome::Refused(why) | Outcome::Unknown(why))) = done {
+                if let Ok(Event::Changed(asked, Outcome::Refused(why) | Outcome::Unknown(why))) =
+                    done
+                {
                     note(&visible_line(&format!("{}: {why}", asked.change.failed())));
                 }
             }

@@ -1,14 +1,17 @@
 //! What the broker said of the hive when it was last read, in the contract's own words.
 //!
-//! What it is not: the truth. That is in the broker; each [`Event`](super::update::Event) only says which [`Part`] is worth reading again.
+//! What it is not: the truth. That is in the broker; each [`Event`](super::update::Event) only says
+//! which [`Part`] is worth reading again.
 //!
-//! Invariant: no part holds more rows than its bound, however much there is; the counts of the broker's status say how much that is.
+//! Invariant: no part holds more rows than its bound, however much there is; the counts of the
+//! broker's status say how much that is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hive_core::message::OPERATOR;
 use hive_proto::v1::{
-    Agent, Delivery, EventKind, GetBrokerStatusResponse, LooseEnd, LooseEndKind, Question, SystemKind, TurnOutcome,
+    Agent, Delivery, EventKind, GetBrokerStatusResponse, LooseEnd, LooseEndKind, Question,
+    SystemKind, TurnOutcome,
 };
 
 use super::item::{Item, Key};
@@ -36,22 +39,35 @@ pub(crate) enum Part {
 
 impl Part {
     /// All of them.
-    pub(crate) const ALL: [Self; 6] = [Self::Agents, Self::Mail, Self::DeadLetters, Self::Held, Self::Questions, Self::LooseEnds];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Agents, Self::Mail, Self::DeadLetters, Self::Held, Self::Questions, Self::LooseEnds];
 
     /// What may have changed when this happened to this agent.
     pub(crate) fn touched(kind: EventKind, agent: &str) -> Vec<Self> {
         let mut parts = vec![Self::Agents];
         match kind {
-            EventKind::DeliveryDead | EventKind::DeliveryRedriven => parts.extend([Self::DeadLetters, Self::LooseEnds]),
-            EventKind::DeliveryDropped => parts.extend([Self::DeadLetters, Self::Held, Self::LooseEnds]),
+            EventKind::DeliveryDead | EventKind::DeliveryRedriven => {
+                parts.extend([Self::DeadLetters, Self::LooseEnds]);
+            }
+            EventKind::DeliveryDropped => {
+                parts.extend([Self::DeadLetters, Self::Held, Self::LooseEnds]);
+            }
             EventKind::DeliveryHeld | EventKind::DeliveryReleased => parts.push(Self::Held),
-            EventKind::AgentRetired | EventKind::AgentPurged => parts.extend([Self::Questions, Self::LooseEnds]),
+            EventKind::AgentRetired | EventKind::AgentPurged => {
+                parts.extend([Self::Questions, Self::LooseEnds]);
+            }
             EventKind::QuestionAsked
             | EventKind::QuestionAnswered
             | EventKind::QuestionExpired
-            | EventKind::QuestionCancelled => parts.extend([Self::Mail, Self::Questions, Self::LooseEnds]),
-            EventKind::ReminderSet | EventKind::ReminderFired | EventKind::ReminderCancelled => parts.push(Self::LooseEnds),
-            EventKind::CommandGiven | EventKind::CommandClosed | EventKind::Refused => parts.clear(),
+            | EventKind::QuestionCancelled => {
+                parts.extend([Self::Mail, Self::Questions, Self::LooseEnds]);
+            }
+            EventKind::ReminderSet | EventKind::ReminderFired | EventKind::ReminderCancelled => {
+                parts.push(Self::LooseEnds);
+            }
+            EventKind::CommandGiven | EventKind::CommandClosed | EventKind::Refused => {
+                parts.clear();
+            }
             EventKind::MessageAccepted
             | EventKind::DeliveryLeased
             | EventKind::DeliveryAcked
@@ -118,7 +134,11 @@ impl Hive {
         if let Some(mut questions) = questions {
             // What ends first stands first; what never ends, last.
             questions.sort_by_key(|question| {
-                (question.deadline_time.is_none(), question.deadline_time.map(|time| (time.seconds, time.nanos)), question.id)
+                (
+                    question.deadline_time.is_none(),
+                    question.deadline_time.map(|time| (time.seconds, time.nanos)),
+                    question.id,
+                )
             });
             self.questions = questions;
         }
@@ -129,7 +149,12 @@ impl Hive {
             }
             self.loose_ends = loose_ends;
         }
-        let deliveries = [(&mut self.mail, mail), (&mut self.dead_letters, dead_letters), (&mut self.held, held)].into_iter();
+        let deliveries = [
+            (&mut self.mail, mail),
+            (&mut self.dead_letters, dead_letters),
+            (&mut self.held, held),
+        ]
+        .into_iter();
         for (old, new) in deliveries {
             if let Some(new) = new {
                 *old = new;
@@ -147,8 +172,10 @@ impl Hive {
         let asked: BTreeSet<u64> = self.questions.iter().map(|question| question.id).collect();
         self.mail.iter().filter(move |delivery| {
             let message = delivery.message.as_ref();
-            message
-                .is_none_or(|message| message.system_kind() != SystemKind::QuestionAsked || !asked.contains(&message.question_id))
+            message.is_none_or(|message| {
+                message.system_kind() != SystemKind::QuestionAsked
+                    || !asked.contains(&message.question_id)
+            })
         })
     }
 
@@ -159,21 +186,29 @@ impl Hive {
 
     /// Agents that start no turns, with those that wait for a login apart.
     fn parked(&self, for_login: bool) -> impl Iterator<Item = &Agent> {
-        self.agents
-            .iter()
-            .filter(move |agent| agent.park.as_ref().is_some_and(|park| (park.cause() == TurnOutcome::AuthFailed) == for_login))
+        self.agents.iter().filter(move |agent| {
+            agent
+                .park
+                .as_ref()
+                .is_some_and(|park| (park.cause() == TurnOutcome::AuthFailed) == for_login)
+        })
     }
 
     /// What waits on the operator, what ends first first.
     pub(crate) fn waiting(&self) -> Vec<Item<'_>> {
         let questions = self.questions.iter().map(Item::Question);
-        questions.chain(self.parked(true).map(Item::Login)).chain(self.mail().map(Item::Mail)).collect()
+        questions
+            .chain(self.parked(true).map(Item::Login))
+            .chain(self.mail().map(Item::Mail))
+            .collect()
     }
 
     /// What is stuck.
     pub(crate) fn stuck(&self) -> Vec<Item<'_>> {
         let dead = self.dead_letters.iter().map(Item::DeadLetter);
-        dead.chain(self.held.iter().map(Item::Held)).chain(self.parked(false).map(Item::Parked)).collect()
+        dead.chain(self.held.iter().map(Item::Held))
+            .chain(self.parked(false).map(Item::Parked))
+            .collect()
     }
 
     /// The agents, as they stand in the tree.
@@ -198,7 +233,9 @@ impl Hive {
 
     /// The loose ends of an agent, among those that were read.
     pub(crate) fn loose_ends_of(&self, agent: &str) -> impl Iterator<Item = &LooseEnd> {
-        self.loose_ends.iter().filter(move |end| end.agent == agent && end.kind() != LooseEndKind::Unspecified)
+        self.loose_ends
+            .iter()
+            .filter(move |end| end.agent == agent && end.kind() != LooseEndKind::Unspecified)
     }
 
     /// Whether there may be loose ends that were not read.

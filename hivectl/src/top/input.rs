@@ -1,6 +1,7 @@
 //! Keys from the terminal, as they are pressed.
 //!
-//! Invariant: keys come in the order in which they were pressed, and whoever waits for one may stop waiting without losing it.
+//! Invariant: keys come in the order in which they were pressed, and whoever waits for one may stop
+//! waiting without losing it.
 
 use std::collections::VecDeque;
 use std::io;

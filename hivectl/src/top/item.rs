@@ -1,4 +1,5 @@
-//! A row of a pane: one thing that waits, is stuck, or simply is there; and the key that names it over readings.
+//! A row of a pane: one thing that waits, is stuck, or simply is there; and the key that names it
+//! over readings.
 
 use hive_proto::v1::{Agent, Delivery, Message, Question};
 
@@ -56,7 +57,9 @@ impl<'h> Item<'h> {
         match self {
             Self::Question(question) => Key::Question(question.id),
             Self::Mail(delivery) => Key::Mail(message_id(delivery)),
-            Self::DeadLetter(delivery) => Key::DeadLetter(delivery.agent.clone(), message_id(delivery)),
+            Self::DeadLetter(delivery) => {
+                Key::DeadLetter(delivery.agent.clone(), message_id(delivery))
+            }
             Self::Held(delivery) => Key::Held(delivery.agent.clone(), message_id(delivery)),
             Self::Login(agent) => Key::Login(agent.name.clone()),
             Self::Parked(agent) => Key::Parked(agent.name.clone()),
@@ -69,7 +72,8 @@ impl<'h> Item<'h> {
         match (self, key) {
             (Self::Question(question), Key::Question(id)) => question.id == *id,
             (Self::Mail(delivery), Key::Mail(id)) => message_id(delivery) == *id,
-            (Self::DeadLetter(delivery), Key::DeadLetter(agent, id)) | (Self::Held(delivery), Key::Held(agent, id)) => {
+            (Self::DeadLetter(delivery), Key::DeadLetter(agent, id))
+            | (Self::Held(delivery), Key::Held(agent, id)) => {
                 message_id(delivery) == *id && delivery.agent == *agent
             }
             (Self::Login(agent), Key::Login(name))

@@ -1,6 +1,7 @@
 //! Keys: the bytes that a terminal sends, made into what was pressed.
 //!
-//! What it is not: it reads nothing. Bytes go in as they come, a sequence may be torn anywhere; what is no known key is left out.
+//! What it is not: it reads nothing. Bytes go in as they come, a sequence may be torn anywhere;
+//! what is no known key is left out.
 //!
 //! Invariant: no control character leaves it but the line breaks and tabs of a paste.
 
@@ -50,7 +51,8 @@ const SEQUENCE_BYTES_MAX: usize = 32;
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     pending: Vec<u8>,
-    /// Whether the rest of a paste that is too long is still to come; it must not be taken for keys.
+    /// Whether the rest of a paste that is too long is still to come; it must not be taken for
+    /// keys.
     dropping: bool,
 }
 
@@ -73,7 +75,9 @@ impl Keys {
                 let end = rest.windows(PASTE_END.len()).position(|window| window == PASTE_END);
                 self.dropping = end.is_none();
                 // The end itself may be torn.
-                at += end.map_or(rest.len().saturating_sub(PASTE_END.len()), |end| end + PASTE_END.len());
+                at += end.map_or(rest.len().saturating_sub(PASTE_END.len()), |end| {
+                    end + PASTE_END.len()
+                });
                 if self.dropping {
                     break;
                 }
@@ -93,7 +97,8 @@ impl Keys {
         keys
     }
 
-    /// Whether what came last may be the beginning of a sequence: if nothing follows soon, [`Self::flush`].
+    /// Whether what came last may be the beginning of a sequence: if nothing follows soon,
+    /// [`Self::flush`].
     pub(crate) fn is_torn(&self) -> bool {
         !self.pending.is_empty() && !self.dropping && !self.pending.starts_with(PASTE_BEGIN)
     }
@@ -147,7 +152,11 @@ fn sequence(bytes: &[u8]) -> Parsed {
         [_, b'[', ..] if bytes.starts_with(PASTE_BEGIN) => paste(bytes),
         [_, b'[', ref rest @ ..] => {
             let Some(end) = rest.iter().position(|byte| !(0x20..=0x3f).contains(byte)) else {
-                return if bytes.len() < SEQUENCE_BYTES_MAX { Parsed::More } else { Parsed::Nothing(bytes.len()) };
+                return if bytes.len() < SEQUENCE_BYTES_MAX {
+                    Parsed::More
+                } else {
+                    Parsed::Nothing(bytes.len())
+                };
             };
             named(&rest[..end], rest[end], end + 3)
         }
@@ -160,7 +169,8 @@ fn sequence(bytes: &[u8]) -> Parsed {
     }
 }
 
-/// The key of a sequence with these parameters and this last byte. Shift, Alt and Ctrl beside it are passed over.
+/// The key of a sequence with these parameters and this last byte. Shift, Alt and Ctrl beside it
+/// are passed over.
 fn named(parameters: &[u8], last: u8, length: usize) -> Parsed {
     let number = parameters.split(|byte| *byte == b';').next().unwrap_or_default();
     let key = match (last, number) {
@@ -230,7 +240,11 @@ mod tests {
                 let mut keys = Keys::default();
                 assert_eq!(keys.feed(&bytes.as_bytes()[..at]), [], "{bytes:?} up to {at}");
                 assert!(keys.is_torn(), "{bytes:?} up to {at}");
-                assert_eq!(keys.feed(&bytes.as_bytes()[at..]), std::slice::from_ref(&key), "{bytes:?} from {at}");
+                assert_eq!(
+                    keys.feed(&bytes.as_bytes()[at..]),
+                    std::slice::from_ref(&key),
+                    "{bytes:?} from {at}"
+                );
                 assert!(!keys.is_torn());
             }
         }
@@ -238,7 +252,9 @@ mod tests {
 
     #[test]
     fn what_is_no_key_leaves_nothing_behind() {
-        for bytes in ["\x1b[15~", "\x1b[[A", "\x1b[<0;3;4M", "\x1bd", "\x1bä", "\x1b[?1;2c", "\x1b[I"] {
+        for bytes in
+            ["\x1b[15~", "\x1b[[A", "\x1b[<0;3;4M", "\x1bd", "\x1bä", "\x1b[?1;2c", "\x1b[I"]
+        {
             assert_eq!(fed(format!("{bytes}z").as_bytes()), [Key::Char('z')], "{bytes:?}");
         }
     }
@@ -259,7 +275,10 @@ mod tests {
         let mut keys = Keys::default();
         assert_eq!(keys.feed(b"\x1b[200~one\r"), []);
         assert!(!keys.is_torn(), "a paste may take its time");
-        assert_eq!(keys.feed(b"two\x1b[A\x03\x1b[201~q"), [Key::Paste("one\ntwo[A".to_owned()), Key::Char('q')]);
+        assert_eq!(
+            keys.feed(b"two\x1b[A\x03\x1b[201~q"),
+            [Key::Paste("one\ntwo[A".to_owned()), Key::Char('q')]
+        );
     }
 
     #[test]

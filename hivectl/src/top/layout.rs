@@ -1,4 +1,5 @@
-//! How the screen's lines are shared out: pure arithmetic, asked by what draws and by the keys that turn pages.
+//! How the screen's lines are shared out: pure arithmetic, asked by what draws and by the keys that
+//! turn pages.
 //!
 //! ```text
 //! header            1
@@ -21,7 +22,8 @@ pub(crate) fn too_small((columns, lines): (u16, u16)) -> bool {
     columns < COLUMNS_MIN || lines < LINES_MIN
 }
 
-/// How many rows each pane gets, where each wants so many. A pane that wants less than its share leaves the rest to the others.
+/// How many rows each pane gets, where each wants so many. A pane that wants less than its share
+/// leaves the rest to the others.
 pub(crate) fn rows(lines: u16, wanted: [usize; 3]) -> [u16; 3] {
     let mut left = lines.saturating_sub(FIXED_LINES);
     let mut given = [0; 3];
@@ -62,7 +64,10 @@ mod tests {
             for rows in 1..10 {
                 for chosen in 0..count {
                     let first = first_row(chosen, count, rows);
-                    assert!(first <= chosen && chosen < first + usize::from(rows), "{chosen} of {count} in {rows}");
+                    assert!(
+                        first <= chosen && chosen < first + usize::from(rows),
+                        "{chosen} of {count} in {rows}"
+                    );
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Hearing the broker: its event log as it grows, over restarts.
 //!
-//! Invariant: what is read after [`Heard::Back`] lacks nothing that happened before, because the watch stood first.
+//! Invariant: what is read after [`Heard::Back`] lacks nothing that happened before, because the
+//! watch stood first.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,7 +48,10 @@ impl Link {
         let stream = watch(broker, context.timeout).await?;
         let (tell, heard) = mpsc::channel(EVENTS_WAITING);
         let listener = Listener { socket: context.socket.clone(), timeout: context.timeout, tell };
-        Ok(Self { heard, _listening: AbortOnDropHandle::new(tokio::spawn(listener.listen(stream))) })
+        Ok(Self {
+            heard,
+            _listening: AbortOnDropHandle::new(tokio::spawn(listener.listen(stream))),
+        })
     }
 
     /// What is heard next, however long it takes.
@@ -57,11 +61,15 @@ impl Link {
 }
 
 /// Begins a watch; when it answers, nothing that follows is missed.
-async fn watch(broker: &Broker, timeout: Duration) -> Result<Streaming<WatchEventsResponse>, Failure> {
+async fn watch(
+    broker: &Broker,
+    timeout: Duration,
+) -> Result<Streaming<WatchEventsResponse>, Failure> {
     let request = WatchEventsRequest { after_sequence: None, agent: String::new() };
     let mut stream = broker.read(broker.events().watch_events(request)).await?;
     let first = tokio::time::timeout(timeout, stream.message()).await;
-    let first = first.map_err(|_| Failure::TimedOut { seconds: timeout.as_secs_f64(), mutation: false })??;
+    let first = first
+        .map_err(|_| Failure::TimedOut { seconds: timeout.as_secs_f64(), mutation: false })??;
     match first {
         Some(WatchEventsResponse { step: Some(Step::Snapshot(_)) }) => Ok(stream),
         Some(_) | None => Err(Failure::Incomplete { field: "snapshot" }),
@@ -79,8 +87,14 @@ impl Listener {
     async fn listen(self, mut stream: Streaming<WatchEventsResponse>) {
         loop {
             let heard = match stream.message().await {
-                Ok(Some(WatchEventsResponse { step: Some(Step::Event(event)) })) => Heard::Happened(event.kind(), event.agent),
-                Ok(Some(WatchEventsResponse { step: Some(Step::Snapshot(snapshot)) })) if snapshot.gap => Heard::Missed,
+                Ok(Some(WatchEventsResponse { step: Some(Step::Event(event)) })) => {
+                    Heard::Happened(event.kind(), event.agent)
+                }
+                Ok(Some(WatchEventsResponse { step: Some(Step::Snapshot(snapshot)) }))
+                    if snapshot.gap =>
+                {
+                    Heard::Missed
+                }
                 // A step that this version does not know.
                 Ok(Some(_)) => continue,
                 Ok(None) => Heard::Lost("it shut down".to_owned()),
@@ -97,7 +111,8 @@ impl Listener {
         }
     }
 
-    /// Until somebody answers. What stands in the way is told each time, since another thing may stand there now.
+    /// Until somebody answers. What stands in the way is told each time, since another thing may
+    /// stand there now.
     async fn reconnect(&self) -> Option<Streaming<WatchEventsResponse>> {
         let mut pause = RECONNECT_FIRST;
         loop {

@@ -1,4 +1,5 @@
-//! `hivectl top`: the hive on a screen, first what waits on the operator and what is stuck, then the agents.
+//! `hivectl top`: the hive on a screen, first what waits on the operator and what is stuck, then
+//! the agents.
 //!
 //! ```text
 //!  keys ─┐                                            ┌─► read, change: calls of the broker
@@ -7,8 +8,9 @@
 //!                                  └─► view(state) ─► terminal
 //! ```
 //!
-//! What it is not: the state knows no terminal, no broker and no clock; those are the [`driver`]'s. Nothing is polled: the broker's event log
-//! tells when something changed, then it is read again, and a tick a second only moves the clocks on the screen.
+//! What it is not: the state knows no terminal, no broker and no clock; those are the [`driver`]'s.
+//! Nothing is polled: the broker's event log tells when something changed, then it is read again,
+//! and a tick a second only moves the clocks on the screen.
 //!
 //! Invariant: however the program ends, the terminal is as it was.
 

@@ -1,6 +1,7 @@
 //! What each key does.
 //!
-//! Invariant: whatever cannot be taken back is asked about first, and the question names what it is about.
+//! Invariant: whatever cannot be taken back is asked about first, and the question names what it is
+//! about.
 
 use hive_core::time::Now;
 
@@ -63,7 +64,10 @@ fn fill(state: &mut State, mut form: Box<Form>, key: Key, actions: &mut Vec<Acti
     match form.press(key) {
         Filled::Open => state.dialog = Some(Dialog::Answer(form)),
         Filled::Left => {
-            state.say(Tone::Plain, format!("question {} not answered; what you wrote is kept", form.question));
+            state.say(
+                Tone::Plain,
+                format!("question {} not answered; what you wrote is kept", form.question),
+            );
             state.draft = Some(*form);
         }
         Filled::Sent(change) => {
@@ -121,8 +125,14 @@ fn read(state: &mut State, key: &Key, actions: &mut Vec<Action>) {
         Key::Escape | Key::Enter | Key::Char('q') => state.details = None,
         Key::Char('?') => state.dialog = Some(Dialog::Help),
         Key::Char(c) => act(state, *c, actions),
-        Key::Ctrl(_) | Key::Paste(_) | Key::LineBreak | Key::Tab | Key::BackTab | Key::Backspace | Key::Delete | Key::Move(_) => {
-        }
+        Key::Ctrl(_)
+        | Key::Paste(_)
+        | Key::LineBreak
+        | Key::Tab
+        | Key::BackTab
+        | Key::Backspace
+        | Key::Delete
+        | Key::Move(_) => {}
     }
 }
 
@@ -141,7 +151,13 @@ fn choose(state: &mut State, key: &Key, now: Now, actions: &mut Vec<Action>) {
             }
         }
         Key::Char(c) => act(state, *c, actions),
-        Key::Ctrl(_) | Key::Paste(_) | Key::LineBreak | Key::Escape | Key::Backspace | Key::Delete | Key::Move(_) => {}
+        Key::Ctrl(_)
+        | Key::Paste(_)
+        | Key::LineBreak
+        | Key::Escape
+        | Key::Backspace
+        | Key::Delete
+        | Key::Move(_) => {}
     }
 }
 
@@ -155,16 +171,25 @@ fn act(state: &mut State, letter: char, actions: &mut Vec<Action>) {
         return;
     }
     if state.slipped() {
-        return state.say(Tone::Bad, "the row that you had chosen is gone; press again if you mean this one");
+        return state.say(
+            Tone::Bad,
+            "the row that you had chosen is gone; press again if you mean this one",
+        );
     }
-    let Some(name) = state.subject() else { return state.say(Tone::Plain, "there is nothing here") };
-    let Some(item) = state.hive.find(&name) else { return state.say(Tone::Plain, "it is gone: somebody else was faster") };
+    let Some(name) = state.subject() else {
+        return state.say(Tone::Plain, "there is nothing here");
+    };
+    let Some(item) = state.hive.find(&name) else {
+        return state.say(Tone::Plain, "it is gone: somebody else was faster");
+    };
     match meant(letter, item) {
         Ok(Meant::Answer(form)) => {
             let draft = state.draft.take().filter(|draft| draft.question == form.question);
             state.dialog = Some(Dialog::Answer(Box::new(draft.unwrap_or(form))));
         }
-        Ok(Meant::Change(change)) if change.doubt().is_some() => state.dialog = Some(Dialog::Doubt(change)),
+        Ok(Meant::Change(change)) if change.doubt().is_some() => {
+            state.dialog = Some(Dialog::Doubt(change));
+        }
         Ok(Meant::Change(change)) => begin(state, change, actions),
         Err(words) => state.say(Tone::Plain, words),
     }
@@ -180,16 +205,24 @@ fn meant(letter: char, item: Item<'_>) -> Result<Meant, String> {
     let change = match (letter, item) {
         ('a', Item::Question(question)) => return Ok(Meant::Answer(Form::new(question))),
         ('c', Item::Question(question)) => Change::CancelQuestion { question: question.id },
-        ('c', Item::Agent(agent) | Item::Parked(agent) | Item::Login(agent)) => match agent.open_turn_id {
-            0 => return Err(format!("{} has no open turn", agent.name)),
-            turn => Change::CancelTurn { agent: agent.name.clone(), turn },
-        },
-        ('C', Item::Agent(agent) | Item::Parked(agent) | Item::Login(agent)) => Change::Compact { agent: agent.name.clone() },
-        ('d', Item::DeadLetter(delivery)) => Change::Redrive { agent: delivery.agent.clone(), message: message_id(delivery) },
+        ('c', Item::Agent(agent) | Item::Parked(agent) | Item::Login(agent)) => {
+            match agent.open_turn_id {
+                0 => return Err(format!("{} has no open turn", agent.name)),
+                turn => Change::CancelTurn { agent: agent.name.clone(), turn },
+            }
+        }
+        ('C', Item::Agent(agent) | Item::Parked(agent) | Item::Login(agent)) => {
+            Change::Compact { agent: agent.name.clone() }
+        }
+        ('d', Item::DeadLetter(delivery)) => {
+            Change::Redrive { agent: delivery.agent.clone(), message: message_id(delivery) }
+        }
         ('x', Item::DeadLetter(delivery) | Item::Held(delivery)) => {
             Change::Drop { agent: delivery.agent.clone(), message: message_id(delivery) }
         }
-        ('r', Item::Held(delivery)) => Change::Release { agent: delivery.agent.clone(), message: message_id(delivery) },
+        ('r', Item::Held(delivery)) => {
+            Change::Release { agent: delivery.agent.clone(), message: message_id(delivery) }
+        }
         ('m', Item::Mail(delivery)) => Change::Ack { message: message_id(delivery) },
         _ => {
             let what = match letter {
@@ -228,7 +261,9 @@ pub(crate) fn letters(name: &Name, turn_open: bool) -> &'static str {
         Name::Mail(_) => "m mark as read  ",
         Name::DeadLetter(..) => "d redrive  x drop  ",
         Name::Held(..) => "r release  x drop  ",
-        Name::Login(_) | Name::Parked(_) | Name::Agent(_) if turn_open => "c cancel turn  C compact  ",
+        Name::Login(_) | Name::Parked(_) | Name::Agent(_) if turn_open => {
+            "c cancel turn  C compact  "
+        }
         Name::Login(_) | Name::Parked(_) | Name::Agent(_) => "C compact  ",
     }
 }

@@ -1,6 +1,7 @@
 //! Reading what is shown: a few calls, in bounded pages.
 //!
-//! Invariant: how much is read depends on the bounds in [`super::hive`] and never on how much there is.
+//! Invariant: how much is read depends on the bounds in [`super::hive`] and never on how much there
+//! is.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -8,8 +9,9 @@ use std::future::Future;
 use hive_core::limits::PAGE_ROWS_MAX;
 use hive_core::message::OPERATOR;
 use hive_proto::v1::{
-    Agent, Delivery, DeliveryState, GetBrokerStatusRequest, ListAgentsRequest, ListDeadLettersRequest, ListDeliveriesRequest,
-    ListLooseEndsRequest, ListQuestionsRequest, LooseEnd, Question, QuestionState,
+    Agent, Delivery, DeliveryState, GetBrokerStatusRequest, ListAgentsRequest,
+    ListDeadLettersRequest, ListDeliveriesRequest, ListLooseEndsRequest, ListQuestionsRequest,
+    LooseEnd, Question, QuestionState,
 };
 use tonic::Code;
 
@@ -39,13 +41,18 @@ impl Reader {
         let Wanted { parts, holders, search_holders } = wanted;
         let broker = &self.broker;
         let mut reading = Reading {
-            status: broker.read(broker.admin().get_broker_status(GetBrokerStatusRequest {})).await?,
+            status: broker
+                .read(broker.admin().get_broker_status(GetBrokerStatusRequest {}))
+                .await?,
             ..Reading::default()
         };
         for part in parts {
             match part {
                 Part::Agents => reading.agents = Some(self.agents().await?),
-                Part::Mail => reading.mail = Some(self.deliveries("", DeliveryState::Ready, DELIVERIES_MAX).await?),
+                Part::Mail => {
+                    reading.mail =
+                        Some(self.deliveries("", DeliveryState::Ready, DELIVERIES_MAX).await?);
+                }
                 Part::DeadLetters => reading.dead_letters = Some(self.dead_letters().await?),
                 Part::Held => {
                     let count = usize::try_from(reading.status.held_count).unwrap_or(usize::MAX);
@@ -61,7 +68,8 @@ impl Reader {
     async fn agents(&self) -> Result<Vec<Agent>, Failure> {
         let broker = &self.broker;
         some_pages(AGENTS_MAX, |page_token| async {
-            let request = ListAgentsRequest { page_size: AGENTS_PAGE, page_token, include_retired: false };
+            let request =
+                ListAgentsRequest { page_size: AGENTS_PAGE, page_token, include_retired: false };
             let page = broker.read(broker.topology().list_agents(request)).await?;
             Ok((page.agents, page.next_page_token))
         })
@@ -69,11 +77,21 @@ impl Reader {
     }
 
     /// Deliveries of an inbox, the oldest first; the operator's own has no name on the wire.
-    async fn deliveries(&self, agent: &str, state: DeliveryState, most: usize) -> Result<Vec<Delivery>, Failure> {
+    async fn deliveries(
+        &self,
+        agent: &str,
+        state: DeliveryState,
+        most: usize,
+    ) -> Result<Vec<Delivery>, Failure> {
         let broker = &self.broker;
         some_pages(most, |page_token| async {
             let page_size = u32::try_from(most).unwrap_or(u32::MAX).min(PAGE_ROWS_MAX);
-            let request = ListDeliveriesRequest { page_size, page_token, agent: agent.to_owned(), states: vec![state.into()] };
+            let request = ListDeliveriesRequest {
+                page_size,
+                page_token,
+                agent: agent.to_owned(),
+                states: vec![state.into()],
+            };
             let page = broker.read(broker.inbox().list_deliveries(request)).await?;
             Ok((page.deliveries, page.next_page_token))
         })
@@ -91,12 +109,19 @@ impl Reader {
         .await
     }
 
-    /// What is held. There is no list of it over all inboxes, so those are asked that are known to hold something; all are, where nobody knows.
-    async fn held(&self, count: usize, holders: &BTreeSet<String>, search: bool) -> Result<Vec<Delivery>, Failure> {
+    /// What is held. There is no list of it over all inboxes, so those are asked that are known to
+    /// hold something; all are, where nobody knows.
+    async fn held(
+        &self,
+        count: usize,
+        holders: &BTreeSet<String>,
+        search: bool,
+    ) -> Result<Vec<Delivery>, Failure> {
         let most = count.min(DELIVERIES_MAX);
         let mut held = Vec::new();
         let others = if search && most > 0 { self.agents().await? } else { Vec::new() };
-        let others = others.into_iter().map(|agent| agent.name).filter(|name| !holders.contains(name));
+        let others =
+            others.into_iter().map(|agent| agent.name).filter(|name| !holders.contains(name));
         for agent in holders.iter().cloned().chain(others) {
             if held.len() >= most {
                 break;
@@ -130,7 +155,8 @@ impl Reader {
     async fn loose_ends(&self) -> Result<Vec<LooseEnd>, Failure> {
         let broker = &self.broker;
         some_pages(LOOSE_ENDS_MAX, |page_token| async {
-            let request = ListLooseEndsRequest { page_size: PAGE_ROWS_MAX, page_token, agent: String::new() };
+            let request =
+                ListLooseEndsRequest { page_size: PAGE_ROWS_MAX, page_token, agent: String::new() };
             let page = broker.read(broker.loose_ends().list_loose_ends(request)).await?;
             Ok((page.loose_ends, page.next_page_token))
         })
@@ -174,7 +200,8 @@ mod tests {
         let mut asked = 0;
         let rows = some_pages(most, |token| {
             asked += 1;
-            let first: usize = if token.is_empty() { 0 } else { token.parse().expect("our own token") };
+            let first: usize =
+                if token.is_empty() { 0 } else { token.parse().expect("our own token") };
             std::future::ready(Ok((vec![first, first + 1], (first + 2).to_string())))
         })
         .await;
@@ -190,7 +217,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_list_ends_where_it_ends() {
-        let rows = some_pages(100, |_| std::future::ready(Ok((vec![1, 2, 3], String::new())))).await;
+        let rows =
+            some_pages(100, |_| std::future::ready(Ok((vec![1, 2, 3], String::new())))).await;
         assert_eq!(rows.expect("they are read"), [1, 2, 3]);
     }
 

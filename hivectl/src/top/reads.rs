@@ -1,6 +1,7 @@
 //! When to read again: as soon as something happened, and never more than four times a second.
 //!
-//! Invariant: one reading runs at a time, and whatever happened while it ran is read again after it.
+//! Invariant: one reading runs at a time, and whatever happened while it ran is read again after
+//! it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -149,6 +150,9 @@ mod tests {
         reads.forgive();
         let Next::Read(again) = next(&mut reads, 20) else { panic!("it is read") };
         assert_eq!(again.parts, Part::ALL.into());
-        assert!(again.search_holders && again.holders == BTreeSet::from(["ada".to_owned(), "bob".to_owned()]));
+        assert!(
+            again.search_holders
+                && again.holders == BTreeSet::from(["ada".to_owned(), "bob".to_owned()])
+        );
     }
 }

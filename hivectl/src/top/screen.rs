@@ -41,7 +41,8 @@ impl Screen {
 
     /// Forgets what was drawn, so that all of it is drawn again.
     pub(super) fn clear(&mut self) -> io::Result<()> {
-        // `Terminal::clear` would ask the terminal where its cursor is, and take the answer from among the keys.
+        // `Terminal::clear` would ask the terminal where its cursor is, and take the answer from
+        // among the keys.
         let area = self.terminal.size()?;
         self.terminal.resize(area.into())
     }

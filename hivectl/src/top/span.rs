@@ -44,7 +44,10 @@ mod tests {
     #[test]
     fn ages_have_the_unit_that_suits_them() {
         let shown = |seconds: i64| age(WallTime(0), WallTime(seconds * 1000));
-        assert_eq!([-5, 0, 59, 60, 3599, 3600, 172_799, 172_800].map(shown), ["0s", "0s", "59s", "1m", "59m", "1h", "47h", "2d"]);
+        assert_eq!(
+            [-5, 0, 59, 60, 3599, 3600, 172_799, 172_800].map(shown),
+            ["0s", "0s", "59s", "1m", "59m", "1h", "47h", "2d"]
+        );
     }
 
     #[test]
@@ -52,7 +55,18 @@ mod tests {
         let shown = |millis: i64| until(WallTime(millis), WallTime(0));
         assert_eq!(
             [-1, 0, 1, 1000, 1001, 59_999, 60_000, 3_599_000, 3_600_000, 90_000_000].map(shown),
-            ["now", "now", "in 0:01", "in 0:01", "in 0:02", "in 1:00", "in 1:00", "in 59:59", "in 1h 00m", "in 1d 01h"]
+            [
+                "now",
+                "now",
+                "in 0:01",
+                "in 0:01",
+                "in 0:02",
+                "in 1:00",
+                "in 1:00",
+                "in 59:59",
+                "in 1h 00m",
+                "in 1d 01h"
+            ]
         );
     }
 }

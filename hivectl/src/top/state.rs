@@ -1,6 +1,7 @@
 //! All that the screen shows and remembers.
 //!
-//! Invariant: a chosen row is chosen by its key. Rows come, go and move under it, and no key press is meant for whatever took its place.
+//! Invariant: a chosen row is chosen by its key. Rows come, go and move under it, and no key press
+//! is meant for whatever took its place.
 
 use hive_core::time::WallTime;
 use jiff::tz::TimeZone;
@@ -148,7 +149,8 @@ impl State {
         self.note = Some(Note { tone, text: text.into() });
     }
 
-    /// Whether the chosen row took the place of one that went away; asked once, it counts as chosen.
+    /// Whether the chosen row took the place of one that went away; asked once, it counts as
+    /// chosen.
     pub(crate) fn slipped(&mut self) -> bool {
         self.details.is_none() && std::mem::take(&mut self.places[self.focus as usize].slipped)
     }
@@ -169,10 +171,14 @@ impl State {
             let found = keys.iter().position(|key| Some(key) == old.key.as_ref());
             let index = found.unwrap_or_else(|| old.index.min(keys.len().saturating_sub(1)));
             // What went by what was done here did not slip away.
-            let slipped = found.is_none() && old.key.as_ref().is_some_and(|key| !self.changes.settle(key));
+            let slipped =
+                found.is_none() && old.key.as_ref().is_some_and(|key| !self.changes.settle(key));
             let key = keys.into_iter().nth(index);
-            self.places[pane as usize] =
-                Place { slipped: key.is_some() && (slipped || old.slipped && found.is_some()), key, index };
+            self.places[pane as usize] = Place {
+                slipped: key.is_some() && (slipped || old.slipped && found.is_some()),
+                key,
+                index,
+            };
         }
     }
 

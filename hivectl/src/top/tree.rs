@@ -1,13 +1,14 @@
 //! The order in which agents stand below each other, as lines of a tree.
 //!
-//! Invariant: every agent has one line. One whose parent is not among them stands as a root; so does the first of a ring, which the broker
-//! does not allow.
+//! Invariant: every agent has one line. One whose parent is not among them stands as a root; so
+//! does the first of a ring, which the broker does not allow.
 
 use std::collections::BTreeMap;
 
 use hive_proto::v1::Agent;
 
-/// A stem over this does not grow: no screen is as wide, and a deep tree of many agents must not fill the memory.
+/// A stem over this does not grow: no screen is as wide, and a deep tree of many agents must not
+/// fill the memory.
 const STEM_BYTES_MAX: usize = 256;
 
 /// A line of the tree.
@@ -21,7 +22,8 @@ pub(crate) struct Branch {
 
 /// The lines of the tree of these agents, from the top.
 pub(crate) fn branches(agents: &[Agent]) -> Vec<Branch> {
-    let places: BTreeMap<&str, usize> = agents.iter().enumerate().map(|(place, agent)| (agent.name.as_str(), place)).collect();
+    let places: BTreeMap<&str, usize> =
+        agents.iter().enumerate().map(|(place, agent)| (agent.name.as_str(), place)).collect();
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); agents.len()];
     let mut roots = Vec::new();
     // By name, as the map has them.
@@ -31,7 +33,11 @@ pub(crate) fn branches(agents: &[Agent]) -> Vec<Branch> {
             None => roots.push(place),
         }
     }
-    let mut grown = Growth { children, seen: vec![false; agents.len()], branches: Vec::with_capacity(agents.len()) };
+    let mut grown = Growth {
+        children,
+        seen: vec![false; agents.len()],
+        branches: Vec::with_capacity(agents.len()),
+    };
     for root in roots.into_iter().chain(places.into_values()) {
         grown.grow(root);
     }
@@ -77,10 +83,16 @@ mod tests {
     use super::*;
 
     fn drawn(pairs: &[(&str, &str)]) -> Vec<String> {
-        let agent =
-            |(name, parent): &(&str, &str)| Agent { name: (*name).to_owned(), parent: (*parent).to_owned(), ..Agent::default() };
+        let agent = |(name, parent): &(&str, &str)| Agent {
+            name: (*name).to_owned(),
+            parent: (*parent).to_owned(),
+            ..Agent::default()
+        };
         let agents: Vec<Agent> = pairs.iter().map(agent).collect();
-        branches(&agents).into_iter().map(|branch| format!("{}{}", branch.stem, agents[branch.agent].name)).collect()
+        branches(&agents)
+            .into_iter()
+            .map(|branch| format!("{}{}", branch.stem, agents[branch.agent].name))
+            .collect()
     }
 
     #[test]
@@ -93,7 +105,10 @@ mod tests {
 
     #[test]
     fn everybody_has_one_line_even_in_a_ring() {
-        assert_eq!(drawn(&[("ada", "bob"), ("bob", "ada"), ("cid", "cid")]), ["ada", "└ bob", "cid"]);
+        assert_eq!(
+            drawn(&[("ada", "bob"), ("bob", "ada"), ("cid", "cid")]),
+            ["ada", "└ bob", "cid"]
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! What happens to the screen: an event goes in, the state changes, and what is to be done comes out.
+//! What happens to the screen: an event goes in, the state changes, and what is to be done comes
+//! out.
 //!
-//! What it is not: it reads no key, no clock and no broker. The [driver](super::driver) brings events, and carries out actions.
+//! What it is not: it reads no key, no clock and no broker. The [driver](super::driver) brings
+//! events, and carries out actions.
 //!
 //! Invariant: the same events at the same times give the same screen and the same actions.
 
@@ -127,7 +129,8 @@ fn take(state: &mut State, reading: Reading, now: Now) {
 fn wake_parked(state: &mut State, now: Now) {
     let second = now.wall.before(std::time::Duration::from_secs(1));
     let ended = state.hive.agents.iter().any(|agent| {
-        let until = agent.park.as_ref().and_then(|park| crate::output::time::of_wire(park.until_time));
+        let until =
+            agent.park.as_ref().and_then(|park| crate::output::time::of_wire(park.until_time));
         until.is_some_and(|until| second < until && until <= now.wall)
     });
     if ended {
@@ -145,7 +148,10 @@ fn changed(state: &mut State, asked: &Asked, outcome: &Outcome) {
         }
         Outcome::Refused(why) => state.say(Tone::Bad, format!("{}: {why}", change.failed())),
         Outcome::Unknown(why) => {
-            let words = format!("nobody knows ({}?): {why}; press the key again, it is not done twice", change.done());
+            let words = format!(
+                "nobody knows ({}?): {why}; press the key again, it is not done twice",
+                change.done()
+            );
             state.say(Tone::Bad, words);
         }
     }

@@ -57,7 +57,8 @@ pub(crate) struct Agent {
     pub(crate) ready_count: u32,
     /// Its dead letters.
     pub(crate) dead_count: u32,
-    /// How its programs are kept apart from the operator, the broker and the other agents; none: no harness has attached.
+    /// How its programs are kept apart from the operator, the broker and the other agents; none: no
+    /// harness has attached.
     #[schemars(with = "Word<v1::Isolation>")]
     isolation: Option<String>,
     /// What its isolation lacks, a sentence each.
@@ -201,10 +202,14 @@ impl From<v1::Policy> for Policy {
 impl Policy {
     /// What it says, line by line.
     fn rows(&self) -> [(&'static str, String); 7] {
-        let words =
-            |words: &[String], none: &str| if words.is_empty() { none.to_owned() } else { visible_line(&words.join(", ")) };
+        let words = |words: &[String], none: &str| {
+            if words.is_empty() { none.to_owned() } else { visible_line(&words.join(", ")) }
+        };
         fn at_most(most: Option<impl ToString>) -> String {
-            most.map_or_else(|| "as the hive's limits say".to_owned(), |most| format!("at most {}", most.to_string()))
+            most.map_or_else(
+                || "as the hive's limits say".to_owned(),
+                |most| format!("at most {}", most.to_string()),
+            )
         }
         [
             ("tools", words(&self.tool_groups, "-")),
@@ -222,7 +227,11 @@ impl From<v1::Park> for Park {
     fn from(park: v1::Park) -> Self {
         // What remains is told by `until_time`.
         let v1::Park { cause, until_time, error, remaining: _ } = park;
-        Self { cause: word::<v1::TurnOutcome>(cause), until_time: time::of_wire(until_time), error: text(error) }
+        Self {
+            cause: word::<v1::TurnOutcome>(cause),
+            until_time: time::of_wire(until_time),
+            error: text(error),
+        }
     }
 }
 
@@ -235,8 +244,15 @@ impl Park {
     /// Why and until when, in one line.
     pub(crate) fn line(&self, style: &Style) -> String {
         let cause = self.cause.as_deref().unwrap_or("parked");
-        let until = self.until_time.map(|time| format!(" until {}", style.time(Some(time)))).unwrap_or_default();
-        let error = self.error.as_deref().map(|error| format!(": {}", visible_line(error))).unwrap_or_default();
+        let until = self
+            .until_time
+            .map(|time| format!(" until {}", style.time(Some(time))))
+            .unwrap_or_default();
+        let error = self
+            .error
+            .as_deref()
+            .map(|error| format!(": {}", visible_line(error)))
+            .unwrap_or_default();
         format!("{cause}{until}{error}")
     }
 }
@@ -262,11 +278,14 @@ impl Agent {
     /// Its isolation in coloured words; what lacks something is marked.
     fn isolation_cell(&self, style: &Style) -> String {
         let Some(word) = self.isolation.as_deref() else { return "-".to_owned() };
-        let known = v1::Isolation::from_str_name(&format!("ISOLATION_{}", word.to_ascii_uppercase()));
-        let words = known.and_then(isolation::words).map_or_else(|| visible_line(word), str::to_owned);
+        let known =
+            v1::Isolation::from_str_name(&format!("ISOLATION_{}", word.to_ascii_uppercase()));
+        let words =
+            known.and_then(isolation::words).map_or_else(|| visible_line(word), str::to_owned);
         match known {
             Some(v1::Isolation::None | v1::Isolation::Partly) => style.bad(&words),
-            Some(v1::Isolation::Unspecified | v1::Isolation::Sandbox | v1::Isolation::Uid) | None => words,
+            Some(v1::Isolation::Unspecified | v1::Isolation::Sandbox | v1::Isolation::Uid)
+            | None => words,
         }
     }
 
@@ -280,7 +299,10 @@ impl Agent {
             (Some(used), None) => format!("{used} tokens"),
             (None, _) => return "-".to_owned(),
         };
-        let measured = self.context_time.map(|time| format!(", measured {}", style.time(Some(time)))).unwrap_or_default();
+        let measured = self
+            .context_time
+            .map(|time| format!(", measured {}", style.time(Some(time))))
+            .unwrap_or_default();
         format!("{size}{measured}")
     }
 }
@@ -290,7 +312,8 @@ impl View for Agent {
 }
 
 impl Row for Agent {
-    const HEADER: &'static [&'static str] = &["NAME", "PARENT", "STATE", "SINCE", "MODEL", "UNREAD", "DEAD", "TURN", "STATUS"];
+    const HEADER: &'static [&'static str] =
+        &["NAME", "PARENT", "STATE", "SINCE", "MODEL", "UNREAD", "DEAD", "TURN", "STATUS"];
     const NONE: &'static str = "no agents";
 
     fn cells(&self, style: &Style) -> Vec<String> {
@@ -299,7 +322,10 @@ impl Row for Agent {
             cell(self.parent.as_ref()),
             self.state_cell(style),
             style.time(self.state_time),
-            self.model_in_use.as_ref().or(self.model.as_ref()).map_or_else(|| "-".to_owned(), |model| visible_line(model)),
+            self.model_in_use
+                .as_ref()
+                .or(self.model.as_ref())
+                .map_or_else(|| "-".to_owned(), |model| visible_line(model)),
             self.ready_count.to_string(),
             self.dead_count.to_string(),
             cell(self.open_turn_id.as_ref()),
@@ -310,8 +336,13 @@ impl Row for Agent {
 
 impl Text for Agent {
     fn text(&self, style: &Style) -> String {
-        let optional = |value: &Option<String>| value.as_deref().map_or_else(|| "-".to_owned(), visible_line);
-        let hive = [self.hive_name.as_deref(), self.swarm_name.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let optional =
+            |value: &Option<String>| value.as_deref().map_or_else(|| "-".to_owned(), visible_line);
+        let hive = [self.hive_name.as_deref(), self.swarm_name.as_deref()]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(", ");
         let rows = [
             ("name", visible_line(&self.name)),
             ("role", optional(&self.role)),
@@ -319,7 +350,14 @@ impl Text for Agent {
             ("declared in", optional(&self.source)),
             ("hive", if hive.is_empty() { "-".to_owned() } else { visible_line(&hive) }),
             ("state", format!("{} since {}", self.state_cell(style), style.time(self.state_time))),
-            ("harness", if self.running { format!("attached, version {}", optional(&self.revision)) } else { "none".to_owned() }),
+            (
+                "harness",
+                if self.running {
+                    format!("attached, version {}", optional(&self.revision))
+                } else {
+                    "none".to_owned()
+                },
+            ),
             ("parked", self.park.as_ref().map_or_else(|| "no".to_owned(), |park| park.line(style))),
             ("turn", cell(self.open_turn_id.as_ref())),
             (
@@ -329,7 +367,12 @@ impl Text for Agent {
                     |status| format!("{} ({})", visible_line(status), style.time(self.status_time)),
                 ),
             ),
-            ("model", self.model.as_deref().map_or_else(|| "the default of its harness".to_owned(), visible_line)),
+            (
+                "model",
+                self.model
+                    .as_deref()
+                    .map_or_else(|| "the default of its harness".to_owned(), visible_line),
+            ),
             ("model in use", optional(&self.model_in_use)),
             (
                 "may run on",
@@ -362,7 +405,10 @@ impl View for WithPolicy {
 
 impl Text for WithPolicy {
     fn text(&self, _: &Style) -> String {
-        let rows: Vec<_> = [("name", visible_line(&self.0.name))].into_iter().chain(self.0.policy.rows()).collect();
+        let rows: Vec<_> = [("name", visible_line(&self.0.name))]
+            .into_iter()
+            .chain(self.0.policy.rows())
+            .collect();
         fields(&rows)
     }
 }

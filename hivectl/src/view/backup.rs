@@ -34,6 +34,11 @@ impl View for Backup {
 
 impl Text for Backup {
     fn text(&self, _: &Style) -> String {
-        format!("{}: {} KiB, in {:.1} s", visible_line(&self.path), self.bytes.div_ceil(1024), self.duration_ms as f64 / 1000.0)
+        format!(
+            "{}: {} KiB, in {:.1} s",
+            visible_line(&self.path),
+            self.bytes.div_ceil(1024),
+            self.duration_ms as f64 / 1000.0
+        )
     }
 }

@@ -1,6 +1,7 @@
 //! One thing that `hivectl doctor` looked at, and what it found.
 //!
-//! Invariant: a warning or a problem makes `hivectl doctor` end with 8, and each says what to do next.
+//! Invariant: a warning or a problem makes `hivectl doctor` end with 8, and each says what to do
+//! next.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,7 +10,8 @@ use crate::output::style::Style;
 use crate::output::text::visible_line;
 use crate::output::{Text, View};
 
-/// Columns before the sentence: the words of a state and the longest name, with two spaces behind each.
+/// Columns before the sentence: the words of a state and the longest name, with two spaces behind
+/// each.
 const STATE_WIDTH: usize = 13;
 const NAME_WIDTH: usize = 14;
 
@@ -30,8 +32,9 @@ pub(crate) enum State {
 /// What was looked at.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Check {
-    /// What: `socket`, `broker`, `version`, `storage`, `draining`, `clock`, `schema`, `disk`, `agents`, `isolation`, `dead_letters`, `held`,
-    /// `questions`, `mail`, `config`, `claude`, `bubblewrap`, `integrity`. There may be several of one.
+    /// What: `socket`, `broker`, `version`, `storage`, `draining`, `clock`, `schema`, `disk`,
+    /// `agents`, `isolation`, `dead_letters`, `held`, `questions`, `mail`, `config`, `claude`,
+    /// `bubblewrap`, `integrity`. There may be several of one.
     pub(crate) name: &'static str,
     /// How it is.
     pub(crate) state: State,
@@ -56,9 +59,18 @@ impl Text for Check {
             State::NotChecked => ("not checked", style.faint("not checked")),
         };
         let space = " ".repeat(STATE_WIDTH.saturating_sub(word.len()));
-        let mut text = format!("{painted}{space}{:NAME_WIDTH$}{}", self.name.replace('_', " "), visible_line(&self.sentence));
+        let mut text = format!(
+            "{painted}{space}{:NAME_WIDTH$}{}",
+            self.name.replace('_', " "),
+            visible_line(&self.sentence)
+        );
         if let Some(next) = &self.next {
-            text.push_str(&format!("\n{:width$}next: {}", "", visible_line(next), width = STATE_WIDTH + NAME_WIDTH));
+            text.push_str(&format!(
+                "\n{:width$}next: {}",
+                "",
+                visible_line(next),
+                width = STATE_WIDTH + NAME_WIDTH
+            ));
         }
         text
     }

@@ -132,7 +132,11 @@ impl Text for Delivery {
         rows.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
         let mut text = format!("{}\n\n{}", fields(&rows), style.body(&self.message.body));
         if let Some(tail) = &self.output_tail {
-            text = format!("{}\n\nend of the turn's output:\n{}", text.trim_end(), indented(&style.body(tail), "    "));
+            text = format!(
+                "{}\n\nend of the turn's output:\n{}",
+                text.trim_end(),
+                indented(&style.body(tail), "    ")
+            );
         }
         text
     }
@@ -148,7 +152,8 @@ impl View for DeadLetter {
 }
 
 impl Row for DeadLetter {
-    const HEADER: &'static [&'static str] = &["ID", "DIED", "AGENT", "FROM", "TRIES", "TURN", "ERROR"];
+    const HEADER: &'static [&'static str] =
+        &["ID", "DIED", "AGENT", "FROM", "TRIES", "TURN", "ERROR"];
     const NONE: &'static str = "no dead letters";
 
     fn cells(&self, style: &Style) -> Vec<String> {

@@ -1,4 +1,5 @@
-//! What a change did: one record for every command that changes something and has nothing better to show.
+//! What a change did: one record for every command that changes something and has nothing better to
+//! show.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -37,7 +37,17 @@ pub(crate) struct Event {
 
 impl From<v1::Event> for Event {
     fn from(event: v1::Event) -> Self {
-        let v1::Event { sequence, kind, time, agent, message_id, turn_id, detail, question_id, reminder_id } = event;
+        let v1::Event {
+            sequence,
+            kind,
+            time,
+            agent,
+            message_id,
+            turn_id,
+            detail,
+            question_id,
+            reminder_id,
+        } = event;
         Self {
             sequence,
             kind: word::<v1::EventKind>(kind),
@@ -67,7 +77,8 @@ impl View for Event {
 }
 
 impl Row for Event {
-    const HEADER: &'static [&'static str] = &["SEQ", "TIME", "EVENT", "AGENT", "MESSAGE", "TURN", "DETAIL"];
+    const HEADER: &'static [&'static str] =
+        &["SEQ", "TIME", "EVENT", "AGENT", "MESSAGE", "TURN", "DETAIL"];
     const NONE: &'static str = "no events";
 
     fn cells(&self, style: &Style) -> Vec<String> {
@@ -85,12 +96,20 @@ impl Row for Event {
 
 impl Text for Event {
     fn text(&self, style: &Style) -> String {
-        let agent = self.agent.as_deref().map(|agent| format!("  {}", visible_line(agent))).unwrap_or_default();
+        let agent = self
+            .agent
+            .as_deref()
+            .map(|agent| format!("  {}", visible_line(agent)))
+            .unwrap_or_default();
         let message = self.message_id.map(|id| format!("  message {id}")).unwrap_or_default();
         let turn = self.turn_id.map(|id| format!("  turn {id}")).unwrap_or_default();
         let more = self.more();
         let detail = if more.is_empty() { more } else { format!("  {more}") };
         let kind = style.head(self.kind.as_deref().unwrap_or("-"));
-        format!("{}  {}  {kind}{agent}{message}{turn}{detail}", self.sequence, style.time(self.time))
+        format!(
+            "{}  {}  {kind}{agent}{message}{turn}{detail}",
+            self.sequence,
+            style.time(self.time)
+        )
     }
 }

@@ -43,7 +43,16 @@ impl Finding {
 
     fn of(file: &Path, finding: &config::Finding, told: String, remark: bool) -> Self {
         let config::Finding { line, column, key, sentence, nearest } = finding.clone();
-        Self { file: file.display().to_string(), line, column, key, remark, sentence, nearest, told }
+        Self {
+            file: file.display().to_string(),
+            line,
+            column,
+            key,
+            remark,
+            sentence,
+            nearest,
+            told,
+        }
     }
 }
 

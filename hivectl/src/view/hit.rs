@@ -29,8 +29,12 @@ pub(crate) struct Hit {
 impl Hit {
     pub(crate) fn new(hit: search_hit::Hit, words: SearchWords) -> Self {
         match hit {
-            search_hit::Hit::Message(message) => Self { message: Some(message.into()), question: None, words },
-            search_hit::Hit::Question(question) => Self { message: None, question: Some(question.into()), words },
+            search_hit::Hit::Message(message) => {
+                Self { message: Some(message.into()), question: None, words }
+            }
+            search_hit::Hit::Question(question) => {
+                Self { message: None, question: Some(question.into()), words }
+            }
         }
     }
 }
@@ -42,15 +46,31 @@ impl View for Hit {
 impl Text for Hit {
     fn text(&self, style: &Style) -> String {
         let room = style.width.saturating_sub(INDENT.len());
-        let excerpt =
-            |text: &str| format!("{INDENT}{}", self.words.highlighted(&self.words.excerpt(&visible_line(text), room), style));
+        let excerpt = |text: &str| {
+            format!(
+                "{INDENT}{}",
+                self.words.highlighted(&self.words.excerpt(&visible_line(text), room), style)
+            )
+        };
         match (&self.message, &self.question) {
-            (Some(message), _) => format!("{}\n{}", style.head(&message.head(style)), excerpt(message.body.trim_end())),
+            (Some(message), _) => format!(
+                "{}\n{}",
+                style.head(&message.head(style)),
+                excerpt(message.body.trim_end())
+            ),
             (None, Some(question)) => {
                 let options = question.options.join(" / ");
-                let asked = if options.is_empty() { question.preview() } else { format!("{} ({options})", question.preview()) };
+                let asked = if options.is_empty() {
+                    question.preview()
+                } else {
+                    format!("{} ({options})", question.preview())
+                };
                 let outcome = question.outcome();
-                format!("{}\n{}", style.head(&format!("{}, {outcome}", question.head(style))), excerpt(&asked))
+                format!(
+                    "{}\n{}",
+                    style.head(&format!("{}, {outcome}", question.head(style))),
+                    excerpt(&asked)
+                )
             }
             (None, None) => "-".to_owned(),
         }

@@ -45,7 +45,10 @@ impl Row for Hop {
     const NONE: &'static str = "nothing is known of its journey any more";
 
     fn cells(&self, style: &Style) -> Vec<String> {
-        let after = crate::output::time::span(WallTime(0), WallTime(i64::try_from(self.after_ms).unwrap_or(i64::MAX)));
+        let after = crate::output::time::span(
+            WallTime(0),
+            WallTime(i64::try_from(self.after_ms).unwrap_or(i64::MAX)),
+        );
         vec![style.time(self.time), format!("+{after}"), self.what.clone()]
     }
 }

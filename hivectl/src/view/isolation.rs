@@ -1,6 +1,7 @@
 //! The isolation of agents in words, and what of it needs attention.
 //!
-//! Invariant: an isolation that the configuration states needs no attention; each other one that is less than a sandbox does.
+//! Invariant: an isolation that the configuration states needs no attention; each other one that is
+//! less than a sandbox does.
 
 use hive_proto::v1::Isolation;
 
@@ -55,15 +56,21 @@ impl<'a> Lacking<'a> {
 
     /// Returns what needs attention; empty: nothing.
     pub(crate) fn findings(&self) -> Vec<Lack> {
-        let not_isolated =
-            ("not_isolated", "NOT ISOLATED: a shell tool could open the sockets of other agents, and the operator's");
-        let partly_isolated = ("partly_isolated", "PARTLY ISOLATED: something of the host, or of another agent, can be reached");
+        let not_isolated = (
+            "not_isolated",
+            "NOT ISOLATED: a shell tool could open the sockets of other agents, and the operator's",
+        );
+        let partly_isolated = (
+            "partly_isolated",
+            "PARTLY ISOLATED: something of the host, or of another agent, can be reached",
+        );
         let groups = [(self.not_isolated, not_isolated), (self.partly_isolated, partly_isolated)];
         let lack = |(agents, (kind, meaning)): (&'a [String], _)| {
             let open = self.open(agents);
             let named = named(&open)?;
             let agent = if let [only] = open[..] { visible_line(only) } else { "NAME".to_owned() };
-            let (sentence, command) = (format!("{named} {meaning}"), format!("hivectl agent show {agent}"));
+            let (sentence, command) =
+                (format!("{named} {meaning}"), format!("hivectl agent show {agent}"));
             Some(Lack { kind, sentence, command })
         };
         groups.into_iter().filter_map(lack).collect()
@@ -71,10 +78,14 @@ impl<'a> Lacking<'a> {
 
     /// Returns what the configuration accepts, in words; `None`: nothing.
     pub(crate) fn accepted(&self) -> Option<String> {
-        let counts = [("none", self.accepted_count(self.not_isolated)), ("partly", self.accepted_count(self.partly_isolated))];
+        let counts = [
+            ("none", self.accepted_count(self.not_isolated)),
+            ("partly", self.accepted_count(self.partly_isolated)),
+        ];
         let counts = counts.into_iter().filter(|(_, count)| *count > 0);
-        let counts: Vec<String> =
-            counts.map(|(word, count)| format!("{word} for {}", super::counted(count, "agent", "agents"))).collect();
+        let counts: Vec<String> = counts
+            .map(|(word, count)| format!("{word} for {}", super::counted(count, "agent", "agents")))
+            .collect();
         (!counts.is_empty()).then(|| format!("{}, as the configuration accepts", counts.join(", ")))
     }
 }
@@ -103,19 +114,40 @@ mod tests {
     fn what_is_accepted_needs_no_attention() {
         let (not_isolated, partly_isolated) = (names(&["ada", "bob"]), names(&["cy", "di"]));
         let lines = |accepted: &[String]| {
-            let found = Lacking { not_isolated: &not_isolated, partly_isolated: &partly_isolated, accepted }.findings();
-            found.into_iter().map(|lack| (lack.sentence.split(':').next().map(str::to_owned), lack.command)).collect::<Vec<_>>()
+            let found = Lacking {
+                not_isolated: &not_isolated,
+                partly_isolated: &partly_isolated,
+                accepted,
+            }
+            .findings();
+            found
+                .into_iter()
+                .map(|lack| (lack.sentence.split(':').next().map(str::to_owned), lack.command))
+                .collect::<Vec<_>>()
         };
-        let line = |sentence: &str, command: &str| (Some(sentence.to_owned()), format!("hivectl agent show {command}"));
-        assert_eq!(lines(&[]), [line("ada, bob are NOT ISOLATED", "NAME"), line("cy, di are PARTLY ISOLATED", "NAME")]);
+        let line = |sentence: &str, command: &str| {
+            (Some(sentence.to_owned()), format!("hivectl agent show {command}"))
+        };
+        assert_eq!(
+            lines(&[]),
+            [line("ada, bob are NOT ISOLATED", "NAME"), line("cy, di are PARTLY ISOLATED", "NAME")]
+        );
         assert_eq!(lines(&names(&["ada", "bob", "cy"])), [line("di is PARTLY ISOLATED", "di")]);
         assert_eq!(lines(&names(&["di", "cy", "bob", "ada"])), []);
-        let accepted =
-            |accepted: &[String]| Lacking { not_isolated: &not_isolated, partly_isolated: &partly_isolated, accepted }.accepted();
+        let accepted = |accepted: &[String]| {
+            Lacking { not_isolated: &not_isolated, partly_isolated: &partly_isolated, accepted }
+                .accepted()
+        };
         assert_eq!(accepted(&[]), None);
-        assert_eq!(accepted(&names(&["bob"])).as_deref(), Some("none for 1 agent, as the configuration accepts"));
+        assert_eq!(
+            accepted(&names(&["bob"])).as_deref(),
+            Some("none for 1 agent, as the configuration accepts")
+        );
         let all = names(&["ada", "bob", "cy"]);
-        assert_eq!(accepted(&all).as_deref(), Some("none for 2 agents, partly for 1 agent, as the configuration accepts"));
+        assert_eq!(
+            accepted(&all).as_deref(),
+            Some("none for 2 agents, partly for 1 agent, as the configuration accepts")
+        );
     }
 
     #[test]

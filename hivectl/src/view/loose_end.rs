@@ -36,7 +36,8 @@ pub(crate) struct LooseEnd {
 
 impl From<v1::LooseEnd> for LooseEnd {
     fn from(loose_end: v1::LooseEnd) -> Self {
-        let v1::LooseEnd { kind, id, agent, peer, text: about, create_time, due_time, key } = loose_end;
+        let v1::LooseEnd { kind, id, agent, peer, text: about, create_time, due_time, key } =
+            loose_end;
         Self {
             kind: word::<v1::LooseEndKind>(kind),
             id,
@@ -55,7 +56,8 @@ impl View for LooseEnd {
 }
 
 impl Row for LooseEnd {
-    const HEADER: &'static [&'static str] = &["ID", "AGENT", "KIND", "PEER", "SINCE", "DUE", "TEXT"];
+    const HEADER: &'static [&'static str] =
+        &["ID", "AGENT", "KIND", "PEER", "SINCE", "DUE", "TEXT"];
     const NONE: &'static str = "no loose ends";
 
     fn cells(&self, style: &Style) -> Vec<String> {

@@ -117,7 +117,13 @@ impl Message {
         let to = if self.broadcast { "everyone".to_owned() } else { self.recipients.join(", ") };
         let answers = self.in_reply_to.map(|id| format!(", answers {id}")).unwrap_or_default();
         let about = self.about().map(|about| format!(", {about}")).unwrap_or_default();
-        let head = format!("{}  {}  {} to {}{answers}{about}", self.id, style.time(self.accept_time), self.from, to);
+        let head = format!(
+            "{}  {}  {} to {}{answers}{about}",
+            self.id,
+            style.time(self.accept_time),
+            self.from,
+            to
+        );
         visible_line(&head)
     }
 

@@ -1,9 +1,12 @@
-//! What is shown: each resource of the contract as the flat record that tables and JSON have in common.
+//! What is shown: each resource of the contract as the flat record that tables and JSON have in
+//! common.
 //!
-//! What it is not: it knows nothing of the wire beyond reading it, and drops nothing; the messages are taken apart field by field, so a new
-//! field of the contract breaks this build until it is shown. Values that a newer broker knows and this program does not are shown as numbers.
+//! What it is not: it knows nothing of the wire beyond reading it, and drops nothing; the messages
+//! are taken apart field by field, so a new field of the contract breaks this build until it is
+//! shown. Values that a newer broker knows and this program does not are shown as numbers.
 //!
-//! Invariant: the field names here are the documented JSON; they are changed by a new schema version only.
+//! Invariant: the field names here are the documented JSON; they are changed by a new schema
+//! version only.
 
 pub(crate) mod agent;
 pub(crate) mod backup;
@@ -91,6 +94,9 @@ pub(crate) fn counted(count: impl TryInto<u64>, noun: &str, plural: &str) -> Str
 /// Lines of `name  value`, the names as wide as the widest.
 fn fields(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let lines: Vec<String> = rows.iter().map(|(name, value)| format!("{name:width$}  {value}").trim_end().to_owned()).collect();
+    let lines: Vec<String> = rows
+        .iter()
+        .map(|(name, value)| format!("{name:width$}  {value}").trim_end().to_owned())
+        .collect();
     lines.join("\n")
 }

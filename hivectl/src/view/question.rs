@@ -88,7 +88,8 @@ impl From<v1::Question> for Question {
             state: word::<v1::QuestionState>(state),
             create_time: time::of_wire(create_time),
             deadline_time: time::of_wire(deadline_time),
-            answer: answer.map(|v1::Answer { choices, text: words }| Answer { choices, text: text(words) }),
+            answer: answer
+                .map(|v1::Answer { choices, text: words }| Answer { choices, text: text(words) }),
             closed_by: text(closed_by),
             operator_override,
             close_time: time::of_wire(close_time),
@@ -116,16 +117,30 @@ impl Question {
     /// Who asks whom, and since when it stands as it stands, on one line.
     pub(crate) fn head(&self, style: &Style) -> String {
         let time = self.close_time.or(self.create_time);
-        format!("{}  {}  {} asks {}", self.id, style.time(time), visible_line(&self.asker), visible_line(&self.target))
+        format!(
+            "{}  {}  {} asks {}",
+            self.id,
+            style.time(time),
+            visible_line(&self.asker),
+            visible_line(&self.target)
+        )
     }
 
     /// Its outcome on one line, as `answered by bob: yes`; `open` where it has none.
     pub(crate) fn outcome(&self) -> String {
         let state = self.state.as_deref().unwrap_or("-");
-        let by = self.closed_by.as_deref().map(|by| format!(" by {}", visible_line(by))).unwrap_or_default();
-        let place =
-            if self.operator_override { format!(" in the place of {}", visible_line(&self.target)) } else { String::new() };
-        let answer = self.answer.as_ref().map(|answer| format!(": {}", answer.line())).unwrap_or_default();
+        let by = self
+            .closed_by
+            .as_deref()
+            .map(|by| format!(" by {}", visible_line(by)))
+            .unwrap_or_default();
+        let place = if self.operator_override {
+            format!(" in the place of {}", visible_line(&self.target))
+        } else {
+            String::new()
+        };
+        let answer =
+            self.answer.as_ref().map(|answer| format!(": {}", answer.line())).unwrap_or_default();
         format!("{state}{by}{place}{answer}")
     }
 
@@ -149,8 +164,15 @@ impl Question {
 
     /// Who asks, and how much time there is, for the person who is asked.
     pub(crate) fn heading(&self, style: &Style) -> String {
-        let deadline = self.deadline_time.map(|time| format!(", to be answered {}", style.until(Some(time)))).unwrap_or_default();
-        let target = if self.target == OPERATOR { String::new() } else { format!(" to {}", visible_line(&self.target)) };
+        let deadline = self
+            .deadline_time
+            .map(|time| format!(", to be answered {}", style.until(Some(time))))
+            .unwrap_or_default();
+        let target = if self.target == OPERATOR {
+            String::new()
+        } else {
+            format!(" to {}", visible_line(&self.target))
+        };
         format!("question {} of {}{target}{deadline}:", self.id, visible_line(&self.asker))
     }
 
@@ -170,7 +192,8 @@ impl Question {
 
 impl Answer {
     fn line(&self) -> String {
-        let choices = self.choices.iter().map(|choice| visible_line(choice)).collect::<Vec<_>>().join(", ");
+        let choices =
+            self.choices.iter().map(|choice| visible_line(choice)).collect::<Vec<_>>().join(", ");
         let words = self.text.as_deref().map(|text| visible_line(text.trim_end()));
         [text(choices), words].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
@@ -181,7 +204,8 @@ impl View for Question {
 }
 
 impl Row for Question {
-    const HEADER: &'static [&'static str] = &["ID", "ASKED", "FROM", "TO", "STATE", "DEADLINE", "QUESTION"];
+    const HEADER: &'static [&'static str] =
+        &["ID", "ASKED", "FROM", "TO", "STATE", "DEADLINE", "QUESTION"];
     const NONE: &'static str = "no questions";
 
     fn cells(&self, style: &Style) -> Vec<String> {
@@ -242,7 +266,8 @@ impl Text for Asked {
     }
 }
 
-/// A question of which the answer is wanted: each choice on a line, then the text; as JSON it is the question.
+/// A question of which the answer is wanted: each choice on a line, then the text; as JSON it is
+/// the question.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Answered(pub(crate) Question);
@@ -275,7 +300,8 @@ impl Text for Closed {
     }
 }
 
-/// A question that is followed: in full while it is open, its outcome in a line once it is closed; as JSON it is the question.
+/// A question that is followed: in full while it is open, its outcome in a line once it is closed;
+/// as JSON it is the question.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Followed(pub(crate) Question);
@@ -290,8 +316,10 @@ impl Text for Followed {
         if !question.is_open() {
             return format!("{}, {}", style.head(&question.head(style)), question.outcome());
         }
-        let deadline =
-            question.deadline_time.map(|time| format!(", to be answered {}", style.until(Some(time)))).unwrap_or_default();
+        let deadline = question
+            .deadline_time
+            .map(|time| format!(", to be answered {}", style.until(Some(time))))
+            .unwrap_or_default();
         format!("{}{deadline}\n{}", style.head(&question.head(style)), question.asked(style))
     }
 }

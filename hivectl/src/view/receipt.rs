@@ -23,15 +23,29 @@ pub(crate) struct Receipt {
     /// When it was accepted.
     #[serde(with = "Iso")]
     accept_time: Option<WallTime>,
-    /// Unsettled deliveries that the one recipient had then; null for everyone, and where nothing new was sent.
+    /// Unsettled deliveries that the one recipient had then; null for everyone, and where nothing
+    /// new was sent.
     ahead_count: Option<u32>,
 }
 
 impl From<v1::SendMessageResponse> for Receipt {
     fn from(response: v1::SendMessageResponse) -> Self {
-        let v1::SendMessageResponse { message_id, already_sent, skipped_agents, recipient_count, accept_time, ahead_count } =
-            response;
-        Self { message_id, recipient_count, skipped_agents, already_sent, accept_time: time::of_wire(accept_time), ahead_count }
+        let v1::SendMessageResponse {
+            message_id,
+            already_sent,
+            skipped_agents,
+            recipient_count,
+            accept_time,
+            ahead_count,
+        } = response;
+        Self {
+            message_id,
+            recipient_count,
+            skipped_agents,
+            already_sent,
+            accept_time: time::of_wire(accept_time),
+            ahead_count,
+        }
     }
 }
 
@@ -46,6 +60,9 @@ impl Text for Receipt {
             Some(ahead) if ahead > 0 => format!(", {ahead} unsettled before it"),
             _ => String::new(),
         };
-        format!("message {} accepted, {} {recipients}{ahead}", self.message_id, self.recipient_count)
+        format!(
+            "message {} accepted, {} {recipients}{ahead}",
+            self.message_id, self.recipient_count
+        )
     }
 }

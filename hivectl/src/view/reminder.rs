@@ -39,8 +39,17 @@ pub(crate) struct Reminder {
 
 impl From<v1::Reminder> for Reminder {
     fn from(reminder: v1::Reminder) -> Self {
-        let v1::Reminder { id: reminder_id, agent, body, state, create_time, due_time, close_time, message_id, turn_id } =
-            reminder;
+        let v1::Reminder {
+            id: reminder_id,
+            agent,
+            body,
+            state,
+            create_time,
+            due_time,
+            close_time,
+            message_id,
+            turn_id,
+        } = reminder;
         Self {
             id: reminder_id,
             agent,
@@ -57,7 +66,11 @@ impl From<v1::Reminder> for Reminder {
 
 impl Reminder {
     fn due_cell(&self, style: &Style) -> String {
-        if self.state.as_deref() == Some("pending") { style.until(self.due_time) } else { style.time(self.due_time) }
+        if self.state.as_deref() == Some("pending") {
+            style.until(self.due_time)
+        } else {
+            style.time(self.due_time)
+        }
     }
 }
 
@@ -66,7 +79,8 @@ impl View for Reminder {
 }
 
 impl Row for Reminder {
-    const HEADER: &'static [&'static str] = &["ID", "AGENT", "SET", "STATE", "DUE", "MESSAGE", "BODY"];
+    const HEADER: &'static [&'static str] =
+        &["ID", "AGENT", "SET", "STATE", "DUE", "MESSAGE", "BODY"];
     const NONE: &'static str = "no reminders";
 
     fn cells(&self, style: &Style) -> Vec<String> {
@@ -85,6 +99,11 @@ impl Row for Reminder {
 /// Told in a sentence where it was just cancelled.
 impl Text for Reminder {
     fn text(&self, _: &Style) -> String {
-        format!("reminder {} of {} {}", self.id, visible_line(&self.agent), self.state.as_deref().unwrap_or("-"))
+        format!(
+            "reminder {} of {} {}",
+            self.id,
+            visible_line(&self.agent),
+            self.state.as_deref().unwrap_or("-")
+        )
     }
 }

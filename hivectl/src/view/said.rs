@@ -1,7 +1,7 @@
 //! What a line of claude's stream says, in words for a person.
 //!
-//! What it is not: a check of the stream. A line may have any shape and any field may be missing; what is not known is named by its type, and a line
-//! that is no event of claude's is none.
+//! What it is not: a check of the stream. A line may have any shape and any field may be missing;
+//! what is not known is named by its type, and a line that is no event of claude's is none.
 //!
 //! Invariant: whatever is cut says how much there was.
 
@@ -58,7 +58,8 @@ impl Said {
     }
 }
 
-/// What a line says; `None` if it is no event of claude's, and nothing where it says nothing to people.
+/// What a line says; `None` if it is no event of claude's, and nothing where it says nothing to
+/// people.
 pub(super) fn said(line: &str, style: &Style) -> Option<Vec<Said>> {
     let event: Value = serde_json::from_str(line).ok()?;
     let kind = event.get("type")?.as_str()?;
@@ -70,7 +71,10 @@ pub(super) fn said(line: &str, style: &Style) -> Option<Vec<Said>> {
         "rate_limit_event" => of_rate_limit(&event["rate_limit_info"], style),
         "tool_progress" => {
             let seconds = event["elapsed_time_seconds"].as_f64().unwrap_or_default();
-            vec![Said::remark(Tone::Faint, &format!("{} runs for {seconds:.0} s", text(&event, "tool_name")))]
+            vec![Said::remark(
+                Tone::Faint,
+                &format!("{} runs for {seconds:.0} s", text(&event, "tool_name")),
+            )]
         }
         other => vec![Said::remark(Tone::Faint, &named(other, &event))],
     };
@@ -87,17 +91,26 @@ fn named(kind: &str, event: &Value) -> String {
 
 fn of_assistant(event: &Value) -> Vec<Said> {
     // An error of the API comes in the place of the model's words.
-    let failed = event["is_api_error_message"].as_bool() == Some(true) || event.get("error").is_some_and(Value::is_string);
+    let failed = event["is_api_error_message"].as_bool() == Some(true)
+        || event.get("error").is_some_and(Value::is_string);
     let parts = event.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
     let of_part = |part: &Value| match text(part, "type") {
         "text" if text(part, "text").trim().is_empty() => None,
-        "text" => Some(Said::whole(if failed { Tone::Bad } else { Tone::Plain }, text(part, "text").trim().to_owned())),
+        "text" => Some(Said::whole(
+            if failed { Tone::Bad } else { Tone::Plain },
+            text(part, "text").trim().to_owned(),
+        )),
         "thinking" => {
             let thought = shortened(text(part, "thinking"));
-            Some(if thought.is_empty() { Said::remark(Tone::Faint, "thinking") } else { Said::cut(Tone::Faint, thought) })
+            Some(if thought.is_empty() {
+                Said::remark(Tone::Faint, "thinking")
+            } else {
+                Said::cut(Tone::Faint, thought)
+            })
         }
         "tool_use" => {
-            let call = format!("{} {}", visible_line(text(part, "name")), arguments(&part["input"]));
+            let call =
+                format!("{} {}", visible_line(text(part, "name")), arguments(&part["input"]));
             Some(Said { mark: "-> ", ..Said::cut(Tone::Plain, call.trim_end().to_owned()) })
         }
         other => Some(Said::remark(Tone::Faint, other)),
@@ -118,8 +131,10 @@ fn arguments(input: &Value) -> String {
     match input {
         Value::Null => String::new(),
         Value::Object(fields) => {
-            let fields: Vec<String> =
-                fields.iter().map(|(name, value)| format!("{}={}", visible_line(name), short(value))).collect();
+            let fields: Vec<String> = fields
+                .iter()
+                .map(|(name, value)| format!("{}={}", visible_line(name), short(value)))
+                .collect();
             fields.join(" ")
         }
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => short(input),
@@ -136,7 +151,13 @@ fn of_user(event: &Value) -> Vec<Said> {
         Some(Value::String(text)) => told(text).into_iter().collect(),
         Some(Value::Array(parts)) => parts
             .iter()
-            .filter_map(|part| if text(part, "type") == "tool_result" { Some(result(part)) } else { told(text(part, "text")) })
+            .filter_map(|part| {
+                if text(part, "type") == "tool_result" {
+                    Some(result(part))
+                } else {
+                    told(text(part, "text"))
+                }
+            })
             .collect(),
         _ => Vec::new(),
     }
@@ -173,11 +194,16 @@ fn shortened(text: &str) -> String {
 }
 
 fn size(bytes: usize) -> String {
-    if bytes < 1024 { format!("{bytes} bytes") } else { format!("{}.{} KiB", bytes / 1024, bytes % 1024 * 10 / 1024) }
+    if bytes < 1024 {
+        format!("{bytes} bytes")
+    } else {
+        format!("{}.{} KiB", bytes / 1024, bytes % 1024 * 10 / 1024)
+    }
 }
 
 fn of_system(event: &Value, style: &Style) -> Vec<Said> {
-    let number = |value: &Value| value.as_u64().map_or_else(|| "?".to_owned(), |number| number.to_string());
+    let number =
+        |value: &Value| value.as_u64().map_or_else(|| "?".to_owned(), |number| number.to_string());
     match text(event, "subtype") {
         "init" => init(event),
         // Tokens of thoughts are counted several times a second.
@@ -196,16 +222,28 @@ fn of_system(event: &Value, style: &Style) -> Vec<Said> {
         }
         "api_retry" => {
             let delay = event["retry_delay_ms"].as_f64().unwrap_or_default() / 1000.0;
-            let status = event["error_status"].as_u64().map(|status| format!(" ({status})")).unwrap_or_default();
+            let status = event["error_status"]
+                .as_u64()
+                .map(|status| format!(" ({status})"))
+                .unwrap_or_default();
             let (attempt, most) = (number(&event["attempt"]), number(&event["max_retries"]));
-            let words = format!("retry {attempt} of {most} in {delay:.1} s: {}{status}", text(event, "error"));
+            let words = format!(
+                "retry {attempt} of {most} in {delay:.1} s: {}{status}",
+                text(event, "error")
+            );
             vec![Said::remark(Tone::Busy, &words)]
         }
         "permission_denied" => {
-            let words = format!("permission denied: {}: {}", text(event, "tool_name"), text(event, "message"));
+            let words = format!(
+                "permission denied: {}: {}",
+                text(event, "tool_name"),
+                text(event, "message")
+            );
             vec![Said::remark(Tone::Bad, &words)]
         }
-        _ if event.get("rate_limit_info").is_some() => of_rate_limit(&event["rate_limit_info"], style),
+        _ if event.get("rate_limit_info").is_some() => {
+            of_rate_limit(&event["rate_limit_info"], style)
+        }
         _ => vec![Said::remark(Tone::Faint, &named("system", event))],
     }
 }
@@ -214,12 +252,18 @@ fn of_system(event: &Value, style: &Style) -> Vec<Said> {
 fn init(event: &Value) -> Vec<Said> {
     let tools = event["tools"].as_array().map_or(0, Vec::len);
     let model = text(event, "model");
-    let mut said = vec![Said::remark(Tone::Faint, &format!("{model}, {tools} tools, session {}", text(event, "session_id")))];
+    let mut said = vec![Said::remark(
+        Tone::Faint,
+        &format!("{model}, {tools} tools, session {}", text(event, "session_id")),
+    )];
     let servers = event["mcp_servers"].as_array().into_iter().flatten();
     let away = servers.filter(|server| text(server, "status") != "connected");
-    said.extend(
-        away.map(|server| Said::remark(Tone::Bad, &format!("MCP server {}: {}", text(server, "name"), text(server, "status")))),
-    );
+    said.extend(away.map(|server| {
+        Said::remark(
+            Tone::Bad,
+            &format!("MCP server {}: {}", text(server, "name"), text(server, "status")),
+        )
+    }));
     said
 }
 
@@ -241,9 +285,14 @@ fn of_rate_limit(about: &Value, style: &Style) -> Vec<Said> {
         "allowed_warning" => Tone::Busy,
         _ => Tone::Bad,
     };
-    let kind = about.get("rateLimitType").and_then(Value::as_str).map(|kind| format!(" ({kind})")).unwrap_or_default();
+    let kind = about
+        .get("rateLimitType")
+        .and_then(Value::as_str)
+        .map(|kind| format!(" ({kind})"))
+        .unwrap_or_default();
     let resets = about["resetsAt"].as_i64().map(|seconds| WallTime(seconds.saturating_mul(1000)));
-    let resets = resets.map(|time| format!(", resets {}", style.time(Some(time)))).unwrap_or_default();
+    let resets =
+        resets.map(|time| format!(", resets {}", style.time(Some(time)))).unwrap_or_default();
     vec![Said::remark(tone, &format!("rate limit: {status}{kind}{resets}"))]
 }
 
@@ -278,11 +327,15 @@ mod tests {
         ];
         let mut told = Vec::new();
         for line in &lines {
-            for Said { tone, mark, text, whole: _ } in said(line, &Style::plain()).expect("an event") {
+            for Said { tone, mark, text, whole: _ } in
+                said(line, &Style::plain()).expect("an event")
+            {
                 told.push(format!("{:6}{mark}{text}", format!("{tone:?}").to_lowercase()));
             }
         }
-        let told = told.join("\n").replace(&Style::plain().time(Some(WallTime(1_583_067_600_000))), "TIME");
+        let told = told
+            .join("\n")
+            .replace(&Style::plain().time(Some(WallTime(1_583_067_600_000))), "TIME");
         insta::assert_snapshot!(told);
     }
 

@@ -1,6 +1,7 @@
 //! The words of a search, found again in what the broker found, to show a person why.
 //!
-//! What it is not: the search. It looks at letters only, so a word that was found by its letters without their accents is shown plain.
+//! What it is not: the search. It looks at letters only, so a word that was found by its letters
+//! without their accents is shown plain.
 
 use std::ops::Range;
 
@@ -25,9 +26,13 @@ struct Word {
 impl SearchWords {
     /// The words in a search as the broker reads it: `"a phrase"`, `wor*`, and words.
     pub(crate) fn of(query: &str) -> Self {
-        let words =
-            query.split(|c: char| !c.is_alphanumeric() && c != '*').filter(|word| word.chars().any(char::is_alphanumeric));
-        let word = |word: &str| Word { lower: word.trim_matches('*').to_lowercase(), begins: word.ends_with('*') };
+        let words = query
+            .split(|c: char| !c.is_alphanumeric() && c != '*')
+            .filter(|word| word.chars().any(char::is_alphanumeric));
+        let word = |word: &str| Word {
+            lower: word.trim_matches('*').to_lowercase(),
+            begins: word.ends_with('*'),
+        };
         Self { words: words.map(word).collect() }
     }
 
@@ -41,7 +46,9 @@ impl SearchWords {
                 (None, true) => begin = Some(at),
                 (Some(from), false) => {
                     let lower = text[from..at].to_lowercase();
-                    if self.words.iter().any(|word| lower == word.lower || word.begins && lower.starts_with(&word.lower)) {
+                    if self.words.iter().any(|word| {
+                        lower == word.lower || word.begins && lower.starts_with(&word.lower)
+                    }) {
                         found.push(from..at);
                     }
                     begin = None;
@@ -92,7 +99,10 @@ mod tests {
 
     #[test]
     fn words_are_found_whole_whatever_their_case() {
-        assert_eq!(found("build Green", "The BUILD is green, rebuild it: greens"), ["BUILD", "green"]);
+        assert_eq!(
+            found("build Green", "The BUILD is green, rebuild it: greens"),
+            ["BUILD", "green"]
+        );
         assert_eq!(found("\"the build\"", "the other build"), ["the", "build"]);
         assert_eq!(found("gr*", "green grass, angry"), ["green", "grass"]);
         assert_eq!(found("über", "Über-Mut"), ["Über"]);

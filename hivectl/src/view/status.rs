@@ -69,8 +69,8 @@ pub(crate) struct Status {
 /// Something that is not as it should be.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Finding {
-    /// What kind: `storage`, `draining`, `parked`, `unattended`, `held`, `dead_letters`, `not_isolated`,
-    /// `partly_isolated`.
+    /// What kind: `storage`, `draining`, `parked`, `unattended`, `held`, `dead_letters`,
+    /// `not_isolated`, `partly_isolated`.
     kind: &'static str,
     /// Which agent it concerns.
     agent: Option<String>,
@@ -81,7 +81,11 @@ pub(crate) struct Finding {
 }
 
 impl Status {
-    pub(crate) fn new(response: v1::GetBrokerStatusResponse, agents: &[Agent], style: &Style) -> Self {
+    pub(crate) fn new(
+        response: v1::GetBrokerStatusResponse,
+        agents: &[Agent],
+        style: &Style,
+    ) -> Self {
         let v1::GetBrokerStatusResponse {
             version,
             pid,
@@ -148,7 +152,8 @@ impl Status {
 }
 
 /// How the operator accepts agents that are not isolated.
-pub(crate) const ACCEPT_ISOLATION: &str = "`isolation = \"none\"` under [hive] in hive.toml accepts that";
+pub(crate) const ACCEPT_ISOLATION: &str =
+    "`isolation = \"none\"` under [hive] in hive.toml accepts that";
 
 fn findings(status: &Status, agents: &[Agent], style: &Style) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -157,7 +162,12 @@ fn findings(status: &Status, agents: &[Agent], style: &Style) -> Vec<Finding> {
     };
     if !status.storage_ok {
         let error = status.storage_error.as_deref().unwrap_or("no details");
-        add("storage", None, format!("the database cannot be written: {}", visible_line(error)), None);
+        add(
+            "storage",
+            None,
+            format!("the database cannot be written: {}", visible_line(error)),
+            None,
+        );
     }
     if status.draining {
         add("draining", None, "the broker is shutting down".to_owned(), None);
@@ -174,7 +184,10 @@ fn findings(status: &Status, agents: &[Agent], style: &Style) -> Vec<Finding> {
         }
     }
     if status.held_count > 0 {
-        let sentence = format!("{} held after a cancelled turn", counted(status.held_count, "delivery", "deliveries"));
+        let sentence = format!(
+            "{} held after a cancelled turn",
+            counted(status.held_count, "delivery", "deliveries")
+        );
         add("held", None, sentence, Some("hivectl turn release AGENT --all".to_owned()));
     }
     if status.dead_count > 0 {
@@ -182,7 +195,8 @@ fn findings(status: &Status, agents: &[Agent], style: &Style) -> Vec<Finding> {
         add("dead_letters", None, sentence, Some("hivectl dead-letters".to_owned()));
     }
     for Lack { kind, sentence, command } in status.lacking().findings() {
-        let accept = if kind == "not_isolated" { format!("; {ACCEPT_ISOLATION}") } else { String::new() };
+        let accept =
+            if kind == "not_isolated" { format!("; {ACCEPT_ISOLATION}") } else { String::new() };
         add(kind, None, format!("{sentence}{accept}"), Some(command));
     }
     findings
@@ -195,8 +209,23 @@ impl View for Status {
 impl Text for Status {
     fn text(&self, style: &Style) -> String {
         let rows = [
-            ("broker", format!("{}, pid {}, since {}", visible_line(&self.version), self.pid, style.time(self.start_time))),
-            ("database", format!("{}, {} KiB", visible_line(&self.database_path), self.database_bytes.div_ceil(1024))),
+            (
+                "broker",
+                format!(
+                    "{}, pid {}, since {}",
+                    visible_line(&self.version),
+                    self.pid,
+                    style.time(self.start_time)
+                ),
+            ),
+            (
+                "database",
+                format!(
+                    "{}, {} KiB",
+                    visible_line(&self.database_path),
+                    self.database_bytes.div_ceil(1024)
+                ),
+            ),
             ("agents", format!("{}, {} with a harness", self.agent_count, self.attached_count)),
             (
                 "deliveries",
@@ -225,7 +254,11 @@ impl Text for Status {
         }
         text.push('\n');
         for finding in &self.findings {
-            let command = finding.command.as_deref().map(|command| format!("  ({command})")).unwrap_or_default();
+            let command = finding
+                .command
+                .as_deref()
+                .map(|command| format!("  ({command})"))
+                .unwrap_or_default();
             text.push_str(&format!("\n{} {}{command}", style.bad("!"), finding.sentence));
         }
         text

@@ -28,7 +28,13 @@ impl Thread {
     /// A thread of one delivery.
     pub(crate) fn new(thread_id: u64, delivery: Delivery) -> Self {
         let last_message = delivery.message.clone();
-        let mut thread = Self { thread_id, message_ids: Vec::new(), unread_count: 0, from: Vec::new(), last_message };
+        let mut thread = Self {
+            thread_id,
+            message_ids: Vec::new(),
+            unread_count: 0,
+            from: Vec::new(),
+            last_message,
+        };
         thread.add(delivery);
         thread
     }
@@ -54,7 +60,8 @@ impl View for Thread {
 }
 
 impl Row for Thread {
-    const HEADER: &'static [&'static str] = &["THREAD", "MAIL", "UNREAD", "LAST", "TIME", "FROM", "BODY"];
+    const HEADER: &'static [&'static str] =
+        &["THREAD", "MAIL", "UNREAD", "LAST", "TIME", "FROM", "BODY"];
     const NONE: &'static str = "no mail";
 
     fn cells(&self, style: &Style) -> Vec<String> {

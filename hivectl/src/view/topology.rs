@@ -38,7 +38,11 @@ pub(crate) struct Node {
 }
 
 /// The roots of the tree of these agents, with all below them.
-pub(crate) fn roots(agents: Vec<Agent>, loose_ends: &BTreeMap<String, usize>, style: &Style) -> Vec<Node> {
+pub(crate) fn roots(
+    agents: Vec<Agent>,
+    loose_ends: &BTreeMap<String, usize>,
+    style: &Style,
+) -> Vec<Node> {
     let names: Vec<String> = agents.iter().map(|agent| agent.name.clone()).collect();
     let mut below: BTreeMap<Option<String>, Vec<Agent>> = BTreeMap::new();
     for agent in agents {
@@ -62,13 +66,23 @@ fn nodes(
             let loose_end_count = loose_ends.get(&agent.name).copied().unwrap_or(0);
             let line = line(&agent, loose_end_count, style);
             let Agent { name, state, status_text, ready_count, dead_count, .. } = agent;
-            Node { name, state, status_text, ready_count, dead_count, loose_end_count, children, line }
+            Node {
+                name,
+                state,
+                status_text,
+                ready_count,
+                dead_count,
+                loose_end_count,
+                children,
+                line,
+            }
         })
         .collect()
 }
 
 fn line(agent: &Agent, loose_end_count: usize, style: &Style) -> String {
-    let mut line = format!("{}  {}", style.head(&visible_line(&agent.name)), agent.state_cell(style));
+    let mut line =
+        format!("{}  {}", style.head(&visible_line(&agent.name)), agent.state_cell(style));
     if agent.ready_count > 0 {
         line.push_str(&format!("  {} unread", agent.ready_count));
     }

@@ -139,9 +139,21 @@ impl Turn {
         let outcome = self.outcome.as_deref().unwrap_or("open");
         let took = self.took().map(|took| format!(" after {took}")).unwrap_or_default();
         let usage = &self.usage;
-        let used = if usage.output_tokens == 0 { String::new() } else { format!(", {} tokens out", usage.output_tokens) };
-        let calls = if usage.tool_call_count == 0 { String::new() } else { format!(", {}", tool_calls(usage)) };
-        let error = self.error.as_deref().map(|error| format!(": {}", visible_line(error))).unwrap_or_default();
+        let used = if usage.output_tokens == 0 {
+            String::new()
+        } else {
+            format!(", {} tokens out", usage.output_tokens)
+        };
+        let calls = if usage.tool_call_count == 0 {
+            String::new()
+        } else {
+            format!(", {}", tool_calls(usage))
+        };
+        let error = self
+            .error
+            .as_deref()
+            .map(|error| format!(": {}", visible_line(error)))
+            .unwrap_or_default();
         format!("{outcome}{took}{used}{calls}{error}")
     }
 }
@@ -150,9 +162,16 @@ impl Turn {
     /// What it was begun for, in one line.
     pub(crate) fn beginning(&self, style: &Style) -> String {
         let kind = self.kind.as_deref().unwrap_or("turn");
-        let woken = self.message_id.map(|id| format!(" of message {id}, attempt {}", self.attempt)).unwrap_or_default();
-        let words =
-            format!("turn {} of {}: {kind}{woken}, begun {}", self.id, visible_line(&self.agent), style.time(self.start_time));
+        let woken = self
+            .message_id
+            .map(|id| format!(" of message {id}, attempt {}", self.attempt))
+            .unwrap_or_default();
+        let words = format!(
+            "turn {} of {}: {kind}{woken}, begun {}",
+            self.id,
+            visible_line(&self.agent),
+            style.time(self.start_time)
+        );
         style.head(&words)
     }
 
@@ -164,11 +183,23 @@ impl Turn {
             None => self.outcome_cell(style),
         }];
         if usage.inference_count > 0 || usage.output_tokens > 0 {
-            words.extend([usage.tokens(), tool_calls(usage), format!("{} USD", dollars(usage.cost_micro_usd))]);
+            words.extend([
+                usage.tokens(),
+                tool_calls(usage),
+                format!("{} USD", dollars(usage.cost_micro_usd)),
+            ]);
         }
         words.extend(self.compacted.then(|| "compacted".to_owned()));
-        let error = self.error.as_deref().map(|error| format!(": {}", style.bad(&visible_line(error)))).unwrap_or_default();
-        format!("{} {}{error}", style.head(&format!("turn {} of {}:", self.id, visible_line(&self.agent))), words.join(", "))
+        let error = self
+            .error
+            .as_deref()
+            .map(|error| format!(": {}", style.bad(&visible_line(error))))
+            .unwrap_or_default();
+        format!(
+            "{} {}{error}",
+            style.head(&format!("turn {} of {}:", self.id, visible_line(&self.agent))),
+            words.join(", ")
+        )
     }
 }
 
@@ -204,7 +235,11 @@ impl Row for Turn {
 impl Text for Turn {
     fn text(&self, style: &Style) -> String {
         let ids = |ids: &[u64]| {
-            if ids.is_empty() { "-".to_owned() } else { ids.iter().map(u64::to_string).collect::<Vec<_>>().join(", ") }
+            if ids.is_empty() {
+                "-".to_owned()
+            } else {
+                ids.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+            }
         };
         let usage = &self.usage;
         let rows = [
@@ -213,9 +248,22 @@ impl Text for Turn {
             ("kind", cell(self.kind.as_ref())),
             ("conversation", visible_line(&self.conversation)),
             ("session epoch", self.session_epoch.to_string()),
-            ("woken by", self.message_id.map_or_else(|| "-".to_owned(), |id| format!("message {id}, attempt {}", self.attempt))),
+            (
+                "woken by",
+                self.message_id.map_or_else(
+                    || "-".to_owned(),
+                    |id| format!("message {id}, attempt {}", self.attempt),
+                ),
+            ),
             ("outcome", self.outcome_cell(style)),
-            ("run state", format!("{} since {}", cell(self.run_state.as_ref()), style.time(self.run_state_time))),
+            (
+                "run state",
+                format!(
+                    "{} since {}",
+                    cell(self.run_state.as_ref()),
+                    style.time(self.run_state_time)
+                ),
+            ),
             ("started", style.time(self.start_time)),
             ("took", cell(self.took().as_ref())),
             ("received", ids(&self.received_message_ids)),

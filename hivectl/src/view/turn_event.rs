@@ -1,4 +1,5 @@
-//! One line of a turn's output. Claude's JSON lines are told in words for people; programs get the line as it was.
+//! One line of a turn's output. Claude's JSON lines are told in words for people; programs get the
+//! line as it was.
 
 use hive_core::time::WallTime;
 use hive_proto::v1;
@@ -36,23 +37,38 @@ impl TurnEvent {
     /// A line of this turn.
     pub(crate) fn new(turn_id: u64, event: v1::TurnEvent) -> Self {
         let v1::TurnEvent { sequence, stream, line, time } = event;
-        Self { turn_id, sequence, stream: word::<v1::TurnEventStream>(stream), line, time: time::of_wire(time) }
+        Self {
+            turn_id,
+            sequence,
+            stream: word::<v1::TurnEventStream>(stream),
+            line,
+            time: time::of_wire(time),
+        }
     }
 
     /// What a person is told of it; `None` where it says nothing to people.
     pub(crate) fn told(&self, style: &Style) -> Option<String> {
         let pieces = match self.stream.as_deref() {
-            Some("stdout") => said(&self.line, style).unwrap_or_else(|| vec![Said::cut(Tone::Plain, visible_line(&self.line))]),
+            Some("stdout") => said(&self.line, style)
+                .unwrap_or_else(|| vec![Said::cut(Tone::Plain, visible_line(&self.line))]),
             Some("stderr") => vec![Said::whole(Tone::Bad, visible_line(&self.line))],
-            Some(_) | None => vec![Said::whole(Tone::Faint, format!("({})", visible_line(&self.line)))],
+            Some(_) | None => {
+                vec![Said::whole(Tone::Faint, format!("({})", visible_line(&self.line)))]
+            }
         };
         let time = style.time(self.time);
         let mut lines = Vec::new();
         for piece in &pieces {
             for (number, line) in shown(piece, width(&time) + 2, style).into_iter().enumerate() {
-                let mark = if number == 0 { piece.mark.to_owned() } else { " ".repeat(piece.mark.len()) };
-                let column = if lines.is_empty() { style.faint(&time) } else { " ".repeat(width(&time)) };
-                lines.push(format!("{column}  {mark}{}", painted(piece.tone, &line, style)).trim_end().to_owned());
+                let mark =
+                    if number == 0 { piece.mark.to_owned() } else { " ".repeat(piece.mark.len()) };
+                let column =
+                    if lines.is_empty() { style.faint(&time) } else { " ".repeat(width(&time)) };
+                lines.push(
+                    format!("{column}  {mark}{}", painted(piece.tone, &line, style))
+                        .trim_end()
+                        .to_owned(),
+                );
             }
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
@@ -94,7 +110,10 @@ mod tests {
 
     fn event(stream: v1::TurnEventStream, line: &str) -> TurnEvent {
         let time = Some(prost_types::Timestamp { seconds: 1_583_064_000, nanos: 0 });
-        TurnEvent::new(7, v1::TurnEvent { sequence: 1, stream: stream.into(), line: line.to_owned(), time })
+        TurnEvent::new(
+            7,
+            v1::TurnEvent { sequence: 1, stream: stream.into(), line: line.to_owned(), time },
+        )
     }
 
     fn terminal(columns: usize) -> Style {
@@ -106,7 +125,9 @@ mod tests {
     #[test]
     fn on_a_terminal_words_are_wrapped_below_each_other_and_calls_are_cut() {
         let line = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"First I look at the mail, then I answer bob."},{"type":"tool_use","name":"mcp__hive__send","input":{"body":"It is forty-two, as I said.","to":"bob"}}]}}"#;
-        let told = event(v1::TurnEventStream::Stdout, line).told(&terminal(50)).expect("it says something");
+        let told = event(v1::TurnEventStream::Stdout, line)
+            .told(&terminal(50))
+            .expect("it says something");
         let begins = told.find("First").expect("the text");
         for line in told.lines() {
             assert!(width(line) <= 50, "{line}");
@@ -114,7 +135,12 @@ mod tests {
         let words: Vec<&str> = told.lines().map(|line| &line[begins..]).collect();
         assert_eq!(words.first(), Some(&"First I look at the mail, then"), "{told}");
         assert_eq!(words[1], "I answer bob.");
-        assert!(words[2].starts_with("-> mcp__hive__send body=") && words[2].ends_with('…') && words.len() == 3, "{told}");
+        assert!(
+            words[2].starts_with("-> mcp__hive__send body=")
+                && words[2].ends_with('…')
+                && words.len() == 3,
+            "{told}"
+        );
     }
 
     #[test]
@@ -127,17 +153,40 @@ mod tests {
             (Stderr, evil.to_owned()),
             (Stdout, evil.to_owned()),
             (Stdout, format!(r#"{{"type":{json},"subtype":{json}}}"#)),
-            (Stdout, format!(r#"{{"type":"result","is_error":true,"subtype":{json},"result":{json}}}"#)),
-            (Stdout, format!(r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":{json},"rateLimitType":{json}}}}}"#)),
+            (
+                Stdout,
+                format!(r#"{{"type":"result","is_error":true,"subtype":{json},"result":{json}}}"#),
+            ),
+            (
+                Stdout,
+                format!(
+                    r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":{json},"rateLimitType":{json}}}}}"#
+                ),
+            ),
             (
                 Stdout,
                 format!(
                     r#"{{"type":"system","subtype":"init","model":{json},"mcp_servers":[{{"name":{json},"status":{json}}}]}}"#
                 ),
             ),
-            (Stdout, format!(r#"{{"type":"system","subtype":"api_retry","error":{json},"error_status":{json}}}"#)),
-            (Stdout, format!(r#"{{"type":"system","subtype":"permission_denied","tool_name":{json},"message":{json}}}"#)),
-            (Stdout, format!(r#"{{"type":"system","subtype":"compact_boundary","compact_metadata":{{"trigger":{json}}}}}"#)),
+            (
+                Stdout,
+                format!(
+                    r#"{{"type":"system","subtype":"api_retry","error":{json},"error_status":{json}}}"#
+                ),
+            ),
+            (
+                Stdout,
+                format!(
+                    r#"{{"type":"system","subtype":"permission_denied","tool_name":{json},"message":{json}}}"#
+                ),
+            ),
+            (
+                Stdout,
+                format!(
+                    r#"{{"type":"system","subtype":"compact_boundary","compact_metadata":{{"trigger":{json}}}}}"#
+                ),
+            ),
             (Stdout, format!(r#"{{"type":"user","message":{{"content":{json}}}}}"#)),
             (
                 Stdout,

@@ -1,6 +1,7 @@
 //! What turns used: tokens, calls, and money.
 //!
-//! The harness of an agent reports all of it, and the broker cannot check it. Invariant: where it is printed, it is marked.
+//! The harness of an agent reports all of it, and the broker cannot check it. Invariant: where it
+//! is printed, it is marked.
 
 use hive_proto::v1;
 use schemars::JsonSchema;
@@ -54,8 +55,11 @@ impl From<v1::TurnUsage> for Usage {
 impl Usage {
     /// Its tokens in one line.
     pub(super) fn tokens(&self) -> String {
-        let Self { input_tokens, cache_read_tokens, cache_creation_tokens, output_tokens, .. } = self;
-        format!("{input_tokens} in, {cache_read_tokens} from cache, {cache_creation_tokens} to cache, {output_tokens} out")
+        let Self { input_tokens, cache_read_tokens, cache_creation_tokens, output_tokens, .. } =
+            self;
+        format!(
+            "{input_tokens} in, {cache_read_tokens} from cache, {cache_creation_tokens} to cache, {output_tokens} out"
+        )
     }
 }
 

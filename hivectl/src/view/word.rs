@@ -1,7 +1,7 @@
 //! Values of an enumeration as the words of JSON: `DELIVERY_STATE_READY` is `ready`.
 //!
-//! Invariant: each enumeration that is shown stands in one list here, so that its JSON schema knows its words. A value that a newer broker knows
-//! and this program does not is `unknown_N`.
+//! Invariant: each enumeration that is shown stands in one list here, so that its JSON schema knows
+//! its words. A value that a newer broker knows and this program does not is `unknown_N`.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -61,7 +61,8 @@ pub(crate) fn word<E: Words>(value: i32) -> Option<String> {
     (word != "unspecified").then_some(word)
 }
 
-/// The JSON schema of such a word. It names the words there are and allows others, because there will be more.
+/// The JSON schema of such a word. It names the words there are and allows others, because there
+/// will be more.
 #[derive(Debug)]
 pub(crate) struct Word<E>(PhantomData<E>);
 
@@ -75,7 +76,8 @@ impl<E: Words> JsonSchema for Word<E> {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let words: Vec<String> = NUMBERS.filter(|number| E::try_from(*number).is_ok()).filter_map(word::<E>).collect();
+        let words: Vec<String> =
+            NUMBERS.filter(|number| E::try_from(*number).is_ok()).filter_map(word::<E>).collect();
         json_schema!({ "type": ["string", "null"], "pattern": "^[a-z][a-z0-9_]*$", "examples": words })
     }
 }
@@ -94,9 +96,16 @@ mod tests {
     #[test]
     fn every_prefix_is_that_of_its_names() {
         let none_is_left = |words: Schema| {
-            let words = words.get("examples").and_then(|words| words.as_array()).expect("a list of words").clone();
+            let words = words
+                .get("examples")
+                .and_then(|words| words.as_array())
+                .expect("a list of words")
+                .clone();
             assert!(words.len() > 1, "{words:?}");
-            assert!(words.iter().all(|word| word.as_str().is_some_and(|word| word.len() < 25)), "{words:?}");
+            assert!(
+                words.iter().all(|word| word.as_str().is_some_and(|word| word.len() < 25)),
+                "{words:?}"
+            );
         };
         let mut generator = SchemaGenerator::default();
         none_is_left(Word::<v1::AgentSource>::json_schema(&mut generator));

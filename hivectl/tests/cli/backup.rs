@@ -25,7 +25,9 @@ impl Place {
     /// What lies in the directory.
     fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.dir.path()).expect("a directory");
-        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect()
+        entries
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+            .collect()
     }
 
     /// What a run said, with the same name for every directory and the same time for every run.
@@ -57,7 +59,10 @@ async fn a_backup_is_a_private_file_and_nothing_else() {
     to restore: stop hived, put the file as hive.db into an empty state directory, and start hived on that directory
     ");
     assert_eq!(std::fs::read(&place.path).expect("a file"), database());
-    assert_eq!(Path::new(&place.path).metadata().expect("its metadata").permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        Path::new(&place.path).metadata().expect("its metadata").permissions().mode() & 0o777,
+        0o600
+    );
     assert_eq!(place.names(), ["hive.db"]);
 }
 
@@ -68,7 +73,10 @@ async fn programs_are_told_the_path_the_size_and_the_time_it_took() {
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     let told: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
     assert_eq!(told["schema"], "hive.backup.v1");
-    assert_eq!((told["path"].as_str(), told["bytes"].as_u64()), (Some(place.path.as_str()), Some(DATABASE_BYTES as u64)));
+    assert_eq!(
+        (told["path"].as_str(), told["bytes"].as_u64()),
+        (Some(place.path.as_str()), Some(DATABASE_BYTES as u64))
+    );
     assert!(told["duration_ms"].is_u64());
 }
 
@@ -104,9 +112,14 @@ async fn an_incomplete_backup_is_a_failure_and_no_file() {
     assert_eq!(place.names(), [] as [&str; 0]);
     std::fs::write(&place.path, "yesterday's").expect("a file");
     assert_eq!(run(&broker.socket(), &["backup", &place.path, "--force"]).await.code, 1);
-    assert_eq!(std::fs::read(&place.path).expect("a file"), b"yesterday's", "the one before is kept");
+    assert_eq!(
+        std::fs::read(&place.path).expect("a file"),
+        b"yesterday's",
+        "the one before is kept"
+    );
     assert_eq!(place.names(), ["hive.db"]);
-    let output = hivectl(&broker.socket()).args(["backup", "-"]).output().await.expect("the binary runs");
+    let output =
+        hivectl(&broker.socket()).args(["backup", "-"]).output().await.expect("the binary runs");
     assert_eq!(output.status.code(), Some(1));
 }
 
@@ -114,7 +127,8 @@ async fn an_incomplete_backup_is_a_failure_and_no_file() {
 async fn who_interrupts_it_leaves_nothing_behind() {
     let (mut broker, place) = (Broker::start(), Place::new());
     broker.stalls();
-    let child = hivectl(&broker.socket()).args(["backup", &place.path]).spawn().expect("the binary runs");
+    let child =
+        hivectl(&broker.socket()).args(["backup", &place.path]).spawn().expect("the binary runs");
     broker.watched().await;
     let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).expect("it runs");
     kill_process(pid, Signal::INT).expect("it runs");
@@ -135,7 +149,9 @@ async fn where_no_backup_can_be_made_or_put_nothing_is_left_and_it_is_said_why()
     for path in [place.path.as_str(), &missing, dir, "/dev/null", "/", ".."] {
         told.push_str(&place.told(&run(&busy.socket(), &["backup", path]).await));
     }
-    told.push_str(&place.told(&run(Path::new("/nonexistent/hived.sock"), &["backup", &place.path]).await));
+    told.push_str(
+        &place.told(&run(Path::new("/nonexistent/hived.sock"), &["backup", &place.path]).await),
+    );
     insta::assert_snapshot!(told);
     assert_eq!(place.names(), [] as [&str; 0]);
 }
@@ -143,14 +159,19 @@ async fn where_no_backup_can_be_made_or_put_nothing_is_left_and_it_is_said_why()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_goes_to_a_program_byte_by_byte_but_not_to_a_terminal() {
     let (broker, place) = (Broker::start(), Place::new());
-    let output = hivectl(&broker.socket()).args(["backup", "-"]).output().await.expect("the binary runs");
+    let output =
+        hivectl(&broker.socket()).args(["backup", "-"]).output().await.expect("the binary runs");
     assert_eq!((output.status.code(), output.stdout), (Some(0), database()));
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("to restore: stop hived"));
 
     let ran_json = run(&broker.socket(), &["backup", "-", "--json"]).await;
     assert_eq!((ran_json.code, ran_json.out.as_str()), (2, ""), "{}", ran_json.err);
     let terminal = Terminal::open();
-    let child = hivectl(&broker.socket()).args(["backup", "-"]).stdout(terminal.side()).spawn().expect("the binary runs");
+    let child = hivectl(&broker.socket())
+        .args(["backup", "-"])
+        .stdout(terminal.side())
+        .spawn()
+        .expect("the binary runs");
     let output = child.wait_with_output().await.expect("it ends");
     insta::assert_snapshot!(place.told(&ran(output)), @r"
     exit 2
@@ -167,7 +188,11 @@ async fn a_reader_that_goes_away_has_no_backup() {
     let broker = Broker::start();
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let child = hivectl(&broker.socket()).args(["backup", "-"]).stdout(writer).spawn().expect("the binary runs");
+    let child = hivectl(&broker.socket())
+        .args(["backup", "-"])
+        .stdout(writer)
+        .spawn()
+        .expect("the binary runs");
     let ran = ran(child.wait_with_output().await.expect("it ends"));
     assert_eq!(ran.code, 1);
     assert!(ran.err.starts_with("error: stdout cannot be written: Broken pipe"), "{}", ran.err);
@@ -177,7 +202,11 @@ async fn a_reader_that_goes_away_has_no_backup() {
 async fn who_sits_at_a_terminal_sees_how_far_it_is_and_in_the_end_nothing_of_it() {
     let (broker, place, terminal) = (Broker::start(), Place::new(), Terminal::open());
     let mut command = hivectl(&broker.socket());
-    let child = command.args(["backup", &place.path, "--json"]).stderr(terminal.side()).spawn().expect("the binary runs");
+    let child = command
+        .args(["backup", &place.path, "--json"])
+        .stderr(terminal.side())
+        .spawn()
+        .expect("the binary runs");
     // It has the terminal's other side for as long as it lives.
     drop(command);
     assert!(child.wait_with_output().await.expect("it ends").status.success());

@@ -1,4 +1,5 @@
-//! What a shell is offered at its cursor: the real binary, called as the scripts of the shells call it.
+//! What a shell is offered at its cursor: the real binary, called as the scripts of the shells call
+//! it.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -11,10 +12,15 @@ use super::run::{hivectl, ran};
 /// Long enough for a slow machine; a shell waits for a quarter of a second.
 const PATIENT: &str = "60000";
 
-/// Completes a line of which the last word is at the cursor, as fish does it: each candidate with what is told of it.
+/// Completes a line of which the last word is at the cursor, as fish does it: each candidate with
+/// what is told of it.
 async fn fish(socket: &Path, line: &str) -> String {
     let mut command = hivectl(socket);
-    command.env("COMPLETE", "fish").env("HIVE_COMPLETION_MS", PATIENT).args(["--", "hivectl"]).args(line.split(' '));
+    command
+        .env("COMPLETE", "fish")
+        .env("HIVE_COMPLETION_MS", PATIENT)
+        .args(["--", "hivectl"])
+        .args(line.split(' '));
     let ran = ran(command.output().await.expect("the binary runs"));
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{line}");
     ran.out
@@ -65,13 +71,27 @@ async fn names_are_completed_wherever_an_agent_can_stand() {
         let mut offered = offered(&broker.socket(), line).await;
         // A verb may begin so too.
         offered.retain(|word| !["ack", "all"].contains(&word.as_str()));
-        let option = line.rsplit(' ').next().and_then(|word| word.strip_suffix("=a")).map(|option| format!("{option}="));
+        let option = line
+            .rsplit(' ')
+            .next()
+            .and_then(|word| word.strip_suffix("=a"))
+            .map(|option| format!("{option}="));
         assert_eq!(offered, [format!("{}ada", option.unwrap_or_default())], "{line}");
     }
-    for line in ["inbox o", "questions --asker o", "loose-ends o", "agent set-parent bob o", "events --agent o"] {
+    for line in [
+        "inbox o",
+        "questions --asker o",
+        "loose-ends o",
+        "agent set-parent bob o",
+        "events --agent o",
+    ] {
         assert_eq!(offered(&broker.socket(), line).await, ["operator"], "{line}");
     }
-    assert_eq!(offered(&broker.socket(), "send o").await, [""; 0], "the operator sends no mail to the operator");
+    assert_eq!(
+        offered(&broker.socket(), "send o").await,
+        [""; 0],
+        "the operator sends no mail to the operator"
+    );
     assert_eq!(offered(&broker.socket(), "agent create a").await, [""; 0], "a new name is new");
 }
 
@@ -138,7 +158,9 @@ async fn the_broker_of_the_line_is_asked_before_that_of_the_environment() {
 async fn every_shell_gets_its_answer() {
     let broker = Broker::start();
     let told = "34{}bob asks: What is left?\n30{}ada asks: Deploy now?⏎The build is {}u{1b}[31mgreen.\n32{}operator asks ada: How long will it take?";
-    let told = |between: &str, backslash: &str| told.replacen("{}u", &format!("{backslash}u"), 1).replace("{}", between);
+    let told = |between: &str, backslash: &str| {
+        told.replacen("{}u", &format!("{backslash}u"), 1).replace("{}", between)
+    };
     for (shell, separator, answer) in [
         ("bash", "\u{b}", "34\u{b}30\u{b}32".to_owned()),
         ("elvish", "\n", "34\n30\n32".to_owned()),
@@ -147,18 +169,23 @@ async fn every_shell_gets_its_answer() {
         ("powershell", "", told("\t", "\\") + "\n"),
     ] {
         let mut command = hivectl(&broker.socket());
-        command.env("COMPLETE", shell).env("HIVE_COMPLETION_MS", PATIENT).env("_CLAP_IFS", separator);
+        command
+            .env("COMPLETE", shell)
+            .env("HIVE_COMPLETION_MS", PATIENT)
+            .env("_CLAP_IFS", separator);
         command.env("_CLAP_COMPLETE_INDEX", "2").args(["--", "hivectl", "answer", "3"]);
         let ran = ran(command.output().await.expect("the binary runs"));
         assert_eq!((ran.code, ran.err.as_str(), ran.out), (0, "", answer), "{shell}");
     }
 }
 
-/// Completes `send a` with what would break a shell's line if it came: an error, a hang, a word on stderr.
+/// Completes `send a` with what would break a shell's line if it came: an error, a hang, a word on
+/// stderr.
 async fn nothing_is_offered(socket: &Path, patience: Option<&str>) {
     let mut command = hivectl(socket);
     command.env("COMPLETE", "fish").envs(patience.map(|patience| ("HIVE_COMPLETION_MS", patience)));
-    let ran = ran(command.args(["--", "hivectl", "send", "a"]).output().await.expect("the binary runs"));
+    let ran =
+        ran(command.args(["--", "hivectl", "send", "a"]).output().await.expect("the binary runs"));
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", ""));
 }
 
@@ -201,13 +228,20 @@ async fn a_broker_that_does_not_answer_is_not_waited_for() {
 #[tokio::test]
 async fn a_line_that_makes_no_sense_is_no_error() {
     let nowhere = Path::new("/nonexistent/hived.sock");
-    for (index, line) in [("9", "send a"), ("1", "--help send a"), ("3", "sned a b"), ("0", ""), ("2", "-- a")] {
+    for (index, line) in
+        [("9", "send a"), ("1", "--help send a"), ("3", "sned a b"), ("0", ""), ("2", "-- a")]
+    {
         let mut command = hivectl(nowhere);
-        command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index).args(["--", "hivectl"]).args(line.split(' '));
+        command
+            .env("COMPLETE", "bash")
+            .env("_CLAP_COMPLETE_INDEX", index)
+            .args(["--", "hivectl"])
+            .args(line.split(' '));
         let ran = ran(command.output().await.expect("the binary runs"));
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{line}");
     }
-    let ran = ran(hivectl(nowhere).env("COMPLETE", "tcsh").output().await.expect("the binary runs"));
+    let ran =
+        ran(hivectl(nowhere).env("COMPLETE", "tcsh").output().await.expect("the binary runs"));
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
     assert!(ran.err.contains("unknown shell `tcsh`"), "who sets it up is told: {}", ran.err);
 }
@@ -223,7 +257,11 @@ async fn the_script_calls_the_program_as_it_was_called() {
         ("zsh", "#compdef hivectl"),
     ] {
         let program = env!("CARGO_BIN_EXE_hivectl");
-        let ran = ran(hivectl(nowhere).args(["completions", shell]).output().await.expect("the binary runs"));
+        let ran = ran(hivectl(nowhere)
+            .args(["completions", shell])
+            .output()
+            .await
+            .expect("the binary runs"));
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{shell}");
         assert!(ran.out.contains(word) && ran.out.contains(program), "{shell}: {}", ran.out);
     }

@@ -28,12 +28,20 @@ async fn doctor(socket: &Path, dir: &Path, args: &[&str]) -> Ran {
 /// A configuration with which it does not matter whether this host can make sandboxes.
 const APART_OR_NOT: &str = "[hive]\nisolation = \"none\"\n[agents.ada]\n";
 
-/// What was said, without what differs from host to host: directories, the disk, and how far apart the clocks are.
+/// What was said, without what differs from host to host: directories, the disk, and how far apart
+/// the clocks are.
 fn told(ran: &Ran, dir: &Path, socket: &Path) -> String {
-    let all = ran.all().replace(socket.to_str().expect("text"), "SOCKET").replace(dir.to_str().expect("text"), "DIR");
+    let all = ran
+        .all()
+        .replace(socket.to_str().expect("text"), "SOCKET")
+        .replace(dir.to_str().expect("text"), "DIR");
     let masked = |line: &str| match line.split_once(" s apart") {
-        Some((before, _)) => format!("{} SECONDS s apart", before.rsplit_once(' ').expect("a number").0),
-        None if line.contains("disk     ") || line.contains("schema     ") => line.chars().take(27).collect(),
+        Some((before, _)) => {
+            format!("{} SECONDS s apart", before.rsplit_once(' ').expect("a number").0)
+        }
+        None if line.contains("disk     ") || line.contains("schema     ") => {
+            line.chars().take(27).collect()
+        }
         None => line.to_owned(),
     };
     all.lines().map(masked).map(|line| format!("{}\n", line.trim_end())).collect()
@@ -79,9 +87,11 @@ async fn without_a_broker_it_tells_what_the_host_tells() {
     let dir = directory();
     let socket = Path::new("/nonexistent/hived.sock");
     program(&dir.path().join("bin"), "claude", "echo it is broken >&2; exit 3");
-    std::fs::write(dir.path().join("hive.toml"), "[agents.ada]\nparnet = \"bob\"\n").expect("a file");
+    std::fs::write(dir.path().join("hive.toml"), "[agents.ada]\nparnet = \"bob\"\n")
+        .expect("a file");
     let ran = doctor(socket, dir.path(), &["--deep", "--config", "hive.toml"]).await;
-    // Nothing says here that sandboxes are not wanted, so this check and the number of warnings depend on the host.
+    // Nothing says here that sandboxes are not wanted, so this check and the number of warnings
+    // depend on the host.
     let told = told(&ran, dir.path(), socket);
     let (before, rest) = told.split_once("not checked  disk\n").expect("the disk is not checked");
     let (bubblewrap, after) = rest.split_once("not checked  integrity").expect("nor the integrity");
@@ -116,10 +126,15 @@ async fn a_socket_that_is_none_or_open_to_all_is_a_problem() {
     std::fs::write(&file, "").expect("a file");
     let ran = doctor(&file, dir.path(), &[]).await;
     assert!(ran.code == 8 && ran.out.contains("file is no socket"), "{}", ran.out);
-    std::fs::set_permissions(broker.socket(), std::fs::Permissions::from_mode(0o666)).expect("a mode");
+    std::fs::set_permissions(broker.socket(), std::fs::Permissions::from_mode(0o666))
+        .expect("a mode");
     let mut command = hivectl(&broker.socket());
     let ran = super::run::ran(command.arg("doctor").output().await.expect("the binary runs"));
-    assert!(ran.code == 8 && ran.out.contains("has mode 0666: every user of this host can open it"), "{}", ran.out);
+    assert!(
+        ran.code == 8 && ran.out.contains("has mode 0666: every user of this host can open it"),
+        "{}",
+        ran.out
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,7 +148,8 @@ async fn programs_get_an_array_of_checks() {
         let found = matches!(check["state"].as_str(), Some("warning" | "problem"));
         assert_eq!(check["next"].is_string(), found, "{check}");
     }
-    let isolation = checks.iter().find(|check| check["name"] == "isolation").expect("it is looked at");
+    let isolation =
+        checks.iter().find(|check| check["name"] == "isolation").expect("it is looked at");
     // One for all agents.
     assert_eq!((isolation["state"].as_str(), isolation["agent"].as_str()), (Some("warning"), None));
 }

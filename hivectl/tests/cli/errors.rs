@@ -93,9 +93,11 @@ async fn exit_3_not_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_4_denied() {
     let broker = Broker::start();
-    let told =
-        [run(&broker.socket(), &["send", "walled", "hello"]).await, run(&broker.socket(), &["ask", "walled", "Done?"]).await]
-            .map(|ran| ran.all());
+    let told = [
+        run(&broker.socket(), &["send", "walled", "hello"]).await,
+        run(&broker.socket(), &["ask", "walled", "Done?"]).await,
+    ]
+    .map(|ran| ran.all());
     insta::assert_snapshot!(told.join(""));
 }
 
@@ -185,13 +187,18 @@ async fn config_check_remarks_on_an_empty_list_of_recipients() {
     let ran = run(Path::new("/nonexistent/hived.sock"), &["config", "check", file]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(
-        ran.out.starts_with(&format!("{file}: remark: line 2, column 22: `allowed_recipients = []` allows everyone")),
+        ran.out.starts_with(&format!(
+            "{file}: remark: line 2, column 22: `allowed_recipients = []` allows everyone"
+        )),
         "{}",
         ran.out
     );
     let ran = run(Path::new("/nonexistent/hived.sock"), &["config", "check", file, "--json"]).await;
     let found: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
-    assert_eq!((ran.code, &found[0]["remark"], &found[0]["line"]), (0, &serde_json::json!(true), &serde_json::json!(2)));
+    assert_eq!(
+        (ran.code, &found[0]["remark"], &found[0]["line"]),
+        (0, &serde_json::json!(true), &serde_json::json!(2))
+    );
 }
 
 #[tokio::test]
@@ -221,6 +228,7 @@ async fn up_says_what_is_missing_before_it_starts_anything() {
 fn every_code_has_its_test() {
     let tests = include_str!("errors.rs");
     let codes = 0..=hivectl::exit::Exit::Findings as u8;
-    let without: Vec<u8> = codes.filter(|code| !tests.contains(&format!("async fn exit_{code}_"))).collect();
+    let without: Vec<u8> =
+        codes.filter(|code| !tests.contains(&format!("async fn exit_{code}_"))).collect();
     assert!(without.is_empty(), "no test ends with {without:?}");
 }

@@ -17,7 +17,11 @@ pub(crate) struct Following {
 
 impl Following {
     pub(crate) fn start(broker: &Broker, args: &[&str]) -> Self {
-        let mut child = hivectl(&broker.socket()).args(args).stderr(Stdio::inherit()).spawn().expect("the binary runs");
+        let mut child = hivectl(&broker.socket())
+            .args(args)
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("the binary runs");
         let lines = BufReader::new(child.stdout.take().expect("stdout is a pipe")).lines();
         Self { child, lines }
     }
@@ -33,7 +37,11 @@ impl Following {
 
     /// Ctrl-C.
     pub(crate) async fn interrupt(mut self) -> i32 {
-        let pid = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).expect("it runs");
+        let pid = self
+            .child
+            .id()
+            .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+            .expect("it runs");
         kill_process(pid, Signal::INT).expect("it runs");
         self.child.wait().await.expect("it ends").code().expect("by itself")
     }
@@ -76,7 +84,12 @@ async fn an_agents_inbox_can_be_followed_too() {
 async fn events_go_on_where_the_list_ended() {
     let mut broker = Broker::start();
     let mut events = Following::start(&broker, &["events", "--follow", "--after", "12"]);
-    assert!(events.line().await.starts_with("13  2020-03-01 12:00  question_answered  ada  question 33"));
+    assert!(
+        events
+            .line()
+            .await
+            .starts_with("13  2020-03-01 12:00  question_answered  ada  question 33")
+    );
     broker.watched().await;
     // 13 was shown; it is not shown again.
     broker.happens(accepted(13, 14));

@@ -48,7 +48,8 @@ async fn help_is_as_it_was() {
         "drain",
         "completions",
     ] {
-        let args: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).chain(["--help"]).collect();
+        let args: Vec<&str> =
+            command.split(' ').filter(|word| !word.is_empty()).chain(["--help"]).collect();
         let ran = run(nowhere, &args).await;
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{command}");
         insta::assert_snapshot!(format!("help {command}").trim().replace(' ', "_"), ran.out);

@@ -1,4 +1,5 @@
-//! `hivectl login` in a real terminal: bytes go to and fro, and however it ends the terminal is as it was.
+//! `hivectl login` in a real terminal: bytes go to and fro, and however it ends the terminal is as
+//! it was.
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Child;
@@ -23,7 +24,11 @@ impl Dialogue {
         terminal.resize(24, 80);
         let modes = terminal.modes();
         let mut command = hivectl(&broker.socket());
-        command.args(["login", agent]).env("TERM", "xterm-256color").stdin(terminal.side()).stdout(terminal.side());
+        command
+            .args(["login", agent])
+            .env("TERM", "xterm-256color")
+            .stdin(terminal.side())
+            .stdout(terminal.side());
         let child = command.spawn().expect("the binary runs");
         Self { broker, terminal, modes, child }
     }
@@ -43,7 +48,11 @@ impl Dialogue {
     }
 
     fn signal(&self, signal: Signal) {
-        let pid = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).expect("it runs");
+        let pid = self
+            .child
+            .id()
+            .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+            .expect("it runs");
         kill_process(pid, signal).expect("it runs");
     }
 
@@ -68,10 +77,20 @@ async fn keys_go_to_the_dialogue_and_its_end_is_told() {
     let (ran, broker) = dialogue.ends().await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert_eq!(ran.err, "claude's login dialogue for ada; Ctrl-] leaves it\n\n");
-    assert!(ran.out.contains("right") && ran.out.ends_with("claude is logged in for ada\n"), "{:?}", ran.out);
+    assert!(
+        ran.out.contains("right") && ran.out.ends_with("claude is logged in for ada\n"),
+        "{:?}",
+        ran.out
+    );
     assert_eq!(
         broker.changes()[..5],
-        ["login ada: 24 lines, 80 columns, xterm-256color", "typed \\x03", "typed \\x1a\\x04\\x11", "typed right", "typed \\r"]
+        [
+            "login ada: 24 lines, 80 columns, xterm-256color",
+            "typed \\x03",
+            "typed \\x1a\\x04\\x11",
+            "typed right",
+            "typed \\r"
+        ]
     );
 }
 
@@ -81,10 +100,22 @@ async fn exit_1_a_dialogue_that_ends_without_a_login_says_why() {
     dialogue.types("wrong\r").await;
     let (ran, _) = dialogue.ends().await;
     assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("error: claude is not logged in for ada: its dialogue ended with code 1\nhint: "), "{}", ran.err);
+    assert!(
+        ran.err.contains(
+            "error: claude is not logged in for ada: its dialogue ended with code 1\nhint: "
+        ),
+        "{}",
+        ran.err
+    );
     let (ran, _) = Dialogue::begin("busy").ends().await;
     assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("not logged in for busy: turn 21 runs; try again when it has ended\\u{1b}[2J\n"), "{}", ran.err);
+    assert!(
+        ran.err.contains(
+            "not logged in for busy: turn 21 runs; try again when it has ended\\u{1b}[2J\n"
+        ),
+        "{}",
+        ran.err
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,7 +124,10 @@ async fn a_new_size_is_told() {
     dialogue.terminal.resize(50, 132);
     dialogue.signal(Signal::WINCH);
     dialogue.broker.watched().await;
-    assert_eq!(dialogue.broker.changes().last().map(String::as_str), Some("size: 50 lines, 132 columns"));
+    assert_eq!(
+        dialogue.broker.changes().last().map(String::as_str),
+        Some("size: 50 lines, 132 columns")
+    );
     dialogue.types("right\r").await;
     assert_eq!(dialogue.ends().await.0.code, 0);
 }
@@ -122,7 +156,11 @@ async fn signals_and_a_connection_that_breaks_give_the_terminal_back() {
         dialogue.signal(signal);
         let (ran, _) = dialogue.ends().await;
         assert_eq!(ran.code, 1, "{signal:?}: {}", ran.err);
-        assert!(ran.out.ends_with("\u{1b}[>4m\r"), "what the dialogue may have changed is set back: {:?}", ran.out);
+        assert!(
+            ran.out.ends_with("\u{1b}[>4m\r"),
+            "what the dialogue may have changed is set back: {:?}",
+            ran.out
+        );
     }
     let (ran, _) = Dialogue::begin("torn").ends().await;
     assert_eq!(ran.code, 7);
@@ -144,11 +182,18 @@ async fn refusals_tell_what_helps_and_leave_the_terminal_alone() {
 async fn exit_2_without_a_terminal_on_both_sides() {
     let (broker, terminal) = (Broker::start(), Terminal::open());
     let neither = run(&broker.socket(), &["login", "ada"]).await;
-    let output = hivectl(&broker.socket()).args(["login", "ada"]).stdin(terminal.side()).output().await.expect("the binary runs");
+    let output = hivectl(&broker.socket())
+        .args(["login", "ada"])
+        .stdin(terminal.side())
+        .output()
+        .await
+        .expect("the binary runs");
     for ran in [neither, ran(output)] {
         assert_eq!((ran.code, ran.out.as_str()), (2, ""));
         assert!(
-            ran.err.starts_with("error: `login` is a dialogue, and needs a terminal on stdin and on stdout\nhint: "),
+            ran.err.starts_with(
+                "error: `login` is a dialogue, and needs a terminal on stdin and on stdout\nhint: "
+            ),
             "{}",
             ran.err
         );

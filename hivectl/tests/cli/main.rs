@@ -1,4 +1,5 @@
-//! `hivectl` as its users have it: the real binary against a broker that answers from a script, over a real socket.
+//! `hivectl` as its users have it: the real binary against a broker that answers from a script,
+//! over a real socket.
 
 mod backup;
 mod complete;

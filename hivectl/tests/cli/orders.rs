@@ -8,12 +8,19 @@ use super::fake::Broker;
 use super::run::{Ran, hivectl, ran, run};
 
 fn event(sequence: u64, kind: EventKind, detail: &str) -> Event {
-    Event { sequence, kind: kind.into(), agent: "ada".to_owned(), detail: detail.to_owned(), ..Event::default() }
+    Event {
+        sequence,
+        kind: kind.into(),
+        agent: "ada".to_owned(),
+        detail: detail.to_owned(),
+        ..Event::default()
+    }
 }
 
 /// Begins a command with --wait, and waits until it watches.
 async fn waiting(broker: &mut Broker, args: &[&str]) -> Child {
-    let child = hivectl(&broker.socket()).args(args).arg("--wait").spawn().expect("the binary runs");
+    let child =
+        hivectl(&broker.socket()).args(args).arg("--wait").spawn().expect("the binary runs");
     broker.watched().await;
     child
 }
@@ -36,10 +43,22 @@ async fn who_waits_is_told_what_goes_on_and_that_it_is_done() {
         broker.happens(Event { turn_id: 21, ..event(15, EventKind::TurnEnded, "ok") });
         broker.happens(event(16, EventKind::CommandClosed, "command 30: done"));
         let ran = ended(child).await;
-        assert_eq!((ran.code, ran.out.as_str()), (0, "ada has done it (command 30)\n"), "{args:?}: {}", ran.err);
-        assert!(ran.err.ends_with(" (command 30); waiting until it is done\nturn 21 has ended: ok\n"), "{args:?}: {}", ran.err);
+        assert_eq!(
+            (ran.code, ran.out.as_str()),
+            (0, "ada has done it (command 30)\n"),
+            "{args:?}: {}",
+            ran.err
+        );
+        assert!(
+            ran.err.ends_with(" (command 30); waiting until it is done\nturn 21 has ended: ok\n"),
+            "{args:?}: {}",
+            ran.err
+        );
     }
-    assert_eq!(broker.changes(), ["ada: compact", "ada: cancel turn 0", "ada: model haiku", "ada: restart"]);
+    assert_eq!(
+        broker.changes(),
+        ["ada: compact", "ada: cancel turn 0", "ada: model haiku", "ada: restart"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,7 +68,10 @@ async fn programs_get_one_object_when_it_is_done() {
     broker.happens(event(14, EventKind::CommandClosed, "command 30: done"));
     let ran = ended(child).await;
     let done: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
-    assert_eq!((done["schema"].as_str(), done["done"].as_str()), (Some("hive.done.v1"), Some("carried_out")));
+    assert_eq!(
+        (done["schema"].as_str(), done["done"].as_str()),
+        (Some("hive.done.v1"), Some("carried_out"))
+    );
     assert_eq!((done["agent"].as_str(), done["command_id"].as_u64()), (Some("ada"), Some(30)));
 }
 
@@ -57,7 +79,11 @@ async fn programs_get_one_object_when_it_is_done() {
 async fn exit_1_what_the_harness_refuses_is_told_in_its_words() {
     let mut broker = Broker::start();
     let child = waiting(&mut broker, &["turn", "compact", "ada"]).await;
-    broker.happens(event(14, EventKind::CommandClosed, "command 30: refused: nothing to compact\u{1b}[2J"));
+    broker.happens(event(
+        14,
+        EventKind::CommandClosed,
+        "command 30: refused: nothing to compact\u{1b}[2J",
+    ));
     insta::assert_snapshot!(ended(child).await.all());
     let child = waiting(&mut broker, &["turn", "compact", "ada", "--json"]).await;
     broker.happens(event(14, EventKind::AgentRetired, ""));
@@ -69,13 +95,20 @@ async fn exit_1_what_the_harness_refuses_is_told_in_its_words() {
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_6_what_takes_too_long_stays_given() {
     let broker = Broker::start();
-    insta::assert_snapshot!(run(&broker.socket(), &["turn", "compact", "ada", "--wait", "--timeout", "0.5"]).await.all());
+    insta::assert_snapshot!(
+        run(&broker.socket(), &["turn", "compact", "ada", "--wait", "--timeout", "0.5"])
+            .await
+            .all()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_interrupts_the_waiting_is_told_that_it_stays_given() {
     let mut broker = Broker::start();
-    let mut child = hivectl(&broker.socket()).args(["turn", "restart", "ada", "--wait"]).spawn().expect("the binary runs");
+    let mut child = hivectl(&broker.socket())
+        .args(["turn", "restart", "ada", "--wait"])
+        .spawn()
+        .expect("the binary runs");
     broker.watched().await;
     // It says so when it waits; before that Ctrl-C would just end it.
     let mut err = tokio::io::BufReader::new(child.stderr.take().expect("stderr is a pipe"));

@@ -71,12 +71,53 @@ pub(crate) const CHANGES: [&[&str]; 42] = [
     &["answer", "34", "--choice", "1", "--choice", "LINT"],
     &["questions", "cancel", "30", "32"],
     &["reminders", "cancel", "51"],
-    &["agent", "set-policy", "bob", "--tool-group", "inbox", "--tool-group", "meta", "--sends-per-minute", "5"],
-    &["agent", "set-policy", "bob", "--tool-group", "default", "--allow", "default", "--capability", "query_agent_state"],
-    &["agent", "set-policy", "bob", "--allow-everyone", "--no-capabilities", "--stored-bytes", "default"],
-    &["agent", "set-policy", "bob", "--questions-open", "3", "--reminders-pending", "7", "--stored-bytes", "5000000000"],
+    &[
+        "agent",
+        "set-policy",
+        "bob",
+        "--tool-group",
+        "inbox",
+        "--tool-group",
+        "meta",
+        "--sends-per-minute",
+        "5",
+    ],
+    &[
+        "agent",
+        "set-policy",
+        "bob",
+        "--tool-group",
+        "default",
+        "--allow",
+        "default",
+        "--capability",
+        "query_agent_state",
+    ],
+    &[
+        "agent",
+        "set-policy",
+        "bob",
+        "--allow-everyone",
+        "--no-capabilities",
+        "--stored-bytes",
+        "default",
+    ],
+    &[
+        "agent",
+        "set-policy",
+        "bob",
+        "--questions-open",
+        "3",
+        "--reminders-pending",
+        "7",
+        "--stored-bytes",
+        "5000000000",
+    ],
     &["agent", "create", "cy"],
-    &["agent", "create", "cy", "--parent", "bob", "--role", "r", "--model", "m", "--allow", "bob", "--adopt"],
+    &[
+        "agent", "create", "cy", "--parent", "bob", "--role", "r", "--model", "m", "--allow",
+        "bob", "--adopt",
+    ],
     &["agent", "stop", "ada"],
     &["agent", "stop", "bob", "--wait"],
     &["agent", "start", "ada"],
@@ -195,7 +236,8 @@ async fn changes_are_asked_for_as_they_were_meant() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_may_come_from_stdin() {
     let broker = Broker::start();
-    let ran = run_with(&broker.socket(), &["send", "ada", "-"], "zwei\nZeilen ä\n\n".as_bytes()).await;
+    let ran =
+        run_with(&broker.socket(), &["send", "ada", "-"], "zwei\nZeilen ä\n\n".as_bytes()).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert_eq!(broker.changes(), ["send ada: \"zwei\\nZeilen ä\\n\", answers 0"]);
 }
@@ -219,7 +261,8 @@ async fn a_reader_that_goes_away_is_no_error() {
     // Spawned by hand: `output` would put a pipe of its own in the place of this one.
     let mut command = hivectl(&broker.socket());
     command.arg("events").stdout(writer).stderr(std::process::Stdio::piped());
-    let output = command.spawn().expect("the binary runs").wait_with_output().await.expect("it ends");
+    let output =
+        command.spawn().expect("the binary runs").wait_with_output().await.expect("it ends");
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
 }
 

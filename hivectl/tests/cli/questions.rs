@@ -15,7 +15,12 @@ use super::terminal::Terminal;
 async fn answer(broker: &Broker, id: &str, types: &str) -> Ran {
     let terminal = Terminal::open();
     terminal.types(types);
-    let output = hivectl(&broker.socket()).args(["answer", id]).stdin(terminal.side()).output().await.expect("the binary runs");
+    let output = hivectl(&broker.socket())
+        .args(["answer", id])
+        .stdin(terminal.side())
+        .output()
+        .await
+        .expect("the binary runs");
     Ran {
         code: output.status.code().expect("it ends by itself"),
         out: String::from_utf8(output.stdout).expect("text"),
@@ -33,10 +38,18 @@ async fn the_id_is_all_that_is_printed_of_a_question_that_was_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_may_come_from_stdin_and_its_answer_goes_to_stdout() {
     let broker = Broker::start();
-    let ran = run_with(&broker.socket(), &["ask", "ada", "-", "--wait", "--option", "yes"], b"Done?\nReally?\n").await;
+    let ran = run_with(
+        &broker.socket(),
+        &["ask", "ada", "-", "--wait", "--option", "yes"],
+        b"Done?\nReally?\n",
+    )
+    .await;
     assert_eq!((ran.code, ran.out.as_str()), (0, "yes\nin an hour\nor two\n"));
     assert_eq!(ran.err, "question 40 is asked; waiting for ada\n");
-    assert_eq!(broker.changes(), [r#"ask ada: "Done?\nReally?", options ["yes"], multi false, ttl 0 s"#]);
+    assert_eq!(
+        broker.changes(),
+        [r#"ask ada: "Done?\nReally?", options ["yes"], multi false, ttl 0 s"#]
+    );
 }
 
 /// An outcome for question 43.
@@ -48,12 +61,21 @@ fn outcome(state: QuestionState, text: &str) -> Question {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_an_answer_waits_out_a_broker_that_goes_away() {
     let mut broker = Broker::start();
-    let mut child = hivectl(&broker.socket()).args(["ask", "mute", "Done?", "--wait"]).spawn().expect("the binary runs");
+    let mut child = hivectl(&broker.socket())
+        .args(["ask", "mute", "Done?", "--wait"])
+        .spawn()
+        .expect("the binary runs");
     let mut err = BufReader::new(child.stderr.take().expect("stderr is a pipe")).lines();
-    assert_eq!(err.next_line().await.expect("text").as_deref(), Some("question 43 is asked; waiting for mute"));
+    assert_eq!(
+        err.next_line().await.expect("text").as_deref(),
+        Some("question 43 is asked; waiting for mute")
+    );
     broker.watched().await;
     broker.goes_away();
-    assert_eq!(err.next_line().await.expect("text").as_deref(), Some("the broker is gone; waiting for it to come back"));
+    assert_eq!(
+        err.next_line().await.expect("text").as_deref(),
+        Some("the broker is gone; waiting for it to come back")
+    );
     broker.watched().await;
     broker.question(outcome(QuestionState::Open, ""));
     broker.question(outcome(QuestionState::Answered, "at last"));
@@ -66,7 +88,10 @@ async fn who_waits_for_an_answer_waits_out_a_broker_that_goes_away() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_ends_the_wait_and_leaves_the_question_open() {
     let mut broker = Broker::start();
-    let child = hivectl(&broker.socket()).args(["ask", "mute", "Done?", "--wait"]).spawn().expect("the binary runs");
+    let child = hivectl(&broker.socket())
+        .args(["ask", "mute", "Done?", "--wait"])
+        .spawn()
+        .expect("the binary runs");
     broker.watched().await;
     let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).expect("it runs");
     kill_process(pid, Signal::INT).expect("it runs");
@@ -129,8 +154,12 @@ async fn somebody_at_a_terminal_is_asked() {
     assert_eq!(answer(&broker, "30", "no\n").await.code, 0);
     assert_eq!(answer(&broker, "30", "not before noon\n").await.code, 0);
     assert_eq!(answer(&broker, "32", "3\n").await.code, 0);
-    let asked =
-        [r#"answer 30: ["no"], """#, r#"answer 30: ["no"], """#, r#"answer 30: [], "not before noon""#, r#"answer 32: [], "3""#];
+    let asked = [
+        r#"answer 30: ["no"], """#,
+        r#"answer 30: ["no"], """#,
+        r#"answer 30: [], "not before noon""#,
+        r#"answer 32: [], "3""#,
+    ];
     assert_eq!(broker.changes(), asked);
 }
 
@@ -143,7 +172,10 @@ async fn what_cannot_be_meant_is_asked_again() {
     let ran = answer(&broker, "30", "1 2\n1\n").await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.err.contains("only one may be chosen\n"), "{}", ran.err);
-    assert_eq!(broker.changes(), [r#"answer 34: ["tests", "lint"], """#, r#"answer 30: ["yes"], """#]);
+    assert_eq!(
+        broker.changes(),
+        [r#"answer 34: ["tests", "lint"], """#, r#"answer 30: ["yes"], """#]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -152,7 +184,11 @@ async fn nothing_typed_answers_nothing() {
     for types in ["\n", "  \n", "\u{4}"] {
         let ran = answer(&broker, "30", types).await;
         assert_eq!((ran.code, ran.out.as_str()), (1, ""));
-        assert!(ran.err.contains("error: nothing was answered; question 30 stays open\n"), "{}", ran.err);
+        assert!(
+            ran.err.contains("error: nothing was answered; question 30 stays open\n"),
+            "{}",
+            ran.err
+        );
     }
     assert!(broker.changes().is_empty());
 }
@@ -191,7 +227,11 @@ async fn what_was_searched_for_stands_out_on_a_terminal_only() {
     let on_terminal = shown(&broker, &["search", "42"], &[]).await;
     assert!(on_terminal.contains(found), "{on_terminal:?}");
     let without = shown(&broker, &["search", "42"], &[("NO_COLOR", "1")]).await;
-    assert!(without.contains("It is 42.⏎I asked bob.\\u{1b}]0;owned\\u{7}\n") && !without.contains('\u{1b}'), "{without:?}");
+    assert!(
+        without.contains("It is 42.⏎I asked bob.\\u{1b}]0;owned\\u{7}\n")
+            && !without.contains('\u{1b}'),
+        "{without:?}"
+    );
     let piped = run(&broker.socket(), &["search", "42"]).await.out;
     assert!(!piped.contains('\u{1b}'), "{piped:?}");
 }

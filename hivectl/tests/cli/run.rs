@@ -35,7 +35,8 @@ pub(crate) async fn run(socket: &Path, args: &[&str]) -> Ran {
 
 /// Runs it with something on stdin.
 pub(crate) async fn run_with(socket: &Path, args: &[&str], stdin: &[u8]) -> Ran {
-    let mut child = hivectl(socket).args(args).stdin(Stdio::piped()).spawn().expect("the binary runs");
+    let mut child =
+        hivectl(socket).args(args).stdin(Stdio::piped()).spawn().expect("the binary runs");
     let mut pipe = child.stdin.take().expect("stdin is a pipe");
     pipe.write_all(stdin).await.expect("it reads");
     drop(pipe);

@@ -1,6 +1,8 @@
-//! What is printed with `--json` fits the schemas of `docs/schemas`, for every command and every way to call it.
+//! What is printed with `--json` fits the schemas of `docs/schemas`, for every command and every
+//! way to call it.
 //!
-//! A field that a schema does not name is a failure here, though the schemas allow it: what is printed is documented.
+//! A field that a schema does not name is a failure here, though the schemas allow it: what is
+//! printed is documented.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -30,13 +32,21 @@ impl Schemas {
         let mut validators = BTreeMap::new();
         for entry in std::fs::read_dir(folder).expect("the schemas are committed") {
             let path = entry.expect("an entry").path();
-            let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".json")) else { continue };
+            let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".json"))
+            else {
+                continue;
+            };
             let text = std::fs::read_to_string(&path).expect("a schema is readable");
             let mut schema: Value = serde_json::from_str(&text).expect("a schema is JSON");
-            jsonschema::draft202012::meta::validate(&schema).unwrap_or_else(|error| panic!("{name} is no schema: {error}"));
+            jsonschema::draft202012::meta::validate(&schema)
+                .unwrap_or_else(|error| panic!("{name} is no schema: {error}"));
             strict(&mut schema);
-            let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&schema);
-            validators.insert(name.to_owned(), validator.unwrap_or_else(|error| panic!("{name} is no schema: {error}")));
+            let validator =
+                jsonschema::draft202012::options().should_validate_formats(true).build(&schema);
+            validators.insert(
+                name.to_owned(),
+                validator.unwrap_or_else(|error| panic!("{name} is no schema: {error}")),
+            );
         }
         Self { validators, seen: BTreeSet::new() }
     }
@@ -45,8 +55,8 @@ impl Schemas {
     fn check(&mut self, args: &[&str], out: &str) {
         let (command, with) = called(args);
         for line in out.lines() {
-            let value: Value =
-                serde_json::from_str(line).unwrap_or_else(|error| panic!("{args:?} prints no JSON: {error}: {line}"));
+            let value: Value = serde_json::from_str(line)
+                .unwrap_or_else(|error| panic!("{args:?} prints no JSON: {error}: {line}"));
             let shape = match (&value, with) {
                 (Value::Array(_), _) => Shape::Array,
                 (_, Some("--follow" | "--output")) => Shape::Lines,
@@ -56,19 +66,27 @@ impl Schemas {
                 assert_eq!(out.lines().count(), 1, "{args:?} prints one object");
             }
             let is_this = |printed: &&Printed| printed.command == command && printed.with == with;
-            let printed = PRINTED
-                .iter()
-                .find(is_this)
-                .unwrap_or_else(|| panic!("{command} {with:?} is not in the list of what is printed"));
+            let printed = PRINTED.iter().find(is_this).unwrap_or_else(|| {
+                panic!("{command} {with:?} is not in the list of what is printed")
+            });
             assert_eq!(printed.shape, shape, "{args:?}");
             let objects = value.as_array().cloned().unwrap_or_else(|| vec![value]);
             for object in &objects {
                 assert_eq!(object["schema"], printed.schema, "{args:?}");
-                let validator =
-                    self.validators.get(printed.schema).unwrap_or_else(|| panic!("docs/schemas has no {}", printed.schema));
-                let errors: Vec<String> =
-                    validator.iter_errors(object).map(|error| format!("{}: {error}", error.instance_path())).collect();
-                assert!(errors.is_empty(), "{args:?} does not fit {}:\n{}\n{object}", printed.schema, errors.join("\n"));
+                let validator = self
+                    .validators
+                    .get(printed.schema)
+                    .unwrap_or_else(|| panic!("docs/schemas has no {}", printed.schema));
+                let errors: Vec<String> = validator
+                    .iter_errors(object)
+                    .map(|error| format!("{}: {error}", error.instance_path()))
+                    .collect();
+                assert!(
+                    errors.is_empty(),
+                    "{args:?} does not fit {}:\n{}\n{object}",
+                    printed.schema,
+                    errors.join("\n")
+                );
             }
             // An empty array says nothing about what is in it.
             if !objects.is_empty() {
@@ -95,7 +113,9 @@ fn strict(schema: &mut Value) {
 /// The command of a command line, and the option that changes what it prints.
 fn called(args: &[&str]) -> (String, Option<&'static str>) {
     let words = std::iter::once("hivectl").chain(args.iter().copied());
-    let matches = Cli::command().try_get_matches_from(words).unwrap_or_else(|error| panic!("{args:?}: {error}"));
+    let matches = Cli::command()
+        .try_get_matches_from(words)
+        .unwrap_or_else(|error| panic!("{args:?}: {error}"));
     let mut path = Vec::new();
     let mut command = &matches;
     while let Some((name, below)) = command.subcommand() {
@@ -166,7 +186,8 @@ async fn what_is_printed_fits_its_schema() {
     let backup = ["backup", copy.to_str().expect("text")];
     schemas.check(&backup, &run(&broker.socket(), &[&backup[..], &["--json"]].concat()).await.out);
     follows(&mut schemas, &mut Broker::start()).await;
-    let unseen: Vec<&Printed> = PRINTED.iter().filter(|printed| !schemas.seen.contains(printed)).collect();
+    let unseen: Vec<&Printed> =
+        PRINTED.iter().filter(|printed| !schemas.seen.contains(printed)).collect();
     assert!(unseen.is_empty(), "nothing here prints {unseen:?}");
 }
 
@@ -185,14 +206,22 @@ async fn follows(schemas: &mut Schemas, broker: &mut Broker) {
         }
         broker.watched().await;
         if args[0] == "questions" {
-            let open =
-                Question { id: 45, state: QuestionState::Open.into(), target: "operator".to_owned(), ..Question::default() };
+            let open = Question {
+                id: 45,
+                state: QuestionState::Open.into(),
+                target: "operator".to_owned(),
+                ..Question::default()
+            };
             broker.question(open.clone());
             broker.question(Question { state: QuestionState::Expired.into(), ..open });
             schemas.check(args, &following.line().await);
             schemas.check(args, &following.line().await);
         } else if args[0] == "events" {
-            broker.happens(Event { sequence: 14, kind: EventKind::TurnEnded.into(), ..Event::default() });
+            broker.happens(Event {
+                sequence: 14,
+                kind: EventKind::TurnEnded.into(),
+                ..Event::default()
+            });
             schemas.check(args, &following.line().await);
         }
         assert_eq!(following.interrupt().await, 0);
@@ -203,15 +232,18 @@ async fn follows(schemas: &mut Schemas, broker: &mut Broker) {
 fn a_field_too_few_or_too_many_does_not_fit() {
     let schemas = Schemas::read();
     let done = &schemas.validators["hive.done.v1"];
-    let value =
-        serde_json::json!({ "schema": "hive.done.v1", "done": "acked", "agent": null, "message_id": 7, "command_id": null });
+    let value = serde_json::json!({ "schema": "hive.done.v1", "done": "acked", "agent": null, "message_id": 7, "command_id": null });
     assert!(done.is_valid(&value));
     let changed = |name: &str, change: Value| {
         let mut value = value.clone();
         value[name] = change;
         done.is_valid(&value)
     };
-    assert!(!changed("schema", "hive.done.v2".into()) && !changed("message_id", "7".into()) && !changed("more", Value::Null));
+    assert!(
+        !changed("schema", "hive.done.v2".into())
+            && !changed("message_id", "7".into())
+            && !changed("more", Value::Null)
+    );
     let mut less = value.clone();
     less.as_object_mut().expect("an object").remove("agent");
     assert!(!done.is_valid(&less));

@@ -5,19 +5,28 @@ use super::run::{hivectl, ran, run};
 use super::terminal::Terminal;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn drawings_have_block_characters_where_the_locale_knows_them_and_are_as_wide_as_the_terminal() {
+async fn drawings_have_block_characters_where_the_locale_knows_them_and_are_as_wide_as_the_terminal()
+ {
     let broker = Broker::start();
     for (locale, columns) in [("en_US.UTF-8", 100), ("C", 60)] {
         let terminal = Terminal::open();
         terminal.resize(40, columns);
         let mut command = hivectl(&broker.socket());
-        command.args(["stats", "ada"]).env("LANG", locale).env("NO_COLOR", "1").stdout(terminal.side());
+        command
+            .args(["stats", "ada"])
+            .env("LANG", locale)
+            .env("NO_COLOR", "1")
+            .stdout(terminal.side());
         let child = command.spawn().expect("the binary runs");
         drop(command);
         let ran = ran(child.wait_with_output().await.expect("it ends"));
         assert_eq!((ran.code, ran.err.as_str()), (0, ""));
         let shown = terminal.shown();
-        let widest = shown.lines().skip_while(|line| !line.starts_with("tools")).map(|line| line.chars().count()).max();
+        let widest = shown
+            .lines()
+            .skip_while(|line| !line.starts_with("tools"))
+            .map(|line| line.chars().count())
+            .max();
         assert!(widest <= Some(usize::from(columns)), "{shown}");
         assert_eq!(shown.contains('█'), locale != "C", "{shown}");
         assert_eq!(shown.is_ascii(), locale == "C", "{shown}");
@@ -31,5 +40,9 @@ async fn where_nothing_ended_there_is_nothing_to_draw() {
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     assert!(ran.out.contains("took         -\n") && !ran.out.contains("over time"), "{}", ran.out);
     let ran = run(&Broker::empty().socket(), &["stats"]).await;
-    assert!(ran.code == 0 && ran.out.lines().count() == 7, "only the totals, what is open, and whose word it is: {}", ran.out);
+    assert!(
+        ran.code == 0 && ran.out.lines().count() == 7,
+        "only the totals, what is open, and whose word it is: {}",
+        ran.out
+    );
 }

@@ -41,7 +41,8 @@ impl Terminal {
 
     /// Its modes, to be compared.
     pub(crate) fn modes(&self) -> String {
-        let Termios { input_modes, output_modes, control_modes, local_modes, .. } = tcgetattr(&self.theirs).expect("a terminal");
+        let Termios { input_modes, output_modes, control_modes, local_modes, .. } =
+            tcgetattr(&self.theirs).expect("a terminal");
         format!("{input_modes:?} {output_modes:?} {control_modes:?} {local_modes:?}")
     }
 
@@ -56,7 +57,9 @@ impl Terminal {
         let mut shown = Vec::new();
         let mut byte = [0];
         while !shown.ends_with(words.as_bytes()) {
-            self.ours.read_exact(&mut byte).unwrap_or_else(|error| panic!("{error}: {}", shown.escape_ascii()));
+            self.ours
+                .read_exact(&mut byte)
+                .unwrap_or_else(|error| panic!("{error}: {}", shown.escape_ascii()));
             shown.push(byte[0]);
         }
         String::from_utf8(shown).expect("text")

@@ -9,7 +9,10 @@ use super::terminal::Terminal;
 
 fn said(sequence: u64, words: &str) -> Output {
     let content = serde_json::json!([{ "type": "text", "text": words }]);
-    Output::Line(sequence, serde_json::json!({ "type": "assistant", "message": { "content": content } }).to_string())
+    Output::Line(
+        sequence,
+        serde_json::json!({ "type": "assistant", "message": { "content": content } }).to_string(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -39,7 +42,10 @@ async fn a_turn_is_followed_to_its_end_also_over_a_broker_that_goes_away() {
     broker.watched().await;
     let line = |line: String| serde_json::from_str::<serde_json::Value>(&line).expect("JSON");
     let first = line(turn.line().await);
-    assert_eq!((first["schema"].as_str(), first["turn_id"].as_u64()), (Some("hive.turn_event.v1"), Some(21)));
+    assert_eq!(
+        (first["schema"].as_str(), first["turn_id"].as_u64()),
+        (Some("hive.turn_event.v1"), Some(21))
+    );
     broker.turn_does(Output::Breaks);
     broker.watched().await;
     // The first line is there again, but is not told again.
@@ -57,7 +63,10 @@ async fn raw_lines_go_to_stdout_as_claude_printed_them_and_all_else_to_stderr() 
     let types: Vec<String> = ran_raw
         .out
         .lines()
-        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("claude's JSON")["type"].to_string())
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).expect("claude's JSON")["type"]
+                .to_string()
+        })
         .collect();
     assert_eq!(types, ["\"assistant\"", "\"assistant\"", "\"user\"", "\"system\""]);
 }
@@ -76,8 +85,15 @@ async fn on_a_terminal_there_is_colour_and_nothing_of_a_turn_steers_it() {
         let ran = ran(child.wait_with_output().await.expect("it ends"));
         assert_eq!(ran.code, 0, "{}", ran.err);
         let shown = terminal.shown();
-        assert!(!shown.contains("\u{1b}[1mwarning") && !shown.contains("\u{1b}[31m14"), "{shown:?}");
-        assert_eq!(shown.contains("\u{1b}["), option == "--output", "colours are ours alone: {shown:?}");
+        assert!(
+            !shown.contains("\u{1b}[1mwarning") && !shown.contains("\u{1b}[31m14"),
+            "{shown:?}"
+        );
+        assert_eq!(
+            shown.contains("\u{1b}["),
+            option == "--output",
+            "colours are ours alone: {shown:?}"
+        );
     }
 }
 

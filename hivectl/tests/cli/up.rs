@@ -1,7 +1,8 @@
-//! `hivectl up` with programs that only say what happens to them: it starts, restarts, drains and leaves nothing behind.
+//! `hivectl up` with programs that only say what happens to them: it starts, restarts, drains and
+//! leaves nothing behind.
 //!
-//! The programs are shell scripts that write to one pipe, on which the tests wait. When the one in the broker's place has been started, the test
-//! itself answers on the broker's socket.
+//! The programs are shell scripts that write to one pipe, on which the tests wait. When the one in
+//! the broker's place has been started, the test itself answers on the broker's socket.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -37,23 +38,39 @@ impl Stage {
         let pipe = dir_path.join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
         let stage = Self {
-            told: BufReader::new(pipe::OpenOptions::new().read_write(true).open_receiver(&pipe).expect("it opens")).lines(),
+            told: BufReader::new(
+                pipe::OpenOptions::new().read_write(true).open_receiver(&pipe).expect("it opens"),
+            )
+            .lines(),
             dir,
         };
         stage.install(env!("CARGO_BIN_EXE_hivectl").as_ref(), "hivectl");
         for (name, body) in [("hived", hived), ("hive", hive), ("hive-mcp", ""), ("claude", "")] {
-            let script = format!("#!/bin/sh\nNAME={name}\nDIR={}\nPIPE=$DIR/pipe\n{body}\n", dir_path.display());
+            let script = format!(
+                "#!/bin/sh\nNAME={name}\nDIR={}\nPIPE=$DIR/pipe\n{body}\n",
+                dir_path.display()
+            );
             std::fs::write(stage.path("script"), script).expect("a file");
             stage.install(&stage.path("script"), name);
         }
-        std::fs::write(stage.path("hive.toml"), format!("[claude]\ncommand = \"./claude\"\n{agents}\n")).expect("a file");
+        std::fs::write(
+            stage.path("hive.toml"),
+            format!("[claude]\ncommand = \"./claude\"\n{agents}\n"),
+        )
+        .expect("a file");
         stage
     }
 
-    /// By another process: a program that this one has written cannot be run while a fork of another test still has it open for writing.
+    /// By another process: a program that this one has written cannot be run while a fork of
+    /// another test still has it open for writing.
     fn install(&self, from: &Path, name: &str) {
         let mut install = std::process::Command::new("install");
-        let status = install.args(["-m", "755"]).arg(from).arg(self.path(name)).status().expect("install runs");
+        let status = install
+            .args(["-m", "755"])
+            .arg(from)
+            .arg(self.path(name))
+            .status()
+            .expect("install runs");
         assert!(status.success());
     }
 
@@ -61,7 +78,8 @@ impl Stage {
         self.dir.path().join(name)
     }
 
-    /// Without isolation: the programs are scripts that report nothing. `tests/tests/sandbox` has the real ones.
+    /// Without isolation: the programs are scripts that report nothing. `tests/tests/sandbox` has
+    /// the real ones.
     fn up(&self) -> Up {
         let mut command = Command::new(self.path("hivectl"));
         command
@@ -102,7 +120,11 @@ struct Up {
 
 impl Up {
     fn interrupt(&self) {
-        let pid = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).expect("it runs");
+        let pid = self
+            .child
+            .id()
+            .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+            .expect("it runs");
         kill_process(pid, Signal::INT).expect("it runs");
     }
 
@@ -141,12 +163,20 @@ async fn a_hive_comes_up_and_is_drained_harness_first() {
     let mut broker = Broker::on(stage.path(".hive/run/hived.sock"), 1);
     let hive = stage.started("hive").await;
     let said = up.says("Ctrl-C ends it").await;
-    for line in ["in a second terminal, in this directory:", "    ./hivectl send ada \"hello\"", "    ./hivectl inbox --follow"] {
+    for line in [
+        "in a second terminal, in this directory:",
+        "    ./hivectl send ada \"hello\"",
+        "    ./hivectl inbox --follow",
+    ] {
         assert!(said.lines().any(|said| said == line), "{line}\n{said}");
     }
     let isolation: Vec<&str> = said.lines().filter(|line| line.contains("ISOLATED")).collect();
-    assert!(matches!(isolation[..], [line] if line.starts_with("NOT ISOLATED: --no-isolation was given. ")), "{said}");
-    let env = std::fs::read_to_string(format!("/proc/{}/environ", hive.as_raw_nonzero())).expect("it runs");
+    assert!(
+        matches!(isolation[..], [line] if line.starts_with("NOT ISOLATED: --no-isolation was given. ")),
+        "{said}"
+    );
+    let env = std::fs::read_to_string(format!("/proc/{}/environ", hive.as_raw_nonzero()))
+        .expect("it runs");
     assert!(env.contains("HIVE_LABEL=ada\0") && !env.contains("SECRET"), "{env}");
     broker.watched().await;
     up.interrupt();
@@ -198,7 +228,12 @@ async fn a_broker_that_ends_at_once_is_told_with_its_last_words() {
     let stage = Stage::set("echo 'the database is from the future' >&2; exit 3", OBEDIENT);
     let (code, said) = stage.up().ends().await;
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains("error: the broker ended at once: exit status: 3\n    the database is from the future"), "{said}");
+    assert!(
+        said.contains(
+            "error: the broker ended at once: exit status: 3\n    the database is from the future"
+        ),
+        "{said}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -232,7 +267,10 @@ async fn an_agents_own_servers_are_told_to_its_harness_alone() {
     up.says("Ctrl-C ends it").await;
     assert_eq!(
         sees,
-        ["ada 1, sees run/agents/ada/settings/extra-mcp.json", "bob 0, sees run/agents/ada/settings/extra-mcp.json"]
+        [
+            "ada 1, sees run/agents/ada/settings/extra-mcp.json",
+            "bob 0, sees run/agents/ada/settings/extra-mcp.json"
+        ]
     );
     up.interrupt();
     assert_eq!([stage.told().await, stage.told().await], ["hive ends", "hive ends"]);

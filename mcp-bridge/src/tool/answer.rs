@@ -49,16 +49,25 @@ impl Tool for Answer {
         let Input { id, answer, choices } = input;
         let (text, choices) = (answer.unwrap_or_default(), choices.unwrap_or_default());
         if text.trim().is_empty() && choices.is_empty() {
-            return Err(Refusal::arguments("there is no answer: give answer (a text), choices (of the options), or both"));
+            return Err(Refusal::arguments(
+                "there is no answer: give answer (a text), choices (of the options), or both",
+            ));
         }
-        let request = AnswerQuestionRequest { request_id: call.request_id.clone(), question_id: id, choices, text };
-        let answered =
-            broker
-                .call(call, request, |channel, request| async move {
-                    QuestionServiceClient::new(channel).answer_question(request).await
-                })
-                .await?;
-        let asker = answered.question.map(|question| one_line(&question.asker, 63)).filter(|asker| !asker.is_empty());
+        let request = AnswerQuestionRequest {
+            request_id: call.request_id.clone(),
+            question_id: id,
+            choices,
+            text,
+        };
+        let answered = broker
+            .call(call, request, |channel, request| async move {
+                QuestionServiceClient::new(channel).answer_question(request).await
+            })
+            .await?;
+        let asker = answered
+            .question
+            .map(|question| one_line(&question.asker, 63))
+            .filter(|asker| !asker.is_empty());
         Ok(format!("Answered question #{id}; {} is told.", asker.as_deref().unwrap_or("its asker")))
     }
 }

@@ -59,9 +59,14 @@ impl Tool for Ask {
 
     async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let Input { question, options, multi, ttl_seconds, to } = input;
-        let to = to.map(|to| to.trim().to_owned()).filter(|to| !to.is_empty()).unwrap_or_else(|| DEFAULT_TARGET.to_owned());
+        let to = to
+            .map(|to| to.trim().to_owned())
+            .filter(|to| !to.is_empty())
+            .unwrap_or_else(|| DEFAULT_TARGET.to_owned());
         if to == recipient::EVERYONE {
-            return Err(Refusal::arguments("a question goes to one: name an agent, `operator` or `<parent>` in to, not `*`"));
+            return Err(Refusal::arguments(
+                "a question goes to one: name an agent, `operator` or `<parent>` in to, not `*`",
+            ));
         }
         let request = AskQuestionRequest {
             request_id: call.request_id.clone(),
@@ -72,11 +77,9 @@ impl Tool for Ask {
             ttl: ttl_seconds.map(|seconds| schema::span("ttl_seconds", seconds)).transpose()?,
         };
         let asked = broker
-            .call(
-                call,
-                request,
-                |channel, request| async move { QuestionServiceClient::new(channel).ask_question(request).await },
-            )
+            .call(call, request, |channel, request| async move {
+                QuestionServiceClient::new(channel).ask_question(request).await
+            })
             .await?;
         Ok(words(&to, asked))
     }
@@ -99,8 +102,14 @@ fn words(to: &str, asked: AskQuestionResponse) -> String {
         );
     }
     let target = one_line(if question.target.is_empty() { to } else { &question.target }, 63);
-    let until = question.deadline_time.as_ref().map(|time| format!(" (open until {})", instant(time))).unwrap_or_default();
-    format!("Asked {target}: question #{id}{until}. The answer comes as a message; do not wait for it idly.")
+    let until = question
+        .deadline_time
+        .as_ref()
+        .map(|time| format!(" (open until {})", instant(time)))
+        .unwrap_or_default();
+    format!(
+        "Asked {target}: question #{id}{until}. The answer comes as a message; do not wait for it idly."
+    )
 }
 
 #[cfg(test)]
@@ -117,19 +126,31 @@ mod tests {
 
     #[test]
     fn words_name_the_question_and_who_was_asked() {
-        assert_eq!(words("<parent>", asked()), "Asked bob: question #7. The answer comes as a message; do not wait for it idly.");
+        assert_eq!(
+            words("<parent>", asked()),
+            "Asked bob: question #7. The answer comes as a message; do not wait for it idly."
+        );
         let mut bounded = asked();
         let deadline = prost_types::Timestamp { seconds: 1_700_000_000, nanos: 5 };
         bounded.question.as_mut().expect("it has one").deadline_time = Some(deadline);
-        assert!(words("bob", bounded).starts_with("Asked bob: question #7 (open until 2023-11-14T22:13:20Z). "));
+        assert!(
+            words("bob", bounded)
+                .starts_with("Asked bob: question #7 (open until 2023-11-14T22:13:20Z). ")
+        );
     }
 
     #[test]
     fn a_question_of_an_earlier_attempt_is_named_with_its_state() {
         let mut again = AskQuestionResponse { already_asked: true, ..asked() };
         let not_again = "Not asked again: an earlier attempt of this turn has already asked this as question #7, which is";
-        assert_eq!(words("bob", again.clone()), format!("{not_again} open; the answer comes as a message."));
+        assert_eq!(
+            words("bob", again.clone()),
+            format!("{not_again} open; the answer comes as a message.")
+        );
         again.question.as_mut().expect("it has one").set_state(QuestionState::Answered);
-        assert_eq!(words("bob", again), format!("{not_again} answered; its outcome comes, or came, as a message."));
+        assert_eq!(
+            words("bob", again),
+            format!("{not_again} answered; its outcome comes, or came, as a message.")
+        );
     }
 }

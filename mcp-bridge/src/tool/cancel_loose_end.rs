@@ -30,8 +30,7 @@ pub(super) struct Input {
 impl Tool for CancelLooseEnd {
     const NAME: &'static str = "cancel_loose_end";
     const GROUP: Group = Group::Inbox;
-    const DESCRIPTION: &'static str =
-        "Withdraw a question you asked or a reminder you set, when it is no longer needed; get_loose_ends shows kind and id.";
+    const DESCRIPTION: &'static str = "Withdraw a question you asked or a reminder you set, when it is no longer needed; get_loose_ends shows kind and id.";
     type Input = Input;
 
     fn annotations() -> ToolAnnotations {
@@ -41,13 +40,12 @@ impl Tool for CancelLooseEnd {
     async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let Input { kind, id } = input;
         let kind = kind_of(&kind)?;
-        let request = CancelLooseEndRequest { request_id: call.request_id.clone(), kind: kind.into(), id };
+        let request =
+            CancelLooseEndRequest { request_id: call.request_id.clone(), kind: kind.into(), id };
         broker
-            .call(
-                call,
-                request,
-                |channel, request| async move { LooseEndServiceClient::new(channel).cancel_loose_end(request).await },
-            )
+            .call(call, request, |channel, request| async move {
+                LooseEndServiceClient::new(channel).cancel_loose_end(request).await
+            })
             .await?;
         Ok(words(kind, id))
     }
@@ -59,12 +57,16 @@ fn kind_of(word: &str) -> Result<LooseEndKind, Refusal> {
     let closer = match plain.as_str() {
         "question" | "question asked" => return Ok(LooseEndKind::QuestionAsked),
         "reminder" => return Ok(LooseEndKind::Reminder),
-        "question owed" => "a question that you owe is closed with answer; only its asker or the operator may withdraw it",
+        "question owed" => {
+            "a question that you owe is closed with answer; only its asker or the operator may withdraw it"
+        }
         "dead letter" => "a message that was given up is redriven or dropped by the operator",
         "external" => "this entry is closed by the program that told it",
         _ => {
             let word = one_line(word, 100);
-            return Err(Refusal::arguments(format_args!("there is no kind `{word}` to cancel: kind is question or reminder")));
+            return Err(Refusal::arguments(format_args!(
+                "there is no kind `{word}` to cancel: kind is question or reminder"
+            )));
         }
     };
     Err(Refusal::arguments(closer))
@@ -99,7 +101,10 @@ mod tests {
             ("task", "there is no kind `task`"),
         ] {
             let refusal = kind_of(word).expect_err("it cannot be cancelled");
-            assert!(refusal.code == "FIELD_INVALID" && refusal.sentence.contains(closer), "{refusal}");
+            assert!(
+                refusal.code == "FIELD_INVALID" && refusal.sentence.contains(closer),
+                "{refusal}"
+            );
         }
     }
 }

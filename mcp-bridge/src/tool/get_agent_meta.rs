@@ -32,8 +32,7 @@ pub(super) struct Input {
 impl Tool for GetAgentMeta {
     const NAME: &'static str = "get_agent_meta";
     const GROUP: Group = Group::Meta;
-    const DESCRIPTION: &'static str =
-        "Look up an agent: role, parent, whether it runs, what it is doing, its status, model and context.";
+    const DESCRIPTION: &'static str = "Look up an agent: role, parent, whether it runs, what it is doing, its status, model and context.";
     type Input = Input;
 
     fn annotations() -> ToolAnnotations {
@@ -41,17 +40,22 @@ impl Tool for GetAgentMeta {
     }
 
     async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
-        let agent = match input.name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
-            Some(name) => {
-                let request = GetAgentRequest { name };
-                let rpc = |channel, request| async move { TopologyServiceClient::new(channel).get_agent(request).await };
-                broker.call(call, request, rpc).await?.agent
-            }
-            None => {
-                let rpc = |channel, request| async move { TopologyServiceClient::new(channel).get_self(request).await };
-                broker.call(call, GetSelfRequest {}, rpc).await?.agent
-            }
-        };
+        let agent =
+            match input.name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
+                Some(name) => {
+                    let request = GetAgentRequest { name };
+                    let rpc = |channel, request| async move {
+                        TopologyServiceClient::new(channel).get_agent(request).await
+                    };
+                    broker.call(call, request, rpc).await?.agent
+                }
+                None => {
+                    let rpc = |channel, request| async move {
+                        TopologyServiceClient::new(channel).get_self(request).await
+                    };
+                    broker.call(call, GetSelfRequest {}, rpc).await?.agent
+                }
+            };
         Ok(words(&agent.unwrap_or_default()))
     }
 }
@@ -66,24 +70,46 @@ fn words(agent: &Agent) -> String {
     };
     fact("name", one_line(&agent.name, TEXT_CHARS_MAX));
     fact("role", one_line(&agent.role, TEXT_CHARS_MAX));
-    fact("parent", if agent.parent.is_empty() { "operator".to_owned() } else { one_line(&agent.parent, TEXT_CHARS_MAX) });
+    fact(
+        "parent",
+        if agent.parent.is_empty() {
+            "operator".to_owned()
+        } else {
+            one_line(&agent.parent, TEXT_CHARS_MAX)
+        },
+    );
     if agent.retired {
         fact("retired", "yes: it takes no mail".to_owned());
     }
-    let since = agent.state_time.as_ref().map(|time| format!(" since {}", instant(time))).unwrap_or_default();
+    let since = agent
+        .state_time
+        .as_ref()
+        .map(|time| format!(" since {}", instant(time)))
+        .unwrap_or_default();
     fact("state", format!("{}{since}", harness_state(agent.state())));
     if let Some(park) = &agent.park {
         fact("parked", parked(park));
     }
     fact("running", if agent.running { "yes" } else { "no" }.to_owned());
     if !agent.status_text.is_empty() {
-        let set = agent.status_time.as_ref().map(|time| format!(" (set {})", instant(time))).unwrap_or_default();
+        let set = agent
+            .status_time
+            .as_ref()
+            .map(|time| format!(" (set {})", instant(time)))
+            .unwrap_or_default();
         fact("status", format!("{}{set}", one_line(&agent.status_text, TEXT_CHARS_MAX)));
     }
-    fact("waiting mail", if agent.ready_count == 0 { String::new() } else { agent.ready_count.to_string() });
+    fact(
+        "waiting mail",
+        if agent.ready_count == 0 { String::new() } else { agent.ready_count.to_string() },
+    );
     fact("model", one_line(&agent.model, TEXT_CHARS_MAX));
     if agent.context_tokens > 0 {
-        let window = if agent.context_window_tokens > 0 { format!(" of {}", agent.context_window_tokens) } else { String::new() };
+        let window = if agent.context_window_tokens > 0 {
+            format!(" of {}", agent.context_window_tokens)
+        } else {
+            String::new()
+        };
         fact("context", format!("{}{window} tokens", agent.context_tokens));
     }
     fact("revision", one_line(&agent.revision, TEXT_CHARS_MAX));
@@ -95,7 +121,8 @@ fn words(agent: &Agent) -> String {
 
 /// Until when it starts no turns, and why.
 fn parked(park: &Park) -> String {
-    let until = park.until_time.as_ref().map_or_else(|| "somebody logs claude in".to_owned(), instant);
+    let until =
+        park.until_time.as_ref().map_or_else(|| "somebody logs claude in".to_owned(), instant);
     let error = one_line(&park.error, TEXT_CHARS_MAX);
     if error.is_empty() { format!("until {until}") } else { format!("until {until}: {error}") }
 }
@@ -143,7 +170,11 @@ mod tests {
             hive_name: "alpha".to_owned(),
             swarm_name: "beta".to_owned(),
             revision: "0.1.0".to_owned(),
-            park: Some(Park { until_time: time(1_700_003_600), error: "usage limit\nreached".to_owned(), ..Park::default() }),
+            park: Some(Park {
+                until_time: time(1_700_003_600),
+                error: "usage limit\nreached".to_owned(),
+                ..Park::default()
+            }),
             ready_count: 3,
             ..Agent::default()
         };
@@ -154,6 +185,10 @@ mod tests {
             context: 1200 of 200000 tokens\nrevision: 0.1.0\nhive: alpha\nswarm: beta";
         assert_eq!(words(&agent), text);
         agent.park = Some(Park::default());
-        assert!(words(&agent).contains("\nparked: until somebody logs claude in\n"), "{}", words(&agent));
+        assert!(
+            words(&agent).contains("\nparked: until somebody logs claude in\n"),
+            "{}",
+            words(&agent)
+        );
     }
 }

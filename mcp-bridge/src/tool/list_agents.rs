@@ -1,6 +1,7 @@
 //! `list_agents`: the agents that there are to work with.
 //!
-//! Invariant: an entry begins at the margin and everything that an agent said of itself stands in indented lines, so no text passes for an entry.
+//! Invariant: an entry begins at the margin and everything that an agent said of itself stands in
+//! indented lines, so no text passes for an entry.
 
 use std::fmt::Write as _;
 
@@ -18,7 +19,8 @@ use crate::group::Group;
 use crate::peer::Peer;
 use crate::words::{harness_state, one_line};
 
-/// Most characters of a role and of a status, so that 100 entries fit into what claude shows of a result.
+/// Most characters of a role and of a status, so that 100 entries fit into what claude shows of a
+/// result.
 const TEXT_CHARS_MAX: usize = 120;
 const NAME_CHARS_MAX: usize = 63;
 
@@ -37,8 +39,7 @@ pub(super) struct Input {
 impl Tool for ListAgents {
     const NAME: &'static str = "list_agents";
     const GROUP: Group = Group::Meta;
-    const DESCRIPTION: &'static str =
-        "List the other agents, your children first: parent, role, state, status, and whether you may write to them.";
+    const DESCRIPTION: &'static str = "List the other agents, your children first: parent, role, state, status, and whether you may write to them.";
     type Input = Input;
 
     fn annotations() -> ToolAnnotations {
@@ -48,7 +49,9 @@ impl Tool for ListAgents {
     async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let text = input.text.unwrap_or_default().trim().to_owned();
         let request = FindAgentsRequest { text: text.clone() };
-        let rpc = |channel, request| async move { TopologyServiceClient::new(channel).find_agents(request).await };
+        let rpc = |channel, request| async move {
+            TopologyServiceClient::new(channel).find_agents(request).await
+        };
         Ok(words(&text, &broker.call(call, request, rpc).await?))
     }
 }
@@ -56,7 +59,8 @@ impl Tool for ListAgents {
 fn words(text: &str, found: &FindAgentsResponse) -> String {
     let FindAgentsResponse { agents, more } = found;
     if agents.is_empty() {
-        let matching = if text.is_empty() { "." } else { " with this text in its name, role or status." };
+        let matching =
+            if text.is_empty() { "." } else { " with this text in its name, role or status." };
         return format!("There is no other agent{matching}");
     }
     let mut out = String::new();
@@ -72,9 +76,15 @@ fn words(text: &str, found: &FindAgentsResponse) -> String {
 
 fn entry(out: &mut String, agent: &FoundAgent) -> std::fmt::Result {
     let FoundAgent { name, parent, role, state: _, status_text, may_write } = agent;
-    let parent = if parent.is_empty() { "operator".to_owned() } else { one_line(parent, NAME_CHARS_MAX) };
+    let parent =
+        if parent.is_empty() { "operator".to_owned() } else { one_line(parent, NAME_CHARS_MAX) };
     let barred = if *may_write { "" } else { "; you may not write to it" };
-    writeln!(out, "{}: parent {parent}; {}{barred}", one_line(name, NAME_CHARS_MAX), harness_state(agent.state()))?;
+    writeln!(
+        out,
+        "{}: parent {parent}; {}{barred}",
+        one_line(name, NAME_CHARS_MAX),
+        harness_state(agent.state())
+    )?;
     for (fact, text) in [("role", role), ("status", status_text)] {
         if !text.trim().is_empty() {
             writeln!(out, "  {fact}: {}", one_line(text, TEXT_CHARS_MAX))?;
@@ -124,9 +134,16 @@ mod tests {
     fn a_full_list_fits_into_what_claude_shows_of_a_result() {
         let name = "n".repeat(63);
         let (role, status_text) = ("r".repeat(200), "s".repeat(200));
-        let mut full = FoundAgent { name: name.clone(), parent: name, role, status_text, ..FoundAgent::default() };
+        let mut full = FoundAgent {
+            name: name.clone(),
+            parent: name,
+            role,
+            status_text,
+            ..FoundAgent::default()
+        };
         full.set_state(HarnessState::Unavailable);
-        let found = FindAgentsResponse { agents: vec![full; FOUND_AGENTS_MAX as usize], more: true };
+        let found =
+            FindAgentsResponse { agents: vec![full; FOUND_AGENTS_MAX as usize], more: true };
         let chars = words("", &found).chars().count();
         assert!(chars < 49_000, "{chars} characters");
     }

@@ -1,6 +1,7 @@
 //! The tools, one file each, and what they have in common.
 //!
-//! To add one: a file here with a type that implements [`Tool`], and its line in [`all`] (or [`bash`], for the server of that name).
+//! To add one: a file here with a type that implements [`Tool`], and its line in [`all`] (or
+//! [`bash`], for the server of that name).
 
 mod answer;
 mod ask;
@@ -44,10 +45,18 @@ trait Tool: Sized {
     fn annotations() -> ToolAnnotations;
 
     /// Does it.
-    fn run(peer: &Peer, call: &Call, input: Self::Input) -> impl Future<Output = Result<String, Refusal>> + Send;
+    fn run(
+        peer: &Peer,
+        call: &Call,
+        input: Self::Input,
+    ) -> impl Future<Output = Result<String, Refusal>> + Send;
 }
 
-type Run = for<'a> fn(&'a Peer, &'a Call, JsonObject) -> Pin<Box<dyn Future<Output = Result<String, Refusal>> + Send + 'a>>;
+type Run = for<'a> fn(
+    &'a Peer,
+    &'a Call,
+    JsonObject,
+) -> Pin<Box<dyn Future<Output = Result<String, Refusal>> + Send + 'a>>;
 
 /// A tool as the server holds it.
 #[derive(Clone, Debug)]
@@ -86,8 +95,13 @@ pub fn bash() -> Vec<Offer> {
 
 fn offer<T: Tool + 'static>() -> Offer {
     let schema = Arc::new(schema::of::<T::Input>());
-    let tool = rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, schema).with_annotations(T::annotations());
-    Offer { tool, group: T::GROUP, run: |peer, call, arguments| Box::pin(run::<T>(peer, call, arguments)) }
+    let tool =
+        rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, schema).with_annotations(T::annotations());
+    Offer {
+        tool,
+        group: T::GROUP,
+        run: |peer, call, arguments| Box::pin(run::<T>(peer, call, arguments)),
+    }
 }
 
 async fn run<T: Tool>(peer: &Peer, call: &Call, arguments: JsonObject) -> Result<String, Refusal> {
@@ -98,9 +112,11 @@ async fn run<T: Tool>(peer: &Peer, call: &Call, arguments: JsonObject) -> Result
     answered
 }
 
-/// The arguments as a tool takes them. What is wrong is told with the argument's name, which a wrong type alone does not say.
+/// The arguments as a tool takes them. What is wrong is told with the argument's name, which a
+/// wrong type alone does not say.
 fn read<I: DeserializeOwned>(arguments: JsonObject) -> Result<I, String> {
-    let taken = |arguments: JsonObject| serde_json::from_value::<I>(serde_json::Value::Object(arguments));
+    let taken =
+        |arguments: JsonObject| serde_json::from_value::<I>(serde_json::Value::Object(arguments));
     let problem = match taken(arguments.clone()) {
         Ok(input) => return Ok(input),
         Err(problem) => problem.to_string(),
@@ -126,7 +142,11 @@ fn reads() -> ToolAnnotations {
 
 /// Annotations of a tool that adds or changes something and takes nothing away.
 fn adds(idempotent: bool) -> ToolAnnotations {
-    ToolAnnotations::new().read_only(false).destructive(false).idempotent(idempotent).open_world(false)
+    ToolAnnotations::new()
+        .read_only(false)
+        .destructive(false)
+        .idempotent(idempotent)
+        .open_world(false)
 }
 
 /// Annotations of a tool that may do anything, inside of Hive and outside.
@@ -136,7 +156,11 @@ fn does_anything() -> ToolAnnotations {
 
 /// Annotations of a tool that takes something away.
 fn takes_away(idempotent: bool) -> ToolAnnotations {
-    ToolAnnotations::new().read_only(false).destructive(true).idempotent(idempotent).open_world(false)
+    ToolAnnotations::new()
+        .read_only(false)
+        .destructive(true)
+        .idempotent(idempotent)
+        .open_world(false)
 }
 
 #[cfg(test)]
@@ -152,16 +176,26 @@ mod tests {
 
     #[test]
     fn an_argument_that_is_refused_is_named() {
-        assert!(problem(json!({"question": 5})).starts_with("`question`: invalid type: integer `5`"));
         assert!(
-            problem(json!({"question": "q", "options": [5], "to": "bob"})).starts_with("`options`: a list of texts is needed")
+            problem(json!({"question": 5})).starts_with("`question`: invalid type: integer `5`")
         );
         assert!(
-            problem(json!({"to": "bob", "question": "q", "ttl_seconds": -1})).starts_with("`ttl_seconds`: -1 is no whole number")
+            problem(json!({"question": "q", "options": [5], "to": "bob"}))
+                .starts_with("`options`: a list of texts is needed")
+        );
+        assert!(
+            problem(json!({"to": "bob", "question": "q", "ttl_seconds": -1}))
+                .starts_with("`ttl_seconds`: -1 is no whole number")
         );
         let quoting = "x".repeat(700) + "`ttl_seconds`";
-        assert!(problem(json!({"question": "q", "ttl_seconds": quoting})).starts_with("`ttl_seconds`: \"xxx"));
+        assert!(
+            problem(json!({"question": "q", "ttl_seconds": quoting}))
+                .starts_with("`ttl_seconds`: \"xxx")
+        );
         assert!(problem(json!({"to": "bob"})).starts_with("missing field `question`"));
-        assert!(problem(json!({"question": "q", "question_text": 1})).starts_with("unknown field `question_text`"));
+        assert!(
+            problem(json!({"question": "q", "question_text": 1}))
+                .starts_with("unknown field `question_text`")
+        );
     }
 }

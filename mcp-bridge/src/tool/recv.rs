@@ -1,6 +1,7 @@
 //! `recv`: takes mail out of the agent's inbox into this turn.
 //!
-//! It is no read: what it returns is leased to the turn and acked by the turn's end. So claude runs several of them one after another.
+//! It is no read: what it returns is leased to the turn and acked by the turn's end. So claude runs
+//! several of them one after another.
 
 use std::time::Duration;
 
@@ -20,7 +21,8 @@ use crate::group::Group;
 use crate::peer::{Failure, Peer};
 use crate::words::count;
 
-/// Bytes of bodies that one result carries; claude does not show the model a result of more than 50,000 characters.
+/// Bytes of bodies that one result carries; claude does not show the model a result of more than
+/// 50,000 characters.
 const BODY_BYTES_MAX: u32 = 40_000;
 
 pub(super) struct Recv;
@@ -53,14 +55,18 @@ impl Tool for Recv {
     async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let wait = Duration::from_secs(input.wait_seconds.unwrap_or(0));
         if wait > RECEIVE_WAIT_MAX {
-            return Err(Refusal::arguments(format_args!("wait_seconds is at most {}", RECEIVE_WAIT_MAX.as_secs())));
+            return Err(Refusal::arguments(format_args!(
+                "wait_seconds is at most {}",
+                RECEIVE_WAIT_MAX.as_secs()
+            )));
         }
         let max = input.max.unwrap_or(1);
         if max == 0 || max > u64::from(RECEIVE_DELIVERIES_MAX) {
             return Err(Refusal::arguments(format_args!("max is 1 to {RECEIVE_DELIVERIES_MAX}")));
         }
         if !broker.has_process_token() {
-            // The broker would take the caller for a consumer, whose leases nobody here would settle.
+            // The broker would take the caller for a consumer, whose leases nobody here would
+            // settle.
             return Err(Refusal::of(Reason::TurnEnded, "this bridge was started without a turn"));
         }
         let request = ReceiveMessagesRequest {
@@ -87,7 +93,8 @@ impl Tool for Recv {
 
 fn words(wait: Duration, received: &ReceiveMessagesResponse) -> String {
     let ReceiveMessagesResponse { deliveries, pending_count, served_alone } = received;
-    let deliveries: Vec<&Delivery> = deliveries.iter().filter_map(|leased| leased.delivery.as_ref()).collect();
+    let deliveries: Vec<&Delivery> =
+        deliveries.iter().filter_map(|leased| leased.delivery.as_ref()).collect();
     let pending = *pending_count;
     let mut text = entry::entries(deliveries.iter().copied());
     if deliveries.is_empty() {
@@ -129,27 +136,40 @@ mod tests {
         LeasedDelivery { delivery: Some(delivery), ..LeasedDelivery::default() }
     }
 
-    fn received(deliveries: Vec<LeasedDelivery>, pending_count: u32, served_alone: bool) -> ReceiveMessagesResponse {
+    fn received(
+        deliveries: Vec<LeasedDelivery>,
+        pending_count: u32,
+        served_alone: bool,
+    ) -> ReceiveMessagesResponse {
         ReceiveMessagesResponse { deliveries, pending_count, served_alone }
     }
 
     #[test]
     fn mail_is_compact_and_says_how_much_more_waits() {
         let two = received(vec![leased(3, "bob", "hi"), leased(4, "carol", "ho\nho")], 1, false);
-        let text = "#3 from bob\n| hi\n\n#4 from carol\n| ho\n| ho\n\n1 message more: call recv again.";
+        let text =
+            "#3 from bob\n| hi\n\n#4 from carol\n| ho\n| ho\n\n1 message more: call recv again.";
         assert_eq!(words(Duration::ZERO, &two), text);
     }
 
     #[test]
     fn no_mail_says_how_long_it_waited() {
         assert_eq!(words(Duration::ZERO, &received(vec![], 0, false)), "No mail.");
-        assert_eq!(words(Duration::from_secs(30), &received(vec![], 0, false)), "No mail within 30 s.");
+        assert_eq!(
+            words(Duration::from_secs(30), &received(vec![], 0, false)),
+            "No mail within 30 s."
+        );
     }
 
     #[test]
     fn served_alone_is_said_in_words() {
         let text = words(Duration::ZERO, &received(vec![], 2, true));
-        assert!(text.starts_with("No mail. This turn carries a message that failed before and is served alone"), "{text}");
+        assert!(
+            text.starts_with(
+                "No mail. This turn carries a message that failed before and is served alone"
+            ),
+            "{text}"
+        );
         assert!(text.contains("(2 waiting)"), "{text}");
     }
 }

@@ -47,13 +47,16 @@ impl Tool for Remind {
     async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let Input { message, delay_seconds, at_unix_timestamp } = input;
         let due = due(delay_seconds, at_unix_timestamp)?;
-        let request = CreateReminderRequest { request_id: call.request_id.clone(), body: message, due: Some(due) };
-        let set =
-            broker
-                .call(call, request, |channel, request| async move {
-                    ReminderServiceClient::new(channel).create_reminder(request).await
-                })
-                .await?;
+        let request = CreateReminderRequest {
+            request_id: call.request_id.clone(),
+            body: message,
+            due: Some(due),
+        };
+        let set = broker
+            .call(call, request, |channel, request| async move {
+                ReminderServiceClient::new(channel).create_reminder(request).await
+            })
+            .await?;
         Ok(words(set))
     }
 }
@@ -63,10 +66,16 @@ fn due(delay_seconds: Option<u64>, at_unix_timestamp: Option<u64>) -> Result<Due
         (Some(seconds), None) => schema::span("delay_seconds", seconds).map(Due::Delay),
         (None, Some(seconds)) => match i64::try_from(seconds) {
             Ok(seconds) => Ok(Due::DueTime(prost_types::Timestamp { seconds, nanos: 0 })),
-            Err(_) => Err(Refusal::arguments("at_unix_timestamp is too far ahead; it is in seconds")),
+            Err(_) => {
+                Err(Refusal::arguments("at_unix_timestamp is too far ahead; it is in seconds"))
+            }
         },
-        (None, None) => Err(Refusal::arguments("it has no time: give delay_seconds or at_unix_timestamp")),
-        (Some(_), Some(_)) => Err(Refusal::arguments("it has two times: give delay_seconds or at_unix_timestamp, not both")),
+        (None, None) => {
+            Err(Refusal::arguments("it has no time: give delay_seconds or at_unix_timestamp"))
+        }
+        (Some(_), Some(_)) => Err(Refusal::arguments(
+            "it has two times: give delay_seconds or at_unix_timestamp, not both",
+        )),
     }
 }
 
@@ -74,9 +83,15 @@ fn words(set: CreateReminderResponse) -> String {
     let CreateReminderResponse { reminder, already_set } = set;
     let reminder = reminder.unwrap_or_default();
     let id = reminder.id;
-    let due = reminder.due_time.as_ref().map(|time| format!(" for {}", instant(time))).unwrap_or_default();
+    let due = reminder
+        .due_time
+        .as_ref()
+        .map(|time| format!(" for {}", instant(time)))
+        .unwrap_or_default();
     if already_set {
-        format!("Not set again: an earlier attempt of this turn has already set this as reminder #{id}{due}.")
+        format!(
+            "Not set again: an earlier attempt of this turn has already set this as reminder #{id}{due}."
+        )
     } else {
         format!("Reminder #{id} is set{due}.")
     }
@@ -90,8 +105,14 @@ mod tests {
 
     #[test]
     fn a_reminder_has_exactly_one_time() {
-        assert_eq!(due(Some(60), None), Ok(Due::Delay(prost_types::Duration { seconds: 60, nanos: 0 })));
-        assert_eq!(due(None, Some(1_700_000_000)), Ok(Due::DueTime(prost_types::Timestamp { seconds: 1_700_000_000, nanos: 0 })));
+        assert_eq!(
+            due(Some(60), None),
+            Ok(Due::Delay(prost_types::Duration { seconds: 60, nanos: 0 }))
+        );
+        assert_eq!(
+            due(None, Some(1_700_000_000)),
+            Ok(Due::DueTime(prost_types::Timestamp { seconds: 1_700_000_000, nanos: 0 }))
+        );
         for (delay, at, problem) in [
             (None, None, "it has no time"),
             (Some(1), Some(1), "it has two times"),
@@ -99,7 +120,10 @@ mod tests {
             (None, Some(u64::MAX), "too far ahead"),
         ] {
             let refusal = due(delay, at).expect_err("it is refused");
-            assert!(refusal.code == "FIELD_INVALID" && refusal.sentence.contains(problem), "{refusal}");
+            assert!(
+                refusal.code == "FIELD_INVALID" && refusal.sentence.contains(problem),
+                "{refusal}"
+            );
         }
     }
 

@@ -1,4 +1,5 @@
-//! Input schemas without what a model does not need: every character of them is paid for in each conversation.
+//! Input schemas without what a model does not need: every character of them is paid for in each
+//! conversation.
 
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
@@ -35,16 +36,23 @@ pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
         Some(Value::Number(number)) => number.as_u64(),
         Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) => None,
     };
-    number.map(Some).ok_or_else(|| de::Error::custom(format!("{} is no whole number", value.unwrap_or_default())))
+    number.map(Some).ok_or_else(|| {
+        de::Error::custom(format!("{} is no whole number", value.unwrap_or_default()))
+    })
 }
 
 /// An id, also where a model wrote it as a text (`"12"`, `"#12"`).
 pub(super) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    number(deserializer)?.filter(|id| *id > 0).ok_or_else(|| de::Error::custom("an id is a whole number above 0"))
+    number(deserializer)?
+        .filter(|id| *id > 0)
+        .ok_or_else(|| de::Error::custom("an id is a whole number above 0"))
 }
 
-/// An optional list of texts, also where a model wrote the list as a text, or one text in place of a list.
-pub(super) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+/// An optional list of texts, also where a model wrote the list as a text, or one text in place of
+/// a list.
+pub(super) fn texts<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<String>>, D::Error> {
     let value = match Option::<Value>::deserialize(deserializer)? {
         None => return Ok(None),
         Some(Value::String(text)) => match serde_json::from_str(&text) {
@@ -53,7 +61,9 @@ pub(super) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
         },
         Some(value) => value,
     };
-    serde_json::from_value(value).map(Some).map_err(|_| de::Error::custom("a list of texts is needed, as [\"yes\", \"no\"]"))
+    serde_json::from_value(value)
+        .map(Some)
+        .map_err(|_| de::Error::custom("a list of texts is needed, as [\"yes\", \"no\"]"))
 }
 
 /// An optional yes or no, also where a model wrote it as a text.
@@ -65,7 +75,9 @@ pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
         Some(Value::String(text)) => text.trim().parse().ok(),
         Some(Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_)) => None,
     };
-    flag.map(Some).ok_or_else(|| de::Error::custom(format!("{} is neither true nor false", value.unwrap_or_default())))
+    flag.map(Some).ok_or_else(|| {
+        de::Error::custom(format!("{} is neither true nor false", value.unwrap_or_default()))
+    })
 }
 
 /// A span for the contract, which bounds it; only what the wire cannot carry is refused here.

@@ -49,25 +49,43 @@ impl Tool for Send {
             in_reply_to: in_reply_to.unwrap_or(0),
         };
         let receipt = broker
-            .call(call, request, |channel, request| async move { MessageServiceClient::new(channel).send_message(request).await })
+            .call(call, request, |channel, request| async move {
+                MessageServiceClient::new(channel).send_message(request).await
+            })
             .await?;
         Ok(words(&to, &receipt))
     }
 }
 
 fn words(to: &str, receipt: &SendMessageResponse) -> String {
-    let SendMessageResponse { message_id, already_sent, skipped_agents, recipient_count, accept_time: _, ahead_count } = receipt;
+    let SendMessageResponse {
+        message_id,
+        already_sent,
+        skipped_agents,
+        recipient_count,
+        accept_time: _,
+        ahead_count,
+    } = receipt;
     if *already_sent {
-        return format!("Not sent again: an earlier attempt of this turn has already sent this as #{message_id}.");
+        return format!(
+            "Not sent again: an earlier attempt of this turn has already sent this as #{message_id}."
+        );
     }
-    let to = if to.trim() == recipient::EVERYONE { count(*recipient_count, "agent") } else { one_line(to.trim(), 63) };
+    let to = if to.trim() == recipient::EVERYONE {
+        count(*recipient_count, "agent")
+    } else {
+        one_line(to.trim(), 63)
+    };
     let ahead = match ahead_count.unwrap_or(0) {
         0 => String::new(),
         ahead => format!("; {} unsettled before it", count(ahead, "message")),
     };
     let mut text = format!("Sent #{message_id} to {to}{ahead}.");
     if !skipped_agents.is_empty() {
-        text.push_str(&format!(" Left out, because their inbox is full: {}.", skipped_agents.join(", ")));
+        text.push_str(&format!(
+            " Left out, because their inbox is full: {}.",
+            skipped_agents.join(", ")
+        ));
     }
     text
 }
@@ -78,15 +96,29 @@ mod tests {
 
     #[test]
     fn words_tell_what_became_of_it() {
-        let receipt = SendMessageResponse { message_id: 7, recipient_count: 1, ..SendMessageResponse::default() };
+        let receipt = SendMessageResponse {
+            message_id: 7,
+            recipient_count: 1,
+            ..SendMessageResponse::default()
+        };
         assert_eq!(words("bob", &receipt), "Sent #7 to bob.");
         let behind = |ahead| SendMessageResponse { ahead_count: Some(ahead), ..receipt.clone() };
         assert_eq!(words("bob", &behind(0)), "Sent #7 to bob.");
         assert_eq!(words("bob", &behind(1)), "Sent #7 to bob; 1 message unsettled before it.");
         assert_eq!(words("bob", &behind(3)), "Sent #7 to bob; 3 messages unsettled before it.");
-        let partly = SendMessageResponse { skipped_agents: vec!["carol".to_owned()], recipient_count: 2, ..receipt.clone() };
-        assert_eq!(words("*", &partly), "Sent #7 to 2 agents. Left out, because their inbox is full: carol.");
+        let partly = SendMessageResponse {
+            skipped_agents: vec!["carol".to_owned()],
+            recipient_count: 2,
+            ..receipt.clone()
+        };
+        assert_eq!(
+            words("*", &partly),
+            "Sent #7 to 2 agents. Left out, because their inbox is full: carol."
+        );
         let again = SendMessageResponse { already_sent: true, ..receipt };
-        assert_eq!(words("bob", &again), "Not sent again: an earlier attempt of this turn has already sent this as #7.");
+        assert_eq!(
+            words("bob", &again),
+            "Not sent again: an earlier attempt of this turn has already sent this as #7."
+        );
     }
 }

@@ -27,8 +27,7 @@ pub(super) struct Input {
 impl Tool for SetStatus {
     const NAME: &'static str = "set_status";
     const GROUP: Group = Group::Meta;
-    const DESCRIPTION: &'static str =
-        "Set the one line that tells the operator and other agents what you are at; it stays until you change it.";
+    const DESCRIPTION: &'static str = "Set the one line that tells the operator and other agents what you are at; it stays until you change it.";
     type Input = Input;
 
     fn annotations() -> ToolAnnotations {
@@ -40,11 +39,9 @@ impl Tool for SetStatus {
         let done = if text.is_empty() { "The status is cleared." } else { "The status is set." };
         let request = SetStatusTextRequest { request_id: call.request_id.clone(), text };
         broker
-            .call(
-                call,
-                request,
-                |channel, request| async move { StatusServiceClient::new(channel).set_status_text(request).await },
-            )
+            .call(call, request, |channel, request| async move {
+                StatusServiceClient::new(channel).set_status_text(request).await
+            })
             .await?;
         Ok(done.to_owned())
     }

@@ -15,13 +15,17 @@ async fn the_handshake_and_the_list_are_answered_fast_while_there_is_no_harness(
     let mut client = Client::spawn(&mut command(&harness)).expect("hive-mcp starts");
     let hello = client.handshake().await.expect("the handshake works");
     let answer = client.request("tools/list", json!({})).await.expect("tools are listed");
-    // Tens of milliseconds on an idle machine; the bound leaves room for a busy one and still excludes any wait for the harness.
+    // Tens of milliseconds on an idle machine; the bound leaves room for a busy one and still
+    // excludes any wait for the harness.
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     assert_eq!(hello["serverInfo"]["name"], "bash");
     let bytes = answer.to_string().len();
     assert!(bytes < 1_800, "tools/list has {bytes} bytes");
     let tools = answer["tools"].as_array().expect("a list");
-    assert_eq!(tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect::<Vec<_>>(), ["run", "status"]);
+    assert_eq!(
+        tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect::<Vec<_>>(),
+        ["run", "status"]
+    );
     let hints = json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true});
     assert_eq!(tools[0]["annotations"], hints);
     assert_eq!(tools[1]["annotations"], json!({"readOnlyHint": true, "openWorldHint": false}));

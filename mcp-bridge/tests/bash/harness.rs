@@ -11,7 +11,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hive_proto::harness_v1::task_service_server::{TaskService, TaskServiceServer};
-use hive_proto::harness_v1::{GetTaskRequest, GetTaskResponse, RunTaskRequest, RunTaskResponse, Task, TaskState};
+use hive_proto::harness_v1::{
+    GetTaskRequest, GetTaskResponse, RunTaskRequest, RunTaskResponse, Task, TaskState,
+};
 use hive_tests::mcp::Client;
 use tempfile::TempDir;
 use tokio::net::{UnixListener, UnixStream};
@@ -54,7 +56,11 @@ pub(crate) struct Harness {
 
 impl Harness {
     pub(crate) fn stopped() -> Self {
-        Self { dir: tempfile::tempdir().expect("a directory"), shared: Arc::default(), runtime: None }
+        Self {
+            dir: tempfile::tempdir().expect("a directory"),
+            shared: Arc::default(),
+            runtime: None,
+        }
     }
 
     pub(crate) fn start() -> Self {
@@ -64,13 +70,21 @@ impl Harness {
     }
 
     pub(crate) fn run(&mut self) {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
         let listener = {
             let _entered = runtime.enter();
             UnixListener::bind(self.socket()).expect("the socket is free")
         };
         let service = TaskServiceServer::new(Played(Arc::clone(&self.shared)));
-        runtime.spawn(tonic::transport::Server::builder().add_service(service).serve_with_incoming(Incoming(listener)));
+        runtime.spawn(
+            tonic::transport::Server::builder()
+                .add_service(service)
+                .serve_with_incoming(Incoming(listener)),
+        );
         self.runtime = Some(runtime);
     }
 
@@ -95,13 +109,15 @@ impl Harness {
 
     pub(crate) async fn wait_for_calls(&self, count: usize) {
         let mut asked = self.shared.asked.subscribe();
-        let seen = tokio::time::timeout(PATIENCE, asked.wait_for(|asked| asked.len() >= count)).await;
+        let seen =
+            tokio::time::timeout(PATIENCE, asked.wait_for(|asked| asked.len() >= count)).await;
         seen.expect("calls come").expect("the harness lives");
     }
 
     pub(crate) async fn wait_for_dropped(&self, count: usize) {
         let mut dropped = self.shared.dropped.subscribe();
-        let seen = tokio::time::timeout(PATIENCE, dropped.wait_for(|dropped| *dropped >= count)).await;
+        let seen =
+            tokio::time::timeout(PATIENCE, dropped.wait_for(|dropped| *dropped >= count)).await;
         seen.expect("calls are dropped").expect("the harness lives");
     }
 }
@@ -150,12 +166,18 @@ impl Drop for Dropped<'_> {
 
 #[tonic::async_trait]
 impl TaskService for Played {
-    async fn run_task(&self, request: Request<RunTaskRequest>) -> Result<Response<RunTaskResponse>, Status> {
+    async fn run_task(
+        &self,
+        request: Request<RunTaskRequest>,
+    ) -> Result<Response<RunTaskResponse>, Status> {
         let task = self.answer(Asked::Run(request.into_inner())).await?;
         Ok(Response::new(RunTaskResponse { task }))
     }
 
-    async fn get_task(&self, request: Request<GetTaskRequest>) -> Result<Response<GetTaskResponse>, Status> {
+    async fn get_task(
+        &self,
+        request: Request<GetTaskRequest>,
+    ) -> Result<Response<GetTaskResponse>, Status> {
         let task = self.answer(Asked::Get(request.into_inner())).await?;
         Ok(Response::new(GetTaskResponse { task }))
     }
@@ -164,7 +186,13 @@ impl TaskService for Played {
 /// A task that went well.
 pub(crate) fn task(id: u64, output: &str) -> Task {
     let bytes = output.len() as u64;
-    let mut task = Task { id, output_bytes: bytes, kept_bytes: bytes, tail: output.to_owned(), ..Task::default() };
+    let mut task = Task {
+        id,
+        output_bytes: bytes,
+        kept_bytes: bytes,
+        tail: output.to_owned(),
+        ..Task::default()
+    };
     task.set_state(TaskState::Exited);
     task
 }

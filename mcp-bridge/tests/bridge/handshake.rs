@@ -32,7 +32,8 @@ async fn the_handshake_is_answered_fast_while_the_broker_is_dead() {
     assert_eq!(hello["serverInfo"]["name"], "hive");
     assert_eq!(hello["protocolVersion"], "2025-11-25");
     assert_eq!(tools.len(), 11);
-    // Tens of milliseconds on an idle machine; the bound leaves room for a busy one and still excludes any wait for the broker.
+    // Tens of milliseconds on an idle machine; the bound leaves room for a busy one and still
+    // excludes any wait for the broker.
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
@@ -46,7 +47,10 @@ async fn the_probe_for_a_newer_protocol_is_refused_and_the_handshake_goes_on() {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     for params in [json!({"_meta": meta}), json!({})] {
-        let probe = client.start_as(json!("server-discover-probe-1"), "server/discover", params).await.expect("the bridge reads");
+        let probe = client
+            .start_as(json!("server-discover-probe-1"), "server/discover", params)
+            .await
+            .expect("the bridge reads");
         let refused = probe.result().await.expect_err("the newer protocol is not spoken");
         assert!(matches!(refused, ClientError::Refused(_)), "{refused}");
     }
@@ -70,9 +74,13 @@ async fn only_the_agents_groups_are_listed() {
 #[tokio::test]
 async fn a_tool_that_is_not_listed_cannot_be_called() {
     let broker = FakeBroker::start();
-    let mut client = Client::spawn(rig::command(&broker.socket()).env("HIVE_TOOL_GROUPS", "meta")).expect("hive-mcp starts");
+    let mut client = Client::spawn(rig::command(&broker.socket()).env("HIVE_TOOL_GROUPS", "meta"))
+        .expect("hive-mcp starts");
     client.handshake().await.expect("the handshake works");
-    let pending = client.start_tool("send", json!({"to": "bob", "body": "x"}), "toolu_1").await.expect("the bridge reads");
+    let pending = client
+        .start_tool("send", json!({"to": "bob", "body": "x"}), "toolu_1")
+        .await
+        .expect("the bridge reads");
     let refused = pending.tool_result().await.expect_err("there is no such tool");
     assert!(refused.to_string().contains("there is no tool send"), "{refused}");
     assert!(broker.with(|state| state.calls.is_empty()));
@@ -87,14 +95,20 @@ async fn the_list_is_small_and_its_hints_are_honest() {
     // The promise is 10 KB for the default groups; this leaves room for what is still to come.
     assert!(bytes < 7_000, "tools/list has {bytes} bytes");
     let tools = answer["tools"].as_array().expect("a list");
-    let hints: BTreeMap<&str, &Value> =
-        tools.iter().map(|tool| (tool["name"].as_str().expect("a name"), &tool["annotations"])).collect();
+    let hints: BTreeMap<&str, &Value> = tools
+        .iter()
+        .map(|tool| (tool["name"].as_str().expect("a name"), &tool["annotations"]))
+        .collect();
     let adds = |idempotent: bool| json!({"readOnlyHint": false, "destructiveHint": false, "idempotentHint": idempotent, "openWorldHint": false});
     assert_eq!(*hints["send"], adds(false));
     assert_eq!(*hints["recv"], adds(false), "recv leases, so it is no read");
-    for (tool, idempotent) in
-        [("ask", false), ("answer", true), ("remind", false), ("request_next_turn", true), ("set_status", true)]
-    {
+    for (tool, idempotent) in [
+        ("ask", false),
+        ("answer", true),
+        ("remind", false),
+        ("request_next_turn", true),
+        ("set_status", true),
+    ] {
         assert_eq!(*hints[tool], adds(idempotent), "{tool}");
     }
     let takes_away = json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false});
@@ -150,7 +164,10 @@ async fn schemas_are_exact_and_short() {
     assert_eq!(schema("ask"), ask);
     assert_eq!(schema("answer")["required"], json!(["id"]));
     assert_eq!(schema("answer")["properties"]["choices"]["items"]["type"], "string");
-    assert_eq!(schema("cancel_loose_end")["properties"]["kind"], json!({"type": "string", "enum": ["question", "reminder"]}));
+    assert_eq!(
+        schema("cancel_loose_end")["properties"]["kind"],
+        json!({"type": "string", "enum": ["question", "reminder"]})
+    );
     assert_eq!(schema("cancel_loose_end")["required"], json!(["kind", "id"]));
     assert_eq!(schema("get_loose_ends")["required"], Value::Null);
     assert_eq!(schema("remind")["required"], json!(["message"]));

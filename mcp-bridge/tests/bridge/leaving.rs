@@ -13,12 +13,16 @@ use serde_json::json;
 
 use crate::rig::{self, connected, good};
 
-/// Claude gives a server 0.1 s between SIGINT and SIGTERM; the bound leaves room for a busy machine, not for a wait that was not stopped.
+/// Claude gives a server 0.1 s between SIGINT and SIGTERM; the bound leaves room for a busy
+/// machine, not for a wait that was not stopped.
 const LEAVING_MAX: Duration = Duration::from_secs(2);
 
 async fn waiting(broker: &FakeBroker) -> Client {
     let mut client = connected(broker).await;
-    client.start_tool("recv", json!({"wait_seconds": 180}), "toolu_1").await.expect("the bridge reads");
+    client
+        .start_tool("recv", json!({"wait_seconds": 180}), "toolu_1")
+        .await
+        .expect("the bridge reads");
     broker.wait_for_calls(1).await;
     client
 }
@@ -33,13 +37,19 @@ async fn left(broker: &FakeBroker, since: Instant, end: (ExitStatus, String)) {
 async fn a_cancelled_recv_stops_at_once_and_the_bridge_goes_on() {
     let broker = FakeBroker::start();
     let mut client = connected(&broker).await;
-    let pending = client.start_tool("recv", json!({"wait_seconds": 180}), "toolu_1").await.expect("the bridge reads");
+    let pending = client
+        .start_tool("recv", json!({"wait_seconds": 180}), "toolu_1")
+        .await
+        .expect("the bridge reads");
     broker.wait_for_calls(1).await;
     let cancel = json!({"requestId": pending.id(), "reason": "the user interrupted"});
     client.notify("notifications/cancelled", cancel).await.expect("the bridge reads");
     broker.wait_until("the call is dropped", |state| state.dropped_count == 1).await;
     broker.mail("bob", "still there");
-    assert_eq!(good(&mut client, "recv", json!({}), "toolu_2").await, "#101 from bob\n| still there\n");
+    assert_eq!(
+        good(&mut client, "recv", json!({}), "toolu_2").await,
+        "#101 from bob\n| still there\n"
+    );
     let (_, log) = client.close().await.expect("it ends");
     assert!(log.contains("outcome=\"cancelled\""), "{log}");
 }
@@ -67,7 +77,8 @@ async fn signals_end_a_waiting_bridge() {
 #[tokio::test]
 async fn a_signal_ends_a_bridge_whose_stdin_is_a_socket_and_stays_open() {
     let broker = FakeBroker::stopped();
-    // Claude gives its servers sockets, not pipes; reading those is done in a thread that no signal wakes.
+    // Claude gives its servers sockets, not pipes; reading those is done in a thread that no signal
+    // wakes.
     let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
     let mut command = rig::command(&broker.socket());
     let stdout = theirs.try_clone().expect("a socket can be shared");
@@ -99,8 +110,10 @@ async fn a_client_that_leaves_before_the_handshake_is_no_fault() {
 async fn a_call_before_the_end_of_stdin_is_still_answered() {
     let broker = FakeBroker::start();
     let mut client = connected(&broker).await;
-    let pending =
-        client.start_tool("send", json!({"to": "bob", "body": "last words"}), "toolu_1").await.expect("the bridge reads");
+    let pending = client
+        .start_tool("send", json!({"to": "bob", "body": "last words"}), "toolu_1")
+        .await
+        .expect("the bridge reads");
     let (end, answer) = tokio::join!(client.close(), pending.tool_result());
     assert!(end.expect("it ends").0.success());
     assert_eq!(answer.expect("an answer").0, "Sent #101 to bob.");

@@ -12,7 +12,10 @@ async fn a_send_that_was_accepted_by_a_dying_broker_is_not_doubled() {
     let mut broker = FakeBroker::start();
     let mut client = connected(&broker).await;
     broker.react(Reaction::ActAndHang);
-    let pending = client.start_tool("send", json!({"to": "bob", "body": "once"}), "toolu_1").await.expect("the bridge reads");
+    let pending = client
+        .start_tool("send", json!({"to": "bob", "body": "once"}), "toolu_1")
+        .await
+        .expect("the bridge reads");
     broker.wait_for_calls(1).await;
     broker.kill();
     broker.run();
@@ -20,7 +23,10 @@ async fn a_send_that_was_accepted_by_a_dying_broker_is_not_doubled() {
     assert!(!is_error && text.starts_with("Sent #101 to bob."), "{text}");
     broker.with(|state| {
         assert_eq!(state.calls.len(), 2);
-        assert_eq!(state.calls[0], state.calls[1], "every attempt is the same request, process token included");
+        assert_eq!(
+            state.calls[0], state.calls[1],
+            "every attempt is the same request, process token included"
+        );
         assert_eq!(state.sent().len(), 1);
     });
 }
@@ -29,7 +35,8 @@ async fn a_send_that_was_accepted_by_a_dying_broker_is_not_doubled() {
 async fn a_broker_that_starts_late_is_waited_for() {
     let mut broker = FakeBroker::stopped();
     let mut client = connected(&broker).await;
-    let pending = client.start_tool("get_agent_meta", json!({}), "toolu_1").await.expect("the bridge reads");
+    let pending =
+        client.start_tool("get_agent_meta", json!({}), "toolu_1").await.expect("the bridge reads");
     broker.run();
     let (text, is_error) = pending.tool_result().await.expect("an answer");
     assert!(!is_error && text.starts_with("name: alice"), "{text}");
@@ -42,7 +49,10 @@ async fn a_draining_broker_is_asked_again() {
     for reason in [Reason::Draining, Reason::StorageUnavailable] {
         broker.react(Reaction::Refuse(status::refusal(reason, "not now", None)));
     }
-    assert_eq!(good(&mut client, "send", json!({"to": "bob", "body": "x"}), "toolu_1").await, "Sent #101 to bob.");
+    assert_eq!(
+        good(&mut client, "send", json!({"to": "bob", "body": "x"}), "toolu_1").await,
+        "Sent #101 to bob."
+    );
     assert_eq!(broker.with(|state| state.calls.len()), 3);
 }
 
@@ -52,7 +62,10 @@ async fn a_waiting_recv_goes_on_after_a_restart_with_what_it_was_given() {
     let mut client = connected(&broker).await;
     broker.mail("bob", "already leased");
     broker.react(Reaction::ActAndHang);
-    let pending = client.start_tool("recv", json!({"wait_seconds": 60}), "toolu_1").await.expect("the bridge reads");
+    let pending = client
+        .start_tool("recv", json!({"wait_seconds": 60}), "toolu_1")
+        .await
+        .expect("the bridge reads");
     broker.wait_for_calls(1).await;
     broker.kill();
     broker.run();

@@ -14,7 +14,11 @@ pub(crate) const TOKEN: &str = "process-token-of-turn-1";
 /// The program with the harness's environment, not started.
 pub(crate) fn command(socket: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hive-mcp"));
-    command.env_clear().env("HIVE_SOCKET", socket).env("HIVE_PROCESS_TOKEN", TOKEN).env("HIVE_LABEL", "alice");
+    command
+        .env_clear()
+        .env("HIVE_SOCKET", socket)
+        .env("HIVE_PROCESS_TOKEN", TOKEN)
+        .env("HIVE_LABEL", "alice");
     command.stderr(Stdio::piped());
     command
 }
@@ -27,13 +31,23 @@ pub(crate) async fn connected(broker: &FakeBroker) -> Client {
 }
 
 /// Calls a tool and gives its text and whether it is an error.
-pub(crate) async fn call(client: &mut Client, tool: &str, input: Value, tool_use_id: &str) -> (String, bool) {
+pub(crate) async fn call(
+    client: &mut Client,
+    tool: &str,
+    input: Value,
+    tool_use_id: &str,
+) -> (String, bool) {
     let pending = client.start_tool(tool, input, tool_use_id).await.expect("the bridge reads");
     pending.tool_result().await.expect("the bridge answers")
 }
 
 /// Calls a tool that works and gives its text.
-pub(crate) async fn good(client: &mut Client, tool: &str, input: Value, tool_use_id: &str) -> String {
+pub(crate) async fn good(
+    client: &mut Client,
+    tool: &str,
+    input: Value,
+    tool_use_id: &str,
+) -> String {
     let (text, is_error) = call(client, tool, input, tool_use_id).await;
     assert!(!is_error, "{text}");
     text

@@ -14,7 +14,17 @@ same_values!(v1::AgentSource, Source { File, Runtime });
 
 same_values!(
     v1::HarnessState,
-    HarnessState { Offline, Starting, Idle, Thinking, Compacting, RateLimited, NeedsLogin, Unavailable, Stopped }
+    HarnessState {
+        Offline,
+        Starting,
+        Idle,
+        Thinking,
+        Compacting,
+        RateLimited,
+        NeedsLogin,
+        Unavailable,
+        Stopped
+    }
 );
 
 same_values!(v1::Isolation, Isolation { None, Uid, Partly, Sandbox });

@@ -21,7 +21,8 @@ impl From<Order> for WireOrder {
     }
 }
 
-/// A cancel must name its turn here; that 0 means the open one in `SendCommandRequest` is for the broker to resolve before.
+/// A cancel must name its turn here; that 0 means the open one in `SendCommandRequest` is for the
+/// broker to resolve before.
 impl TryFrom<WireOrder> for Order {
     type Error = Invalid;
     fn try_from(wire: WireOrder) -> Result<Self, Invalid> {
@@ -30,7 +31,9 @@ impl TryFrom<WireOrder> for Order {
                 Self::CancelTurn(id(turn_id, TurnId::new, "cancel_turn.turn_id")?)
             }
             WireOrder::StartNewSession(v1::StartNewSession {}) => Self::StartNewSession,
-            WireOrder::SetModel(v1::SetModel { model }) => Self::SetModel(self::model(model, "set_model.model")?),
+            WireOrder::SetModel(v1::SetModel { model }) => {
+                Self::SetModel(self::model(model, "set_model.model")?)
+            }
             WireOrder::RestartHarness(v1::RestartHarness {}) => Self::RestartHarness,
             WireOrder::CompactSession(v1::CompactSession {}) => Self::CompactSession,
         })
@@ -43,7 +46,10 @@ pub fn model(text: String, path: &str) -> Result<String, Invalid> {
         return Err(Invalid::new(path, "must name a model"));
     }
     if text.chars().count() > MODEL_CHARS_MAX || text.chars().any(char::is_control) {
-        return Err(Invalid::new(path, format!("must be one line of at most {MODEL_CHARS_MAX} characters")));
+        return Err(Invalid::new(
+            path,
+            format!("must be one line of at most {MODEL_CHARS_MAX} characters"),
+        ));
     }
     Ok(text)
 }
@@ -51,7 +57,11 @@ pub fn model(text: String, path: &str) -> Result<String, Invalid> {
 impl From<Command> for v1::Command {
     fn from(command: Command) -> Self {
         let Command { id, order, create_time } = command;
-        Self { id: id.get(), command: Some(order.into()), create_time: Some(timestamp(create_time)) }
+        Self {
+            id: id.get(),
+            command: Some(order.into()),
+            create_time: Some(timestamp(create_time)),
+        }
     }
 }
 

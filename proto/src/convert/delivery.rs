@@ -103,7 +103,8 @@ pub fn key(wire: Option<v1::DeliveryKey>, path: &str) -> Result<(String, Message
     if agent != OPERATOR {
         agent_name(&agent, "agent").map_err(|fault| fault.within(path))?;
     }
-    let message_id = id(message_id, MessageId::new, "message_id").map_err(|fault| fault.within(path))?;
+    let message_id =
+        id(message_id, MessageId::new, "message_id").map_err(|fault| fault.within(path))?;
     Ok((agent, message_id))
 }
 

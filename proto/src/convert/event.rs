@@ -49,7 +49,17 @@ same_values!(
 
 impl From<Event> for v1::Event {
     fn from(event: Event) -> Self {
-        let Event { sequence, kind, time, agent, message_id, turn_id, detail, question_id, reminder_id } = event;
+        let Event {
+            sequence,
+            kind,
+            time,
+            agent,
+            message_id,
+            turn_id,
+            detail,
+            question_id,
+            reminder_id,
+        } = event;
         Self {
             sequence,
             kind: v1::EventKind::from(kind).into(),
@@ -67,7 +77,17 @@ impl From<Event> for v1::Event {
 impl TryFrom<v1::Event> for Event {
     type Error = Invalid;
     fn try_from(wire: v1::Event) -> Result<Self, Invalid> {
-        let v1::Event { sequence, kind, time, agent, message_id, turn_id, detail, question_id, reminder_id } = wire;
+        let v1::Event {
+            sequence,
+            kind,
+            time,
+            agent,
+            message_id,
+            turn_id,
+            detail,
+            question_id,
+            reminder_id,
+        } = wire;
         Ok(Self {
             sequence,
             kind: value::<v1::EventKind, _>(kind, "kind")?,

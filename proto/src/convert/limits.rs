@@ -1,4 +1,5 @@
-//! The bounds in force, as the broker shows them: nobody sets them over the wire. A harness reads the backoff.
+//! The bounds in force, as the broker shows them: nobody sets them over the wire. A harness reads
+//! the backoff.
 
 use hive_core::limits::{Backoff, Limits};
 
@@ -52,6 +53,9 @@ impl TryFrom<v1::Backoff> for Backoff {
 
     fn try_from(wire: v1::Backoff) -> Result<Self, Invalid> {
         let v1::Backoff { base, max } = wire;
-        Ok(Self { base: span(required(base, "base")?, "base")?, max: span(required(max, "max")?, "max")? })
+        Ok(Self {
+            base: span(required(base, "base")?, "base")?,
+            max: span(required(max, "max")?, "max")?,
+        })
     }
 }

@@ -6,7 +6,10 @@ use super::time::{optional_wall_time, required_wall_time, timestamp};
 use super::{Invalid, id, same_values, value};
 use crate::v1;
 
-same_values!(v1::LooseEndKind, Kind { QuestionAsked, QuestionOwed, Reminder, DeadLetter, External });
+same_values!(
+    v1::LooseEndKind,
+    Kind { QuestionAsked, QuestionOwed, Reminder, DeadLetter, External }
+);
 
 impl From<LooseEnd> for v1::LooseEnd {
     fn from(loose_end: LooseEnd) -> Self {

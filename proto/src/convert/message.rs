@@ -98,7 +98,9 @@ impl TryFrom<v1::Recipient> for Recipient {
     fn try_from(wire: v1::Recipient) -> Result<Self, Invalid> {
         use v1::recipient::To;
         let v1::Recipient { to } = wire;
-        let to = to.ok_or_else(|| Invalid::new("", "must say one of agent, operator, parent and everyone"))?;
+        let to = to.ok_or_else(|| {
+            Invalid::new("", "must say one of agent, operator, parent and everyone")
+        })?;
         Ok(match to {
             To::Agent(name) => Self::Agent(agent_name(&name, "agent")?),
             To::Operator(v1::OperatorRecipient {}) => Self::Operator,

@@ -1,7 +1,9 @@
-//! Conversions between the nouns of `hive-core` and the messages of `hive.v1`, one module per resource, and checks of request fields.
+//! Conversions between the nouns of `hive-core` and the messages of `hive.v1`, one module per
+//! resource, and checks of request fields.
 //!
-//! What it is not: it knows no rule of delivery and reads no clock. Invariant: every field is destructured by name, so that a new field on
-//! either side breaks the build here and nowhere later; what is not valid comes out as [`Invalid`] with the path of the field.
+//! What it is not: it knows no rule of delivery and reads no clock. Invariant: every field is
+//! destructured by name, so that a new field on either side breaks the build here and nowhere
+//! later; what is not valid comes out as [`Invalid`] with the path of the field.
 
 pub mod agent;
 pub mod command;
@@ -41,7 +43,8 @@ impl Invalid {
     /// The same fault, seen from the message that has it in this field.
     #[must_use]
     pub fn within(self, field: &str) -> Self {
-        let path = if self.path.is_empty() { field.to_owned() } else { format!("{field}.{}", self.path) };
+        let path =
+            if self.path.is_empty() { field.to_owned() } else { format!("{field}.{}", self.path) };
         Self { path, sentence: self.sentence }
     }
 }
@@ -58,25 +61,39 @@ pub fn required<T>(value: Option<T>, path: &str) -> Result<T, Invalid> {
 }
 
 /// The noun in a field that must be set.
-pub fn required_as<W, C: TryFrom<W, Error = Invalid>>(value: Option<W>, path: &str) -> Result<C, Invalid> {
+pub fn required_as<W, C: TryFrom<W, Error = Invalid>>(
+    value: Option<W>,
+    path: &str,
+) -> Result<C, Invalid> {
     C::try_from(required(value, path)?).map_err(|fault| fault.within(path))
 }
 
 /// The noun in a field that may be unset.
-pub fn optional_as<W, C: TryFrom<W, Error = Invalid>>(value: Option<W>, path: &str) -> Result<Option<C>, Invalid> {
+pub fn optional_as<W, C: TryFrom<W, Error = Invalid>>(
+    value: Option<W>,
+    path: &str,
+) -> Result<Option<C>, Invalid> {
     value.map(C::try_from).transpose().map_err(|fault| fault.within(path))
 }
 
 /// The value of an enum field; UNSPECIFIED and numbers that this version does not know are refused.
 ///
 /// `W` is the enum on the wire: `value::<v1::Lane, _>(lane, "lane")`.
-pub fn value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(number: i32, path: &str) -> Result<C, Invalid> {
-    let wire = W::try_from(number).map_err(|_| Invalid::new(path, format!("{number} is no known value")))?;
+pub fn value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(
+    number: i32,
+    path: &str,
+) -> Result<C, Invalid> {
+    let wire = W::try_from(number)
+        .map_err(|_| Invalid::new(path, format!("{number} is no known value")))?;
     C::try_from(wire).map_err(|fault| fault.within(path))
 }
 
-/// The value of an enum field in which UNSPECIFIED means none; numbers that this version does not know are refused.
-pub fn optional_value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(number: i32, path: &str) -> Result<Option<C>, Invalid> {
+/// The value of an enum field in which UNSPECIFIED means none; numbers that this version does not
+/// know are refused.
+pub fn optional_value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(
+    number: i32,
+    path: &str,
+) -> Result<Option<C>, Invalid> {
     if number == 0 { Ok(None) } else { value::<W, C>(number, path).map(Some) }
 }
 
@@ -91,7 +108,11 @@ pub fn id<T>(number: u64, new: impl FnOnce(u64) -> Option<T>, path: &str) -> Res
 }
 
 /// The ids in a repeated field.
-fn ids<T>(numbers: Vec<u64>, new: impl Fn(u64) -> Option<T>, path: &str) -> Result<Vec<T>, Invalid> {
+fn ids<T>(
+    numbers: Vec<u64>,
+    new: impl Fn(u64) -> Option<T>,
+    path: &str,
+) -> Result<Vec<T>, Invalid> {
     numbers.into_iter().map(|number| id(number, &new, path)).collect()
 }
 

@@ -17,7 +17,17 @@ pub fn states(numbers: &[i32], path: &str) -> Result<Vec<State>, Invalid> {
 
 impl From<Reminder> for v1::Reminder {
     fn from(reminder: Reminder) -> Self {
-        let Reminder { id, agent, body, state, create_time, due_time, close_time, message_id, turn_id } = reminder;
+        let Reminder {
+            id,
+            agent,
+            body,
+            state,
+            create_time,
+            due_time,
+            close_time,
+            message_id,
+            turn_id,
+        } = reminder;
         Self {
             id: id.get(),
             agent: agent.into(),
@@ -35,7 +45,17 @@ impl From<Reminder> for v1::Reminder {
 impl TryFrom<v1::Reminder> for Reminder {
     type Error = Invalid;
     fn try_from(wire: v1::Reminder) -> Result<Self, Invalid> {
-        let v1::Reminder { id: number, agent, body, state, create_time, due_time, close_time, message_id, turn_id } = wire;
+        let v1::Reminder {
+            id: number,
+            agent,
+            body,
+            state,
+            create_time,
+            due_time,
+            close_time,
+            message_id,
+            turn_id,
+        } = wire;
         Ok(Self {
             id: id(number, ReminderId::new, "id")?,
             agent: agent_name(&agent, "agent")?,

@@ -1,11 +1,13 @@
 //! Checks of fields that many requests have: request ids, tokens, pages, waits.
 //!
-//! Invariant: a bound is never silently exceeded; sizes are clamped because a page may always be smaller, everything else is refused.
+//! Invariant: a bound is never silently exceeded; sizes are clamped because a page may always be
+//! smaller, everything else is refused.
 
 use std::time::Duration;
 
 use hive_core::limits::{
-    COALESCING_KEY_CHARS_MAX, PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, PROCESS_TOKEN_CHARS_MIN, REQUEST_ID_CHARS_MAX, TOKEN_CHARS_MAX,
+    COALESCING_KEY_CHARS_MAX, PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, PROCESS_TOKEN_CHARS_MIN,
+    REQUEST_ID_CHARS_MAX, TOKEN_CHARS_MAX,
 };
 
 use super::Invalid;
@@ -21,20 +23,28 @@ pub fn process_token(text: String, path: &str) -> Result<String, Invalid> {
     printable(text, PROCESS_TOKEN_CHARS_MIN, TOKEN_CHARS_MAX, path)
 }
 
-/// A session or lease token: anything the broker could have made; whether it did, is looked up later.
+/// A session or lease token: anything the broker could have made; whether it did, is looked up
+/// later.
 pub fn token(text: String, path: &str) -> Result<String, Invalid> {
     printable(text, 1, TOKEN_CHARS_MAX, path)
 }
 
 /// A coalescing key; empty means none.
 pub fn coalescing_key(text: String, path: &str) -> Result<Option<String>, Invalid> {
-    if text.is_empty() { Ok(None) } else { printable(text, 1, COALESCING_KEY_CHARS_MAX, path).map(Some) }
+    if text.is_empty() {
+        Ok(None)
+    } else {
+        printable(text, 1, COALESCING_KEY_CHARS_MAX, path).map(Some)
+    }
 }
 
 fn printable(text: String, min: usize, max: usize, path: &str) -> Result<String, Invalid> {
     let length = text.chars().count();
     if length < min || length > max {
-        return Err(Invalid::new(path, format!("must have {min} to {max} characters, not {length}")));
+        return Err(Invalid::new(
+            path,
+            format!("must have {min} to {max} characters, not {length}"),
+        ));
     }
     if text.chars().any(char::is_control) {
         return Err(Invalid::new(path, "must not have control characters"));
@@ -54,15 +64,20 @@ pub fn page_rows_of(asked: u32, default: u32, max: u32) -> u32 {
     if asked == 0 { default } else { asked.min(max) }
 }
 
-/// The place after which a page begins; `None` for the first page. Only texts that [`page_token`] makes are taken.
+/// The place after which a page begins; `None` for the first page. Only texts that [`page_token`]
+/// makes are taken.
 pub fn page_after(token: &str) -> Result<Option<u64>, Invalid> {
     if token.is_empty() {
         return Ok(None);
     }
     match token.parse::<u64>() {
-        // Comparing refuses `+7` and `007`: a token is opaque, and what the broker never made is a client's mistake.
+        // Comparing refuses `+7` and `007`: a token is opaque, and what the broker never made is a
+        // client's mistake.
         Ok(place) if page_token(Some(place)) == token => Ok(Some(place)),
-        _ => Err(Invalid::new("page_token", "is not a token of an earlier page; begin again without one")),
+        _ => Err(Invalid::new(
+            "page_token",
+            "is not a token of an earlier page; begin again without one",
+        )),
     }
 }
 

@@ -21,15 +21,19 @@ pub(super) use conversation::{loose_end, question, reminder};
 pub(super) use event::event;
 
 fn unreserved(pattern: &'static str) -> impl Strategy<Value = String> {
-    pattern.prop_filter("a reserved word is no name", |text: &String| !RESERVED.contains(&text.as_str()))
+    pattern.prop_filter("a reserved word is no name", |text: &String| {
+        !RESERVED.contains(&text.as_str())
+    })
 }
 
 fn agent_name() -> impl Strategy<Value = AgentName> {
-    unreserved("[a-z][a-z0-9_-]{0,62}").prop_map(|text| AgentName::parse(&text).expect("made by the rule of names"))
+    unreserved("[a-z][a-z0-9_-]{0,62}")
+        .prop_map(|text| AgentName::parse(&text).expect("made by the rule of names"))
 }
 
 fn label() -> impl Strategy<Value = Label> {
-    unreserved("[a-z][a-z0-9_.-]{0,62}").prop_map(|text| Label::parse(&text).expect("made by the rule of labels"))
+    unreserved("[a-z][a-z0-9_.-]{0,62}")
+        .prop_map(|text| Label::parse(&text).expect("made by the rule of labels"))
 }
 
 /// Any text, line breaks and control characters included.
@@ -38,7 +42,8 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 pub(super) fn wall_time() -> impl Strategy<Value = WallTime> {
-    prop_oneof![any::<i64>(), -10_000..10_000_i64, Just(i64::MIN), Just(i64::MAX)].prop_map(WallTime)
+    prop_oneof![any::<i64>(), -10_000..10_000_i64, Just(i64::MIN), Just(i64::MAX)]
+        .prop_map(WallTime)
 }
 
 fn message_id() -> impl Strategy<Value = MessageId> {
@@ -97,7 +102,13 @@ fn system_kind() -> impl Strategy<Value = SystemKind> {
 pub(super) fn message() -> impl Strategy<Value = Message> {
     (
         (message_id(), origin(), vec(text(), 0..4), text(), option::of(message_id())),
-        (wall_time(), option::of(system_kind()), any::<bool>(), option::of(turn_id()), option::of("(?s).{1,20}")),
+        (
+            wall_time(),
+            option::of(system_kind()),
+            any::<bool>(),
+            option::of(turn_id()),
+            option::of("(?s).{1,20}"),
+        ),
         (option::of(question_id()), option::of(reminder_id())),
     )
         .prop_map(
@@ -148,7 +159,14 @@ fn redelivery_cause() -> impl Strategy<Value = RedeliveryCause> {
 
 pub(super) fn delivery() -> impl Strategy<Value = Delivery> {
     (
-        (message(), text(), select(vec![Lane::System, Lane::Normal]), state(), any::<u32>(), option::of(redelivery_cause())),
+        (
+            message(),
+            text(),
+            select(vec![Lane::System, Lane::Normal]),
+            state(),
+            any::<u32>(),
+            option::of(redelivery_cause()),
+        ),
         (text(), text(), option::of(turn_id()), option::of(wall_time()), wall_time(), text()),
     )
         .prop_map(
@@ -175,8 +193,20 @@ pub(super) fn delivery() -> impl Strategy<Value = Delivery> {
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
-    use Outcome::{AuthFailed, Cancelled, Drained, Failed, Fenced, Ok, RateLimited, Unavailable, Vanished};
-    select(vec![Ok, Failed, RateLimited, AuthFailed, Unavailable, Cancelled, Drained, Vanished, Fenced])
+    use Outcome::{
+        AuthFailed, Cancelled, Drained, Failed, Fenced, Ok, RateLimited, Unavailable, Vanished,
+    };
+    select(vec![
+        Ok,
+        Failed,
+        RateLimited,
+        AuthFailed,
+        Unavailable,
+        Cancelled,
+        Drained,
+        Vanished,
+        Fenced,
+    ])
 }
 
 pub(super) fn usage() -> impl Strategy<Value = Usage> {
@@ -201,14 +231,41 @@ pub(super) fn tool_use() -> impl Strategy<Value = ToolUse> {
 }
 
 fn turn_kind() -> impl Strategy<Value = turn::Kind> {
-    select(vec![turn::Kind::Mail, turn::Kind::Continue, turn::Kind::Checkpoint, turn::Kind::Compact])
+    select(vec![
+        turn::Kind::Mail,
+        turn::Kind::Continue,
+        turn::Kind::Checkpoint,
+        turn::Kind::Compact,
+    ])
 }
 
 pub(super) fn turn() -> impl Strategy<Value = Turn> {
     (
-        (turn_id(), agent_name(), turn_kind(), text(), any::<u64>(), option::of(message_id()), any::<u32>()),
-        (option::of(outcome()), wall_time(), option::of(wall_time()), text(), text(), usage(), text()),
-        (any::<u64>(), any::<u64>(), any::<bool>(), vec(message_id(), 0..4), vec(message_id(), 0..4)),
+        (
+            turn_id(),
+            agent_name(),
+            turn_kind(),
+            text(),
+            any::<u64>(),
+            option::of(message_id()),
+            any::<u32>(),
+        ),
+        (
+            option::of(outcome()),
+            wall_time(),
+            option::of(wall_time()),
+            text(),
+            text(),
+            usage(),
+            text(),
+        ),
+        (
+            any::<u64>(),
+            any::<u64>(),
+            any::<bool>(),
+            vec(message_id(), 0..4),
+            vec(message_id(), 0..4),
+        ),
     )
         .prop_map(
             |(
@@ -240,18 +297,32 @@ pub(super) fn turn() -> impl Strategy<Value = Turn> {
 }
 
 pub(super) fn park() -> impl Strategy<Value = Park> {
-    (outcome(), option::of(wall_time()), text()).prop_map(|(cause, until, error)| Park { cause, until, error })
+    (outcome(), option::of(wall_time()), text()).prop_map(|(cause, until, error)| Park {
+        cause,
+        until,
+        error,
+    })
 }
 
 pub(super) fn policy() -> impl Strategy<Value = Policy> {
     (
         (vec(text(), 0..3), vec(text(), 0..3), vec(text(), 0..3)),
-        (option::of(any::<u32>()), option::of(any::<u64>()), option::of(any::<u32>()), option::of(any::<u32>())),
+        (
+            option::of(any::<u32>()),
+            option::of(any::<u64>()),
+            option::of(any::<u32>()),
+            option::of(any::<u32>()),
+        ),
     )
         .prop_map(
             |(
                 (tool_groups, allowed_recipients, capabilities),
-                (sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max),
+                (
+                    sends_per_minute_max,
+                    sender_stored_bytes_max,
+                    questions_open_max,
+                    reminders_pending_max,
+                ),
             )| Policy {
                 tool_groups,
                 allowed_recipients,
@@ -265,23 +336,40 @@ pub(super) fn policy() -> impl Strategy<Value = Policy> {
 }
 
 fn harness_state() -> impl Strategy<Value = HarnessState> {
-    use HarnessState::{Compacting, Idle, NeedsLogin, Offline, RateLimited, Starting, Stopped, Thinking, Unavailable};
-    select(vec![Offline, Starting, Idle, Thinking, Compacting, RateLimited, NeedsLogin, Unavailable, Stopped])
+    use HarnessState::{
+        Compacting, Idle, NeedsLogin, Offline, RateLimited, Starting, Stopped, Thinking,
+        Unavailable,
+    };
+    select(vec![
+        Offline,
+        Starting,
+        Idle,
+        Thinking,
+        Compacting,
+        RateLimited,
+        NeedsLogin,
+        Unavailable,
+        Stopped,
+    ])
 }
 
 pub(super) fn kin() -> impl Strategy<Value = Kin> {
     let child = (agent_name(), text()).prop_map(|(name, role)| Child { name, role });
-    (text(), vec(child, 0..3), any::<u32>()).prop_map(|(parent_role, children, children_count)| Kin {
-        parent_role,
-        children,
-        children_count,
+    (text(), vec(child, 0..3), any::<u32>()).prop_map(|(parent_role, children, children_count)| {
+        Kin { parent_role, children, children_count }
     })
 }
 
 pub(super) fn found() -> impl Strategy<Value = Found> {
-    (agent_name(), option::of(agent_name()), text(), harness_state(), text(), any::<bool>()).prop_map(
-        |(name, parent, role, state, status_text, may_write)| Found { name, parent, role, state, status_text, may_write },
-    )
+    (agent_name(), option::of(agent_name()), text(), harness_state(), text(), any::<bool>())
+        .prop_map(|(name, parent, role, state, status_text, may_write)| Found {
+            name,
+            parent,
+            role,
+            state,
+            status_text,
+            may_write,
+        })
 }
 
 fn isolation() -> impl Strategy<Value = Isolation> {
@@ -290,16 +378,51 @@ fn isolation() -> impl Strategy<Value = Isolation> {
 
 pub(super) fn agent() -> impl Strategy<Value = Agent> {
     (
-        (agent_name(), text(), option::of(agent_name()), select(vec![Source::File, Source::Runtime]), harness_state()),
-        (wall_time(), any::<bool>(), text(), option::of(wall_time()), text(), any::<u64>(), any::<u64>()),
+        (
+            agent_name(),
+            text(),
+            option::of(agent_name()),
+            select(vec![Source::File, Source::Runtime]),
+            harness_state(),
+        ),
+        (
+            wall_time(),
+            any::<bool>(),
+            text(),
+            option::of(wall_time()),
+            text(),
+            any::<u64>(),
+            any::<u64>(),
+        ),
         (text(), text(), text(), policy(), option::of(park())),
-        (any::<bool>(), any::<u32>(), any::<u32>(), option::of(isolation()), vec(text(), 0..3), option::of(turn_id())),
-        (option::of(wall_time()), vec(text(), 0..3), any::<bool>(), text(), select(KickOnStart::ALL.to_vec())),
+        (
+            any::<bool>(),
+            any::<u32>(),
+            any::<u32>(),
+            option::of(isolation()),
+            vec(text(), 0..3),
+            option::of(turn_id()),
+        ),
+        (
+            option::of(wall_time()),
+            vec(text(), 0..3),
+            any::<bool>(),
+            text(),
+            select(KickOnStart::ALL.to_vec()),
+        ),
     )
         .prop_map(
             |(
                 (name, role, parent, source, state),
-                (state_time, running, status_text, status_time, model, context_tokens, context_window_tokens),
+                (
+                    state_time,
+                    running,
+                    status_text,
+                    status_time,
+                    model,
+                    context_tokens,
+                    context_window_tokens,
+                ),
                 (hive_name, swarm_name, revision, policy, park),
                 (retired, ready_count, dead_count, isolation, isolation_notes, open_turn),
                 (context_time, available_models, stopped, model_in_use, kick_on_start),
@@ -347,5 +470,9 @@ pub(super) fn order() -> impl Strategy<Value = Order> {
 }
 
 pub(super) fn command() -> impl Strategy<Value = Command> {
-    (command_id(), order(), wall_time()).prop_map(|(id, order, create_time)| Command { id, order, create_time })
+    (command_id(), order(), wall_time()).prop_map(|(id, order, create_time)| Command {
+        id,
+        order,
+        create_time,
+    })
 }

@@ -1,4 +1,5 @@
-//! Round trips of every noun: core -> wire -> bytes -> wire -> core gives the same again. And what is refused on the way in.
+//! Round trips of every noun: core -> wire -> bytes -> wire -> core gives the same again. And what
+//! is refused on the way in.
 
 use std::time::Duration;
 
@@ -27,7 +28,9 @@ fn sent<W: prost::Message + Default>(wire: &W) -> W {
 
 /// The values of an enum that the wire numbers 0 to 199 stand for.
 fn values<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>() -> Vec<(i32, C)> {
-    (0..200).filter_map(|number| value::<W, C>(number, "x").ok().map(|value| (number, value))).collect()
+    (0..200)
+        .filter_map(|number| value::<W, C>(number, "x").ok().map(|value| (number, value)))
+        .collect()
 }
 
 proptest! {
@@ -155,7 +158,8 @@ proptest! {
 
     #[test]
     fn any_message_from_outside_is_taken_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        // No input may panic a conversion; what is decoded at all is either a noun or a fault with a path.
+        // No input may panic a conversion; what is decoded at all is either a noun or a fault with
+        // a path.
         if let Ok(wire) = <v1::Delivery as prost::Message>::decode(bytes.as_slice())
             && let Err(fault) = Delivery::try_from(wire)
         {
@@ -194,7 +198,10 @@ fn faults_name_the_field_from_the_outside_in() {
     let mut wire = v1::Delivery {
         message: Some(v1::Message {
             id: 7,
-            origin: Some(v1::Origin { kind: v1::OriginKind::Agent.into(), name: "Not A Name".to_owned() }),
+            origin: Some(v1::Origin {
+                kind: v1::OriginKind::Agent.into(),
+                name: "Not A Name".to_owned(),
+            }),
             accept_time: Some(time::timestamp(WallTime(0))),
             ..v1::Message::default()
         }),
@@ -205,7 +212,8 @@ fn faults_name_the_field_from_the_outside_in() {
     wire.message = None;
     assert_eq!(Delivery::try_from(wire), Err(Invalid::new("message", "must be set")));
 
-    let nobody = super::required_as::<_, Recipient>(Some(v1::Recipient { to: None }), "to").expect_err("nobody is named");
+    let nobody = super::required_as::<_, Recipient>(Some(v1::Recipient { to: None }), "to")
+        .expect_err("nobody is named");
     assert_eq!(nobody.path, "to");
     let status = tonic::Status::from(nobody);
     assert_eq!(status.code(), tonic::Code::InvalidArgument);
@@ -219,7 +227,10 @@ fn nouns_without_an_id_are_refused() {
     let cancel = v1::command::Command::CancelTurn(v1::CancelTurn { turn_id: 0 });
     assert_eq!(Order::try_from(cancel).expect_err("0 is no turn").path, "cancel_turn.turn_id");
     let key = v1::DeliveryKey { agent: "operator".to_owned(), message_id: 0 };
-    assert_eq!(delivery::key(Some(key), "key").expect_err("0 is no message").path, "key.message_id");
+    assert_eq!(
+        delivery::key(Some(key), "key").expect_err("0 is no message").path,
+        "key.message_id"
+    );
     let key = v1::DeliveryKey { agent: "Nobody!".to_owned(), message_id: 1 };
     assert_eq!(delivery::key(Some(key), "key").expect_err("no such name can be").path, "key.agent");
     assert!(delivery::states(&[1, 0], "states").is_err());
@@ -255,12 +266,22 @@ fn request_fields_have_bounds() {
 #[test]
 fn spans_have_bounds() {
     let (default, max) = (Duration::from_secs(60), Duration::from_secs(3600));
-    let of = |seconds| request::bounded_span(Some(prost_types::Duration { seconds, nanos: 0 }), default, max, "lease_duration");
+    let of = |seconds| {
+        request::bounded_span(
+            Some(prost_types::Duration { seconds, nanos: 0 }),
+            default,
+            max,
+            "lease_duration",
+        )
+    };
     assert_eq!(request::bounded_span(None, default, max, "lease_duration"), Ok(default));
     assert_eq!(of(3600), Ok(max));
     assert!(of(3601).is_err());
     assert!(of(-1).is_err());
-    assert_eq!(time::duration(Duration::MAX), prost_types::Duration { seconds: 315_576_000_000, nanos: 0 });
+    assert_eq!(
+        time::duration(Duration::MAX),
+        prost_types::Duration { seconds: 315_576_000_000, nanos: 0 }
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Instants and spans. Functions and not `From`, for neither side's type is ours.
 //!
-//! Invariant: an instant keeps its millisecond, a span its nanosecond; what protobuf calls invalid is refused, never bent.
+//! Invariant: an instant keeps its millisecond, a span its nanosecond; what protobuf calls invalid
+//! is refused, never bent.
 
 use std::time::Duration;
 
@@ -27,19 +28,26 @@ pub fn wall_time(wire: prost_types::Timestamp, path: &str) -> Result<WallTime, I
     if !(0..NANOS_PER_SECOND).contains(&nanos) {
         return Err(Invalid::new(path, "its nanos must lie between 0 and 999,999,999"));
     }
-    // In i128, because the first milliseconds of the smallest second do not fit beside it in an i64.
+    // In i128, because the first milliseconds of the smallest second do not fit beside it in an
+    // i64.
     let millis = i128::from(seconds) * 1000 + i128::from(nanos / NANOS_PER_MILLI);
     let millis = i64::try_from(millis).map_err(|_| Invalid::new(path, "is too far away"))?;
     Ok(WallTime(millis))
 }
 
 /// An instant from a field that must be set.
-pub fn required_wall_time(wire: Option<prost_types::Timestamp>, path: &str) -> Result<WallTime, Invalid> {
+pub fn required_wall_time(
+    wire: Option<prost_types::Timestamp>,
+    path: &str,
+) -> Result<WallTime, Invalid> {
     wall_time(required(wire, path)?, path)
 }
 
 /// An instant from a field that may be unset.
-pub fn optional_wall_time(wire: Option<prost_types::Timestamp>, path: &str) -> Result<Option<WallTime>, Invalid> {
+pub fn optional_wall_time(
+    wire: Option<prost_types::Timestamp>,
+    path: &str,
+) -> Result<Option<WallTime>, Invalid> {
     wire.map(|wire| wall_time(wire, path)).transpose()
 }
 
@@ -48,7 +56,8 @@ pub fn optional_wall_time(wire: Option<prost_types::Timestamp>, path: &str) -> R
 pub fn duration(span: Duration) -> prost_types::Duration {
     match i64::try_from(span.as_secs()) {
         Ok(seconds) if seconds < SPAN_SECONDS_MAX => {
-            let nanos = i32::try_from(span.subsec_nanos()).expect("less than a second of nanos is small");
+            let nanos =
+                i32::try_from(span.subsec_nanos()).expect("less than a second of nanos is small");
             prost_types::Duration { seconds, nanos }
         }
         _ => prost_types::Duration { seconds: SPAN_SECONDS_MAX, nanos: 0 },
@@ -68,6 +77,9 @@ pub fn span(wire: prost_types::Duration, path: &str) -> Result<Duration, Invalid
 }
 
 /// A span from a field that may be unset.
-pub fn optional_span(wire: Option<prost_types::Duration>, path: &str) -> Result<Option<Duration>, Invalid> {
+pub fn optional_span(
+    wire: Option<prost_types::Duration>,
+    path: &str,
+) -> Result<Option<Duration>, Invalid> {
     wire.map(|wire| span(wire, path)).transpose()
 }

@@ -18,8 +18,14 @@ impl TryFrom<v1::Kin> for Kin {
     type Error = Invalid;
     fn try_from(wire: v1::Kin) -> Result<Self, Invalid> {
         let v1::Kin { parent_role, children, children_count } = wire;
-        let child = |v1::Child { name, role }| Ok(Child { name: agent_name(&name, "children.name")?, role });
-        Ok(Self { parent_role, children: children.into_iter().map(child).collect::<Result<_, Invalid>>()?, children_count })
+        let child = |v1::Child { name, role }| {
+            Ok(Child { name: agent_name(&name, "children.name")?, role })
+        };
+        Ok(Self {
+            parent_role,
+            children: children.into_iter().map(child).collect::<Result<_, Invalid>>()?,
+            children_count,
+        })
     }
 }
 

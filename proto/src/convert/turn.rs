@@ -12,7 +12,20 @@ use crate::v1;
 
 same_values!(v1::TurnKind, Kind { Mail, Continue, Checkpoint, Compact });
 
-same_values!(v1::TurnOutcome, Outcome { Ok, Failed, RateLimited, AuthFailed, Unavailable, Cancelled, Drained, Vanished, Fenced });
+same_values!(
+    v1::TurnOutcome,
+    Outcome {
+        Ok,
+        Failed,
+        RateLimited,
+        AuthFailed,
+        Unavailable,
+        Cancelled,
+        Drained,
+        Vanished,
+        Fenced
+    }
+);
 
 impl From<Usage> for v1::TurnUsage {
     fn from(usage: Usage) -> Self {
@@ -185,7 +198,8 @@ impl TryFrom<v1::Park> for Park {
     type Error = Invalid;
     fn try_from(wire: v1::Park) -> Result<Self, Invalid> {
         let v1::Park { cause, until_time, error, remaining } = wire;
-        // Checked and dropped: it was true when the broker wrote it. Who waits it out reads the field itself.
+        // Checked and dropped: it was true when the broker wrote it. Who waits it out reads the
+        // field itself.
         optional_span(remaining, "remaining")?;
         Ok(Self {
             cause: value::<v1::TurnOutcome, _>(cause, "cause")?,

@@ -1,6 +1,7 @@
 //! One end of the link: packets of bounded size, each with at most one descriptor.
 //!
-//! Invariant: each descriptor beyond the first one of a packet is closed. A packet that cannot be read is reported and skipped; the link goes on.
+//! Invariant: each descriptor beyond the first one of a packet is closed. A packet that cannot be
+//! read is reported and skipped; the link goes on.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -8,8 +9,9 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd, ioctl_fionbio};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair, sockopt,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
+    sendmsg, socketpair, sockopt,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,7 +20,8 @@ use tokio::net::UnixDatagram;
 
 use super::{PACKET_BYTES_MAX, ToBroker, ToUp};
 
-/// Room for descriptors of one packet. The kernel closes those beyond it, and the packet is refused.
+/// Room for descriptors of one packet. The kernel closes those beyond it, and the packet is
+/// refused.
 const DESCRIPTORS_MAX: usize = 4;
 
 /// Why a packet was not sent or not received.
@@ -56,14 +59,21 @@ impl Link {
         fcntl_setfd(&socket, fcntl_getfd(&socket)? | FdFlags::CLOEXEC)?;
         let kind = (sockopt::socket_domain(&socket)?, sockopt::socket_type(&socket)?);
         if kind != (AddressFamily::UNIX, SocketType::SEQPACKET) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no unix socket of the type SEQPACKET"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is no unix socket of the type SEQPACKET",
+            ));
         }
         ioctl_fionbio(&socket, true)?;
         Ok(Self { socket: UnixDatagram::from_std(socket.into())? })
     }
 
     /// Sends a packet, with a descriptor where one is given.
-    pub async fn send<P: Serialize>(&self, packet: &P, descriptor: Option<BorrowedFd<'_>>) -> Result<(), LinkError> {
+    pub async fn send<P: Serialize>(
+        &self,
+        packet: &P,
+        descriptor: Option<BorrowedFd<'_>>,
+    ) -> Result<(), LinkError> {
         let bytes = serde_json::to_vec(packet).map_err(io::Error::from)?;
         if bytes.len() > PACKET_BYTES_MAX {
             return Err(LinkError::TooLong(bytes.len()));
@@ -84,10 +94,11 @@ impl Link {
         }
     }
 
-    /// Waits for a packet. [`LinkError::Closed`] is the end; after [`LinkError::Garbage`] the next call waits for the next packet. A call that
-    /// is dropped loses nothing.
+    /// Waits for a packet. [`LinkError::Closed`] is the end; after [`LinkError::Garbage`] the next
+    /// call waits for the next packet. A call that is dropped loses nothing.
     pub async fn recv<P: DeserializeOwned>(&self) -> Result<(P, Option<OwnedFd>), LinkError> {
-        let received = self.socket.async_io(Interest::READABLE, || Ok(receive(self.socket.as_fd())?)).await;
+        let received =
+            self.socket.async_io(Interest::READABLE, || Ok(receive(self.socket.as_fd())?)).await;
         let (bytes, mut descriptors, flags) = match received {
             Ok(received) => received,
             Err(error) if is_closed(&error) => return Err(LinkError::Closed),
@@ -109,8 +120,13 @@ impl Link {
         }
     }
 
-    /// Sends a packet to the broker and waits for its answer. Calls must not overlap: answers come in the order of the packets.
-    pub async fn ask(&self, packet: &ToBroker, descriptor: Option<BorrowedFd<'_>>) -> Result<ToUp, LinkError> {
+    /// Sends a packet to the broker and waits for its answer. Calls must not overlap: answers come
+    /// in the order of the packets.
+    pub async fn ask(
+        &self,
+        packet: &ToBroker,
+        descriptor: Option<BorrowedFd<'_>>,
+    ) -> Result<ToUp, LinkError> {
         self.send(packet, descriptor).await?;
         Ok(self.recv::<ToUp>().await?.0)
     }
@@ -123,7 +139,8 @@ fn receive(socket: BorrowedFd<'_>) -> rustix::io::Result<Received> {
     let mut bytes = vec![0; PACKET_BYTES_MAX + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let received =
+        recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
     let mut descriptors: Vec<OwnedFd> = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = message {

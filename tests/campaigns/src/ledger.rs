@@ -1,7 +1,7 @@
 //! The ledger of a campaign: a line for each of its runs, so that runs add up.
 //!
-//! What it is not: a place from which a run goes on; a run is made from its seed alone. Invariant: a line is written whole at the end of a
-//! run, and lines are never changed.
+//! What it is not: a place from which a run goes on; a run is made from its seed alone. Invariant:
+//! a line is written whole at the end of a run, and lines are never changed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -35,7 +35,11 @@ impl Ledger {
     /// The ledger of this campaign below the target directory.
     #[must_use]
     pub fn of(campaign: &str) -> Self {
-        Self::at(&hive_tests::binary::workspace().join("target/campaigns").join(format!("{campaign}.jsonl")))
+        Self::at(
+            &hive_tests::binary::workspace()
+                .join("target/campaigns")
+                .join(format!("{campaign}.jsonl")),
+        )
     }
 
     /// A ledger elsewhere.
@@ -89,7 +93,15 @@ mod tests {
         assert_eq!(ledger.total().expect("no file is no error"), Line::default());
         for seed in [1, 2] {
             let figures = BTreeMap::from([("messages".to_owned(), 10 * seed)]);
-            ledger.add(&Line { date_ms: 5, seed, count: 3, figures, violations: vec![seed.to_string()] }).expect("written");
+            ledger
+                .add(&Line {
+                    date_ms: 5,
+                    seed,
+                    count: 3,
+                    figures,
+                    violations: vec![seed.to_string()],
+                })
+                .expect("written");
         }
         let total = ledger.total().expect("read");
         assert_eq!((total.seed, total.count, total.figures["messages"]), (2, 6, 30));

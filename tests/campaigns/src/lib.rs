@@ -1,7 +1,9 @@
-//! Long runs that try to break the real programs: `torture` kills them, `disks` lets the files fail under them, `soak` keeps them going.
+//! Long runs that try to break the real programs: `torture` kills them, `disks` lets the files fail
+//! under them, `soak` keeps them going.
 //!
-//! Each is a library module with a program of the same name, so that the tests run a short slice of what the program runs for hours.
-//! Invariant: every run is made from a seed that is printed with a violation, and leaves a line in its ledger.
+//! Each is a library module with a program of the same name, so that the tests run a short slice of
+//! what the program runs for hours. Invariant: every run is made from a seed that is printed with a
+//! violation, and leaves a line in its ledger.
 
 pub mod disks;
 pub mod ledger;

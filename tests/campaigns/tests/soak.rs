@@ -1,5 +1,6 @@
-//! A slice of the soak: 20 agents for less than a minute, with a restart of the broker, of harnesses, and a guest. Nothing is lost, and files,
-//! processes and sizes are flat; delays are for the long run.
+//! A slice of the soak: 20 agents for less than a minute, with a restart of the broker, of
+//! harnesses, and a guest. Nothing is lost, and files, processes and sizes are flat; delays are for
+//! the long run.
 //!
 //! Invariant: it runs what `soak` runs, for a shorter time.
 
@@ -22,11 +23,27 @@ async fn a_minute_of_twenty_agents_is_flat_and_loses_nothing() {
         judge_delays: false,
     };
     let outcome = soak::run(&options, |_| {}).await;
-    assert!(outcome.violations.is_empty(), "seed {}: {:#?}\n{:#?}", options.seed, outcome.violations, outcome.judged);
+    assert!(
+        outcome.violations.is_empty(),
+        "seed {}: {:#?}\n{:#?}",
+        options.seed,
+        outcome.violations,
+        outcome.judged
+    );
     let done = |name: &str| outcome.figures.get(name).copied().unwrap_or_default();
     assert!(outcome.deeds > 20, "{outcome:?}");
-    assert!(outcome.judged.iter().any(|judged| judged.counts), "{} samples show nothing", outcome.samples.len());
-    for name in ["broker restarted", "harnesses restarted", "guests came", "messages to workers", "messages between players"] {
+    assert!(
+        outcome.judged.iter().any(|judged| judged.counts),
+        "{} samples show nothing",
+        outcome.samples.len()
+    );
+    for name in [
+        "broker restarted",
+        "harnesses restarted",
+        "guests came",
+        "messages to workers",
+        "messages between players",
+    ] {
         assert!(done(name) > 0, "none of {name}: {:?}", outcome.figures);
     }
 }

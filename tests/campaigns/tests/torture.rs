@@ -1,4 +1,5 @@
-//! A slice of the kill campaign, whether its check looks at all, and whether it drives the whole contract.
+//! A slice of the kill campaign, whether its check looks at all, and whether it drives the whole
+//! contract.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,27 +14,45 @@ const KILLS: u64 = 200;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_contract_holds_while_everybody_is_killed() {
-    let options = Options { kills: KILLS, seed: 7, faults: torture::named_faults_dir(), keep: false };
+    let options =
+        Options { kills: KILLS, seed: 7, faults: torture::named_faults_dir(), keep: false };
     let run = torture::run(&options, |_, _| {}).await;
     assert!(run.found.is_empty(), "{}", run.found.join("\n"));
     assert!(run.figures.kills() >= KILLS, "{}", run.figures);
     // It was no idle hive.
-    for what in ["messages", "redelivered", "turns", "questions", "reminders", "answers lost", "broker starts"] {
+    for what in [
+        "messages",
+        "redelivered",
+        "turns",
+        "questions",
+        "reminders",
+        "answers lost",
+        "broker starts",
+    ] {
         assert!(run.figures.get(what) > 0, "there were no {what}: {}", run.figures);
     }
     for rpc in DRIVEN.iter().filter(|rpc| !RARE.contains(rpc)) {
-        assert!(run.figures.get(&format!("rpc {rpc}")) > 0, "{rpc} was never done: {}", run.figures);
+        assert!(
+            run.figures.get(&format!("rpc {rpc}")) > 0,
+            "{rpc} was never done: {}",
+            run.figures
+        );
     }
 }
 
 #[test]
 fn every_rpc_of_the_contract_is_driven_or_said_to_be_left_out() {
     let contract = hive_tests::binary::workspace().join("proto/hive/v1");
-    let files = std::fs::read_dir(contract).expect("the contract is readable").map(|entry| entry.expect("an entry").path());
-    let texts: Vec<String> = files.map(|file| std::fs::read_to_string(file).expect("it is text")).collect();
+    let files = std::fs::read_dir(contract)
+        .expect("the contract is readable")
+        .map(|entry| entry.expect("an entry").path());
+    let texts: Vec<String> =
+        files.map(|file| std::fs::read_to_string(file).expect("it is text")).collect();
     let lines = texts.iter().flat_map(|text| text.lines());
-    let rpcs: BTreeSet<&str> =
-        lines.filter_map(|line| line.trim().strip_prefix("rpc ")?.split_once('(')).map(|(name, _)| name).collect();
+    let rpcs: BTreeSet<&str> = lines
+        .filter_map(|line| line.trim().strip_prefix("rpc ")?.split_once('('))
+        .map(|(name, _)| name)
+        .collect();
     assert!(rpcs.len() > 30, "the contract was not read");
     let left_out = LEFT_OUT.iter().map(|(name, _)| *name);
     let said: Vec<&str> = DRIVEN.into_iter().chain(left_out).collect();
@@ -45,14 +64,23 @@ fn every_rpc_of_the_contract_is_driven_or_said_to_be_left_out() {
 
 fn change(database: &Path, sql: &str) {
     let database = Connection::open(database).expect("the database is there");
-    database.execute_batch(&format!("PRAGMA foreign_keys = OFF; {sql}")).expect("it can be changed");
+    database
+        .execute_batch(&format!("PRAGMA foreign_keys = OFF; {sql}"))
+        .expect("it can be changed");
 }
 
-/// The newest message of somebody whose calls are on the tape; what the real harnesses' claudes say is not.
-const SOME: &str = "(SELECT max(id) FROM message WHERE system_kind IS NULL AND origin_name NOT IN ('h1', 'h2'))";
+/// The newest message of somebody whose calls are on the tape; what the real harnesses' claudes say
+/// is not.
+const SOME: &str =
+    "(SELECT max(id) FROM message WHERE system_kind IS NULL AND origin_name NOT IN ('h1', 'h2'))";
 
 fn lose_a_message(database: &Path) {
-    change(database, &format!("DELETE FROM delivery WHERE message_id = {SOME}; DELETE FROM message WHERE id = {SOME};"));
+    change(
+        database,
+        &format!(
+            "DELETE FROM delivery WHERE message_id = {SOME}; DELETE FROM message WHERE id = {SOME};"
+        ),
+    );
 }
 
 fn lose_a_delivery(database: &Path) {
@@ -78,7 +106,10 @@ async fn what_is_lost_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_changed_is_found() {
     let found = torture::tampered(13, change_a_body).await;
-    assert!(found.iter().any(|violation| matches!(violation.rule, Rule::Receipt | Rule::NoPhantom)), "{found:?}");
+    assert!(
+        found.iter().any(|violation| matches!(violation.rule, Rule::Receipt | Rule::NoPhantom)),
+        "{found:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

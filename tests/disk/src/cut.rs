@@ -1,7 +1,9 @@
-//! What a power cut leaves of the changes that were not synced: none, all, those up to a point, or each sector as it was at a moment of its own.
+//! What a power cut leaves of the changes that were not synced: none, all, those up to a point, or
+//! each sector as it was at a moment of its own.
 //!
-//! A sector is written whole or not at all, and never goes back to an older state; between sectors there is no order.
-//! Invariant: what was synced is not touched, unless a change that was not synced lay over it.
+//! A sector is written whole or not at all, and never goes back to an older state; between sectors
+//! there is no order. Invariant: what was synced is not touched, unless a change that was not
+//! synced lay over it.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +37,8 @@ pub(crate) fn image(model: &Model, rng: &mut dyn Rng) -> Vec<u8> {
     image
 }
 
-/// Each sector as it was after some of the changes that touch it; the length as it was after some of all.
+/// Each sector as it was after some of the changes that touch it; the length as it was after some
+/// of all.
 fn torn(image: &mut Vec<u8>, changes: &[Change], rng: &mut dyn Rng) {
     let before = std::mem::take(image);
     let mut lens = vec![before.len() as u64];
@@ -43,7 +46,9 @@ fn torn(image: &mut Vec<u8>, changes: &[Change], rng: &mut dyn Rng) {
     for (index, change) in changes.iter().enumerate() {
         let old = *lens.last().expect("it begins with one");
         let (from, to, new) = match change {
-            Change::Write { offset, data } => (*offset, *offset + data.len() as u64, old.max(*offset + data.len() as u64)),
+            Change::Write { offset, data } => {
+                (*offset, *offset + data.len() as u64, old.max(*offset + data.len() as u64))
+            }
             Change::Truncate { len } => (*len, old.max(*len), *len),
         };
         for sector in from / SECTOR..to.div_ceil(SECTOR) {

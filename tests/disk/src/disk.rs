@@ -1,6 +1,7 @@
 //! A disk: the rule over the databases below one directory.
 //!
-//! Invariant: no verdict and no watcher is asked with the disk's lock held, so they may block, and may cut the power.
+//! Invariant: no verdict and no watcher is asked with the disk's lock held, so they may block, and
+//! may cut the power.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -54,15 +55,20 @@ struct State {
 }
 
 impl State {
-    /// The directory in which a file lies is synced: the names in it are on disk, and those that were taken away are gone.
+    /// The directory in which a file lies is synced: the names in it are on disk, and those that
+    /// were taken away are gone.
     fn sync_names(&mut self, file: &str) {
         let dir = Path::new(file).parent();
-        self.files.iter_mut().filter(|(name, _)| Path::new(name).parent() == dir).for_each(|(_, model)| model.named());
+        self.files
+            .iter_mut()
+            .filter(|(name, _)| Path::new(name).parent() == dir)
+            .for_each(|(_, model)| model.named());
     }
 }
 
 impl Disk {
-    /// Puts the databases below a directory, which has to be there, under the rule of a new disk. Has to come before they are opened.
+    /// Puts the databases below a directory, which has to be there, under the rule of a new disk.
+    /// Has to come before they are opened.
     ///
     /// # Panics
     /// If the directory is not there, or a living disk rules it already.
@@ -78,12 +84,17 @@ impl Disk {
         let inner = Arc::new(Inner { dir: dir.clone(), state, ..Inner::default() });
         let mut disks = lock(&DISKS);
         disks.retain(|(_, disk)| disk.strong_count() > 0);
-        assert!(disks.iter().all(|(other, _)| *other != dir), "a disk rules {} already", dir.display());
+        assert!(
+            disks.iter().all(|(other, _)| *other != dir),
+            "a disk rules {} already",
+            dir.display()
+        );
         disks.push((dir, Arc::downgrade(&inner)));
         Self { inner }
     }
 
-    /// From now on this decides what becomes of each thing that is asked. It may block (a slow disk), and it may cut the power.
+    /// From now on this decides what becomes of each thing that is asked. It may block (a slow
+    /// disk), and it may cut the power.
     pub fn on(&self, judge: impl Fn(&Op) -> Verdict + Send + Sync + 'static) {
         *lock(&self.inner.judge) = Some(Arc::new(judge));
     }
@@ -92,22 +103,29 @@ impl Disk {
     pub fn fail(&self, faults: impl IntoIterator<Item = Fault>) {
         let faults: Vec<Fault> = faults.into_iter().collect();
         self.on(move |op| {
-            faults.iter().map(|fault| fault.judge(op)).find(|it| *it != Verdict::Proceed).unwrap_or(Verdict::Proceed)
+            faults
+                .iter()
+                .map(|fault| fault.judge(op))
+                .find(|it| *it != Verdict::Proceed)
+                .unwrap_or(Verdict::Proceed)
         });
     }
 
-    /// From now on the disk has no faults, and room without end. What was lost stays lost, and a disk that is off stays off.
+    /// From now on the disk has no faults, and room without end. What was lost stays lost, and a
+    /// disk that is off stays off.
     pub fn heal(&self) {
         *lock(&self.inner.judge) = None;
         lock(&self.inner.state).room = None;
     }
 
-    /// From now on files may grow by so many bytes in all; what is cut off makes room again. `None`: no bound.
+    /// From now on files may grow by so many bytes in all; what is cut off makes room again.
+    /// `None`: no bound.
     pub fn set_room(&self, bytes: Option<u64>) {
         lock(&self.inner.state).room = bytes;
     }
 
-    /// This is told of each thing after it was done (`true`) or refused (`false`); before, the judge is asked. It may cut the power.
+    /// This is told of each thing after it was done (`true`) or refused (`false`); before, the
+    /// judge is asked. It may cut the power.
     pub fn watch(&self, watcher: impl Fn(&Op, bool) + Send + Sync + 'static) {
         *lock(&self.inner.watcher) = Some(Arc::new(watcher));
     }
@@ -136,8 +154,9 @@ impl Disk {
         lock(&self.inner.state).off
     }
 
-    /// Cuts the power. From now on everything that is asked of this disk fails; `into`, an empty directory, gets what the disk holds, and the disk
-    /// that is returned rules it. Files that SQLite has not opened are copied as they are.
+    /// Cuts the power. From now on everything that is asked of this disk fails; `into`, an empty
+    /// directory, gets what the disk holds, and the disk that is returned rules it. Files that
+    /// SQLite has not opened are copied as they are.
     pub fn cut_power(&self, rng: &mut dyn Rng, into: &Path) -> io::Result<Self> {
         let mut state = lock(&self.inner.state);
         state.off = true;
@@ -154,15 +173,20 @@ impl Disk {
         Ok(Self::with(into, files))
     }
 
-    /// Kills the processes that use the disk, this one apart. From now on everything that is asked of this disk fails; `into`, an empty directory, gets
-    /// everything that was written, and the disk that is returned rules it. What was not synced is there to be seen and still not synced.
+    /// Kills the processes that use the disk, this one apart. From now on everything that is asked
+    /// of this disk fails; `into`, an empty directory, gets everything that was written, and the
+    /// disk that is returned rules it. What was not synced is there to be seen and still not
+    /// synced.
     pub fn kill(&self, into: &Path) -> io::Result<Self> {
         let mut state = lock(&self.inner.state);
         state.off = true;
         copy(&self.inner.dir, &self.inner.dir, into, &BTreeMap::new())?;
         let files = state.files.clone();
         drop(state);
-        files.iter().filter(|(_, model)| model.there).for_each(|(name, model)| stamp(into, name, model));
+        files
+            .iter()
+            .filter(|(_, model)| model.there)
+            .for_each(|(name, model)| stamp(into, name, model));
         Ok(Self::with(into, files))
     }
 }
@@ -170,7 +194,9 @@ impl Disk {
 /// The disk that rules a path, and the path below its directory.
 pub(crate) fn find(path: &Path) -> Option<(Arc<Inner>, String)> {
     let disks = lock(&DISKS);
-    let rules = |(dir, disk): &(PathBuf, Weak<Inner>)| Some((disk.upgrade()?, path.strip_prefix(dir).ok()?.to_str()?.to_owned()));
+    let rules = |(dir, disk): &(PathBuf, Weak<Inner>)| {
+        Some((disk.upgrade()?, path.strip_prefix(dir).ok()?.to_str()?.to_owned()))
+    };
     disks.iter().find_map(rules)
 }
 
@@ -180,12 +206,19 @@ pub(crate) struct Handle {
     disk: Arc<Inner>,
     file: String,
     kind: Kind,
-    /// Whether its next sync syncs its directory too, as the host's VFS does once for each log and journal that it may make.
+    /// Whether its next sync syncs its directory too, as the host's VFS does once for each log and
+    /// journal that it may make.
     with_names: AtomicBool,
 }
 
 impl Handle {
-    fn run(&self, action: Action, offset: u64, len: usize, run: impl FnOnce(&mut Model, Step<'_>) -> i32) -> i32 {
+    fn run(
+        &self,
+        action: Action,
+        offset: u64,
+        len: usize,
+        run: impl FnOnce(&mut Model, Step<'_>) -> i32,
+    ) -> i32 {
         self.disk.run(&self.file, self.kind, action, offset, len, run)
     }
 
@@ -196,8 +229,14 @@ impl Handle {
     pub(crate) fn write(&self, offset: u64, data: &[u8], real: impl FnOnce(&[u8]) -> i32) -> i32 {
         self.run(Action::Write, offset, data.len(), |model, step| {
             let (part, code) = match step.verdict {
-                Verdict::Torn(bytes, error) => (&data[..bytes.min(data.len())], Some(error.code(Action::Write))),
-                Verdict::Proceed | Verdict::Fail(_) | Verdict::Lose | Verdict::LoseSome(_) | Verdict::Pretend => (data, None),
+                Verdict::Torn(bytes, error) => {
+                    (&data[..bytes.min(data.len())], Some(error.code(Action::Write)))
+                }
+                Verdict::Proceed
+                | Verdict::Fail(_)
+                | Verdict::Lose
+                | Verdict::LoseSome(_)
+                | Verdict::Pretend => (data, None),
             };
             let growth = (offset + part.len() as u64).saturating_sub(model.len);
             match step.room {
@@ -261,7 +300,12 @@ impl Handle {
 }
 
 /// Opens a file on a disk: `real` opens the true one.
-pub(crate) fn open(disk: Arc<Inner>, file: String, flags: i32, real: impl FnOnce() -> i32) -> Result<Handle, i32> {
+pub(crate) fn open(
+    disk: Arc<Inner>,
+    file: String,
+    flags: i32,
+    real: impl FnOnce() -> i32,
+) -> Result<Handle, i32> {
     let kind = Kind::of_flags(flags);
     let path = disk.dir.join(&file);
     let code = disk.run(&file, kind, Action::Open, 0, 0, |model, _| {
@@ -272,7 +316,8 @@ pub(crate) fn open(disk: Arc<Inner>, file: String, flags: i32, real: impl FnOnce
         }
         if let Some(len) = len
             && (!model.there || model.len != len || (model.forgotten && !is_stamped(&path)))
-            // Read before it is opened: closing a file ends the locks that the process has on it, and of a file that is new here it has none.
+            // Read before it is opened: closing a file ends the locks that the process has on it,
+            // and of a file that is new here it has none.
             && let Ok(content) = fs::read(&path)
         {
             *model = Model::found(content);
@@ -286,7 +331,8 @@ pub(crate) fn open(disk: Arc<Inner>, file: String, flags: i32, real: impl FnOnce
     if code != ffi::SQLITE_OK {
         return Err(code);
     }
-    let may_be_new = matches!(kind, Kind::Log | Kind::Journal) && flags & ffi::SQLITE_OPEN_CREATE != 0;
+    let may_be_new =
+        matches!(kind, Kind::Log | Kind::Journal) && flags & ffi::SQLITE_OPEN_CREATE != 0;
     Ok(Handle { disk, file, kind, with_names: AtomicBool::new(may_be_new) })
 }
 
@@ -326,8 +372,9 @@ impl Inner {
         let op = Op { number, file: file.to_owned(), kind, action, offset, len };
         let judge = lock(&self.judge).clone();
         // A panic must not pass through SQLite; a test whose judge panics sees a disk that fails.
-        let verdict = judge
-            .map_or(Verdict::Proceed, |judge| catch_unwind(AssertUnwindSafe(|| judge(&op))).unwrap_or(Verdict::Fail(Error::Io)));
+        let verdict = judge.map_or(Verdict::Proceed, |judge| {
+            catch_unwind(AssertUnwindSafe(|| judge(&op))).unwrap_or(Verdict::Fail(Error::Io))
+        });
         let code = {
             let mut state = lock(&self.state);
             let State { off, room, files, counts } = &mut *state;
@@ -335,13 +382,18 @@ impl Inner {
             match refusal(action, verdict) {
                 _ if *off => Error::Io.code(action),
                 Some(code) => code,
-                None => run(files.entry(file.to_owned()).or_default(), Step { verdict, room: room.as_mut() }),
+                None => run(
+                    files.entry(file.to_owned()).or_default(),
+                    Step { verdict, room: room.as_mut() },
+                ),
             }
         };
         let watcher = lock(&self.watcher).clone();
         if let Some(watcher) = watcher {
             // As above; what was done is done.
-            drop(catch_unwind(AssertUnwindSafe(|| watcher(&op, matches!(code, ffi::SQLITE_OK | ffi::SQLITE_IOERR_SHORT_READ)))));
+            drop(catch_unwind(AssertUnwindSafe(|| {
+                watcher(&op, matches!(code, ffi::SQLITE_OK | ffi::SQLITE_IOERR_SHORT_READ));
+            })));
             if lock(&self.state).off {
                 // The power went before anybody heard of it.
                 return Error::Io.code(action);

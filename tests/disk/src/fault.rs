@@ -1,4 +1,5 @@
-//! Faults told in words, for tests that need no program of their own: "the second sync of the log fails".
+//! Faults told in words, for tests that need no program of their own: "the second sync of the log
+//! fails".
 //!
 //! Invariant: what a fault does follows from how often it was met, from nothing else.
 
@@ -21,7 +22,14 @@ impl Fault {
     /// Each of these actions fails with EIO, until the disk is healed.
     #[must_use]
     pub fn at(action: Action) -> Self {
-        Self { action, kind: None, skip: 0, times: u64::MAX, verdict: Verdict::Fail(Error::Io), met: AtomicU64::new(0) }
+        Self {
+            action,
+            kind: None,
+            skip: 0,
+            times: u64::MAX,
+            verdict: Verdict::Fail(Error::Io),
+            met: AtomicU64::new(0),
+        }
     }
 
     /// On files of this kind only.

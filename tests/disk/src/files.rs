@@ -1,4 +1,5 @@
-//! The host's files below a disk's directory: how they are copied, and how it is seen that somebody else wrote one.
+//! The host's files below a disk's directory: how they are copied, and how it is seen that somebody
+//! else wrote one.
 //!
 //! Invariant: the disk's own changes leave a marked file marked.
 
@@ -9,11 +10,14 @@ use std::{fs, io};
 
 use crate::model::Model;
 
-/// Marks a file of which something was forgotten, so that it is seen when somebody writes it anew by other means than SQLite: what they write, and
-/// what they sync, is on disk.
+/// Marks a file of which something was forgotten, so that it is seen when somebody writes it anew
+/// by other means than SQLite: what they write, and what they sync, is on disk.
 pub(crate) fn stamp(dir: &Path, file: &str, model: &Model) {
     if model.forgotten {
-        let marked = fs::File::options().write(true).open(dir.join(file)).and_then(|it| it.set_modified(UNIX_EPOCH));
+        let marked = fs::File::options()
+            .write(true)
+            .open(dir.join(file))
+            .and_then(|it| it.set_modified(UNIX_EPOCH));
         marked.expect("the file is there, and it is ours");
     }
 }
@@ -22,13 +26,21 @@ pub(crate) fn is_stamped(path: &Path) -> bool {
     fs::metadata(path).and_then(|data| data.modified()).is_ok_and(|time| time == UNIX_EPOCH)
 }
 
-/// Copies what lies below a directory, without the memory that processes share, and without some files.
-pub(crate) fn copy(root: &Path, from: &Path, into: &Path, without: &BTreeMap<String, Model>) -> io::Result<()> {
+/// Copies what lies below a directory, without the memory that processes share, and without some
+/// files.
+pub(crate) fn copy(
+    root: &Path,
+    from: &Path,
+    into: &Path,
+    without: &BTreeMap<String, Model>,
+) -> io::Result<()> {
     fs::create_dir_all(into)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (path, to) = (entry.path(), into.join(entry.file_name()));
-        let name = path.strip_prefix(root).map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned());
+        let name = path
+            .strip_prefix(root)
+            .map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned());
         let kind = entry.file_type()?;
         if kind.is_dir() {
             copy(root, &path, &to, without)?;

@@ -6,10 +6,12 @@
 //!                └──► asks the Disk for a verdict, and tells it what was written and synced
 //! ```
 //!
-//! What is under test needs no change: `Disk::over(dir)`, then open the database below `dir` as ever. The files that are there hold what a running
-//! system shows (its page cache); the disk remembers beside them what would be left of each if the power went now. Nothing is really synced. A name is on disk
-//! with the first sync of its file, and one that was taken away may come back until its directory is synced.
-//! Invariant: a file that is under no disk is not concerned; the host's VFS opens it as if this crate were not there.
+//! What is under test needs no change: `Disk::over(dir)`, then open the database below `dir` as
+//! ever. The files that are there hold what a running system shows (its page cache); the disk
+//! remembers beside them what would be left of each if the power went now. Nothing is really
+//! synced. A name is on disk with the first sync of its file, and one that was taken away may come
+//! back until its directory is synced. Invariant: a file that is under no disk is not concerned;
+//! the host's VFS opens it as if this crate were not there.
 
 mod cut;
 mod disk;

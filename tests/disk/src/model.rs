@@ -1,6 +1,8 @@
-//! What a disk holds of one file, and what was done to the file since: the difference is what a power cut may take away.
+//! What a disk holds of one file, and what was done to the file since: the difference is what a
+//! power cut may take away.
 //!
-//! Invariant: `durable` with all of `pending` applied in order is what the file shows, except for what a sync has forgotten.
+//! Invariant: `durable` with all of `pending` applied in order is what the file shows, except for
+//! what a sync has forgotten.
 
 use rand::{Rng, SeedableRng as _};
 use rand_xorshift::XorShiftRng;
@@ -109,7 +111,9 @@ impl Change {
                 }
                 image[offset..end].copy_from_slice(data);
             }
-            Self::Truncate { len } => image.resize(usize::try_from(*len).expect("files of tests fit into memory"), 0),
+            Self::Truncate { len } => {
+                image.resize(usize::try_from(*len).expect("files of tests fit into memory"), 0);
+            }
         }
     }
 }

@@ -111,8 +111,8 @@ pub enum Verdict {
     Fail(Error),
     /// A write does its first bytes alone, and fails. Anything else does nothing and fails.
     Torn(usize, Error),
-    /// A sync fails, and what it was to sync is forgotten: it can still be read, but no later sync brings it to disk. Linux is like that. Anything
-    /// else fails with `Io`.
+    /// A sync fails, and what it was to sync is forgotten: it can still be read, but no later sync
+    /// brings it to disk. Linux is like that. Anything else fails with `Io`.
     Lose,
     /// The same, but some of it has reached the disk; which, follows from the number.
     LoseSome(u64),

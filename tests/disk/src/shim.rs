@@ -1,8 +1,10 @@
-//! The shim between SQLite and the host's VFS: the one place of the project with `unsafe` in it. It decides nothing; `disk` does.
+//! The shim between SQLite and the host's VFS: the one place of the project with `unsafe` in it. It
+//! decides nothing; `disk` does.
 //!
-//! A file on a disk is laid out as `Shim` with the host's file behind it, in memory that SQLite provides (`szOsFile` bytes). A file on no disk is
-//! opened by the host's VFS in place, so that none of this concerns it.
-//! Invariant: `Shim::handle` is a `Box` that lives from a successful open to the close, and the host's file behind it is open for as long.
+//! A file on a disk is laid out as `Shim` with the host's file behind it, in memory that SQLite
+//! provides (`szOsFile` bytes). A file on no disk is opened by the host's VFS in place, so that
+//! none of this concerns it. Invariant: `Shim::handle` is a `Box` that lives from a successful open
+//! to the close, and the host's file behind it is open for as long.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
@@ -18,7 +20,8 @@ use crate::disk::{self, Handle};
 
 /// The host's VFS.
 struct Host(*mut sqlite3_vfs);
-// SAFETY: a VFS that is registered is never changed or freed, and SQLite itself calls it from any thread.
+// SAFETY: a VFS that is registered is never changed or freed, and SQLite itself calls it from any
+// thread.
 unsafe impl Send for Host {}
 // SAFETY: as above.
 unsafe impl Sync for Host {}
@@ -37,10 +40,12 @@ pub(crate) fn register() {
     HOST.get_or_init(|| {
         // So that rusqlite has set SQLite up as it wants it.
         drop(rusqlite::Connection::open_in_memory().expect("SQLite works in memory"));
-        // SAFETY: SQLite is initialised; with a null pointer this answers the default VFS, which lives as long as the process.
+        // SAFETY: SQLite is initialised; with a null pointer this answers the default VFS, which
+        // lives as long as the process.
         let host = unsafe { ffi::sqlite3_vfs_find(ptr::null()) };
         assert!(!host.is_null(), "the host has a VFS");
-        // SAFETY: it points to a VFS; a bitwise copy shares its functions and its data for them, neither of which is ever freed.
+        // SAFETY: it points to a VFS; a bitwise copy shares its functions and its data for them,
+        // neither of which is ever freed.
         let mut shim = Box::new(unsafe { ptr::read(host) });
         shim.szOsFile += c_int::try_from(size_of::<Shim>()).expect("a few bytes");
         shim.pNext = ptr::null_mut();
@@ -58,12 +63,14 @@ pub(crate) fn register() {
 static SEEDED: AtomicBool = AtomicBool::new(false);
 static SEED: AtomicU64 = AtomicU64::new(0);
 
-/// From now on what SQLite draws at random follows from the seed, for the whole process; `None` for true randomness.
+/// From now on what SQLite draws at random follows from the seed, for the whole process; `None` for
+/// true randomness.
 pub fn seed(seed: Option<u64>) {
     register();
     SEED.store(seed.unwrap_or(0), Ordering::SeqCst);
     SEEDED.store(seed.is_some(), Ordering::SeqCst);
-    // SAFETY: with no buffer it makes SQLite forget the state of its generator, and ask the VFS for a new one.
+    // SAFETY: with no buffer it makes SQLite forget the state of its generator, and ask the VFS for
+    // a new one.
     unsafe { ffi::sqlite3_randomness(0, ptr::null_mut()) };
 }
 
@@ -76,20 +83,23 @@ fn host() -> *mut sqlite3_vfs {
 /// # Safety
 /// `file` is a file of the shim, in `szOsFile` bytes of memory.
 unsafe fn inner(file: *mut sqlite3_file) -> *mut sqlite3_file {
-    // SAFETY: the memory is as long as both together, and aligned to 8 bytes, as is the length of the front.
+    // SAFETY: the memory is as long as both together, and aligned to 8 bytes, as is the length of
+    // the front.
     unsafe { file.cast::<u8>().add(size_of::<Shim>()).cast() }
 }
 
 /// # Safety
 /// `file` is an open file of the shim.
 unsafe fn handle<'a>(file: *mut sqlite3_file) -> &'a Handle {
-    // SAFETY: the handle lives until the close, and SQLite calls nothing on a file at the same time as its close or after it.
+    // SAFETY: the handle lives until the close, and SQLite calls nothing on a file at the same time
+    // as its close or after it.
     unsafe { &*(*file.cast::<Shim>()).handle }
 }
 
 /// Calls a method of the host's file.
 ///
-/// SAFETY of its use: the file is an open file of the shim, and the arguments are those that SQLite gave for it.
+/// SAFETY of its use: the file is an open file of the shim, and the arguments are those that SQLite
+/// gave for it.
 macro_rules! call {
     ($file:expr, $method:ident $(, $arg:expr)*) => {{
         let inner = inner($file);
@@ -101,7 +111,8 @@ macro_rules! call {
 /// `name` is null or a string of C.
 unsafe fn path<'a>(name: *const c_char) -> Option<&'a Path> {
     // SAFETY: as the caller says; it lives as long as the call in which SQLite gave it.
-    (!name.is_null()).then(|| Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes())))
+    (!name.is_null())
+        .then(|| Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes())))
 }
 
 unsafe extern "C" fn open(
@@ -116,7 +127,8 @@ unsafe extern "C" fn open(
     let real = unsafe { (*host).xOpen }.expect("the host's VFS opens files");
     // SAFETY: SQLite gives a string or null.
     let Some((disk, short)) = unsafe { path(name) }.and_then(disk::find) else {
-        // SAFETY: these are SQLite's own arguments, and the memory is longer than the host's VFS asked for.
+        // SAFETY: these are SQLite's own arguments, and the memory is longer than the host's VFS
+        // asked for.
         return unsafe { real(host, name, file, flags, out_flags) };
     };
     // SAFETY: the memory is of `szOsFile` bytes; the place behind the front is the host's.
@@ -127,21 +139,25 @@ unsafe extern "C" fn open(
         behind
     };
     // SAFETY: SQLite's own arguments, with the memory that the host's VFS asked for.
-    let opened = disk::open(disk, short, flags, || unsafe { real(host, name, behind, flags, out_flags) });
+    let opened =
+        disk::open(disk, short, flags, || unsafe { real(host, name, behind, flags, out_flags) });
     match opened {
         Ok(handle) => {
             // SAFETY: the host's file is open, so it has methods; the memory of the front is ours.
             unsafe {
-                let shares = (*(*behind).pMethods).iVersion >= 2 && (*(*behind).pMethods).xShmMap.is_some();
+                let shares =
+                    (*(*behind).pMethods).iVersion >= 2 && (*(*behind).pMethods).xShmMap.is_some();
                 (*file.cast::<Shim>()).handle = Box::into_raw(Box::new(handle));
                 (*file).pMethods = if shares { &raw const SHARING } else { &raw const ALONE };
             }
             ffi::SQLITE_OK
         }
         Err(code) => {
-            // SAFETY: a host's file with methods is open and has to be closed; the front has none, so SQLite does not close it.
+            // SAFETY: a host's file with methods is open and has to be closed; the front has none,
+            // so SQLite does not close it.
             unsafe {
-                if let Some(close) = (*behind).pMethods.as_ref().and_then(|methods| methods.xClose) {
+                if let Some(close) = (*behind).pMethods.as_ref().and_then(|methods| methods.xClose)
+                {
                     close(behind);
                 }
             }
@@ -153,7 +169,8 @@ unsafe extern "C" fn open(
 unsafe extern "C" fn delete(_: *mut sqlite3_vfs, name: *const c_char, sync_dir: c_int) -> c_int {
     let host = host();
     // SAFETY: the VFS lives for ever, and the arguments are SQLite's own.
-    let real = || unsafe { (*host).xDelete.expect("the host's VFS deletes files")(host, name, sync_dir) };
+    let real =
+        || unsafe { (*host).xDelete.expect("the host's VFS deletes files")(host, name, sync_dir) };
     // SAFETY: SQLite gives a string.
     match unsafe { path(name) }.and_then(disk::find) {
         Some((disk, short)) => disk::delete(&disk, &short, sync_dir != 0, real),
@@ -168,7 +185,9 @@ unsafe extern "C" fn randomness(_: *mut sqlite3_vfs, len: c_int, out: *mut c_cha
         return unsafe { (*host).xRandomness.expect("the host's VFS is random")(host, len, out) };
     }
     // SAFETY: SQLite gives a buffer of this length.
-    let buffer = unsafe { std::slice::from_raw_parts_mut(out.cast::<u8>(), usize::try_from(len).unwrap_or(0)) };
+    let buffer = unsafe {
+        std::slice::from_raw_parts_mut(out.cast::<u8>(), usize::try_from(len).unwrap_or(0))
+    };
     let mut state = SEED.load(Ordering::SeqCst);
     for chunk in buffer.chunks_mut(8) {
         // SplitMix64 (Steele, Lea, Flood 2014).
@@ -225,16 +244,27 @@ fn at(offset: sqlite3_int64) -> u64 {
     u64::try_from(offset).expect("SQLite asks for no place before the file")
 }
 
-unsafe extern "C" fn read(file: *mut sqlite3_file, out: *mut c_void, len: c_int, offset: sqlite3_int64) -> c_int {
+unsafe extern "C" fn read(
+    file: *mut sqlite3_file,
+    out: *mut c_void,
+    len: c_int,
+    offset: sqlite3_int64,
+) -> c_int {
     // SAFETY: an open file of the shim, and SQLite's own arguments.
     let real = || unsafe { call!(file, xRead, out, len, offset) };
     // SAFETY: an open file of the shim.
     unsafe { handle(file) }.read(at(offset), usize::try_from(len).unwrap_or(0), real)
 }
 
-unsafe extern "C" fn write(file: *mut sqlite3_file, data: *const c_void, len: c_int, offset: sqlite3_int64) -> c_int {
+unsafe extern "C" fn write(
+    file: *mut sqlite3_file,
+    data: *const c_void,
+    len: c_int,
+    offset: sqlite3_int64,
+) -> c_int {
     // SAFETY: SQLite gives so many bytes.
-    let data = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), usize::try_from(len).unwrap_or(0)) };
+    let data =
+        unsafe { std::slice::from_raw_parts(data.cast::<u8>(), usize::try_from(len).unwrap_or(0)) };
     let real = |part: &[u8]| {
         let len = c_int::try_from(part.len()).expect("it is no longer than what SQLite gave");
         // SAFETY: an open file of the shim, and a part of SQLite's bytes.
@@ -252,19 +282,23 @@ unsafe extern "C" fn truncate(file: *mut sqlite3_file, len: sqlite3_int64) -> c_
 }
 
 unsafe extern "C" fn sync(file: *mut sqlite3_file, _: c_int) -> c_int {
-    // The host is not asked: what is durable, the disk says, and a test need not wait for a true one.
-    // SAFETY: an open file of the shim.
+    // The host is not asked: what is durable, the disk says, and a test need not wait for a true
+    // one. SAFETY: an open file of the shim.
     unsafe { handle(file) }.sync()
 }
 
 unsafe extern "C" fn file_size(file: *mut sqlite3_file, out: *mut sqlite3_int64) -> c_int {
     // SAFETY: an open file of the shim, and SQLite's own arguments.
-    unsafe { if handle(file).is_off() { ffi::SQLITE_IOERR_FSTAT } else { call!(file, xFileSize, out) } }
+    unsafe {
+        if handle(file).is_off() { ffi::SQLITE_IOERR_FSTAT } else { call!(file, xFileSize, out) }
+    }
 }
 
 unsafe extern "C" fn take_lock(file: *mut sqlite3_file, level: c_int) -> c_int {
     // SAFETY: an open file of the shim, and SQLite's own arguments.
-    unsafe { if handle(file).is_off() { ffi::SQLITE_IOERR_LOCK } else { call!(file, xLock, level) } }
+    unsafe {
+        if handle(file).is_off() { ffi::SQLITE_IOERR_LOCK } else { call!(file, xLock, level) }
+    }
 }
 
 unsafe extern "C" fn unlock(file: *mut sqlite3_file, level: c_int) -> c_int {
@@ -292,7 +326,13 @@ unsafe extern "C" fn device_characteristics(file: *mut sqlite3_file) -> c_int {
     unsafe { call!(file, xDeviceCharacteristics) }
 }
 
-unsafe extern "C" fn shm_map(file: *mut sqlite3_file, page: c_int, size: c_int, extend: c_int, out: *mut *mut c_void) -> c_int {
+unsafe extern "C" fn shm_map(
+    file: *mut sqlite3_file,
+    page: c_int,
+    size: c_int,
+    extend: c_int,
+    out: *mut *mut c_void,
+) -> c_int {
     // SAFETY: SQLite gives a place for the answer, which has to be null where there is none.
     unsafe { *out = ptr::null_mut() };
     // SAFETY: an open file of the shim, and SQLite's own arguments.
@@ -301,7 +341,12 @@ unsafe extern "C" fn shm_map(file: *mut sqlite3_file, page: c_int, size: c_int, 
     unsafe { handle(file) }.share(real)
 }
 
-unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, offset: c_int, count: c_int, flags: c_int) -> c_int {
+unsafe extern "C" fn shm_lock(
+    file: *mut sqlite3_file,
+    offset: c_int,
+    count: c_int,
+    flags: c_int,
+) -> c_int {
     let taken = flags & ffi::SQLITE_SHM_LOCK != 0;
     // SAFETY: an open file of the shim, and SQLite's own arguments.
     unsafe {
@@ -322,14 +367,24 @@ unsafe extern "C" fn shm_unmap(file: *mut sqlite3_file, delete: c_int) -> c_int 
     unsafe { call!(file, xShmUnmap, delete) }
 }
 
-unsafe extern "C" fn fetch(_: *mut sqlite3_file, _: sqlite3_int64, _: c_int, out: *mut *mut c_void) -> c_int {
+unsafe extern "C" fn fetch(
+    _: *mut sqlite3_file,
+    _: sqlite3_int64,
+    _: c_int,
+    out: *mut *mut c_void,
+) -> c_int {
     // "Not mapped": SQLite then reads, and every read meets the disk.
     // SAFETY: SQLite gives a place for the answer.
     unsafe { *out = ptr::null_mut() };
     ffi::SQLITE_OK
 }
 
-unsafe extern "C" fn unfetch(file: *mut sqlite3_file, offset: sqlite3_int64, page: *mut c_void) -> c_int {
-    // SAFETY: an open file of the shim. Nothing is mapped, so there is nothing to give back but the whole mapping, of which the host has none.
+unsafe extern "C" fn unfetch(
+    file: *mut sqlite3_file,
+    offset: sqlite3_int64,
+    page: *mut c_void,
+) -> c_int {
+    // SAFETY: an open file of the shim. Nothing is mapped, so there is nothing to give back but the
+    // whole mapping, of which the host has none.
     unsafe { call!(file, xUnfetch, offset, page) }
 }

@@ -1,7 +1,9 @@
-//! One fault, or one power cut, at each single thing that is asked of the disk while a store is made, written, read, closed, killed and opened again.
-//! Whatever was answered is there afterwards, and nothing is broken.
+//! One fault, or one power cut, at each single thing that is asked of the disk while a store is
+//! made, written, read, closed, killed and opened again. Whatever was answered is there afterwards,
+//! and nothing is broken.
 //!
-//! Of these points every eleventh is tried, other ones for each kind of fault; `HIVE_DISK_STRIDE=1` tries all of them, which takes minutes.
+//! Of these points every eleventh is tried, other ones for each kind of fault; `HIVE_DISK_STRIDE=1`
+//! tries all of them, which takes minutes.
 
 mod bed;
 
@@ -10,7 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bed::Bed;
 use hive_disk::{Action, Error, Kind, Op, Verdict};
 
-/// A life of a store. It goes on where something fails, as callers and an operator would: who is refused tries again.
+/// A life of a store. It goes on where something fails, as callers and an operator would: who is
+/// refused tries again.
 fn life(bed: &mut Bed) {
     started(bed);
     said(bed, "one");
@@ -86,13 +89,22 @@ fn ops() -> u64 {
 
 /// Which of the points to try, in the round of this number.
 fn points(round: usize) -> impl Iterator<Item = u64> {
-    let stride = std::env::var("HIVE_DISK_STRIDE").ok().and_then(|text| text.parse().ok()).unwrap_or(11).max(1);
+    let stride = std::env::var("HIVE_DISK_STRIDE")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(11)
+        .max(1);
     (round as u64 * 4 % stride..ops()).step_by(usize::try_from(stride).expect("a small number"))
 }
 
-/// The fault at the op of this number, counted through the whole life, and at the `more` that follow.
+/// The fault at the op of this number, counted through the whole life, and at the `more` that
+/// follow.
 fn struck(bed: &mut Bed, number: u64, more: u64, verdict: Verdict) {
-    bed.on_each(move |asked, _, _| if (number..=number + more).contains(&asked) { verdict } else { Verdict::Proceed });
+    bed.on_each(
+        move |asked, _, _| {
+            if (number..=number + more).contains(&asked) { verdict } else { Verdict::Proceed }
+        },
+    );
 }
 
 #[test]
@@ -118,8 +130,11 @@ fn one_fault_anywhere_is_outlived() {
 #[test]
 fn several_faults_in_a_row_anywhere_are_outlived() {
     for number in points(0) {
-        for (more, verdict) in [(3, Verdict::Fail(Error::Io)), (12, Verdict::LoseSome(number)), (12, Verdict::Fail(Error::Full))]
-        {
+        for (more, verdict) in [
+            (3, Verdict::Fail(Error::Io)),
+            (12, Verdict::LoseSome(number)),
+            (12, Verdict::Fail(Error::Full)),
+        ] {
             let mut bed = Bed::unopened();
             struck(&mut bed, number, more, verdict);
             life(&mut bed);
@@ -148,8 +163,13 @@ fn a_power_cut_after_a_sync_that_lost_takes_nothing_that_was_answered() {
             let mut bed = Bed::unopened();
             let syncs = AtomicU64::new(0);
             bed.cut_power_at(number, number, move |op| {
-                let counts = op.action == Action::Sync && matches!(op.kind, Kind::Log | Kind::Database);
-                if counts && syncs.fetch_add(1, Ordering::Relaxed) % 6 == nth { Verdict::Lose } else { Verdict::Proceed }
+                let counts =
+                    op.action == Action::Sync && matches!(op.kind, Kind::Log | Kind::Database);
+                if counts && syncs.fetch_add(1, Ordering::Relaxed) % 6 == nth {
+                    Verdict::Lose
+                } else {
+                    Verdict::Proceed
+                }
             });
             life(&mut bed);
             bed.was_cut();

@@ -8,7 +8,8 @@ fn what_sqlite_draws_follows_from_the_seed_and_so_does_each_byte_of_a_database()
     let draw = |seed| {
         hive_disk::seed(seed);
         let conn = Connection::open_in_memory().expect("memory");
-        conn.query_row("SELECT hex(randomblob(16))", [], |row| row.get::<_, String>(0)).expect("a number")
+        conn.query_row("SELECT hex(randomblob(16))", [], |row| row.get::<_, String>(0))
+            .expect("a number")
     };
     let (one, two, again) = (draw(Some(1)), draw(Some(2)), draw(Some(1)));
     let free = draw(None);

@@ -1,4 +1,5 @@
-//! The disk itself: it changes nothing where it is told nothing, fails as it is told, and loses what was not synced, only that, and sometimes all of it.
+//! The disk itself: it changes nothing where it is told nothing, fails as it is told, and loses
+//! what was not synced, only that, and sometimes all of it.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -21,12 +22,14 @@ fn open(dir: &Path, synchronous: &str) -> Connection {
 
 fn with_table(dir: &Path, synchronous: &str) -> Connection {
     let conn = open(dir, synchronous);
-    conn.execute_batch("CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, body TEXT)").expect("a table");
+    conn.execute_batch("CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, body TEXT)")
+        .expect("a table");
     conn
 }
 
 fn insert(conn: &Connection, id: u32) -> rusqlite::Result<()> {
-    conn.execute("INSERT INTO t VALUES (?1, ?2)", (id, format!("row {id} {}", "x".repeat(1000)))).map(|_| ())
+    conn.execute("INSERT INTO t VALUES (?1, ?2)", (id, format!("row {id} {}", "x".repeat(1000))))
+        .map(|_| ())
 }
 
 fn ids(conn: &Connection) -> Vec<u32> {
@@ -35,7 +38,8 @@ fn ids(conn: &Connection) -> Vec<u32> {
 }
 
 fn sound(conn: &Connection) {
-    let word: String = conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("it is checked");
+    let word: String =
+        conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("it is checked");
     assert_eq!(word, "ok");
 }
 
@@ -47,7 +51,8 @@ fn code(result: rusqlite::Result<()>) -> (ErrorCode, i32) {
 
 fn checkpoint(conn: &Connection) -> (i64, i64, i64) {
     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], row).expect("a checkpoint says how it went")
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], row)
+        .expect("a checkpoint says how it went")
 }
 
 #[test]
@@ -112,7 +117,11 @@ fn each_fault_strikes_where_it_was_told_and_ends_with_it() {
         (Fault::at(Action::Write).of(Kind::Log), ErrorCode::SystemIoFailure, 778),
         (Fault::at(Action::Write).of(Kind::Log).after(1), ErrorCode::SystemIoFailure, 778),
         (Fault::at(Action::Write).with(Verdict::Fail(Error::Full)), ErrorCode::DiskFull, 13),
-        (Fault::at(Action::Write).with(Verdict::Torn(100, Error::Io)), ErrorCode::SystemIoFailure, 778),
+        (
+            Fault::at(Action::Write).with(Verdict::Torn(100, Error::Io)),
+            ErrorCode::SystemIoFailure,
+            778,
+        ),
         (Fault::at(Action::Write).with(Verdict::Torn(100, Error::Full)), ErrorCode::DiskFull, 13),
         (Fault::at(Action::Sync).of(Kind::Log), ErrorCode::SystemIoFailure, 1034),
         (Fault::at(Action::Sync).with(Verdict::Lose), ErrorCode::SystemIoFailure, 1034),
@@ -171,7 +180,9 @@ fn a_bounded_disk_fills_up_and_has_room_again() {
     let disk = Disk::over(dir.path());
     let conn = with_table(dir.path(), "full");
     disk.set_room(Some(40_000));
-    let full = (0..).find_map(|id| insert(&conn, id).err().map(|error| (id, error))).expect("it does not end otherwise");
+    let full = (0..)
+        .find_map(|id| insert(&conn, id).err().map(|error| (id, error)))
+        .expect("it does not end otherwise");
     assert_eq!(full.1.sqlite_error_code(), Some(ErrorCode::DiskFull));
     assert_eq!(ids(&conn), (0..full.0).collect::<Vec<_>>());
     disk.heal();
@@ -204,7 +215,8 @@ fn a_slow_sync_holds_up_its_caller_and_no_reader() {
     assert_eq!(ids(&reader), [1]);
 }
 
-/// Writes with a checkpoint now and then until the power goes; answers how many were acknowledged, and what is there afterwards.
+/// Writes with a checkpoint now and then until the power goes; answers how many were acknowledged,
+/// and what is there afterwards.
 fn cut(seed: u64, synchronous: &str) -> (Vec<u32>, Vec<u32>) {
     let (dir, into) = (directory(), directory());
     let mut rng = XorShiftRng::seed_from_u64(seed);
@@ -221,7 +233,8 @@ fn cut(seed: u64, synchronous: &str) -> (Vec<u32>, Vec<u32>) {
     disk.on(move |op| {
         if op.number == at {
             let mut rng = XorShiftRng::seed_from_u64(seed ^ 0xdead);
-            *kept.lock().expect("one at a time") = Some(off.cut_power(&mut rng, &image).expect("an image"));
+            *kept.lock().expect("one at a time") =
+                Some(off.cut_power(&mut rng, &image).expect("an image"));
         }
         Verdict::Proceed
     });
@@ -243,7 +256,9 @@ fn cut(seed: u64, synchronous: &str) -> (Vec<u32>, Vec<u32>) {
     // Without syncs the file may be anything.
     let there = conn
         .prepare("SELECT id FROM t")
-        .and_then(|mut all| all.query_map([], |row| row.get(0)).map(|rows| rows.filter_map(Result::ok).collect()))
+        .and_then(|mut all| {
+            all.query_map([], |row| row.get(0)).map(|rows| rows.filter_map(Result::ok).collect())
+        })
         .unwrap_or_default();
     (acknowledged, there)
 }
@@ -254,7 +269,10 @@ fn what_was_synced_survives_200_power_cuts() {
         let (acknowledged, there) = cut(seed, "full");
         let kept = &there[..acknowledged.len().min(there.len())];
         assert_eq!(kept, acknowledged, "seed {seed}: every acknowledged row is there");
-        assert!(there.len() <= acknowledged.len() + 1, "seed {seed}: and at most the one that was under way: {there:?}");
+        assert!(
+            there.len() <= acknowledged.len() + 1,
+            "seed {seed}: and at most the one that was under way: {there:?}"
+        );
     }
 }
 
@@ -282,7 +300,10 @@ fn a_power_cut_takes_what_is_not_synced_and_nothing_else() {
         assert_ne!(disk.unsynced(), 0);
         let mut rng = XorShiftRng::seed_from_u64(seed);
         let _after = disk.cut_power(&mut rng, into.path()).expect("an image");
-        assert!(conn.query_row("SELECT count(*) FROM t", [], |_| Ok(())).is_err(), "a disk that is off answers nothing");
+        assert!(
+            conn.query_row("SELECT count(*) FROM t", [], |_| Ok(())).is_err(),
+            "a disk that is off answers nothing"
+        );
         drop(conn);
         let there = ids(&open(into.path(), "full"));
         assert_eq!(there[..2], [1, 2], "seed {seed}");
@@ -310,7 +331,8 @@ fn a_kill_takes_nothing_but_what_is_not_synced_stays_so() {
     assert_eq!(ids(&open(cut.path(), "full")), [1], "the checkpoint made it durable");
 }
 
-/// A commit whose sync failed, the process killed, and its log read anew: the row can be seen. Then a commit that is acknowledged, and a power cut.
+/// A commit whose sync failed, the process killed, and its log read anew: the row can be seen. Then
+/// a commit that is acknowledged, and a power cut.
 fn after_a_sync_that_lost(fold: bool) -> Vec<u32> {
     let (dir, killed, cut) = (directory(), directory(), directory());
     let disk = Disk::over(dir.path());
@@ -334,7 +356,11 @@ fn after_a_sync_that_lost(fold: bool) -> Vec<u32> {
 
 #[test]
 fn what_a_sync_has_lost_no_later_sync_brings_to_disk_but_a_checkpoint_does() {
-    assert_eq!(after_a_sync_that_lost(false), [], "behind a gap in the log even what was acknowledged is lost");
+    assert_eq!(
+        after_a_sync_that_lost(false),
+        [],
+        "behind a gap in the log even what was acknowledged is lost"
+    );
     assert_eq!(after_a_sync_that_lost(true), [1, 2]);
 }
 

@@ -43,7 +43,10 @@ fn nothing_is_answered_until_a_recovery_has_succeeded_whatever_fails_in_it() {
         for _ in 0..3 {
             assert_eq!(bed.step(), Stepped::Recovery { recovered: false }, "{told}");
             assert!(bed.read().expect_err("nothing is answered").is_unavailable(), "{told}");
-            assert!(bed.say("meanwhile").expect_err("nothing is accepted").is_unavailable(), "{told}");
+            assert!(
+                bed.say("meanwhile").expect_err("nothing is accepted").is_unavailable(),
+                "{told}"
+            );
         }
         bed.disk.heal();
         assert!(bed.recover(), "{told}");
@@ -63,7 +66,8 @@ fn a_batch_is_void_as_a_whole_or_not_at_all() {
             let mut bed = Bed::new();
             bed.say("before").expect("written");
             let from = bed.disk.asked();
-            bed.disk.on(move |op| if op.number == from + number { verdict } else { Verdict::Proceed });
+            bed.disk
+                .on(move |op| if op.number == from + number { verdict } else { Verdict::Proceed });
             let bodies = [long(1), "two".to_owned(), long(3)];
             let answers = bed.say_all(&bodies.each_ref().map(String::as_str));
             let accepted = answers.iter().filter(|answer| answer.is_ok()).count();
@@ -72,7 +76,8 @@ fn a_batch_is_void_as_a_whole_or_not_at_all() {
             if bed.is_faulted() {
                 assert!(bed.recover());
             }
-            let there = bed.read().expect("read").values().filter(|body| bodies.contains(body)).count();
+            let there =
+                bed.read().expect("read").values().filter(|body| bodies.contains(body)).count();
             assert!(there == 0 || there == 3, "{verdict:?} at {number}: {there} of 3");
             assert!(there >= accepted);
             bed.kill();
@@ -149,7 +154,9 @@ fn somebody_who_reads_an_older_state_keeps_a_store_from_being_opened_and_recover
     let reader = rusqlite::Connection::open(bed.path().join("hive.db")).expect("it opens");
     reader.execute_batch("BEGIN; SELECT count(*) FROM message").expect("a snapshot");
     bed.say("three").expect("written");
-    let Err(OpenError::Sqlite { source, hint, .. }) = bed.restart() else { panic!("it is refused") };
+    let Err(OpenError::Sqlite { source, hint, .. }) = bed.restart() else {
+        panic!("it is refused")
+    };
     assert_eq!(source.sqlite_error_code(), Some(ErrorCode::DatabaseBusy));
     assert_eq!(hint, "another program holds it open");
     drop(reader);
@@ -160,7 +167,8 @@ fn somebody_who_reads_an_older_state_keeps_a_store_from_being_opened_and_recover
 async fn a_slow_sync_holds_up_receipts_and_no_reader() {
     let dir = directory();
     let disk = Disk::over(dir.path());
-    let store = Store::open(dir.path(), Arc::new(ManualClock::new("boot-0")), Arc::new(Nobody)).expect("it opens");
+    let store = Store::open(dir.path(), Arc::new(ManualClock::new("boot-0")), Arc::new(Nobody))
+        .expect("it opens");
     let store = Arc::new(store);
     let written = |body: &'static str| {
         let store = Arc::clone(&store);
@@ -180,7 +188,8 @@ async fn a_slow_sync_holds_up_receipts_and_no_reader() {
     let slow = written("slow");
     tokio::time::timeout(GUARD, begins.recv()).await.expect("it syncs").expect("told");
     let behind = written("behind");
-    let there = store.read(|conn, _| Ok::<_, Failed>(rows(conn)?)).await.expect("a reader does not wait");
+    let there =
+        store.read(|conn, _| Ok::<_, Failed>(rows(conn)?)).await.expect("a reader does not wait");
     assert_eq!(there.len(), 1, "what is not on disk is not told");
     assert_eq!(*store.health().borrow(), Health::Ok, "slow is not broken");
     assert!(!slow.is_finished() && !behind.is_finished(), "no receipt before the sync");
@@ -195,16 +204,36 @@ async fn a_slow_sync_holds_up_receipts_and_no_reader() {
 async fn the_writers_thread_recovers_by_itself() {
     let dir = directory();
     let disk = Disk::over(dir.path());
-    let store = Store::open(dir.path(), Arc::new(ManualClock::new("boot-0")), Arc::new(Nobody)).expect("it opens");
+    let store = Store::open(dir.path(), Arc::new(ManualClock::new("boot-0")), Arc::new(Nobody))
+        .expect("it opens");
     let mut health = store.health();
     store.write(|tx| Ok::<_, Failed>(say(tx, "before")?)).await.expect("written");
     disk.fail([Fault::at(Action::Sync)]);
-    assert!(store.write(|tx| Ok::<_, Failed>(say(tx, "void")?)).await.expect_err("void").is_unavailable());
-    assert!(matches!(&*health.borrow_and_update(), Health::Faulted(problem) if problem.contains("I/O")));
-    assert!(store.read(|conn, _| Ok::<_, Failed>(rows(conn)?)).await.expect_err("nothing is answered").is_unavailable());
+    assert!(
+        store
+            .write(|tx| Ok::<_, Failed>(say(tx, "void")?))
+            .await
+            .expect_err("void")
+            .is_unavailable()
+    );
+    assert!(
+        matches!(&*health.borrow_and_update(), Health::Faulted(problem) if problem.contains("I/O"))
+    );
+    assert!(
+        store
+            .read(|conn, _| Ok::<_, Failed>(rows(conn)?))
+            .await
+            .expect_err("nothing is answered")
+            .is_unavailable()
+    );
     disk.heal();
-    tokio::time::timeout(GUARD, health.wait_for(|health| *health == Health::Ok)).await.expect("it recovers").expect("open");
+    tokio::time::timeout(GUARD, health.wait_for(|health| *health == Health::Ok))
+        .await
+        .expect("it recovers")
+        .expect("open");
     store.write(|tx| Ok::<_, Failed>(say(tx, "after")?)).await.expect("written");
     let there = store.read(|conn, _| Ok::<_, Failed>(rows(conn)?)).await.expect("read");
-    assert!(there.values().any(|body| body == "before") && there.values().any(|body| body == "after"));
+    assert!(
+        there.values().any(|body| body == "before") && there.values().any(|body| body == "after")
+    );
 }

@@ -1,4 +1,5 @@
-//! A sync that failed and lost its data: what can be seen is not on disk, and no later sync brings it there. Nothing that anybody is told of may rest on it.
+//! A sync that failed and lost its data: what can be seen is not on disk, and no later sync brings
+//! it there. Nothing that anybody is told of may rest on it.
 
 mod bed;
 
@@ -16,7 +17,8 @@ fn long(number: u64) -> String {
     format!("message {number} {}", "x".repeat(9000))
 }
 
-/// A commit whose sync failed; the store has recovered, and what it answers is noted. Then the power goes.
+/// A commit whose sync failed; the store has recovered, and what it answers is noted. Then the
+/// power goes.
 fn recovered_then_cut(seed: u64, idle_reader: bool, restart: bool) {
     let mut bed = Bed::new();
     for number in 0..5 {
@@ -49,7 +51,8 @@ fn what_is_answered_after_a_recovery_survives_a_power_cut() {
     }
 }
 
-/// A reader kept the log from being folded whole; then a sync of the database loses what was folded. Nobody hears of that, for no commit failed.
+/// A reader kept the log from being folded whole; then a sync of the database loses what was
+/// folded. Nobody hears of that, for no commit failed.
 #[test]
 fn what_a_checkpoint_has_lost_is_folded_again() {
     for seed in 0..6 {

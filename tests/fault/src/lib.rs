@@ -1,8 +1,10 @@
 //! Fail points and planted bugs, which the proof needs and no delivered program has.
 //!
-//! A *fail point* is a named place in a program at which it can be killed: `HIVE_FAIL_POINT=broker.commit.before:3` ends the process with SIGKILL
-//! when it comes there for the third time. A *planted bug* is a named mistake that the simulation switches on to show that it would find it.
-//! Invariant: without the feature `on` both are nothing: no code, no environment variable, no branch.
+//! A *fail point* is a named place in a program at which it can be killed:
+//! `HIVE_FAIL_POINT=broker.commit.before:3` ends the process with SIGKILL when it comes there for
+//! the third time. A *planted bug* is a named mistake that the simulation switches on to show that
+//! it would find it. Invariant: without the feature `on` both are nothing: no code, no environment
+//! variable, no branch.
 
 #[cfg(feature = "on")]
 mod on;
@@ -33,7 +35,8 @@ macro_rules! planted {
     };
 }
 
-/// Random bytes by a seed, for a simulation: whether `_bytes` were filled. Never, where the feature is off.
+/// Random bytes by a seed, for a simulation: whether `_bytes` were filled. Never, where the feature
+/// is off.
 #[cfg(not(feature = "on"))]
 #[inline(always)]
 #[must_use]

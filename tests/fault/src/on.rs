@@ -1,6 +1,7 @@
 //! The switches, compiled in.
 //!
-//! Invariant: bugs and seeds belong to the thread that set them, so that simulations run side by side; fail points belong to the process.
+//! Invariant: bugs and seeds belong to the thread that set them, so that simulations run side by
+//! side; fail points belong to the process.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -13,7 +14,8 @@ pub enum Bug {
     ReplyBeforeCommit,
     /// Nobody hears that an inbox has new work: what was accepted is not delivered.
     LostWake,
-    /// A harness of an earlier session begins and ends turns: only the present session epoch settles.
+    /// A harness of an earlier session begins and ends turns: only the present session epoch
+    /// settles.
     SessionUnchecked,
     /// The token of an earlier lease settles the present one: any other token is refused.
     StaleLease,
@@ -39,11 +41,14 @@ pub enum Bug {
     LanesMixed,
     /// A new session leaves the turn of the older one open: a turn ends by a new session epoch.
     TakeOverKeepsTurn,
-    /// A restart of the broker ends the turns that run: a harness that comes back in time keeps its turn.
+    /// A restart of the broker ends the turns that run: a harness that comes back in time keeps its
+    /// turn.
     RestartEndsTurns,
-    /// The grace time is not counted from when the broker was ready: a harness has all of it to come back.
+    /// The grace time is not counted from when the broker was ready: a harness has all of it to
+    /// come back.
     NoGrace,
-    /// What was received in a turn and did not reach the model stays leased: the end of a turn settles all of it.
+    /// What was received in a turn and did not reach the model stays leased: the end of a turn
+    /// settles all of it.
     ReceivedKept,
     /// A superseded message stays in the inbox: a newer one with its key takes its place.
     SupersededServed,
@@ -145,7 +150,8 @@ pub fn point(name: &'static str) {
     static VISITS: AtomicU64 = AtomicU64::new(0);
     let Some((wanted, visit)) = target() else { return };
     if name == wanted && VISITS.fetch_add(1, Ordering::Relaxed) + 1 == *visit {
-        let killed = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        let killed =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         // The signal ends the process before this call returns to it.
         killed.expect("a process may kill itself");
     }

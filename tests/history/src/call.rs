@@ -1,19 +1,22 @@
 //! What clients ask a broker to do, and what it answers when it has done it.
 //!
-//! Invariant: an [`Op`] has all that makes two requests the same request; a [`Reply`] has all that must be the same in each answer to it.
+//! Invariant: an [`Op`] has all that makes two requests the same request; a [`Reply`] has all that
+//! must be the same in each answer to it.
 
 use crate::noun::{Cause, Decision, Handed, Outcome, QuestionSeen, State};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// A message. `to` are the names of the recipients, resolved by the observer (`operator`, the parent's name); empty where it is to everyone.
+    /// A message. `to` are the names of the recipients, resolved by the observer (`operator`, the
+    /// parent's name); empty where it is to everyone.
     Send {
         /// To whom.
         to: Vec<String>,
         /// To everyone, in place of `to`.
         everyone: bool,
-        /// The text: unique in the history for each send, but for the repetitions of a turn that runs again.
+        /// The text: unique in the history for each send, but for the repetitions of a turn that
+        /// runs again.
         body: String,
         /// What it answers; 0 for nothing.
         reply_to: u64,

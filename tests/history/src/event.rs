@@ -1,7 +1,9 @@
-//! What one observer writes down while a hive runs: calls, their answers, what else it saw, and what befell the programs.
+//! What one observer writes down while a hive runs: calls, their answers, what else it saw, and
+//! what befell the programs.
 //!
-//! What it is not: a copy of the wire. Only what a rule looks at is here. Invariant: observations are in the order in which the observer made
-//! them, `at` never goes back, and an answer comes after its call; what happened inside the hive happened somewhere between the two.
+//! What it is not: a copy of the wire. Only what a rule looks at is here. Invariant: observations
+//! are in the order in which the observer made them, `at` never goes back, and an answer comes
+//! after its call; what happened inside the hive happened somewhere between the two.
 
 use std::fmt;
 
@@ -31,18 +33,27 @@ pub struct Setting {
     pub attempts_max: u32,
     /// How long a harness may be away before its turn is over, in ms.
     pub grace_ms: u64,
-    /// Agents whose turns are run by programs that this observer cannot look into: they may have received, settled, sent, asked and answered
-    /// anything at any time, so rules that need to know it are silent about them.
+    /// Agents whose turns are run by programs that this observer cannot look into: they may have
+    /// received, settled, sent, asked and answered anything at any time, so rules that need to know
+    /// it are silent about them.
     pub opaque: Vec<String>,
-    /// Opaque agents of which it is known that one turn never sends the same text twice: for them "not doubled" can be checked.
+    /// Opaque agents of which it is known that one turn never sends the same text twice: for them
+    /// "not doubled" can be checked.
     pub says_once: Vec<String>,
-    /// How far the clocks of the observer and of the broker may be apart in what they count, in ms (rounding, mostly).
+    /// How far the clocks of the observer and of the broker may be apart in what they count, in ms
+    /// (rounding, mostly).
     pub tolerance_ms: u64,
 }
 
 impl Default for Setting {
     fn default() -> Self {
-        Self { attempts_max: 5, grace_ms: 60_000, opaque: Vec::new(), says_once: Vec::new(), tolerance_ms: 5 }
+        Self {
+            attempts_max: 5,
+            grace_ms: 60_000,
+            opaque: Vec::new(),
+            says_once: Vec::new(),
+            tolerance_ms: 5,
+        }
     }
 }
 
@@ -104,7 +115,8 @@ pub enum Mark {
     BrokerReady,
     /// The host's boot id is about to change. To be written down before it is done.
     Reboot,
-    /// A harness lost its connection or was killed; to be written down before it is done. A broker that goes down detaches all.
+    /// A harness lost its connection or was killed; to be written down before it is done. A broker
+    /// that goes down detaches all.
     Detached {
         /// Whose.
         agent: String,
@@ -153,7 +165,10 @@ impl History {
     ///
     /// If time goes back.
     pub fn push(&mut self, at: u64, wall: i64, event: Event) {
-        assert!(self.observations.last().is_none_or(|last| last.at <= at), "an observer's time goes forward");
+        assert!(
+            self.observations.last().is_none_or(|last| last.at <= at),
+            "an observer's time goes forward"
+        );
         self.observations.push(Observation { at, wall, event });
     }
 
@@ -161,7 +176,16 @@ impl History {
     pub fn invoke(&mut self, at: u64, wall: i64, caller: &str, request_id: &str, op: Op) -> CallNo {
         self.next_call += 1;
         let call = self.next_call;
-        self.push(at, wall, Event::Invoked { call, caller: caller.to_owned(), request_id: request_id.to_owned(), op });
+        self.push(
+            at,
+            wall,
+            Event::Invoked {
+                call,
+                caller: caller.to_owned(),
+                request_id: request_id.to_owned(),
+                op,
+            },
+        );
         call
     }
 
@@ -185,19 +209,23 @@ impl History {
             Event::Answered { call, .. } => Some(*call),
             Event::Invoked { .. } | Event::Saw(_) | Event::Mark(_) => None,
         };
-        let ended: std::collections::HashSet<CallNo> = self.observations.iter().filter_map(ended).collect();
+        let ended: std::collections::HashSet<CallNo> =
+            self.observations.iter().filter_map(ended).collect();
         let is_open = |observation: &Observation| match &observation.event {
             Event::Invoked { call, .. } => !ended.contains(call),
             Event::Answered { .. } | Event::Saw(_) | Event::Mark(_) => false,
         };
-        let open = self.observations.iter().enumerate().filter(|(_, observation)| is_open(observation));
+        let open =
+            self.observations.iter().enumerate().filter(|(_, observation)| is_open(observation));
         open.map(|(index, observation)| line(index, observation)).collect()
     }
 
     /// The observations with these indices, a line each.
     #[must_use]
     pub fn lines(&self, indices: &[usize]) -> String {
-        let known = |index: &usize| self.observations.get(*index).map(|observation| line(*index, observation));
+        let known = |index: &usize| {
+            self.observations.get(*index).map(|observation| line(*index, observation))
+        };
         indices.iter().filter_map(known).collect()
     }
 }
@@ -215,7 +243,9 @@ impl fmt::Display for Observation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>8} ms  ", self.at)?;
         match &self.event {
-            Event::Invoked { call, caller, request_id, op } => write!(f, "{caller} call {call} [{request_id}] {op:?}"),
+            Event::Invoked { call, caller, request_id, op } => {
+                write!(f, "{caller} call {call} [{request_id}] {op:?}")
+            }
             Event::Answered { call, answer } => write!(f, "     call {call} -> {answer:?}"),
             Event::Saw(question) => write!(f, "saw {question:?}"),
             Event::Mark(mark) => write!(f, "==== {mark:?}"),

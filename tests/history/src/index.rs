@@ -1,7 +1,9 @@
-//! The history put in order for the rules: calls with their answers, retries of one request, leases by delivery.
+//! The history put in order for the rules: calls with their answers, retries of one request, leases
+//! by delivery.
 //!
-//! What it is not: a judge. Invariant: `from` and `till` are indices of observations between which something happened in the hive, so that
-//! `a.till < b.from` means that `a` came first, and anything else that nobody knows.
+//! What it is not: a judge. Invariant: `from` and `till` are indices of observations between which
+//! something happened in the hive, so that `a.till < b.from` means that `a` came first, and
+//! anything else that nobody knows.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -123,7 +125,11 @@ impl<'a> Index<'a> {
             decisions: HashMap::new(),
             by_caller: HashMap::new(),
             messages: last.messages.iter().map(|message| (message.id, message)).collect(),
-            deliveries: last.deliveries.iter().map(|delivery| ((delivery.agent.as_str(), delivery.message), delivery)).collect(),
+            deliveries: last
+                .deliveries
+                .iter()
+                .map(|delivery| ((delivery.agent.as_str(), delivery.message), delivery))
+                .collect(),
             marks: Vec::new(),
             wall_max: Vec::with_capacity(history.observations.len()),
         };
@@ -142,7 +148,14 @@ impl<'a> Index<'a> {
             match &observation.event {
                 Event::Invoked { call, caller, request_id, op } => {
                     open.insert(*call, self.calls.len());
-                    self.calls.push(Call { caller, request_id, op, from: at, answer: None, request_from: at });
+                    self.calls.push(Call {
+                        caller,
+                        request_id,
+                        op,
+                        from: at,
+                        answer: None,
+                        request_from: at,
+                    });
                 }
                 Event::Answered { call, answer } => {
                     if let Some(place) = open.remove(call) {
@@ -161,7 +174,8 @@ impl<'a> Index<'a> {
             let call = self.calls[place];
             self.by_caller.entry(call.caller).or_default().push(place);
             if !call.request_id.is_empty() {
-                let calls = self.requests.entry((call.caller, call.op.rpc(), call.request_id)).or_default();
+                let calls =
+                    self.requests.entry((call.caller, call.op.rpc(), call.request_id)).or_default();
                 calls.push(place);
                 let first = calls[0];
                 self.calls[place].request_from = self.calls[first].from;
@@ -200,7 +214,8 @@ impl<'a> Index<'a> {
     /// Finds the leases, each once.
     fn lease(&mut self) {
         let mut known: HashMap<(Key<'a>, Holder<'a>), usize> = HashMap::new();
-        let mut answers: Vec<usize> = (0..self.calls.len()).filter(|place| self.calls[*place].ok().is_some()).collect();
+        let mut answers: Vec<usize> =
+            (0..self.calls.len()).filter(|place| self.calls[*place].ok().is_some()).collect();
         answers.sort_by_key(|place| self.calls[*place].ok().map(|(till, _)| till));
         for place in answers {
             let call = self.calls[place];
@@ -210,16 +225,30 @@ impl<'a> Index<'a> {
             }
             let handed: Vec<(&'a Handed, Holder<'a>, bool)> = match (reply, call.op) {
                 (Reply::Leased(all), Op::Receive { turn, .. }) => {
-                    let holder =
-                        |handed: &'a Handed| if *turn == 0 { Holder::Consumer(&handed.token) } else { Holder::Turn(*turn) };
+                    let holder = |handed: &'a Handed| {
+                        if *turn == 0 {
+                            Holder::Consumer(&handed.token)
+                        } else {
+                            Holder::Turn(*turn)
+                        }
+                    };
                     all.iter().map(|handed| (handed, holder(handed), false)).collect()
                 }
-                (Reply::Turn { turn, delivery: Some(handed), .. }, _) => vec![(handed, Holder::Turn(*turn), true)],
+                (Reply::Turn { turn, delivery: Some(handed), .. }, _) => {
+                    vec![(handed, Holder::Turn(*turn), true)]
+                }
                 _ => Vec::new(),
             };
             for (handed, holder, wakes) in handed {
                 let key = (handed.agent.as_str(), handed.message);
-                let hand = Hand { handed, holder: holder.clone(), from: call.request_from, till, call: place, wakes };
+                let hand = Hand {
+                    handed,
+                    holder: holder.clone(),
+                    from: call.request_from,
+                    till,
+                    call: place,
+                    wakes,
+                };
                 let next = self.hands.len();
                 if let Some(first) = known.get(&(key, holder.clone())) {
                     let first = &mut self.hands[*first];
@@ -242,8 +271,15 @@ impl<'a> Index<'a> {
     }
 
     /// The leases of a delivery.
-    pub(crate) fn leases<'s>(&'s self, key: Key<'s>) -> impl Iterator<Item = &'s Hand<'a>> + use<'s, 'a> {
-        self.by_delivery.get(&key).map_or(&[][..], Vec::as_slice).iter().map(|place| &self.hands[*place])
+    pub(crate) fn leases<'s>(
+        &'s self,
+        key: Key<'s>,
+    ) -> impl Iterator<Item = &'s Hand<'a>> + use<'s, 'a> {
+        self.by_delivery
+            .get(&key)
+            .map_or(&[][..], Vec::as_slice)
+            .iter()
+            .map(|place| &self.hands[*place])
     }
 
     /// The calls in a group, in the order in which they left.
@@ -257,7 +293,11 @@ impl<'a> Index<'a> {
 
     /// The calls of a caller.
     pub(crate) fn calls_of(&self, caller: &str) -> impl Iterator<Item = &Call<'a>> + use<'_, 'a> {
-        self.by_caller.get(caller).map_or(&[][..], Vec::as_slice).iter().map(|place| &self.calls[*place])
+        self.by_caller
+            .get(caller)
+            .map_or(&[][..], Vec::as_slice)
+            .iter()
+            .map(|place| &self.calls[*place])
     }
 
     /// When, in ms.

@@ -9,8 +9,9 @@ use crate::noun::{Cause, Kind, Lane, Origin, Outcome, QuestionSeen, State};
 pub struct Final {
     /// What the clock on the wall showed when it was read, in ms since 1970.
     pub wall: i64,
-    /// Whether everything came to rest before: every inbox was emptied by its reader, and nobody waits for anything. Then what is still READY
-    /// or LEASED was forgotten (the operator's inbox and those of [`Final::unread`] excepted), and what is due has fired.
+    /// Whether everything came to rest before: every inbox was emptied by its reader, and nobody
+    /// waits for anything. Then what is still READY or LEASED was forgotten (the operator's inbox
+    /// and those of [`Final::unread`] excepted), and what is due has fired.
     pub at_rest: bool,
     /// Inboxes that nobody emptied, though everything else is at rest.
     pub unread: Vec<String>,

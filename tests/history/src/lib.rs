@@ -1,9 +1,10 @@
 //! What clients sent, got and settled, and whether that keeps the delivery contract.
 //!
-//! An observer (a simulation, a campaign) writes a [`History`] while it works, reads the [`Final`] state when all is at rest, and has both
-//! checked. What it is not: a model of the broker; it knows promises, not how they are kept. Invariant: the check is *sound*: in whatever order
-//! concurrent things happened between a call and its answer, a history of a broker that keeps the contract has no violation. Where the
-//! observer cannot know, a rule is silent.
+//! An observer (a simulation, a campaign) writes a [`History`] while it works, reads the [`Final`]
+//! state when all is at rest, and has both checked. What it is not: a model of the broker; it knows
+//! promises, not how they are kept. Invariant: the check is *sound*: in whatever order concurrent
+//! things happened between a call and its answer, a history of a broker that keeps the contract has
+//! no violation. Where the observer cannot know, a rule is silent.
 
 mod call;
 mod event;
@@ -16,7 +17,9 @@ mod violation;
 pub use call::{Counts, Due, Op, Reply};
 pub use event::{Answer, CallNo, Event, History, Mark, Observation, Setting};
 pub use last::{Delivery, Final, Message, Reminder, ReminderState, Turn};
-pub use noun::{Cause, Decision, Handed, Kind, Lane, Origin, Outcome, QuestionSeen, QuestionState, State};
+pub use noun::{
+    Cause, Decision, Handed, Kind, Lane, Origin, Outcome, QuestionSeen, QuestionState, State,
+};
 pub use violation::{Rule, Violation};
 
 /// Every broken promise that the history and the final state show.

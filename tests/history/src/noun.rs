@@ -1,6 +1,8 @@
-//! The nouns of the contract as an observer sees them: origins, states, causes, outcomes, a delivery that is handed over, a question.
+//! The nouns of the contract as an observer sees them: origins, states, causes, outcomes, a
+//! delivery that is handed over, a question.
 //!
-//! Invariant: one variant per value of the contract, so that what an observer cannot name it cannot overlook.
+//! Invariant: one variant per value of the contract, so that what an observer cannot name it cannot
+//! overlook.
 
 /// Who a message is from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,7 +121,8 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The cause that a delivery shows which came back from such a turn; `None` where it does not come back.
+    /// The cause that a delivery shows which came back from such a turn; `None` where it does not
+    /// come back.
     #[must_use]
     pub fn cause(self) -> Option<Cause> {
         match self {

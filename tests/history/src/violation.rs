@@ -1,6 +1,7 @@
 //! A promise that was broken, told so that it can be understood at 3 a.m.
 //!
-//! Invariant: a violation names its rule, what it is about, and the observations that together show it.
+//! Invariant: a violation names its rule, what it is about, and the observations that together show
+//! it.
 
 use std::fmt;
 
@@ -11,7 +12,8 @@ pub struct Violation {
     pub rule: Rule,
     /// What happened, in a sentence with the ids in it.
     pub what: String,
-    /// Indices into the history's observations, in order. Empty where only the final state shows it.
+    /// Indices into the history's observations, in order. Empty where only the final state shows
+    /// it.
     pub seen: Vec<usize>,
 }
 

@@ -1,7 +1,9 @@
-//! The writer's queue and the wake path: every order of steps that Shuttle comes up with, on a real database.
+//! The writer's queue and the wake path: every order of steps that Shuttle comes up with, on a real
+//! database.
 //!
-//! The code under test is the store's own, with Shuttle's channels, locks and threads in place of tokio's. Invariant of each story: no reply
-//! before the commit, no waiter asleep beside its mail, every caller answered exactly once.
+//! The code under test is the store's own, with Shuttle's channels, locks and threads in place of
+//! tokio's. Invariant of each story: no reply before the commit, no waiter asleep beside its mail,
+//! every caller answered exactly once.
 
 mod stories;
 
@@ -29,7 +31,8 @@ fn senders_are_answered_after_their_commits() {
                 let told = store.write(move |tx| say(tx, AGENT, &text)).await.expect("accepted");
                 // The commit that made it durable was announced before the answer could be seen.
                 assert!(commits.last_event() >= told, "answered before its commit");
-                let seen = store.read(move |conn, _| stories::heard(conn, &body)).await.expect("read");
+                let seen =
+                    store.read(move |conn, _| stories::heard(conn, &body)).await.expect("read");
                 assert!(seen, "an answered message is there for everybody");
             }
         })
@@ -118,7 +121,11 @@ fn a_waiter_that_gives_up_either_has_the_message_or_leaves_it() {
             let found = waiter.await.expect("no panic").expect("no fault").flatten();
             (found, story.store.read(|conn, _| stories::untaken(conn)).await.expect("read"))
         });
-        assert_eq!(u32::from(found.is_some()) + left, 1, "taken by one who hears of it, or still there: {found:?}, {left}");
+        assert_eq!(
+            u32::from(found.is_some()) + left,
+            1,
+            "taken by one who hears of it, or still there: {found:?}, {left}"
+        );
         story.close();
     });
 }
@@ -162,7 +169,11 @@ fn whoever_is_queued_when_the_store_closes_is_answered_and_none_is_told_a_lie() 
         });
         closer.join().expect("no panic");
         let accepted = story.count_on_disk();
-        assert_eq!(accepted, answered.load(Ordering::SeqCst), "accepted is on disk, and refused is not");
+        assert_eq!(
+            accepted,
+            answered.load(Ordering::SeqCst),
+            "accepted is on disk, and refused is not"
+        );
     });
 }
 
@@ -173,7 +184,9 @@ fn a_fault_voids_its_batch_and_nobody_waits_for_ever() {
         let store = Arc::clone(&story.store);
         let waiter = shuttle::future::spawn(async move { take(&store, AGENT).await });
         let store = Arc::clone(&story.store);
-        let faulty = shuttle::future::spawn(async move { store.write(|_| Err::<(), _>(stories::disk_full())).await });
+        let faulty = shuttle::future::spawn(async move {
+            store.write(|_| Err::<(), _>(stories::disk_full())).await
+        });
         let store = Arc::clone(&story.store);
         let sender = shuttle::future::spawn(async move {
             // A caller does what the contract says: what is unknown is asked again.
@@ -189,7 +202,9 @@ fn a_fault_voids_its_batch_and_nobody_waits_for_ever() {
             sender.await.expect("no panic").expect("accepted in the end");
             match waiter.await.expect("no panic") {
                 // It was queued while the database could not be used, and was refused.
-                Err(Failed::Store(_)) => assert_eq!(take(&story.store, AGENT).await.expect("mail"), "one"),
+                Err(Failed::Store(_)) => {
+                    assert_eq!(take(&story.store, AGENT).await.expect("mail"), "one")
+                }
                 taken => assert_eq!(taken.expect("mail"), "one"),
             }
         });

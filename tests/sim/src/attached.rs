@@ -1,6 +1,7 @@
 //! Attachments that are on disk, as the store reports its commits.
 //!
-//! Invariant: the newest attachment of an agent is never cut off while its session goes on. One that is was fenced by an attach that is not on disk.
+//! Invariant: the newest attachment of an agent is never cut off while its session goes on. One
+//! that is was fenced by an attach that is not on disk.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,7 +36,9 @@ impl Committed for Attachments {
             let Effect::Presence(agent, change) = effect else { continue };
             match change {
                 PresenceChange::Attached { live, .. } => drop(newest.insert(*agent, live.clone())),
-                PresenceChange::Awaited { .. } | PresenceChange::Ended { .. } => drop(newest.remove(agent)),
+                PresenceChange::Awaited { .. } | PresenceChange::Ended { .. } => {
+                    drop(newest.remove(agent));
+                }
                 PresenceChange::TurnOpen { .. } => {}
             }
         }

@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hive_history::{Answer, Decision, Event, Final, History, Mark, Op, Outcome, Reply, State, Turn};
+use hive_history::{
+    Answer, Decision, Event, Final, History, Mark, Op, Outcome, Reply, State, Turn,
+};
 
 /// Whether a turn that ended so has used an attempt.
 fn is_fault(outcome: Outcome) -> bool {
@@ -25,7 +27,11 @@ pub(crate) fn check(history: &History, last: &Final) -> Vec<String> {
 fn attempts(history: &History, last: &Final, problems: &mut Vec<String>) {
     let mut redriven = BTreeSet::new();
     for observation in &history.observations {
-        if let Event::Invoked { op: Op::Decide { agent, message, decision: Decision::Redrive }, .. } = &observation.event {
+        if let Event::Invoked {
+            op: Op::Decide { agent, message, decision: Decision::Redrive },
+            ..
+        } = &observation.event
+        {
             redriven.insert((agent.as_str(), *message));
         }
     }
@@ -39,7 +45,13 @@ fn attempts(history: &History, last: &Final, problems: &mut Vec<String>) {
         {
             let what = format!(
                 "Attempts: turn {} for message {} to {} was attempt {} and ended {:?}, and turn {} is attempt {}",
-                before.id, turn.message, turn.agent, before.attempt, before.outcome, turn.id, turn.attempt
+                before.id,
+                turn.message,
+                turn.agent,
+                before.attempt,
+                before.outcome,
+                turn.id,
+                turn.attempt
             );
             problems.push(what);
         }
@@ -54,7 +66,9 @@ fn fences(history: &History, last: &Final, problems: &mut Vec<String>) {
         match &observation.event {
             Event::Mark(Mark::Reboot) => rebooted = true,
             Event::Mark(Mark::Retiring { agent }) => drop(marks.insert(agent.as_str())),
-            Event::Invoked { caller, op: Op::Attach { take_over: true, .. }, .. } => drop(marks.insert(caller.as_str())),
+            Event::Invoked { caller, op: Op::Attach { take_over: true, .. }, .. } => {
+                marks.insert(caller.as_str());
+            }
             Event::Mark(
                 Mark::BrokerDown
                 | Mark::BrokerReady
@@ -74,19 +88,29 @@ fn fences(history: &History, last: &Final, problems: &mut Vec<String>) {
     if rebooted {
         return;
     }
-    for turn in last.turns.iter().filter(|turn| turn.outcome == Some(Outcome::Fenced) && !marks.contains(turn.agent.as_str())) {
-        problems.push(format!("TurnTable: turn {} of {} was fenced, and nobody took over", turn.id, turn.agent));
+    for turn in last.turns.iter().filter(|turn| {
+        turn.outcome == Some(Outcome::Fenced) && !marks.contains(turn.agent.as_str())
+    }) {
+        problems.push(format!(
+            "TurnTable: turn {} of {} was fenced, and nobody took over",
+            turn.id, turn.agent
+        ));
     }
 }
 
 /// A message whose place another took is not served any more.
 fn superseded(history: &History, last: &Final, problems: &mut Vec<String>) {
     for observation in &history.observations {
-        if let Event::Answered { answer: Answer::Ok(Reply::Woken { message, superseded }), .. } = &observation.event
-            && let Some(older) = last.deliveries.iter().find(|delivery| delivery.message == *superseded)
+        if let Event::Answered { answer: Answer::Ok(Reply::Woken { message, superseded }), .. } =
+            &observation.event
+            && let Some(older) =
+                last.deliveries.iter().find(|delivery| delivery.message == *superseded)
             && older.state != State::Superseded
         {
-            problems.push(format!("Coalescing: message {message} took the place of {superseded}, which is {:?}", older.state));
+            problems.push(format!(
+                "Coalescing: message {message} took the place of {superseded}, which is {:?}",
+                older.state
+            ));
         }
     }
 }

@@ -1,6 +1,8 @@
-//! The broker of the simulation: one life of it, from opening the database to its end in good order or by a kill.
+//! The broker of the simulation: one life of it, from opening the database to its end in good order
+//! or by a kill.
 //!
-//! Invariant: with its end everything of it is gone: its tasks, its memory, and what its connections would have said last.
+//! Invariant: with its end everything of it is gone: its tasks, its memory, and what its
+//! connections would have said last.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -136,7 +138,8 @@ impl World {
         Some((broker, engine))
     }
 
-    /// Starts a broker; one that cannot open its database is started again later, as a service manager would.
+    /// Starts a broker; one that cannot open its database is started again later, as a service
+    /// manager would.
     pub(crate) fn start_broker(self: &Rc<Self>) {
         self.group.set(self.group.get() + 1);
         let group = self.group.get();
@@ -145,8 +148,12 @@ impl World {
         let boot_id = format!("boot-{}", *self.boots.borrow());
         let clock: Arc<dyn Clock> = Arc::new(self.time.boot(boot_id, self.boot_start.get()));
         let attachments = Arc::new(Attachments::new(Arc::clone(&memory)));
-        let opened = Store::open_by_hand(&self.host.dir(), Arc::clone(&clock), Arc::clone(&attachments) as _)
-            .and_then(|(store, hand)| Ok((store, hand, TurnEvents::open(&self.host.dir())?)));
+        let opened = Store::open_by_hand(
+            &self.host.dir(),
+            Arc::clone(&clock),
+            Arc::clone(&attachments) as _,
+        )
+        .and_then(|(store, hand)| Ok((store, hand, TurnEvents::open(&self.host.dir())?)));
         let (store, hand, turn_events) = match opened {
             Ok(opened) => opened,
             Err(error) => {
@@ -179,7 +186,9 @@ impl World {
             directories: Directories::default(),
         };
         let world = Rc::clone(self);
-        self.exec.spawn(group, format!("start {group}"), async move { world.come_up(broker, parts).await });
+        self.exec.spawn(group, format!("start {group}"), async move {
+            world.come_up(broker, parts).await;
+        });
     }
 
     async fn come_up(self: Rc<Self>, broker: Rc<Broker>, parts: Parts) {
@@ -212,10 +221,22 @@ impl World {
         self.mark(Mark::BrokerReady);
         say!(self, "ready {}", broker.group);
         let stop = engine.draining().clone();
-        self.exec.spawn(broker.group, "due".to_owned(), hive_broker::task::due(Arc::clone(&engine), stop));
-        self.exec.spawn(broker.group, "wall".to_owned(), Rc::clone(&self).wall_due(Arc::clone(&engine)));
+        self.exec.spawn(
+            broker.group,
+            "due".to_owned(),
+            hive_broker::task::due(Arc::clone(&engine), stop),
+        );
+        self.exec.spawn(
+            broker.group,
+            "wall".to_owned(),
+            Rc::clone(&self).wall_due(Arc::clone(&engine)),
+        );
         if self.plan.has(Fault::Retention) {
-            self.exec.spawn(broker.group, "retention".to_owned(), Rc::clone(&self).retention(engine));
+            self.exec.spawn(
+                broker.group,
+                "retention".to_owned(),
+                Rc::clone(&self).retention(engine),
+            );
         }
     }
 
@@ -228,12 +249,14 @@ impl World {
         });
     }
 
-    /// What a task by the wall clock does: as `task::wall`, with the simulated clock in the place of the kernel's timer.
+    /// What a task by the wall clock does: as `task::wall`, with the simulated clock in the place
+    /// of the kernel's timer.
     async fn wall_due(self: Rc<Self>, engine: Arc<Engine>) {
         loop {
             let (signal, set) = (engine.hints().wall_due.notified(), self.wall_set.notified());
             let swept = async {
-                let (questions, reminders) = (engine.sweep_questions().await?, engine.sweep_reminders().await?);
+                let (questions, reminders) =
+                    (engine.sweep_questions().await?, engine.sweep_reminders().await?);
                 Ok::<_, hive_broker::engine::Refusal>(questions.into_iter().chain(reminders).min())
             };
             let next = match swept.await {
@@ -242,7 +265,9 @@ impl World {
             };
             let timer = async {
                 match next {
-                    Some(WallTime(due)) => self.sleep(u64::try_from(due - self.time.wall()).unwrap_or(0)).await,
+                    Some(WallTime(due)) => {
+                        self.sleep(u64::try_from(due - self.time.wall()).unwrap_or(0)).await;
+                    }
                     None => std::future::pending().await,
                 }
             };

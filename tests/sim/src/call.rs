@@ -194,7 +194,9 @@ impl Call {
             Self::Decide { decision: Decision::Ack, .. } => "AckDelivery",
             Self::Decide { decision: Decision::Drop, .. } => "DropDelivery",
             Self::Decide { decision: Decision::Release, .. } => "ReleaseDelivery",
-            Self::Decide { decision: Decision::Redrive | Decision::Supersede, .. } => "RedriveDelivery",
+            Self::Decide { decision: Decision::Redrive | Decision::Supersede, .. } => {
+                "RedriveDelivery"
+            }
             Self::CancelTurn { .. } | Self::RestartHarness { .. } => "SendCommand",
             Self::Create { .. } => "CreateAgent",
             Self::Retire { .. } | Self::Purge { .. } => "RemoveAgent",
@@ -222,7 +224,8 @@ impl Call {
         matches!(self, Self::Begin { .. } | Self::Receive { .. })
     }
 
-    /// As the observer writes it down, who knows the caller's parent of this moment; `None` where no rule looks at it.
+    /// As the observer writes it down, who knows the caller's parent of this moment; `None` where
+    /// no rule looks at it.
     pub(crate) fn observed(&self, who: &Who, parent: &str) -> Option<history::Op> {
         use history::Op;
         let resolve = |to: &To| match to {
@@ -231,7 +234,9 @@ impl Call {
             To::Everyone => "*".to_owned(),
         };
         let turn = who.turn();
-        let other = |call: &Self| Some(Op::Other { rpc: call.rpc().to_owned(), content: format!("{call:?}") });
+        let other = |call: &Self| {
+            Some(Op::Other { rpc: call.rpc().to_owned(), content: format!("{call:?}") })
+        };
         Some(match self.clone() {
             Self::Send { to, body, reply_to } => {
                 let everyone = to == To::Everyone;
@@ -239,7 +244,9 @@ impl Call {
                 Op::Send { to, everyone, body, reply_to, turn }
             }
             Self::Wake { label, body, key } => Op::Wake { label, body, key },
-            Self::Receive { max, wait_ms: _, lease_ms, tool_use } => Op::Receive { max, lease_ms, turn, tool_use },
+            Self::Receive { max, wait_ms: _, lease_ms, tool_use } => {
+                Op::Receive { max, lease_ms, turn, tool_use }
+            }
             Self::Ack { token } => Op::Ack { token },
             Self::Nack { token, permanent } => Op::Nack { token, permanent },
             Self::Extend { token, lease_ms } => Op::Extend { token, lease_ms },
@@ -249,7 +256,9 @@ impl Call {
             Self::End { session, turn, outcome, returned, retry_at: _, compacted: _ } => {
                 Op::EndTurn { session, turn, outcome: crate::seen::outcome(outcome), returned }
             }
-            Self::Ask { to, text, options: _, ttl_ms } => Op::Ask { target: resolve(&to), text, ttl_ms, turn },
+            Self::Ask { to, text, options: _, ttl_ms } => {
+                Op::Ask { target: resolve(&to), text, ttl_ms, turn }
+            }
             Self::Answer { question, choices, text } => Op::Answer { question, choices, text },
             Self::CancelQuestion { question } => Op::CancelQuestion { question },
             Self::ReadQuestion { question } => Op::ReadQuestion { question },

@@ -12,7 +12,8 @@ use crate::plan::Plan;
 use crate::run::{Report, run};
 use crate::world::Figures;
 
-/// Runs these plans, and hands each report over as it comes; the first `false` ends it after the runs that are under way.
+/// Runs these plans, and hands each report over as it comes; the first `false` ends it after the
+/// runs that are under way.
 pub fn run_all(plans: &[Plan], threads: usize, mut each: impl FnMut(Report) -> bool) {
     let next = AtomicU64::new(0);
     let (reports, reported) = mpsc::channel();
@@ -20,8 +21,9 @@ pub fn run_all(plans: &[Plan], threads: usize, mut each: impl FnMut(Report) -> b
         for _ in 0..threads.max(1) {
             let (next, reports) = (&next, reports.clone());
             scope.spawn(move || {
-                while let Some(plan) =
-                    usize::try_from(next.fetch_add(1, Ordering::Relaxed)).ok().and_then(|place| plans.get(place))
+                while let Some(plan) = usize::try_from(next.fetch_add(1, Ordering::Relaxed))
+                    .ok()
+                    .and_then(|place| plans.get(place))
                 {
                     if reports.send(run(plan, Echo::Hash)).is_err() {
                         return;
@@ -159,7 +161,15 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let ledger = Ledger::at(&dir.path().join("deep/sim.jsonl"));
         assert_eq!(ledger.total().expect("no file is no error"), (Total::default(), 1));
-        let figures = Figures { calls: 7, done: 6, commits: 5, deaths: 4, voids: 3, steps: 2, simulated_ms: 1 };
+        let figures = Figures {
+            calls: 7,
+            done: 6,
+            commits: 5,
+            deaths: 4,
+            voids: 3,
+            steps: 2,
+            simulated_ms: 1,
+        };
         for (first, violations) in [(1, 0), (11, 2)] {
             let total = Total { first, count: 10, figures, took_ms: 9, violations };
             ledger.add(1_800_000_000_000, &total).expect("written");

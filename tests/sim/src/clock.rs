@@ -1,6 +1,8 @@
-//! The clocks of the simulated host. One time that only goes on (tokio's paused clock) drives both of what the broker sees.
+//! The clocks of the simulated host. One time that only goes on (tokio's paused clock) drives both
+//! of what the broker sees.
 //!
-//! Invariant: the boot clock goes on by as much as the time does, and begins anew with another boot; the wall clock is also set.
+//! Invariant: the boot clock goes on by as much as the time does, and begins anew with another
+//! boot; the wall clock is also set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -23,7 +25,10 @@ pub(crate) struct Time(Arc<Inner>);
 
 impl Time {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Inner { elapsed: AtomicI64::new(0), wall_offset: AtomicI64::new(WALL_START) }))
+        Self(Arc::new(Inner {
+            elapsed: AtomicI64::new(0),
+            wall_offset: AtomicI64::new(WALL_START),
+        }))
     }
 
     /// Milliseconds since the simulation began.
@@ -65,7 +70,10 @@ pub(crate) struct SimClock {
 
 impl Clock for SimClock {
     fn now(&self) -> Now {
-        Now { wall: WallTime(self.time.wall()), boot: BootTime(self.time.elapsed() - self.boot_start) }
+        Now {
+            wall: WallTime(self.time.wall()),
+            boot: BootTime(self.time.elapsed() - self.boot_start),
+        }
     }
 
     fn boot_id(&self) -> &str {

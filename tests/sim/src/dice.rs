@@ -1,6 +1,7 @@
 //! The dice: every choice of a simulation comes from here, and from nowhere else.
 //!
-//! Invariant: what they show follows from the seed alone, and from how often they were asked before.
+//! Invariant: what they show follows from the seed alone, and from how often they were asked
+//! before.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -23,7 +24,9 @@ impl fmt::Debug for Dice {
 impl Dice {
     pub(crate) fn new(seed: u64) -> Self {
         // Neighbouring seeds must not begin alike.
-        Self(RefCell::new(XorShiftRng::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5157_1e5e_ed00_cafe)))
+        Self(RefCell::new(XorShiftRng::seed_from_u64(
+            seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5157_1e5e_ed00_cafe,
+        )))
     }
 
     pub(crate) fn number(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! The executor: tasks that are polled by hand, one at a time, in whatever order the dice say.
 //!
-//! What it is not: a runtime; timers are those of the paused clock of tokio. Invariant: a task is polled only when it was woken, so that a wake
-//! that is lost is seen.
+//! What it is not: a runtime; timers are those of the paused clock of tokio. Invariant: a task is
+//! polled only when it was woken, so that a wake that is lost is seen.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,7 +80,12 @@ impl fmt::Debug for Exec {
 }
 
 impl Exec {
-    pub(crate) fn spawn(&self, group: Group, name: String, work: impl Future<Output = ()> + 'static) -> TaskId {
+    pub(crate) fn spawn(
+        &self,
+        group: Group,
+        name: String,
+        work: impl Future<Output = ()> + 'static,
+    ) -> TaskId {
         let id = self.last.get() + 1;
         self.last.set(id);
         let waker = Waker::from(Arc::new(TaskWaker { id, shared: Arc::clone(&self.shared) }));
@@ -141,7 +146,13 @@ impl Exec {
 
     /// Ends all tasks of a group where they stand.
     pub(crate) fn kill_group(&self, group: Group) {
-        let ids: Vec<TaskId> = self.tasks.borrow().iter().filter(|(_, task)| task.group == group).map(|(id, _)| *id).collect();
+        let ids: Vec<TaskId> = self
+            .tasks
+            .borrow()
+            .iter()
+            .filter(|(_, task)| task.group == group)
+            .map(|(id, _)| *id)
+            .collect();
         for id in ids {
             self.kill(id);
         }
@@ -157,7 +168,8 @@ impl Exec {
         self.shared.lock().tasks.clear();
     }
 
-    /// Waits until some task was woken; meanwhile the paused clock goes on to the next timer by itself.
+    /// Waits until some task was woken; meanwhile the paused clock goes on to the next timer by
+    /// itself.
     pub(crate) async fn idle(&self) {
         std::future::poll_fn(|context| {
             let mut ready = self.shared.lock();

@@ -1,4 +1,5 @@
-//! The finale: everything is healed, everybody works off what there is, and what is then in the broker is read and judged.
+//! The finale: everything is healed, everybody works off what there is, and what is then in the
+//! broker is read and judged.
 //!
 //! Invariant: nothing here looks after mail in a way that could wake anybody.
 
@@ -24,8 +25,15 @@ const LOOK: u64 = 300_000;
 const LOOKS: u64 = 40;
 const PAGE: u32 = 500;
 
-const STATES: [State; 7] =
-    [State::Ready, State::Leased, State::Held, State::Dead, State::Acked, State::Dropped, State::Superseded];
+const STATES: [State; 7] = [
+    State::Ready,
+    State::Leased,
+    State::Held,
+    State::Dead,
+    State::Acked,
+    State::Dropped,
+    State::Superseded,
+];
 
 impl World {
     /// From now on nothing goes wrong.
@@ -57,7 +65,11 @@ impl World {
         self.come_to_rest(&read).await;
         // A word to each alone: who waits has to hear of it by that word, for there is no other.
         for agent in &read {
-            let send = Call::Send { to: To::Name(agent.clone()), body: self.fresh("last word"), reply_to: 0 };
+            let send = Call::Send {
+                to: To::Name(agent.clone()),
+                body: self.fresh("last word"),
+                reply_to: 0,
+            };
             drop(self.insist(&Who::operator(), send, 5).await);
         }
         self.come_to_rest(&read).await;
@@ -65,8 +77,12 @@ impl World {
             Ok(last) => {
                 if let Some((_, engine)) = self.serving() {
                     match crate::lanes::check(&engine, &last).await {
-                        Ok(problems) => problems.into_iter().for_each(|problem| self.wrong(problem)),
-                        Err(refusal) => self.wrong(format!("the events cannot be read: {refusal:?}")),
+                        Ok(problems) => {
+                            problems.into_iter().for_each(|problem| self.wrong(problem));
+                        }
+                        Err(refusal) => {
+                            self.wrong(format!("the events cannot be read: {refusal:?}"));
+                        }
                     }
                 }
                 for problem in crate::books::check(&self.history.borrow(), &last) {
@@ -87,7 +103,9 @@ impl World {
     /// The agents whose inboxes somebody empties.
     fn read_agents(&self) -> Vec<String> {
         let seats = self.seats.borrow();
-        let read = seats.iter().filter(|seat| seat.reader != Reader::Nobody && !self.is_retired(&seat.name));
+        let read = seats
+            .iter()
+            .filter(|seat| seat.reader != Reader::Nobody && !self.is_retired(&seat.name));
         read.map(|seat| seat.name.clone()).collect()
     }
 
@@ -95,9 +113,13 @@ impl World {
         let mut left = vec!["the broker does not serve".to_owned()];
         for _ in 0..LOOKS {
             self.sleep(LOOK).await;
-            left = self.unread(read).await.unwrap_or_else(|| vec!["the broker does not serve".to_owned()]);
+            left = self
+                .unread(read)
+                .await
+                .unwrap_or_else(|| vec!["the broker does not serve".to_owned()]);
             if left.is_empty() {
-                // What is settled at the very moment gets its answer, and what fired just now its reader.
+                // What is settled at the very moment gets its answer, and what fired just now its
+                // reader.
                 self.sleep(60_000).await;
                 if self.unread(read).await.is_some_and(|left| left.is_empty()) {
                     return;
@@ -131,7 +153,9 @@ impl World {
 async fn deliveries_of(engine: &Engine, name: String) -> Result<Vec<history::Delivery>, Refusal> {
     let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let listed = engine.list_deliveries(caller("operator"), name.clone(), STATES.to_vec(), after, PAGE).await;
+        let listed = engine
+            .list_deliveries(caller("operator"), name.clone(), STATES.to_vec(), after, PAGE)
+            .await;
         // An agent that was never made, for the creation was lost to the end.
         let (page, next) = match listed {
             Err(Refusal::AgentNotFound { .. }) => return Ok(Vec::new()),
@@ -169,7 +193,8 @@ fn message(message: &Message) -> history::Message {
 async fn messages(engine: &Engine) -> Result<Vec<history::Message>, Refusal> {
     let (mut found, mut before) = (Vec::new(), None);
     loop {
-        let (page, more) = engine.list_messages(caller("operator"), String::new(), None, before, PAGE).await?;
+        let (page, more) =
+            engine.list_messages(caller("operator"), String::new(), None, before, PAGE).await?;
         found.extend(page.iter().map(message));
         before = page.last().map(|message| message.id);
         if !more {
@@ -182,7 +207,8 @@ async fn messages(engine: &Engine) -> Result<Vec<history::Message>, Refusal> {
 async fn questions(engine: &Engine) -> Result<Vec<history::QuestionSeen>, Refusal> {
     let (mut found, mut before) = (Vec::new(), None);
     loop {
-        let (page, more) = engine.list_questions(caller("operator"), Which::default(), before, PAGE).await?;
+        let (page, more) =
+            engine.list_questions(caller("operator"), Which::default(), before, PAGE).await?;
         found.extend(page.iter().map(seen::question));
         before = page.last().map(|question| question.id);
         if !more {
@@ -196,7 +222,9 @@ async fn reminders(engine: &Engine) -> Result<Vec<history::Reminder>, Refusal> {
     let states = vec![reminder::State::Pending, reminder::State::Fired, reminder::State::Cancelled];
     let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let (page, more) = engine.list_reminders(caller("operator"), String::new(), states.clone(), after, PAGE).await?;
+        let (page, more) = engine
+            .list_reminders(caller("operator"), String::new(), states.clone(), after, PAGE)
+            .await?;
         found.extend(page.iter().map(|reminder| history::Reminder {
             id: reminder.id.get(),
             agent: reminder.agent.to_string(),
@@ -220,7 +248,8 @@ async fn reminders(engine: &Engine) -> Result<Vec<history::Reminder>, Refusal> {
 async fn turns(engine: &Engine) -> Result<Vec<history::Turn>, Refusal> {
     let (mut found, mut before) = (Vec::new(), None);
     loop {
-        let (page, more) = engine.list_turns(caller("operator"), String::new(), before, PAGE).await?;
+        let (page, more) =
+            engine.list_turns(caller("operator"), String::new(), before, PAGE).await?;
         found.extend(page.iter().map(|turn| history::Turn {
             id: turn.id.get(),
             agent: turn.agent.to_string(),

@@ -1,13 +1,16 @@
-//! The grace time: a harness that was there when the broker went down, and is back in time, keeps its session.
+//! The grace time: a harness that was there when the broker went down, and is back in time, keeps
+//! its session.
 //!
-//! Silent: about whoever was away before, was not heard of for a while, or was taken over, retired or rebooted meanwhile; and about a
-//! session that was not the agent's last, for another harness has taken over from it.
+//! Silent: about whoever was away before, was not heard of for a while, or was taken over, retired
+//! or rebooted meanwhile; and about a session that was not the agent's last, for another harness
+//! has taken over from it.
 
 use std::collections::BTreeMap;
 
 use hive_history::{Answer, CallNo, Event, History, Mark, Op, Reply};
 
-/// So long before the end of the broker a harness must have been heard of: far less than the grace time.
+/// So long before the end of the broker a harness must have been heard of: far less than the grace
+/// time.
 const HEARD_OF: u64 = 30_000;
 
 /// What is known of the harness of an agent.
@@ -36,13 +39,18 @@ pub(crate) fn check(history: &History) -> Vec<String> {
         match &observation.event {
             Event::Mark(Mark::BrokerDown) => {
                 for harness in known.values_mut() {
-                    let late = harness.ready.is_some_and(|ready| harness.cut_off && at >= ready + grace);
+                    let late =
+                        harness.ready.is_some_and(|ready| harness.cut_off && at >= ready + grace);
                     harness.spoiled |= late || (!harness.cut_off && at > harness.heard + HEARD_OF);
                     (harness.cut_off, harness.ready) = (true, None);
                 }
             }
-            Event::Mark(Mark::BrokerReady) => known.values_mut().for_each(|harness| harness.ready = Some(at)),
-            Event::Mark(Mark::Reboot) => known.values_mut().for_each(|harness| harness.spoiled = true),
+            Event::Mark(Mark::BrokerReady) => {
+                known.values_mut().for_each(|harness| harness.ready = Some(at));
+            }
+            Event::Mark(Mark::Reboot) => {
+                known.values_mut().for_each(|harness| harness.spoiled = true);
+            }
             Event::Mark(Mark::Detached { agent }) => {
                 if let Some(harness) = known.get_mut(agent.as_str()) {
                     harness.spoiled |= !harness.cut_off || harness.ready.is_some();
@@ -78,7 +86,11 @@ pub(crate) fn check(history: &History) -> Vec<String> {
                     continue;
                 };
                 let harness = known.get(caller).copied();
-                if let (Op::Attach { session, .. }, Reply::Attached { resumed: false, .. }, Some(harness)) = (op, reply, harness)
+                if let (
+                    Op::Attach { session, .. },
+                    Reply::Attached { resumed: false, .. },
+                    Some(harness),
+                ) = (op, reply, harness)
                     && session == harness.session
                     && harness.cut_off
                     && !harness.spoiled
@@ -105,8 +117,10 @@ mod tests {
     /// Attaches by this session and gets that one; whether it was resumed follows.
     fn attach(history: &mut History, at: u64, by: &str, got: &str) {
         let take_over = by.is_empty();
-        let call = history.invoke(at, 0, "ann", "", Op::Attach { session: by.to_owned(), take_over });
-        let reply = Reply::Attached { session: got.to_owned(), epoch: 1, resumed: by == got, open_turn: 0 };
+        let call =
+            history.invoke(at, 0, "ann", "", Op::Attach { session: by.to_owned(), take_over });
+        let reply =
+            Reply::Attached { session: got.to_owned(), epoch: 1, resumed: by == got, open_turn: 0 };
         history.answer(at, 0, call, Answer::Ok(reply));
     }
 
@@ -116,7 +130,8 @@ mod tests {
     }
 
     fn begun() -> History {
-        let mut history = History::new(Setting { grace_ms: 60_000, tolerance_ms: 10, ..Setting::default() });
+        let mut history =
+            History::new(Setting { grace_ms: 60_000, tolerance_ms: 10, ..Setting::default() });
         attach(&mut history, 0, "", "one");
         history
     }

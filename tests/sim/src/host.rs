@@ -1,6 +1,8 @@
-//! The host: the disk that the database lies on, how it fails, and what is left on it when the broker is killed or the power is cut.
+//! The host: the disk that the database lies on, how it fails, and what is left on it when the
+//! broker is killed or the power is cut.
 //!
-//! Invariant: whoever opens the database after a kill finds what was written until that very moment, and not a last word of the dead one.
+//! Invariant: whoever opens the database after a kill finds what was written until that very
+//! moment, and not a last word of the dead one.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -31,12 +33,15 @@ fn template() -> &'static Template {
     TEMPLATE.get_or_init(|| {
         let dir = directory().expect("a directory for the template");
         let clock = Arc::new(Time::new().boot("template".to_owned(), 0));
-        let (store, hand) = Store::open_by_hand(dir.path(), clock, Arc::new(Hints::default())).expect("a new database");
+        let (store, hand) = Store::open_by_hand(dir.path(), clock, Arc::new(Hints::default()))
+            .expect("a new database");
         hand.close();
         drop(store);
         drop(TurnEvents::open(dir.path()).expect("a new file of turn lines"));
         let files = ["hive.db", "turn-events.db"];
-        files.map(|name| (name, std::fs::read(dir.path().join(name)).expect("it was just made"))).to_vec()
+        files
+            .map(|name| (name, std::fs::read(dir.path().join(name)).expect("it was just made")))
+            .to_vec()
     })
 }
 
@@ -79,13 +84,19 @@ impl Weather {
             return Verdict::Fail(Error::Io);
         }
         match self.trouble {
-            Some(Trouble::Fails(action, error, every)) if action.is_none_or(|action| action == op.action) => {
+            Some(Trouble::Fails(action, error, every))
+                if action.is_none_or(|action| action == op.action) =>
+            {
                 self.met += 1;
                 if self.met.is_multiple_of(every) { Verdict::Fail(error) } else { Verdict::Proceed }
             }
             Some(Trouble::Loses(every)) if op.action == Action::Sync => {
                 self.met += 1;
-                if self.met.is_multiple_of(every) { Verdict::LoseSome(self.met) } else { Verdict::Proceed }
+                if self.met.is_multiple_of(every) {
+                    Verdict::LoseSome(self.met)
+                } else {
+                    Verdict::Proceed
+                }
             }
             Some(_) | None => Verdict::Proceed,
         }
@@ -136,8 +147,14 @@ impl Host {
             std::fs::write(dir.join(name), bytes).expect("a copy of the template");
         }
         let disk = RefCell::new(Disk::over(&dir));
-        let host =
-            Self { dir: RefCell::new(dir), lives: Cell::new(0), root, disk, weather: Arc::default(), full: Cell::new(false) };
+        let host = Self {
+            dir: RefCell::new(dir),
+            lives: Cell::new(0),
+            root,
+            disk,
+            weather: Arc::default(),
+            full: Cell::new(false),
+        };
         host.rule();
         host
     }
@@ -164,7 +181,8 @@ impl Host {
         self.dir().join("hive.db")
     }
 
-    /// The process is killed, or with it the power is cut: from now on nothing that it still does counts. To be followed by [`Self::bury`].
+    /// The process is killed, or with it the power is cut: from now on nothing that it still does
+    /// counts. To be followed by [`Self::bury`].
     pub(crate) fn die(&self, power_cut: Option<&Dice>) -> PathBuf {
         let old = self.dir();
         self.lives.set(self.lives.get() + 1);

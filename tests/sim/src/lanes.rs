@@ -1,6 +1,8 @@
-//! The event log: in which order what was ready in an inbox was served, and that of each dead letter somebody was told.
+//! The event log: in which order what was ready in an inbox was served, and that of each dead
+//! letter somebody was told.
 //!
-//! Silent: about what came back once, for it may wait out a backoff or be served alone. Invariant: it reads only committed facts.
+//! Silent: about what came back once, for it may wait out a backoff or be served alone. Invariant:
+//! it reads only committed facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +22,11 @@ struct Inbox {
 
 /// What is wrong with the order.
 pub(crate) async fn check(engine: &Engine, last: &Final) -> Result<Vec<String>, Refusal> {
-    let lanes: BTreeMap<(&str, u64), Lane> =
-        last.deliveries.iter().map(|delivery| ((delivery.agent.as_str(), delivery.message), delivery.lane)).collect();
+    let lanes: BTreeMap<(&str, u64), Lane> = last
+        .deliveries
+        .iter()
+        .map(|delivery| ((delivery.agent.as_str(), delivery.message), delivery.lane))
+        .collect();
     let mut inboxes: BTreeMap<String, Inbox> = BTreeMap::new();
     let (mut problems, mut after) = (Vec::new(), 0);
     let mut deaths: BTreeMap<u64, usize> = BTreeMap::new();
@@ -40,8 +45,9 @@ pub(crate) async fn check(engine: &Engine, last: &Final) -> Result<Vec<String>, 
         }
     }
     for (message, deaths) in deaths {
-        let told =
-            last.messages.iter().filter(|notice| notice.kind() == Some(history::Kind::DeadLetter) && notice.reply_to == message);
+        let told = last.messages.iter().filter(|notice| {
+            notice.kind() == Some(history::Kind::DeadLetter) && notice.reply_to == message
+        });
         let told = told.count();
         if told < deaths {
             problems.push(format!(
@@ -52,13 +58,19 @@ pub(crate) async fn check(engine: &Engine, last: &Final) -> Result<Vec<String>, 
     Ok(problems)
 }
 
-fn follow(inbox: &mut Inbox, event: &Event, message: u64, lanes: &BTreeMap<(&str, u64), Lane>) -> Option<String> {
+fn follow(
+    inbox: &mut Inbox,
+    event: &Event,
+    message: u64,
+    lanes: &BTreeMap<(&str, u64), Lane>,
+) -> Option<String> {
     let agent = event.agent.as_str();
     // A broadcast to nobody is noted for its sender, who does not get it.
     if event.kind == Kind::MessageAccepted && lanes.contains_key(&(agent, message)) {
         inbox.fresh.insert(message);
     }
-    if matches!(event.kind, Kind::DeliveryAcked | Kind::DeliveryDropped | Kind::DeliverySuperseded) {
+    if matches!(event.kind, Kind::DeliveryAcked | Kind::DeliveryDropped | Kind::DeliverySuperseded)
+    {
         inbox.fresh.remove(&message);
     }
     if event.kind != Kind::DeliveryLeased {

@@ -1,6 +1,8 @@
-//! The event log: every decision, call, answer, commit and crash as a line, and one hash over all of them.
+//! The event log: every decision, call, answer, commit and crash as a line, and one hash over all
+//! of them.
 //!
-//! Invariant: a line has nothing in it that differs between two runs of one seed: no pointer, no path, no real time.
+//! Invariant: a line has nothing in it that differs between two runs of one seed: no pointer, no
+//! path, no real time.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write as _};
@@ -38,7 +40,10 @@ impl fmt::Debug for Log {
 
 impl Log {
     pub(crate) fn new(echo: Echo) -> Self {
-        Self { inner: RefCell::new(Inner { hash: Sha256::new(), line: String::new(), lines: 0 }), echo }
+        Self {
+            inner: RefCell::new(Inner { hash: Sha256::new(), line: String::new(), lines: 0 }),
+            echo,
+        }
     }
 
     pub(crate) fn line(&self, at: i64, what: fmt::Arguments<'_>) {

@@ -1,6 +1,8 @@
-//! The network between clients and the broker: it delays, loses, repeats and reorders, and a call outlives neither of its ends.
+//! The network between clients and the broker: it delays, loses, repeats and reorders, and a call
+//! outlives neither of its ends.
 //!
-//! Invariant: each request that leaves a client, first or repeated, is a call in the history before it leaves.
+//! Invariant: each request that leaves a client, first or repeated, is a call in the history before
+//! it leaves.
 
 use std::rc::Rc;
 
@@ -16,7 +18,10 @@ use crate::world::{World, say};
 
 /// What a client heard.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "one lives at a time, on its way from a call to its caller")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one lives at a time, on its way from a call to its caller"
+)]
 pub(crate) enum Heard {
     /// It was done.
     Done(Given),
@@ -84,7 +89,13 @@ impl World {
         known.calls
     }
 
-    async fn attempt(self: &Rc<Self>, number: u64, who: &Who, request_id: &str, call: Call) -> Heard {
+    async fn attempt(
+        self: &Rc<Self>,
+        number: u64,
+        who: &Who,
+        request_id: &str,
+        call: Call,
+    ) -> Heard {
         if self.fails(Fault::Delay, 100) {
             self.sleep(self.dice.span(3_000)).await;
         }
@@ -118,7 +129,8 @@ impl World {
             if world.fails(Fault::Delay, 60) {
                 world.sleep(world.dice.span(3_000)).await;
             }
-            // A client that has gone away does not hear it; an attachment that it does not hear of ends.
+            // A client that has gone away does not hear it; an attachment that it does not hear of
+            // ends.
             drop(answer.send(given));
         });
         let patience = self.fails(Fault::GiveUp, if waits { 150 } else { 10 });
@@ -161,7 +173,8 @@ impl World {
 
     /// The same request comes in once more, at some other time.
     fn repeat(self: &Rc<Self>, who: &Who, request_id: &str, call: &Call) {
-        let (world, who, request_id, call) = (Rc::clone(self), who.clone(), request_id.to_owned(), call.clone());
+        let (world, who, request_id, call) =
+            (Rc::clone(self), who.clone(), request_id.to_owned(), call.clone());
         self.client(format!("repeat {request_id}"), async move {
             world.sleep(world.dice.span(60_000)).await;
             let Some((broker, engine)) = world.serving() else { return };

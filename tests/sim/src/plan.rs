@@ -1,4 +1,5 @@
-//! The plan of a run: a seed, and bounds that make it smaller. All of it can be said on a command line.
+//! The plan of a run: a seed, and bounds that make it smaller. All of it can be said on a command
+//! line.
 //!
 //! Invariant: a plan determines its run completely.
 
@@ -101,7 +102,10 @@ impl FromStr for Fault {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let names = Self::ALL.map(Self::name).join(", ");
-        Self::ALL.into_iter().find(|fault| fault.name() == text).ok_or_else(|| format!("`{text}` is none of {names}"))
+        Self::ALL
+            .into_iter()
+            .find(|fault| fault.name() == text)
+            .ok_or_else(|| format!("`{text}` is none of {names}"))
     }
 }
 

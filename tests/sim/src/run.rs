@@ -1,6 +1,7 @@
 //! A run: sets a world up, lets the scheduler choose until all is over, and reports.
 //!
-//! Invariant: one thread, one seed, one outcome; nothing of the real world is asked but for memory and time to compute.
+//! Invariant: one thread, one seed, one outcome; nothing of the real world is asked but for memory
+//! and time to compute.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +19,8 @@ use crate::plan::{Fault, Plan};
 use crate::serve::name;
 use crate::world::{Figures, Reader, Seat, World, say};
 
-const NAMES: [&str; 12] = ["ada", "bob", "cyd", "dan", "eve", "fay", "gus", "hal", "ivy", "jon", "kim", "lee"];
+const NAMES: [&str; 12] =
+    ["ada", "bob", "cyd", "dan", "eve", "fay", "gus", "hal", "ivy", "jon", "kim", "lee"];
 /// How long a database that failed is left alone.
 const RECOVERY_PAUSE: u64 = 500;
 
@@ -43,14 +45,19 @@ pub struct Report {
 pub fn run(plan: &Plan, echo: Echo) -> Report {
     hive_fault::seed(Some(plan.seed));
     let world = Rc::new(World::new(plan.clone(), echo));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime without threads");
     let ran = catch_unwind(AssertUnwindSafe(|| {
-        // Many tasks are polled in one poll of tokio's: its budget would make them yield for no reason.
+        // Many tasks are polled in one poll of tokio's: its budget would make them yield for no
+        // reason.
         runtime.block_on(tokio::task::coop::unconstrained(drive(&world)));
     }));
     if let Err(panic) = ran {
-        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
         world.wrong(format!("Panic: {}", text.unwrap_or("?")));
     }
     let _context = runtime.enter();
@@ -92,7 +99,11 @@ async fn drive(world: &Rc<World>) {
             world.client("service manager".to_owned(), async move { again.up_again().await });
         }
         let ready = world.exec.ready();
-        let writer = world.broker.borrow().as_ref().is_some_and(|broker| broker.has_work(world.recover.get()));
+        let writer = world
+            .broker
+            .borrow()
+            .as_ref()
+            .is_some_and(|broker| broker.has_work(world.recover.get()));
         if ready == 0 && !writer {
             world.exec.idle().await;
             world.idles.set(world.idles.get() + 1);
@@ -147,7 +158,8 @@ fn step_writer(world: &Rc<World>) {
 async fn direct(world: Rc<World>) {
     people(&world);
     world.start_broker();
-    let made: Vec<Seat> = world.seats.borrow().iter().filter(|seat| !seat.of_file).cloned().collect();
+    let made: Vec<Seat> =
+        world.seats.borrow().iter().filter(|seat| !seat.of_file).cloned().collect();
     for seat in made {
         let parent = (seat.parent != "operator").then_some(seat.parent);
         let create = Call::Create { agent: seat.name, parent, adopt: false };
@@ -160,12 +172,18 @@ async fn direct(world: Rc<World>) {
         let agent = seat.name;
         match seat.reader {
             Reader::Harness => {
-                world.client(format!("harness of {agent}"), Rc::clone(&world).keep_harness(agent.clone(), false));
+                world.client(
+                    format!("harness of {agent}"),
+                    Rc::clone(&world).keep_harness(agent.clone(), false),
+                );
                 world.client(format!("usurper of {agent}"), Rc::clone(&world).usurp(agent.clone()));
             }
             Reader::Consumer => {
                 for number in 0..world.dice.between(1, 2) {
-                    world.client(format!("consumer {number} of {agent}"), Rc::clone(&world).consume(agent.clone()));
+                    world.client(
+                        format!("consumer {number} of {agent}"),
+                        Rc::clone(&world).consume(agent.clone()),
+                    );
                 }
             }
             Reader::Nobody => {}
@@ -190,14 +208,20 @@ async fn direct(world: Rc<World>) {
 /// Who lives in this world.
 fn people(world: &World) {
     let dice = &world.dice;
-    let count = usize::try_from(dice.between(3, world.plan.agents.max(3))).unwrap_or(3).min(NAMES.len());
+    let count =
+        usize::try_from(dice.between(3, world.plan.agents.max(3))).unwrap_or(3).min(NAMES.len());
     let mut seats: Vec<Seat> = Vec::new();
     let mut declared = BTreeMap::new();
     for name in &NAMES[..count] {
-        let reader = dice.weighted(&[(6, Reader::Harness), (3, Reader::Consumer), (1, Reader::Nobody)]);
+        let reader =
+            dice.weighted(&[(6, Reader::Harness), (3, Reader::Consumer), (1, Reader::Nobody)]);
         let of_file = dice.chance(400);
         // The file names only its own.
-        let parents: Vec<String> = seats.iter().filter(|seat| seat.of_file || !of_file).map(|seat| seat.name.clone()).collect();
+        let parents: Vec<String> = seats
+            .iter()
+            .filter(|seat| seat.of_file || !of_file)
+            .map(|seat| seat.name.clone())
+            .collect();
         let parent = dice.pick(&parents).filter(|_| dice.chance(500)).cloned();
         if of_file {
             let policy = policy(world, &seats);
@@ -205,7 +229,14 @@ fn people(world: &World) {
             let (role, model) = (String::new(), String::new());
             declared.insert(
                 self::name(name),
-                Declared { parent, role, model, policy, available_models: Vec::new(), kick_on_start: KickOnStart::default() },
+                Declared {
+                    parent,
+                    role,
+                    model,
+                    policy,
+                    available_models: Vec::new(),
+                    kick_on_start: KickOnStart::default(),
+                },
             );
         }
         seats.push(Seat {

@@ -67,7 +67,11 @@ fn recipient(to: &To) -> Recipient {
 }
 
 pub(crate) fn caller(who: &str) -> Caller {
-    if who == "operator" { Caller::Operator(OperatorName::of(1000, Some("ada"))) } else { Caller::Agent(name(who)) }
+    if who == "operator" {
+        Caller::Operator(OperatorName::of(1000, Some("ada")))
+    } else {
+        Caller::Agent(name(who))
+    }
 }
 
 /// The request, as its RPC makes it: the id, and a digest of everything else.
@@ -79,40 +83,72 @@ fn key(call: &Call, who: &Who, request_id: &str) -> RequestKey {
 }
 
 /// Carries it out.
-pub(crate) async fn serve(engine: &Engine, who: &Who, request_id: &str, call: Call) -> Result<Given, Refusal> {
+pub(crate) async fn serve(
+    engine: &Engine,
+    who: &Who,
+    request_id: &str,
+    call: Call,
+) -> Result<Given, Refusal> {
     let request = key(&call, who, request_id);
     let caller = caller(&who.name);
-    let actor = Actor { caller: caller.clone(), process_token: who.process.as_ref().map(|(token, _)| token.clone()) };
+    let actor = Actor {
+        caller: caller.clone(),
+        process_token: who.process.as_ref().map(|(token, _)| token.clone()),
+    };
     let ms = Duration::from_millis;
     match call {
         Call::Send { to, body, reply_to } => {
             let send = Send { to: recipient(&to), body, in_reply_to: MessageId::new(reply_to) };
             let receipt = engine.send(actor, request, send).await?;
             let skipped = receipt.skipped;
-            Ok(given(Reply::Sent { message: receipt.message.get(), already: receipt.already_sent, skipped }))
+            Ok(given(Reply::Sent {
+                message: receipt.message.get(),
+                already: receipt.already_sent,
+                skipped,
+            }))
         }
         Call::Wake { label, body, key } => {
             let label = Label::parse(&label).expect("the simulation's labels are good");
             let coalescing_key = (!key.is_empty()).then_some(key);
-            let woken = engine.wake(actor, request, Wake { label, body, coalescing_key, session_token: None }).await?;
+            let woken = engine
+                .wake(actor, request, Wake { label, body, coalescing_key, session_token: None })
+                .await?;
             let superseded = woken.superseded.map_or(0, MessageId::get);
             Ok(given(Reply::Woken { message: woken.message.get(), superseded }))
         }
         Call::Receive { max, wait_ms, lease_ms, tool_use } => {
             let tool_use = (!tool_use.is_empty()).then_some(tool_use);
-            let receive = Receive { max_deliveries: max, max_bytes: None, wait: ms(wait_ms), lease: ms(lease_ms), tool_use };
+            let receive = Receive {
+                max_deliveries: max,
+                max_bytes: None,
+                wait: ms(wait_ms),
+                lease: ms(lease_ms),
+                tool_use,
+            };
             let received = engine.receive(actor, request, receive).await?;
-            let handed = received.deliveries.iter().map(|leased| seen::handed(&leased.delivery, leased.token.as_deref()));
+            let handed = received
+                .deliveries
+                .iter()
+                .map(|leased| seen::handed(&leased.delivery, leased.token.as_deref()));
             Ok(given(Reply::Leased(handed.collect())))
         }
-        Call::Ack { token } => engine.ack(actor, request, token).await.map(|()| given(Reply::Acked)),
+        Call::Ack { token } => {
+            engine.ack(actor, request, token).await.map(|()| given(Reply::Acked))
+        }
         Call::Nack { token, permanent } => {
             let state = engine.nack(actor, request, token, "cannot".to_owned(), permanent).await?;
             Ok(given(Reply::Nacked(seen::state(state))))
         }
-        Call::Extend { token, lease_ms } => engine.extend(actor, token, ms(lease_ms)).await.map(|_| given(Reply::Extended)),
+        Call::Extend { token, lease_ms } => {
+            engine.extend(actor, token, ms(lease_ms)).await.map(|_| given(Reply::Extended))
+        }
         Call::Attach { session, take_over } => {
-            let attach = Attach { session_token: session, take_over, revision: "sim".to_owned(), isolation: None };
+            let attach = Attach {
+                session_token: session,
+                take_over,
+                revision: "sim".to_owned(),
+                isolation: None,
+            };
             let attached = engine.attach(caller, attach).await?;
             let reply = Reply::Attached {
                 session: attached.session_token.clone(),
@@ -123,22 +159,42 @@ pub(crate) async fn serve(engine: &Engine, who: &Who, request_id: &str, call: Ca
             Ok(Given { attached: Some(attached), ..given(reply) })
         }
         Call::Begin { session, process } => {
-            let begin = Begin { session_token: session, process_token: process, conversation: MAIN_CONVERSATION.to_owned() };
+            let begin = Begin {
+                session_token: session,
+                process_token: process,
+                conversation: MAIN_CONVERSATION.to_owned(),
+            };
             let begun = engine.begin_turn(caller, request, begin).await?;
             let delivery = Some(seen::handed(&begun.delivery, None));
-            Ok(given(Reply::Turn { turn: begun.turn.id.get(), epoch: begun.turn.session_epoch, delivery }))
+            Ok(given(Reply::Turn {
+                turn: begun.turn.id.get(),
+                epoch: begun.turn.session_epoch,
+                delivery,
+            }))
         }
         Call::Open { session, process, kind } => {
-            let begin = Begin { session_token: session, process_token: process, conversation: MAIN_CONVERSATION.to_owned() };
+            let begin = Begin {
+                session_token: session,
+                process_token: process,
+                conversation: MAIN_CONVERSATION.to_owned(),
+            };
             let turn = engine.open_turn(caller, request, begin, kind).await?;
-            Ok(given(Reply::Turn { turn: turn.id.get(), epoch: turn.session_epoch, delivery: None }))
+            Ok(given(Reply::Turn {
+                turn: turn.id.get(),
+                epoch: turn.session_epoch,
+                delivery: None,
+            }))
         }
         Call::End { session, turn, outcome, returned, retry_at, compacted } => {
             let ended = Ended {
                 session_token: session,
                 turn: number(TurnId::new, turn)?,
                 outcome,
-                error: if outcome == hive_core::turn::Outcome::Ok { String::new() } else { format!("it was {outcome:?}") },
+                error: if outcome == hive_core::turn::Outcome::Ok {
+                    String::new()
+                } else {
+                    format!("it was {outcome:?}")
+                },
                 output_tail: String::new(),
                 returned_tool_uses: returned.into_iter().collect::<HashSet<_>>(),
                 usage: Usage::default(),
@@ -151,7 +207,12 @@ pub(crate) async fn serve(engine: &Engine, who: &Who, request_id: &str, call: Ca
             };
             let answer = engine.end_turn(caller, request, ended).await?;
             let counts = answer.settled;
-            let counts = Counts { acked: counts.acked, returned: counts.returned, dead: counts.dead, held: counts.held };
+            let counts = Counts {
+                acked: counts.acked,
+                returned: counts.returned,
+                dead: counts.dead,
+                held: counts.held,
+            };
             Ok(given(Reply::TurnEnded(counts)))
         }
         Call::NextTurn => engine.request_next_turn(actor).await.map(|()| done("")),
@@ -183,7 +244,8 @@ pub(crate) async fn serve(engine: &Engine, who: &Who, request_id: &str, call: Ca
             Ok(given(Reply::Question(seen::question(&question))))
         }
         Call::CancelQuestion { question } => {
-            let question = engine.cancel_question(actor, request, number(QuestionId::new, question)?).await?;
+            let question =
+                engine.cancel_question(actor, request, number(QuestionId::new, question)?).await?;
             Ok(given(Reply::Question(seen::question(&question))))
         }
         Call::ReadQuestion { question } => {
@@ -196,7 +258,11 @@ pub(crate) async fn serve(engine: &Engine, who: &Who, request_id: &str, call: Ca
                 Due::At(time) => EngineDue::At(WallTime(time)),
             };
             let (reminder, already) = engine.set_reminder(actor, request, body, due).await?;
-            Ok(given(Reply::Reminded { reminder: reminder.id.get(), due: reminder.due_time.0, already }))
+            Ok(given(Reply::Reminded {
+                reminder: reminder.id.get(),
+                due: reminder.due_time.0,
+                already,
+            }))
         }
         Call::CancelReminder { reminder } => {
             let id = number(ReminderId::new, reminder)?;
@@ -211,7 +277,9 @@ pub(crate) async fn serve(engine: &Engine, who: &Who, request_id: &str, call: Ca
             Ok(done(id.to_string()))
         }
         Call::RestartHarness { agent } => {
-            let id = engine.tell(caller, request, name(&agent), Tell::Order(Order::RestartHarness)).await?;
+            let id = engine
+                .tell(caller, request, name(&agent), Tell::Order(Order::RestartHarness))
+                .await?;
             Ok(done(id.to_string()))
         }
         Call::Create { agent, parent, adopt } => {
@@ -225,9 +293,15 @@ pub(crate) async fn serve(engine: &Engine, who: &Who, request_id: &str, call: Ca
             };
             engine.create_agent(caller, request, create).await.map(|_| done(agent))
         }
-        Call::Purge { agent } => engine.purge_agent(caller, request, name(&agent)).await.map(|_| done(agent)),
-        Call::Stop { agent } => engine.set_stopped(caller, request, name(&agent), true).await.map(|_| done(agent)),
-        Call::Start { agent } => engine.set_stopped(caller, request, name(&agent), false).await.map(|_| done(agent)),
+        Call::Purge { agent } => {
+            engine.purge_agent(caller, request, name(&agent)).await.map(|_| done(agent))
+        }
+        Call::Stop { agent } => {
+            engine.set_stopped(caller, request, name(&agent), true).await.map(|_| done(agent))
+        }
+        Call::Start { agent } => {
+            engine.set_stopped(caller, request, name(&agent), false).await.map(|_| done(agent))
+        }
         Call::Retire { agent } => {
             let open = engine.remove_agent(caller, request, name(&agent)).await?;
             Ok(done(open.to_string()))

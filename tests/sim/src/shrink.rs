@@ -38,7 +38,9 @@ impl Shrinker {
 #[must_use]
 pub fn shrink(failed: Report) -> Report {
     let mut shrinker = Shrinker { best: failed, runs: 0 };
-    while shrinker.plan().minutes > 1 && shrinker.take(Plan { minutes: shrinker.plan().minutes / 2, ..shrinker.plan() }) {}
+    while shrinker.plan().minutes > 1
+        && shrinker.take(Plan { minutes: shrinker.plan().minutes / 2, ..shrinker.plan() })
+    {}
     for fault in Fault::ALL {
         let mut plan = shrinker.plan();
         if plan.without.insert(fault) {

@@ -1,6 +1,8 @@
-//! The watch: while the run goes on, whoever waits for mail must not wait where mail is there for them.
+//! The watch: while the run goes on, whoever waits for mail must not wait where mail is there for
+//! them.
 //!
-//! Silent: while the broker is away or its disk is bad, and about agents that were parked a moment ago. Invariant: it reads, and wakes nobody.
+//! Silent: while the broker is away or its disk is bad, and about agents that were parked a moment
+//! ago. Invariant: it reads, and wakes nobody.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +13,8 @@ use hive_core::delivery::State;
 use crate::serve::{caller, name};
 use crate::world::World;
 
-/// How long something may lie beside somebody who waits for it, in ms. Parks that end by the wall clock are noticed within a minute.
+/// How long something may lie beside somebody who waits for it, in ms. Parks that end by the wall
+/// clock are noticed within a minute.
 const PATIENCE: u64 = 2_000;
 /// Between two looks, in ms.
 const PERIOD: u64 = 60_000;
@@ -74,9 +77,13 @@ impl World {
                 continue;
             }
             let wall = engine.clock().now().wall;
-            let listed = engine.list_deliveries(caller("operator"), agent.clone(), vec![State::Ready], None, 50).await;
+            let listed = engine
+                .list_deliveries(caller("operator"), agent.clone(), vec![State::Ready], None, 50)
+                .await;
             let Ok((deliveries, _)) = listed else { continue };
-            let due = deliveries.iter().find(|delivery| delivery.not_before.is_none_or(|time| time < wall));
+            let due = deliveries
+                .iter()
+                .find(|delivery| delivery.not_before.is_none_or(|time| time < wall));
             if let Some(delivery) = due {
                 found.insert((call, agent, delivery.message.id.get()));
             }

@@ -133,7 +133,8 @@ pub(crate) struct World {
     pub(crate) eager: u64,
     /// How quickly people and models go on: their pauses are divided by it.
     pub(crate) haste: u64,
-    /// How calm the hive is: the time between two things that begin by themselves, and the length of the run, are multiplied by it.
+    /// How calm the hive is: the time between two things that begin by themselves, and the length
+    /// of the run, are multiplied by it.
     pub(crate) calm: u64,
 }
 
@@ -257,7 +258,10 @@ impl World {
     }
 
     pub(crate) fn learn_question(&self, question: u64, asker: &str, target: &str) {
-        keep(&mut self.known.borrow_mut().questions, (question, asker.to_owned(), target.to_owned()));
+        keep(
+            &mut self.known.borrow_mut().questions,
+            (question, asker.to_owned(), target.to_owned()),
+        );
     }
 
     pub(crate) fn learn_reminder(&self, reminder: u64, agent: &str) {

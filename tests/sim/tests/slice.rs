@@ -1,4 +1,5 @@
-//! A slice of the simulation for every build: a fixed range of seeds, the same seed again, each class of faults, and every planted bug.
+//! A slice of the simulation for every build: a fixed range of seeds, the same seed again, each
+//! class of faults, and every planted bug.
 //!
 //! The long runs are `sim --seeds N`; what they find is replayed with `sim --seed X`.
 
@@ -10,7 +11,8 @@ use hive_sim::bugs::{self, SEEDS_MAX};
 use hive_sim::campaign::run_all;
 use hive_sim::{Echo, Fault, Plan, Report, run};
 
-/// A few minutes of a busy hive, some hours of a calm one: enough for every kind of thing to happen somewhere in the range.
+/// A few minutes of a busy hive, some hours of a calm one: enough for every kind of thing to happen
+/// somewhere in the range.
 fn short(seed: u64) -> Plan {
     Plan { minutes: 6, ..Plan::of(seed) }
 }
@@ -42,7 +44,9 @@ fn a_seed_is_the_same_wherever_it_runs_and_no_other() {
     let [first, second, other] = [first, second, other].map(|run| run.join().expect("a hash"));
     assert_eq!(first, second);
     assert_ne!(first, other);
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_sim")).args(["--seed", "7", "--minutes", "6"]).output();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_sim"))
+        .args(["--seed", "7", "--minutes", "6"])
+        .output();
     let output = String::from_utf8(output.expect("the program runs").stdout).expect("text");
     assert!(output.contains(&first), "another process: {output} instead of {first}");
 }
@@ -69,7 +73,9 @@ fn every_planted_bug_is_found() {
     thread::scope(|scope| {
         for _ in 0..threads() {
             scope.spawn(|| {
-                while let Some(bug) = Bug::ALL.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                while let Some(bug) =
+                    Bug::ALL.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                {
                     let hunt = bugs::hunt(*bug, 1, SEEDS_MAX);
                     assert!(hunt.caught.is_some(), "{bug:?} was not found in {SEEDS_MAX} seeds");
                 }

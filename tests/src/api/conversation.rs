@@ -12,7 +12,11 @@ const COMPACTION: &str = "create a detailed summary";
 /// The prompt of the running turn, and how many answers there are since.
 pub(super) fn prompt_and_step(body: &Value) -> (String, usize) {
     let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let found = messages.iter().enumerate().rev().find_map(|(index, message)| Some((index, prompt(message)?)));
+    let found = messages
+        .iter()
+        .enumerate()
+        .rev()
+        .find_map(|(index, message)| Some((index, prompt(message)?)));
     let Some((index, prompt)) = found else { return (String::new(), 0) };
     let step = messages[index..].iter().filter(|message| message["role"] == "assistant").count();
     (prompt, step)
@@ -20,11 +24,18 @@ pub(super) fn prompt_and_step(body: &Value) -> (String, usize) {
 
 /// What the request is for. The CLI may put a message of its own behind the one that says it.
 pub(super) fn kind(body: &Value) -> Kind {
-    let last = body["messages"].as_array().and_then(|messages| messages.iter().rfind(|message| message["role"] != "system"));
-    if last.is_some_and(|message| mentions(message, COMPACTION)) { Kind::Compaction } else { Kind::Turn }
+    let last = body["messages"]
+        .as_array()
+        .and_then(|messages| messages.iter().rfind(|message| message["role"] != "system"));
+    if last.is_some_and(|message| mentions(message, COMPACTION)) {
+        Kind::Compaction
+    } else {
+        Kind::Turn
+    }
 }
 
-/// The last thing that a user really said in a message; `None` for results of tools and for answers.
+/// The last thing that a user really said in a message; `None` for results of tools and for
+/// answers.
 fn prompt(message: &Value) -> Option<String> {
     if message["role"] != "user" {
         return None;
@@ -33,8 +44,12 @@ fn prompt(message: &Value) -> Option<String> {
         return Some(text.to_owned());
     }
     let blocks = message["content"].as_array()?;
-    // After a turn that broke behind a tool call, the next prompt stands in one message with the call's result.
-    let results = blocks.iter().rposition(|block| block["type"] == "tool_result").map_or(0, |place| place + 1);
+    // After a turn that broke behind a tool call, the next prompt stands in one message with the
+    // call's result.
+    let results = blocks
+        .iter()
+        .rposition(|block| block["type"] == "tool_result")
+        .map_or(0, |place| place + 1);
     let said = blocks[results..].iter().rev().filter_map(|block| block["text"].as_str());
     said.into_iter().find(|text| !text.trim_start().starts_with(REMINDER)).map(str::to_owned)
 }
@@ -43,14 +58,21 @@ fn prompt(message: &Value) -> Option<String> {
 pub(super) fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
-        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        Value::Array(blocks) => {
+            blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
     }
 }
 
 /// Call, text and error of every tool result, oldest first.
 pub(super) fn tool_results(body: &Value) -> Vec<(String, String, bool)> {
-    let blocks = body["messages"].as_array().into_iter().flatten().filter_map(|message| message["content"].as_array()).flatten();
+    let blocks = body["messages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|message| message["content"].as_array())
+        .flatten();
     let results = blocks.filter(|block| block["type"] == "tool_result");
     let told = results.map(|block| {
         let id = block["tool_use_id"].as_str().unwrap_or_default().to_owned();

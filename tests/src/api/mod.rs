@@ -1,9 +1,11 @@
 //! A stand-in for the Messages API on loopback, for the real claude CLI to talk to.
 //!
-//! It has no state of a conversation: which rule of the script answers is told by the prompt, which step of it by the number of answers
-//! since the prompt. So many agents can talk to one at once. Invariant: every request for a message is recorded before it is answered.
+//! It has no state of a conversation: which rule of the script answers is told by the prompt, which
+//! step of it by the number of answers since the prompt. So many agents can talk to one at once.
+//! Invariant: every request for a message is recorded before it is answered.
 //!
-//! A test writes a [`Script`] of rules, each with its [`Reply`]s, and looks at what was [`Recorded`]:
+//! A test writes a [`Script`] of rules, each with its [`Reply`]s, and looks at what was
+//! [`Recorded`]:
 //!
 //! ```text
 //!   Script::new().when("hello", [Reply::overloaded().times(2), Reply::tool("mcp__hive__send", input), Reply::text("Done.").using(usage)])
@@ -67,16 +69,23 @@ impl Recorded {
     /// Names of the tools that the model is offered.
     #[must_use]
     pub fn tools(&self) -> Vec<&str> {
-        self.body["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).collect()
+        self.body["tools"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|tool| tool["name"].as_str())
+            .collect()
     }
 
-    /// What the tools have answered in this conversation: the call's id, the text, and whether it is an error; oldest first.
+    /// What the tools have answered in this conversation: the call's id, the text, and whether it
+    /// is an error; oldest first.
     #[must_use]
     pub fn tool_results(&self) -> Vec<(String, String, bool)> {
         conversation::tool_results(&self.body)
     }
 
-    /// Whether a text stands anywhere in the messages: what this says no to never reached the model.
+    /// Whether a text stands anywhere in the messages: what this says no to never reached the
+    /// model.
     #[must_use]
     pub fn mentions(&self, text: &str) -> bool {
         conversation::mentions(&self.body["messages"], text)
@@ -148,7 +157,11 @@ impl Api {
     pub fn run(&mut self) {
         self.kill();
         // A runtime of its own, so that killing it takes every connection along.
-        let life = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let life = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
         let listener = std::net::TcpListener::bind(("127.0.0.1", self.port)).expect("a free port");
         self.port = listener.local_addr().expect("it is bound").port();
         life.spawn(serve::serve(listener, Arc::clone(&self.shared)));
@@ -179,7 +192,8 @@ impl Api {
         self.shared.recorded().iter().filter(|request| request.kind == kind).count()
     }
 
-    /// How many times it was asked how many tokens something has. That costs nothing, and is not recorded.
+    /// How many times it was asked how many tokens something has. That costs nothing, and is not
+    /// recorded.
     #[must_use]
     pub fn token_counts(&self) -> usize {
         self.shared.token_counts.load(Ordering::SeqCst)
@@ -190,14 +204,19 @@ impl Api {
     /// # Panics
     ///
     /// If it does not within two minutes.
-    pub async fn wait_until(&self, what: &str, done: impl Fn(&[Recorded]) -> bool) -> Vec<Recorded> {
+    pub async fn wait_until(
+        &self,
+        what: &str,
+        done: impl Fn(&[Recorded]) -> bool,
+    ) -> Vec<Recorded> {
         let mut count = self.shared.count.subscribe();
         let waited = tokio::time::timeout(SIGNAL_MAX, async {
             while !done(&self.shared.recorded()) {
                 count.changed().await.expect("the sender lives in the stand-in");
             }
         });
-        let prompts: Vec<String> = self.recorded().into_iter().map(|request| request.prompt).collect();
+        let prompts: Vec<String> =
+            self.recorded().into_iter().map(|request| request.prompt).collect();
         assert!(waited.await.is_ok(), "waited in vain until {what}; prompts: {prompts:#?}");
         self.recorded()
     }

@@ -70,7 +70,11 @@ impl Reply {
     }
 
     fn message(blocks: Vec<Value>, stop_reason: &str) -> Self {
-        Self::of(Kind::Message { blocks, stop_reason: stop_reason.to_owned(), usage: Usage::default() })
+        Self::of(Kind::Message {
+            blocks,
+            stop_reason: stop_reason.to_owned(),
+            usage: Usage::default(),
+        })
     }
 
     /// Says something and ends the turn.
@@ -79,7 +83,8 @@ impl Reply {
         Self::message(vec![json!({"type": "text", "text": text})], "end_turn")
     }
 
-    /// Calls a tool. What the prompt says can be put into the input, as [`crate::scripted::fill`] tells.
+    /// Calls a tool. What the prompt says can be put into the input, as [`crate::scripted::fill`]
+    /// tells.
     #[must_use]
     pub fn tool(name: &str, input: Value) -> Self {
         Self::tools([(name, input)])
@@ -89,7 +94,9 @@ impl Reply {
     #[must_use]
     pub fn tools<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
         // Ids are made when the answer is given, so that they differ between turns.
-        let blocks = calls.into_iter().map(|(name, input)| json!({"type": "tool_use", "name": name, "input": input}));
+        let blocks = calls
+            .into_iter()
+            .map(|(name, input)| json!({"type": "tool_use", "name": name, "input": input}));
         Self::message(blocks.collect(), "tool_use")
     }
 
@@ -238,8 +245,9 @@ impl Reply {
         self
     }
 
-    /// Answers so only the first `times` requests that come to it, and then goes on to the next step. For what is no answer of the model,
-    /// and so does not count as a step. The count is the rule's, over all agents.
+    /// Answers so only the first `times` requests that come to it, and then goes on to the next
+    /// step. For what is no answer of the model, and so does not count as a step. The count is the
+    /// rule's, over all agents.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);

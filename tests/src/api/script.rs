@@ -35,7 +35,8 @@ impl Script {
         Self::default()
     }
 
-    /// Adds a rule: where the prompt contains `when`, these are the answers, one after another. Behind the last one the turn ends with `Done.`
+    /// Adds a rule: where the prompt contains `when`, these are the answers, one after another.
+    /// Behind the last one the turn ends with `Done.`
     #[must_use]
     pub fn when(self, when: &str, steps: impl IntoIterator<Item = Reply>) -> Self {
         let when = when.to_owned();
@@ -53,7 +54,8 @@ impl Script {
         self
     }
 
-    /// The answers to requests for a summary: the first that is not used up, as [`Reply::times`] counts; a summary behind the last one.
+    /// The answers to requests for a summary: the first that is not used up, as [`Reply::times`]
+    /// counts; a summary behind the last one.
     #[must_use]
     pub fn compacting(mut self, answers: impl IntoIterator<Item = Reply>) -> Self {
         self.compactions = answers.into_iter().collect();
@@ -63,12 +65,12 @@ impl Script {
     /// The answer to a request; counts down what is given only some times.
     pub(super) fn reply(&mut self, request: &Recorded) -> Reply {
         match request.kind {
-            Kind::Compaction => {
-                next(&mut self.compactions, 0).unwrap_or_else(|| Reply::text("<summary>What was said so far.</summary>"))
-            }
+            Kind::Compaction => next(&mut self.compactions, 0)
+                .unwrap_or_else(|| Reply::text("<summary>What was said so far.</summary>")),
             Kind::Turn => {
                 let rule = self.rules.iter_mut().find(|rule| (rule.fits)(request));
-                rule.and_then(|rule| next(&mut rule.steps, request.step)).unwrap_or_else(|| Reply::text("Done."))
+                rule.and_then(|rule| next(&mut rule.steps, request.step))
+                    .unwrap_or_else(|| Reply::text("Done."))
             }
         }
     }
@@ -102,9 +104,17 @@ mod tests {
     use super::*;
 
     fn told(script: &mut Script, kind: Kind, prompt: &str, step: usize) -> String {
-        let request = Recorded { kind, prompt: prompt.to_owned(), step, body: Value::Null, time: Instant::now() };
+        let request = Recorded {
+            kind,
+            prompt: prompt.to_owned(),
+            step,
+            body: Value::Null,
+            time: Instant::now(),
+        };
         match script.reply(&request).kind {
-            reply::Kind::Message { blocks, .. } => blocks[0]["text"].as_str().unwrap_or("a tool").to_owned(),
+            reply::Kind::Message { blocks, .. } => {
+                blocks[0]["text"].as_str().unwrap_or("a tool").to_owned()
+            }
             reply::Kind::Status { code, .. } => code.to_string(),
             reply::Kind::Hang => "hang".to_owned(),
             reply::Kind::Broken(broken) => format!("{broken:?}"),
@@ -117,7 +127,9 @@ mod tests {
 
     #[test]
     fn steps_go_by_the_answers_given() {
-        let mut script = Script::new().when("x", [Reply::text("one"), Reply::text("two")]).when("", [Reply::text("other")]);
+        let mut script = Script::new()
+            .when("x", [Reply::text("one"), Reply::text("two")])
+            .when("", [Reply::text("other")]);
         assert_eq!(in_turn(&mut script, "an x", 0), "one");
         assert_eq!(in_turn(&mut script, "an x", 1), "two");
         assert_eq!(in_turn(&mut script, "an x", 0), "one", "asked again, it answers again");
@@ -127,25 +139,37 @@ mod tests {
 
     #[test]
     fn what_is_given_some_times_is_no_step() {
-        let refusals = [Reply::overloaded().times(2), Reply::text("one"), Reply::unauthorized().times(1), Reply::text("two")];
+        let refusals = [
+            Reply::overloaded().times(2),
+            Reply::text("one"),
+            Reply::unauthorized().times(1),
+            Reply::text("two"),
+        ];
         let mut script = Script::new().when("", refusals);
-        let answers: Vec<String> = [0, 0, 0, 1, 1].into_iter().map(|step| in_turn(&mut script, "", step)).collect();
+        let answers: Vec<String> =
+            [0, 0, 0, 1, 1].into_iter().map(|step| in_turn(&mut script, "", step)).collect();
         assert_eq!(answers, ["529", "529", "one", "401", "two"]);
     }
 
     #[test]
     fn a_rule_may_look_at_more_than_the_prompt() {
-        let mut script =
-            Script::new().on(|request| request.prompt.len() > 3, [Reply::text("long")]).when("", [Reply::text("short")]);
-        let answers: Vec<String> = ["long prompt", "x"].into_iter().map(|prompt| in_turn(&mut script, prompt, 0)).collect();
+        let mut script = Script::new()
+            .on(|request| request.prompt.len() > 3, [Reply::text("long")])
+            .when("", [Reply::text("short")]);
+        let answers: Vec<String> = ["long prompt", "x"]
+            .into_iter()
+            .map(|prompt| in_turn(&mut script, prompt, 0))
+            .collect();
         assert_eq!(answers, ["long", "short"]);
     }
 
     #[test]
     fn compactions_have_answers_of_their_own() {
-        let mut script =
-            Script::new().when("", [Reply::text("a turn")]).compacting([Reply::too_long().times(1), Reply::cut().times(1)]);
-        let answers: Vec<String> = (0..3).map(|_| told(&mut script, Kind::Compaction, "", 5)).collect();
+        let mut script = Script::new()
+            .when("", [Reply::text("a turn")])
+            .compacting([Reply::too_long().times(1), Reply::cut().times(1)]);
+        let answers: Vec<String> =
+            (0..3).map(|_| told(&mut script, Kind::Compaction, "", 5)).collect();
         assert_eq!(answers, ["400", "Cut", "<summary>What was said so far.</summary>"]);
         assert_eq!(in_turn(&mut script, "", 0), "a turn");
     }

@@ -41,7 +41,8 @@ impl Socket {
     /// Resets the connection at once.
     fn reset(&self) {
         if let Some(socket) = &self.0 {
-            // Dissolving a connection sends a reset. Where the client has gone already there is nothing to dissolve.
+            // Dissolving a connection sends a reset. Where the client has gone already there is
+            // nothing to dissolve.
             let _ = rustix::net::connect_unspec(socket);
         }
     }
@@ -57,12 +58,15 @@ pub(super) async fn serve(listener: std::net::TcpListener, shared: Arc<Shared>) 
         .route("/v1/messages/count_tokens", post(count_tokens))
         .layer(DefaultBodyLimit::disable())
         .with_state(shared);
-    axum::serve(listener, router.into_make_service_with_connect_info::<Socket>()).await.expect("serving never fails");
+    axum::serve(listener, router.into_make_service_with_connect_info::<Socket>())
+        .await
+        .expect("serving never fails");
 }
 
 async fn models() -> Response {
     let model = |id: &str| json!({"type": "model", "id": id, "display_name": id, "created_at": "2025-01-01T00:00:00Z"});
-    let models = ["claude-haiku-4-5", "claude-haiku-5-5", "claude-sonnet-5-5", "claude-opus-5-5"].map(model);
+    let models =
+        ["claude-haiku-4-5", "claude-haiku-5-5", "claude-sonnet-5-5", "claude-opus-5-5"].map(model);
     json_response(StatusCode::OK, &json!({"data": models, "has_more": false}))
 }
 
@@ -95,7 +99,9 @@ async fn message(
             std::future::pending().await
         }
         Kind::Hang => std::future::pending().await,
-        Kind::Message { .. } | Kind::Status { .. } | Kind::Broken(_) => answer(reply, &model, stream),
+        Kind::Message { .. } | Kind::Status { .. } | Kind::Broken(_) => {
+            answer(reply, &model, stream)
+        }
     }
 }
 
@@ -104,16 +110,19 @@ fn answer(reply: Reply, model: &str, stream: bool) -> Response {
         Kind::Message { blocks, stop_reason, usage } => {
             let blocks: Vec<Value> = blocks.into_iter().map(identified).collect();
             if stream {
-                let text: String = events(&blocks, &stop_reason, usage, model).iter().map(sse).collect();
+                let text: String =
+                    events(&blocks, &stop_reason, usage, model).iter().map(sse).collect();
                 streamed(Body::from_stream(tokio_stream::once(Ok::<_, Infallible>(text))))
             } else {
                 plain(&blocks, &stop_reason, usage, model)
             }
         }
         Kind::Status { code, error, message } => {
-            let body =
-                json!({"type": "error", "error": {"type": error, "message": message}, "request_id": format!("req_{}", hex(8))});
-            json_response(StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), &body)
+            let body = json!({"type": "error", "error": {"type": error, "message": message}, "request_id": format!("req_{}", hex(8))});
+            json_response(
+                StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+                &body,
+            )
         }
         Kind::Broken(Broken::Pause { words, gate }) => paused(&words, gate, model),
         Kind::Broken(Broken::Error) => {
@@ -123,7 +132,8 @@ fn answer(reply: Reply, model: &str, stream: bool) -> Response {
         }
         Kind::Hang | Kind::Broken(Broken::Cut | Broken::Reset) => {
             let broken = std::io::Error::other("the script breaks the connection here");
-            let stream = tokio_stream::once(Ok(begun(BEGUN, model).0)).chain(tokio_stream::once(Err(broken)));
+            let stream = tokio_stream::once(Ok(begun(BEGUN, model).0))
+                .chain(tokio_stream::once(Err(broken)));
             streamed(Body::from_stream(stream))
         }
     };
@@ -152,7 +162,8 @@ fn streamed(body: Body) -> Response {
 
 /// The beginning of an answer with all its words, and its end.
 fn begun(words: &str, model: &str) -> (String, String) {
-    let events = events(&[json!({"type": "text", "text": words})], "end_turn", Usage::default(), model);
+    let events =
+        events(&[json!({"type": "text", "text": words})], "end_turn", Usage::default(), model);
     let text = |events: &[Value]| events.iter().map(sse).collect();
     (text(&events[..EVENTS_BEFORE_END]), text(&events[EVENTS_BEFORE_END..]))
 }

@@ -1,5 +1,5 @@
-//! A small MCP server on stdio, as an agent's own: one tool shows the environment that it was started in, the other never answers. For the tests
-//! alone.
+//! A small MCP server on stdio, as an agent's own: one tool shows the environment that it was
+//! started in, the other never answers. For the tests alone.
 
 use std::io::{self, BufRead as _, Write as _};
 
@@ -36,8 +36,9 @@ fn result(request: &Value) -> Option<Value> {
         }),
         "tools/list" => {
             let schema = json!({"type": "object", "properties": {}});
-            let tools =
-                ["environment", HANG].map(|name| json!({"name": name, "description": "For tests.", "inputSchema": schema}));
+            let tools = ["environment", HANG].map(
+                |name| json!({"name": name, "description": "For tests.", "inputSchema": schema}),
+            );
             json!({ "tools": tools })
         }
         "tools/call" => json!({"content": [{"type": "text", "text": environment()}]}),
@@ -47,6 +48,7 @@ fn result(request: &Value) -> Option<Value> {
 }
 
 fn environment() -> String {
-    let variables = std::env::vars_os().map(|(name, value)| format!("{}={}\n", name.to_string_lossy(), value.to_string_lossy()));
+    let variables = std::env::vars_os()
+        .map(|(name, value)| format!("{}={}\n", name.to_string_lossy(), value.to_string_lossy()));
     variables.collect()
 }

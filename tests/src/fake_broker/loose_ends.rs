@@ -12,7 +12,10 @@ use super::{Rpc, seconds_on};
 
 #[async_trait]
 impl ReminderService for Service {
-    async fn create_reminder(&self, request: Request<CreateReminderRequest>) -> Result<Response<CreateReminderResponse>, Status> {
+    async fn create_reminder(
+        &self,
+        request: Request<CreateReminderRequest>,
+    ) -> Result<Response<CreateReminderResponse>, Status> {
         let CreateReminderRequest { request_id, body, due } = request.get_ref().clone();
         let due_time = due.map(|due| match due {
             Due::Delay(delay) => seconds_on(delay.seconds),
@@ -22,26 +25,39 @@ impl ReminderService for Service {
             let known = state.receipts.get(&request_id).copied();
             let id = known.unwrap_or_else(|| state.next_id());
             state.receipts.insert(request_id, id);
-            let reminder = Reminder { id, agent: "alice".to_owned(), body, due_time, ..Reminder::default() };
+            let reminder =
+                Reminder { id, agent: "alice".to_owned(), body, due_time, ..Reminder::default() };
             Ok(CreateReminderResponse { reminder: Some(reminder), already_set: state.already_done })
         })
         .await
     }
 
-    async fn cancel_reminder(&self, _: Request<CancelReminderRequest>) -> Result<Response<CancelReminderResponse>, Status> {
+    async fn cancel_reminder(
+        &self,
+        _: Request<CancelReminderRequest>,
+    ) -> Result<Response<CancelReminderResponse>, Status> {
         Err(Status::unimplemented("CancelReminder"))
     }
 
-    async fn list_reminders(&self, _: Request<ListRemindersRequest>) -> Result<Response<ListRemindersResponse>, Status> {
+    async fn list_reminders(
+        &self,
+        _: Request<ListRemindersRequest>,
+    ) -> Result<Response<ListRemindersResponse>, Status> {
         Err(Status::unimplemented("ListReminders"))
     }
 }
 
 #[async_trait]
 impl LooseEndService for Service {
-    async fn list_loose_ends(&self, request: Request<ListLooseEndsRequest>) -> Result<Response<ListLooseEndsResponse>, Status> {
+    async fn list_loose_ends(
+        &self,
+        request: Request<ListLooseEndsRequest>,
+    ) -> Result<Response<ListLooseEndsResponse>, Status> {
         self.take(&request, Rpc::ListLooseEnds, |state| {
-            Ok(ListLooseEndsResponse { loose_ends: state.loose_ends.clone(), next_page_token: String::new() })
+            Ok(ListLooseEndsResponse {
+                loose_ends: state.loose_ends.clone(),
+                next_page_token: String::new(),
+            })
         })
         .await
     }
@@ -63,7 +79,10 @@ impl LooseEndService for Service {
 
 #[async_trait]
 impl StatusService for Service {
-    async fn set_status_text(&self, request: Request<SetStatusTextRequest>) -> Result<Response<SetStatusTextResponse>, Status> {
+    async fn set_status_text(
+        &self,
+        request: Request<SetStatusTextRequest>,
+    ) -> Result<Response<SetStatusTextResponse>, Status> {
         self.take(&request, Rpc::SetStatusText, |_| Ok(SetStatusTextResponse {})).await
     }
 

@@ -1,7 +1,9 @@
-//! A broker that only records and answers: for tests of the bridge, where the real one would say too much.
+//! A broker that only records and answers: for tests of the bridge, where the real one would say
+//! too much.
 //!
-//! It keeps no contract but two points: the same request id gets the same receipt, and what was handed out is not handed out again unless
-//! the same request id asks. Invariant: killing it closes every connection at once, as `kill -9` of the real one does.
+//! It keeps no contract but two points: the same request id gets the same receipt, and what was
+//! handed out is not handed out again unless the same request id asks. Invariant: killing it closes
+//! every connection at once, as `kill -9` of the real one does.
 
 mod loose_ends;
 mod questions;
@@ -13,9 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hive_proto::v1::{
-    Agent, AnswerQuestionRequest, AskQuestionRequest, CancelLooseEndRequest, CreateReminderRequest, Delivery, FindAgentsRequest,
-    GetAgentRequest, ListLooseEndsRequest, LooseEnd, Message, Origin, OriginKind, Question, ReceiveMessagesRequest,
-    SendMessageRequest, SetStatusTextRequest,
+    Agent, AnswerQuestionRequest, AskQuestionRequest, CancelLooseEndRequest, CreateReminderRequest,
+    Delivery, FindAgentsRequest, GetAgentRequest, ListLooseEndsRequest, LooseEnd, Message, Origin,
+    OriginKind, Question, ReceiveMessagesRequest, SendMessageRequest, SetStatusTextRequest,
 };
 use tempfile::TempDir;
 use tokio::net::UnixListener;
@@ -114,7 +116,9 @@ impl State {
     #[must_use]
     pub fn sent(&self) -> Vec<&SendMessageRequest> {
         let mut seen = std::collections::HashSet::new();
-        let sends = self.calls.iter().filter_map(|call| if let Rpc::Send(request) = &call.rpc { Some(request) } else { None });
+        let sends = self.calls.iter().filter_map(|call| {
+            if let Rpc::Send(request) = &call.rpc { Some(request) } else { None }
+        });
         sends.filter(|request| seen.insert(&request.request_id)).collect()
     }
 }
@@ -158,7 +162,11 @@ impl FakeBroker {
         let shared = Arc::new(Shared::default());
         shared.change(|state| {
             state.last_id = 100;
-            state.agents.push(Agent { name: "alice".to_owned(), running: true, ..Agent::default() });
+            state.agents.push(Agent {
+                name: "alice".to_owned(),
+                running: true,
+                ..Agent::default()
+            });
         });
         Self { dir, shared, life: None }
     }
@@ -190,12 +198,18 @@ impl FakeBroker {
         // A killed broker leaves its socket behind, as a real one does.
         let _ = std::fs::remove_file(&socket);
         // A runtime of its own, so that killing it takes every connection along.
-        let life = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let life = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
         let listener = {
             let _guard = life.enter();
             UnixListener::bind(&socket).expect("the socket is free")
         };
-        life.spawn(services::router(&self.shared).serve_with_incoming(UnixListenerStream::new(listener)));
+        life.spawn(
+            services::router(&self.shared).serve_with_incoming(UnixListenerStream::new(listener)),
+        );
         self.life = Some(life);
     }
 
@@ -219,8 +233,13 @@ impl FakeBroker {
         };
         self.with(|state| {
             let id = state.next_id();
-            let message = Message { id, origin: Some(origin), body: body.to_owned(), ..Message::default() };
-            state.mail.push_back(Delivery { message: Some(message), attempt: 1, ..Delivery::default() });
+            let message =
+                Message { id, origin: Some(origin), body: body.to_owned(), ..Message::default() };
+            state.mail.push_back(Delivery {
+                message: Some(message),
+                attempt: 1,
+                ..Delivery::default()
+            });
             id
         })
     }

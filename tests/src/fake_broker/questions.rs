@@ -28,11 +28,22 @@ impl State {
         self.receipts.insert(request_id, id);
         if known.is_none() {
             let deadline_time = ttl.map(|ttl| seconds_on(ttl.seconds));
-            let question =
-                Question { id, asker: "alice".to_owned(), target, text, options, multi, deadline_time, ..Question::default() };
+            let question = Question {
+                id,
+                asker: "alice".to_owned(),
+                target,
+                text,
+                options,
+                multi,
+                deadline_time,
+                ..Question::default()
+            };
             self.put(question);
         }
-        AskQuestionResponse { question: self.question(id).cloned(), already_asked: self.already_done }
+        AskQuestionResponse {
+            question: self.question(id).cloned(),
+            already_asked: self.already_done,
+        }
     }
 
     /// Puts an open question.
@@ -47,14 +58,26 @@ impl State {
         self.questions.iter().find(|question| question.id == id)
     }
 
-    fn answer(&mut self, answered: AnswerQuestionRequest) -> Result<AnswerQuestionResponse, Status> {
+    fn answer(
+        &mut self,
+        answered: AnswerQuestionRequest,
+    ) -> Result<AnswerQuestionResponse, Status> {
         let AnswerQuestionRequest { request_id, question_id, choices, text } = answered;
         let again = self.receipts.insert(request_id, question_id).is_some();
-        let Some(question) = self.questions.iter_mut().find(|question| question.id == question_id) else {
-            return Err(status::refusal(Reason::QuestionNotFound, format!("there is no question {question_id}"), None));
+        let Some(question) = self.questions.iter_mut().find(|question| question.id == question_id)
+        else {
+            return Err(status::refusal(
+                Reason::QuestionNotFound,
+                format!("there is no question {question_id}"),
+                None,
+            ));
         };
         if question.state() != QuestionState::Open && !again {
-            return Err(status::refusal(Reason::QuestionClosed, format!("question {question_id} is closed"), None));
+            return Err(status::refusal(
+                Reason::QuestionClosed,
+                format!("question {question_id} is closed"),
+                None,
+            ));
         }
         question.set_state(QuestionState::Answered);
         question.answer = Some(Answer { choices, text });
@@ -66,29 +89,47 @@ impl State {
 impl QuestionService for Service {
     type WatchQuestionsStream = tokio_stream::Empty<Result<WatchQuestionsResponse, Status>>;
 
-    async fn ask_question(&self, request: Request<AskQuestionRequest>) -> Result<Response<AskQuestionResponse>, Status> {
+    async fn ask_question(
+        &self,
+        request: Request<AskQuestionRequest>,
+    ) -> Result<Response<AskQuestionResponse>, Status> {
         let asked = request.get_ref().clone();
         self.take(&request, Rpc::Ask, |state| Ok(state.ask(asked))).await
     }
 
-    async fn answer_question(&self, request: Request<AnswerQuestionRequest>) -> Result<Response<AnswerQuestionResponse>, Status> {
+    async fn answer_question(
+        &self,
+        request: Request<AnswerQuestionRequest>,
+    ) -> Result<Response<AnswerQuestionResponse>, Status> {
         let answered = request.get_ref().clone();
         self.take(&request, Rpc::Answer, |state| state.answer(answered)).await
     }
 
-    async fn cancel_question(&self, _: Request<CancelQuestionRequest>) -> Result<Response<CancelQuestionResponse>, Status> {
+    async fn cancel_question(
+        &self,
+        _: Request<CancelQuestionRequest>,
+    ) -> Result<Response<CancelQuestionResponse>, Status> {
         Err(Status::unimplemented("CancelQuestion"))
     }
 
-    async fn get_question(&self, _: Request<GetQuestionRequest>) -> Result<Response<GetQuestionResponse>, Status> {
+    async fn get_question(
+        &self,
+        _: Request<GetQuestionRequest>,
+    ) -> Result<Response<GetQuestionResponse>, Status> {
         Err(Status::unimplemented("GetQuestion"))
     }
 
-    async fn list_questions(&self, _: Request<ListQuestionsRequest>) -> Result<Response<ListQuestionsResponse>, Status> {
+    async fn list_questions(
+        &self,
+        _: Request<ListQuestionsRequest>,
+    ) -> Result<Response<ListQuestionsResponse>, Status> {
         Err(Status::unimplemented("ListQuestions"))
     }
 
-    async fn watch_questions(&self, _: Request<WatchQuestionsRequest>) -> Result<Response<Self::WatchQuestionsStream>, Status> {
+    async fn watch_questions(
+        &self,
+        _: Request<WatchQuestionsRequest>,
+    ) -> Result<Response<Self::WatchQuestionsStream>, Status> {
         Err(Status::unimplemented("WatchQuestions"))
     }
 }

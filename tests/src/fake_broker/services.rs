@@ -57,7 +57,11 @@ impl Service {
         act: impl FnOnce(&mut State) -> Result<R, Status>,
     ) -> Result<Response<R>, Status> {
         let mut guard = Guard { shared: Arc::clone(&self.0), answered: false };
-        let process_token = request.metadata().get(PROCESS_TOKEN_KEY).and_then(|token| token.to_str().ok()).map(str::to_owned);
+        let process_token = request
+            .metadata()
+            .get(PROCESS_TOKEN_KEY)
+            .and_then(|token| token.to_str().ok())
+            .map(str::to_owned);
         let rpc = rpc(request.get_ref().clone());
         let reaction = self.0.change(|state| {
             state.calls.push(Recorded { rpc, process_token });
@@ -79,32 +83,49 @@ impl Service {
 
 #[async_trait]
 impl MessageService for Service {
-    async fn send_message(&self, request: Request<SendMessageRequest>) -> Result<Response<SendMessageResponse>, Status> {
+    async fn send_message(
+        &self,
+        request: Request<SendMessageRequest>,
+    ) -> Result<Response<SendMessageResponse>, Status> {
         let asked = request.get_ref().clone();
         self.take(&request, Rpc::Send, |state| {
             let known = state.receipts.get(&asked.request_id).copied();
             let message_id = known.unwrap_or_else(|| state.next_id());
             state.receipts.insert(asked.request_id, message_id);
-            Ok(SendMessageResponse { message_id, recipient_count: 1, ..SendMessageResponse::default() })
+            Ok(SendMessageResponse {
+                message_id,
+                recipient_count: 1,
+                ..SendMessageResponse::default()
+            })
         })
         .await
     }
 
-    async fn get_message(&self, _: Request<GetMessageRequest>) -> Result<Response<GetMessageResponse>, Status> {
+    async fn get_message(
+        &self,
+        _: Request<GetMessageRequest>,
+    ) -> Result<Response<GetMessageResponse>, Status> {
         Err(Status::unimplemented("GetMessage"))
     }
 
-    async fn list_messages(&self, _: Request<ListMessagesRequest>) -> Result<Response<ListMessagesResponse>, Status> {
+    async fn list_messages(
+        &self,
+        _: Request<ListMessagesRequest>,
+    ) -> Result<Response<ListMessagesResponse>, Status> {
         Err(Status::unimplemented("ListMessages"))
     }
 
-    async fn search_messages(&self, _: Request<SearchMessagesRequest>) -> Result<Response<SearchMessagesResponse>, Status> {
+    async fn search_messages(
+        &self,
+        _: Request<SearchMessagesRequest>,
+    ) -> Result<Response<SearchMessagesResponse>, Status> {
         Err(Status::unimplemented("SearchMessages"))
     }
 }
 
 impl State {
-    /// Hands out what fits, the same again for the same request id; `None` where nothing is there yet.
+    /// Hands out what fits, the same again for the same request id; `None` where nothing is there
+    /// yet.
     fn lease(&mut self, asked: &ReceiveMessagesRequest) -> Option<ReceiveMessagesResponse> {
         if !self.leases.contains_key(&asked.request_id) {
             if self.mail.is_empty() || self.served_alone {
@@ -114,14 +135,21 @@ impl State {
             let deliveries = self.mail.drain(..count).collect();
             self.leases.insert(asked.request_id.clone(), deliveries);
         }
-        let leased = |delivery: &Delivery| LeasedDelivery { delivery: Some(delivery.clone()), ..LeasedDelivery::default() };
+        let leased = |delivery: &Delivery| LeasedDelivery {
+            delivery: Some(delivery.clone()),
+            ..LeasedDelivery::default()
+        };
         let deliveries = self.leases[&asked.request_id].iter().map(leased).collect();
         Some(ReceiveMessagesResponse { deliveries, ..self.nothing() })
     }
 
     fn nothing(&self) -> ReceiveMessagesResponse {
         let pending_count = u32::try_from(self.mail.len()).unwrap_or(u32::MAX);
-        ReceiveMessagesResponse { deliveries: Vec::new(), pending_count, served_alone: self.served_alone }
+        ReceiveMessagesResponse {
+            deliveries: Vec::new(),
+            pending_count,
+            served_alone: self.served_alone,
+        }
     }
 }
 
@@ -137,7 +165,10 @@ impl InboxService for Service {
             return Ok(Response::new(response));
         }
         let mut guard = Guard { shared: Arc::clone(&self.0), answered: false };
-        let wait = asked.wait.and_then(|wait| std::time::Duration::try_from(wait).ok()).unwrap_or_default();
+        let wait = asked
+            .wait
+            .and_then(|wait| std::time::Duration::try_from(wait).ok())
+            .unwrap_or_default();
         let mut changed = self.0.changed.subscribe();
         let found = tokio::time::timeout(wait, async {
             loop {
@@ -155,54 +186,91 @@ impl InboxService for Service {
         Ok(Response::new(response))
     }
 
-    async fn ack_delivery(&self, _: Request<AckDeliveryRequest>) -> Result<Response<AckDeliveryResponse>, Status> {
+    async fn ack_delivery(
+        &self,
+        _: Request<AckDeliveryRequest>,
+    ) -> Result<Response<AckDeliveryResponse>, Status> {
         Err(Status::unimplemented("AckDelivery"))
     }
 
-    async fn nack_delivery(&self, _: Request<NackDeliveryRequest>) -> Result<Response<NackDeliveryResponse>, Status> {
+    async fn nack_delivery(
+        &self,
+        _: Request<NackDeliveryRequest>,
+    ) -> Result<Response<NackDeliveryResponse>, Status> {
         Err(Status::unimplemented("NackDelivery"))
     }
 
-    async fn extend_lease(&self, _: Request<ExtendLeaseRequest>) -> Result<Response<ExtendLeaseResponse>, Status> {
+    async fn extend_lease(
+        &self,
+        _: Request<ExtendLeaseRequest>,
+    ) -> Result<Response<ExtendLeaseResponse>, Status> {
         Err(Status::unimplemented("ExtendLease"))
     }
 
-    async fn get_inbox_status(&self, _: Request<GetInboxStatusRequest>) -> Result<Response<GetInboxStatusResponse>, Status> {
+    async fn get_inbox_status(
+        &self,
+        _: Request<GetInboxStatusRequest>,
+    ) -> Result<Response<GetInboxStatusResponse>, Status> {
         Err(Status::unimplemented("GetInboxStatus"))
     }
 
-    async fn list_deliveries(&self, _: Request<ListDeliveriesRequest>) -> Result<Response<ListDeliveriesResponse>, Status> {
+    async fn list_deliveries(
+        &self,
+        _: Request<ListDeliveriesRequest>,
+    ) -> Result<Response<ListDeliveriesResponse>, Status> {
         Err(Status::unimplemented("ListDeliveries"))
     }
 }
 
 #[async_trait]
 impl TopologyService for Service {
-    async fn get_self(&self, request: Request<GetSelfRequest>) -> Result<Response<GetSelfResponse>, Status> {
-        self.take(&request, |_| Rpc::GetSelf, |state| Ok(GetSelfResponse { agent: state.agents.first().cloned() })).await
+    async fn get_self(
+        &self,
+        request: Request<GetSelfRequest>,
+    ) -> Result<Response<GetSelfResponse>, Status> {
+        self.take(
+            &request,
+            |_| Rpc::GetSelf,
+            |state| Ok(GetSelfResponse { agent: state.agents.first().cloned() }),
+        )
+        .await
     }
 
-    async fn get_agent(&self, request: Request<GetAgentRequest>) -> Result<Response<GetAgentResponse>, Status> {
+    async fn get_agent(
+        &self,
+        request: Request<GetAgentRequest>,
+    ) -> Result<Response<GetAgentResponse>, Status> {
         let name = request.get_ref().name.clone();
-        self.take(&request, Rpc::GetAgent, |state| match state.agents.iter().find(|agent| agent.name == name) {
-            Some(agent) => Ok(GetAgentResponse { agent: Some(agent.clone()) }),
-            None => {
-                let sentence = format!("there is no agent `{name}`");
-                Err(status::refusal(hive_core::reason::Reason::AgentNotFound, sentence, None))
+        self.take(&request, Rpc::GetAgent, |state| {
+            match state.agents.iter().find(|agent| agent.name == name) {
+                Some(agent) => Ok(GetAgentResponse { agent: Some(agent.clone()) }),
+                None => {
+                    let sentence = format!("there is no agent `{name}`");
+                    Err(status::refusal(hive_core::reason::Reason::AgentNotFound, sentence, None))
+                }
             }
         })
         .await
     }
 
-    async fn list_agents(&self, _: Request<ListAgentsRequest>) -> Result<Response<ListAgentsResponse>, Status> {
+    async fn list_agents(
+        &self,
+        _: Request<ListAgentsRequest>,
+    ) -> Result<Response<ListAgentsResponse>, Status> {
         Err(Status::unimplemented("ListAgents"))
     }
 
-    async fn list_children(&self, _: Request<ListChildrenRequest>) -> Result<Response<ListChildrenResponse>, Status> {
+    async fn list_children(
+        &self,
+        _: Request<ListChildrenRequest>,
+    ) -> Result<Response<ListChildrenResponse>, Status> {
         Err(Status::unimplemented("ListChildren"))
     }
 
-    async fn find_agents(&self, request: Request<FindAgentsRequest>) -> Result<Response<FindAgentsResponse>, Status> {
+    async fn find_agents(
+        &self,
+        request: Request<FindAgentsRequest>,
+    ) -> Result<Response<FindAgentsResponse>, Status> {
         let text = request.get_ref().text.clone();
         self.take(&request, Rpc::FindAgents, |state| {
             let others = state.agents.iter().skip(1).filter(|agent| agent.name.contains(&text));
@@ -224,19 +292,31 @@ impl TopologyService for Service {
 impl TurnService for Service {
     type AttachStream = tokio_stream::Empty<Result<AttachResponse, Status>>;
 
-    async fn attach(&self, _: Request<AttachRequest>) -> Result<Response<Self::AttachStream>, Status> {
+    async fn attach(
+        &self,
+        _: Request<AttachRequest>,
+    ) -> Result<Response<Self::AttachStream>, Status> {
         Err(Status::unimplemented("Attach"))
     }
 
-    async fn ack_command(&self, _: Request<AckCommandRequest>) -> Result<Response<AckCommandResponse>, Status> {
+    async fn ack_command(
+        &self,
+        _: Request<AckCommandRequest>,
+    ) -> Result<Response<AckCommandResponse>, Status> {
         Err(Status::unimplemented("AckCommand"))
     }
 
-    async fn begin_turn(&self, _: Request<BeginTurnRequest>) -> Result<Response<BeginTurnResponse>, Status> {
+    async fn begin_turn(
+        &self,
+        _: Request<BeginTurnRequest>,
+    ) -> Result<Response<BeginTurnResponse>, Status> {
         Err(Status::unimplemented("BeginTurn"))
     }
 
-    async fn open_turn(&self, _: Request<OpenTurnRequest>) -> Result<Response<OpenTurnResponse>, Status> {
+    async fn open_turn(
+        &self,
+        _: Request<OpenTurnRequest>,
+    ) -> Result<Response<OpenTurnResponse>, Status> {
         Err(Status::unimplemented("OpenTurn"))
     }
 
@@ -247,7 +327,10 @@ impl TurnService for Service {
         self.take(&request, |_| Rpc::RequestNextTurn, |_| Ok(RequestNextTurnResponse {})).await
     }
 
-    async fn heartbeat(&self, _: Request<HeartbeatRequest>) -> Result<Response<HeartbeatResponse>, Status> {
+    async fn heartbeat(
+        &self,
+        _: Request<HeartbeatRequest>,
+    ) -> Result<Response<HeartbeatResponse>, Status> {
         Err(Status::unimplemented("Heartbeat"))
     }
 
@@ -258,15 +341,22 @@ impl TurnService for Service {
         Err(Status::unimplemented("ReportTurnEvents"))
     }
 
-    async fn end_turn(&self, _: Request<EndTurnRequest>) -> Result<Response<EndTurnResponse>, Status> {
+    async fn end_turn(
+        &self,
+        _: Request<EndTurnRequest>,
+    ) -> Result<Response<EndTurnResponse>, Status> {
         Err(Status::unimplemented("EndTurn"))
     }
 
-    async fn report_problem(&self, _request: Request<ReportProblemRequest>) -> Result<Response<ReportProblemResponse>, Status> {
+    async fn report_problem(
+        &self,
+        _request: Request<ReportProblemRequest>,
+    ) -> Result<Response<ReportProblemResponse>, Status> {
         Err(Status::unimplemented("ReportProblem"))
     }
 
-    type ServeLoginStream = tokio_stream::wrappers::ReceiverStream<Result<ServeLoginResponse, Status>>;
+    type ServeLoginStream =
+        tokio_stream::wrappers::ReceiverStream<Result<ServeLoginResponse, Status>>;
 
     async fn serve_login(
         &self,

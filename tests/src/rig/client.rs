@@ -1,4 +1,5 @@
-//! A plain client of the contract, for journeys: short calls for what they do again and again, and the channel for everything else.
+//! A plain client of the contract, for journeys: short calls for what they do again and again, and
+//! the channel for everything else.
 
 use hive_proto::PROCESS_TOKEN_KEY;
 use hive_proto::v1::admin_service_client::AdminServiceClient;
@@ -7,9 +8,9 @@ use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::topology_service_client::TopologyServiceClient;
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
 use hive_proto::v1::{
-    Agent, Delivery, DeliveryState, GetAgentRequest, GetTurnRequest, HarnessState, ListDeliveriesRequest, ListMessagesRequest,
-    ListTurnsRequest, Message, OperatorRecipient, ParentRecipient, Recipient, SendMessageRequest, SendMessageResponse, Turn,
-    recipient,
+    Agent, Delivery, DeliveryState, GetAgentRequest, GetTurnRequest, HarnessState,
+    ListDeliveriesRequest, ListMessagesRequest, ListTurnsRequest, Message, OperatorRecipient,
+    ParentRecipient, Recipient, SendMessageRequest, SendMessageResponse, Turn, recipient,
 };
 use tonic::transport::Channel;
 use tonic::{Request, Status};
@@ -70,15 +71,29 @@ impl Client {
     pub fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         if let Some(token) = &self.process_token {
-            request.metadata_mut().insert(PROCESS_TOKEN_KEY, token.parse().expect("a token is plain text"));
+            request
+                .metadata_mut()
+                .insert(PROCESS_TOKEN_KEY, token.parse().expect("a token is plain text"));
         }
         request
     }
 
     /// Sends a message; the receipt or the refusal.
-    pub async fn try_send(&self, recipient: &str, body: &str) -> Result<SendMessageResponse, Status> {
-        let request = SendMessageRequest { request_id: fresh_id(), to: to(recipient), body: body.to_owned(), in_reply_to: 0 };
-        Ok(MessageServiceClient::new(self.channel()).send_message(self.request(request)).await?.into_inner())
+    pub async fn try_send(
+        &self,
+        recipient: &str,
+        body: &str,
+    ) -> Result<SendMessageResponse, Status> {
+        let request = SendMessageRequest {
+            request_id: fresh_id(),
+            to: to(recipient),
+            body: body.to_owned(),
+            in_reply_to: 0,
+        };
+        Ok(MessageServiceClient::new(self.channel())
+            .send_message(self.request(request))
+            .await?
+            .into_inner())
     }
 
     /// Sends a message; its id.
@@ -89,23 +104,32 @@ impl Client {
     /// Deliveries of an inbox (empty: one's own) in these states (none: all unsettled).
     pub async fn deliveries(&self, agent: &str, states: &[DeliveryState]) -> Vec<Delivery> {
         let states = states.iter().map(|state| i32::from(*state)).collect();
-        let request = ListDeliveriesRequest { page_size: 500, page_token: String::new(), agent: agent.to_owned(), states };
-        let listed = InboxServiceClient::new(self.channel()).list_deliveries(self.request(request)).await;
+        let request = ListDeliveriesRequest {
+            page_size: 500,
+            page_token: String::new(),
+            agent: agent.to_owned(),
+            states,
+        };
+        let listed =
+            InboxServiceClient::new(self.channel()).list_deliveries(self.request(request)).await;
         listed.expect("deliveries are listed").into_inner().deliveries
     }
 
     /// One delivery, whatever its state.
     pub async fn delivery(&self, agent: &str, message: u64) -> Delivery {
-        let all: Vec<DeliveryState> = (1..=7).filter_map(|number| DeliveryState::try_from(number).ok()).collect();
+        let all: Vec<DeliveryState> =
+            (1..=7).filter_map(|number| DeliveryState::try_from(number).ok()).collect();
         let found = self.deliveries(agent, &all).await.into_iter();
-        let mut found = found.filter(|delivery| delivery.message.as_ref().is_some_and(|found| found.id == message));
+        let mut found = found
+            .filter(|delivery| delivery.message.as_ref().is_some_and(|found| found.id == message));
         found.next().unwrap_or_else(|| panic!("message {message} is on its way to {agent}"))
     }
 
     /// All messages that the caller may see, oldest first.
     pub async fn messages(&self) -> Vec<Message> {
         let request = ListMessagesRequest { page_size: 500, ..ListMessagesRequest::default() };
-        let listed = MessageServiceClient::new(self.channel()).list_messages(self.request(request)).await;
+        let listed =
+            MessageServiceClient::new(self.channel()).list_messages(self.request(request)).await;
         let mut messages = listed.expect("messages are listed").into_inner().messages;
         messages.reverse();
         messages
@@ -113,8 +137,10 @@ impl Client {
 
     /// The turns of an agent, oldest first.
     pub async fn turns(&self, agent: &str) -> Vec<Turn> {
-        let request = ListTurnsRequest { page_size: 500, page_token: String::new(), agent: agent.to_owned() };
-        let listed = TurnHistoryServiceClient::new(self.channel()).list_turns(self.request(request)).await;
+        let request =
+            ListTurnsRequest { page_size: 500, page_token: String::new(), agent: agent.to_owned() };
+        let listed =
+            TurnHistoryServiceClient::new(self.channel()).list_turns(self.request(request)).await;
         let mut turns = listed.expect("turns are listed").into_inner().turns;
         turns.reverse();
         turns
@@ -122,19 +148,22 @@ impl Client {
 
     /// One turn.
     pub async fn turn(&self, id: u64) -> Turn {
-        let found = TurnHistoryServiceClient::new(self.channel()).get_turn(self.request(GetTurnRequest { turn_id: id })).await;
+        let found = TurnHistoryServiceClient::new(self.channel())
+            .get_turn(self.request(GetTurnRequest { turn_id: id }))
+            .await;
         found.expect("the turn is found").into_inner().turn.expect("a turn")
     }
 
     /// One agent.
     pub async fn get_agent(&self, name: &str) -> Agent {
         let request = GetAgentRequest { name: name.to_owned() };
-        let found = TopologyServiceClient::new(self.channel()).get_agent(self.request(request)).await;
+        let found =
+            TopologyServiceClient::new(self.channel()).get_agent(self.request(request)).await;
         found.expect("the agent is found").into_inner().agent.expect("an agent")
     }
 
-    /// Waits until an agent's harness does this, as the broker shows it; the agent then. Such a change is no event, so it is asked for
-    /// again and again.
+    /// Waits until an agent's harness does this, as the broker shows it; the agent then. Such a
+    /// change is no event, so it is asked for again and again.
     pub async fn does(&self, name: &str, state: HarnessState) -> Agent {
         let what = format!("{name} is {}", state.as_str_name());
         let seen = async {

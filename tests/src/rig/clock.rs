@@ -1,11 +1,13 @@
-//! The wall clock: what is due is due by it, so a journey that waits for a due time with nobody there to tell waits for the kernel's timer.
+//! The wall clock: what is due is due by it, so a journey that waits for a due time with nobody
+//! there to tell waits for the kernel's timer.
 //!
-//! What it is not: a way to let time pass. Invariant: this is the one place where journeys read the clock.
+//! What it is not: a way to let time pass. Invariant: this is the one place where journeys read the
+//! clock.
 
 use prost_types::Timestamp;
 use rustix::time::{
-    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime, timerfd_create,
-    timerfd_settime,
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
 };
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
@@ -19,7 +21,13 @@ const NANOS: i64 = 1_000_000_000;
 #[must_use]
 pub fn in_millis(millis: i64) -> Timestamp {
     let now = clock_gettime(ClockId::Realtime);
-    later(Timestamp { seconds: now.tv_sec, nanos: i32::try_from(now.tv_nsec).expect("less than a second") }, millis)
+    later(
+        Timestamp {
+            seconds: now.tv_sec,
+            nanos: i32::try_from(now.tv_nsec).expect("less than a second"),
+        },
+        millis,
+    )
 }
 
 /// So many milliseconds after a time.
@@ -35,7 +43,10 @@ pub async fn shows(time: Timestamp) {
     let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
     let timer = timerfd_create(TimerfdClockId::Realtime, flags).expect("the kernel has timers");
     let never = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let once = Itimerspec { it_interval: never, it_value: Timespec { tv_sec: time.seconds, tv_nsec: i64::from(time.nanos) } };
+    let once = Itimerspec {
+        it_interval: never,
+        it_value: Timespec { tv_sec: time.seconds, tv_nsec: i64::from(time.nanos) },
+    };
     timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &once).expect("the time can be set");
     // Not a pipe, but it is read like one.
     let mut timer = Receiver::from_owned_fd_unchecked(timer).expect("a timer can be waited for");

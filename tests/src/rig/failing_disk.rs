@@ -1,6 +1,8 @@
-//! A disk that fails under a running program: strace sits between the program and the kernel and answers for some files in the kernel's place.
+//! A disk that fails under a running program: strace sits between the program and the kernel and
+//! answers for some files in the kernel's place.
 //!
-//! Invariant: once [`FailingDisk::heal`] has returned, and when this is dropped, the program meets the kernel again.
+//! Invariant: once [`FailingDisk::heal`] has returned, and when this is dropped, the program meets
+//! the kernel again.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -70,7 +72,8 @@ pub struct FailingDisk {
 }
 
 impl FailingDisk {
-    /// From now on these files fail so under a running program. `None` where the host does not allow it, which is said or a failure.
+    /// From now on these files fail so under a running program. `None` where the host does not
+    /// allow it, which is said or a failure.
     pub async fn under(program: Pid, files: &[PathBuf], failure: Failure) -> Option<Self> {
         let mut command = failure.command(files);
         command.arg("--attach").arg(program.as_raw_nonzero().to_string());
@@ -93,7 +96,11 @@ impl FailingDisk {
 
     /// The disk works again.
     pub async fn heal(mut self) {
-        let pid = self.strace.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).expect("it runs");
+        let pid = self
+            .strace
+            .id()
+            .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
+            .expect("it runs");
         kill_process(pid, Signal::TERM).expect("strace takes a signal");
         soon("strace lets go", self.strace.wait()).await.expect("it can be waited for");
     }

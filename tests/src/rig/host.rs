@@ -1,7 +1,7 @@
 //! What a host has to allow for some tests: other users, mounts, bubblewrap.
 //!
-//! Invariant: what a host does not allow is never passed over in silence. Where nothing may be skipped (`CI=true`, `HIVE_TEST_STRICT=1`) it is
-//! a failure; elsewhere it is said.
+//! Invariant: what a host does not allow is never passed over in silence. Where nothing may be
+//! skipped (`CI=true`, `HIVE_TEST_STRICT=1`) it is a failure; elsewhere it is said.
 
 use std::io::Write as _;
 
@@ -32,7 +32,8 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Runs `work` on a thread that is another user with no rights and no groups but its own: what it connects, that user connects. Only root may.
+/// Runs `work` on a thread that is another user with no rights and no groups but its own: what it
+/// connects, that user connects. Only root may.
 ///
 /// # Panics
 ///
@@ -48,8 +49,10 @@ where
         thread::set_thread_groups(&[]).expect("root may");
         thread::set_thread_res_gid(group, group, group).expect("root may");
         thread::set_thread_res_uid(user, user, user).expect("root may");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(work())
     };
-    std::thread::scope(|scope| scope.spawn(run).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    std::thread::scope(|scope| scope.spawn(run).join())
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

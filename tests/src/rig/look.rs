@@ -1,6 +1,8 @@
-//! Looking at a hive from outside: its processes, what claude was told and told, and the programs that a person types.
+//! Looking at a hive from outside: its processes, what claude was told and told, and the programs
+//! that a person types.
 //!
-//! Invariant: nothing here changes the hive but what a named program does, and the signals that a journey sends.
+//! Invariant: nothing here changes the hive but what a named program does, and the signals that a
+//! journey sends.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -30,7 +32,8 @@ pub async fn gone(pid: Pid) {
     // Without such a process there is nothing to wait for.
     let Ok(process) = pidfd_open(pid, PidfdFlags::NONBLOCK) else { return };
     // Not a pipe, but it becomes readable like one when the process ends.
-    let process = Receiver::from_owned_fd_unchecked(process).expect("the end of a process can be waited for");
+    let process =
+        Receiver::from_owned_fd_unchecked(process).expect("the end of a process can be waited for");
     let ended = soon(&format!("process {} ends", pid.as_raw_nonzero()), process.readable()).await;
     ended.expect("the end of a process can be waited for");
 }
@@ -48,39 +51,47 @@ impl Rig {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// The processes that run a program for an agent: `scripted-claude`, `hive-mcp`, or what claude started.
+    /// The processes that run a program for an agent: `scripted-claude`, `hive-mcp`, or what claude
+    /// started.
     #[must_use]
     pub fn running(&self, agent: &str, program: &str) -> Vec<Pid> {
         let runs = |pid: &Pid| {
-            let name = std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).unwrap_or_default();
+            let name = std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero()))
+                .unwrap_or_default();
             // The kernel keeps 15 bytes of a name.
             name.trim_end() == &program[..program.len().min(15)]
         };
         process::strays(&self.path(format!("agents/{agent}"))).into_iter().filter(runs).collect()
     }
 
-    /// The one process that runs a program for an agent. The server of the same program that runs commands is another, and does not count.
+    /// The one process that runs a program for an agent. The server of the same program that runs
+    /// commands is another, and does not count.
     #[must_use]
     pub fn the_one(&self, agent: &str, program: &str) -> Pid {
         let runs_commands = |pid: &Pid| {
-            let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+            let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
+                .unwrap_or_default();
             program == "hive-mcp" && line.split(|byte| *byte == 0).nth(1) == Some(b"bash")
         };
-        let running: Vec<Pid> = self.running(agent, program).into_iter().filter(|pid| !runs_commands(pid)).collect();
+        let running: Vec<Pid> =
+            self.running(agent, program).into_iter().filter(|pid| !runs_commands(pid)).collect();
         match running[..] {
             [pid] => pid,
             ref pids => panic!("{} processes of {agent} run {program}, not one", pids.len()),
         }
     }
 
-    /// The process of an agent's bridge; its shell server runs the same program, and says so on its command line.
+    /// The process of an agent's bridge; its shell server runs the same program, and says so on its
+    /// command line.
     #[must_use]
     pub fn bridge(&self, agent: &str) -> Pid {
         let is_shell = |pid: &Pid| {
-            let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+            let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
+                .unwrap_or_default();
             line.ends_with(b"\0bash\0")
         };
-        let bridges: Vec<Pid> = self.running(agent, "hive-mcp").into_iter().filter(|pid| !is_shell(pid)).collect();
+        let bridges: Vec<Pid> =
+            self.running(agent, "hive-mcp").into_iter().filter(|pid| !is_shell(pid)).collect();
         match bridges[..] {
             [pid] => pid,
             ref pids => panic!("{} bridges of {agent} run, not one", pids.len()),
@@ -91,9 +102,12 @@ impl Rig {
     #[must_use]
     pub fn token_of_bridge(&self, agent: &str) -> String {
         let bridge = self.bridge(agent);
-        let environment = std::fs::read(format!("/proc/{}/environ", bridge.as_raw_nonzero())).expect("the bridge runs");
+        let environment = std::fs::read(format!("/proc/{}/environ", bridge.as_raw_nonzero()))
+            .expect("the bridge runs");
         let environment = String::from_utf8_lossy(&environment);
-        let token = environment.split('\0').find_map(|variable| variable.strip_prefix("HIVE_PROCESS_TOKEN="));
+        let token = environment
+            .split('\0')
+            .find_map(|variable| variable.strip_prefix("HIVE_PROCESS_TOKEN="));
         token.expect("the bridge has a token").to_owned()
     }
 
@@ -113,14 +127,19 @@ impl Rig {
     #[must_use]
     pub fn tool_results(&self, agent: &str) -> Vec<String> {
         let of_user = |line: &&Value| line["type"] == "user";
-        let result = |line: &Value| line["message"]["content"][0]["content"].as_str().map(str::to_owned);
+        let result =
+            |line: &Value| line["message"]["content"][0]["content"].as_str().map(str::to_owned);
         self.sessions(agent).concat().iter().filter(of_user).filter_map(result).collect()
     }
 
     /// The lines of an agent's conversations, the oldest conversation first.
     fn sessions(&self, agent: &str) -> Vec<Vec<Value>> {
-        let folders = std::fs::read_dir(self.path(format!("agents/{agent}/home/.claude/projects"))).into_iter().flatten();
-        let files = folders.flatten().flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten());
+        let folders = std::fs::read_dir(self.path(format!("agents/{agent}/home/.claude/projects")))
+            .into_iter()
+            .flatten();
+        let files = folders
+            .flatten()
+            .flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten());
         let mut files: Vec<PathBuf> = files.map(|file| file.path()).collect();
         files.sort_by_key(|path| path.metadata().and_then(|metadata| metadata.modified()).ok());
         let lines = |path: &PathBuf| {
@@ -165,7 +184,8 @@ impl Rig {
 
     /// Gives an agent's scripted claude other rules, from its next turn on.
     pub fn rewrite_script(&self, key: &str, rules: &[Rule]) {
-        let (next, file) = (self.path(format!("{key}.script.next")), self.path(format!("{key}.script.json")));
+        let (next, file) =
+            (self.path(format!("{key}.script.next")), self.path(format!("{key}.script.json")));
         script::write(&next, rules).expect("the script is written");
         // At once, so that no claude reads half of it.
         std::fs::rename(next, file).expect("the script is put in its place");
@@ -198,7 +218,9 @@ pub(super) async fn say(mut command: tokio::process::Command, stdin: &str) -> Sa
     // A program that does not read its stdin is not our concern.
     drop(input.write_all(stdin.as_bytes()).await);
     drop(input);
-    let output = soon("the program ends", child.wait_with_output()).await.expect("the program can be waited for");
+    let output = soon("the program ends", child.wait_with_output())
+        .await
+        .expect("the program can be waited for");
     Said {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -1,7 +1,9 @@
-//! A hive of real binaries for journeys: one broker, a harness per agent that wants one, and clients on every socket.
+//! A hive of real binaries for journeys: one broker, a harness per agent that wants one, and
+//! clients on every socket.
 //!
-//! Everything lies in a temporary directory, waits are on signals (readiness, events, files), and whatever was started is ended with the
-//! rig. Invariant: a journey that cannot go on fails with what the programs said, and never hangs.
+//! Everything lies in a temporary directory, waits are on signals (readiness, events, files), and
+//! whatever was started is ended with the rig. Invariant: a journey that cannot go on fails with
+//! what the programs said, and never hangs.
 
 mod client;
 pub mod clock;
@@ -40,10 +42,12 @@ use crate::binary;
 use crate::scripted::appear;
 use crate::scripted::script::{self, Rule};
 
-/// A wait that lasts longer has failed. Generous, because a loaded machine is slow; nothing waits for it to pass.
+/// A wait that lasts longer has failed. Generous, because a loaded machine is slow; nothing waits
+/// for it to pass.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Bounds that let failures come back quickly. What is tested is the order of things, not how long they take.
+/// Bounds that let failures come back quickly. What is tested is the order of things, not how long
+/// they take.
 pub const QUICK_LIMITS: &str = "[broker.limits]\nretry_backoff_base_ms = 20\nretry_backoff_max_ms = 40\npark_backoff_base_ms = 30\n\
      park_backoff_max_ms = 60\nrate_limit_park_ms = 50\nharness_grace_ms = 30000\n";
 
@@ -110,7 +114,10 @@ impl Rig {
     #[must_use]
     pub fn new_in(config: &str, parent: &Path) -> Self {
         // Short, because the path of a socket has 107 bytes at most.
-        let dir = tempfile::Builder::new().prefix("hv").tempdir_in(parent).expect("a temporary directory");
+        let dir = tempfile::Builder::new()
+            .prefix("hv")
+            .tempdir_in(parent)
+            .expect("a temporary directory");
         std::fs::write(dir.path().join("hive.toml"), config).expect("the configuration is written");
         Self { dir, programs: None, broker: None, harnesses: BTreeMap::new() }
     }
@@ -179,12 +186,16 @@ impl Rig {
     #[must_use]
     pub fn broker_command_in(&self, state: &str, run: &str) -> Command {
         let mut broker = Process::command(&self.program("hive-broker", "hived"));
-        broker.env("HIVE_LOG", "info,hive_broker=debug").arg("--config").arg(self.path("hive.toml"));
+        broker
+            .env("HIVE_LOG", "info,hive_broker=debug")
+            .arg("--config")
+            .arg(self.path("hive.toml"));
         broker.arg("--state-dir").arg(self.path(state)).arg("--runtime-dir").arg(self.path(run));
         broker
     }
 
-    /// Starts the broker by a command made from [`Self::broker_command`], and waits until it says that it is ready.
+    /// Starts the broker by a command made from [`Self::broker_command`], and waits until it says
+    /// that it is ready.
     pub async fn start_broker_by(&mut self, broker: Command) {
         if let Err(status) = self.try_start_broker_by(broker).await {
             let log = std::fs::read_to_string(self.path("hived.log")).unwrap_or_default();
@@ -198,7 +209,8 @@ impl Rig {
         drop(std::fs::remove_file(&notify));
         let ready = UnixDatagram::bind(&notify).expect("a socket for readiness");
         // The broker may be another user's.
-        std::fs::set_permissions(&notify, std::os::unix::fs::PermissionsExt::from_mode(0o666)).expect("it is ours");
+        std::fs::set_permissions(&notify, std::os::unix::fs::PermissionsExt::from_mode(0o666))
+            .expect("it is ours");
         broker.env("NOTIFY_SOCKET", &notify);
         let mut broker = Process::spawn("hived", broker, &self.path("hived.log"));
         let mut word = [0; 64];
@@ -245,12 +257,17 @@ impl Rig {
 
     /// Starts an agent's harness with the scripted claude and these rules.
     pub fn start_harness(&mut self, name: &str, rules: &[Rule]) {
-        self.start_harness_with(name, &HarnessOptions { rules: rules.to_vec(), ..HarnessOptions::default() });
+        self.start_harness_with(
+            name,
+            &HarnessOptions { rules: rules.to_vec(), ..HarnessOptions::default() },
+        );
     }
 
-    /// Starts an agent's harness. It may run beside one of the same agent, which then goes by `NAME-2`.
+    /// Starts an agent's harness. It may run beside one of the same agent, which then goes by
+    /// `NAME-2`.
     pub fn start_harness_with(&mut self, name: &str, options: &HarnessOptions) -> String {
-        let (state, home) = (self.path(format!("agents/{name}/state")), self.path(format!("agents/{name}/home")));
+        let (state, home) =
+            (self.path(format!("agents/{name}/state")), self.path(format!("agents/{name}/home")));
         for dir in [&state, &home] {
             std::fs::create_dir_all(dir).expect("an agent's directory");
         }
@@ -266,13 +283,22 @@ impl Rig {
         }
         let mut harness = Process::command(&self.program("hive-harness", "hive"));
         harness.arg("serve").args(&options.args);
-        harness.env("HIVE_SOCKET", self.agent_socket(name)).env("HIVE_STATE_DIR", state).env("HIVE_HOME_DIR", home);
-        harness.env("HIVE_CLAUDE", &options.claude).env("HIVE_MCP", self.program("hive-mcp-bridge", "hive-mcp"));
+        harness
+            .env("HIVE_SOCKET", self.agent_socket(name))
+            .env("HIVE_STATE_DIR", state)
+            .env("HIVE_HOME_DIR", home);
+        harness
+            .env("HIVE_CLAUDE", &options.claude)
+            .env("HIVE_MCP", self.program("hive-mcp-bridge", "hive-mcp"));
         harness.env("HIVE_CLAUDE_ENV", serde_json::to_string(&claude_env).expect("plain text"));
-        harness.env("HIVE_KILL_GRACE_MS", "1000").env("HIVE_DRAIN_GRACE_SECS", "2").env("HIVE_HEARTBEAT_SECS", "1");
+        harness
+            .env("HIVE_KILL_GRACE_MS", "1000")
+            .env("HIVE_DRAIN_GRACE_SECS", "2")
+            .env("HIVE_HEARTBEAT_SECS", "1");
         harness.env("HIVE_LOG", "info,hive_harness=debug").envs(&options.env);
         let log = self.path(format!("{key}.log"));
-        self.harnesses.insert(key.clone(), Process::spawn(&format!("hive serve of {key}"), harness, &log));
+        self.harnesses
+            .insert(key.clone(), Process::spawn(&format!("hive serve of {key}"), harness, &log));
         key
     }
 
@@ -310,7 +336,9 @@ impl Rig {
     }
 
     async fn channel(&self, socket: &Path) -> Channel {
-        hive_proto::connect::connect(socket).await.unwrap_or_else(|error| panic!("{error}: {}", self.logs()))
+        hive_proto::connect::connect(socket)
+            .await
+            .unwrap_or_else(|error| panic!("{error}: {}", self.logs()))
     }
 
     /// Follows the log of committed facts, from its beginning.
@@ -323,10 +351,13 @@ impl Rig {
         Watch::from_now(self.operator_socket()).await
     }
 
-    /// Waits until a file of the hive's directory exists; the scripted claude makes one by a `touch` step.
+    /// Waits until a file of the hive's directory exists; the scripted claude makes one by a
+    /// `touch` step.
     pub async fn appeared(&self, name: &str) {
         let path = self.path(name);
-        soon(&format!("the file {name} appears"), appear::wait(&path)).await.expect("the directory can be watched");
+        soon(&format!("the file {name} appears"), appear::wait(&path))
+            .await
+            .expect("the directory can be watched");
     }
 
     /// Makes a file of the hive's directory, for a `wait_file` step.
@@ -339,7 +370,10 @@ impl Rig {
     pub fn logs(&self) -> String {
         let mut text = String::new();
         let entries = std::fs::read_dir(self.dir.path()).into_iter().flatten().flatten();
-        for path in entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ext| ext == "log")) {
+        for path in entries
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|ext| ext == "log"))
+        {
             let log = std::fs::read_to_string(&path).unwrap_or_default();
             let start = log.ceil_char_boundary(log.len().saturating_sub(6000));
             text.push_str(&format!("\n--- {}\n{}", path.display(), &log[start..]));

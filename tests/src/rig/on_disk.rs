@@ -7,7 +7,8 @@ use rusqlite::OpenFlags;
 
 use super::Rig;
 
-/// Every row of every table, as `column=value;` in a row; without `meta`, which the broker keeps for itself and writes when it likes.
+/// Every row of every table, as `column=value;` in a row; without `meta`, which the broker keeps
+/// for itself and writes when it likes.
 pub type Tables = BTreeMap<String, Vec<String>>;
 
 /// Reads a database of a broker, which may be running.
@@ -20,14 +21,22 @@ pub fn read(path: &Path) -> Tables {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let database = rusqlite::Connection::open_with_flags(path, flags).expect("it opens");
     let snapshot = database.unchecked_transaction().expect("one state of it");
-    let mut names = snapshot.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'meta'").expect("a query");
-    let names: Vec<String> = names.query_map([], |row| row.get(0)).expect("tables").collect::<Result<_, _>>().expect("names");
+    let mut names = snapshot
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'meta'")
+        .expect("a query");
+    let names: Vec<String> = names
+        .query_map([], |row| row.get(0))
+        .expect("tables")
+        .collect::<Result<_, _>>()
+        .expect("names");
     assert!(names.len() > 5, "these are no tables of a broker: {names:?}");
     let rows = |name: &String| {
         let mut query = snapshot.prepare(&format!("SELECT * FROM \"{name}\"")).expect("a query");
         let columns: Vec<String> = query.column_names().map(str::to_owned).collect();
         let rows = query.query_map([], |row| {
-            let value = |(place, column)| Ok(format!("{column}={:?};", row.get::<_, rusqlite::types::Value>(place)?));
+            let value = |(place, column)| {
+                Ok(format!("{column}={:?};", row.get::<_, rusqlite::types::Value>(place)?))
+            };
             columns.iter().enumerate().map(value).collect::<Result<String, _>>()
         });
         rows.expect("rows").collect::<Result<Vec<String>, _>>().expect("rows")
@@ -39,7 +48,10 @@ pub fn read(path: &Path) -> Tables {
 #[must_use]
 pub fn changes(before: &Tables, after: &Tables) -> Vec<String> {
     let rows = |tables: &Tables| -> BTreeSet<String> {
-        tables.iter().flat_map(|(table, rows)| rows.iter().map(move |row| format!("{table}: {row}"))).collect()
+        tables
+            .iter()
+            .flat_map(|(table, rows)| rows.iter().map(move |row| format!("{table}: {row}")))
+            .collect()
     };
     let (before, after) = (rows(before), rows(after));
     let gone = before.difference(&after).map(|row| format!("- {row}"));

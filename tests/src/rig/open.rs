@@ -1,13 +1,15 @@
-//! What stays open between agents, by short calls of a [`Client`]: questions, reminders, loose ends.
+//! What stays open between agents, by short calls of a [`Client`]: questions, reminders, loose
+//! ends.
 
 use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::{
-    AnswerQuestionRequest, CreateReminderRequest, Delivery, DeliveryState, GetQuestionRequest, ListLooseEndsRequest,
-    ListQuestionsRequest, ListRemindersRequest, LooseEnd, PublishedLooseEnd, Question, QuestionState, Reminder, ReminderState,
-    ReplaceLooseEndsRequest, WatchQuestionsRequest,
+    AnswerQuestionRequest, CreateReminderRequest, Delivery, DeliveryState, GetQuestionRequest,
+    ListLooseEndsRequest, ListQuestionsRequest, ListRemindersRequest, LooseEnd, PublishedLooseEnd,
+    Question, QuestionState, Reminder, ReminderState, ReplaceLooseEndsRequest,
+    WatchQuestionsRequest,
 };
 use prost_types::Timestamp;
 use tonic::Status;
@@ -20,7 +22,12 @@ impl Client {
     }
 
     /// Answers a question with a text; the question as it is then, or the refusal.
-    pub async fn try_answer(&self, request_id: &str, question: u64, text: &str) -> Result<Question, Status> {
+    pub async fn try_answer(
+        &self,
+        request_id: &str,
+        question: u64,
+        text: &str,
+    ) -> Result<Question, Status> {
         let request = AnswerQuestionRequest {
             request_id: request_id.to_owned(),
             question_id: question,
@@ -38,7 +45,10 @@ impl Client {
 
     /// One question.
     pub async fn question(&self, id: u64) -> Question {
-        let found = self.question_service().get_question(self.request(GetQuestionRequest { question_id: id })).await;
+        let found = self
+            .question_service()
+            .get_question(self.request(GetQuestionRequest { question_id: id }))
+            .await;
         found.expect("the question is found").into_inner().question.expect("a question")
     }
 
@@ -53,7 +63,8 @@ impl Client {
 
     /// Waits until somebody asks this agent, or the operator; the question.
     pub async fn asked(&self, target: &str) -> Question {
-        let request = WatchQuestionsRequest { target: target.to_owned(), ..WatchQuestionsRequest::default() };
+        let request =
+            WatchQuestionsRequest { target: target.to_owned(), ..WatchQuestionsRequest::default() };
         self.seen(request, &format!("{target} is asked"), QuestionState::Open).await
     }
 
@@ -63,12 +74,18 @@ impl Client {
         self.seen(request, &format!("question {id} is closed"), state).await
     }
 
-    async fn seen(&self, request: WatchQuestionsRequest, what: &str, state: QuestionState) -> Question {
+    async fn seen(
+        &self,
+        request: WatchQuestionsRequest,
+        what: &str,
+        state: QuestionState,
+    ) -> Question {
         let stream = self.question_service().watch_questions(self.request(request)).await;
         let mut stream = stream.expect("questions are watched").into_inner();
         soon(what, async {
             loop {
-                let step = stream.message().await.expect("the watch goes on").expect("the watch goes on");
+                let step =
+                    stream.message().await.expect("the watch goes on").expect("the watch goes on");
                 if let Some(question) = step.question.filter(|question| question.state() == state) {
                     return question;
                 }
@@ -79,43 +96,68 @@ impl Client {
 
     /// Sets a reminder for the agent of this socket.
     pub async fn remind(&self, body: &str, due: Timestamp) -> Reminder {
-        let request = CreateReminderRequest { request_id: fresh_id(), body: body.to_owned(), due: Some(Due::DueTime(due)) };
-        let set = ReminderServiceClient::new(self.channel()).create_reminder(self.request(request)).await;
+        let request = CreateReminderRequest {
+            request_id: fresh_id(),
+            body: body.to_owned(),
+            due: Some(Due::DueTime(due)),
+        };
+        let set =
+            ReminderServiceClient::new(self.channel()).create_reminder(self.request(request)).await;
         set.expect("the reminder is set").into_inner().reminder.expect("a reminder")
     }
 
     /// All reminders of an agent, by id.
     pub async fn reminders(&self, agent: &str) -> Vec<Reminder> {
-        let states = [ReminderState::Pending, ReminderState::Fired, ReminderState::Cancelled].map(i32::from).to_vec();
-        let request = ListRemindersRequest { page_size: 500, page_token: String::new(), agent: agent.to_owned(), states };
-        let listed = ReminderServiceClient::new(self.channel()).list_reminders(self.request(request)).await;
+        let states = [ReminderState::Pending, ReminderState::Fired, ReminderState::Cancelled]
+            .map(i32::from)
+            .to_vec();
+        let request = ListRemindersRequest {
+            page_size: 500,
+            page_token: String::new(),
+            agent: agent.to_owned(),
+            states,
+        };
+        let listed =
+            ReminderServiceClient::new(self.channel()).list_reminders(self.request(request)).await;
         listed.expect("reminders are listed").into_inner().reminders
     }
 
     /// The loose ends of an agent, by id.
     pub async fn loose_ends(&self, agent: &str) -> Vec<LooseEnd> {
-        let request = ListLooseEndsRequest { page_size: 500, page_token: String::new(), agent: agent.to_owned() };
-        let listed = LooseEndServiceClient::new(self.channel()).list_loose_ends(self.request(request)).await;
+        let request = ListLooseEndsRequest {
+            page_size: 500,
+            page_token: String::new(),
+            agent: agent.to_owned(),
+        };
+        let listed =
+            LooseEndServiceClient::new(self.channel()).list_loose_ends(self.request(request)).await;
         listed.expect("loose ends are listed").into_inner().loose_ends
     }
 
     /// Publishes a whole set of loose ends, each a key and a text, as a co-process does.
     pub async fn publish(&self, label: &str, set: &[(&str, &str)]) {
-        let entry = |(key, text): &(&str, &str)| PublishedLooseEnd { key: (*key).to_owned(), text: (*text).to_owned() };
+        let entry = |(key, text): &(&str, &str)| PublishedLooseEnd {
+            key: (*key).to_owned(),
+            text: (*text).to_owned(),
+        };
         let request = ReplaceLooseEndsRequest {
             request_id: fresh_id(),
             label: label.to_owned(),
             loose_ends: set.iter().map(entry).collect(),
         };
-        let set = LooseEndServiceClient::new(self.channel()).replace_loose_ends(self.request(request)).await;
+        let set = LooseEndServiceClient::new(self.channel())
+            .replace_loose_ends(self.request(request))
+            .await;
         set.expect("the set is published");
     }
 
     /// Everything that is or was in an inbox, whatever its state, by message.
     pub async fn all_deliveries(&self, agent: &str) -> Vec<Delivery> {
-        let all: Vec<DeliveryState> = (1..=7).filter_map(|number| DeliveryState::try_from(number).ok()).collect();
+        let all: Vec<DeliveryState> =
+            (1..=7).filter_map(|number| DeliveryState::try_from(number).ok()).collect();
         let mut deliveries = self.deliveries(agent, &all).await;
-        deliveries.sort_by_key(|delivery| delivery.message.as_ref().map_or(0, |message| message.id));
+        deliveries
+            .sort_by_key(|delivery| delivery.message.as_ref().map_or(0, |message| message.id));
         deliveries
     }
 }

@@ -19,18 +19,24 @@ pub struct Process {
 }
 
 impl Process {
-    /// A command with an environment of its own: nothing of the test's leaks in but what every program needs.
+    /// A command with an environment of its own: nothing of the test's leaks in but what every
+    /// program needs.
     #[must_use]
     pub fn command(program: &Path) -> Command {
         let mut command = Command::new(program);
-        command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", "/nonexistent").stdin(Stdio::null());
+        command
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", "/nonexistent")
+            .stdin(Stdio::null());
         command
     }
 
     pub(super) fn spawn(name: &str, mut command: Command, log: &Path) -> Self {
         let file = File::options().create(true).append(true).open(log).expect("a log file");
         command.stdout(file.try_clone().expect("a second handle")).stderr(file).kill_on_drop(true);
-        let child = command.spawn().unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
+        let child =
+            command.spawn().unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
         Self { name: name.to_owned(), child, log: log.to_path_buf() }
     }
 
@@ -43,7 +49,8 @@ impl Process {
 
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
-        kill_process(self.pid(), signal).unwrap_or_else(|error| panic!("{} takes no signal: {error}", self.name));
+        kill_process(self.pid(), signal)
+            .unwrap_or_else(|error| panic!("{} takes no signal: {error}", self.name));
     }
 
     /// Waits until it ends.
@@ -82,7 +89,9 @@ impl Process {
     /// Waits until it has said this so many times.
     pub async fn says_times(&self, text: &str, times: usize) {
         let said = appear::said(&self.log, text, times);
-        soon(&format!("{} says `{text}` ({times})", self.name), said).await.expect("the log can be watched");
+        soon(&format!("{} says `{text}` ({times})", self.name), said)
+            .await
+            .expect("the log can be watched");
     }
 
     /// Kills it from a place that cannot wait.
@@ -92,12 +101,14 @@ impl Process {
     }
 }
 
-/// The processes that name a directory on their command line or work in it: what a killed program left behind.
+/// The processes that name a directory on their command line or work in it: what a killed program
+/// left behind.
 #[must_use]
 pub fn strays(dir: &Path) -> Vec<Pid> {
     let own = rustix::process::getpid();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
+    let pids = entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
     pids.filter(|pid| *pid != own && belongs(*pid, dir)).collect()
 }
 

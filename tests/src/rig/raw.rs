@@ -1,6 +1,7 @@
 //! Calling any RPC by its name with bytes, as a client in another language or a broken one would.
 //!
-//! What it is not: typed. Invariant: nothing between the test and the wire checks, completes or repairs what is sent.
+//! What it is not: typed. Invariant: nothing between the test and the wire checks, completes or
+//! repairs what is sent.
 
 use prost::bytes::{Buf as _, BufMut as _};
 use tonic::client::Grpc;
@@ -36,12 +37,19 @@ impl Answer {
     }
 }
 
-/// Calls `path` (`/hive.v1.MessageService/SendMessage`) with one message, whatever kind of RPC it is, and waits for the first answer.
-pub async fn call(channel: &Channel, path: &str, metadata: MetadataMap, message: Vec<u8>) -> Result<Answer, Status> {
+/// Calls `path` (`/hive.v1.MessageService/SendMessage`) with one message, whatever kind of RPC it
+/// is, and waits for the first answer.
+pub async fn call(
+    channel: &Channel,
+    path: &str,
+    metadata: MetadataMap,
+    message: Vec<u8>,
+) -> Result<Answer, Status> {
     let mut grpc = Grpc::new(channel.clone());
     grpc.ready().await.map_err(|error| Status::from_error(error.into()))?;
     let path = PathAndQuery::try_from(path).expect("a path");
-    let request = Request::from_parts(metadata, tonic::Extensions::default(), tokio_stream::once(message));
+    let request =
+        Request::from_parts(metadata, tonic::Extensions::default(), tokio_stream::once(message));
     let mut rest = grpc.streaming(request, path, Bytes).await?.into_inner();
     let first = rest.message().await?;
     Ok(Answer { first, rest })

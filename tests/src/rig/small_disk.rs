@@ -1,7 +1,8 @@
 //! A disk that a test can fill: a tmpfs of a few megabytes, in a mount namespace of its own.
 //!
-//! A process that does nothing holds the namespace, so the disk outlives the brokers that are started on it and is gone with the rig,
-//! however that ends. The test reaches the disk through `/proc`. Invariant: nothing is mounted where anybody else sees it.
+//! A process that does nothing holds the namespace, so the disk outlives the brokers that are
+//! started on it and is gone with the rig, however that ends. The test reaches the disk through
+//! `/proc`. Invariant: nothing is mounted where anybody else sees it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -21,22 +22,41 @@ pub struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// Mounts one of so many bytes over `dir`. `None` where the host does not allow it, which is said or a failure.
+    /// Mounts one of so many bytes over `dir`. `None` where the host does not allow it, which is
+    /// said or a failure.
     pub async fn mount(dir: &Path, bytes: u64) -> Option<Self> {
         std::fs::create_dir_all(dir).expect("a directory");
         let mut command = Process::command(Path::new("unshare"));
-        // Root needs no user namespace; others may have the right to make one, in which they are root.
-        command.args(if host::is_root() { &["--mount"][..] } else { &["--user", "--map-root-user", "--mount"] });
+        // Root needs no user namespace; others may have the right to make one, in which they are
+        // root.
+        command.args(if host::is_root() {
+            &["--mount"][..]
+        } else {
+            &["--user", "--map-root-user", "--mount"]
+        });
         let script = r#"mount -t tmpfs -o "size=$2,mode=0700" none "$1" && echo ready && exec sleep infinity"#;
         command.args(["sh", "-c", script, "sh"]).arg(dir).arg(bytes.to_string());
         // By its environment it is found and ended should the test be killed.
-        command.env("HIVE_TEST_DIR", dir).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+        command
+            .env("HIVE_TEST_DIR", dir)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
         let mut holder = command.spawn().expect("unshare can be started");
         let mut word = [0; 6];
         let said = holder.stdout.take().expect("a pipe");
-        let ready = soon("the disk is mounted", async move { { said }.read_exact(&mut word).await.is_ok() }).await;
+        let ready =
+            soon(
+                "the disk is mounted",
+                async move { { said }.read_exact(&mut word).await.is_ok() },
+            )
+            .await;
         let pid = holder.id().unwrap_or_default();
-        host::allows("a mount namespace with a tmpfs", ready).then(|| Self { holder, pid, dir: dir.to_path_buf() })
+        host::allows("a mount namespace with a tmpfs", ready).then(|| Self {
+            holder,
+            pid,
+            dir: dir.to_path_buf(),
+        })
     }
 
     /// A path on the disk, as the test sees it.
@@ -64,7 +84,9 @@ impl SmallDisk {
     pub async fn set_read_only(&self, read_only: bool) {
         let mut mount = Command::new("mount");
         // Of the mount and not of the file system, which not every namespace may change.
-        mount.args(["-o", if read_only { "remount,bind,ro" } else { "remount,bind,rw" }]).arg(&self.dir);
+        mount
+            .args(["-o", if read_only { "remount,bind,ro" } else { "remount,bind,rw" }])
+            .arg(&self.dir);
         let said = super::run(self.inside(&mount)).await;
         assert_eq!(said.code, 0, "the disk is remounted: {}", said.stderr);
     }

@@ -1,6 +1,7 @@
 //! How often an agent's claude was started, and for what: what a hive costs.
 //!
-//! Invariant: a start is noted before claude does anything, with the number of its agent's claudes that lived at that moment.
+//! Invariant: a start is noted before claude does anything, with the number of its agent's claudes
+//! that lived at that moment.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -13,7 +14,8 @@ use crate::scripted::appear;
 const OTHERS: &str = "others=";
 
 impl Rig {
-    /// A claude that notes each of its starts, and becomes the scripted one then. There is one for each agent.
+    /// A claude that notes each of its starts, and becomes the scripted one then. There is one for
+    /// each agent.
     #[must_use]
     pub fn noting_claude(&self, agent: &str) -> PathBuf {
         let (program, notes) = (self.path(format!("{agent}.claude")), self.notes(agent));
@@ -32,7 +34,8 @@ impl Rig {
             scripted.display()
         );
         std::fs::write(&program, script).expect("a program");
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it can be run");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))
+            .expect("it can be run");
         program
     }
 
@@ -46,7 +49,11 @@ impl Rig {
         let notes = std::fs::read_to_string(self.notes(agent)).unwrap_or_default();
         let line = |line: &str| {
             let alone = line.strip_prefix(OTHERS).and_then(|line| line.strip_prefix("0 "));
-            alone.unwrap_or_else(|| panic!("a claude of {agent} was started beside another: {notes}")).to_owned()
+            alone
+                .unwrap_or_else(|| {
+                    panic!("a claude of {agent} was started beside another: {notes}")
+                })
+                .to_owned()
         };
         notes.lines().map(line).collect()
     }
@@ -57,11 +64,14 @@ impl Rig {
         self.starts(agent).into_iter().filter(|line| line.contains("--print")).collect()
     }
 
-    /// Waits until an agent's [`noting_claude`](Self::noting_claude) was started so often with this on its command line.
+    /// Waits until an agent's [`noting_claude`](Self::noting_claude) was started so often with this
+    /// on its command line.
     pub async fn started(&self, agent: &str, text: &str, times: usize) {
         let notes = self.notes(agent);
         let noted = appear::said(&notes, text, times);
-        soon(&format!("claude of {agent} is started with `{text}` ({times})"), noted).await.expect("the notes can be watched");
+        soon(&format!("claude of {agent} is started with `{text}` ({times})"), noted)
+            .await
+            .expect("the notes can be watched");
     }
 
     fn notes(&self, agent: &str) -> PathBuf {

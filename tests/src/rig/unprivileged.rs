@@ -1,7 +1,8 @@
 //! A hive of a user without rights, even if root runs the tests: root reaches no isolation.
 //!
-//! As root, the hive's directory belongs to a user that owns nothing else, and `hivectl up` runs as that user. Otherwise it is the tests' own user.
-//! Invariant: programs belong to the tests' user and can be read by everyone, so that the hive's user cannot replace them.
+//! As root, the hive's directory belongs to a user that owns nothing else, and `hivectl up` runs as
+//! that user. Otherwise it is the tests' own user. Invariant: programs belong to the tests' user
+//! and can be read by everyone, so that the hive's user cannot replace them.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -28,7 +29,8 @@ const PROGRAMS: [(&str, &str); 7] = [
 ];
 
 impl Rig {
-    /// A hive of a user without rights. Its programs are in `bin`, the operator's home is `operator`.
+    /// A hive of a user without rights. Its programs are in `bin`, the operator's home is
+    /// `operator`.
     #[must_use]
     pub fn unprivileged(config: &str) -> Self {
         let rig = Self::new(config);
@@ -64,7 +66,13 @@ impl Rig {
     /// Creates a directory of the user's.
     pub fn user_dir(&self, name: &str) -> PathBuf {
         let path = self.path(name);
-        for dir in path.ancestors().collect::<Vec<_>>().into_iter().rev().filter(|dir| dir.starts_with(self.dir())) {
+        for dir in path
+            .ancestors()
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+            .filter(|dir| dir.starts_with(self.dir()))
+        {
             if !dir.exists() {
                 std::fs::create_dir(dir).expect("a directory");
                 self.give_away(dir);

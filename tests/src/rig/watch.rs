@@ -24,7 +24,9 @@ impl Watch {
     pub(super) async fn from_now(socket: PathBuf) -> Self {
         let channel = hive_proto::connect::connect(&socket).await.expect("a broker answers");
         let mut events = EventServiceClient::new(channel);
-        let listed = events.list_events(ListEventsRequest { page_size: 1, ..ListEventsRequest::default() }).await;
+        let listed = events
+            .list_events(ListEventsRequest { page_size: 1, ..ListEventsRequest::default() })
+            .await;
         let after = listed.expect("events are listed").into_inner().last_sequence;
         Self { after, ..Self::new(socket) }
     }
@@ -40,8 +42,13 @@ impl Watch {
                         continue;
                     }
                 };
-                let request = WatchEventsRequest { after_sequence: Some(self.after), agent: String::new() };
-                self.stream = EventServiceClient::new(channel).watch_events(request).await.ok().map(tonic::Response::into_inner);
+                let request =
+                    WatchEventsRequest { after_sequence: Some(self.after), agent: String::new() };
+                self.stream = EventServiceClient::new(channel)
+                    .watch_events(request)
+                    .await
+                    .ok()
+                    .map(tonic::Response::into_inner);
                 continue;
             };
             match stream.message().await {
@@ -72,6 +79,9 @@ impl Watch {
 
     /// The next event of a kind about an agent.
     pub async fn kind(&mut self, agent: &str, kind: EventKind) -> Event {
-        self.until(&format!("{kind:?} of {agent}"), |event| event.agent == agent && event.kind() == kind).await
+        self.until(&format!("{kind:?} of {agent}"), |event| {
+            event.agent == agent && event.kind() == kind
+        })
+        .await
     }
 }

@@ -1,6 +1,8 @@
-//! A wire between a client and a socket of the hive that can lose the replies: what is asked for is done, and the one who asked never hears.
+//! A wire between a client and a socket of the hive that can lose the replies: what is asked for is
+//! done, and the one who asked never hears.
 //!
-//! Invariant: a connection that has lost a byte carries no reply any more, so nobody gets half of one.
+//! Invariant: a connection that has lost a byte carries no reply any more, so nobody gets half of
+//! one.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +33,8 @@ impl Wire {
             while let Ok((near, _)) = listener.accept().await {
                 let (to, losing) = (to.clone(), losing.clone());
                 connections.spawn(async move {
-                    // Where nobody listens the connection ends at once, as it would without the wire.
+                    // Where nobody listens the connection ends at once, as it would without the
+                    // wire.
                     if let Ok(far) = UnixStream::connect(&to).await {
                         carry(near, far, losing).await;
                     }

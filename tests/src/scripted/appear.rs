@@ -9,13 +9,17 @@ use tokio::net::unix::pipe::Receiver;
 
 /// Waits until `path` exists; its directory has to.
 pub async fn wait(path: &Path) -> io::Result<()> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     watch(directory, WatchFlags::CREATE | WatchFlags::MOVED_TO, || path.exists()).await
 }
 
 /// Waits until the file at `path` contains a text so many times; it has to exist.
 pub async fn said(path: &Path, text: &str, times: usize) -> io::Result<()> {
-    let says = || std::fs::read(path).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).matches(text).count() >= times);
+    let says = || {
+        std::fs::read(path)
+            .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).matches(text).count() >= times)
+    };
     watch(path, WatchFlags::MODIFY, says).await
 }
 

@@ -131,13 +131,19 @@ impl Command {
         match self {
             Self::Auth { command: Auth::Status } => "$ auth status".to_owned(),
             Self::Auth { command: Auth::Login } => "$ auth login".to_owned(),
-            Self::Plugin { command: Plugin::Install { plugin } } => format!("$ plugin install {plugin}"),
-            Self::Plugin { command: Plugin::Marketplace { command: Marketplace::Add { source } } } => {
+            Self::Plugin { command: Plugin::Install { plugin } } => {
+                format!("$ plugin install {plugin}")
+            }
+            Self::Plugin {
+                command: Plugin::Marketplace { command: Marketplace::Add { source } },
+            } => {
                 format!("$ plugin marketplace add {source}")
             }
-            Self::Plugin { command: Plugin::Marketplace { command: Marketplace::Update { name } } } => {
-                format!("$ plugin marketplace update {}", name.as_deref().unwrap_or_default()).trim_end().to_owned()
-            }
+            Self::Plugin {
+                command: Plugin::Marketplace { command: Marketplace::Update { name } },
+            } => format!("$ plugin marketplace update {}", name.as_deref().unwrap_or_default())
+                .trim_end()
+                .to_owned(),
         }
     }
 }
@@ -153,7 +159,8 @@ mod tests {
         let args = Args::try_parse_from(line.split_whitespace()).expect("it is understood");
         assert!(args.continues && args.print && args.verbose && args.strict_mcp_config);
         assert_eq!(args.allowed_tools, ["Edit", "Read", "mcp__hive__*"]);
-        let none = Args::try_parse_from(["claude", "--print", "--tools", ""]).expect("it is understood");
+        let none =
+            Args::try_parse_from(["claude", "--print", "--tools", ""]).expect("it is understood");
         assert_eq!(none.tools.as_deref(), Some(""));
         assert!(!none.is_resident());
     }
@@ -168,7 +175,8 @@ mod tests {
             "plugin marketplace update some",
             "plugin install hello@some",
         ] {
-            let args = Args::try_parse_from(std::iter::once("claude").chain(typed.split(' '))).expect("it is understood");
+            let args = Args::try_parse_from(std::iter::once("claude").chain(typed.split(' ')))
+                .expect("it is understood");
             assert_eq!(args.command.map(|command| command.line()), Some(format!("$ {typed}")));
         }
     }

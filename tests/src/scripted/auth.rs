@@ -1,7 +1,8 @@
 //! The login: who has one, and the dialogue that brings one.
 //!
-//! It needs one only where a test wants it: where `HOME/.claude/login-code` exists, whose content is the code that the dialogue takes. Then
-//! turns fail and `auth status` says no, until `HOME/.claude/.credentials.json` holds a login. Without that file it is as with a key in the
+//! It needs one only where a test wants it: where `HOME/.claude/login-code` exists, whose content
+//! is the code that the dialogue takes. Then turns fail and `auth status` says no, until
+//! `HOME/.claude/.credentials.json` holds a login. Without that file it is as with a key in the
 //! environment. Invariant: credentials are written whole or not at all.
 
 use std::io::{self, Write as _};
@@ -60,7 +61,8 @@ pub(super) fn status(home: &Path) -> io::Result<u8> {
 pub(super) async fn login(home: &Path) -> io::Result<u8> {
     let mut signals = Signals::listen(&Deaf::default())?;
     let mut input = stdin::lines();
-    let code = std::fs::read_to_string(home.join(CODE_FILE)).map_or_else(|_| ANY_CODE.to_owned(), |code| code.trim().to_owned());
+    let code = std::fs::read_to_string(home.join(CODE_FILE))
+        .map_or_else(|_| ANY_CODE.to_owned(), |code| code.trim().to_owned());
     say(&format!(
         "Opening browser to sign in…\nIf the browser didn't open, visit:\n\x1b]8;;{URL}\x07\x1b[94m{URL}\x1b[39m\x1b]8;;\x07\n"
     ))?;
@@ -71,12 +73,16 @@ pub(super) async fn login(home: &Path) -> io::Result<u8> {
             heard = signals.heard() => return Ok(if heard == Heard::Terminate { TERMINATED } else { BROKEN_OFF }),
         };
         let Some(typed) = typed else {
-            say("\nCouldn't log in: Input ended before a code was pasted. Sign in again and paste the code shown.\n")?;
+            say(
+                "\nCouldn't log in: Input ended before a code was pasted. Sign in again and paste the code shown.\n",
+            )?;
             return Ok(BROKEN_OFF);
         };
         let typed = typed.trim();
         if !typed.contains('#') {
-            say("That doesn't look like the full code. Copy all of it, including the # in the middle.\n")?;
+            say(
+                "That doesn't look like the full code. Copy all of it, including the # in the middle.\n",
+            )?;
             continue;
         }
         say("Signing in…\n")?;

@@ -1,4 +1,5 @@
-//! What claude does besides turns: the login and plugins. A script's steps for the command line come first, and one of them may end it.
+//! What claude does besides turns: the login and plugins. A script's steps for the command line
+//! come first, and one of them may end it.
 
 use std::io;
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! Prompts that are commands: `/compact` with all that the real claude tells of it, and `/clear`.
 //!
-//! Invariant: a failed compaction is told in words alone; exit code and `is_error` are those of a success.
+//! Invariant: a failed compaction is told in words alone; exit code and `is_error` are those of a
+//! success.
 
 use std::io;
 
@@ -28,14 +29,20 @@ pub(super) fn command(prompt: &str) -> Option<&'static str> {
 
 impl Conversation {
     /// Does a command; the steps are done while it is under way.
-    pub(super) async fn command(&mut self, command: &'static str, steps: &[Step]) -> io::Result<End> {
+    pub(super) async fn command(
+        &mut self,
+        command: &'static str,
+        steps: &[Step],
+    ) -> io::Result<End> {
         if command == "clear" {
             if let Some(end) = self.steps(steps, command, None).await? {
                 return Ok(end);
             }
             let id = uuid();
             self.events.line(json!({"type": "conversation_reset", "new_conversation_id": id, "uuid": id, "trigger": "clear"}))?;
-            self.events.line(json!({"type": "system", "subtype": "background_tasks_changed", "tasks": []}))?;
+            self.events.line(
+                json!({"type": "system", "subtype": "background_tasks_changed", "tasks": []}),
+            )?;
             self.session = Session::open(&self.home, &std::env::current_dir()?, false);
             self.events.set_session(&self.session.id);
             self.init()?;
@@ -87,10 +94,14 @@ impl Conversation {
             "trigger": "manual", "preTokens": before, "postTokens": POST_TOKENS, "cumulativeDroppedTokens": dropped, "durationMs": 1,
         });
         if kept {
-            told["preserved_segment"] = json!({"head_uuid": last, "anchor_uuid": summary, "tail_uuid": last});
-            told["preserved_messages"] = json!({"anchor_uuid": summary, "uuids": [last], "all_uuids": [last]});
-            stored["preservedSegment"] = json!({"headUuid": last, "anchorUuid": summary, "tailUuid": last});
-            stored["preservedMessages"] = json!({"anchorUuid": summary, "uuids": [last], "allUuids": [last]});
+            told["preserved_segment"] =
+                json!({"head_uuid": last, "anchor_uuid": summary, "tail_uuid": last});
+            told["preserved_messages"] =
+                json!({"anchor_uuid": summary, "uuids": [last], "all_uuids": [last]});
+            stored["preservedSegment"] =
+                json!({"headUuid": last, "anchorUuid": summary, "tailUuid": last});
+            stored["preservedMessages"] =
+                json!({"anchorUuid": summary, "uuids": [last], "allUuids": [last]});
         }
         let text = format!("{CONTINUED}{}", if kept { KEPT } else { "" });
         let output = "<local-command-stdout>Compacted </local-command-stdout>";
@@ -140,7 +151,14 @@ mod tests {
         assert_eq!(command("/compact"), Some("compact"));
         assert_eq!(command("/compact keep the paths\n"), Some("compact"));
         assert_eq!(command("/clear"), Some("clear"));
-        for prompt in [" /compact", "hello /compact", "/compacted", "/nosuch x", "/", "Message 1 from bob:\n| /compact\n"] {
+        for prompt in [
+            " /compact",
+            "hello /compact",
+            "/compacted",
+            "/nosuch x",
+            "/",
+            "Message 1 from bob:\n| /compact\n",
+        ] {
             assert_eq!(command(prompt), None, "{prompt}");
         }
     }

@@ -12,8 +12,8 @@ pub(super) async fn step(step: &Step) -> io::Result<Option<u8>> {
     match step {
         Step::Exit { exit } => return Ok(Some(*exit)),
         Step::Die { die } => {
-            let signal =
-                Signal::from_named_raw(*die).ok_or_else(|| io::Error::other(format!("no signal has the number {die}")))?;
+            let signal = Signal::from_named_raw(*die)
+                .ok_or_else(|| io::Error::other(format!("no signal has the number {die}")))?;
             kill_process(getpid(), signal)?;
         }
         Step::Hang { hang: true } => std::future::pending().await,
@@ -34,7 +34,9 @@ pub(super) async fn step(step: &Step) -> io::Result<Option<u8>> {
         | Step::First { .. }
         | Step::IgnoreSigterm { .. }
         | Step::IgnoreSigint { .. }
-        | Step::Usage { .. } => return Err(io::Error::other(format!("this step is for turns: {step:?}"))),
+        | Step::Usage { .. } => {
+            return Err(io::Error::other(format!("this step is for turns: {step:?}")));
+        }
     }
     Ok(None)
 }
@@ -47,7 +49,13 @@ fn start(command: &[String], setsid: bool) -> io::Result<()> {
     if setsid {
         child.arg(program);
     }
-    child.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(drop)
+    child
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map(drop)
 }
 
 /// Starts a process whose parent has ended when this returns.

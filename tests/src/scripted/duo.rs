@@ -1,9 +1,10 @@
 //! The friendly agent: what it does with a message.
 //!
-//! It answers its sender, passes on what it is asked to (`ask NAME: TEXT`, `tell NAME: TEXT`), and reports what was answered to whoever made
-//! it ask. Invariant: two of these never write to each other without end. Every answer and report carries a reply link, and a message of an
-//! agent with a reply link is never answered, only reported, once, to the one who asked. A message without a link is written only because a
-//! text said `ask` or `tell`, and is shorter than that text.
+//! It answers its sender, passes on what it is asked to (`ask NAME: TEXT`, `tell NAME: TEXT`), and
+//! reports what was answered to whoever made it ask. Invariant: two of these never write to each
+//! other without end. Every answer and report carries a reply link, and a message of an agent with
+//! a reply link is never answered, only reported, once, to the one who asked. A message without a
+//! link is written only because a text said `ask` or `tell`, and is shorter than that text.
 
 use super::mail::{Mail, Sender};
 use super::session::Sent;
@@ -40,7 +41,9 @@ pub struct Letter {
 pub fn plan(mail: &Mail, body: &str, sent: &[Sent]) -> Plan {
     let sender = match &mail.sender {
         Sender::Oneself => return Plan::Rest("Nothing is left to do.".to_owned()),
-        Sender::Other => return Plan::Rest("Noted; nobody waits for an answer to this.".to_owned()),
+        Sender::Other => {
+            return Plan::Rest("Noted; nobody waits for an answer to this.".to_owned());
+        }
         Sender::Operator => "operator",
         Sender::Agent(name) => name,
     };
@@ -53,12 +56,18 @@ pub fn plan(mail: &Mail, body: &str, sent: &[Sent]) -> Plan {
     if let Some((to, text)) = order("tell", body) {
         return Plan::Tell(Letter { to: to.to_owned(), body: text.to_owned(), in_reply_to: 0 });
     }
-    Plan::Answer(Letter { to: sender.to_owned(), body: format!("I have read \"{}\".", quote(body)), in_reply_to: mail.id })
+    Plan::Answer(Letter {
+        to: sender.to_owned(),
+        body: format!("I have read \"{}\".", quote(body)),
+        in_reply_to: mail.id,
+    })
 }
 
 /// Passes an answer on to the one who wanted it asked.
 fn report(answered: u64, answerer: &str, body: &str, sent: &[Sent]) -> Plan {
-    let asked = sent.iter().find(|sent| sent.id == answered && !sent.asker.is_empty() && sent.asker != answerer);
+    let asked = sent
+        .iter()
+        .find(|sent| sent.id == answered && !sent.asker.is_empty() && sent.asker != answerer);
     match asked {
         Some(asked) => Plan::Answer(Letter {
             to: asked.asker.clone(),
@@ -72,11 +81,17 @@ fn report(answered: u64, answerer: &str, body: &str, sent: &[Sent]) -> Plan {
 /// Reads `WORD NAME: TEXT` or `WORD NAME TEXT`.
 fn order<'a>(word: &str, body: &'a str) -> Option<(&'a str, &'a str)> {
     let body = body.trim();
-    let rest = body.get(..word.len()).filter(|begin| begin.eq_ignore_ascii_case(word)).map(|_| &body[word.len()..])?;
+    let rest = body
+        .get(..word.len())
+        .filter(|begin| begin.eq_ignore_ascii_case(word))
+        .map(|_| &body[word.len()..])?;
     let rest = rest.strip_prefix(char::is_whitespace)?.trim_start();
     let (name, text) = rest.split_once([':', ' ', '\n'])?;
     let text = text.trim();
-    let named = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_')) && !name.is_empty();
+    let named = name
+        .chars()
+        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_'))
+        && !name.is_empty();
     ((named || name == "<parent>" || name == "*") && !text.is_empty()).then_some((name, text))
 }
 
@@ -107,7 +122,8 @@ mod tests {
 
     #[test]
     fn a_message_is_answered_with_its_first_words() {
-        let plan_of = |sender| plan(&mail(sender, 0), "one two three four five six seven eight nine", &[]);
+        let plan_of =
+            |sender| plan(&mail(sender, 0), "one two three four five six seven eight nine", &[]);
         let answer = "I have read \"one two three four five six seven eight …\".";
         assert_eq!(plan_of(Sender::Operator), Plan::Answer(letter("operator", answer, 7)));
         assert_eq!(plan_of(bob()), Plan::Answer(letter("bob", answer, 7)));
@@ -116,10 +132,21 @@ mod tests {
     #[test]
     fn orders_are_passed_on() {
         let from_operator = |body| plan(&mail(Sender::Operator, 0), body, &[]);
-        assert_eq!(from_operator("ask bob: how are you?"), Plan::Ask(letter("bob", "how are you?", 0)));
-        assert_eq!(from_operator("Ask bob how are you?"), Plan::Ask(letter("bob", "how are you?", 0)));
-        assert_eq!(from_operator("tell <parent> all is well"), Plan::Tell(letter("<parent>", "all is well", 0)));
-        for no_order in ["asking bob: x", "ask", "ask bob", "ask bob:", "ask Bob: x", "we ask bob: x"] {
+        assert_eq!(
+            from_operator("ask bob: how are you?"),
+            Plan::Ask(letter("bob", "how are you?", 0))
+        );
+        assert_eq!(
+            from_operator("Ask bob how are you?"),
+            Plan::Ask(letter("bob", "how are you?", 0))
+        );
+        assert_eq!(
+            from_operator("tell <parent> all is well"),
+            Plan::Tell(letter("<parent>", "all is well", 0))
+        );
+        for no_order in
+            ["asking bob: x", "ask", "ask bob", "ask bob:", "ask Bob: x", "we ask bob: x"]
+        {
             assert!(matches!(from_operator(no_order), Plan::Answer(_)), "{no_order}");
         }
     }
@@ -127,7 +154,10 @@ mod tests {
     #[test]
     fn an_answer_is_reported_to_who_wanted_it_asked_and_to_nobody_else() {
         let sent = [Sent { cause: 3, asker: "operator".to_owned(), id: 5 }];
-        assert_eq!(plan(&mail(bob(), 5), "fine", &sent), Plan::Answer(letter("operator", "bob answers: fine", 3)));
+        assert_eq!(
+            plan(&mail(bob(), 5), "fine", &sent),
+            Plan::Answer(letter("operator", "bob answers: fine", 3))
+        );
         assert!(matches!(plan(&mail(bob(), 4), "fine", &sent), Plan::Rest(_)));
     }
 
@@ -136,7 +166,10 @@ mod tests {
         let sent = [Sent { cause: 3, asker: "bob".to_owned(), id: 5 }];
         for body in ["thanks", "ask bob: again?", "tell bob again"] {
             assert!(matches!(plan(&mail(bob(), 4), body, &[]), Plan::Rest(_)));
-            assert!(matches!(plan(&mail(bob(), 5), body, &sent), Plan::Rest(_)), "nor reported back to where they come from");
+            assert!(
+                matches!(plan(&mail(bob(), 5), body, &sent), Plan::Rest(_)),
+                "nor reported back to where they come from"
+            );
         }
         for sender in [Sender::Other, Sender::Oneself] {
             assert!(matches!(plan(&mail(sender, 0), "ask bob: x", &[]), Plan::Rest(_)));

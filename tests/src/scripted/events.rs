@@ -7,12 +7,17 @@ use std::io::{self, Write as _};
 use serde_json::{Map, Value, json};
 
 /// What the scripted inferences say that they used, unless a script says otherwise.
-const USAGE: [(&str, u64); 4] =
-    [("input_tokens", 10), ("output_tokens", 20), ("cache_read_input_tokens", 1_000), ("cache_creation_input_tokens", 100)];
+const USAGE: [(&str, u64); 4] = [
+    ("input_tokens", 10),
+    ("output_tokens", 20),
+    ("cache_read_input_tokens", 1_000),
+    ("cache_creation_input_tokens", 100),
+];
 /// Dollars that an inference costs here.
 const INFERENCE_COST: f64 = 0.001;
 
-/// Names the version that claude says it is, where it is to be another one than the tests are written for.
+/// Names the version that claude says it is, where it is to be another one than the tests are
+/// written for.
 pub const VERSION_ENV: &str = "SCRIPTED_CLAUDE_VERSION";
 
 /// Writes the events of one process.
@@ -97,7 +102,8 @@ impl Events {
         }))
     }
 
-    /// An inference that gave these blocks; one event a block, all with the same id and usage. Gives what it used.
+    /// An inference that gave these blocks; one event a block, all with the same id and usage.
+    /// Gives what it used.
     pub fn assistant(&mut self, blocks: &[Value]) -> io::Result<Value> {
         self.infer();
         let mut usage = self.usage.clone();
@@ -123,7 +129,12 @@ impl Events {
     }
 
     /// Words that claude itself puts into the model's mouth.
-    pub fn synthetic(&self, text: &str, stop_reason: &str, fields: &Map<String, Value>) -> io::Result<()> {
+    pub fn synthetic(
+        &self,
+        text: &str,
+        stop_reason: &str,
+        fields: &Map<String, Value>,
+    ) -> io::Result<()> {
         let usage = USAGE.map(|(name, _)| (name.to_owned(), json!(0)));
         let mut event = json!({
             "type": "assistant", "parent_tool_use_id": null,
@@ -151,11 +162,17 @@ impl Events {
     }
 
     /// A tool call that nobody has allowed.
-    pub fn permission_denied(&self, tool: &str, tool_use_id: &str, message: &str) -> io::Result<()> {
+    pub fn permission_denied(
+        &self,
+        tool: &str,
+        tool_use_id: &str,
+        message: &str,
+    ) -> io::Result<()> {
         self.line(json!({"type": "system", "subtype": "permission_denied", "tool_name": tool, "tool_use_id": tool_use_id, "message": message}))
     }
 
-    /// The last line of a turn. `text` is the last that was said, `fields` what is told differently.
+    /// The last line of a turn. `text` is the last that was said, `fields` what is told
+    /// differently.
     pub fn result(&mut self, text: &str, fields: &Map<String, Value>) -> io::Result<()> {
         let mut event = self.sum();
         let told = json!({
@@ -175,7 +192,8 @@ impl Events {
         event["is_error"] = json!(true);
         event["stop_reason"] = Value::Null;
         event["terminal_reason"] = json!(terminal_reason);
-        event["errors"] = json!(["[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=null"]);
+        event["errors"] =
+            json!(["[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=null"]);
         self.end(event)
     }
 

@@ -1,4 +1,5 @@
-//! How a turn fails where the API refuses: the words and fields that were recorded of the real claude.
+//! How a turn fails where the API refuses: the words and fields that were recorded of the real
+//! claude.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -40,9 +41,9 @@ pub(super) struct Told {
 }
 
 const OVERLOADED: &str = "API Error: 529 Overloaded. This is a server-side issue, usually temporary — try again in a moment.";
-const FAULT: &str =
-    "API Error: 500 Internal server error. This is a server-side issue, usually temporary — try again in a moment.";
-const LIMITED: &str = "API Error: Request rejected (429) · This request would exceed your account's rate limit.";
+const FAULT: &str = "API Error: 500 Internal server error. This is a server-side issue, usually temporary — try again in a moment.";
+const LIMITED: &str =
+    "API Error: Request rejected (429) · This request would exceed your account's rate limit.";
 const LIMIT_REACHED: &str = "You've hit your 5-hour limit · resets 9:40pm (UTC)";
 
 impl Failure {
@@ -52,16 +53,27 @@ impl Failure {
             Self::UsageLimit(_) => (LIMIT_REACHED, "rate_limit", Some(429), "rate_limit_error"),
             Self::Overloaded => (OVERLOADED, "server_error", Some(529), "overloaded_error"),
             Self::Fault => (FAULT, "server_error", Some(500), "api_error"),
-            Self::InvalidKey => {
-                ("Invalid API key · Fix external API key", "authentication_failed", Some(401), "authentication_error")
+            Self::InvalidKey => (
+                "Invalid API key · Fix external API key",
+                "authentication_failed",
+                Some(401),
+                "authentication_error",
+            ),
+            Self::NotLoggedIn => {
+                ("Not logged in · Please run /login", "authentication_failed", None, "")
             }
-            Self::NotLoggedIn => ("Not logged in · Please run /login", "authentication_failed", None, ""),
-            Self::NoCredit => ("Credit balance is too low", "billing_error", Some(400), "invalid_request_error"),
-            Self::PromptTooLong => ("Prompt is too long", "invalid_request", Some(400), "invalid_request_error"),
+            Self::NoCredit => {
+                ("Credit balance is too low", "billing_error", Some(400), "invalid_request_error")
+            }
+            Self::PromptTooLong => {
+                ("Prompt is too long", "invalid_request", Some(400), "invalid_request_error")
+            }
             Self::BlockingLimit => ("Prompt is too long", "invalid_request", None, ""),
         };
-        let mut assistant =
-            Map::from_iter([("error".to_owned(), json!(error)), ("is_api_error_message".to_owned(), json!(true))]);
+        let mut assistant = Map::from_iter([
+            ("error".to_owned(), json!(error)),
+            ("is_api_error_message".to_owned(), json!(true)),
+        ]);
         let mut result = Map::from_iter([
             ("is_error".to_owned(), json!(true)),
             ("result".to_owned(), json!(text)),
@@ -77,8 +89,7 @@ impl Failure {
         }
         let mut before = None;
         if let Self::UsageLimit(resets_at) = self {
-            let info =
-                json!({"status": "rejected", "resetsAt": resets_at, "rateLimitType": "five_hour", "isUsingOverage": false});
+            let info = json!({"status": "rejected", "resetsAt": resets_at, "rateLimitType": "five_hour", "isUsingOverage": false});
             for fields in [&mut assistant, &mut result] {
                 fields.insert("api_error".to_owned(), json!("usage_limit_reached"));
             }

@@ -54,7 +54,9 @@ pub enum Unusable {
     #[error("Error: --input-format=stream-json requires output-format=stream-json.")]
     NeedsStream,
     /// Nothing on stdin.
-    #[error("Error: Input must be provided either through stdin or as a prompt argument when using --print")]
+    #[error(
+        "Error: Input must be provided either through stdin or as a prompt argument when using --print"
+    )]
     NoInput,
     /// Only blanks on stdin.
     #[error("Error: Input contained only whitespace. Provide a prompt.")]
@@ -70,7 +72,8 @@ pub fn read(args: &Args) -> Result<Files, Unusable> {
         return Err(Unusable::NeedsStream);
     }
     let settings = match &args.settings {
-        // A settings file that is no JSON is dropped without a word, deny list and all: that is what the real one does.
+        // A settings file that is no JSON is dropped without a word, deny list and all: that is
+        // what the real one does.
         Some(path) => serde_json::from_str(&text("Settings", path)?).unwrap_or_default(),
         None => Value::Null,
     };
@@ -79,13 +82,15 @@ pub fn read(args: &Args) -> Result<Files, Unusable> {
     }
     let denied: Vec<&str> = strings(&settings["permissions"]["deny"]).collect();
     let asked = args.tools.as_deref().unwrap_or("Bash,Edit,Glob,Grep,Read,Task,Write");
-    let offered = asked.split(',').map(str::trim).filter(|tool| !tool.is_empty() && !denied.contains(tool));
+    let offered =
+        asked.split(',').map(str::trim).filter(|tool| !tool.is_empty() && !denied.contains(tool));
     let servers = args.mcp_config.as_deref().map(servers).transpose()?.unwrap_or_default();
     Ok(Files { builtin_tools: offered.map(str::to_owned).collect(), servers })
 }
 
 fn text(what: &'static str, path: &Path) -> Result<String, Unusable> {
-    std::fs::read_to_string(path).map_err(|_| Unusable::Missing { what, path: path.display().to_string() })
+    std::fs::read_to_string(path)
+        .map_err(|_| Unusable::Missing { what, path: path.display().to_string() })
 }
 
 fn strings(list: &Value) -> impl Iterator<Item = &str> {
@@ -93,11 +98,15 @@ fn strings(list: &Value) -> impl Iterator<Item = &str> {
 }
 
 fn servers(path: &Path) -> Result<BTreeMap<String, Server>, Unusable> {
-    let text = std::fs::read_to_string(path).map_err(|_| Unusable::McpMissing(path.display().to_string()))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|_| Unusable::McpMissing(path.display().to_string()))?;
     let config: Value = serde_json::from_str(&text).map_err(|_| Unusable::McpInvalid)?;
     let entries = config["mcpServers"].as_object().cloned().unwrap_or_default();
     // An entry without a command is dropped without a word, as by the real one.
-    Ok(entries.into_iter().filter_map(|(name, entry)| Some((name, serde_json::from_value(entry).ok()?))).collect())
+    Ok(entries
+        .into_iter()
+        .filter_map(|(name, entry)| Some((name, serde_json::from_value(entry).ok()?)))
+        .collect())
 }
 
 #[cfg(test)]
@@ -107,14 +116,18 @@ mod tests {
     use super::*;
 
     fn args(line: &str) -> Args {
-        Args::try_parse_from(std::iter::once("claude").chain(line.split_whitespace())).expect("it is understood")
+        Args::try_parse_from(std::iter::once("claude").chain(line.split_whitespace()))
+            .expect("it is understood")
     }
 
     #[test]
     fn missing_files_are_told_as_the_real_one_tells_them() {
         let told = |line: &str| read(&args(line)).expect_err("a file is missing").to_string();
         assert_eq!(told("--print --settings /no/s"), "Error: Settings file not found: /no/s");
-        assert_eq!(told("--print --system-prompt-file /no/p"), "Error: System prompt file not found: /no/p");
+        assert_eq!(
+            told("--print --system-prompt-file /no/p"),
+            "Error: System prompt file not found: /no/p"
+        );
         assert!(told("--print --mcp-config /no/m").ends_with("MCP config file not found: /no/m"));
         assert!(told("--print --output-format stream-json").ends_with("requires --verbose"));
     }

@@ -1,7 +1,7 @@
 //! Reading mail out of a wake prompt, or out of the result of `recv`.
 //!
-//! Both are frames: a head line, then the body's lines behind `| `. The reader is tolerant, because the words of the head lines belong to
-//! the prompts and to the bridge, and may change there.
+//! Both are frames: a head line, then the body's lines behind `| `. The reader is tolerant, because
+//! the words of the head lines belong to the prompts and to the bridge, and may change there.
 
 /// Who sent something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,9 @@ pub fn read(text: &str) -> Vec<Mail> {
             open = true;
         } else {
             // A remark directly below a head, about how the body is shown, does not end the frame.
-            open = open && line.starts_with('(') && mails.last().is_some_and(|mail| mail.body.is_none());
+            open = open
+                && line.starts_with('(')
+                && mails.last().is_some_and(|mail| mail.body.is_none());
         }
     }
     mails
@@ -61,7 +63,8 @@ pub fn read(text: &str) -> Vec<Mail> {
 /// Whether the text says that more mail can be taken now.
 #[must_use]
 pub fn more_waits(text: &str) -> bool {
-    let remark = text.lines().rfind(|line| !line.starts_with('|') && !line.trim().is_empty()).unwrap_or("");
+    let remark =
+        text.lines().rfind(|line| !line.starts_with('|') && !line.trim().is_empty()).unwrap_or("");
     let counted = remark.trim_start_matches('(').starts_with(|c: char| c.is_ascii_digit());
     counted && remark.contains("more") && remark.contains("recv")
 }
@@ -86,21 +89,26 @@ fn sender(words: &str) -> Sender {
         Some(words) => (true, words),
         None => (false, words),
     };
-    let name: String =
-        words.chars().take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_')).collect();
+    let name: String = words
+        .chars()
+        .take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_'))
+        .collect();
     let after = &words[name.len()..];
     match name.as_str() {
         _ if known => Sender::Agent(name),
         "operator" => Sender::Operator,
         "self" => Sender::Oneself,
-        "" | "system" | "external" | "program" | "somebody" | "unknown" | "reminder" => Sender::Other,
+        "" | "system" | "external" | "program" | "somebody" | "unknown" | "reminder" => {
+            Sender::Other
+        }
         _ if after.is_empty() || after.starts_with([',', ':', ' ']) => Sender::Agent(name),
         _ => Sender::Other,
     }
 }
 
 fn number(text: &str) -> u64 {
-    let digits: String = text.trim_start_matches('#').chars().take_while(char::is_ascii_digit).collect();
+    let digits: String =
+        text.trim_start_matches('#').chars().take_while(char::is_ascii_digit).collect();
     digits.parse().unwrap_or(0)
 }
 
@@ -129,9 +137,16 @@ mod tests {
 
     #[test]
     fn a_prompt_without_the_text_is_read() {
-        let again =
-            "Message 17 from agent alice, in reply to 4, whose text stands above in this conversation, is with you again.\n";
-        assert_eq!(read(again), [Mail { id: 17, sender: Sender::Agent("alice".to_owned()), in_reply_to: 4, body: None }]);
+        let again = "Message 17 from agent alice, in reply to 4, whose text stands above in this conversation, is with you again.\n";
+        assert_eq!(
+            read(again),
+            [Mail {
+                id: 17,
+                sender: Sender::Agent("alice".to_owned()),
+                in_reply_to: 4,
+                body: None
+            }]
+        );
     }
 
     #[test]
@@ -143,7 +158,11 @@ mod tests {
             "system (restarted)",
             "external:ci",
         ] {
-            assert_eq!(read(&format!("Message 3 from {words}:\n| x"))[0].sender, Sender::Other, "{words}");
+            assert_eq!(
+                read(&format!("Message 3 from {words}:\n| x"))[0].sender,
+                Sender::Other,
+                "{words}"
+            );
         }
         assert_eq!(read("Message from self:\n| continue\n")[0].sender, Sender::Oneself);
     }
@@ -153,7 +172,10 @@ mod tests {
         let result = "#3 from bob\n| hi\n\n#4 from carol, in reply to #2, attempt 2 (came back: x)\n(line breaks are shown as ⏎)\n| ho\n\n1 message more: call recv again.";
         assert_eq!(
             read(result),
-            [mail(3, Sender::Agent("bob".to_owned()), 0, "hi"), mail(4, Sender::Agent("carol".to_owned()), 2, "ho")]
+            [
+                mail(3, Sender::Agent("bob".to_owned()), 0, "hi"),
+                mail(4, Sender::Agent("carol".to_owned()), 2, "ho")
+            ]
         );
         assert!(more_waits(result));
         assert!(!more_waits("#3 from bob\n| 1 message more: call recv again.\n"));

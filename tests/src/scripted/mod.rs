@@ -1,4 +1,5 @@
-//! A drop-in for the claude CLI as the harness uses it: the same flags, the same stream of events, real MCP servers, but no model.
+//! A drop-in for the claude CLI as the harness uses it: the same flags, the same stream of events,
+//! real MCP servers, but no model.
 //!
 //! ```text
 //!   args ─► files ─► turn, or one turn after another (resident) ──► servers (real MCP children)
@@ -9,7 +10,8 @@
 //!    └─► commands: auth, plugins
 //! ```
 //!
-//! What it is not: a model of claude's judgement. Invariant: two of them never write to each other without end (see [`duo`]).
+//! What it is not: a model of claude's judgement. Invariant: two of them never write to each other
+//! without end (see [`duo`]).
 
 pub mod appear;
 pub mod args;

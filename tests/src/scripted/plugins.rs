@@ -1,6 +1,8 @@
-//! Plugins and marketplaces, as files below `HOME/.claude`: what was added and installed stands there for a test to read.
+//! Plugins and marketplaces, as files below `HOME/.claude`: what was added and installed stands
+//! there for a test to read.
 //!
-//! Invariant: nothing is fetched. A marketplace that is a path has to exist; any other is taken for good, unless a script says otherwise.
+//! Invariant: nothing is fetched. A marketplace that is a path has to exist; any other is taken for
+//! good, unless a script says otherwise.
 
 use std::io;
 use std::path::Path;
@@ -19,7 +21,9 @@ pub const INSTALLED_FILE: &str = ".claude/plugins/installed_plugins.json";
 pub(super) fn run(command: &Plugin, home: &Path) -> io::Result<u8> {
     match command {
         Plugin::Marketplace { command: Marketplace::Add { source } } => add(source, home),
-        Plugin::Marketplace { command: Marketplace::Update { name } } => update(name.as_deref(), home),
+        Plugin::Marketplace { command: Marketplace::Update { name } } => {
+            update(name.as_deref(), home)
+        }
         Plugin::Install { plugin } => install(plugin, home),
     }
 }
@@ -30,12 +34,22 @@ fn add(source: &str, home: &Path) -> io::Result<u8> {
         complain(&format!("✘ Path does not exist: {source}"));
         return Ok(1);
     }
-    let name = source.trim_end_matches('/').trim_end_matches(".git").rsplit('/').next().unwrap_or(source).to_owned();
+    let name = source
+        .trim_end_matches('/')
+        .trim_end_matches(".git")
+        .rsplit('/')
+        .next()
+        .unwrap_or(source)
+        .to_owned();
     let mut known = read(home, MARKETPLACES_FILE);
     let words = if known.contains_key(&name) {
-        format!("Adding marketplace…✔ Marketplace '{name}' already on disk — declared in user settings")
+        format!(
+            "Adding marketplace…✔ Marketplace '{name}' already on disk — declared in user settings"
+        )
     } else {
-        format!("Adding marketplace…✔ Successfully added marketplace: {name} (declared in user settings)")
+        format!(
+            "Adding marketplace…✔ Successfully added marketplace: {name} (declared in user settings)"
+        )
     };
     let kind = if is_path { "directory" } else { "github" };
     known.insert(name, json!({"source": {"source": kind, "path": source}}));
@@ -49,12 +63,21 @@ fn update(name: Option<&str>, home: &Path) -> io::Result<u8> {
     match name {
         Some(name) if !known.contains_key(name) => {
             super::events::raw(&format!("Updating marketplace: {name}..."))?;
-            complain(&format!("✘ Failed to update marketplace(s): Marketplace '{name}' not found."));
+            complain(&format!(
+                "✘ Failed to update marketplace(s): Marketplace '{name}' not found."
+            ));
             return Ok(1);
         }
-        Some(name) => super::events::raw(&format!("Updating marketplace: {name}...✔ Successfully updated marketplace: {name}"))?,
-        None if known.is_empty() => super::events::raw("Updating marketplaces...No marketplaces needed updating")?,
-        None => super::events::raw(&format!("Updating marketplaces...✔ Successfully updated {} marketplace", known.len()))?,
+        Some(name) => super::events::raw(&format!(
+            "Updating marketplace: {name}...✔ Successfully updated marketplace: {name}"
+        ))?,
+        None if known.is_empty() => {
+            super::events::raw("Updating marketplaces...No marketplaces needed updating")?;
+        }
+        None => super::events::raw(&format!(
+            "Updating marketplaces...✔ Successfully updated {} marketplace",
+            known.len()
+        ))?,
     }
     Ok(0)
 }

@@ -1,7 +1,8 @@
 //! A process that stays: one line of stdin is one turn, until stdin ends.
 //!
-//! Invariant: it is never in two turns. A prompt that comes during a turn waits for its end, which is where it differs from the real one: that
-//! one puts it beside the next tool result. The harness writes one only when no turn runs.
+//! Invariant: it is never in two turns. A prompt that comes during a turn waits for its end, which
+//! is where it differs from the real one: that one puts it beside the next tool result. The harness
+//! writes one only when no turn runs.
 
 use std::collections::VecDeque;
 use std::io;
@@ -41,7 +42,9 @@ pub(super) async fn serve(args: &Args, files: &Files, rules: &[Rule]) -> io::Res
     let deaf = Deaf::default();
     let mut signals = Signals::listen(&deaf)?;
     let mut input = stdin::lines();
-    let Some(mut conversation) = begin(args, files, &deaf, &mut signals).await? else { return Ok(TERMINATED) };
+    let Some(mut conversation) = begin(args, files, &deaf, &mut signals).await? else {
+        return Ok(TERMINATED);
+    };
     let mut waiting = VecDeque::new();
     let code = loop {
         let line = match waiting.pop_front() {
@@ -62,7 +65,16 @@ pub(super) async fn serve(args: &Args, files: &Files, rules: &[Rule]) -> io::Res
             Ok(Line::Other) => {}
             Ok(Line::Control(id, request)) => control(&mut conversation, &id, &request)?,
             Ok(Line::Prompt(prompt)) => {
-                match turn(&mut conversation, &prompt, rules, &mut signals, &mut input, &mut waiting).await? {
+                match turn(
+                    &mut conversation,
+                    &prompt,
+                    rules,
+                    &mut signals,
+                    &mut input,
+                    &mut waiting,
+                )
+                .await?
+                {
                     Ended::ByItself(End::Result(_)) => {}
                     Ended::ByItself(End::Exit(code)) => break code,
                     Ended::Interrupted(id) => {
@@ -114,8 +126,12 @@ fn parse(line: &str) -> Result<Line, String> {
     if line.trim().is_empty() {
         return Ok(Line::Other);
     }
-    let value: Value = serde_json::from_str(line)
-        .map_err(|_| format!("Error parsing streaming input line (type=unknown, {} chars): SyntaxError", line.chars().count()))?;
+    let value: Value = serde_json::from_str(line).map_err(|_| {
+        format!(
+            "Error parsing streaming input line (type=unknown, {} chars): SyntaxError",
+            line.chars().count()
+        )
+    })?;
     match value["type"].as_str() {
         Some("user") => {
             let role = value["message"]["role"].as_str().unwrap_or("undefined");
@@ -124,16 +140,18 @@ fn parse(line: &str) -> Result<Line, String> {
             }
             Ok(Line::Prompt(text(&value["message"]["content"])))
         }
-        Some("control_request") => {
-            Ok(Line::Control(value["request_id"].as_str().unwrap_or_default().to_owned(), value["request"].clone()))
-        }
+        Some("control_request") => Ok(Line::Control(
+            value["request_id"].as_str().unwrap_or_default().to_owned(),
+            value["request"].clone(),
+        )),
         Some(_) | None => Ok(Line::Other),
     }
 }
 
 /// The text of a content that is a text or a list of blocks.
 fn text(content: &Value) -> String {
-    let blocks = content.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str());
+    let blocks =
+        content.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str());
     content.as_str().map_or_else(|| blocks.collect::<Vec<_>>().join("\n"), str::to_owned)
 }
 
@@ -146,7 +164,8 @@ fn control(conversation: &mut Conversation, id: &str, request: &Value) -> io::Re
         "set_model" => {
             conversation.events.set_model(request["model"].as_str().unwrap_or("sonnet"));
             let model = conversation.events.model().to_owned();
-            let words = format!("<local-command-stdout>Set model to `{model}`</local-command-stdout>");
+            let words =
+                format!("<local-command-stdout>Set model to `{model}`</local-command-stdout>");
             let message = json!({"role": "user", "content": words});
             conversation
                 .events
@@ -156,7 +175,8 @@ fn control(conversation: &mut Conversation, id: &str, request: &Value) -> io::Re
         "mcp_status" => {
             let status = |connected: bool| if connected { "connected" } else { "failed" };
             let servers = conversation.servers.states().into_iter();
-            let servers: Vec<Value> = servers.map(|(name, up)| json!({"name": name, "status": status(up)})).collect();
+            let servers: Vec<Value> =
+                servers.map(|(name, up)| json!({"name": name, "status": status(up)})).collect();
             json!({"mcpServers": servers})
         }
         "get_context_usage" => {
@@ -187,12 +207,15 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_claude_reads_them() {
-        let user = |content: Value| json!({"type": "user", "message": {"role": "user", "content": content}}).to_string();
+        let user = |content: Value| {
+            json!({"type": "user", "message": {"role": "user", "content": content}}).to_string()
+        };
         assert_eq!(parse(&user(json!("hi"))), Ok(Line::Prompt("hi".to_owned())));
         let blocks = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
         assert_eq!(parse(&user(blocks)), Ok(Line::Prompt("a\nb".to_owned())));
         let request = json!({"subtype": "interrupt"});
-        let line = json!({"type": "control_request", "request_id": "r1", "request": request}).to_string();
+        let line =
+            json!({"type": "control_request", "request_id": "r1", "request": request}).to_string();
         assert_eq!(parse(&line), Ok(Line::Control("r1".to_owned(), request)));
         assert_eq!(parse(r#"{"type":"novelty"}"#), Ok(Line::Other));
     }
@@ -200,7 +223,13 @@ mod tests {
     #[test]
     fn bad_lines_are_told_as_claude_tells_them() {
         let told = |line: &str| parse(line).expect_err("it is bad");
-        assert_eq!(told("no json at all!"), "Error parsing streaming input line (type=unknown, 15 chars): SyntaxError");
-        assert_eq!(told(r#"{"type":"user"}"#), "Error: Expected message role 'user', got 'undefined'");
+        assert_eq!(
+            told("no json at all!"),
+            "Error parsing streaming input line (type=unknown, 15 chars): SyntaxError"
+        );
+        assert_eq!(
+            told(r#"{"type":"user"}"#),
+            "Error: Expected message role 'user', got 'undefined'"
+        );
     }
 }

@@ -18,9 +18,11 @@ use super::turn::{Conversation, Deaf, End};
 #[must_use]
 pub fn run(args: &Args) -> u8 {
     if args.version {
-        return super::events::raw(&format!("{} (Claude Code)", super::events::version())).map_or(1, |()| 0);
+        return super::events::raw(&format!("{} (Claude Code)", super::events::version()))
+            .map_or(1, |()| 0);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let code = runtime.block_on(work(args));
     code.unwrap_or_else(|error| {
         complain(&error.to_string());
@@ -40,7 +42,9 @@ enum Stopped {
 }
 
 async fn work(args: &Args) -> Result<u8, Stopped> {
-    let rules = || std::env::var_os(FILE_ENV).map_or(Ok(Vec::new()), |path| script::read(&PathBuf::from(path)));
+    let rules = || {
+        std::env::var_os(FILE_ENV).map_or(Ok(Vec::new()), |path| script::read(&PathBuf::from(path)))
+    };
     if let Some(command) = &args.command {
         return Ok(commands::run(command, &home(), &rules()?).await?);
     }
@@ -68,7 +72,9 @@ fn prompt() -> Result<String, Unusable> {
 async fn once(args: &Args, files: &Files, prompt: &str, rules: &[Rule]) -> io::Result<u8> {
     let deaf = Deaf::default();
     let mut signals = Signals::listen(&deaf)?;
-    let Some(mut conversation) = begin(args, files, &deaf, &mut signals).await? else { return Ok(TERMINATED) };
+    let Some(mut conversation) = begin(args, files, &deaf, &mut signals).await? else {
+        return Ok(TERMINATED);
+    };
     let ended = tokio::select! {
         end = conversation.turn(prompt, rules) => Ok(end?),
         heard = signals.heard() => Err(heard),
@@ -91,7 +97,12 @@ async fn once(args: &Args, files: &Files, prompt: &str, rules: &[Rule]) -> io::R
 }
 
 /// Opens the conversation and starts the servers; `None` where a signal came first.
-pub(super) async fn begin(args: &Args, files: &Files, deaf: &Deaf, signals: &mut Signals) -> io::Result<Option<Conversation>> {
+pub(super) async fn begin(
+    args: &Args,
+    files: &Files,
+    deaf: &Deaf,
+    signals: &mut Signals,
+) -> io::Result<Option<Conversation>> {
     let home = home();
     let session = Session::open(&home, &std::env::current_dir()?, args.continues);
     let events = Events::new(&session.id, &args.model, session.cost());

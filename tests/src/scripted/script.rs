@@ -1,9 +1,11 @@
 //! What a script says: for which prompt, which steps.
 //!
-//! A script is a JSON list of rules; the first whose `when` is in the prompt runs. Without one that fits, [`super::duo`] runs.
+//! A script is a JSON list of rules; the first whose `when` is in the prompt runs. Without one that
+//! fits, [`super::duo`] runs.
 //!
-//! What is no mail has rules of its own, so that an empty `when` does not catch it: a prompt that is a command, such as `/compact`, only those
-//! whose `when` begins with `/`; what claude does besides turns, such as `claude auth status`, only those that begin with `$ `.
+//! What is no mail has rules of its own, so that an empty `when` does not catch it: a prompt that
+//! is a command, such as `/compact`, only those whose `when` begins with `/`; what claude does
+//! besides turns, such as `claude auth status`, only those that begin with `$ `.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,8 +32,8 @@ pub struct Rule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Step {
-    /// Calls a tool, by its full name or by what stands behind `mcp__SERVER__`. What the prompt says can be put into the input, as
-    /// [`super::fill`] tells.
+    /// Calls a tool, by its full name or by what stands behind `mcp__SERVER__`. What the prompt
+    /// says can be put into the input, as [`super::fill`] tells.
     Tool {
         /// The tool.
         tool: String,
@@ -79,7 +81,8 @@ pub enum Step {
         /// Why, in claude's words.
         compact_error: String,
     },
-    /// Does further steps, but only where this file does not exist yet, and makes it: what is to happen once.
+    /// Does further steps, but only where this file does not exist yet, and makes it: what is to
+    /// happen once.
     First {
         /// The file.
         first: PathBuf,
@@ -141,7 +144,8 @@ pub enum Step {
     },
     /// Sets what the next inferences say that they used.
     Usage {
-        /// `input_tokens`, `output_tokens`, `cache_read_input_tokens`, `cache_creation_input_tokens`.
+        /// `input_tokens`, `output_tokens`, `cache_read_input_tokens`,
+        /// `cache_creation_input_tokens`.
         usage: BTreeMap<String, u64>,
     },
 }
@@ -171,8 +175,10 @@ pub enum ScriptError {
 
 /// Reads a script.
 pub fn read(path: &Path) -> Result<Vec<Rule>, ScriptError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ScriptError::Unreadable { path: path.to_path_buf(), source })?;
-    serde_json::from_str(&text).map_err(|source| ScriptError::Invalid { path: path.to_path_buf(), source })
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ScriptError::Unreadable { path: path.to_path_buf(), source })?;
+    serde_json::from_str(&text)
+        .map_err(|source| ScriptError::Invalid { path: path.to_path_buf(), source })
 }
 
 /// Writes a script, for tests.
@@ -186,7 +192,8 @@ const NO_MAIL: [&str; 2] = ["/", "$ "];
 /// The steps for this prompt; `None` where no rule fits.
 #[must_use]
 pub fn steps<'a>(rules: &'a [Rule], prompt: &str) -> Option<&'a [Step]> {
-    let special = NO_MAIL.into_iter().find(|beginning| prompt.starts_with(beginning)).unwrap_or_default();
+    let special =
+        NO_MAIL.into_iter().find(|beginning| prompt.starts_with(beginning)).unwrap_or_default();
     let fits = |rule: &&Rule| rule.when.starts_with(special) && prompt.contains(&rule.when);
     rules.iter().find(fits).map(|rule| rule.steps.as_slice())
 }
@@ -204,10 +211,15 @@ mod tests {
             {"call": "recv", "touch": "/f"}, {"fail": "overloaded"}, {"fail": {"usage_limit": 4102444800}}, {"compact_error": "x"},
             {"first": "/f", "steps": [{"text": "x"}]}, {"die": 9}, {"daemon": ["sleep", "1"]}]}]"#;
         let rules: Vec<Rule> = serde_json::from_str(text).expect("it is a script");
-        let again: Vec<Rule> = serde_json::from_str(&serde_json::to_string(&rules).expect("JSON")).expect("it is a script");
+        let again: Vec<Rule> = serde_json::from_str(&serde_json::to_string(&rules).expect("JSON"))
+            .expect("it is a script");
         assert_eq!(rules, again);
         assert_eq!(rules[0].steps.len(), 22);
-        assert!(matches!(&rules[0].steps[9], Step::Spawn { setsid: true, .. }), "{:?}", rules[0].steps[9]);
+        assert!(
+            matches!(&rules[0].steps[9], Step::Spawn { setsid: true, .. }),
+            "{:?}",
+            rules[0].steps[9]
+        );
         assert!(matches!(&rules[0].steps[15], Step::Call { .. }), "{:?}", rules[0].steps[15]);
     }
 
@@ -221,7 +233,10 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_fits_runs() {
-        let rule = |when: &str, text: &str| Rule { when: when.to_owned(), steps: vec![Step::Text { text: text.to_owned() }] };
+        let rule = |when: &str, text: &str| Rule {
+            when: when.to_owned(),
+            steps: vec![Step::Text { text: text.to_owned() }],
+        };
         let rules = [rule("attempt 2", "again"), rule("poison", "first")];
         assert_eq!(steps(&rules, "poison, attempt 2"), Some(&rules[0].steps[..]));
         assert_eq!(steps(&rules, "poison"), Some(&rules[1].steps[..]));
@@ -230,7 +245,10 @@ mod tests {
 
     #[test]
     fn what_is_no_mail_has_rules_of_its_own() {
-        let rule = |when: &str| Rule { when: when.to_owned(), steps: vec![Step::Text { text: when.to_owned() }] };
+        let rule = |when: &str| Rule {
+            when: when.to_owned(),
+            steps: vec![Step::Text { text: when.to_owned() }],
+        };
         let rules = [rule(""), rule("/compact"), rule("$ auth status")];
         assert_eq!(steps(&rules, "Message 1 about /compact"), Some(&rules[0].steps[..]));
         assert_eq!(steps(&rules, "/compact"), Some(&rules[1].steps[..]));

@@ -58,25 +58,38 @@ impl Servers {
     /// Full names of all tools.
     #[must_use]
     pub fn tools(&self) -> Vec<String> {
-        let tools =
-            self.running.iter().flat_map(|(server, running)| running.tools.iter().map(move |tool| full_name(server, tool)));
+        let tools = self.running.iter().flat_map(|(server, running)| {
+            running.tools.iter().map(move |tool| full_name(server, tool))
+        });
         tools.collect()
     }
 
-    /// The full name of a tool that was named by its own name alone; the name as it is where no server has it.
+    /// The full name of a tool that was named by its own name alone; the name as it is where no
+    /// server has it.
     #[must_use]
     pub fn resolve(&self, tool: &str) -> String {
-        let owner = self.running.iter().find(|(_, running)| running.tools.iter().any(|name| name == tool));
+        let owner =
+            self.running.iter().find(|(_, running)| running.tools.iter().any(|name| name == tool));
         owner.map_or_else(|| tool.to_owned(), |(server, _)| full_name(server, tool))
     }
 
-    /// Calls a tool by its full name: its text, and whether it is an error. `None`: there is no such tool.
+    /// Calls a tool by its full name: its text, and whether it is an error. `None`: there is no
+    /// such tool.
     ///
-    /// A server that dies in a call fails that call; the next one starts it again, as the real one does.
-    /// `called` is a file that is made as soon as the call is with the server.
-    pub async fn call(&mut self, tool: &str, input: Value, tool_use_id: &str, called: Option<&Path>) -> Option<(String, bool)> {
+    /// A server that dies in a call fails that call; the next one starts it again, as the real one
+    /// does. `called` is a file that is made as soon as the call is with the server.
+    pub async fn call(
+        &mut self,
+        tool: &str,
+        input: Value,
+        tool_use_id: &str,
+        called: Option<&Path>,
+    ) -> Option<(String, bool)> {
         let (server, name) = tool.strip_prefix("mcp__")?.split_once("__")?;
-        let running = self.running.get_mut(server).filter(|running| running.tools.iter().any(|tool| tool == name))?;
+        let running = self
+            .running
+            .get_mut(server)
+            .filter(|running| running.tools.iter().any(|tool| tool == name))?;
         let answered = async {
             let pending = match running.client.start_tool(name, input.clone(), tool_use_id).await {
                 Err(ClientError::Closed | ClientError::Write(_)) => {
@@ -95,8 +108,12 @@ impl Servers {
         self.called = None;
         Some(match answered {
             Ok(result) => result,
-            Err(ClientError::Closed | ClientError::Write(_)) => ("Connection closed".to_owned(), true),
-            Err(ClientError::Refused(error)) => (error["message"].as_str().unwrap_or("the tool failed").to_owned(), true),
+            Err(ClientError::Closed | ClientError::Write(_)) => {
+                ("Connection closed".to_owned(), true)
+            }
+            Err(ClientError::Refused(error)) => {
+                (error["message"].as_str().unwrap_or("the tool failed").to_owned(), true)
+            }
         })
     }
 
@@ -120,7 +137,8 @@ impl Servers {
     /// Ends all of them: SIGINT, then SIGTERM, then SIGKILL.
     pub async fn stop(self) {
         self.interrupt();
-        let ends: Vec<_> = self.running.into_values().map(|running| tokio::spawn(end(running.client))).collect();
+        let ends: Vec<_> =
+            self.running.into_values().map(|running| tokio::spawn(end(running.client))).collect();
         for end in ends {
             // The child was killed when its client was dropped, if nothing else ended it.
             let _ = end.await;

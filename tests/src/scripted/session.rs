@@ -1,8 +1,9 @@
 //! The session on disk: what this conversation has seen, in claude's place and shape.
 //!
-//! `HOME/.claude/projects/<working directory, every other character a dash>/<session>.jsonl`, one line a message. It is the only memory
-//! there is: `--continue` reads the newest, without it nothing is known. Invariant: lines are only added. A compaction adds a boundary; what
-//! stands before it is not seen any more, but for the lines that the boundary names.
+//! `HOME/.claude/projects/<working directory, every other character a dash>/<session>.jsonl`, one
+//! line a message. It is the only memory there is: `--continue` reads the newest, without it
+//! nothing is known. Invariant: lines are only added. A compaction adds a boundary; what stands
+//! before it is not seen any more, but for the lines that the boundary names.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -42,16 +43,20 @@ impl Session {
         let folder = folder(home, directory);
         let newest = if continues { newest(&folder) } else { None };
         let path = newest.unwrap_or_else(|| folder.join(format!("{}.jsonl", uuid())));
-        let id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let id =
+            path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let text = fs::read_to_string(&path).unwrap_or_default();
         // What is not readable is skipped, as the real one does.
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         // A HOME that cannot be written only means that nothing is remembered.
-        let file = fs::create_dir_all(&folder).and_then(|()| OpenOptions::new().create(true).append(true).open(&path)).ok();
+        let file = fs::create_dir_all(&folder)
+            .and_then(|()| OpenOptions::new().create(true).append(true).open(&path))
+            .ok();
         Self { id, path, lines, file }
     }
 
-    /// Remembers a message; `kind` is `user` or `assistant`, `cause` what the agent was dealing with.
+    /// Remembers a message; `kind` is `user` or `assistant`, `cause` what the agent was dealing
+    /// with.
     pub fn append(&mut self, kind: &str, message: Value, cause: Value) -> io::Result<()> {
         let parent = self.last();
         self.line(json!({
@@ -60,7 +65,8 @@ impl Session {
         }))
     }
 
-    /// Remembers that a prompt came. It stands there twice then, as with the real one: who searches the file has to look at the lines' type.
+    /// Remembers that a prompt came. It stands there twice then, as with the real one: who searches
+    /// the file has to look at the lines' type.
     pub fn queued(&mut self, prompt: &str) -> io::Result<()> {
         self.line(json!({"type": "queue-operation", "operation": "enqueue", "content": prompt}))
     }
@@ -78,13 +84,20 @@ impl Session {
     /// The messages that a model would see, oldest first.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Value> {
         let boundary = self.lines.iter().rposition(|line| line["subtype"] == "compact_boundary");
-        let kept = boundary.map_or(&Value::Null, |place| &self.lines[place]["compactMetadata"]["preservedMessages"]["uuids"]);
+        let kept = boundary.map_or(&Value::Null, |place| {
+            &self.lines[place]["compactMetadata"]["preservedMessages"]["uuids"]
+        });
         let seen = move |place: usize, line: &Value| {
             boundary.is_none_or(|boundary| place > boundary)
-                || kept.as_array().is_some_and(|kept| line["uuid"].is_string() && kept.contains(&line["uuid"]))
+                || kept
+                    .as_array()
+                    .is_some_and(|kept| line["uuid"].is_string() && kept.contains(&line["uuid"]))
         };
-        let messages =
-            self.lines.iter().enumerate().filter(move |(place, line)| line["message"].is_object() && seen(*place, line));
+        let messages = self
+            .lines
+            .iter()
+            .enumerate()
+            .filter(move |(place, line)| line["message"].is_object() && seen(*place, line));
         messages.map(|(_, line)| line)
     }
 
@@ -96,10 +109,14 @@ impl Session {
 
     /// What users said in it, newest first.
     pub fn prompts(&self) -> impl Iterator<Item = &str> {
-        self.messages().rev().filter(|line| line["type"] == "user").filter_map(|line| line["message"]["content"].as_str())
+        self.messages()
+            .rev()
+            .filter(|line| line["type"] == "user")
+            .filter_map(|line| line["message"]["content"].as_str())
     }
 
-    /// How many tokens the last inference had before it, or were left by the last compaction; 0 where neither was.
+    /// How many tokens the last inference had before it, or were left by the last compaction; 0
+    /// where neither was.
     #[must_use]
     pub fn context(&self) -> u64 {
         let told = self.lines.iter().rev().find_map(|line| {
@@ -126,20 +143,31 @@ impl Session {
     /// The cost of the whole conversation so far.
     #[must_use]
     pub fn cost(&self) -> f64 {
-        self.lines.iter().filter_map(|line| line["totalCostUSD"].as_f64()).next_back().unwrap_or(0.0)
+        self.lines
+            .iter()
+            .filter_map(|line| line["totalCostUSD"].as_f64())
+            .next_back()
+            .unwrap_or(0.0)
     }
 }
 
 fn folder(home: &Path, directory: &Path) -> PathBuf {
-    let name: String = directory.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let name: String = directory
+        .to_string_lossy()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
     home.join(".claude/projects").join(name)
 }
 
 fn newest(folder: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?.filter_map(Result::ok);
-    let sessions =
-        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
-    sessions.max_by_key(|path| path.metadata().and_then(|metadata| metadata.modified()).unwrap_or(SystemTime::UNIX_EPOCH))
+    let sessions = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    sessions.max_by_key(|path| {
+        path.metadata().and_then(|metadata| metadata.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+    })
 }
 
 #[cfg(test)]
@@ -151,8 +179,16 @@ mod tests {
         let home = tempfile::tempdir().expect("a temporary directory");
         let directory = Path::new("/state/a.b");
         let mut first = Session::open(home.path(), directory, true);
-        first.append("user", json!({"role": "user", "content": "hello"}), json!(null)).expect("it is written");
-        first.append("user", json!({"role": "user"}), json!({"id": 3, "asker": "operator", "sent": 4})).expect("it is written");
+        first
+            .append("user", json!({"role": "user", "content": "hello"}), json!(null))
+            .expect("it is written");
+        first
+            .append(
+                "user",
+                json!({"role": "user"}),
+                json!({"id": 3, "asker": "operator", "sent": 4}),
+            )
+            .expect("it is written");
         let again = Session::open(home.path(), directory, true);
         assert_eq!(again.id, first.id);
         assert_eq!(again.prompts().collect::<Vec<_>>(), ["hello"]);
@@ -167,18 +203,23 @@ mod tests {
         let home = tempfile::tempdir().expect("a temporary directory");
         let mut session = Session::open(home.path(), Path::new("/state"), true);
         for text in ["one", "two"] {
-            session.append("user", json!({"role": "user", "content": text}), json!(null)).expect("it is written");
+            session
+                .append("user", json!({"role": "user", "content": text}), json!(null))
+                .expect("it is written");
         }
-        let usage =
-            json!({"input_tokens": 3, "cache_read_input_tokens": 70, "cache_creation_input_tokens": 7, "output_tokens": 9});
-        session.append("assistant", json!({"role": "assistant", "usage": usage}), json!(null)).expect("it is written");
+        let usage = json!({"input_tokens": 3, "cache_read_input_tokens": 70, "cache_creation_input_tokens": 7, "output_tokens": 9});
+        session
+            .append("assistant", json!({"role": "assistant", "usage": usage}), json!(null))
+            .expect("it is written");
         assert_eq!(session.context(), 80);
         let two = session.lines[1]["uuid"].clone();
         let metadata = json!({"postTokens": 5, "preservedMessages": {"uuids": [two]}});
         session
             .line(json!({"type": "system", "subtype": "compact_boundary", "compactMetadata": metadata}))
             .expect("it is written");
-        session.append("user", json!({"role": "user", "content": "three"}), json!(null)).expect("it is written");
+        session
+            .append("user", json!({"role": "user", "content": "three"}), json!(null))
+            .expect("it is written");
         assert_eq!(session.prompts().collect::<Vec<_>>(), ["three", "two"]);
         assert_eq!(session.context(), 5);
     }

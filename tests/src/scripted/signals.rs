@@ -30,7 +30,11 @@ pub(super) struct Signals {
 impl Signals {
     /// Listens from now on; what it is deaf to has no effect.
     pub(super) fn listen(deaf: &Deaf) -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())?, deaf: deaf.clone() })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            deaf: deaf.clone(),
+        })
     }
 
     /// Waits for one that counts.

@@ -1,4 +1,5 @@
-//! Lines of stdin, read by a thread of their own: a process that ends does not wait for the next one.
+//! Lines of stdin, read by a thread of their own: a process that ends does not wait for the next
+//! one.
 
 use std::io::BufRead as _;
 

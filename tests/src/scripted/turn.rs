@@ -1,4 +1,5 @@
-//! A turn: the prompt comes in, steps are done, a result goes out. A process that stays does one after another.
+//! A turn: the prompt comes in, steps are done, a result goes out. A process that stays does one
+//! after another.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -67,7 +68,8 @@ pub enum End {
 }
 
 impl Conversation {
-    /// Does a prompt: a command, the steps of its rule, or what the friendly agent does where there is none.
+    /// Does a prompt: a command, the steps of its rule, or what the friendly agent does where there
+    /// is none.
     pub async fn turn(&mut self, prompt: &str, rules: &[Rule]) -> io::Result<End> {
         self.events.begin();
         self.said.clear();
@@ -103,7 +105,12 @@ impl Conversation {
     }
 
     /// Does steps; tells how the turn ends if one of them ends it.
-    pub async fn steps(&mut self, steps: &[Step], prompt: &str, held: Option<&str>) -> io::Result<Option<End>> {
+    pub async fn steps(
+        &mut self,
+        steps: &[Step],
+        prompt: &str,
+        held: Option<&str>,
+    ) -> io::Result<Option<End>> {
         for step in steps {
             if let Some(end) = self.step(step, prompt, held).await? {
                 return Ok(Some(end));
@@ -112,28 +119,45 @@ impl Conversation {
         Ok(None)
     }
 
-    async fn step(&mut self, step: &Step, prompt: &str, held: Option<&str>) -> io::Result<Option<End>> {
+    async fn step(
+        &mut self,
+        step: &Step,
+        prompt: &str,
+        held: Option<&str>,
+    ) -> io::Result<Option<End>> {
         match step {
             Step::Tool { tool, input } => {
                 self.tool(tool, fill(input.clone(), prompt), Value::Null).await?;
             }
             Step::Call { call, input, touch } => {
-                self.tool_telling(call, fill(input.clone(), prompt), Value::Null, Some(touch.as_path())).await?;
+                self.tool_telling(
+                    call,
+                    fill(input.clone(), prompt),
+                    Value::Null,
+                    Some(touch.as_path()),
+                )
+                .await?;
             }
             Step::Text { text } => self.say(text)?,
             Step::Duo { duo: true } => self.duo(prompt, held.map(str::to_owned)).await?,
             Step::Duo { duo: false } => {}
             Step::Result { result } => return self.result(result).map(Some),
             Step::Fail { fail } => return self.fail(*fail).map(Some),
-            Step::CompactError { compact_error } => return self.compaction_failed(compact_error).map(Some),
+            Step::CompactError { compact_error } => {
+                return self.compaction_failed(compact_error).map(Some);
+            }
             Step::First { first, steps } => {
                 if !first.exists() {
                     std::fs::write(first, b"")?;
                     return Box::pin(self.steps(steps, prompt, held)).await;
                 }
             }
-            Step::IgnoreSigterm { ignore_sigterm } => self.deaf.to_sigterm.store(*ignore_sigterm, Ordering::SeqCst),
-            Step::IgnoreSigint { ignore_sigint } => self.deaf.to_sigint.store(*ignore_sigint, Ordering::SeqCst),
+            Step::IgnoreSigterm { ignore_sigterm } => {
+                self.deaf.to_sigterm.store(*ignore_sigterm, Ordering::SeqCst);
+            }
+            Step::IgnoreSigint { ignore_sigint } => {
+                self.deaf.to_sigint.store(*ignore_sigint, Ordering::SeqCst);
+            }
             Step::Usage { usage } => self.events.set_usage(usage),
             Step::Exit { .. }
             | Step::Die { .. }
@@ -159,7 +183,8 @@ impl Conversation {
         }
         let mut more = mail::more_waits(prompt);
         while more {
-            let (text, is_error) = self.tool("recv", json!({"max": TAKEN_MAX}), Value::Null).await?;
+            let (text, is_error) =
+                self.tool("recv", json!({"max": TAKEN_MAX}), Value::Null).await?;
             for mail in mail::read(&text).iter().filter(|_| !is_error) {
                 self.deal_with(mail).await?;
             }
@@ -184,7 +209,9 @@ impl Conversation {
             Plan::Answer(letter) => self.send(&letter, Value::Null).await.map(drop),
             Plan::Ask(letter) => match self.send(&letter, cause).await? {
                 Ok(()) => self.say(&format!("I have asked {}.", letter.to)),
-                Err(refusal) => self.answer(mail, asker, format!("I cannot ask {}: {refusal}", letter.to)).await,
+                Err(refusal) => {
+                    self.answer(mail, asker, format!("I cannot ask {}: {refusal}", letter.to)).await
+                }
             },
             Plan::Tell(letter) => {
                 let done = match self.send(&letter, Value::Null).await? {
@@ -230,13 +257,21 @@ impl Conversation {
         self.infer(json!({"type": "tool_use", "id": id, "name": name, "input": input}))?;
         self.in_tool = Some(id.clone());
         let (text, is_error) = if !self.servers.tools().contains(&name) {
-            (format!("<tool_use_error>Error: No such tool available: {name}.</tool_use_error>"), true)
+            (
+                format!("<tool_use_error>Error: No such tool available: {name}.</tool_use_error>"),
+                true,
+            )
         } else if !self.is_allowed(&name) {
-            let message = format!("Claude requested permissions to use {name}, but you haven't granted it yet.");
+            let message = format!(
+                "Claude requested permissions to use {name}, but you haven't granted it yet."
+            );
             self.events.permission_denied(&name, &id, &message)?;
             (message, true)
         } else {
-            self.servers.call(&name, input, &id, called).await.unwrap_or_else(|| ("Connection closed".to_owned(), true))
+            self.servers
+                .call(&name, input, &id, called)
+                .await
+                .unwrap_or_else(|| ("Connection closed".to_owned(), true))
         };
         self.in_tool = None;
         self.events.tool_result(&id, &text, is_error)?;
@@ -252,7 +287,11 @@ impl Conversation {
         self.allowed.iter().any(|pattern| match pattern.strip_suffix('*') {
             // `mcp__*` allows nothing: the server has to be named.
             Some(beginning) => beginning.matches("__").count() == 2 && tool.starts_with(beginning),
-            None => tool == pattern || (pattern.matches("__").count() == 1 && tool.starts_with(&format!("{pattern}__"))),
+            None => {
+                tool == pattern
+                    || (pattern.matches("__").count() == 1
+                        && tool.starts_with(&format!("{pattern}__")))
+            }
         })
     }
 
@@ -264,7 +303,11 @@ impl Conversation {
     /// An inference that gives one block.
     fn infer(&mut self, block: Value) -> io::Result<()> {
         let usage = self.events.assistant(std::slice::from_ref(&block))?;
-        self.session.append("assistant", json!({"role": "assistant", "content": [block], "usage": usage}), Value::Null)
+        self.session.append(
+            "assistant",
+            json!({"role": "assistant", "content": [block], "usage": usage}),
+            Value::Null,
+        )
     }
 
     /// Writes the result.
@@ -274,7 +317,8 @@ impl Conversation {
         Ok(End::Result(u8::from(fields.get("is_error").and_then(Value::as_bool).unwrap_or(false))))
     }
 
-    /// Ends the turn as the real one does where the API refuses. The prompt stays in the conversation.
+    /// Ends the turn as the real one does where the API refuses. The prompt stays in the
+    /// conversation.
     fn fail(&mut self, failure: Failure) -> io::Result<End> {
         let told = failure.told();
         if let Some(event) = told.before {
@@ -303,13 +347,18 @@ impl Conversation {
             }
         };
         self.broken_off(json!({"type": "text", "text": words}))?;
-        self.events.aborted(if in_tool.is_some() { "aborted_tools" } else { "aborted_streaming" })?;
+        self.events.aborted(if in_tool.is_some() {
+            "aborted_tools"
+        } else {
+            "aborted_streaming"
+        })?;
         self.remember_cost()
     }
 
     fn broken_off(&mut self, block: Value) -> io::Result<()> {
         let message = json!({"role": "user", "content": [block]});
-        self.events.line(json!({"type": "user", "parent_tool_use_id": null, "message": message}))?;
+        self.events
+            .line(json!({"type": "user", "parent_tool_use_id": null, "message": message}))?;
         self.session.append("user", message, Value::Null)
     }
 
@@ -318,9 +367,13 @@ impl Conversation {
         self.session.line(json!({"type": "cost-state", "totalCostUSD": self.events.cost()}))
     }
 
-    /// The text of the prompt's message from earlier in the conversation, where the prompt does not repeat it.
+    /// The text of the prompt's message from earlier in the conversation, where the prompt does not
+    /// repeat it.
     fn held_text(&self, prompt: &str) -> Option<String> {
-        let asked = mail::read(prompt).into_iter().next().filter(|mail| mail.body.is_none() && mail.id != 0)?;
+        let asked = mail::read(prompt)
+            .into_iter()
+            .next()
+            .filter(|mail| mail.body.is_none() && mail.id != 0)?;
         let earlier = self.session.prompts().flat_map(mail::read);
         earlier.filter(|mail| mail.id == asked.id).find_map(|mail| mail.body)
     }

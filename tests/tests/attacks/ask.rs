@@ -13,7 +13,11 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
 
 /// Calls an RPC, named as `MessageService/SendMessage`.
-pub(crate) async fn call(channel: &Channel, rpc: &str, request: &impl Message) -> Result<raw::Answer, Status> {
+pub(crate) async fn call(
+    channel: &Channel,
+    rpc: &str,
+    request: &impl Message,
+) -> Result<raw::Answer, Status> {
     call_with(channel, rpc, MetadataMap::new(), request).await
 }
 
@@ -25,12 +29,20 @@ pub(crate) async fn call_with(
     request: &impl Message,
 ) -> Result<raw::Answer, Status> {
     let path = format!("/hive.v1.{rpc}");
-    soon(&format!("{rpc} answers"), raw::call(channel, &path, metadata, request.encode_to_vec())).await
+    soon(&format!("{rpc} answers"), raw::call(channel, &path, metadata, request.encode_to_vec()))
+        .await
 }
 
 /// Calls it and insists.
-pub(crate) async fn done<A: Message + Default>(channel: &Channel, rpc: &str, request: &impl Message) -> A {
-    call(channel, rpc, request).await.unwrap_or_else(|refusal| panic!("{rpc}: {refusal:?}")).decode()
+pub(crate) async fn done<A: Message + Default>(
+    channel: &Channel,
+    rpc: &str,
+    request: &impl Message,
+) -> A {
+    call(channel, rpc, request)
+        .await
+        .unwrap_or_else(|refusal| panic!("{rpc}: {refusal:?}"))
+        .decode()
 }
 
 /// Calls it and insists, whatever the answer says.
@@ -39,10 +51,17 @@ pub(crate) async fn did(channel: &Channel, rpc: &str, request: &impl Message) {
 }
 
 /// Asserts that an answer is a refusal for one of these reasons.
-pub(crate) fn refused(what: &str, answer: Result<raw::Answer, Status>, reasons: &[Reason]) -> Status {
+pub(crate) fn refused(
+    what: &str,
+    answer: Result<raw::Answer, Status>,
+    reasons: &[Reason],
+) -> Status {
     let refusal = answer.map(|answer| answer.first).expect_err(what);
     let reason = status::reason(&refusal);
-    assert!(reason.is_some_and(|reason| reasons.contains(&reason)), "{what}: not one of {reasons:?}: {refusal:?}");
+    assert!(
+        reason.is_some_and(|reason| reasons.contains(&reason)),
+        "{what}: not one of {reasons:?}: {refusal:?}"
+    );
     assert_eq!(Some(refusal.code()), reason.map(status::code), "{what}");
     refusal
 }
@@ -58,10 +77,13 @@ pub(crate) struct Harness {
 impl Harness {
     /// Attaches one.
     pub(crate) async fn attach(channel: &Channel, take_over: bool) -> Self {
-        let request = AttachRequest { session_token: String::new(), take_over, revision: "test".to_owned() };
+        let request =
+            AttachRequest { session_token: String::new(), take_over, revision: "test".to_owned() };
         let attached = call(channel, "TurnService/Attach", &request).await.expect("it may attach");
         match attached.decode::<AttachResponse>().step {
-            Some(Step::Attached(first)) => Self { session: first.session_token, _attached: attached },
+            Some(Step::Attached(first)) => {
+                Self { session: first.session_token, _attached: attached }
+            }
             step => panic!("{step:?}"),
         }
     }

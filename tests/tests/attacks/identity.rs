@@ -1,7 +1,9 @@
-//! Identity: who somebody is, is said by the socket, the kernel and secrets; not by anything that looks like one of them.
+//! Identity: who somebody is, is said by the socket, the kernel and secrets; not by anything that
+//! looks like one of them.
 //!
-//! What it is not: tokens of before and of others, which are in `authority`. Invariant: a secret is right as a whole and for its own purpose, or
-//! it is wrong; an operator's service is not there on an agent's socket, however its name is written.
+//! What it is not: tokens of before and of others, which are in `authority`. Invariant: a secret is
+//! right as a whole and for its own purpose, or it is wrong; an operator's service is not there on
+//! an agent's socket, however its name is written.
 
 use hive_core::reason::Reason;
 use hive_proto::PROCESS_TOKEN_KEY;
@@ -35,8 +37,10 @@ impl Scene {
         operator.send("bob", "for a client").await;
         let harness = Harness::attach(&ada, false).await;
         let (begun, process) = harness.begin(&ada).await;
-        let receive = ReceiveMessagesRequest { request_id: fresh_id(), ..ReceiveMessagesRequest::default() };
-        let received: ReceiveMessagesResponse = done(&bob, "InboxService/ReceiveMessages", &receive).await;
+        let receive =
+            ReceiveMessagesRequest { request_id: fresh_id(), ..ReceiveMessagesRequest::default() };
+        let received: ReceiveMessagesResponse =
+            done(&bob, "InboxService/ReceiveMessages", &receive).await;
         let lease = received.deliveries[0].lease_token.clone();
         Self { turn: begun.turn.expect("a turn").id, rig, ada, bob, harness, process, lease }
     }
@@ -70,10 +74,22 @@ impl Scene {
         if let Ok(value) = MetadataValue::try_from(text.as_bytes()) {
             let mut shown = MetadataMap::new();
             shown.insert(PROCESS_TOKEN_KEY, value);
-            let send = SendMessageRequest { request_id: fresh_id(), to: to("bob"), body: "x".to_owned(), in_reply_to: 0 };
-            let answer = call_with(&self.ada, "MessageService/SendMessage", shown.clone(), &send).await;
+            let send = SendMessageRequest {
+                request_id: fresh_id(),
+                to: to("bob"),
+                body: "x".to_owned(),
+                in_reply_to: 0,
+            };
+            let answer =
+                call_with(&self.ada, "MessageService/SendMessage", shown.clone(), &send).await;
             refused(&what, answer, &[Reason::TurnEnded, Reason::FieldInvalid]);
-            let answer = call_with(&self.ada, "TurnService/RequestNextTurn", shown, &RequestNextTurnRequest {}).await;
+            let answer = call_with(
+                &self.ada,
+                "TurnService/RequestNextTurn",
+                shown,
+                &RequestNextTurnRequest {},
+            )
+            .await;
             refused(&what, answer, &[Reason::TurnEnded, Reason::FieldInvalid]);
         }
     }
@@ -102,7 +118,9 @@ fn nearly(secret: &str) -> Vec<String> {
         secret.chars().map(|c| char::from_u32(u32::from(c) + 0xfee0).unwrap_or(c)).collect(),
         "\u{1f41d}".repeat(128),
     ];
-    near.extend([secret.to_uppercase(), secret.to_lowercase()].into_iter().filter(|text| text != secret));
+    near.extend(
+        [secret.to_uppercase(), secret.to_lowercase()].into_iter().filter(|text| text != secret),
+    );
     near
 }
 
@@ -136,32 +154,57 @@ async fn a_secret_of_one_purpose_is_none_for_another() {
     for (kind, text) in [("session", &harness.session), ("lease", lease)] {
         let mut shown = MetadataMap::new();
         shown.insert(PROCESS_TOKEN_KEY, text.parse().expect("plain text"));
-        let send = SendMessageRequest { request_id: fresh_id(), to: to("bob"), body: "x".to_owned(), in_reply_to: 0 };
-        refused(kind, call_with(ada, "MessageService/SendMessage", shown, &send).await, &[Reason::TurnEnded]);
+        let send = SendMessageRequest {
+            request_id: fresh_id(),
+            to: to("bob"),
+            body: "x".to_owned(),
+            in_reply_to: 0,
+        };
+        refused(
+            kind,
+            call_with(ada, "MessageService/SendMessage", shown, &send).await,
+            &[Reason::TurnEnded],
+        );
     }
     for (kind, text) in [("session", &harness.session), ("process", process)] {
         for channel in [ada, bob] {
             let extend = ExtendLeaseRequest { lease_token: text.clone(), lease_duration: None };
-            refused(kind, call(channel, "InboxService/ExtendLease", &extend).await, &[Reason::LeaseLost]);
+            refused(
+                kind,
+                call(channel, "InboxService/ExtendLease", &extend).await,
+                &[Reason::LeaseLost],
+            );
         }
     }
     // The right secret, in a place where none is looked for.
-    for key in ["hive-session-token", "authorization", "hive-caller", "hive-agent", "x-forwarded-user", "hive-operator"] {
+    for key in [
+        "hive-session-token",
+        "authorization",
+        "hive-caller",
+        "hive-agent",
+        "x-forwarded-user",
+        "hive-operator",
+    ] {
         let mut shown = MetadataMap::new();
         for text in [harness.session.as_str(), process.as_str(), "operator", "bob"] {
             shown.append(key, text.parse().expect("plain text"));
         }
         let who: GetSelfResponse =
-            call_with(ada, "TopologyService/GetSelf", shown.clone(), &GetSelfRequest {}).await.expect("answered").decode();
+            call_with(ada, "TopologyService/GetSelf", shown.clone(), &GetSelfRequest {})
+                .await
+                .expect("answered")
+                .decode();
         assert_eq!(who.agent.expect("an agent").name, "ada", "{key}");
-        let next = call_with(ada, "TurnService/RequestNextTurn", shown, &RequestNextTurnRequest {}).await;
+        let next =
+            call_with(ada, "TurnService/RequestNextTurn", shown, &RequestNextTurnRequest {}).await;
         refused(key, next, &[Reason::TurnEnded]);
     }
     // Two tokens are not one of them: whichever is read, the other is not tried.
     let mut both = MetadataMap::new();
     both.append(PROCESS_TOKEN_KEY, "a-token-of-nobody-at-all".parse().expect("plain text"));
     both.append(PROCESS_TOKEN_KEY, process.parse().expect("plain text"));
-    let answer = call_with(ada, "TurnService/RequestNextTurn", both, &RequestNextTurnRequest {}).await;
+    let answer =
+        call_with(ada, "TurnService/RequestNextTurn", both, &RequestNextTurnRequest {}).await;
     refused("two tokens", answer, &[Reason::TurnEnded]);
     scene.rig.unchanged(&before, "a secret of another purpose");
 }
@@ -176,10 +219,15 @@ async fn a_session_of_an_older_epoch_stays_lost_over_a_kill_of_the_broker() {
     let ada = scene.rig.agent("ada").await.channel();
     let before = scene.rig.on_disk();
     let old = HeartbeatRequest { session_token: scene.harness.session.clone() };
-    refused("the older session", call(&ada, "TurnService/Heartbeat", &old).await, &[Reason::LeaseLost]);
+    refused(
+        "the older session",
+        call(&ada, "TurnService/Heartbeat", &old).await,
+        &[Reason::LeaseLost],
+    );
     let mut shown = MetadataMap::new();
     shown.insert(PROCESS_TOKEN_KEY, scene.process.parse().expect("plain text"));
-    let answer = call_with(&ada, "TurnService/RequestNextTurn", shown, &RequestNextTurnRequest {}).await;
+    let answer =
+        call_with(&ada, "TurnService/RequestNextTurn", shown, &RequestNextTurnRequest {}).await;
     refused("a process of the older session", answer, &[Reason::TurnEnded]);
     scene.rig.unchanged(&before, "a session of before");
     let new = HeartbeatRequest { session_token: newer.session.clone() };
@@ -187,7 +235,9 @@ async fn a_session_of_an_older_epoch_stays_lost_over_a_kill_of_the_broker() {
     assert!(alive.open_turn_id > scene.turn, "the newer one goes on with its turn");
     let mut shown = MetadataMap::new();
     shown.insert(PROCESS_TOKEN_KEY, process.parse().expect("plain text"));
-    call_with(&ada, "TurnService/RequestNextTurn", shown, &RequestNextTurnRequest {}).await.expect("its process too");
+    call_with(&ada, "TurnService/RequestNextTurn", shown, &RequestNextTurnRequest {})
+        .await
+        .expect("its process too");
 }
 
 #[tokio::test]
@@ -213,10 +263,17 @@ async fn an_operators_service_is_not_there_however_its_name_is_written() {
             format!("/{service}/{method}"),
         ] {
             let mut shown = MetadataMap::new();
-            for (key, value) in [("hive-caller", "operator"), ("x-forwarded-host", "hived.sock"), ("host", "operator")] {
+            for (key, value) in [
+                ("hive-caller", "operator"),
+                ("x-forwarded-host", "hived.sock"),
+                ("host", "operator"),
+            ] {
                 shown.insert(key, value.parse().expect("plain text"));
             }
-            let refusal = soon(&path, raw::call(&scene.ada, &path, shown, Vec::new())).await.map(drop).expect_err(&path);
+            let refusal = soon(&path, raw::call(&scene.ada, &path, shown, Vec::new()))
+                .await
+                .map(drop)
+                .expect_err(&path);
             assert_eq!(refusal.code(), Code::Unimplemented, "{path}: {refusal:?}");
         }
     }

@@ -1,8 +1,8 @@
-//! The attacker's program: this very test binary, run again where the attacker sits. It calls every RPC there is on the socket that it was
-//! given, and looks for other sockets.
+//! The attacker's program: this very test binary, run again where the attacker sits. It calls every
+//! RPC there is on the socket that it was given, and looks for other sockets.
 //!
-//! What it is not: a test of its own; without the environment of an attack it does nothing. Invariant: it asserts nothing, it tells what it
-//! could do, a line each; the test outside judges.
+//! What it is not: a test of its own; without the environment of an attack it does nothing.
+//! Invariant: it asserts nothing, it tells what it could do, a line each; the test outside judges.
 
 use std::io::Write as _;
 use std::os::unix::fs::FileTypeExt as _;
@@ -38,7 +38,11 @@ pub(crate) fn arguments() -> [&'static str; 4] {
 
 /// The lines of a report.
 pub(crate) fn report(stdout: &str) -> Vec<String> {
-    stdout.lines().filter_map(|line| line.split_once(MARK)).map(|(_, line)| line.to_owned()).collect()
+    stdout
+        .lines()
+        .filter_map(|line| line.split_once(MARK))
+        .map(|(_, line)| line.to_owned())
+        .collect()
 }
 
 #[tokio::test]
@@ -46,8 +50,13 @@ pub(crate) fn report(stdout: &str) -> Vec<String> {
 async fn everything_is_tried() {
     let Some(socket) = std::env::var_os(SOCKET_ENV).map(PathBuf::from) else { return };
     let mut lines = vec![format!("uid {}", rustix::process::geteuid().as_raw())];
-    for path in std::env::var(PATHS_ENV).unwrap_or_default().split(':').filter(|path| !path.is_empty()) {
-        lines.push(format!("path {path} {}", if Path::new(path).symlink_metadata().is_ok() { "there" } else { "absent" }));
+    for path in
+        std::env::var(PATHS_ENV).unwrap_or_default().split(':').filter(|path| !path.is_empty())
+    {
+        lines.push(format!(
+            "path {path} {}",
+            if Path::new(path).symlink_metadata().is_ok() { "there" } else { "absent" }
+        ));
     }
     let mut found = Vec::new();
     sockets(Path::new("/"), &mut found);
@@ -57,15 +66,25 @@ async fn everything_is_tried() {
         Ok(channel) => {
             for row in TABLE {
                 let path = format!("/hive.v1.{}/{}", row.service, row.method);
-                // No field is set: what is looked at is whether there is such a service, and for whom.
+                // No field is set: what is looked at is whether there is such a service, and for
+                // whom.
                 let answer = raw::call(&channel, &path, MetadataMap::new(), Vec::new()).await;
                 let said = match &answer {
                     Ok(answer) if row.method == "GetSelf" => {
-                        format!("is {}", answer.decode::<GetSelfResponse>().agent.map(|agent| agent.name).unwrap_or_default())
+                        format!(
+                            "is {}",
+                            answer
+                                .decode::<GetSelfResponse>()
+                                .agent
+                                .map(|agent| agent.name)
+                                .unwrap_or_default()
+                        )
                     }
                     Ok(_) => "answered".to_owned(),
                     Err(refusal) => {
-                        let reason = status::reason(refusal).map(hive_core::reason::Reason::as_str).unwrap_or_default();
+                        let reason = status::reason(refusal)
+                            .map(hive_core::reason::Reason::as_str)
+                            .unwrap_or_default();
                         format!("{:?} {reason}", refusal.code()).trim_end().to_owned()
                     }
                 };
@@ -87,7 +106,9 @@ fn sockets(folder: &Path, found: &mut Vec<PathBuf>) {
         let Ok(kind) = path.symlink_metadata().map(|found| found.file_type()) else { continue };
         if kind.is_socket() {
             found.push(path);
-        } else if kind.is_dir() && !["/proc", "/sys", "/dev", "/usr", "/nix"].iter().any(|made| path.starts_with(made)) {
+        } else if kind.is_dir()
+            && !["/proc", "/sys", "/dev", "/usr", "/nix"].iter().any(|made| path.starts_with(made))
+        {
             sockets(&path, found);
         }
     }

@@ -1,11 +1,16 @@
-//! Attacks: what a hostile agent, a hostile process beside one, or a hostile client would try, and the reason with which it fails.
+//! Attacks: what a hostile agent, a hostile process beside one, or a hostile client would try, and
+//! the reason with which it fails.
 //!
-//! What it is not: the table of who may call what, which is `authority`, nor the confinement by `hivectl up`, which is `confinement`.
-//! Invariant: each attack names the reason with which it is refused, or shows that nothing but the attacker's own things has changed.
+//! What it is not: the table of who may call what, which is `authority`, nor the confinement by
+//! `hivectl up`, which is `confinement`. Invariant: each attack names the reason with which it is
+//! refused, or shows that nothing but the attacker's own things has changed.
 
 mod ask;
 #[path = "../authority_table/mod.rs"]
-#[allow(dead_code, reason = "the table is shared; what its rows say of proofs and of the disk is for the test `authority`")]
+#[allow(
+    dead_code,
+    reason = "the table is shared; what its rows say of proofs and of the disk is for the test `authority`"
+)]
 mod authority_table;
 mod floods;
 mod identity;

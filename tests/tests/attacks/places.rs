@@ -1,7 +1,9 @@
-//! Places: names and files that would lead the broker somewhere else, and files that somebody else could read.
+//! Places: names and files that would lead the broker somewhere else, and files that somebody else
+//! could read.
 //!
-//! What it is not: the units of spilling, which `broker/src/spill.rs` has. Invariant: what the broker writes lies below its own directories and
-//! in an agent's `reminders`, private but for what others need, whatever lies in the way and whatever the umask is.
+//! What it is not: the units of spilling, which `broker/src/spill.rs` has. Invariant: what the
+//! broker writes lies below its own directories and in an agent's `reminders`, private but for what
+//! others need, whatever lies in the way and whatever the umask is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
@@ -101,16 +103,27 @@ async fn a_name_that_is_a_path_names_nobody_and_leads_nowhere() {
     rig.start_broker().await;
     let (ada, operator) = (rig.agent("ada").await.channel(), rig.operator().await.channel());
     // The database's own directory is the broker's to fill.
-    let files = |rig: &Rig| listing(rig.dir()).into_iter().filter(|path| !path.contains("/state/")).collect::<Vec<_>>();
+    let files = |rig: &Rig| {
+        listing(rig.dir()).into_iter().filter(|path| !path.contains("/state/")).collect::<Vec<_>>()
+    };
     let (before, made) = (rig.on_disk(), files(&rig));
     let invalid = [Reason::FieldInvalid];
     for name in no_names() {
         let what = format!("{name:?}");
         let request_id = fresh_id;
         let agent = || name.clone();
-        let create = CreateAgentRequest { request_id: request_id(), name: agent(), ..CreateAgentRequest::default() };
-        let refusal = refused(&what, call(&operator, "AdminService/CreateAgent", &create).await, &invalid);
-        assert!(refusal.message().len() < 500, "{what}: {} bytes of refusal", refusal.message().len());
+        let create = CreateAgentRequest {
+            request_id: request_id(),
+            name: agent(),
+            ..CreateAgentRequest::default()
+        };
+        let refusal =
+            refused(&what, call(&operator, "AdminService/CreateAgent", &create).await, &invalid);
+        assert!(
+            refusal.message().len() < 500,
+            "{what}: {} bytes of refusal",
+            refusal.message().len()
+        );
         let create = CreateAgentRequest {
             request_id: request_id(),
             name: "eve".to_owned(),
@@ -120,15 +133,24 @@ async fn a_name_that_is_a_path_names_nobody_and_leads_nowhere() {
         refused(&what, call(&operator, "AdminService/CreateAgent", &create).await, &invalid);
         let remove = RemoveAgentRequest { request_id: request_id(), name: agent(), purge: false };
         refused(&what, call(&operator, "AdminService/RemoveAgent", &remove).await, &invalid);
-        let parent = SetParentRequest { request_id: request_id(), name: "bob".to_owned(), parent: agent() };
+        let parent =
+            SetParentRequest { request_id: request_id(), name: "bob".to_owned(), parent: agent() };
         refused(&what, call(&operator, "AdminService/SetParent", &parent).await, &invalid);
         let tell = SendCommandRequest { request_id: request_id(), agent: agent(), command: None };
         refused(&what, call(&operator, "AdminService/SendCommand", &tell).await, &invalid);
         for channel in [&ada, &operator] {
-            refused(&what, call(channel, "TopologyService/GetAgent", &GetAgentRequest { name: agent() }).await, &invalid);
+            refused(
+                &what,
+                call(channel, "TopologyService/GetAgent", &GetAgentRequest { name: agent() }).await,
+                &invalid,
+            );
             let recipient = Some(Recipient { to: Some(recipient::To::Agent(agent())) });
-            let send =
-                SendMessageRequest { request_id: request_id(), to: recipient.clone(), body: "x".to_owned(), in_reply_to: 0 };
+            let send = SendMessageRequest {
+                request_id: request_id(),
+                to: recipient.clone(),
+                body: "x".to_owned(),
+                in_reply_to: 0,
+            };
             refused(&what, call(channel, "MessageService/SendMessage", &send).await, &invalid);
             let ask = AskQuestionRequest {
                 request_id: request_id(),
@@ -141,7 +163,11 @@ async fn a_name_that_is_a_path_names_nobody_and_leads_nowhere() {
         if name != "operator" {
             let key = Some(DeliveryKey { agent: agent(), message_id: 1 });
             let redrive = RedriveDeliveryRequest { request_id: request_id(), key };
-            refused(&what, call(&operator, "AdminService/RedriveDelivery", &redrive).await, &invalid);
+            refused(
+                &what,
+                call(&operator, "AdminService/RedriveDelivery", &redrive).await,
+                &invalid,
+            );
         }
         // In the file: told with its line, and nothing comes of it.
         let quoted: String = name.chars().map(|c| format!("\\U{:08X}", u32::from(c))).collect();
@@ -166,7 +192,11 @@ fn long(of: &str) -> String {
 async fn remind(channel: &Channel, body: &str) -> u64 {
     let due = Some(Due::Delay(prost_types::Duration { seconds: 1, nanos: 0 }));
     let request = CreateReminderRequest { request_id: fresh_id(), body: body.to_owned(), due };
-    done::<CreateReminderResponse>(channel, "ReminderService/CreateReminder", &request).await.reminder.expect("set").id
+    done::<CreateReminderResponse>(channel, "ReminderService/CreateReminder", &request)
+        .await
+        .reminder
+        .expect("set")
+        .id
 }
 
 #[tokio::test]
@@ -175,16 +205,40 @@ async fn what_lies_in_the_way_of_a_spill_is_neither_followed_nor_waited_for() {
     type Deed = (&'static str, fn(&Path, &Path), bool);
     let deeds: [Deed; 9] = [
         ("none", |_, _| {}, true),
-        ("links", |state, victim| planted(state, |path| symlink(victim.join("precious"), path).expect("a link")), true),
-        ("dangling", |state, victim| planted(state, |path| symlink(victim.join("new"), path).expect("a link")), true),
+        (
+            "links",
+            |state, victim| {
+                planted(state, |path| symlink(victim.join("precious"), path).expect("a link"));
+            },
+            true,
+        ),
+        (
+            "dangling",
+            |state, victim| {
+                planted(state, |path| symlink(victim.join("new"), path).expect("a link"));
+            },
+            true,
+        ),
         (
             "names",
-            |state, victim| planted(state, |path| std::fs::hard_link(victim.join("precious"), path).expect("a name")),
+            |state, victim| {
+                planted(state, |path| {
+                    std::fs::hard_link(victim.join("precious"), path).expect("a name");
+                });
+            },
             true,
         ),
         ("pipes", |state, _| planted(state, pipe), true),
-        ("folders", |state, _| planted(state, |path| std::fs::create_dir(path).expect("a folder")), false),
-        ("folderlink", |state, victim| symlink(victim, state.join("reminders")).expect("a link"), false),
+        (
+            "folders",
+            |state, _| planted(state, |path| std::fs::create_dir(path).expect("a folder")),
+            false,
+        ),
+        (
+            "folderlink",
+            |state, victim| symlink(victim, state.join("reminders")).expect("a link"),
+            false,
+        ),
         ("folderpipe", |state, _| pipe(&state.join("reminders")), false),
         (
             "statelink",
@@ -195,7 +249,10 @@ async fn what_lies_in_the_way_of_a_spill_is_neither_followed_nor_waited_for() {
             false,
         ),
     ];
-    let agents: String = deeds.iter().map(|(name, _, _)| format!("[agents.{name}]\nstate_dir = \"{name}/state\"\n")).collect();
+    let agents: String = deeds
+        .iter()
+        .map(|(name, _, _)| format!("[agents.{name}]\nstate_dir = \"{name}/state\"\n"))
+        .collect();
     let mut rig = Rig::new(&agents);
     let victim = rig.path("victim");
     std::fs::create_dir(&victim).expect("a directory");
@@ -219,7 +276,11 @@ async fn what_lies_in_the_way_of_a_spill_is_neither_followed_nor_waited_for() {
         let body = &mail[0].message.as_ref().expect("a message").body;
         let file = format!("reminders/{}.md", reminders[name]);
         assert_eq!(body.contains(&file), *written, "{name}: {body}");
-        assert_eq!(body.contains(&long(name)), !*written, "{name}: what is in no file is in the message");
+        assert_eq!(
+            body.contains(&long(name)),
+            !*written,
+            "{name}: what is in no file is in the message"
+        );
         if *written {
             let path = rig.path(name).join("state").join(file);
             let found = path.symlink_metadata().expect("it is there");
@@ -253,17 +314,22 @@ async fn a_socket_directory_that_is_a_link_is_not_used() {
     for folder in ["run/agents/bob", "elsewhere"] {
         std::fs::create_dir_all(rig.path(folder)).expect("a directory");
     }
-    std::fs::set_permissions(rig.path("elsewhere"), Permissions::from_mode(0o751)).expect("it is ours");
+    std::fs::set_permissions(rig.path("elsewhere"), Permissions::from_mode(0o751))
+        .expect("it is ours");
     symlink(rig.path("run/agents/bob"), rig.path("run/agents/ada")).expect("a link");
     symlink(rig.path("elsewhere"), rig.path("run/agents/cyd")).expect("a link");
     rig.start_broker().await;
     assert!(
-        rig.broker().log().contains("run/agents/ada is there and is no directory of its own; move it away"),
+        rig.broker()
+            .log()
+            .contains("run/agents/ada is there and is no directory of its own; move it away"),
         "{}",
         rig.logs()
     );
     // Bob's socket is bob's, and nothing of cyd's came to be behind the link.
-    let who: GetSelfResponse = done(&rig.agent("bob").await.channel(), "TopologyService/GetSelf", &GetSelfRequest {}).await;
+    let who: GetSelfResponse =
+        done(&rig.agent("bob").await.channel(), "TopologyService/GetSelf", &GetSelfRequest {})
+            .await;
     assert_eq!(who.agent.expect("an agent").name, "bob");
     assert_eq!(listing(&rig.path("elsewhere")), BTreeSet::new());
     assert_eq!(mode(&rig.path("elsewhere")), 0o751, "its mode is as it was");
@@ -293,7 +359,11 @@ async fn an_agents_own_user_cannot_swap_sockets() {
             ("read another's", std::fs::read_dir(run.join("agents/bob")).map(drop)),
             ("remove the operator's", std::fs::remove_file(run.join("hived.sock"))),
         ];
-        attempts.into_iter().filter(|(_, done)| done.is_ok()).map(|(what, _)| what.to_owned()).collect()
+        attempts
+            .into_iter()
+            .filter(|(_, done)| done.is_ok())
+            .map(|(what, _)| what.to_owned())
+            .collect()
     });
     assert_eq!(could, [""; 0], "what an agent's user could do to sockets");
     assert_eq!(listing(&rig.path("run")), before);
@@ -307,7 +377,11 @@ fn mode(path: &Path) -> u32 {
 fn under(umask: &str, command: &Command) -> Command {
     let command = command.as_std();
     let mut shell = Process::command("sh".as_ref());
-    shell.arg("-c").arg(format!("umask {umask}; exec \"$0\" \"$@\"")).arg(command.get_program()).args(command.get_args());
+    shell
+        .arg("-c")
+        .arg(format!("umask {umask}; exec \"$0\" \"$@\""))
+        .arg(command.get_program())
+        .args(command.get_args());
     for (name, value) in command.get_envs() {
         if let Some(value) = value {
             shell.env(name, value);
@@ -319,13 +393,19 @@ fn under(umask: &str, command: &Command) -> Command {
 #[tokio::test]
 async fn files_are_private_whatever_the_umask() {
     for umask in ["000", "022", "077"] {
-        let mut rig = Rig::new(&format!("[agents.ada]\nstate_dir = \"ada\"\n[agents.bob]\nuids = [{NOBODY_WE_KNOW}, 0]\n"));
+        let mut rig = Rig::new(&format!(
+            "[agents.ada]\nstate_dir = \"ada\"\n[agents.bob]\nuids = [{NOBODY_WE_KNOW}, 0]\n"
+        ));
         std::fs::create_dir(rig.path("ada")).expect("ada's directory");
         let broker = under(umask, &rig.broker_command());
         rig.start_broker_by(broker).await;
         let ada = rig.agent("ada").await.channel();
-        let send =
-            SendMessageRequest { request_id: fresh_id(), to: to("bob"), body: "a word to find".to_owned(), in_reply_to: 0 };
+        let send = SendMessageRequest {
+            request_id: fresh_id(),
+            to: to("bob"),
+            body: "a word to find".to_owned(),
+            in_reply_to: 0,
+        };
         did(&ada, "MessageService/SendMessage", &send).await;
         let reminder = remind(&ada, &long("ada")).await;
         rig.watch().await.kind("ada", EventKind::ReminderFired).await;
@@ -338,24 +418,54 @@ async fn files_are_private_whatever_the_umask() {
         assert_eq!(mode(&rig.path("state")), 0o700, "umask {umask}");
         let names = listing(&rig.path("state"));
         for name in ["hive.db", "hive.db-wal", "hive.db-shm", "hived.lock", "search.sqlite3"] {
-            assert!(names.iter().any(|found| found.contains(&format!("/{name} "))), "no {name} in {names:?}");
+            assert!(
+                names.iter().any(|found| found.contains(&format!("/{name} "))),
+                "no {name} in {names:?}"
+            );
         }
         for path in below(&rig.path("state")) {
             assert_eq!(mode(&path), 0o600, "umask {umask}: {}", path.display());
         }
         // What others need: a directory to go through, and the socket that is for them.
         assert_eq!(mode(&rig.operator_socket()), 0o600, "umask {umask}");
-        assert_eq!((mode(&rig.path("run/agents/ada")), mode(&rig.agent_socket("ada"))), (0o700, 0o600), "umask {umask}");
-        assert_eq!((mode(&rig.path("run/agents/bob")), mode(&rig.agent_socket("bob"))), (0o755, 0o666), "umask {umask}");
-        assert_eq!((mode(&rig.path("run")), mode(&rig.path("run/agents"))), (0o755, 0o755), "umask {umask}");
-        assert_eq!(mode(&rig.path("ada/reminders")) & 0o022, 0, "umask {umask}: it is written by its owner alone");
-        assert_eq!(mode(&rig.path(format!("ada/reminders/{reminder}.md"))) & !0o644, 0, "umask {umask}");
+        assert_eq!(
+            (mode(&rig.path("run/agents/ada")), mode(&rig.agent_socket("ada"))),
+            (0o700, 0o600),
+            "umask {umask}"
+        );
+        assert_eq!(
+            (mode(&rig.path("run/agents/bob")), mode(&rig.agent_socket("bob"))),
+            (0o755, 0o666),
+            "umask {umask}"
+        );
+        assert_eq!(
+            (mode(&rig.path("run")), mode(&rig.path("run/agents"))),
+            (0o755, 0o755),
+            "umask {umask}"
+        );
+        assert_eq!(
+            mode(&rig.path("ada/reminders")) & 0o022,
+            0,
+            "umask {umask}: it is written by its owner alone"
+        );
+        assert_eq!(
+            mode(&rig.path(format!("ada/reminders/{reminder}.md"))) & !0o644,
+            0,
+            "umask {umask}"
+        );
         let own = rustix::process::geteuid().as_raw();
         for path in below(rig.dir()) {
-            assert_eq!(path.symlink_metadata().expect("it is there").uid(), own, "{}", path.display());
+            assert_eq!(
+                path.symlink_metadata().expect("it is there").uid(),
+                own,
+                "{}",
+                path.display()
+            );
         }
         assert!(
-            below(&rig.path("run")).iter().all(|path| path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket()))
+            below(&rig.path("run")).iter().all(|path| path
+                .symlink_metadata()
+                .is_ok_and(|found| found.file_type().is_socket()))
         );
         rig.stop_broker().await;
     }

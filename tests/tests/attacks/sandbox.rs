@@ -1,7 +1,9 @@
-//! Sandboxes: a process with one agent's socket and nothing else, and processes that are somebody else in a namespace of their own.
+//! Sandboxes: a process with one agent's socket and nothing else, and processes that are somebody
+//! else in a namespace of their own.
 //!
-//! What it is not: the confinement of `hivectl up`, which has its own test; here the host is as strict, or as lax, as the attack needs it.
-//! Invariant: whoever is inside is who the kernel says outside, and the socket alone says for which agent they speak.
+//! What it is not: the confinement of `hivectl up`, which has its own test; here the host is as
+//! strict, or as lax, as the attack needs it. Invariant: whoever is inside is who the kernel says
+//! outside, and the socket alone says for which agent they speak.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -43,15 +45,38 @@ fn told(said: &Said, kind: &str) -> Vec<String> {
 /// The program in bubblewrap, with the libraries it needs and one socket.
 fn bubblewrap(rig: &Rig, agent: &str) -> tokio::process::Command {
     let mut command = Process::command("bwrap".as_ref());
-    command.args(["--die-with-parent", "--new-session", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--clearenv"]);
+    command.args([
+        "--die-with-parent",
+        "--new-session",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--clearenv",
+    ]);
     for folder in ["/usr", "/lib", "/lib64", "/bin", "/nix"] {
         command.args(["--ro-bind-try", folder, folder]);
     }
-    command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--ro-bind"]).arg(this_program()).arg("/attacker");
+    command
+        .args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--ro-bind"])
+        .arg(this_program())
+        .arg("/attacker");
     command.arg("--bind").arg(rig.agent_socket(agent)).arg("/run/hive/hive.sock");
-    let hidden = [rig.path("state"), rig.path("run"), rig.operator_socket(), rig.agent_socket("bob"), rig.path("hive.toml")];
+    let hidden = [
+        rig.path("state"),
+        rig.path("run"),
+        rig.operator_socket(),
+        rig.agent_socket("bob"),
+        rig.path("hive.toml"),
+    ];
     let hidden: Vec<String> = hidden.iter().map(|path| path.display().to_string()).collect();
-    command.args(["--setenv", inside::SOCKET_ENV, "/run/hive/hive.sock", "--setenv", inside::PATHS_ENV, &hidden.join(":")]);
+    command.args([
+        "--setenv",
+        inside::SOCKET_ENV,
+        "/run/hive/hive.sock",
+        "--setenv",
+        inside::PATHS_ENV,
+        &hidden.join(":"),
+    ]);
     command.arg("/attacker").args(inside::arguments());
     command
 }
@@ -59,7 +84,17 @@ fn bubblewrap(rig: &Rig, agent: &str) -> tokio::process::Command {
 #[tokio::test]
 async fn with_one_socket_bound_in_there_is_one_agent_and_nothing_else() {
     let mut trial = Process::command("bwrap".as_ref());
-    trial.args(["--ro-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--dev", "/dev", "true"]);
+    trial.args([
+        "--ro-bind",
+        "/",
+        "/",
+        "--unshare-pid",
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "true",
+    ]);
     let possible = trial.status().await.is_ok_and(|status| status.success());
     if !host::allows("bubblewrap", possible) {
         return;
@@ -97,7 +132,11 @@ async fn a_root_of_a_user_namespace_is_nobody_outside() {
     open(&rig.operator_socket(), 0o666);
     let namespace = |program: &Path| {
         let mut command = Process::command("unshare".as_ref());
-        command.uid(NOBODY_WE_KNOW).gid(NOBODY_WE_KNOW).args(["--user", "--map-root-user", "--mount", "--"]).arg(program);
+        command
+            .uid(NOBODY_WE_KNOW)
+            .gid(NOBODY_WE_KNOW)
+            .args(["--user", "--map-root-user", "--mount", "--"])
+            .arg(program);
         command
     };
     let possible = run(namespace("true".as_ref())).await.code == 0;
@@ -133,7 +172,8 @@ fn for_everybody(rig: &Rig) -> PathBuf {
 #[tokio::test]
 async fn the_number_of_a_process_that_is_gone_is_worth_nothing() {
     const LAST_PID: &str = "/proc/sys/kernel/ns_last_pid";
-    let can_choose = host::is_root() && std::fs::OpenOptions::new().write(true).open(LAST_PID).is_ok();
+    let can_choose =
+        host::is_root() && std::fs::OpenOptions::new().write(true).open(LAST_PID).is_ok();
     if !host::allows("choosing the number of a process (tests do not run as root)", can_choose) {
         return;
     }
@@ -162,7 +202,10 @@ async fn the_number_of_a_process_that_is_gone_is_worth_nothing() {
         let report = inside::report(&String::from_utf8_lossy(&said.stdout));
         let rpcs: Vec<&String> = report.iter().filter(|line| line.starts_with("rpc ")).collect();
         assert_eq!(rpcs.len(), TABLE.len(), "{report:?}");
-        assert!(rpcs.iter().all(|rpc| rpc.ends_with(" PermissionDenied PEER_NOT_TRUSTED")), "{rpcs:?}");
+        assert!(
+            rpcs.iter().all(|rpc| rpc.ends_with(" PermissionDenied PEER_NOT_TRUSTED")),
+            "{rpcs:?}"
+        );
         taken = true;
         break;
     }
@@ -180,7 +223,9 @@ async fn nothing_listens_under_an_abstract_name() {
         .expect("the broker runs")
         .flatten()
         .filter_map(|entry| std::fs::read_link(entry.path()).ok())
-        .filter_map(|target| target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']').map(str::to_owned))
+        .filter_map(|target| {
+            target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']').map(str::to_owned)
+        })
         .collect();
     let table = std::fs::read_to_string("/proc/net/unix").expect("the kernel tells");
     let of_broker: Vec<Vec<&str>> = table
@@ -189,6 +234,12 @@ async fn nothing_listens_under_an_abstract_name() {
         .filter(|columns| columns.get(6).is_some_and(|inode| own.iter().any(|own| own == inode)))
         .collect();
     let names: Vec<&str> = of_broker.iter().filter_map(|columns| columns.get(7).copied()).collect();
-    assert!(names.iter().any(|name| name.ends_with("hived.sock")), "its sockets are seen: {names:?}");
-    assert!(names.iter().all(|name| name.starts_with('/')), "a name that no directory protects: {names:?}");
+    assert!(
+        names.iter().any(|name| name.ends_with("hived.sock")),
+        "its sockets are seen: {names:?}"
+    );
+    assert!(
+        names.iter().all(|name| name.starts_with('/')),
+        "a name that no directory protects: {names:?}"
+    );
 }

@@ -11,19 +11,32 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
 
 /// Calls an RPC, named as `MessageService/SendMessage`.
-pub(crate) async fn call<A: Message + Default>(channel: &Channel, rpc: &str, request: &impl Message) -> Result<A, Status> {
+pub(crate) async fn call<A: Message + Default>(
+    channel: &Channel,
+    rpc: &str,
+    request: &impl Message,
+) -> Result<A, Status> {
     let path = format!("/hive.v1.{rpc}");
     let answer = raw::call(channel, &path, MetadataMap::new(), request.encode_to_vec());
     Ok(soon(&format!("{rpc} answers"), answer).await?.decode())
 }
 
 /// Calls it and insists.
-pub(crate) async fn done<A: Message + Default>(channel: &Channel, rpc: &str, request: &impl Message) -> A {
+pub(crate) async fn done<A: Message + Default>(
+    channel: &Channel,
+    rpc: &str,
+    request: &impl Message,
+) -> A {
     call(channel, rpc, request).await.unwrap_or_else(|refusal| panic!("{rpc}: {refusal:?}"))
 }
 
 /// Calls it and asserts that it is refused for this reason.
-pub(crate) async fn refused(channel: &Channel, rpc: &str, request: &impl Message, reason: Reason) -> Status {
+pub(crate) async fn refused(
+    channel: &Channel,
+    rpc: &str,
+    request: &impl Message,
+    reason: Reason,
+) -> Status {
     let path = format!("/hive.v1.{rpc}");
     let answer = raw::call(channel, &path, MetadataMap::new(), request.encode_to_vec());
     let refusal = soon(&format!("{rpc} answers"), answer).await.map(drop).expect_err(rpc);
@@ -33,15 +46,30 @@ pub(crate) async fn refused(channel: &Channel, rpc: &str, request: &impl Message
 }
 
 pub(crate) fn send(recipient: &str, body: &str) -> SendMessageRequest {
-    SendMessageRequest { request_id: fresh_id(), to: to(recipient), body: body.to_owned(), in_reply_to: 0 }
+    SendMessageRequest {
+        request_id: fresh_id(),
+        to: to(recipient),
+        body: body.to_owned(),
+        in_reply_to: 0,
+    }
 }
 
 pub(crate) fn ask(target: &str, text: &str) -> AskQuestionRequest {
-    AskQuestionRequest { request_id: fresh_id(), to: to(target), text: text.to_owned(), ..AskQuestionRequest::default() }
+    AskQuestionRequest {
+        request_id: fresh_id(),
+        to: to(target),
+        text: text.to_owned(),
+        ..AskQuestionRequest::default()
+    }
 }
 
 pub(crate) fn answer(question_id: u64, text: &str) -> AnswerQuestionRequest {
-    AnswerQuestionRequest { request_id: fresh_id(), question_id, choices: Vec::new(), text: text.to_owned() }
+    AnswerQuestionRequest {
+        request_id: fresh_id(),
+        question_id,
+        choices: Vec::new(),
+        text: text.to_owned(),
+    }
 }
 
 pub(crate) fn withdraw(question_id: u64) -> CancelQuestionRequest {
@@ -61,7 +89,12 @@ pub(crate) fn loose_ends(agent: &str) -> ListLooseEndsRequest {
 pub(crate) fn set_policy(name: &str, fields: &[&str], policy: Policy) -> SetPolicyRequest {
     let paths = fields.iter().map(|field| (*field).to_owned()).collect();
     let update_mask = Some(prost_types::FieldMask { paths });
-    SetPolicyRequest { request_id: fresh_id(), name: name.to_owned(), policy: Some(policy), update_mask }
+    SetPolicyRequest {
+        request_id: fresh_id(),
+        name: name.to_owned(),
+        policy: Some(policy),
+        update_mask,
+    }
 }
 
 /// Names in a field of a policy.
@@ -71,12 +104,14 @@ pub(crate) fn names(names: &[&str]) -> Vec<String> {
 
 /// Asks, and gives the question's id.
 pub(crate) async fn asked(channel: &Channel, target: &str, text: &str) -> u64 {
-    let asked: AskQuestionResponse = done(channel, "QuestionService/AskQuestion", &ask(target, text)).await;
+    let asked: AskQuestionResponse =
+        done(channel, "QuestionService/AskQuestion", &ask(target, text)).await;
     asked.question.expect("a question").id
 }
 
 /// Sets a reminder, and gives its id.
 pub(crate) async fn reminded(channel: &Channel, body: &str) -> u64 {
-    let set: CreateReminderResponse = done(channel, "ReminderService/CreateReminder", &remind(body)).await;
+    let set: CreateReminderResponse =
+        done(channel, "ReminderService/CreateReminder", &remind(body)).await;
     set.reminder.expect("a reminder").id
 }

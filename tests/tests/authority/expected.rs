@@ -30,7 +30,9 @@ pub(crate) fn of_stranger(row: &Row) -> Stranger {
         return Absent;
     }
     match (row.service, row.method, row.proof) {
-        ("TurnService", "Attach", _) | ("WakeService", "Wake", _) | ("LooseEndService", "ReplaceLooseEnds", _) => OnOwn,
+        ("TurnService", "Attach", _)
+        | ("WakeService", "Wake", _)
+        | ("LooseEndService", "ReplaceLooseEnds", _) => OnOwn,
         // Whose question or reminder it is comes before the turn in which somebody would close it.
         ("QuestionService", "AnswerQuestion", _) => Logged(Reason::NotTheTarget),
         ("QuestionService", "CancelQuestion", _)
@@ -40,21 +42,27 @@ pub(crate) fn of_stranger(row: &Row) -> Stranger {
         (_, _, Proof::Process | Proof::ProcessWhileAttached) => Refused(Reason::TurnEnded),
         (_, _, Proof::Session) => Refused(Reason::LeaseLost),
         ("MessageService", "GetMessage", _) => Refused(Reason::MessageNotFound),
-        ("InboxService", "AckDelivery" | "NackDelivery" | "ExtendLease", _) => Refused(Reason::LeaseLost),
+        ("InboxService", "AckDelivery" | "NackDelivery" | "ExtendLease", _) => {
+            Refused(Reason::LeaseLost)
+        }
         ("TurnHistoryService", "GetTurn" | "WatchTurn", _) => Refused(Reason::TurnNotFound),
-        ("QuestionService", "GetQuestion" | "WatchQuestions", _) => Refused(Reason::QuestionNotFound),
+        ("QuestionService", "GetQuestion" | "WatchQuestions", _) => {
+            Refused(Reason::QuestionNotFound)
+        }
         ("MessageService", "ListMessages" | "SearchMessages", _)
         | ("ReminderService", "ListReminders", _)
         | ("InboxService", "GetInboxStatus" | "ListDeliveries", _)
         | ("TurnHistoryService", "ListTurns" | "GetTurnStats", _)
         | ("EventService", "ListEvents" | "WatchEvents", _) => Refused(Reason::NotYours),
         // Of another's questions a stranger sees those that they share, and here there are none.
-        ("TopologyService" | "ServerInfoService", _, _) | ("QuestionService", "ListQuestions", _) => Public,
+        ("TopologyService" | "ServerInfoService", _, _)
+        | ("QuestionService", "ListQuestions", _) => Public,
         (service, method, _) => panic!("{service}.{method} is new: say here what a stranger gets"),
     }
 }
 
-/// Why an owner is refused who has all that a call must show: what it is about is not there. What it does where it is, has tests of its own.
+/// Why an owner is refused who has all that a call must show: what it is about is not there. What
+/// it does where it is, has tests of its own.
 pub(crate) fn of_owner(row: &Row) -> Option<Reason> {
     match (row.service, row.method) {
         // Nobody waits for a login dialogue.
@@ -67,13 +75,19 @@ pub(crate) fn of_owner(row: &Row) -> Option<Reason> {
 pub(crate) fn of_operator(row: &Row) -> Option<Reason> {
     match (row.service, row.method) {
         // The operator's mail is never leased, and nobody's lease is theirs.
-        ("InboxService", "ReceiveMessages") | ("TopologyService", "GetSelf") => Some(Reason::NotAnAgent),
+        ("InboxService", "ReceiveMessages") | ("TopologyService", "GetSelf") => {
+            Some(Reason::NotAnAgent)
+        }
         ("InboxService", "AckDelivery" | "NackDelivery" | "ExtendLease") => Some(Reason::LeaseLost),
-        // Nobody is reminded of what somebody else wants to remember, and only an agent has co-processes.
-        ("ReminderService", "CreateReminder") | ("LooseEndService", "ReplaceLooseEnds") => Some(Reason::NotAnAgent),
+        // Nobody is reminded of what somebody else wants to remember, and only an agent has
+        // co-processes.
+        ("ReminderService", "CreateReminder") | ("LooseEndService", "ReplaceLooseEnds") => {
+            Some(Reason::NotAnAgent)
+        }
         // Nobody is attached who could serve it.
         ("AdminService", "Login") => Some(Reason::HarnessOffline),
-        // A loose end is closed by whose it is; the operator withdraws another's question by its name.
+        // A loose end is closed by whose it is; the operator withdraws another's question by its
+        // name.
         ("LooseEndService", "CancelLooseEnd") => Some(Reason::NotYours),
         _ => None,
     }
@@ -93,7 +107,8 @@ pub(crate) fn group_of(row: &Row) -> Option<&'static str> {
         | ("QuestionService", "CancelQuestion")
         | ("ReminderService", "CreateReminder" | "CancelReminder")
         | ("TurnService", "RequestNextTurn") => Some("inbox"),
-        ("StatusService", "SetStatusText") | ("TopologyService", "GetAgent" | "ListAgents" | "ListChildren" | "FindAgents") => {
+        ("StatusService", "SetStatusText")
+        | ("TopologyService", "GetAgent" | "ListAgents" | "ListChildren" | "FindAgents") => {
             Some("meta")
         }
         // What reads back one's own, what a harness does, and what a co-process does.
@@ -103,9 +118,13 @@ pub(crate) fn group_of(row: &Row) -> Option<&'static str> {
         | ("LooseEndService", "ReplaceLooseEnds")
         | ("TopologyService", "GetSelf")
         | ("StatusService", "ReportHarnessStatus")
-        | ("InboxService" | "TurnService" | "TurnHistoryService" | "WakeService" | "EventService" | "ServerInfoService", _) => {
-            None
+        | (
+            "InboxService" | "TurnService" | "TurnHistoryService" | "WakeService" | "EventService"
+            | "ServerInfoService",
+            _,
+        ) => None,
+        (service, method) => {
+            panic!("{service}.{method} is new: say here which tool group it needs")
         }
-        (service, method) => panic!("{service}.{method} is new: say here which tool group it needs"),
     }
 }

@@ -1,4 +1,5 @@
-//! The login dialogue through both sockets: the operator and one agent's own harness talk, nobody else takes part, and who goes is missed.
+//! The login dialogue through both sockets: the operator and one agent's own harness talk, nobody
+//! else takes part, and who goes is missed.
 
 use hive_core::reason::Reason;
 use hive_proto::v1::admin_service_client::AdminServiceClient;
@@ -26,14 +27,22 @@ impl Harness {
         let mut turns = TurnServiceClient::new(rig.agent(name).await.channel());
         let request = AttachRequest { take_over, ..AttachRequest::default() };
         let mut stream = turns.attach(request).await.expect("it may attach").into_inner();
-        let first = soon("the harness is attached", stream.message()).await.expect("an answer").expect("an answer");
-        let Some(Attached::Attached(v1::Attached { session_token, .. })) = first.step else { panic!("{first:?}") };
+        let first = soon("the harness is attached", stream.message())
+            .await
+            .expect("an answer")
+            .expect("an answer");
+        let Some(Attached::Attached(v1::Attached { session_token, .. })) = first.step else {
+            panic!("{first:?}")
+        };
         Self { turns, session: session_token, stream }
     }
 
     /// The login that the broker wants.
     async fn wanted(&mut self) -> LoginWanted {
-        let step = soon("a login is wanted", self.stream.message()).await.expect("it is attached").expect("it is attached");
+        let step = soon("a login is wanted", self.stream.message())
+            .await
+            .expect("it is attached")
+            .expect("it is attached");
         match step.step {
             Some(Attached::LoginWanted(wanted)) => wanted,
             step => panic!("{step:?}"),
@@ -45,7 +54,9 @@ impl Harness {
         let (say, said) = mpsc::channel(4);
         let start = ServeLoginStart { session_token: session.to_owned(), login_id };
         say.send(of_harness(serve_login_request::Step::Start(start))).await.expect("a stream");
-        let answer = soon("it is answered", self.turns.clone().serve_login(ReceiverStream::new(said))).await?;
+        let answer =
+            soon("it is answered", self.turns.clone().serve_login(ReceiverStream::new(said)))
+                .await?;
         Ok(Served { say, typed: answer.into_inner() })
     }
 }
@@ -71,7 +82,10 @@ struct Served {
 
 impl Served {
     async fn output(&self, bytes: &[u8]) {
-        self.say.send(of_harness(serve_login_request::Step::Output(bytes.to_vec()))).await.expect("a stream");
+        self.say
+            .send(of_harness(serve_login_request::Step::Output(bytes.to_vec())))
+            .await
+            .expect("a stream");
     }
 
     async fn end(&self, logged_in: bool, error: &str) {
@@ -80,7 +94,9 @@ impl Served {
     }
 
     async fn next(&mut self) -> Result<Option<serve_login_response::Step>, Status> {
-        Ok(soon("the operator says something", self.typed.message()).await?.and_then(|step| step.step))
+        Ok(soon("the operator says something", self.typed.message())
+            .await?
+            .and_then(|step| step.step))
     }
 }
 
@@ -103,13 +119,17 @@ impl Login {
         Self { typing, answer }
     }
 
-    async fn answered(self) -> Result<(mpsc::Sender<LoginRequest>, Streaming<LoginResponse>), Status> {
+    async fn answered(
+        self,
+    ) -> Result<(mpsc::Sender<LoginRequest>, Streaming<LoginResponse>), Status> {
         let answer = soon("the operator is answered", self.answer).await.expect("no panic")?;
         Ok((self.typing, answer.into_inner()))
     }
 }
 
-async fn next(stream: &mut Streaming<LoginResponse>) -> Result<Option<login_response::Step>, Status> {
+async fn next(
+    stream: &mut Streaming<LoginResponse>,
+) -> Result<Option<login_response::Step>, Status> {
     Ok(soon("the dialogue says something", stream.message()).await?.and_then(|step| step.step))
 }
 
@@ -127,7 +147,10 @@ async fn hive() -> (Rig, Harness, Watch) {
 }
 
 /// A dialogue in which both sides are there.
-async fn dialogue(rig: &Rig, harness: &mut Harness) -> (mpsc::Sender<LoginRequest>, Streaming<LoginResponse>, Served) {
+async fn dialogue(
+    rig: &Rig,
+    harness: &mut Harness,
+) -> (mpsc::Sender<LoginRequest>, Streaming<LoginResponse>, Served) {
     let login = Login::start(rig, "bob", terminal(24)).await;
     let wanted = harness.wanted().await;
     let served = harness.serve(&harness.session, wanted.login_id).await.expect("it may serve");
@@ -136,7 +159,11 @@ async fn dialogue(rig: &Rig, harness: &mut Harness) -> (mpsc::Sender<LoginReques
 }
 
 fn ended(error: &str) -> Option<login_response::Step> {
-    Some(login_response::Step::End(LoginEnd { logged_in: false, error: error.to_owned(), exit_code: 0 }))
+    Some(login_response::Step::End(LoginEnd {
+        logged_in: false,
+        error: error.to_owned(),
+        exit_code: 0,
+    }))
 }
 
 #[tokio::test]
@@ -150,16 +177,28 @@ async fn the_operator_logs_an_agents_claude_in() {
     let begun = events.kind("bob", EventKind::CommandGiven).await;
     assert!(begun.detail.starts_with("login, by uid "), "{begun:?}");
     served.output(b"Paste the code: ").await;
-    assert_eq!(next(&mut shown).await.expect("said"), Some(login_response::Step::Output(b"Paste the code: ".to_vec())));
-    for step in [login_request::Step::Terminal(terminal(50)), login_request::Step::Input(b"c0de-of-the-login\r".to_vec())] {
+    assert_eq!(
+        next(&mut shown).await.expect("said"),
+        Some(login_response::Step::Output(b"Paste the code: ".to_vec()))
+    );
+    for step in [
+        login_request::Step::Terminal(terminal(50)),
+        login_request::Step::Input(b"c0de-of-the-login\r".to_vec()),
+    ] {
         typing.send(of_operator(step)).await.expect("a stream");
     }
-    assert_eq!(served.next().await.expect("typed"), Some(serve_login_response::Step::Terminal(terminal(50))));
+    assert_eq!(
+        served.next().await.expect("typed"),
+        Some(serve_login_response::Step::Terminal(terminal(50)))
+    );
     let input = serve_login_response::Step::Input(b"c0de-of-the-login\r".to_vec());
     assert_eq!(served.next().await.expect("typed"), Some(input));
     served.output(b"Logged in.").await;
     served.end(true, "").await;
-    assert_eq!(next(&mut shown).await.expect("said"), Some(login_response::Step::Output(b"Logged in.".to_vec())));
+    assert_eq!(
+        next(&mut shown).await.expect("said"),
+        Some(login_response::Step::Output(b"Logged in.".to_vec()))
+    );
     let end = LoginEnd { logged_in: true, ..LoginEnd::default() };
     assert_eq!(next(&mut shown).await.expect("said"), Some(login_response::Step::End(end)));
     assert_eq!(next(&mut shown).await.expect("its end"), None);
@@ -189,7 +228,9 @@ async fn nobody_but_the_agents_own_harness_serves_it() {
     let (typing, typed) = mpsc::channel(1);
     let start = LoginStart { agent: "bob".to_owned(), terminal: None };
     typing.send(of_operator(login_request::Step::Start(start))).await.expect("a stream");
-    let refusal = AdminServiceClient::new(rig.agent("bob").await.channel()).login(ReceiverStream::new(typed)).await;
+    let refusal = AdminServiceClient::new(rig.agent("bob").await.channel())
+        .login(ReceiverStream::new(typed))
+        .await;
     assert_eq!(refusal.map(drop).expect_err("no such service").code(), Code::Unimplemented);
 }
 
@@ -197,7 +238,9 @@ async fn nobody_but_the_agents_own_harness_serves_it() {
 async fn a_login_that_cannot_be_is_refused_with_its_reason() {
     let (rig, mut harness, _) = hive().await;
     let before = rig.on_disk();
-    let try_with = async |agent: &str, terminal| reason(Login::start(&rig, agent, terminal).await.answered().await);
+    let try_with = async |agent: &str, terminal| {
+        reason(Login::start(&rig, agent, terminal).await.answered().await)
+    };
     assert_eq!(try_with("ada", terminal(24)).await, Reason::HarnessOffline);
     assert_eq!(try_with("nobody", terminal(24)).await, Reason::AgentNotFound);
     assert_eq!(try_with("", terminal(24)).await, Reason::FieldInvalid);
@@ -207,7 +250,8 @@ async fn a_login_that_cannot_be_is_refused_with_its_reason() {
     }
     for step in [None, Some(login_request::Step::Input(b"x".to_vec()))] {
         let mut admin = AdminServiceClient::new(rig.operator().await.channel());
-        let answer = soon("an answer", admin.login(tokio_stream::once(LoginRequest { step }))).await;
+        let answer =
+            soon("an answer", admin.login(tokio_stream::once(LoginRequest { step }))).await;
         assert_eq!(reason(answer), Reason::FieldInvalid);
     }
     for step in [None, Some(serve_login_request::Step::Output(b"x".to_vec()))] {
@@ -236,7 +280,10 @@ async fn when_the_harness_goes_the_operator_is_told() {
     drop(served);
     assert_eq!(next(&mut shown).await.expect("said"), ended("the harness went away"));
     assert_eq!(next(&mut shown).await.expect("its end"), None);
-    assert_eq!(events.kind("bob", EventKind::CommandClosed).await.detail, "login: not logged in: the harness went away");
+    assert_eq!(
+        events.kind("bob", EventKind::CommandClosed).await.detail,
+        "login: not logged in: the harness went away"
+    );
     // Another takes over.
     let (_typing, mut shown, mut served) = dialogue(&rig, &mut harness).await;
     let mut newer = Harness::attach(&rig, "bob", true).await;
@@ -257,16 +304,25 @@ async fn when_the_operator_goes_the_harness_is_told() {
     drop(typing);
     served.output(b"Are you there?").await;
     let mut shown = shown;
-    assert_eq!(next(&mut shown).await.expect("said"), Some(login_response::Step::Output(b"Are you there?".to_vec())));
+    assert_eq!(
+        next(&mut shown).await.expect("said"),
+        Some(login_response::Step::Output(b"Are you there?".to_vec()))
+    );
     drop(shown);
     assert_eq!(served.next().await.expect("its end"), None);
-    assert_eq!(events.kind("bob", EventKind::CommandClosed).await.detail, "login: the operator went away");
+    assert_eq!(
+        events.kind("bob", EventKind::CommandClosed).await.detail,
+        "login: the operator went away"
+    );
     // Before anybody answered.
     let login = Login::start(&rig, "bob", terminal(24)).await;
     let id = harness.wanted().await.login_id;
     login.answer.abort();
     drop(login);
-    assert_eq!(events.kind("bob", EventKind::CommandClosed).await.detail, "login: the operator went away");
+    assert_eq!(
+        events.kind("bob", EventKind::CommandClosed).await.detail,
+        "login: the operator went away"
+    );
     assert_eq!(reason(harness.serve(&harness.session, id).await), Reason::LoginNotFound);
     // What they may not say.
     let (typing, mut shown, mut served) = dialogue(&rig, &mut harness).await;

@@ -1,7 +1,8 @@
-//! Authority: every RPC of the table on both sockets, as everybody. Who calls is told by the socket and the kernel, and by tokens that only
-//! their holder has; never by a request.
+//! Authority: every RPC of the table on both sockets, as everybody. Who calls is told by the socket
+//! and the kernel, and by tokens that only their holder has; never by a request.
 //!
-//! Driven by the table: an RPC without a request in `requests` or without an answer in `expected` fails, so none can be added untried.
+//! Driven by the table: an RPC without a request in `requests` or without an answer in `expected`
+//! fails, so none can be added untried.
 
 #[path = "../authority_table/mod.rs"]
 mod authority_table;

@@ -1,4 +1,5 @@
-//! Peers: who is at the other end, by the kernel's word. Another user may call nothing, wherever the socket's file lets them in.
+//! Peers: who is at the other end, by the kernel's word. Another user may call nothing, wherever
+//! the socket's file lets them in.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -21,19 +22,34 @@ use crate::scene::{Things, path};
 const NOBODY_WE_KNOW: u32 = 48_211;
 
 fn things() -> Things {
-    Things { agent: "ada".to_owned(), message: 1, turn: 1, command: 1, session: "s".repeat(20), ..Things::default() }
+    Things {
+        agent: "ada".to_owned(),
+        message: 1,
+        turn: 1,
+        command: 1,
+        session: "s".repeat(20),
+        ..Things::default()
+    }
 }
 
 /// Calls everything there is on a socket, and asserts that all of it is refused to this peer.
 async fn all_refused(socket: PathBuf) {
     let channel = connect(&socket).await.expect("the file lets the peer in");
-    let mut paths: Vec<(String, Vec<u8>)> = TABLE.iter().map(|row| (path(row), requests::of(row, &things()))).collect();
+    let mut paths: Vec<(String, Vec<u8>)> =
+        TABLE.iter().map(|row| (path(row), requests::of(row, &things()))).collect();
     paths.push(("/grpc.health.v1.Health/Check".to_owned(), Vec::new()));
-    paths.push(("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo".to_owned(), Vec::new()));
-    paths.push(("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo".to_owned(), Vec::new()));
+    paths
+        .push(("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo".to_owned(), Vec::new()));
+    paths.push((
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo".to_owned(),
+        Vec::new(),
+    ));
     paths.push(("/no.such.Service/Call".to_owned(), Vec::new()));
     for (path, request) in paths {
-        let refusal = raw::call(&channel, &path, MetadataMap::new(), request).await.map(drop).expect_err(&path);
+        let refusal = raw::call(&channel, &path, MetadataMap::new(), request)
+            .await
+            .map(drop)
+            .expect_err(&path);
         assert_eq!(status::reason(&refusal), Some(Reason::PeerNotTrusted), "{path}: {refusal:?}");
         assert_eq!(refusal.code(), tonic::Code::PermissionDenied, "{path}");
     }
@@ -50,7 +66,15 @@ async fn a_socket_for_another_user_is_not_ours() {
     let before = rig.operator().await.get_agent("ada").await;
     all_refused(rig.agent_socket("ada")).await;
     assert_eq!(rig.operator().await.get_agent("ada").await, before);
-    assert_eq!(rig.agent("bob").await.try_send("ada", "hello").await.map(|receipt| receipt.recipient_count).ok(), Some(1));
+    assert_eq!(
+        rig.agent("bob")
+            .await
+            .try_send("ada", "hello")
+            .await
+            .map(|receipt| receipt.recipient_count)
+            .ok(),
+        Some(1)
+    );
 }
 
 #[tokio::test]
@@ -61,14 +85,19 @@ async fn a_right_that_was_taken_away_ends_with_the_reload() {
     rig.start_broker().await;
     open(rig.dir(), 0o711);
     let (ada, bob) = (rig.agent("ada").await, rig.agent("bob").await);
-    let watched = HealthClient::new(ada.channel()).watch(HealthCheckRequest::default()).await.expect("it is watched");
+    let watched = HealthClient::new(ada.channel())
+        .watch(HealthCheckRequest::default())
+        .await
+        .expect("it is watched");
     let mut watched = watched.into_inner();
     assert!(watched.message().await.expect("an answer").is_some());
 
     rig.configure(&format!("[agents.ada]\nuids = [{NOBODY_WE_KNOW}]\n[agents.bob]\n"));
     rig.broker().signal(Signal::HUP);
     rig.broker().says_times(READ, 1).await;
-    let ended = soon("the old connection ends", async { while let Ok(Some(_)) = watched.message().await {} });
+    let ended = soon("the old connection ends", async {
+        while let Ok(Some(_)) = watched.message().await {}
+    });
     ended.await;
     all_refused(rig.agent_socket("ada")).await;
     bob.send("ada", "his connection stays").await;
@@ -78,7 +107,9 @@ async fn a_right_that_was_taken_away_ends_with_the_reload() {
         let own = host::as_user(NOBODY_WE_KNOW, move || async move {
             let row = TABLE.iter().find(|row| row.method == "GetSelf").expect("a row");
             let channel = connect(&socket).await.expect("it may");
-            raw::call(&channel, &path(row), MetadataMap::new(), requests::of(row, &things())).await.map(drop)
+            raw::call(&channel, &path(row), MetadataMap::new(), requests::of(row, &things()))
+                .await
+                .map(drop)
         });
         own.expect("it is at home there now");
     }
@@ -94,13 +125,16 @@ async fn a_foreign_user_gets_nowhere() {
     if !host::allows("being another user (tests do not run as root)", host::is_root()) {
         return;
     }
-    let mut rig = Rig::new(&format!("[agents.ada]\n[agents.bob]\nuids = [{NOBODY_WE_KNOW}]\n[agents.cyd]\nuids = [0]\n"));
+    let mut rig = Rig::new(&format!(
+        "[agents.ada]\n[agents.bob]\nuids = [{NOBODY_WE_KNOW}]\n[agents.cyd]\nuids = [0]\n"
+    ));
     rig.start_broker().await;
     open(rig.dir(), 0o711);
 
     // The file's mode is the first door.
     for socket in [rig.operator_socket(), rig.agent_socket("ada")] {
-        let answer = host::as_user(NOBODY_WE_KNOW, move || async move { connect(&socket).await.map(drop) });
+        let answer =
+            host::as_user(NOBODY_WE_KNOW, move || async move { connect(&socket).await.map(drop) });
         let Err(ConnectError::Unreachable { source, .. }) = answer else { panic!("{answer:?}") };
         assert_eq!(source.kind(), std::io::ErrorKind::PermissionDenied);
     }
@@ -117,11 +151,15 @@ async fn a_foreign_user_gets_nowhere() {
         let channel = connect(&socket).await.expect("it may");
         for method in ["GetSelf", "SendMessage", "Wake"] {
             let row = TABLE.iter().find(|row| row.method == method).expect("a row");
-            let request = requests::of(row, &Things { agent: "bob".to_owned(), ..Things::default() });
+            let request =
+                requests::of(row, &Things { agent: "bob".to_owned(), ..Things::default() });
             let answer = raw::call(&channel, &path(row), MetadataMap::new(), request).await;
             if method == "SendMessage" {
                 // There is no `dan` here: it came as far as looking for him.
-                assert_eq!(status::reason(&answer.map(drop).expect_err("no dan")), Some(Reason::AgentNotFound));
+                assert_eq!(
+                    status::reason(&answer.map(drop).expect_err("no dan")),
+                    Some(Reason::AgentNotFound)
+                );
             } else {
                 drop(answer.unwrap_or_else(|refusal| panic!("{method}: {refusal:?}")));
             }
@@ -145,11 +183,14 @@ async fn a_group_opens_the_operators_socket_and_nobody_else() {
     let sent = host::as_user(group, move || async move {
         let channel = connect(&socket).await.expect("the group may");
         let row = TABLE.iter().find(|row| row.method == "CreateAgent").expect("a row");
-        raw::call(&channel, &path(row), MetadataMap::new(), requests::of(row, &things())).await.map(drop)
+        raw::call(&channel, &path(row), MetadataMap::new(), requests::of(row, &things()))
+            .await
+            .map(drop)
     });
     sent.expect("the operator may create agents");
     assert!(rig.agent_socket("eve").exists());
     let socket = rig.operator_socket();
-    let answer = host::as_user(NOBODY_WE_KNOW, move || async move { connect(&socket).await.map(drop) });
+    let answer =
+        host::as_user(NOBODY_WE_KNOW, move || async move { connect(&socket).await.map(drop) });
     assert!(matches!(answer, Err(ConnectError::Unreachable { .. })), "{answer:?}");
 }

@@ -1,4 +1,5 @@
-//! Policies: what an agent may not do is refused on its socket, whatever the client, and the operator sees that it was tried.
+//! Policies: what an agent may not do is refused on its socket, whatever the client, and the
+//! operator sees that it was tried.
 
 use hive_core::agent::TOOL_GROUPS;
 use hive_core::reason::Reason;
@@ -12,7 +13,9 @@ use tonic::transport::Channel;
 use tonic_types::StatusExt as _;
 
 use crate::authority_table::{Row, TABLE};
-use crate::calls::{answer, ask, asked, call, done, loose_ends, names, refused, remind, reminded, send, set_policy};
+use crate::calls::{
+    answer, ask, asked, call, done, loose_ends, names, refused, remind, reminded, send, set_policy,
+};
 use crate::expected::group_of;
 use crate::rows;
 use crate::scene::{Scene, Things};
@@ -44,20 +47,37 @@ impl Stage {
     }
 
     async fn policy(&self, name: &str, fields: &[&str], policy: Policy) -> Policy {
-        let set: SetPolicyResponse = done(&self.operator, SET_POLICY, &set_policy(name, fields, policy)).await;
+        let set: SetPolicyResponse =
+            done(&self.operator, SET_POLICY, &set_policy(name, fields, policy)).await;
         set.agent.and_then(|agent| agent.policy).expect("a policy")
     }
 
-    /// Asserts that a call is refused, that the operator sees an event of it with these words, and that nothing else came of it.
-    async fn refused(&mut self, agent: &str, rpc: &str, request: &impl Message, reason: Reason, words: &str) -> Status {
+    /// Asserts that a call is refused, that the operator sees an event of it with these words, and
+    /// that nothing else came of it.
+    async fn refused(
+        &mut self,
+        agent: &str,
+        rpc: &str,
+        request: &impl Message,
+        reason: Reason,
+        words: &str,
+    ) -> Status {
         let (channel, before) = (self.agent(agent).await, self.rig.on_disk());
         let refusal = refused(&channel, rpc, request, reason).await;
         assert!(refusal.message().contains(words), "`{words}` is not in `{}`", refusal.message());
         let event = self.watch.kind(agent, EventKind::Refused).await;
-        assert!(event.detail.ends_with(refusal.message()), "`{}` ends with `{}`", event.detail, refusal.message());
+        assert!(
+            event.detail.ends_with(refusal.message()),
+            "`{}` ends with `{}`",
+            event.detail,
+            refusal.message()
+        );
         let mut after = self.rig.on_disk();
         let logged = after.get_mut("event").expect("a table").pop();
-        assert!(logged.is_some_and(|row| row.contains(&format!("sequence=Integer({});", event.sequence))));
+        assert!(
+            logged
+                .is_some_and(|row| row.contains(&format!("sequence=Integer({});", event.sequence)))
+        );
         assert_eq!(hive_tests::rig::on_disk::changes(&before, &after), [""; 0], "{rpc}");
         refusal
     }
@@ -75,7 +95,8 @@ async fn without_a_tool_group_its_calls_are_refused_and_no_others() {
         }
         let mut watch = scene.rig.watch_from_now().await;
         let on_agents = TABLE.iter().filter(|row| row.agent);
-        let (of_group, others): (Vec<&Row>, Vec<&Row>) = on_agents.partition(|row| group_of(row) == Some(group));
+        let (of_group, others): (Vec<&Row>, Vec<&Row>) =
+            on_agents.partition(|row| group_of(row) == Some(group));
         assert!(of_group.len() >= 4, "{group}");
         for row in of_group {
             let owner = scene.owner(row);
@@ -86,21 +107,39 @@ async fn without_a_tool_group_its_calls_are_refused_and_no_others() {
             rows::refused(row, "one without the group", answer, Reason::CapabilityMissing);
             scene.refusal_logged(&before, row.method);
             let event = watch.kind(&owner.agent, EventKind::Refused).await;
-            assert!(event.detail.contains(&format!("tool group `{group}`")), "{}: {}", row.method, event.detail);
+            assert!(
+                event.detail.contains(&format!("tool group `{group}`")),
+                "{}: {}",
+                row.method,
+                event.detail
+            );
         }
         for row in others {
             let owner = scene.owner(row);
             if let Err(refusal) = scene.call(&owner.agent, row, owner).await {
-                assert_ne!(status::reason(&refusal), Some(Reason::CapabilityMissing), "{}: {refusal:?}", row.method);
+                assert_ne!(
+                    status::reason(&refusal),
+                    Some(Reason::CapabilityMissing),
+                    "{}: {refusal:?}",
+                    row.method
+                );
             }
         }
         for (rpc, request) in [
             ("TopologyService/GetSelf", GetSelfRequest {}.encode_to_vec()),
-            ("TopologyService/GetAgent", GetAgentRequest { name: "cyd".to_owned() }.encode_to_vec()),
+            (
+                "TopologyService/GetAgent",
+                GetAgentRequest { name: "cyd".to_owned() }.encode_to_vec(),
+            ),
         ] {
             let path = format!("/hive.v1.{rpc}");
-            let own =
-                hive_tests::rig::raw::call(&scene.channel("cyd"), &path, tonic::metadata::MetadataMap::new(), request).await;
+            let own = hive_tests::rig::raw::call(
+                &scene.channel("cyd"),
+                &path,
+                tonic::metadata::MetadataMap::new(),
+                request,
+            )
+            .await;
             drop(own.unwrap_or_else(|refusal| panic!("{rpc} without {group}: {refusal:?}")));
         }
     }
@@ -111,7 +150,8 @@ async fn mail_and_questions_go_to_allowed_recipients_and_the_parent_only() {
     let config = "[agents.boss]\n[agents.ada]\nparent = \"boss\"\nallowed_recipients = [\"bob\"]\n\
                   [agents.bob]\n[agents.cyd]\n[agents.root]\nallowed_recipients = [\"bob\"]\n";
     let mut stage = Stage::set(config).await;
-    let (ada, root, cyd) = (stage.agent("ada").await, stage.agent("root").await, stage.agent("cyd").await);
+    let (ada, root, cyd) =
+        (stage.agent("ada").await, stage.agent("root").await, stage.agent("cyd").await);
     for to in ["bob", "boss", "<parent>"] {
         let _: SendMessageResponse = done(&ada, SEND, &send(to, "hello")).await;
         asked(&ada, to, "well?").await;
@@ -136,7 +176,9 @@ async fn mail_and_questions_go_to_allowed_recipients_and_the_parent_only() {
     // Nothing of it reached anybody.
     for name in ["cyd", "operator"] {
         let mut mail = stage.rig.operator().await.deliveries(name, &[]).await;
-        mail.retain(|delivery| delivery.message.as_ref().is_some_and(|message| message.body.contains("ada asks")));
+        mail.retain(|delivery| {
+            delivery.message.as_ref().is_some_and(|message| message.body.contains("ada asks"))
+        });
         assert_eq!(mail, [], "{name}");
     }
 }
@@ -145,7 +187,8 @@ async fn mail_and_questions_go_to_allowed_recipients_and_the_parent_only() {
 async fn others_loose_ends_are_for_the_parent_and_for_whom_it_was_granted() {
     let config = "[agents.ada]\n[agents.bob]\nparent = \"ada\"\n[agents.cyd]\nparent = \"bob\"\n";
     let mut stage = Stage::set(config).await;
-    let (ada, bob, cyd) = (stage.agent("ada").await, stage.agent("bob").await, stage.agent("cyd").await);
+    let (ada, bob, cyd) =
+        (stage.agent("ada").await, stage.agent("bob").await, stage.agent("cyd").await);
     let mut own = Vec::new();
     for channel in [&ada, &bob, &cyd] {
         own.push(reminded(channel, "one of mine").await);
@@ -158,14 +201,20 @@ async fn others_loose_ends_are_for_the_parent_and_for_whom_it_was_granted() {
     assert_eq!(list(&ada, "ada").await, [own[0]]);
     assert_eq!(list(&ada, "bob").await, [own[1]], "her child");
     for (who, whose) in [("ada", "cyd"), ("bob", "ada"), ("cyd", "ada"), ("cyd", "bob")] {
-        let words = format!("`{whose}` is not your direct child; for others you need the capability `query_agent_state`");
+        let words = format!(
+            "`{whose}` is not your direct child; for others you need the capability `query_agent_state`"
+        );
         stage.refused(who, LOOSE_ENDS, &loose_ends(whose), Reason::NotYourChild, &words).await;
     }
     let granted = Policy { capabilities: names(&["query_agent_state"]), ..Policy::default() };
     stage.policy("cyd", &["capabilities"], granted).await;
     assert_eq!((list(&cyd, "ada").await, list(&cyd, "bob").await), (vec![own[0]], vec![own[1]]));
     // It is for reading: closing stays with whose it is.
-    let close = CancelLooseEndRequest { request_id: fresh_id(), kind: LooseEndKind::Reminder.into(), id: own[0] };
+    let close = CancelLooseEndRequest {
+        request_id: fresh_id(),
+        kind: LooseEndKind::Reminder.into(),
+        id: own[0],
+    };
     refused(&cyd, "LooseEndService/CancelLooseEnd", &close, Reason::ReminderNotFound).await;
     // What the operator has open is told to no agent.
     refused(&cyd, LOOSE_ENDS, &loose_ends("operator"), Reason::AgentNotFound).await;
@@ -180,8 +229,22 @@ async fn the_rate_binds_messages_questions_reminders_and_wakes_together() {
     let mut stage = Stage::set(config).await;
     let (ada, bob) = (stage.agent("ada").await, stage.agent("bob").await);
     let _: SendMessageResponse = done(&ada, SEND, &send("bob", "the one of this minute")).await;
-    let refusal = stage.refused("ada", SEND, &send("bob", "too much"), Reason::RateLimited, "at most 1 message a minute").await;
-    let wait = |refusal: &Status| refusal.get_details_retry_info().and_then(|info| info.retry_delay).expect("how long").as_secs();
+    let refusal = stage
+        .refused(
+            "ada",
+            SEND,
+            &send("bob", "too much"),
+            Reason::RateLimited,
+            "at most 1 message a minute",
+        )
+        .await;
+    let wait = |refusal: &Status| {
+        refusal
+            .get_details_retry_info()
+            .and_then(|info| info.retry_delay)
+            .expect("how long")
+            .as_secs()
+    };
     assert!((1..=60).contains(&wait(&refusal)), "{refusal:?}");
     // A fleet that runs into its bound must not fill the log: one a minute is kept.
     let before = stage.rig.on_disk();
@@ -199,10 +262,19 @@ async fn the_rate_binds_messages_questions_reminders_and_wakes_together() {
     };
     let cyd = stage.agent("cyd").await;
     let _: WakeResponse = done(&cyd, "WakeService/Wake", &wake()).await;
-    let refusal = stage.refused("cyd", "WakeService/Wake", &wake(), Reason::RateLimited, "at most 1 message a minute").await;
+    let refusal = stage
+        .refused(
+            "cyd",
+            "WakeService/Wake",
+            &wake(),
+            Reason::RateLimited,
+            "at most 1 message a minute",
+        )
+        .await;
     assert!((1..=60).contains(&wait(&refusal)), "{refusal:?}");
     for number in 0..20 {
-        let _: SendMessageResponse = done(&bob, SEND, &send("ada", &format!("number {number}, others go on"))).await;
+        let _: SendMessageResponse =
+            done(&bob, SEND, &send("ada", &format!("number {number}, others go on"))).await;
     }
 }
 
@@ -215,28 +287,57 @@ async fn stored_bytes_questions_and_reminders_are_bound_for_each_agent() {
         reminders_pending_max: (field == "reminders_pending_max").then_some(1),
         ..Policy::default()
     };
-    for (agent, field) in [("ada", "sender_stored_bytes_max"), ("bob", "questions_open_max"), ("cyd", "reminders_pending_max")] {
+    for (agent, field) in [
+        ("ada", "sender_stored_bytes_max"),
+        ("bob", "questions_open_max"),
+        ("cyd", "reminders_pending_max"),
+    ] {
         stage.policy(agent, &[field], one(field)).await;
     }
-    let (ada, bob, cyd, dan) =
-        (stage.agent("ada").await, stage.agent("bob").await, stage.agent("cyd").await, stage.agent("dan").await);
+    let (ada, bob, cyd, dan) = (
+        stage.agent("ada").await,
+        stage.agent("bob").await,
+        stage.agent("cyd").await,
+        stage.agent("dan").await,
+    );
 
     let first: SendMessageResponse = done(&ada, SEND, &send("dan", "ten bytes!")).await;
-    let refusal = stage.refused("ada", SEND, &send("dan", "!"), Reason::StorageFull, "10 bytes").await;
-    assert!(refusal.get_details_retry_info().is_some_and(|info| info.retry_delay.is_some()), "{refusal:?}");
+    let refusal =
+        stage.refused("ada", SEND, &send("dan", "!"), Reason::StorageFull, "10 bytes").await;
+    assert!(
+        refusal.get_details_retry_info().is_some_and(|info| info.retry_delay.is_some()),
+        "{refusal:?}"
+    );
     let key = Some(DeliveryKey { agent: "dan".to_owned(), message_id: first.message_id });
     let drop_it = DropDeliveryRequest { request_id: fresh_id(), key };
-    let _: DropDeliveryResponse = done(&stage.operator, "AdminService/DropDelivery", &drop_it).await;
+    let _: DropDeliveryResponse =
+        done(&stage.operator, "AdminService/DropDelivery", &drop_it).await;
     let _: SendMessageResponse = done(&ada, SEND, &send("dan", "room again")).await;
 
     let question = asked(&bob, "dan", "one?").await;
-    let refusal = stage.refused("bob", ASK, &ask("dan", "two?"), Reason::QuestionLimit, "1 open question; at most 1").await;
+    let refusal = stage
+        .refused(
+            "bob",
+            ASK,
+            &ask("dan", "two?"),
+            Reason::QuestionLimit,
+            "1 open question; at most 1",
+        )
+        .await;
     assert!(refusal.get_details_retry_info().is_none(), "time alone does not help: {refusal:?}");
     let _: AnswerQuestionResponse = done(&dan, ANSWER, &answer(question, "yes")).await;
     asked(&bob, "dan", "two?").await;
 
     let reminder = reminded(&cyd, "one").await;
-    let refusal = stage.refused("cyd", REMIND, &remind("two"), Reason::ReminderLimit, "1 pending reminder; at most 1").await;
+    let refusal = stage
+        .refused(
+            "cyd",
+            REMIND,
+            &remind("two"),
+            Reason::ReminderLimit,
+            "1 pending reminder; at most 1",
+        )
+        .await;
     assert!(refusal.get_details_retry_info().is_none(), "{refusal:?}");
     let cancel = CancelReminderRequest { request_id: fresh_id(), reminder_id: reminder };
     let _: CancelReminderResponse = done(&cyd, "ReminderService/CancelReminder", &cancel).await;
@@ -257,7 +358,8 @@ async fn the_variable_for_pending_reminders_bounds_everybody() {
     command.env("HIVE_REMIND_MAX_PENDING_PER_AGENT", "2");
     rig.start_broker_by(command).await;
     let ada = rig.agent("ada").await.channel();
-    let told: GetServerInfoResponse = done(&ada, "ServerInfoService/GetServerInfo", &GetServerInfoRequest {}).await;
+    let told: GetServerInfoResponse =
+        done(&ada, "ServerInfoService/GetServerInfo", &GetServerInfoRequest {}).await;
     assert_eq!(told.limits.expect("bounds").reminders_pending_max, 2);
     reminded(&ada, "one").await;
     reminded(&ada, "two").await;
@@ -280,29 +382,51 @@ async fn a_policy_is_changed_field_by_field_and_holds_from_the_next_call_on() {
     let _: SendMessageResponse = done(&ada, SEND, &send("cyd", "while I may")).await;
     assert_eq!(stage.policy("ada", &[], full.clone()).await, full, "without a mask all of it");
     stage.refused("ada", SEND, &send("cyd", "no more"), Reason::RecipientNotAllowed, "`cyd`").await;
-    stage.refused("ada", REMIND, &remind("no more"), Reason::CapabilityMissing, "tool group `inbox`").await;
+    stage
+        .refused("ada", REMIND, &remind("no more"), Reason::CapabilityMissing, "tool group `inbox`")
+        .await;
 
     // Only what the mask names, and to its default where it is unset.
-    let other = Policy { questions_open_max: Some(9), allowed_recipients: names(&["cyd"]), ..Policy::default() };
+    let other = Policy {
+        questions_open_max: Some(9),
+        allowed_recipients: names(&["cyd"]),
+        ..Policy::default()
+    };
     let wanted = Policy { allowed_recipients: names(&["cyd"]), ..full.clone() };
     assert_eq!(stage.policy("ada", &["allowed_recipients"], other).await, wanted);
     let _: SendMessageResponse = done(&ada, SEND, &send("cyd", "again")).await;
-    stage.refused("ada", SEND, &send("bob", "not to him"), Reason::RecipientNotAllowed, "`bob`").await;
+    stage
+        .refused("ada", SEND, &send("bob", "not to him"), Reason::RecipientNotAllowed, "`bob`")
+        .await;
     let wanted = Policy { allowed_recipients: Vec::new(), questions_open_max: None, ..wanted };
-    assert_eq!(stage.policy("ada", &["questions_open_max", "allowed_recipients"], Policy::default()).await, wanted);
+    assert_eq!(
+        stage.policy("ada", &["questions_open_max", "allowed_recipients"], Policy::default()).await,
+        wanted
+    );
     let default: Policy = stage.policy("bob", &[], Policy::default()).await;
     assert_eq!(default.tool_groups, ["messaging", "inbox", "meta", "execution"]);
-    assert_eq!(stage.policy("ada", &["tool_groups"], Policy::default()).await.tool_groups, default.tool_groups);
+    assert_eq!(
+        stage.policy("ada", &["tool_groups"], Policy::default()).await.tool_groups,
+        default.tool_groups
+    );
     reminded(&ada, "once more").await;
 
     // It is an event, and said twice it is done once.
-    let request = set_policy("ada", &["reminders_pending_max"], Policy { reminders_pending_max: Some(5), ..Policy::default() });
+    let request = set_policy(
+        "ada",
+        &["reminders_pending_max"],
+        Policy { reminders_pending_max: Some(5), ..Policy::default() },
+    );
     let _: SetPolicyResponse = done(&stage.operator, SET_POLICY, &request).await;
     let before = stage.rig.on_disk();
     let again: SetPolicyResponse = done(&stage.operator, SET_POLICY, &request).await;
-    assert_eq!(again.agent.and_then(|agent| agent.policy).and_then(|policy| policy.reminders_pending_max), Some(5));
+    assert_eq!(
+        again.agent.and_then(|agent| agent.policy).and_then(|policy| policy.reminders_pending_max),
+        Some(5)
+    );
     stage.rig.unchanged(&before, "a request said twice");
-    let changed = |event: &Event| event.agent == "ada" && event.detail == "policy: reminders_pending_max";
+    let changed =
+        |event: &Event| event.agent == "ada" && event.detail == "policy: reminders_pending_max";
     let event = stage.watch.until("the change is told", changed).await;
     assert_eq!(event.kind(), EventKind::AgentChanged);
 }
@@ -311,11 +435,16 @@ async fn a_policy_is_changed_field_by_field_and_holds_from_the_next_call_on() {
 async fn what_was_set_at_run_time_stays_until_the_file_changes_that_field() {
     let config = "[agents.ada]\nallowed_recipients = [\"bob\"]\nlimits.questions_open_max = 5\n[agents.bob]\n";
     let mut stage = Stage::set(config).await;
-    let set = Policy { allowed_recipients: names(&["cyd"]), questions_open_max: Some(8), ..Policy::default() };
+    let set = Policy {
+        allowed_recipients: names(&["cyd"]),
+        questions_open_max: Some(8),
+        ..Policy::default()
+    };
     stage.policy("ada", &["allowed_recipients", "questions_open_max"], set).await;
     stage.rig.stop_broker().await;
     stage.rig.start_broker().await;
-    let policy = async |rig: &Rig| rig.operator().await.get_agent("ada").await.policy.expect("a policy");
+    let policy =
+        async |rig: &Rig| rig.operator().await.get_agent("ada").await.policy.expect("a policy");
     let kept = policy(&stage.rig).await;
     assert_eq!((kept.allowed_recipients, kept.questions_open_max), (names(&["cyd"]), Some(8)));
     stage.rig.configure("[agents.ada]\nallowed_recipients = [\"bob\"]\nlimits.questions_open_max = 6\n[agents.bob]\n");
@@ -327,11 +456,17 @@ async fn what_was_set_at_run_time_stays_until_the_file_changes_that_field() {
 
 #[tokio::test]
 async fn who_is_refused_without_end_does_not_fill_the_log() {
-    let stage = Stage::set("[agents.ada]\nallowed_recipients = [\"bob\"]\n[agents.bob]\n[agents.cyd]\n").await;
+    let stage =
+        Stage::set("[agents.ada]\nallowed_recipients = [\"bob\"]\n[agents.bob]\n[agents.cyd]\n")
+            .await;
     let ada = stage.agent("ada").await;
     for number in 0..200 {
-        let answer: Result<SendMessageResponse, Status> = call(&ada, SEND, &send("cyd", &format!("{number}"))).await;
-        assert_eq!(answer.map_err(|refusal| status::reason(&refusal)), Err(Some(Reason::RecipientNotAllowed)));
+        let answer: Result<SendMessageResponse, Status> =
+            call(&ada, SEND, &send("cyd", &format!("{number}"))).await;
+        assert_eq!(
+            answer.map_err(|refusal| status::reason(&refusal)),
+            Err(Some(Reason::RecipientNotAllowed))
+        );
     }
     let list = ListEventsRequest { page_size: 500, ..ListEventsRequest::default() };
     let listed: ListEventsResponse = done(&stage.operator, "EventService/ListEvents", &list).await;

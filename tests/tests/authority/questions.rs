@@ -1,4 +1,5 @@
-//! Questions between two: a third can neither answer, withdraw nor see them, nor find out by a filter or a watch that there are any.
+//! Questions between two: a third can neither answer, withdraw nor see them, nor find out by a
+//! filter or a watch that there are any.
 
 use hive_core::reason::Reason;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
@@ -26,18 +27,33 @@ async fn trio() -> (Rig, [Channel; 4]) {
 }
 
 async fn list(channel: &Channel, asker: &str, target: &str) -> Vec<u64> {
-    let which = ListQuestionsRequest { asker: asker.to_owned(), target: target.to_owned(), ..ListQuestionsRequest::default() };
-    let listed: ListQuestionsResponse = done(channel, "QuestionService/ListQuestions", &which).await;
+    let which = ListQuestionsRequest {
+        asker: asker.to_owned(),
+        target: target.to_owned(),
+        ..ListQuestionsRequest::default()
+    };
+    let listed: ListQuestionsResponse =
+        done(channel, "QuestionService/ListQuestions", &which).await;
     listed.questions.into_iter().map(|question| question.id).collect()
 }
 
-async fn watch(channel: &Channel, which: WatchQuestionsRequest) -> Streaming<WatchQuestionsResponse> {
-    QuestionServiceClient::new(channel.clone()).watch_questions(which).await.expect("it may watch").into_inner()
+async fn watch(
+    channel: &Channel,
+    which: WatchQuestionsRequest,
+) -> Streaming<WatchQuestionsResponse> {
+    QuestionServiceClient::new(channel.clone())
+        .watch_questions(which)
+        .await
+        .expect("it may watch")
+        .into_inner()
 }
 
 /// The next question of a watch; 0 for the end of the snapshot.
 async fn next(watch: &mut Streaming<WatchQuestionsResponse>) -> (u64, Option<QuestionState>) {
-    let step = soon("the watch tells something", watch.message()).await.expect("it goes on").expect("it goes on");
+    let step = soon("the watch tells something", watch.message())
+        .await
+        .expect("it goes on")
+        .expect("it goes on");
     step.question.map_or((0, None), |question| (question.id, Some(question.state())))
 }
 
@@ -53,14 +69,25 @@ async fn only_the_target_and_the_operator_answer_and_only_the_asker_and_the_oper
     let before = rig.on_disk();
     for (who, channel) in [("cyd", &cyd), ("ada", &ada)] {
         let refusal = refused(channel, ANSWER, &answer(id, "left"), Reason::NotTheTarget).await;
-        assert_eq!(refusal.message(), format!("question {id} was put to `bob`; only `bob` and the operator may answer it"));
+        assert_eq!(
+            refusal.message(),
+            format!("question {id} was put to `bob`; only `bob` and the operator may answer it")
+        );
         let event = events.kind(who, EventKind::Refused).await;
         assert_eq!(event.detail, format!("answer: {}", refusal.message()));
     }
     for (who, channel) in [("cyd", &cyd), ("bob", &bob)] {
         let refusal = refused(channel, CANCEL, &withdraw(id), Reason::NotYours).await;
-        assert_eq!(refusal.message(), format!("question {id} was asked by `ada`; only `ada` and the operator may withdraw it"));
-        assert_eq!(events.kind(who, EventKind::Refused).await.detail, format!("cancel question: {}", refusal.message()));
+        assert_eq!(
+            refusal.message(),
+            format!(
+                "question {id} was asked by `ada`; only `ada` and the operator may withdraw it"
+            )
+        );
+        assert_eq!(
+            events.kind(who, EventKind::Refused).await.detail,
+            format!("cancel question: {}", refusal.message())
+        );
         refused(channel, CLOSE, &close(LooseEndKind::QuestionAsked, id), Reason::NotYours).await;
         events.kind(who, EventKind::Refused).await;
     }
@@ -71,8 +98,13 @@ async fn only_the_target_and_the_operator_answer_and_only_the_asker_and_the_oper
     assert_eq!(logged, 6);
     let rows = after.get_mut("event").expect("a table");
     rows.truncate(rows.len() - logged);
-    assert_eq!(hive_tests::rig::on_disk::changes(&before, &after), [""; 0], "nothing but refusals was written");
-    let told: GetQuestionResponse = done(&operator, GET, &GetQuestionRequest { question_id: id }).await;
+    assert_eq!(
+        hive_tests::rig::on_disk::changes(&before, &after),
+        [""; 0],
+        "nothing but refusals was written"
+    );
+    let told: GetQuestionResponse =
+        done(&operator, GET, &GetQuestionRequest { question_id: id }).await;
     assert_eq!(told.question.expect("it").state(), QuestionState::Open);
     let answered: AnswerQuestionResponse = done(&bob, ANSWER, &answer(id, "right")).await;
     assert_eq!(answered.question.expect("it").closed_by, "bob");
@@ -88,8 +120,13 @@ async fn a_third_does_not_find_out_that_there_is_a_question() {
     let (_rig, [ada, bob, cyd, operator]) = trio().await;
     let early = asked(&ada, "bob", "between us two?").await;
     for id in [early, early + 1_000_000] {
-        let refusal = refused(&cyd, GET, &GetQuestionRequest { question_id: id }, Reason::QuestionNotFound).await;
-        assert_eq!(refusal.message(), format!("there is no question {id} that you asked or were asked"));
+        let refusal =
+            refused(&cyd, GET, &GetQuestionRequest { question_id: id }, Reason::QuestionNotFound)
+                .await;
+        assert_eq!(
+            refusal.message(),
+            format!("there is no question {id} that you asked or were asked")
+        );
         let watch = WatchQuestionsRequest { question_id: id, ..WatchQuestionsRequest::default() };
         refused(&cyd, "QuestionService/WatchQuestions", &watch, Reason::QuestionNotFound).await;
     }
@@ -99,11 +136,23 @@ async fn a_third_does_not_find_out_that_there_is_a_question() {
             assert_eq!(list(channel, asker, target).await, [early], "{asker} {target}");
         }
     }
-    let mut theirs = watch(&cyd, WatchQuestionsRequest { asker: "ada".to_owned(), ..WatchQuestionsRequest::default() }).await;
+    let mut theirs = watch(
+        &cyd,
+        WatchQuestionsRequest { asker: "ada".to_owned(), ..WatchQuestionsRequest::default() },
+    )
+    .await;
     let mut all = watch(&cyd, WatchQuestionsRequest::default()).await;
     let mut operators = watch(&operator, WatchQuestionsRequest::default()).await;
-    let mut one = watch(&bob, WatchQuestionsRequest { question_id: early, ..WatchQuestionsRequest::default() }).await;
-    assert_eq!([next(&mut theirs).await, next(&mut all).await], [(0, None); 2], "snapshots of nothing");
+    let mut one = watch(
+        &bob,
+        WatchQuestionsRequest { question_id: early, ..WatchQuestionsRequest::default() },
+    )
+    .await;
+    assert_eq!(
+        [next(&mut theirs).await, next(&mut all).await],
+        [(0, None); 2],
+        "snapshots of nothing"
+    );
     let open = |id| (id, Some(QuestionState::Open));
     assert_eq!([next(&mut operators).await, next(&mut operators).await], [open(early), (0, None)]);
     assert_eq!([next(&mut one).await, next(&mut one).await], [open(early), (0, None)]);
@@ -130,36 +179,59 @@ async fn a_reminder_is_its_agents_and_the_operators() {
     let id = reminded(&ada, "only for me").await;
     let cancel = || CancelReminderRequest { request_id: fresh_id(), reminder_id: id };
     refused(&bob, "ReminderService/CancelReminder", &cancel(), Reason::NotYours).await;
-    assert_eq!(events.kind("bob", EventKind::Refused).await.detail, "cancel reminder: that reminder belongs to somebody else");
+    assert_eq!(
+        events.kind("bob", EventKind::Refused).await.detail,
+        "cancel reminder: that reminder belongs to somebody else"
+    );
     // As a loose end of bob's there is none of that number.
     refused(&bob, CLOSE, &close(LooseEndKind::Reminder, id), Reason::ReminderNotFound).await;
-    let of = |agent: &str| ListRemindersRequest { agent: agent.to_owned(), ..ListRemindersRequest::default() };
+    let of = |agent: &str| ListRemindersRequest {
+        agent: agent.to_owned(),
+        ..ListRemindersRequest::default()
+    };
     refused(&bob, "ReminderService/ListReminders", &of("ada"), Reason::NotYours).await;
-    for (channel, whose, count) in [(&bob, "", 0), (&ada, "", 1), (&ada, "ada", 1), (&operator, "", 1), (&operator, "bob", 0)] {
-        let listed: ListRemindersResponse = done(channel, "ReminderService/ListReminders", &of(whose)).await;
+    for (channel, whose, count) in
+        [(&bob, "", 0), (&ada, "", 1), (&ada, "ada", 1), (&operator, "", 1), (&operator, "bob", 0)]
+    {
+        let listed: ListRemindersResponse =
+            done(channel, "ReminderService/ListReminders", &of(whose)).await;
         assert_eq!(listed.reminders.len(), count, "{whose}");
     }
-    let cancelled: CancelReminderResponse = done(&operator, "ReminderService/CancelReminder", &cancel()).await;
+    let cancelled: CancelReminderResponse =
+        done(&operator, "ReminderService/CancelReminder", &cancel()).await;
     assert_eq!(cancelled.reminder.expect("it").state(), ReminderState::Cancelled);
-    let again = refused(&ada, "ReminderService/CancelReminder", &cancel(), Reason::WrongState).await;
+    let again =
+        refused(&ada, "ReminderService/CancelReminder", &cancel(), Reason::WrongState).await;
     assert_eq!(again.message(), format!("reminder {id} is cancelled already"));
 }
 
 #[tokio::test]
 async fn what_a_co_process_published_is_its_agents() {
     let (_rig, [ada, bob, _, operator]) = trio().await;
-    let entry = |key: &str, text: &str| PublishedLooseEnd { key: key.to_owned(), text: text.to_owned() };
-    let publish = |loose_ends| ReplaceLooseEndsRequest { request_id: fresh_id(), label: "ci".to_owned(), loose_ends };
+    let entry =
+        |key: &str, text: &str| PublishedLooseEnd { key: key.to_owned(), text: text.to_owned() };
+    let publish = |loose_ends| ReplaceLooseEndsRequest {
+        request_id: fresh_id(),
+        label: "ci".to_owned(),
+        loose_ends,
+    };
     let ends = async |channel: &Channel, agent: &str| -> Vec<(u64, String)> {
         let listed: ListLooseEndsResponse =
             done(channel, "LooseEndService/ListLooseEnds", &crate::calls::loose_ends(agent)).await;
-        assert!(listed.loose_ends.iter().all(|end| end.kind() == LooseEndKind::External && end.peer == "ci"));
+        assert!(
+            listed
+                .loose_ends
+                .iter()
+                .all(|end| end.kind() == LooseEndKind::External && end.peer == "ci")
+        );
         listed.loose_ends.into_iter().map(|end| (end.id, end.text)).collect()
     };
     let replace = "LooseEndService/ReplaceLooseEnds";
-    let _: ReplaceLooseEndsResponse = done(&ada, replace, &publish(vec![entry("1", "ada's build")])).await;
+    let _: ReplaceLooseEndsResponse =
+        done(&ada, replace, &publish(vec![entry("1", "ada's build")])).await;
     // The same label of another agent is another set.
-    let _: ReplaceLooseEndsResponse = done(&bob, replace, &publish(vec![entry("1", "bob's build")])).await;
+    let _: ReplaceLooseEndsResponse =
+        done(&bob, replace, &publish(vec![entry("1", "bob's build")])).await;
     let [(first, text)] = &ends(&ada, "").await[..] else { panic!("one") };
     assert_eq!(text, "ada's build");
     assert_eq!(ends(&operator, "bob").await.len(), 1);

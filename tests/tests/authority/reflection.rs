@@ -1,4 +1,5 @@
-//! What a socket tells of itself: the standard health and reflection services, and only what it serves.
+//! What a socket tells of itself: the standard health and reflection services, and only what it
+//! serves.
 
 use std::collections::BTreeSet;
 
@@ -25,15 +26,19 @@ macro_rules! asked {
                 file if file.ends_with(".proto") => MessageRequest::FileByFilename(file.to_owned()),
                 symbol => MessageRequest::FileContainingSymbol(symbol.to_owned()),
             };
-            let request = ServerReflectionRequest { host: String::new(), message_request: Some(asked) };
+            let request =
+                ServerReflectionRequest { host: String::new(), message_request: Some(asked) };
             let mut client = ServerReflectionClient::new(channel);
-            let mut stream = client.server_reflection_info(tokio_stream::once(request)).await?.into_inner();
+            let mut stream =
+                client.server_reflection_info(tokio_stream::once(request)).await?.into_inner();
             let answer = soon("an answer", stream.message()).await?.expect("an answer");
             Ok(match answer.message_response.expect("an answer") {
-                MessageResponse::ListServicesResponse(listed) => {
-                    Answer::Services(listed.service.into_iter().map(|service| service.name).collect())
+                MessageResponse::ListServicesResponse(listed) => Answer::Services(
+                    listed.service.into_iter().map(|service| service.name).collect(),
+                ),
+                MessageResponse::FileDescriptorResponse(files) => {
+                    Answer::Files(files.file_descriptor_proto.len())
                 }
-                MessageResponse::FileDescriptorResponse(files) => Answer::Files(files.file_descriptor_proto.len()),
                 other => panic!("{other:?}"),
             })
         }
@@ -51,22 +56,31 @@ enum Answer {
 
 fn services(served: impl Fn(&crate::authority_table::Row) -> bool) -> BTreeSet<String> {
     let own = TABLE.iter().filter(|row| served(row)).map(|row| format!("hive.v1.{}", row.service));
-    let standard = ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
+    let standard = [
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1.ServerReflection",
+        "grpc.reflection.v1alpha.ServerReflection",
+    ];
     own.chain(standard.map(str::to_owned)).collect()
 }
 
 #[tokio::test]
 async fn each_socket_names_what_it_serves_and_nothing_else() {
     let scene = Scene::set().await;
-    for (socket, served, foreign) in
-        [("ada", services(|row| row.agent), OPERATOR_ONLY), ("operator", services(|row| row.operator), AGENT_ONLY)]
-    {
+    for (socket, served, foreign) in [
+        ("ada", services(|row| row.agent), OPERATOR_ONLY),
+        ("operator", services(|row| row.operator), AGENT_ONLY),
+    ] {
         let own = |name: &String| !name.starts_with("grpc.reflection.");
-        for listed in [v1(scene.channel(socket), "").await, v1alpha(scene.channel(socket), "").await] {
+        for listed in
+            [v1(scene.channel(socket), "").await, v1alpha(scene.channel(socket), "").await]
+        {
             let Ok(Answer::Services(listed)) = listed else { panic!("{listed:?}") };
             // The two reflection services need not name each other.
-            let (listed, served): (BTreeSet<_>, BTreeSet<_>) =
-                (listed.into_iter().filter(own).collect(), served.iter().filter(|name| own(name)).cloned().collect());
+            let (listed, served): (BTreeSet<_>, BTreeSet<_>) = (
+                listed.into_iter().filter(own).collect(),
+                served.iter().filter(|name| own(name)).cloned().collect(),
+            );
             assert_eq!(listed, served, "{socket}");
         }
         for name in &served {
@@ -84,7 +98,10 @@ async fn each_socket_names_what_it_serves_and_nothing_else() {
                 })
                 .collect();
             for about in [format!("hive.v1.{service}"), format!("hive/v1/{file}.proto")] {
-                let (new, old) = (v1(scene.channel(socket), &about).await, v1alpha(scene.channel(socket), &about).await);
+                let (new, old) = (
+                    v1(scene.channel(socket), &about).await,
+                    v1alpha(scene.channel(socket), &about).await,
+                );
                 for answer in [new, old] {
                     let refusal = answer.expect_err("it is not described here");
                     assert_eq!(refusal.code(), tonic::Code::NotFound, "{socket}: {about}");
@@ -99,9 +116,13 @@ async fn both_sockets_tell_their_health() {
     let scene = Scene::set().await;
     for socket in ["ada", "operator"] {
         let mut health = HealthClient::new(scene.channel(socket));
-        let told = health.check(HealthCheckRequest::default()).await.expect("it tells").into_inner();
+        let told =
+            health.check(HealthCheckRequest::default()).await.expect("it tells").into_inner();
         assert_eq!(told.status(), ServingStatus::Serving, "{socket}");
         let unknown = HealthCheckRequest { service: "hive.v1.NoSuchService".to_owned() };
-        assert_eq!(health.check(unknown).await.expect_err("there is none").code(), tonic::Code::NotFound);
+        assert_eq!(
+            health.check(unknown).await.expect_err("there is none").code(),
+            tonic::Code::NotFound
+        );
     }
 }

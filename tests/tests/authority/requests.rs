@@ -21,54 +21,98 @@ pub(crate) fn shows_process(row: &Row) -> bool {
 /// If there is none for this RPC: then it belongs here.
 pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
     let request_id = fresh_id();
-    let Things { agent, message, held, dead, session, process, turn, lease, command, .. } = things.clone();
+    let Things { agent, message, held, dead, session, process, turn, lease, command, .. } =
+        things.clone();
     let session_token = session;
     let key = |message_id| Some(DeliveryKey { agent: agent.clone(), message_id });
     match (row.service, row.method) {
-        ("MessageService", "SendMessage") => {
-            SendMessageRequest { request_id, to: to("dan"), body: "hello".to_owned(), in_reply_to: 0 }.encode_to_vec()
+        ("MessageService", "SendMessage") => SendMessageRequest {
+            request_id,
+            to: to("dan"),
+            body: "hello".to_owned(),
+            in_reply_to: 0,
         }
-        ("MessageService", "GetMessage") => GetMessageRequest { message_id: message }.encode_to_vec(),
-        ("MessageService", "ListMessages") => ListMessagesRequest { agent, ..ListMessagesRequest::default() }.encode_to_vec(),
-        ("MessageService", "SearchMessages") => {
-            SearchMessagesRequest { query: "owner".to_owned(), agent, ..SearchMessagesRequest::default() }.encode_to_vec()
+        .encode_to_vec(),
+        ("MessageService", "GetMessage") => {
+            GetMessageRequest { message_id: message }.encode_to_vec()
         }
-        ("QuestionService" | "ReminderService" | "LooseEndService", method) => open_things(method, things),
+        ("MessageService", "ListMessages") => {
+            ListMessagesRequest { agent, ..ListMessagesRequest::default() }.encode_to_vec()
+        }
+        ("MessageService", "SearchMessages") => SearchMessagesRequest {
+            query: "owner".to_owned(),
+            agent,
+            ..SearchMessagesRequest::default()
+        }
+        .encode_to_vec(),
+        ("QuestionService" | "ReminderService" | "LooseEndService", method) => {
+            open_things(method, things)
+        }
         ("InboxService", "ReceiveMessages") => {
-            ReceiveMessagesRequest { request_id, ..ReceiveMessagesRequest::default() }.encode_to_vec()
+            ReceiveMessagesRequest { request_id, ..ReceiveMessagesRequest::default() }
+                .encode_to_vec()
         }
         ("InboxService", "AckDelivery") => {
-            AckDeliveryRequest { request_id, target: Some(Target::LeaseToken(lease)) }.encode_to_vec()
+            AckDeliveryRequest { request_id, target: Some(Target::LeaseToken(lease)) }
+                .encode_to_vec()
         }
-        ("InboxService", "NackDelivery") => {
-            NackDeliveryRequest { request_id, lease_token: lease, error: "no".to_owned(), permanent: false }.encode_to_vec()
+        ("InboxService", "NackDelivery") => NackDeliveryRequest {
+            request_id,
+            lease_token: lease,
+            error: "no".to_owned(),
+            permanent: false,
         }
-        ("InboxService", "ExtendLease") => ExtendLeaseRequest { lease_token: lease, lease_duration: None }.encode_to_vec(),
+        .encode_to_vec(),
+        ("InboxService", "ExtendLease") => {
+            ExtendLeaseRequest { lease_token: lease, lease_duration: None }.encode_to_vec()
+        }
         ("InboxService", "GetInboxStatus") => GetInboxStatusRequest { agent }.encode_to_vec(),
-        ("InboxService", "ListDeliveries") => ListDeliveriesRequest { agent, ..ListDeliveriesRequest::default() }.encode_to_vec(),
+        ("InboxService", "ListDeliveries") => {
+            ListDeliveriesRequest { agent, ..ListDeliveriesRequest::default() }.encode_to_vec()
+        }
         ("TurnService", "Attach") => {
-            AttachRequest { session_token, take_over: true, revision: "test".to_owned() }.encode_to_vec()
+            AttachRequest { session_token, take_over: true, revision: "test".to_owned() }
+                .encode_to_vec()
         }
         ("TurnService", "AckCommand") => {
-            AckCommandRequest { session_token, command_id: command, error: String::new() }.encode_to_vec()
+            AckCommandRequest { session_token, command_id: command, error: String::new() }
+                .encode_to_vec()
         }
-        ("TurnService", "BeginTurn") => {
-            BeginTurnRequest { request_id, session_token, process_token: process, conversation: String::new() }.encode_to_vec()
+        ("TurnService", "BeginTurn") => BeginTurnRequest {
+            request_id,
+            session_token,
+            process_token: process,
+            conversation: String::new(),
         }
+        .encode_to_vec(),
         ("TurnService", "OpenTurn") => {
             let kind = TurnKind::Continue.into();
-            OpenTurnRequest { request_id, session_token, process_token: process, conversation: String::new(), kind }
-                .encode_to_vec()
+            OpenTurnRequest {
+                request_id,
+                session_token,
+                process_token: process,
+                conversation: String::new(),
+                kind,
+            }
+            .encode_to_vec()
         }
         ("TurnService", "RequestNextTurn") => RequestNextTurnRequest {}.encode_to_vec(),
         ("TurnService", "Heartbeat") => HeartbeatRequest { session_token }.encode_to_vec(),
         ("TurnService", "ReportTurnEvents") => {
             let event = TurnEvent { sequence: 1, stream: 1, line: "a line".to_owned(), time: None };
-            ReportTurnEventsRequest { session_token, turn_id: turn, events: vec![event] }.encode_to_vec()
+            ReportTurnEventsRequest { session_token, turn_id: turn, events: vec![event] }
+                .encode_to_vec()
         }
         ("TurnService", "EndTurn") => {
             let outcome = TurnOutcome::Ok.into();
-            EndTurnRequest { request_id, session_token, turn_id: turn, outcome, ..EndTurnRequest::default() }.encode_to_vec()
+            EndTurnRequest {
+                request_id,
+                session_token,
+                turn_id: turn,
+                outcome,
+                ..EndTurnRequest::default()
+            }
+            .encode_to_vec()
         }
         ("TurnService", "ReportProblem") => {
             let (subject, text) = ("plugins".to_owned(), "one is not there".to_owned());
@@ -76,30 +120,48 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
         }
         ("TurnService", "ServeLogin") => {
             let start = ServeLoginStart { session_token, login_id: 1 };
-            ServeLoginRequest { step: Some(serve_login_request::Step::Start(start)) }.encode_to_vec()
+            ServeLoginRequest { step: Some(serve_login_request::Step::Start(start)) }
+                .encode_to_vec()
         }
-        ("TurnHistoryService", "GetTurnStats") => GetTurnStatsRequest { agent, window: None }.encode_to_vec(),
-        ("TurnHistoryService", "ListTurns") => ListTurnsRequest { agent, ..ListTurnsRequest::default() }.encode_to_vec(),
+        ("TurnHistoryService", "GetTurnStats") => {
+            GetTurnStatsRequest { agent, window: None }.encode_to_vec()
+        }
+        ("TurnHistoryService", "ListTurns") => {
+            ListTurnsRequest { agent, ..ListTurnsRequest::default() }.encode_to_vec()
+        }
         ("TurnHistoryService", "GetTurn") => GetTurnRequest { turn_id: turn }.encode_to_vec(),
         ("TurnHistoryService", "WatchTurn") => {
             WatchTurnRequest { turn_id: turn, after_sequence: 0, follow: false }.encode_to_vec()
         }
         ("WakeService", "Wake") => {
             let (label, body) = ("ci".to_owned(), "built".to_owned());
-            WakeRequest { request_id, label, body, coalescing_key: String::new(), ..WakeRequest::default() }.encode_to_vec()
+            WakeRequest {
+                request_id,
+                label,
+                body,
+                coalescing_key: String::new(),
+                ..WakeRequest::default()
+            }
+            .encode_to_vec()
         }
         ("TopologyService", "GetSelf") => GetSelfRequest {}.encode_to_vec(),
         ("TopologyService", "GetAgent") => GetAgentRequest { name: agent }.encode_to_vec(),
         ("TopologyService", "ListAgents") => ListAgentsRequest::default().encode_to_vec(),
         ("TopologyService", "ListChildren") => ListChildrenRequest { name: agent }.encode_to_vec(),
         ("TopologyService", "FindAgents") => FindAgentsRequest::default().encode_to_vec(),
-        ("StatusService", "SetStatusText") => SetStatusTextRequest { request_id, text: "busy".to_owned() }.encode_to_vec(),
+        ("StatusService", "SetStatusText") => {
+            SetStatusTextRequest { request_id, text: "busy".to_owned() }.encode_to_vec()
+        }
         ("StatusService", "ReportHarnessStatus") => {
             let state = HarnessState::Compacting.into();
             ReportHarnessStatusRequest { session_token, state, until_time: None }.encode_to_vec()
         }
-        ("EventService", "ListEvents") => ListEventsRequest { agent, ..ListEventsRequest::default() }.encode_to_vec(),
-        ("EventService", "WatchEvents") => WatchEventsRequest { after_sequence: Some(0), agent }.encode_to_vec(),
+        ("EventService", "ListEvents") => {
+            ListEventsRequest { agent, ..ListEventsRequest::default() }.encode_to_vec()
+        }
+        ("EventService", "WatchEvents") => {
+            WatchEventsRequest { after_sequence: Some(0), agent }.encode_to_vec()
+        }
         ("AdminService", method) => admin(method, agent.clone(), held, dead, key),
         ("ServerInfoService", "GetServerInfo") => GetServerInfoRequest {}.encode_to_vec(),
         (service, method) => panic!("{service}.{method} is new: say here how it is called"),
@@ -111,54 +173,97 @@ fn open_things(method: &str, things: &Things) -> Vec<u8> {
     let Things { agent, owed, asked, loose_end, reminder, .. } = things.clone();
     let text = "which way?".to_owned();
     match method {
-        "AskQuestion" => AskQuestionRequest { request_id, to: to("dan"), text, ..AskQuestionRequest::default() }.encode_to_vec(),
-        "AnswerQuestion" => AnswerQuestionRequest { request_id, question_id: owed, choices: Vec::new(), text }.encode_to_vec(),
-        "CancelQuestion" => CancelQuestionRequest { request_id, question_id: asked }.encode_to_vec(),
+        "AskQuestion" => {
+            AskQuestionRequest { request_id, to: to("dan"), text, ..AskQuestionRequest::default() }
+                .encode_to_vec()
+        }
+        "AnswerQuestion" => {
+            AnswerQuestionRequest { request_id, question_id: owed, choices: Vec::new(), text }
+                .encode_to_vec()
+        }
+        "CancelQuestion" => {
+            CancelQuestionRequest { request_id, question_id: asked }.encode_to_vec()
+        }
         "GetQuestion" => GetQuestionRequest { question_id: owed }.encode_to_vec(),
-        "ListQuestions" => ListQuestionsRequest { target: agent, ..ListQuestionsRequest::default() }.encode_to_vec(),
-        "WatchQuestions" => WatchQuestionsRequest { question_id: owed, ..WatchQuestionsRequest::default() }.encode_to_vec(),
+        "ListQuestions" => {
+            ListQuestionsRequest { target: agent, ..ListQuestionsRequest::default() }
+                .encode_to_vec()
+        }
+        "WatchQuestions" => {
+            WatchQuestionsRequest { question_id: owed, ..WatchQuestionsRequest::default() }
+                .encode_to_vec()
+        }
         "CreateReminder" => {
-            let due = Some(create_reminder_request::Due::Delay(prost_types::Duration { seconds: 3600, nanos: 0 }));
+            let due = Some(create_reminder_request::Due::Delay(prost_types::Duration {
+                seconds: 3600,
+                nanos: 0,
+            }));
             CreateReminderRequest { request_id, body: text, due }.encode_to_vec()
         }
-        "CancelReminder" => CancelReminderRequest { request_id, reminder_id: reminder }.encode_to_vec(),
-        "ListReminders" => ListRemindersRequest { agent, ..ListRemindersRequest::default() }.encode_to_vec(),
-        "ListLooseEnds" => ListLooseEndsRequest { agent, ..ListLooseEndsRequest::default() }.encode_to_vec(),
+        "CancelReminder" => {
+            CancelReminderRequest { request_id, reminder_id: reminder }.encode_to_vec()
+        }
+        "ListReminders" => {
+            ListRemindersRequest { agent, ..ListRemindersRequest::default() }.encode_to_vec()
+        }
+        "ListLooseEnds" => {
+            ListLooseEndsRequest { agent, ..ListLooseEndsRequest::default() }.encode_to_vec()
+        }
         "CancelLooseEnd" => {
             let kind = LooseEndKind::QuestionAsked.into();
             CancelLooseEndRequest { request_id, kind, id: loose_end }.encode_to_vec()
         }
         "ReplaceLooseEnds" => {
-            let entry = PublishedLooseEnd { key: "build".to_owned(), text: "the build runs".to_owned() };
-            ReplaceLooseEndsRequest { request_id, label: "ci".to_owned(), loose_ends: vec![entry] }.encode_to_vec()
+            let entry =
+                PublishedLooseEnd { key: "build".to_owned(), text: "the build runs".to_owned() };
+            ReplaceLooseEndsRequest { request_id, label: "ci".to_owned(), loose_ends: vec![entry] }
+                .encode_to_vec()
         }
         method => panic!("{method} is new: say here how it is called"),
     }
 }
 
-fn admin(method: &str, agent: String, held: u64, dead: u64, key: impl Fn(u64) -> Option<DeliveryKey>) -> Vec<u8> {
+fn admin(
+    method: &str,
+    agent: String,
+    held: u64,
+    dead: u64,
+    key: impl Fn(u64) -> Option<DeliveryKey>,
+) -> Vec<u8> {
     let request_id = fresh_id();
     match method {
-        "CreateAgent" => {
-            CreateAgentRequest { request_id, name: "eve".to_owned(), ..CreateAgentRequest::default() }.encode_to_vec()
+        "CreateAgent" => CreateAgentRequest {
+            request_id,
+            name: "eve".to_owned(),
+            ..CreateAgentRequest::default()
         }
-        "RemoveAgent" => RemoveAgentRequest { request_id, name: agent, purge: false }.encode_to_vec(),
+        .encode_to_vec(),
+        "RemoveAgent" => {
+            RemoveAgentRequest { request_id, name: agent, purge: false }.encode_to_vec()
+        }
         "StopAgent" => StopAgentRequest { request_id, name: agent }.encode_to_vec(),
         "StartAgent" => StartAgentRequest { request_id, name: agent }.encode_to_vec(),
         "ListPurges" => ListPurgesRequest {}.encode_to_vec(),
         "FinishPurge" => FinishPurgeRequest { request_id, purge_id: 1 }.encode_to_vec(),
-        "SetParent" => SetParentRequest { request_id, name: agent, parent: "ada".to_owned() }.encode_to_vec(),
+        "SetParent" => {
+            SetParentRequest { request_id, name: agent, parent: "ada".to_owned() }.encode_to_vec()
+        }
         "SetPolicy" => {
             let policy = Policy { questions_open_max: Some(7), ..Policy::default() };
-            let update_mask = Some(prost_types::FieldMask { paths: vec!["questions_open_max".to_owned()] });
-            SetPolicyRequest { request_id, name: agent, policy: Some(policy), update_mask }.encode_to_vec()
+            let update_mask =
+                Some(prost_types::FieldMask { paths: vec!["questions_open_max".to_owned()] });
+            SetPolicyRequest { request_id, name: agent, policy: Some(policy), update_mask }
+                .encode_to_vec()
         }
         "ListDeadLetters" => ListDeadLettersRequest::default().encode_to_vec(),
         "RedriveDelivery" => RedriveDeliveryRequest { request_id, key: key(dead) }.encode_to_vec(),
         "DropDelivery" => DropDeliveryRequest { request_id, key: key(held) }.encode_to_vec(),
         "ReleaseDelivery" => ReleaseDeliveryRequest { request_id, key: key(held) }.encode_to_vec(),
         "SendCommand" => {
-            let order = Command { command: Some(Order::RestartHarness(RestartHarness {})), ..Command::default() };
+            let order = Command {
+                command: Some(Order::RestartHarness(RestartHarness {})),
+                ..Command::default()
+            };
             SendCommandRequest { request_id, agent, command: Some(order) }.encode_to_vec()
         }
         "Login" => {

@@ -1,8 +1,12 @@
-//! The table, row by row: the owner may, a stranger may not, and the sockets serve what they should.
+//! The table, row by row: the owner may, a stranger may not, and the sockets serve what they
+//! should.
 
 use hive_core::reason::Reason;
 use hive_proto::v1::attach_response::Step;
-use hive_proto::v1::{AttachResponse, Event, ListEventsRequest, ListEventsResponse, ListMessagesRequest, ListMessagesResponse};
+use hive_proto::v1::{
+    AttachResponse, Event, ListEventsRequest, ListEventsResponse, ListMessagesRequest,
+    ListMessagesResponse,
+};
 use hive_proto::{status, v1};
 use hive_tests::rig::raw;
 use hive_tests::rig::soon;
@@ -17,10 +21,24 @@ use crate::scene::{SECRET, Scene, of_others, path};
 /// Asserts that a call was refused for this reason.
 pub(crate) fn refused(row: &Row, who: &str, answer: Result<raw::Answer, Status>, reason: Reason) {
     match answer {
-        Ok(answer) => panic!("{}.{} was answered to {who}: {:?}", row.service, row.method, answer.first),
+        Ok(answer) => {
+            panic!("{}.{} was answered to {who}: {:?}", row.service, row.method, answer.first)
+        }
         Err(refusal) => {
-            assert_eq!(status::reason(&refusal), Some(reason), "{}.{} to {who}: {refusal:?}", row.service, row.method);
-            assert_eq!(refusal.code(), status::code(reason), "{}.{} to {who}", row.service, row.method);
+            assert_eq!(
+                status::reason(&refusal),
+                Some(reason),
+                "{}.{} to {who}: {refusal:?}",
+                row.service,
+                row.method
+            );
+            assert_eq!(
+                refusal.code(),
+                status::code(reason),
+                "{}.{} to {who}",
+                row.service,
+                row.method
+            );
         }
     }
 }
@@ -40,10 +58,18 @@ async fn the_owner_may_and_only_what_the_table_says_changes_the_disk() {
             scene.rig.unchanged(&before, row.method);
             continue;
         }
-        let answer = answer.unwrap_or_else(|refusal| panic!("{}.{} to its owner: {refusal:?}", row.service, row.method));
+        let answer = answer.unwrap_or_else(|refusal| {
+            panic!("{}.{} to its owner: {refusal:?}", row.service, row.method)
+        });
         // A takeover of a session by its own holder goes on with it and writes nothing.
         let is_resumed = row.method == "Attach" && resumed(&answer);
-        assert_eq!(scene.on_disk() != before, row.mutates && !is_resumed, "{}.{}", row.service, row.method);
+        assert_eq!(
+            scene.on_disk() != before,
+            row.mutates && !is_resumed,
+            "{}.{}",
+            row.service,
+            row.method
+        );
     }
 }
 
@@ -81,19 +107,31 @@ async fn a_stranger_with_anothers_ids_and_tokens_changes_nothing_and_learns_noth
             }
             Stranger::Absent => {
                 let refusal = answer.expect_err("agents have no such service");
-                assert_eq!(refusal.code(), Code::Unimplemented, "{}.{}: {refusal:?}", row.service, row.method);
+                assert_eq!(
+                    refusal.code(),
+                    Code::Unimplemented,
+                    "{}.{}: {refusal:?}",
+                    row.service,
+                    row.method
+                );
                 scene.rig.unchanged(&before, row.method);
             }
             Stranger::Public => {
-                let answer = answer.unwrap_or_else(|refusal| panic!("{}.{}: {refusal:?}", row.service, row.method));
-                let text = String::from_utf8_lossy(answer.first.as_deref().unwrap_or_default()).into_owned();
+                let answer = answer.unwrap_or_else(|refusal| {
+                    panic!("{}.{}: {refusal:?}", row.service, row.method)
+                });
+                let text = String::from_utf8_lossy(answer.first.as_deref().unwrap_or_default())
+                    .into_owned();
                 let secrets = [SECRET, &things.session, &things.process, &things.lease];
-                let told = secrets.iter().any(|secret| !secret.is_empty() && text.contains(*secret));
+                let told =
+                    secrets.iter().any(|secret| !secret.is_empty() && text.contains(*secret));
                 assert!(!told, "{}.{}: {text}", row.service, row.method);
                 scene.rig.unchanged(&before, row.method);
             }
             Stranger::OnOwn => {
-                let answer = answer.unwrap_or_else(|refusal| panic!("{}.{}: {refusal:?}", row.service, row.method));
+                let answer = answer.unwrap_or_else(|refusal| {
+                    panic!("{}.{}: {refusal:?}", row.service, row.method)
+                });
                 if row.method == "Attach" {
                     assert!(!resumed(&answer), "another's session is not taken up");
                 }
@@ -123,16 +161,31 @@ async fn the_operator_may_what_is_theirs_and_agents_rpcs_are_not_on_their_socket
         let answer = scene.call_by("operator", row, things, "").await;
         if !row.operator {
             let refusal = answer.expect_err("the operator's socket has no such service");
-            assert_eq!(refusal.code(), Code::Unimplemented, "{}.{}: {refusal:?}", row.service, row.method);
+            assert_eq!(
+                refusal.code(),
+                Code::Unimplemented,
+                "{}.{}: {refusal:?}",
+                row.service,
+                row.method
+            );
             scene.rig.unchanged(&before, row.method);
         } else if let Some(reason) = of_operator(row) {
             refused(row, "the operator", answer, reason);
             scene.rig.unchanged(&before, row.method);
         } else {
-            drop(answer.unwrap_or_else(|refusal| panic!("{}.{} to the operator: {refusal:?}", row.service, row.method)));
-            // A drain writes what the end of the process brings along; the test below waits for that.
+            drop(answer.unwrap_or_else(|refusal| {
+                panic!("{}.{} to the operator: {refusal:?}", row.service, row.method)
+            }));
+            // A drain writes what the end of the process brings along; the test below waits for
+            // that.
             if row.method != "Drain" {
-                assert_eq!(scene.on_disk() != before, row.mutates, "{}.{}", row.service, row.method);
+                assert_eq!(
+                    scene.on_disk() != before,
+                    row.mutates,
+                    "{}.{}",
+                    row.service,
+                    row.method
+                );
             }
         }
     }
@@ -141,8 +194,14 @@ async fn the_operator_may_what_is_theirs_and_agents_rpcs_are_not_on_their_socket
 #[tokio::test]
 async fn a_drain_ends_the_broker_and_only_the_operator_can_ask_for_it() {
     let mut scene = Scene::set().await;
-    let drain = TABLE.iter().find(|row| OPERATOR_ONLY.contains(&row.service) && row.method == "Drain").expect("a row");
-    assert_eq!(scene.call("ada", drain, &scene.bob).await.expect_err("no such service").code(), Code::Unimplemented);
+    let drain = TABLE
+        .iter()
+        .find(|row| OPERATOR_ONLY.contains(&row.service) && row.method == "Drain")
+        .expect("a row");
+    assert_eq!(
+        scene.call("ada", drain, &scene.bob).await.expect_err("no such service").code(),
+        Code::Unimplemented
+    );
     scene.call("operator", drain, &scene.bob).await.expect("it drains");
     assert!(soon("the broker ends", scene.rig.broker().wait()).await.success());
 }
@@ -151,15 +210,24 @@ async fn a_drain_ends_the_broker_and_only_the_operator_can_ask_for_it() {
 async fn without_a_name_an_agent_gets_its_own_and_only_that() {
     let scene = Scene::set().await;
     let ada = scene.channel("ada");
-    let get = |path: &'static str, request: Vec<u8>| raw::call(&ada, path, MetadataMap::new(), request);
+    let get =
+        |path: &'static str, request: Vec<u8>| raw::call(&ada, path, MetadataMap::new(), request);
     for thread_of in [0, scene.bob.message] {
-        let request = ListMessagesRequest { thread_of, ..ListMessagesRequest::default() }.encode_to_vec();
-        let listed = get("/hive.v1.MessageService/ListMessages", request).await.expect("her own mail");
+        let request =
+            ListMessagesRequest { thread_of, ..ListMessagesRequest::default() }.encode_to_vec();
+        let listed =
+            get("/hive.v1.MessageService/ListMessages", request).await.expect("her own mail");
         assert_eq!(listed.decode::<ListMessagesResponse>().messages, []);
     }
-    let listed = get("/hive.v1.EventService/ListEvents", ListEventsRequest::default().encode_to_vec()).await.expect("her events");
+    let listed =
+        get("/hive.v1.EventService/ListEvents", ListEventsRequest::default().encode_to_vec())
+            .await
+            .expect("her events");
     let events = listed.decode::<ListEventsResponse>().events;
-    assert!(!events.is_empty() && events.iter().all(|event: &Event| event.agent == "ada"), "{events:?}");
+    assert!(
+        !events.is_empty() && events.iter().all(|event: &Event| event.agent == "ada"),
+        "{events:?}"
+    );
     let listed = get("/hive.v1.TurnHistoryService/ListTurns", Vec::new()).await.expect("her turns");
     assert_eq!(listed.decode::<v1::ListTurnsResponse>().turns, []);
     let listed = get("/hive.v1.InboxService/ListDeliveries", Vec::new()).await.expect("her inbox");

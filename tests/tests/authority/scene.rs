@@ -1,6 +1,7 @@
 //! A hive in which everybody has something that another must not touch.
 //!
-//! `bob` has a harness with an open turn, `dan` one without, `cyd` takes mail as a plain consumer, and `ada` has nothing: she is the stranger.
+//! `bob` has a harness with an open turn, `dan` one without, `cyd` takes mail as a plain consumer,
+//! and `ada` has nothing: she is the stranger.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +14,9 @@ use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_proto::v1::{
-    AskQuestionRequest, AskQuestionResponse, AttachRequest, AttachResponse, BeginTurnRequest, Command, CreateReminderRequest,
-    CreateReminderResponse, EndTurnRequest, EventKind, NackDeliveryRequest, ReceiveMessagesRequest, SendCommandRequest,
-    StartNewSession, TurnOutcome,
+    AskQuestionRequest, AskQuestionResponse, AttachRequest, AttachResponse, BeginTurnRequest,
+    Command, CreateReminderRequest, CreateReminderResponse, EndTurnRequest, EventKind,
+    NackDeliveryRequest, ReceiveMessagesRequest, SendCommandRequest, StartNewSession, TurnOutcome,
 };
 use hive_tests::rig::on_disk::{Tables, changes};
 use hive_tests::rig::raw::{self, Answer};
@@ -83,7 +84,8 @@ impl Scene {
             channels.insert(name.to_owned(), rig.agent(name).await.channel());
         }
         let none = || Things::default();
-        let mut scene = Self { rig, bob: none(), cyd: none(), dan: none(), channels, attachments: Vec::new() };
+        let mut scene =
+            Self { rig, bob: none(), cyd: none(), dan: none(), channels, attachments: Vec::new() };
         scene.bob = scene.set_bob(&operator).await;
         scene.cyd = scene.set_cyd(&operator).await;
         scene.dan = scene.set_dan(&operator).await;
@@ -106,36 +108,79 @@ impl Scene {
         operator.send("bob", SECRET).await;
         let (turn, process) = self.begin("bob", &session).await;
         let message = operator.send("bob", SECRET).await;
-        let order = Command { command: Some(Order::StartNewSession(StartNewSession {})), ..Command::default() };
-        let send = SendCommandRequest { request_id: fresh_id(), agent: "bob".to_owned(), command: Some(order) };
-        let told = AdminServiceClient::new(self.channel("operator")).send_command(send).await.expect("the command is taken");
+        let order = Command {
+            command: Some(Order::StartNewSession(StartNewSession {})),
+            ..Command::default()
+        };
+        let send = SendCommandRequest {
+            request_id: fresh_id(),
+            agent: "bob".to_owned(),
+            command: Some(order),
+        };
+        let told = AdminServiceClient::new(self.channel("operator"))
+            .send_command(send)
+            .await
+            .expect("the command is taken");
         let command = told.into_inner().command_id;
-        let things = Things { agent: "bob".to_owned(), message, held, session, process, turn, command, ..Things::default() };
+        let things = Things {
+            agent: "bob".to_owned(),
+            message,
+            held,
+            session,
+            process,
+            turn,
+            command,
+            ..Things::default()
+        };
         self.with_open_things(things).await
     }
 
     async fn set_cyd(&mut self, operator: &Client) -> Things {
         let dead = operator.send("cyd", SECRET).await;
         let (_, lease_token) = self.lease("cyd").await;
-        let nack = NackDeliveryRequest { request_id: fresh_id(), lease_token, permanent: true, ..NackDeliveryRequest::default() };
-        InboxServiceClient::new(self.channel("cyd")).nack_delivery(nack).await.expect("it is given up");
+        let nack = NackDeliveryRequest {
+            request_id: fresh_id(),
+            lease_token,
+            permanent: true,
+            ..NackDeliveryRequest::default()
+        };
+        InboxServiceClient::new(self.channel("cyd"))
+            .nack_delivery(nack)
+            .await
+            .expect("it is given up");
         operator.send("cyd", SECRET).await;
         let (message, lease) = self.lease("cyd").await;
-        self.with_open_things(Things { agent: "cyd".to_owned(), message, dead, lease, ..Things::default() }).await
+        self.with_open_things(Things {
+            agent: "cyd".to_owned(),
+            message,
+            dead,
+            lease,
+            ..Things::default()
+        })
+        .await
     }
 
     /// The same agent with questions and a reminder of which nobody but it and the operator knows.
     async fn with_open_things(&self, things: Things) -> Things {
-        let ask =
-            |to| AskQuestionRequest { request_id: fresh_id(), to, text: SECRET.to_owned(), ..AskQuestionRequest::default() };
+        let ask = |to| AskQuestionRequest {
+            request_id: fresh_id(),
+            to,
+            text: SECRET.to_owned(),
+            ..AskQuestionRequest::default()
+        };
         let by_owner = |method, request| {
             let row = TABLE.iter().find(|row| row.method == method).expect("a row");
             send(self.channel(&things.agent), row, request, &things.process)
         };
-        let asked = |answer: Answer| answer.decode::<AskQuestionResponse>().question.expect("a question").id;
+        let asked = |answer: Answer| {
+            answer.decode::<AskQuestionResponse>().question.expect("a question").id
+        };
         let to_operator = || by_owner("AskQuestion", ask(to("operator")).encode_to_vec());
-        let (first, second) = (to_operator().await.expect("asked"), to_operator().await.expect("asked"));
-        let by_operator = QuestionServiceClient::new(self.channel("operator")).ask_question(ask(to(&things.agent))).await;
+        let (first, second) =
+            (to_operator().await.expect("asked"), to_operator().await.expect("asked"));
+        let by_operator = QuestionServiceClient::new(self.channel("operator"))
+            .ask_question(ask(to(&things.agent)))
+            .await;
         let due = Some(Due::Delay(prost_types::Duration { seconds: 3600, nanos: 0 }));
         let remind = CreateReminderRequest { request_id: fresh_id(), body: SECRET.to_owned(), due };
         let set = by_owner("CreateReminder", remind.encode_to_vec()).await.expect("it is set");
@@ -151,7 +196,13 @@ impl Scene {
     async fn set_dan(&mut self, operator: &Client) -> Things {
         let session = self.attach("dan", AttachRequest::default()).await;
         let message = operator.send("dan", SECRET).await;
-        Things { agent: "dan".to_owned(), message, session, process: process_token(), ..Things::default() }
+        Things {
+            agent: "dan".to_owned(),
+            message,
+            session,
+            process: process_token(),
+            ..Things::default()
+        }
     }
 
     /// A channel on somebody's socket: an agent's name, or `operator`.
@@ -165,8 +216,12 @@ impl Scene {
 
     /// Attaches a harness and keeps it attached; its session.
     pub(crate) async fn attach(&mut self, agent: &str, request: AttachRequest) -> String {
-        let mut stream = self.turns(agent).attach(request).await.expect("it may attach").into_inner();
-        let first = soon("the harness is attached", stream.message()).await.expect("an answer").expect("an answer");
+        let mut stream =
+            self.turns(agent).attach(request).await.expect("it may attach").into_inner();
+        let first = soon("the harness is attached", stream.message())
+            .await
+            .expect("an answer")
+            .expect("an answer");
         self.attachments.push(stream);
         match first.step {
             Some(Step::Attached(attached)) => attached.session_token,
@@ -183,35 +238,57 @@ impl Scene {
             process_token: process.clone(),
             ..BeginTurnRequest::default()
         };
-        let begun = soon("a turn begins", self.turns(agent).begin_turn(request)).await.expect("a turn").into_inner();
+        let begun = soon("a turn begins", self.turns(agent).begin_turn(request))
+            .await
+            .expect("a turn")
+            .into_inner();
         (begun.turn.expect("a turn").id, process)
     }
 
     /// Takes a message as a consumer: its id and the claim.
     pub(crate) async fn lease(&self, agent: &str) -> (u64, String) {
-        let request = ReceiveMessagesRequest { request_id: fresh_id(), ..ReceiveMessagesRequest::default() };
-        let received = InboxServiceClient::new(self.channel(agent)).receive_messages(request).await.expect("mail").into_inner();
+        let request =
+            ReceiveMessagesRequest { request_id: fresh_id(), ..ReceiveMessagesRequest::default() };
+        let received = InboxServiceClient::new(self.channel(agent))
+            .receive_messages(request)
+            .await
+            .expect("mail")
+            .into_inner();
         let [leased] = &received.deliveries[..] else { panic!("{received:?}") };
-        let message = leased.delivery.clone().and_then(|delivery| delivery.message).expect("a message");
+        let message =
+            leased.delivery.clone().and_then(|delivery| delivery.message).expect("a message");
         (message.id, leased.lease_token.clone())
     }
 
     /// The one whose things a call of this RPC needs.
     pub(crate) fn owner(&self, row: &Row) -> &Things {
         match (row.service, row.method) {
-            (_, "AckDelivery" | "NackDelivery" | "ExtendLease" | "RedriveDelivery" | "Login") => &self.cyd,
+            (_, "AckDelivery" | "NackDelivery" | "ExtendLease" | "RedriveDelivery" | "Login") => {
+                &self.cyd
+            }
             (_, "BeginTurn" | "OpenTurn") => &self.dan,
             _ => &self.bob,
         }
     }
 
     /// Calls an RPC on somebody's socket with these things.
-    pub(crate) async fn call(&self, socket: &str, row: &Row, things: &Things) -> Result<Answer, Status> {
+    pub(crate) async fn call(
+        &self,
+        socket: &str,
+        row: &Row,
+        things: &Things,
+    ) -> Result<Answer, Status> {
         self.call_by(socket, row, things, &things.process).await
     }
 
     /// The same, but showing this process token; empty for none.
-    pub(crate) async fn call_by(&self, socket: &str, row: &Row, things: &Things, process: &str) -> Result<Answer, Status> {
+    pub(crate) async fn call_by(
+        &self,
+        socket: &str,
+        row: &Row,
+        things: &Things,
+        process: &str,
+    ) -> Result<Answer, Status> {
         send(self.channel(socket), row, requests::of(row, things), process).await
     }
 
@@ -224,7 +301,9 @@ impl Scene {
     pub(crate) fn refusal_logged(&self, before: &Tables, by: &str) {
         let changes = changes(before, &self.on_disk());
         let refusal = format!(";kind=Integer({});", i32::from(EventKind::Refused));
-        let [logged] = &changes[..] else { panic!("{by} changed something, or was not logged: {changes:#?}") };
+        let [logged] = &changes[..] else {
+            panic!("{by} changed something, or was not logged: {changes:#?}")
+        };
         assert!(logged.starts_with("+ event: ") && logged.contains(&refusal), "{by}: {logged}");
     }
 }
@@ -242,12 +321,18 @@ pub(crate) fn of_others(tables: &Tables, agent: &str) -> Vec<String> {
     tables.values().flatten().filter(about).chain(agents).cloned().collect()
 }
 
-async fn send(channel: Channel, row: &Row, request: Vec<u8>, process: &str) -> Result<Answer, Status> {
+async fn send(
+    channel: Channel,
+    row: &Row,
+    request: Vec<u8>,
+    process: &str,
+) -> Result<Answer, Status> {
     let mut metadata = MetadataMap::new();
     if requests::shows_process(row) && !process.is_empty() {
         metadata.insert(PROCESS_TOKEN_KEY, process.parse().expect("a token is plain text"));
     }
-    soon(&format!("{} answers", row.method), raw::call(&channel, &path(row), metadata, request)).await
+    soon(&format!("{} answers", row.method), raw::call(&channel, &path(row), metadata, request))
+        .await
 }
 
 /// The path of an RPC.

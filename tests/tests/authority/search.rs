@@ -1,4 +1,5 @@
-//! Searching: an agent finds what it sent, received, asked or was asked; of anything else not even how much there is.
+//! Searching: an agent finds what it sent, received, asked or was asked; of anything else not even
+//! how much there is.
 
 use hive_core::reason::Reason;
 use hive_proto::status;
@@ -15,7 +16,11 @@ const SEARCH: &str = "MessageService/SearchMessages";
 type Found = Vec<(char, u64)>;
 
 fn query(words: &str, agent: &str) -> SearchMessagesRequest {
-    SearchMessagesRequest { query: words.to_owned(), agent: agent.to_owned(), ..SearchMessagesRequest::default() }
+    SearchMessagesRequest {
+        query: words.to_owned(),
+        agent: agent.to_owned(),
+        ..SearchMessagesRequest::default()
+    }
 }
 
 fn ids(response: &SearchMessagesResponse) -> Found {
@@ -30,8 +35,8 @@ async fn search(channel: &Channel, words: &str, agent: &str) -> Found {
     ids(&done(channel, SEARCH, &query(words, agent)).await)
 }
 
-/// Waits until a search of the operator's is answered as it should be. Each further look comes after a further commit, which is about an
-/// agent and changes nothing.
+/// Waits until a search of the operator's is answered as it should be. Each further look comes
+/// after a further commit, which is about an agent and changes nothing.
 async fn looks(operator: &Channel, agent: &str, words: &str, is_right: impl Fn(&Found) -> bool) {
     soon("the index is where it should be", async {
         loop {
@@ -39,7 +44,11 @@ async fn looks(operator: &Channel, agent: &str, words: &str, is_right: impl Fn(&
                 Ok(found) if is_right(&ids(&found)) => return,
                 Ok(_) => {}
                 // It is being made.
-                Err(refusal) => assert_eq!(status::reason(&refusal), Some(Reason::StorageUnavailable), "{refusal:?}"),
+                Err(refusal) => assert_eq!(
+                    status::reason(&refusal),
+                    Some(Reason::StorageUnavailable),
+                    "{refusal:?}"
+                ),
             }
             let nothing_new = set_policy(agent, &["capabilities"], Policy::default());
             let _: SetPolicyResponse = done(operator, "AdminService/SetPolicy", &nothing_new).await;
@@ -53,13 +62,15 @@ pub(crate) async fn ready(operator: &Channel, agent: &str) {
     looks(operator, agent, "anything", |_| true).await;
 }
 
-/// Waits until the operator finds a message. The index follows the mail in the order of the commits, so all that came before is in it too.
+/// Waits until the operator finds a message. The index follows the mail in the order of the
+/// commits, so all that came before is in it too.
 async fn indexed(operator: &Channel, words: &str, id: u64) {
     looks(operator, "tick", words, |found| found.contains(&('m', id))).await;
 }
 
 async fn hive() -> (Rig, [Channel; 4]) {
-    let mut rig = Rig::new("[agents.ada]\n[agents.bob]\nparent = \"ada\"\n[agents.cyd]\n[agents.tick]\n");
+    let mut rig =
+        Rig::new("[agents.ada]\n[agents.bob]\nparent = \"ada\"\n[agents.cyd]\n[agents.tick]\n");
     rig.start_broker().await;
     let mut channels = Vec::new();
     for name in ["ada", "bob", "cyd"] {
@@ -73,7 +84,9 @@ async fn hive() -> (Rig, [Channel; 4]) {
 async fn agents_find_their_own_and_the_operator_everything() {
     let (rig, [ada, bob, cyd, operator]) = hive().await;
     let told = async |channel: &Channel, to: &str| -> u64 {
-        let sent: SendMessageResponse = done(channel, "MessageService/SendMessage", &send(to, "Zebra crossings, überall.")).await;
+        let sent: SendMessageResponse =
+            done(channel, "MessageService/SendMessage", &send(to, "Zebra crossings, überall."))
+                .await;
         sent.message_id
     };
     let to_bob = told(&ada, "bob").await;
@@ -81,9 +94,17 @@ async fn agents_find_their_own_and_the_operator_everything() {
     let to_operator = told(&cyd, "operator").await;
     let to_all = told(&bob, "*").await;
     let question = asked(&bob, "cyd", "Is the zebra striped?").await;
-    // The mail that brings a question is found as the question; that which brings its outcome is mail like any other.
-    let _: AnswerQuestionResponse = done(&cyd, "QuestionService/AnswerQuestion", &answer(question, "Okapi.")).await;
-    let outcome = rig.agent("bob").await.messages().await.into_iter().rfind(|message| message.question_id == question);
+    // The mail that brings a question is found as the question; that which brings its outcome is
+    // mail like any other.
+    let _: AnswerQuestionResponse =
+        done(&cyd, "QuestionService/AnswerQuestion", &answer(question, "Okapi.")).await;
+    let outcome = rig
+        .agent("bob")
+        .await
+        .messages()
+        .await
+        .into_iter()
+        .rfind(|message| message.question_id == question);
     let outcome = outcome.expect("it was told").id;
     let wake = WakeRequest {
         request_id: fresh_id(),
@@ -92,7 +113,8 @@ async fn agents_find_their_own_and_the_operator_everything() {
         ..WakeRequest::default()
     };
     let woken: WakeResponse = done(&cyd, "WakeService/Wake", &wake).await;
-    let last: SendMessageResponse = done(&operator, "MessageService/SendMessage", &send("tick", "sentinel")).await;
+    let last: SendMessageResponse =
+        done(&operator, "MessageService/SendMessage", &send("tick", "sentinel")).await;
     indexed(&operator, "sentinel", last.message_id).await;
 
     let m = |id| ('m', id);
@@ -104,15 +126,24 @@ async fn agents_find_their_own_and_the_operator_everything() {
     let all = [m(woken.message_id), outcome, q, m(to_all), m(to_operator), m(to_ada), m(to_bob)];
     assert_eq!(search(&operator, "zebra", "").await, all);
     assert_eq!(search(&operator, "zebra", "bob").await, [outcome, q, m(to_all), m(to_bob)]);
-    assert_eq!((search(&bob, "okapi", "").await, search(&cyd, "okapi", "").await), (vec![outcome], vec![]), "as it was told");
+    assert_eq!(
+        (search(&bob, "okapi", "").await, search(&cyd, "okapi", "").await),
+        (vec![outcome], vec![]),
+        "as it was told"
+    );
     assert_eq!(search(&operator, "zebra", "operator").await, [m(to_operator), m(to_ada)]);
-    assert_eq!(search(&ada, "\"zebra crossings\" uberall", "").await, [m(to_all), m(to_ada), m(to_bob)]);
+    assert_eq!(
+        search(&ada, "\"zebra crossings\" uberall", "").await,
+        [m(to_all), m(to_ada), m(to_bob)]
+    );
     assert_eq!(search(&ada, "sentinel", "").await, []);
     assert_eq!(search(&ada, "striped", "").await, [], "a question between two others");
 
     // Another's is not to be had by naming them, not even a child's.
     let before = rig.on_disk();
-    for (channel, whose) in [(&ada, "bob"), (&ada, "operator"), (&cyd, "ada"), (&bob, "nobody-of-this-name")] {
+    for (channel, whose) in
+        [(&ada, "bob"), (&ada, "operator"), (&cyd, "ada"), (&bob, "nobody-of-this-name")]
+    {
         refused(channel, SEARCH, &query("zebra", whose), Reason::NotYours).await;
     }
     refused(&operator, SEARCH, &query("zebra", "adda"), Reason::AgentNotFound).await;
@@ -128,13 +159,18 @@ async fn pages_and_their_ends_tell_nothing_of_what_others_have() {
         let sent: SendMessageResponse = done(&ada, "MessageService/SendMessage", &to_bob).await;
         own.push(('m', sent.message_id));
         for _ in 0..4 {
-            let between: SendMessageResponse =
-                done(&cyd, "MessageService/SendMessage", &send("operator", &format!("needle {number}"))).await;
+            let between: SendMessageResponse = done(
+                &cyd,
+                "MessageService/SendMessage",
+                &send("operator", &format!("needle {number}")),
+            )
+            .await;
             assert!(between.message_id > sent.message_id);
         }
     }
     own.reverse();
-    let last: SendMessageResponse = done(&operator, "MessageService/SendMessage", &send("tick", "sentinel")).await;
+    let last: SendMessageResponse =
+        done(&operator, "MessageService/SendMessage", &send("tick", "sentinel")).await;
     indexed(&operator, "sentinel", last.message_id).await;
     for channel in [&ada, &bob] {
         let (mut found, mut page_token) = (Vec::new(), String::new());
@@ -150,7 +186,8 @@ async fn pages_and_their_ends_tell_nothing_of_what_others_have() {
     }
     // A token of another's page is a number, and gives nothing but one's own.
     let page: SearchMessagesResponse =
-        done(&operator, SEARCH, &SearchMessagesRequest { page_size: 1, ..query("needle", "cyd") }).await;
+        done(&operator, SEARCH, &SearchMessagesRequest { page_size: 1, ..query("needle", "cyd") })
+            .await;
     let request = SearchMessagesRequest { page_token: page.next_page_token, ..query("needle", "") };
     assert_eq!(ids(&done(&ada, SEARCH, &request).await), own);
 }

@@ -1,4 +1,5 @@
-//! Tokens: forged, of another and of before. Each is refused with its reason, and nothing has changed.
+//! Tokens: forged, of another and of before. Each is refused with its reason, and nothing has
+//! changed.
 
 use hive_core::reason::Reason;
 use hive_proto::PROCESS_TOKEN_KEY;
@@ -17,8 +18,11 @@ use crate::rows::refused;
 use crate::scene::{Scene, Things, path};
 
 /// Texts that are no token of anybody.
-const FORGED: [&str; 3] =
-    ["00000000000000000000000000000000", "' OR 1=1 --; DROP TABLE turn;", "ffffffff-ffff-ffff-ffff-ffffffffffff"];
+const FORGED: [&str; 3] = [
+    "00000000000000000000000000000000",
+    "' OR 1=1 --; DROP TABLE turn;",
+    "ffffffff-ffff-ffff-ffff-ffffffffffff",
+];
 
 fn row(method: &str) -> &'static Row {
     TABLE.iter().find(|row| row.method == method).expect("a row")
@@ -31,16 +35,28 @@ async fn forged_tokens_are_refused_and_change_nothing() {
     for row in TABLE.iter().filter(|row| row.agent) {
         let things = scene.owner(row);
         for forged in FORGED {
-            let forged_things =
-                Things { session: forged.to_owned(), process: forged.to_owned(), lease: forged.to_owned(), ..things.clone() };
+            let forged_things = Things {
+                session: forged.to_owned(),
+                process: forged.to_owned(),
+                lease: forged.to_owned(),
+                ..things.clone()
+            };
             let reason = match (row.method, row.proof) {
-                // An unknown session is a fresh start, and the takeover is asked for: that is the owner's right.
+                // An unknown session is a fresh start, and the takeover is asked for: that is the
+                // owner's right.
                 ("Attach", _) => continue,
-                ("AckDelivery" | "NackDelivery" | "ExtendLease", _) | (_, Proof::Session) => Reason::LeaseLost,
+                ("AckDelivery" | "NackDelivery" | "ExtendLease", _) | (_, Proof::Session) => {
+                    Reason::LeaseLost
+                }
                 (_, Proof::Process | Proof::ProcessWhileAttached) => Reason::TurnEnded,
                 (_, Proof::Socket) => continue,
             };
-            refused(row, "its owner with a forged token", scene.call(&things.agent, row, &forged_things).await, reason);
+            refused(
+                row,
+                "its owner with a forged token",
+                scene.call(&things.agent, row, &forged_things).await,
+                reason,
+            );
             scene.rig.unchanged(&before, row.method);
         }
     }
@@ -63,13 +79,23 @@ async fn tokens_of_a_wrong_form_are_told_as_such() {
         }
     }
     let short = Things { process: "only-15-of-them".to_owned(), ..scene.dan.clone() };
-    refused(row("BeginTurn"), "its owner", scene.call("dan", row("BeginTurn"), &short).await, Reason::FieldInvalid);
-    for (metadata, what) in [(&b"short"[..], "short"), (b"\xff\xfe\xfd\xfc of sixteen and more", "no text"), (b"", "empty")] {
+    refused(
+        row("BeginTurn"),
+        "its owner",
+        scene.call("dan", row("BeginTurn"), &short).await,
+        Reason::FieldInvalid,
+    );
+    for (metadata, what) in [
+        (&b"short"[..], "short"),
+        (b"\xff\xfe\xfd\xfc of sixteen and more", "no text"),
+        (b"", "empty"),
+    ] {
         let mut shown = MetadataMap::new();
         let value = MetadataValue::try_from(metadata).expect("a header may hold it");
         shown.insert(PROCESS_TOKEN_KEY, value);
         let request = requests::of(row("SendMessage"), &scene.bob);
-        let answer = raw::call(&scene.channel("bob"), &path(row("SendMessage")), shown, request).await;
+        let answer =
+            raw::call(&scene.channel("bob"), &path(row("SendMessage")), shown, request).await;
         refused(row("SendMessage"), what, answer, Reason::FieldInvalid);
     }
     scene.rig.unchanged(&before, "this");
@@ -79,7 +105,8 @@ async fn tokens_of_a_wrong_form_are_told_as_such() {
 async fn a_harness_that_was_taken_over_can_do_nothing_more() {
     let mut scene = Scene::set().await;
     let old = scene.bob.clone();
-    let session = scene.attach("bob", AttachRequest { take_over: true, ..AttachRequest::default() }).await;
+    let session =
+        scene.attach("bob", AttachRequest { take_over: true, ..AttachRequest::default() }).await;
     assert_ne!(session, old.session);
     let (turn, process) = scene.begin("bob", &session).await;
     let new = Things { session, turn, process, ..old.clone() };
@@ -96,7 +123,12 @@ async fn a_harness_that_was_taken_over_can_do_nothing_more() {
     // The old turn with the new session: it ended with its own.
     let mixed = Things { turn: old.turn, ..new.clone() };
     for method in ["EndTurn", "ReportTurnEvents"] {
-        refused(row(method), "the new harness", scene.call("bob", row(method), &mixed).await, Reason::LeaseLost);
+        refused(
+            row(method),
+            "the new harness",
+            scene.call("bob", row(method), &mixed).await,
+            Reason::LeaseLost,
+        );
     }
     scene.rig.unchanged(&before, "this");
     scene.call("bob", row("EndTurn"), &new).await.expect("the new harness ends its turn");
@@ -122,10 +154,19 @@ async fn the_process_of_a_turn_that_ended_can_do_nothing_more() {
     let (_, next) = scene.begin("bob", &scene.bob.session).await;
     for row in TABLE.iter().filter(|row| row.agent && requests::shows_process(row)) {
         let before = scene.on_disk();
-        refused(row, "a bridge that outlived its turn", scene.call("bob", row, &scene.bob).await, Reason::TurnEnded);
+        refused(
+            row,
+            "a bridge that outlived its turn",
+            scene.call("bob", row, &scene.bob).await,
+            Reason::TurnEnded,
+        );
         // A shell that dropped the token while a harness is attached.
         let answer = scene.call_by("bob", row, &scene.bob, "").await;
-        let reason = if row.method == "ReceiveMessages" { Reason::AlreadyAttached } else { Reason::TurnEnded };
+        let reason = if row.method == "ReceiveMessages" {
+            Reason::AlreadyAttached
+        } else {
+            Reason::TurnEnded
+        };
         refused(row, "a program without a token", answer, reason);
         scene.rig.unchanged(&before, row.method);
         // The present turn's token on another's socket.
@@ -143,7 +184,12 @@ async fn the_process_of_a_turn_that_ended_can_do_nothing_more() {
     }
     // Where no harness is attached, a plain client needs no token, but a wrong one is wrong.
     for row in TABLE.iter().filter(|row| row.agent && requests::shows_process(row)) {
-        refused(row, "a client with another's token", scene.call_by("cyd", row, &scene.cyd, &next).await, Reason::TurnEnded);
+        refused(
+            row,
+            "a client with another's token",
+            scene.call_by("cyd", row, &scene.cyd, &next).await,
+            Reason::TurnEnded,
+        );
         let answer = scene.call_by("cyd", row, &scene.cyd, "").await;
         if row.proof == Proof::Process {
             refused(row, "a client without a turn", answer, Reason::TurnEnded);
@@ -151,7 +197,14 @@ async fn the_process_of_a_turn_that_ended_can_do_nothing_more() {
             drop(answer.expect("a plain client may"));
         }
     }
-    assert_eq!(scene.call("bob", row("EndTurn"), &scene.bob).await.map(drop).map_err(|refusal| refusal.code()), Ok(()));
+    assert_eq!(
+        scene
+            .call("bob", row("EndTurn"), &scene.bob)
+            .await
+            .map(drop)
+            .map_err(|refusal| refusal.code()),
+        Ok(())
+    );
 }
 
 #[tokio::test]
@@ -160,10 +213,15 @@ async fn a_lease_is_its_holders_while_it_lasts() {
     let before = scene.on_disk();
     let mut inbox = InboxServiceClient::new(scene.channel("cyd"));
     // The operator settles by name; an agent may not, not even what it holds.
-    let key = hive_proto::v1::DeliveryKey { agent: "cyd".to_owned(), message_id: scene.cyd.message };
-    let by_name = |request_id| AckDeliveryRequest { request_id, target: Some(Target::Key(key.clone())) };
+    let key =
+        hive_proto::v1::DeliveryKey { agent: "cyd".to_owned(), message_id: scene.cyd.message };
+    let by_name =
+        |request_id| AckDeliveryRequest { request_id, target: Some(Target::Key(key.clone())) };
     for name in ["ada", "cyd"] {
-        let refusal = InboxServiceClient::new(scene.channel(name)).ack_delivery(by_name(fresh_id())).await.expect_err("refused");
+        let refusal = InboxServiceClient::new(scene.channel(name))
+            .ack_delivery(by_name(fresh_id()))
+            .await
+            .expect_err("refused");
         assert_eq!(hive_proto::status::reason(&refusal), Some(Reason::NotYours), "{name}");
     }
     scene.rig.unchanged(&before, "this");
@@ -179,7 +237,12 @@ async fn a_lease_is_its_holders_while_it_lasts() {
     let settled = rows(&scene);
     scene.call("cyd", row("AckDelivery"), &scene.cyd).await.expect("it is done already");
     for method in ["NackDelivery", "ExtendLease"] {
-        refused(row(method), "its holder of before", scene.call("cyd", row(method), &scene.cyd).await, Reason::LeaseLost);
+        refused(
+            row(method),
+            "its holder of before",
+            scene.call("cyd", row(method), &scene.cyd).await,
+            Reason::LeaseLost,
+        );
     }
     assert_eq!(changes(&settled, &rows(&scene)), [""; 0]);
 
@@ -187,13 +250,22 @@ async fn a_lease_is_its_holders_while_it_lasts() {
     let mut watch = scene.rig.watch().await;
     scene.rig.operator().await.send("cyd", "again").await;
     let lease_duration = Some(prost_types::Duration { seconds: 0, nanos: 1_000_000 });
-    let request = ReceiveMessagesRequest { request_id: fresh_id(), lease_duration, ..ReceiveMessagesRequest::default() };
+    let request = ReceiveMessagesRequest {
+        request_id: fresh_id(),
+        lease_duration,
+        ..ReceiveMessagesRequest::default()
+    };
     let received = inbox.receive_messages(request).await.expect("mail").into_inner();
     let stale = Things { lease: received.deliveries[0].lease_token.clone(), ..scene.cyd.clone() };
     watch.kind("cyd", EventKind::DeliveryReturned).await;
     let before = scene.on_disk();
     for method in ["AckDelivery", "NackDelivery", "ExtendLease"] {
-        refused(row(method), "its holder of before", scene.call("cyd", row(method), &stale).await, Reason::LeaseLost);
+        refused(
+            row(method),
+            "its holder of before",
+            scene.call("cyd", row(method), &stale).await,
+            Reason::LeaseLost,
+        );
         scene.rig.unchanged(&before, method);
     }
 }

@@ -1,7 +1,8 @@
 //! The authority table: every RPC of `hive.v1`, where it is served, and what a call must show.
 //!
-//! Invariant: the table and the contract name the same RPCs (the tidy test compares them), so an RPC cannot be added without saying here who
-//! may call it; the authority test then tries each row as everybody.
+//! Invariant: the table and the contract name the same RPCs (the tidy test compares them), so an
+//! RPC cannot be added without saying here who may call it; the authority test then tries each row
+//! as everybody.
 
 /// What a call must carry besides coming through the right socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,14 @@ const fn agent(service: &'static str, method: &'static str, proof: Proof, mutate
 }
 
 const fn operator(method: &'static str, mutates: bool) -> Row {
-    Row { service: "AdminService", method, agent: false, operator: true, proof: Proof::Socket, mutates }
+    Row {
+        service: "AdminService",
+        method,
+        agent: false,
+        operator: true,
+        proof: Proof::Socket,
+        mutates,
+    }
 }
 
 /// Every RPC there is.

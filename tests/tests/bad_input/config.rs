@@ -1,4 +1,5 @@
-//! A `hive.toml` with a mistake: it is told with its line and the nearest known word, by everybody who reads it, and nothing changes.
+//! A `hive.toml` with a mistake: it is told with its line and the nearest known word, by everybody
+//! who reads it, and nothing changes.
 
 use hive_proto::v1::EventKind;
 use hive_tests::rig::{Process, Rig, run};
@@ -22,7 +23,10 @@ async fn a_broken_file_is_told_with_its_line_and_changes_nothing() {
         rig.configure(text);
         let place = format!("line {line}, column ");
         let error = rig.refused_broker().await;
-        assert!(error.contains(&place) && error.contains(words) && error.contains("hive.toml"), "{error}");
+        assert!(
+            error.contains(&place) && error.contains(words) && error.contains("hive.toml"),
+            "{error}"
+        );
         assert!(!rig.path("state").exists() && !rig.path("run").exists(), "nothing was made");
 
         let mut check = Process::command(&hive_tests::binary::find("hive-broker", "hived"));
@@ -31,10 +35,14 @@ async fn a_broken_file_is_told_with_its_line_and_changes_nothing() {
         assert_eq!(checked.code, 8, "{checked:?}");
         assert!(checked.stderr.contains(&place) && checked.stderr.contains(words), "{checked:?}");
 
-        let checked = rig.hivectl(&["config", "check", &rig.path("hive.toml").display().to_string()]).await;
+        let checked =
+            rig.hivectl(&["config", "check", &rig.path("hive.toml").display().to_string()]).await;
         assert_eq!(checked.code, 8, "{checked:?}");
         assert!(checked.stdout.contains(&place) && checked.stdout.contains(words), "{checked:?}");
-        assert!(!checked.stdout.contains('\u{1b}') && !error.contains('\u{1b}'), "a file does not act on a terminal");
+        assert!(
+            !checked.stdout.contains('\u{1b}') && !error.contains('\u{1b}'),
+            "a file does not act on a terminal"
+        );
     }
     assert!(!rig.path("state").exists() && !rig.path("run").exists(), "nothing was made");
 }
@@ -44,13 +52,17 @@ async fn a_file_that_cannot_be_read_is_told() {
     let rig = Rig::new("");
     std::fs::remove_file(rig.path("hive.toml")).expect("it was there");
     let error = rig.refused_broker().await;
-    assert!(error.contains("hive.toml cannot be read") && error.contains("No such file"), "{error}");
+    assert!(
+        error.contains("hive.toml cannot be read") && error.contains("No such file"),
+        "{error}"
+    );
     std::fs::create_dir(rig.path("hive.toml")).expect("a directory");
     assert!(rig.refused_broker().await.contains("hive.toml cannot be read"));
     std::fs::remove_dir(rig.path("hive.toml")).expect("it was there");
     std::fs::write(rig.path("hive.toml"), b"[agents.ada]\nrole = \"\xff\xfe\"\n").expect("a file");
     assert!(rig.refused_broker().await.contains("hive.toml cannot be read"));
-    let checked = rig.hivectl(&["config", "check", &rig.path("no-such.toml").display().to_string()]).await;
+    let checked =
+        rig.hivectl(&["config", "check", &rig.path("no-such.toml").display().to_string()]).await;
     assert_eq!(checked.code, 3, "{checked:?}");
 }
 
@@ -78,5 +90,9 @@ async fn a_reload_of_a_broken_file_keeps_the_agents() {
     rig.broker().signal(Signal::HUP);
     watch.kind("bob", EventKind::AgentRetired).await;
     assert!(operator.get_agent("bob").await.retired);
-    assert_eq!(operator.delivery("bob", kept).await.state(), hive_proto::v1::DeliveryState::Ready, "its mail is kept");
+    assert_eq!(
+        operator.delivery("bob", kept).await.state(),
+        hive_proto::v1::DeliveryState::Ready,
+        "its mail is kept"
+    );
 }

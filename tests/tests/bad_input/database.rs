@@ -21,7 +21,8 @@ async fn a_database_from_the_future_is_refused_and_left_alone() {
     // Sets the version, and gives the one before.
     let set = |rig: &Rig, version: u32| -> u32 {
         let database = Connection::open(rig.path("state/hive.db")).expect("it opens");
-        let before = database.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a pragma");
+        let before =
+            database.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a pragma");
         database.pragma_update(None, "user_version", version).expect("a pragma");
         database.close().expect("it closes");
         before
@@ -29,9 +30,16 @@ async fn a_database_from_the_future_is_refused_and_left_alone() {
     let present = set(&rig, 999);
     let before = fs::read(rig.path("state/hive.db")).expect("it is there");
     let error = rig.refused_broker().await;
-    assert!(error.contains("schema version 999") && error.contains("a newer hived wrote it"), "{error}");
+    assert!(
+        error.contains("schema version 999") && error.contains("a newer hived wrote it"),
+        "{error}"
+    );
     assert!(error.contains("nothing was changed"), "{error}");
-    assert_eq!(fs::read(rig.path("state/hive.db")).expect("it is there"), before, "not a byte of it");
+    assert_eq!(
+        fs::read(rig.path("state/hive.db")).expect("it is there"),
+        before,
+        "not a byte of it"
+    );
     assert!(!rig.operator_socket().exists());
     set(&rig, present);
     rig.start_broker().await;
@@ -43,9 +51,10 @@ async fn what_is_no_database_is_refused_and_left_alone() {
     let (rig, _) = used().await;
     let path = rig.path("state/hive.db");
     let text = "these are the notes of somebody who took the wrong directory\n".repeat(100);
-    for (content, words) in
-        [(text.into_bytes(), "not a database of Hive"), (b"SQLite format 3\0 and then nothing".repeat(50), "database")]
-    {
+    for (content, words) in [
+        (text.into_bytes(), "not a database of Hive"),
+        (b"SQLite format 3\0 and then nothing".repeat(50), "database"),
+    ] {
         fs::write(&path, &content).expect("it is ours");
         let error = rig.refused_broker().await;
         assert!(error.contains(words) && error.contains("hive.db"), "{error}");
@@ -71,7 +80,8 @@ async fn a_database_of_something_else_is_refused_and_left_alone() {
     let error = rig.refused_broker().await;
     assert!(error.contains("hive.db"), "{error}");
     let other = Connection::open(&path).expect("it opens");
-    let kept: String = other.query_row("SELECT text FROM notes", [], |row| row.get(0)).expect("it is there");
+    let kept: String =
+        other.query_row("SELECT text FROM notes", [], |row| row.get(0)).expect("it is there");
     assert_eq!(kept, "precious");
 }
 
@@ -80,7 +90,11 @@ async fn a_state_directory_that_is_none_is_told() {
     let rig = Rig::new("[agents.ada]\n");
     fs::write(rig.path("state"), "a file").expect("a file");
     let error = rig.refused_broker().await;
-    assert!(error.contains("the state directory") && error.contains("hived needs a directory that it may write"), "{error}");
+    assert!(
+        error.contains("the state directory")
+            && error.contains("hived needs a directory that it may write"),
+        "{error}"
+    );
     assert_eq!(fs::read_to_string(rig.path("state")).expect("it is there"), "a file");
 }
 
@@ -91,7 +105,10 @@ async fn a_read_only_disk_is_told_and_nothing_on_it_is_lost() {
     // Empty, and read-only from the first start on.
     disk.set_read_only(true).await;
     let error = rig.refused_broker_by(disk.inside(&rig.broker_command())).await;
-    assert!(error.contains("the state directory") && error.contains("Read-only file system"), "{error}");
+    assert!(
+        error.contains("the state directory") && error.contains("Read-only file system"),
+        "{error}"
+    );
 
     disk.set_read_only(false).await;
     rig.start_broker_by(disk.inside(&rig.broker_command())).await;

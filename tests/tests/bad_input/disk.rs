@@ -1,5 +1,5 @@
-//! A full disk, at the start and in the middle: what was accepted stays, what comes is refused with the word to try again, and when there is
-//! room the broker goes on by itself.
+//! A full disk, at the start and in the middle: what was accepted stays, what comes is refused with
+//! the word to try again, and when there is room the broker goes on by itself.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,23 @@ fn request(number: usize) -> SendMessageRequest {
 }
 
 async fn broker_status(client: &Client) -> GetBrokerStatusResponse {
-    client.admin().get_broker_status(GetBrokerStatusRequest {}).await.expect("it can always be asked").into_inner()
+    client
+        .admin()
+        .get_broker_status(GetBrokerStatusRequest {})
+        .await
+        .expect("it can always be asked")
+        .into_inner()
 }
 
 /// Every message that was acknowledged lies in the inbox with its text, and none twice.
 async fn all_there(rig: &Rig, acknowledged: &BTreeMap<u64, String>) {
-    let found = rig.operator().await.deliveries("ada", &[]).await.into_iter().filter_map(|delivery| delivery.message);
+    let found = rig
+        .operator()
+        .await
+        .deliveries("ada", &[])
+        .await
+        .into_iter()
+        .filter_map(|delivery| delivery.message);
     let found: Vec<(u64, String)> = found.map(|message| (message.id, message.body)).collect();
     let by_id: BTreeMap<u64, String> = found.iter().cloned().collect();
     assert_eq!(found.len(), by_id.len(), "an id names one message");
@@ -45,9 +56,15 @@ async fn a_disk_that_fills_up_loses_nothing_and_the_broker_recovers_by_itself() 
     let Some(disk) = SmallDisk::mount(&rig.path("state"), DISK_BYTES).await else { return };
     rig.start_broker_by(disk.inside(&rig.broker_command())).await;
     let operator = rig.operator().await;
-    let mut health =
-        HealthClient::new(operator.channel()).watch(HealthCheckRequest::default()).await.expect("watched").into_inner();
-    assert_eq!(health.message().await.expect("told").expect("told").status(), ServingStatus::Serving);
+    let mut health = HealthClient::new(operator.channel())
+        .watch(HealthCheckRequest::default())
+        .await
+        .expect("watched")
+        .into_inner();
+    assert_eq!(
+        health.message().await.expect("told").expect("told").status(),
+        ServingStatus::Serving
+    );
     let mut sender = MessageServiceClient::new(operator.channel());
     let mut acknowledged = BTreeMap::new();
     let mut voided: Vec<SendMessageRequest> = Vec::new();
@@ -56,12 +73,17 @@ async fn a_disk_that_fills_up_loses_nothing_and_the_broker_recovers_by_itself() 
         for number in 0..8 {
             let request = request(round * 100 + number);
             let body = request.body.clone();
-            acknowledged.insert(sender.send_message(request).await.expect("there is room").into_inner().message_id, body);
+            acknowledged.insert(
+                sender.send_message(request).await.expect("there is room").into_inner().message_id,
+                body,
+            );
         }
         disk.fill();
         // Several at once, so that a batch with more than one command is voided too.
         let refusal = loop {
-            let requests: Vec<_> = (0..4).map(|number| request(round * 100 + 50 + voided.len() * 10 + number)).collect();
+            let requests: Vec<_> = (0..4)
+                .map(|number| request(round * 100 + 50 + voided.len() * 10 + number))
+                .collect();
             let sends = requests.iter().map(|request| {
                 let (mut sender, request) = (sender.clone(), request.clone());
                 tokio::spawn(async move { sender.send_message(request).await })
@@ -69,7 +91,9 @@ async fn a_disk_that_fills_up_loses_nothing_and_the_broker_recovers_by_itself() 
             let mut last = None;
             for (request, sent) in requests.iter().zip(sends.collect::<Vec<_>>()) {
                 match soon("an answer", sent).await.expect("no panic") {
-                    Ok(receipt) => drop(acknowledged.insert(receipt.into_inner().message_id, request.body.clone())),
+                    Ok(receipt) => drop(
+                        acknowledged.insert(receipt.into_inner().message_id, request.body.clone()),
+                    ),
                     Err(refusal) => {
                         voided.push(request.clone());
                         last = Some(refusal);
@@ -126,7 +150,10 @@ async fn a_disk_that_is_full_at_the_start_is_told_and_loses_nothing() {
         let request = request(number);
         let body = request.body.clone();
         let mut sender = MessageServiceClient::new(rig.operator().await.channel());
-        acknowledged.insert(sender.send_message(request).await.expect("there is room").into_inner().message_id, body);
+        acknowledged.insert(
+            sender.send_message(request).await.expect("there is room").into_inner().message_id,
+            body,
+        );
     }
     for kill in [true, false] {
         if kill {

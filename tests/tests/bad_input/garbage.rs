@@ -1,4 +1,5 @@
-//! Garbage: bytes that no client of the contract would send. The broker answers or hangs up, and serves everybody else on.
+//! Garbage: bytes that no client of the contract would send. The broker answers or hangs up, and
+//! serves everybody else on.
 
 use hive_core::reason::Reason;
 use hive_proto::{FILE_DESCRIPTOR_SET, status};
@@ -16,7 +17,10 @@ fn paths() -> Vec<String> {
     services
         .flat_map(|service| {
             let name = service.name().to_owned();
-            service.method.into_iter().map(move |method| format!("/hive.v1.{name}/{}", method.name()))
+            service
+                .method
+                .into_iter()
+                .map(move |method| format!("/hive.v1.{name}/{}", method.name()))
         })
         .collect()
 }
@@ -32,7 +36,11 @@ fn noise(seed: u64) -> Vec<u8> {
     };
     let length = next() % 64;
     // Often a plausible tag, so that more than the first byte is read.
-    (0..length).map(|place| if place % 3 == 0 { (next() % 16) as u8 * 8 + (next() % 3) as u8 } else { next() as u8 }).collect()
+    (0..length)
+        .map(|place| {
+            if place % 3 == 0 { (next() % 16) as u8 * 8 + (next() % 3) as u8 } else { next() as u8 }
+        })
+        .collect()
 }
 
 #[tokio::test]
@@ -44,10 +52,19 @@ async fn noise_in_every_rpc_is_answered_and_never_a_fault_of_the_broker() {
     for path in paths().iter().filter(|path| !path.ends_with("/Drain")) {
         for seed in 0..12 {
             for channel in &channels {
-                let answer = soon(path, raw::call(channel, path, MetadataMap::new(), noise(seed))).await;
+                let answer =
+                    soon(path, raw::call(channel, path, MetadataMap::new(), noise(seed))).await;
                 if let Err(refusal) = answer {
-                    assert_ne!(status::reason(&refusal), Some(Reason::Internal), "{path}, seed {seed}: {refusal:?}");
-                    assert_ne!(refusal.code(), tonic::Code::Unavailable, "{path}, seed {seed}: {refusal:?}");
+                    assert_ne!(
+                        status::reason(&refusal),
+                        Some(Reason::Internal),
+                        "{path}, seed {seed}: {refusal:?}"
+                    );
+                    assert_ne!(
+                        refusal.code(),
+                        tonic::Code::Unavailable,
+                        "{path}, seed {seed}: {refusal:?}"
+                    );
                 }
             }
         }
@@ -64,8 +81,15 @@ async fn what_is_no_grpc_is_hung_up_on() {
     let mute = UnixStream::connect(rig.agent_socket("ada")).await.expect("it connects");
     for socket in [rig.agent_socket("ada"), rig.operator_socket()] {
         let jsonl = b"{\"op\":\"send\",\"to\":\"bob\"}\n".to_vec();
-        let truncated = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\x00\x00\x00\x00\x00\x00".to_vec();
-        for bytes in [b"GET / HTTP/1.1\r\n\r\n".to_vec(), jsonl, truncated, vec![0; 70_000], noise(7).repeat(100)] {
+        let truncated =
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\x00\x00\x00\x00\x00\x00".to_vec();
+        for bytes in [
+            b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+            jsonl,
+            truncated,
+            vec![0; 70_000],
+            noise(7).repeat(100),
+        ] {
             let mut stream = UnixStream::connect(&socket).await.expect("it connects");
             // It may hang up before everything is written.
             drop(stream.write_all(&bytes).await);
@@ -87,7 +111,10 @@ async fn headers_have_a_bound() {
     let mut metadata = MetadataMap::new();
     let long = MetadataValue::try_from("x".repeat(64 * 1024)).expect("plain text");
     metadata.insert("hive-process-token", long);
-    let refusal = raw::call(&ada.channel(), "/hive.v1.TopologyService/GetSelf", metadata, Vec::new()).await.map(drop);
+    let refusal =
+        raw::call(&ada.channel(), "/hive.v1.TopologyService/GetSelf", metadata, Vec::new())
+            .await
+            .map(drop);
     assert!(refusal.is_err(), "such a header is not taken in");
     ada.send("operator", "still here").await;
 }

@@ -1,4 +1,5 @@
-//! Bad input: broken files, broken requests, and a host that does not do what is asked of it. Each is a clear error, and nothing is lost.
+//! Bad input: broken files, broken requests, and a host that does not do what is asked of it. Each
+//! is a clear error, and nothing is lost.
 
 mod ask;
 mod config;

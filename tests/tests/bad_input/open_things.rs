@@ -1,4 +1,5 @@
-//! Questions, reminders, loose ends and searches that a client got wrong: the field is named, and nothing comes of it.
+//! Questions, reminders, loose ends and searches that a client got wrong: the field is named, and
+//! nothing comes of it.
 
 use hive_core::reason::Reason;
 use hive_proto::v1::create_reminder_request::Due;
@@ -28,7 +29,8 @@ fn bad_ids() -> [String; 3] {
 const FAR_IDS: [u64; 4] = [u64::MAX, i64::MAX as u64, i64::MAX as u64 + 1, 1 << 62];
 
 /// Texts that no list gave as the place of its next page.
-const BAD_TOKENS: [&str; 7] = ["abc", "-1", "+7", "007", "1.5", "99999999999999999999999", "\u{663}"];
+const BAD_TOKENS: [&str; 7] =
+    ["abc", "-1", "+7", "007", "1.5", "99999999999999999999999", "\u{663}"];
 
 async fn hive() -> (Rig, Channel, Channel) {
     let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n");
@@ -38,7 +40,12 @@ async fn hive() -> (Rig, Channel, Channel) {
 }
 
 fn ask() -> AskQuestionRequest {
-    AskQuestionRequest { request_id: fresh_id(), to: to("bob"), text: "well?".to_owned(), ..AskQuestionRequest::default() }
+    AskQuestionRequest {
+        request_id: fresh_id(),
+        to: to("bob"),
+        text: "well?".to_owned(),
+        ..AskQuestionRequest::default()
+    }
 }
 
 fn remind(due: Option<Due>) -> CreateReminderRequest {
@@ -56,17 +63,22 @@ fn due_time(seconds: i64, nanos: i32) -> Option<Due> {
 /// About what time the broker thinks it is, in seconds: it was just started.
 async fn now(operator: &Channel) -> i64 {
     let status: GetBrokerStatusResponse =
-        call(operator, "AdminService/GetBrokerStatus", Vec::new()).await.expect("it tells").decode();
+        call(operator, "AdminService/GetBrokerStatus", Vec::new())
+            .await
+            .expect("it tells")
+            .decode();
     status.start_time.expect("it was started").seconds
 }
 
 async fn asked(channel: &Channel, ask: AskQuestionRequest) -> u64 {
-    let asked: AskQuestionResponse = call(channel, ASK, ask.encode_to_vec()).await.expect("it is asked").decode();
+    let asked: AskQuestionResponse =
+        call(channel, ASK, ask.encode_to_vec()).await.expect("it is asked").decode();
     asked.question.expect("a question").id
 }
 
 async fn reminded(channel: &Channel, remind: CreateReminderRequest) -> Reminder {
-    let set: CreateReminderResponse = call(channel, REMIND, remind.encode_to_vec()).await.expect("it is set").decode();
+    let set: CreateReminderResponse =
+        call(channel, REMIND, remind.encode_to_vec()).await.expect("it is set").decode();
     set.reminder.expect("a reminder")
 }
 
@@ -77,13 +89,22 @@ async fn a_question_has_one_target_a_text_and_options_that_can_be_told_apart() {
     for request_id in bad_ids() {
         bad_field(&ada, ASK, &AskQuestionRequest { request_id, ..ask() }, "request_id").await;
     }
-    for (wrong, field) in [(None, "to"), (Some(Recipient { to: None }), "to"), (to("*"), "to"), (to("ada"), "to")] {
+    for (wrong, field) in
+        [(None, "to"), (Some(Recipient { to: None }), "to"), (to("*"), "to"), (to("ada"), "to")]
+    {
         bad_field(&ada, ASK, &AskQuestionRequest { to: wrong, ..ask() }, field).await;
     }
     for wrong in ["", "Bob", "bob ", "../bob", "operator\n"] {
         bad_field(&ada, ASK, &AskQuestionRequest { to: to(wrong), ..ask() }, "to.agent").await;
     }
-    refused(&ada, ASK, &AskQuestionRequest { to: to("bobb"), ..ask() }, Reason::AgentNotFound, &["did you mean `bob`"]).await;
+    refused(
+        &ada,
+        ASK,
+        &AskQuestionRequest { to: to("bobb"), ..ask() },
+        Reason::AgentNotFound,
+        &["did you mean `bob`"],
+    )
+    .await;
     for wrong in ["operator", "<parent>", "*"] {
         bad_field(&operator, ASK, &AskQuestionRequest { to: to(wrong), ..ask() }, "to").await;
     }
@@ -92,34 +113,72 @@ async fn a_question_has_one_target_a_text_and_options_that_can_be_told_apart() {
     }
     for text in ["x".repeat(8_193), "\u{1f41d}".repeat(2_049), "x".repeat(100_000)] {
         let bytes = text.len().to_string();
-        refused(&ada, ASK, &AskQuestionRequest { text, ..ask() }, Reason::BodyTooLarge, &[&bytes, "8192"]).await;
+        refused(
+            &ada,
+            ASK,
+            &AskQuestionRequest { text, ..ask() },
+            Reason::BodyTooLarge,
+            &[&bytes, "8192"],
+        )
+        .await;
     }
     // So long that it is not even read: told by its length.
     let long = AskQuestionRequest { text: "x".repeat(1 << 20), ..ask() };
-    refused(&ada, ASK, &long, Reason::BodyTooLarge, &[&long.encoded_len().to_string(), "8192"]).await;
+    refused(&ada, ASK, &long, Reason::BodyTooLarge, &[&long.encoded_len().to_string(), "8192"])
+        .await;
     let many: Vec<String> = (0..21).map(|number| number.to_string()).collect();
     let option = |option: &str| vec!["fine".to_owned(), option.to_owned()];
-    for options in [many, option(""), option("  "), option("a\nb"), option("\u{1b}[1m"), option(&"x".repeat(201)), option("fine")]
-    {
+    for options in [
+        many,
+        option(""),
+        option("  "),
+        option("a\nb"),
+        option("\u{1b}[1m"),
+        option(&"x".repeat(201)),
+        option("fine"),
+    ] {
         bad_field(&ada, ASK, &AskQuestionRequest { options, ..ask() }, "options").await;
     }
     bad_field(&ada, ASK, &AskQuestionRequest { multi: true, ..ask() }, "multi").await;
     let day = 24 * 3600;
-    for (seconds, nanos) in [(0, 0), (0, 999_999_999), (-1, 0), (5, -1), (366 * day, 1), (i64::MAX, 0), (1, i32::MAX)] {
-        bad_field(&ada, ASK, &AskQuestionRequest { ttl: Some(Duration { seconds, nanos }), ..ask() }, "ttl").await;
+    for (seconds, nanos) in
+        [(0, 0), (0, 999_999_999), (-1, 0), (5, -1), (366 * day, 1), (i64::MAX, 0), (1, i32::MAX)]
+    {
+        bad_field(
+            &ada,
+            ASK,
+            &AskQuestionRequest { ttl: Some(Duration { seconds, nanos }), ..ask() },
+            "ttl",
+        )
+        .await;
     }
     rig.unchanged(&before, "a question that cannot be asked");
 
     // At the bounds it can be.
     let options: Vec<String> = (0..20).map(|number| format!("{number:0>200}")).collect();
     let ttl = Some(Duration { seconds: 366 * day, nanos: 0 });
-    let widest = AskQuestionRequest { text: "x".repeat(8_192), options: options.clone(), multi: true, ttl, ..ask() };
+    let widest = AskQuestionRequest {
+        text: "x".repeat(8_192),
+        options: options.clone(),
+        multi: true,
+        ttl,
+        ..ask()
+    };
     let id = asked(&ada, widest).await;
-    let all = AnswerQuestionRequest { request_id: fresh_id(), question_id: id, choices: options, text: "y".repeat(16_384) };
+    let all = AnswerQuestionRequest {
+        request_id: fresh_id(),
+        question_id: id,
+        choices: options,
+        text: "y".repeat(16_384),
+    };
     let bob = rig.agent("bob").await.channel();
     drop(call(&bob, ANSWER, all.encode_to_vec()).await.expect("the longest answer"));
     let told = rig.agent("ada").await.deliveries("", &[]).await;
-    let body = told.first().and_then(|delivery| delivery.message.clone()).expect("the outcome is told").body;
+    let body = told
+        .first()
+        .and_then(|delivery| delivery.message.clone())
+        .expect("the outcome is told")
+        .body;
     assert!(body.contains(&"y".repeat(16_384)), "all of it");
 }
 
@@ -146,7 +205,13 @@ async fn an_answer_names_a_question_and_chooses_what_was_offered() {
             "request_id",
         )
         .await;
-        bad_field(&ada, CANCEL, &CancelQuestionRequest { request_id, question_id: one }, "request_id").await;
+        bad_field(
+            &ada,
+            CANCEL,
+            &CancelQuestionRequest { request_id, question_id: one },
+            "request_id",
+        )
+        .await;
     }
     for channel in [&bob, &operator] {
         for (wrong, field) in [
@@ -167,27 +232,65 @@ async fn an_answer_names_a_question_and_chooses_what_was_offered() {
         let long = answer(free, &[], &"x".repeat(16_385));
         refused(channel, ANSWER, &long, Reason::BodyTooLarge, &["16385", "16384"]).await;
         for id in FAR_IDS {
-            refused(channel, ANSWER, &answer(id, &[], "yes"), Reason::QuestionNotFound, &[&id.to_string()]).await;
+            refused(
+                channel,
+                ANSWER,
+                &answer(id, &[], "yes"),
+                Reason::QuestionNotFound,
+                &[&id.to_string()],
+            )
+            .await;
             refused(channel, CANCEL, &cancel(id), Reason::QuestionNotFound, &[]).await;
             let get = GetQuestionRequest { question_id: id };
-            refused(channel, "QuestionService/GetQuestion", &get, Reason::QuestionNotFound, &[]).await;
-            let watch = WatchQuestionsRequest { question_id: id, ..WatchQuestionsRequest::default() };
-            refused(channel, "QuestionService/WatchQuestions", &watch, Reason::QuestionNotFound, &[]).await;
+            refused(channel, "QuestionService/GetQuestion", &get, Reason::QuestionNotFound, &[])
+                .await;
+            let watch =
+                WatchQuestionsRequest { question_id: id, ..WatchQuestionsRequest::default() };
+            refused(
+                channel,
+                "QuestionService/WatchQuestions",
+                &watch,
+                Reason::QuestionNotFound,
+                &[],
+            )
+            .await;
         }
         bad_field(channel, CANCEL, &cancel(0), "question_id").await;
-        bad_field(channel, "QuestionService/GetQuestion", &GetQuestionRequest { question_id: 0 }, "question_id").await;
+        bad_field(
+            channel,
+            "QuestionService/GetQuestion",
+            &GetQuestionRequest { question_id: 0 },
+            "question_id",
+        )
+        .await;
     }
-    let terse = refused(&bob, ANSWER, &answer(one, &["green"], ""), Reason::FieldInvalid, &["offered are: red, blue"]).await;
+    let terse = refused(
+        &bob,
+        ANSWER,
+        &answer(one, &["green"], ""),
+        Reason::FieldInvalid,
+        &["offered are: red, blue"],
+    )
+    .await;
     assert!(terse.message().contains("free text"), "{terse:?}");
     rig.unchanged(&before, "an answer that does not fit");
     // The id of a message is no question's, and the id of the question is no message's.
-    let message = rig.agent("bob").await.deliveries("", &[]).await[0].message.clone().expect("a message");
+    let message =
+        rig.agent("bob").await.deliveries("", &[]).await[0].message.clone().expect("a message");
     refused(&bob, ANSWER, &answer(message.id, &[], "yes"), Reason::QuestionNotFound, &[]).await;
-    refused(&bob, "MessageService/GetMessage", &GetMessageRequest { message_id: one }, Reason::MessageNotFound, &[]).await;
+    refused(
+        &bob,
+        "MessageService/GetMessage",
+        &GetMessageRequest { message_id: one },
+        Reason::MessageNotFound,
+        &[],
+    )
+    .await;
     rig.unchanged(&before, "an id of another kind");
     // Said twice is said once, and words beside the choice are fine.
     let doubled = answer(one, &["red", "red"], "no doubt");
-    let answered: AnswerQuestionResponse = call(&bob, ANSWER, doubled.encode_to_vec()).await.expect("answered").decode();
+    let answered: AnswerQuestionResponse =
+        call(&bob, ANSWER, doubled.encode_to_vec()).await.expect("answered").decode();
     let kept = answered.question.and_then(|question| question.answer).expect("an answer");
     assert_eq!(kept, Answer { choices: vec!["red".to_owned()], text: "no doubt".to_owned() });
 }
@@ -200,50 +303,102 @@ async fn lists_and_watches_know_their_filters_and_pages() {
     let before = rig.on_disk();
     for channel in [&ada, &operator] {
         for state in [0, 99, -1, i32::MAX] {
-            let list = ListQuestionsRequest { states: vec![1, state], ..ListQuestionsRequest::default() };
+            let list =
+                ListQuestionsRequest { states: vec![1, state], ..ListQuestionsRequest::default() };
             bad_field(channel, "QuestionService/ListQuestions", &list, "states").await;
-            let list = ListRemindersRequest { states: vec![1, state], ..ListRemindersRequest::default() };
+            let list =
+                ListRemindersRequest { states: vec![1, state], ..ListRemindersRequest::default() };
             bad_field(channel, "ReminderService/ListReminders", &list, "states").await;
         }
         for page_token in BAD_TOKENS.map(str::to_owned) {
-            let list = ListQuestionsRequest { page_token: page_token.clone(), ..ListQuestionsRequest::default() };
+            let list = ListQuestionsRequest {
+                page_token: page_token.clone(),
+                ..ListQuestionsRequest::default()
+            };
             bad_field(channel, "QuestionService/ListQuestions", &list, "page_token").await;
-            let list = ListRemindersRequest { page_token: page_token.clone(), ..ListRemindersRequest::default() };
+            let list = ListRemindersRequest {
+                page_token: page_token.clone(),
+                ..ListRemindersRequest::default()
+            };
             bad_field(channel, "ReminderService/ListReminders", &list, "page_token").await;
-            let list = ListLooseEndsRequest { page_token: page_token.clone(), ..ListLooseEndsRequest::default() };
+            let list = ListLooseEndsRequest {
+                page_token: page_token.clone(),
+                ..ListLooseEndsRequest::default()
+            };
             bad_field(channel, "LooseEndService/ListLooseEnds", &list, "page_token").await;
-            let search = SearchMessagesRequest { page_token, query: "well".to_owned(), ..SearchMessagesRequest::default() };
+            let search = SearchMessagesRequest {
+                page_token,
+                query: "well".to_owned(),
+                ..SearchMessagesRequest::default()
+            };
             bad_field(channel, SEARCH, &search, "page_token").await;
         }
         // Places where nothing can be, and sizes beyond any bound.
         for (id, page_size) in FAR_IDS.into_iter().flat_map(|id| [(id, 0), (id, u32::MAX)]) {
             let page_token = id.to_string();
-            let list = ListQuestionsRequest { page_size, page_token: page_token.clone(), ..ListQuestionsRequest::default() };
-            drop(call(channel, "QuestionService/ListQuestions", list.encode_to_vec()).await.expect("a page"));
-            let list = ListRemindersRequest { page_size, page_token: page_token.clone(), ..ListRemindersRequest::default() };
-            let page = call(channel, "ReminderService/ListReminders", list.encode_to_vec()).await.expect("a page");
+            let list = ListQuestionsRequest {
+                page_size,
+                page_token: page_token.clone(),
+                ..ListQuestionsRequest::default()
+            };
+            drop(
+                call(channel, "QuestionService/ListQuestions", list.encode_to_vec())
+                    .await
+                    .expect("a page"),
+            );
+            let list = ListRemindersRequest {
+                page_size,
+                page_token: page_token.clone(),
+                ..ListRemindersRequest::default()
+            };
+            let page = call(channel, "ReminderService/ListReminders", list.encode_to_vec())
+                .await
+                .expect("a page");
             assert_eq!(page.decode::<ListRemindersResponse>(), ListRemindersResponse::default());
-            let list = ListLooseEndsRequest { page_size, page_token, ..ListLooseEndsRequest::default() };
-            let page = call(channel, "LooseEndService/ListLooseEnds", list.encode_to_vec()).await.expect("a page");
+            let list =
+                ListLooseEndsRequest { page_size, page_token, ..ListLooseEndsRequest::default() };
+            let page = call(channel, "LooseEndService/ListLooseEnds", list.encode_to_vec())
+                .await
+                .expect("a page");
             assert_eq!(page.decode::<ListLooseEndsResponse>(), ListLooseEndsResponse::default());
         }
         for name in ["nobody", "Bob", "../ada", "a\0b"] {
-            let list = ListQuestionsRequest { asker: name.to_owned(), ..ListQuestionsRequest::default() };
-            refused(channel, "QuestionService/ListQuestions", &list, Reason::AgentNotFound, &[]).await;
-            let watch = WatchQuestionsRequest { target: name.to_owned(), ..WatchQuestionsRequest::default() };
-            refused(channel, "QuestionService/WatchQuestions", &watch, Reason::AgentNotFound, &[]).await;
-            let list = ListLooseEndsRequest { agent: name.to_owned(), ..ListLooseEndsRequest::default() };
-            refused(channel, "LooseEndService/ListLooseEnds", &list, Reason::AgentNotFound, &[]).await;
-            let reason = if std::ptr::eq(channel, &raw const operator) { Reason::AgentNotFound } else { Reason::NotYours };
-            let list = ListRemindersRequest { agent: name.to_owned(), ..ListRemindersRequest::default() };
+            let list =
+                ListQuestionsRequest { asker: name.to_owned(), ..ListQuestionsRequest::default() };
+            refused(channel, "QuestionService/ListQuestions", &list, Reason::AgentNotFound, &[])
+                .await;
+            let watch = WatchQuestionsRequest {
+                target: name.to_owned(),
+                ..WatchQuestionsRequest::default()
+            };
+            refused(channel, "QuestionService/WatchQuestions", &watch, Reason::AgentNotFound, &[])
+                .await;
+            let list =
+                ListLooseEndsRequest { agent: name.to_owned(), ..ListLooseEndsRequest::default() };
+            refused(channel, "LooseEndService/ListLooseEnds", &list, Reason::AgentNotFound, &[])
+                .await;
+            let reason = if std::ptr::eq(channel, &raw const operator) {
+                Reason::AgentNotFound
+            } else {
+                Reason::NotYours
+            };
+            let list =
+                ListRemindersRequest { agent: name.to_owned(), ..ListRemindersRequest::default() };
             refused(channel, "ReminderService/ListReminders", &list, reason, &[]).await;
             let agent = name.to_owned();
-            let search = SearchMessagesRequest { agent, query: "well".to_owned(), ..SearchMessagesRequest::default() };
+            let search = SearchMessagesRequest {
+                agent,
+                query: "well".to_owned(),
+                ..SearchMessagesRequest::default()
+            };
             refused(channel, SEARCH, &search, reason, &[]).await;
         }
         let words = "word ".repeat(17);
         for query in ["", " ", "*", "\"\"", "->", "a*", "\0", &"x".repeat(257), &words] {
-            let search = SearchMessagesRequest { query: query.to_owned(), ..SearchMessagesRequest::default() };
+            let search = SearchMessagesRequest {
+                query: query.to_owned(),
+                ..SearchMessagesRequest::default()
+            };
             bad_field(channel, SEARCH, &search, "query").await;
         }
     }
@@ -255,15 +410,43 @@ async fn a_reminder_has_a_body_and_one_time_that_can_come() {
     let (rig, ada, operator) = hive().await;
     let before = rig.on_disk();
     for request_id in bad_ids() {
-        bad_field(&ada, REMIND, &CreateReminderRequest { request_id, ..remind(delay(60, 0)) }, "request_id").await;
+        bad_field(
+            &ada,
+            REMIND,
+            &CreateReminderRequest { request_id, ..remind(delay(60, 0)) },
+            "request_id",
+        )
+        .await;
     }
-    bad_field(&ada, REMIND, &CreateReminderRequest { body: String::new(), ..remind(delay(60, 0)) }, "body").await;
+    bad_field(
+        &ada,
+        REMIND,
+        &CreateReminderRequest { body: String::new(), ..remind(delay(60, 0)) },
+        "body",
+    )
+    .await;
     let body = "x".repeat(32_769);
     let words = ["32769", "32768"];
-    refused(&ada, REMIND, &CreateReminderRequest { body, ..remind(delay(60, 0)) }, Reason::BodyTooLarge, &words).await;
+    refused(
+        &ada,
+        REMIND,
+        &CreateReminderRequest { body, ..remind(delay(60, 0)) },
+        Reason::BodyTooLarge,
+        &words,
+    )
+    .await;
     bad_field(&ada, REMIND, &remind(None), "due").await;
     let most = 3_660 * 24 * 3600;
-    for (seconds, nanos) in [(0, 0), (0, 999_999_999), (-1, 0), (0, -1), (most, 1), (i64::MAX, 0), (i64::MIN, 0), (1, i32::MAX)] {
+    for (seconds, nanos) in [
+        (0, 0),
+        (0, 999_999_999),
+        (-1, 0),
+        (0, -1),
+        (most, 1),
+        (i64::MAX, 0),
+        (i64::MIN, 0),
+        (1, i32::MAX),
+    ] {
         bad_field(&ada, REMIND, &remind(delay(seconds, nanos)), "delay").await;
     }
     let now = now(&operator).await;
@@ -280,17 +463,30 @@ async fn a_reminder_has_a_body_and_one_time_that_can_come() {
     ] {
         bad_field(&ada, REMIND, &remind(due_time(seconds, nanos)), "due_time").await;
     }
-    let past = refused(&ada, REMIND, &remind(due_time(0, 0)), Reason::FieldInvalid, &["1970-01-01T00:00:00Z"]).await;
+    let past = refused(
+        &ada,
+        REMIND,
+        &remind(due_time(0, 0)),
+        Reason::FieldInvalid,
+        &["1970-01-01T00:00:00Z"],
+    )
+    .await;
     assert!(past.message().contains("it is 20"), "it says what time it is: {past:?}");
     refused(&operator, REMIND, &remind(delay(60, 0)), Reason::NotAnAgent, &[]).await;
 
     // Of a choice that is made twice on the wire the last one counts.
     let both = |first: Option<Due>, second: Option<Due>| {
-        let second = CreateReminderRequest { request_id: String::new(), body: String::new(), due: second };
+        let second =
+            CreateReminderRequest { request_id: String::new(), body: String::new(), due: second };
         [remind(first).encode_to_vec(), second.encode_to_vec()].concat()
     };
-    for (first, second, field) in [(delay(60, 0), due_time(1, 0), "due_time"), (due_time(now + 60, 0), delay(0, 5), "delay")] {
-        let refusal = call(&ada, REMIND, both(first, second)).await.map(drop).expect_err("the last one is wrong");
+    for (first, second, field) in
+        [(delay(60, 0), due_time(1, 0), "due_time"), (due_time(now + 60, 0), delay(0, 5), "delay")]
+    {
+        let refusal = call(&ada, REMIND, both(first, second))
+            .await
+            .map(drop)
+            .expect_err("the last one is wrong");
         assert!(refusal.message().starts_with(field), "{refusal:?}");
     }
     rig.unchanged(&before, "a reminder that cannot be set");
@@ -309,18 +505,28 @@ async fn what_is_closed_is_named_by_kind_and_number() {
     let question = asked(&ada, ask()).await;
     let reminder = reminded(&ada, remind(delay(3600, 0))).await.id;
     let close = |kind: i32, id: u64| CancelLooseEndRequest { request_id: fresh_id(), kind, id };
-    let (asked_kind, reminder_kind) = (LooseEndKind::QuestionAsked.into(), LooseEndKind::Reminder.into());
+    let (asked_kind, reminder_kind) =
+        (LooseEndKind::QuestionAsked.into(), LooseEndKind::Reminder.into());
     let unremind = |reminder_id| CancelReminderRequest { request_id: fresh_id(), reminder_id };
     let before = rig.on_disk();
     for request_id in bad_ids() {
         bad_field(
             &ada,
             CLOSE,
-            &CancelLooseEndRequest { request_id: request_id.clone(), ..close(asked_kind, question) },
+            &CancelLooseEndRequest {
+                request_id: request_id.clone(),
+                ..close(asked_kind, question)
+            },
             "request_id",
         )
         .await;
-        bad_field(&ada, UNREMIND, &CancelReminderRequest { request_id, reminder_id: reminder }, "request_id").await;
+        bad_field(
+            &ada,
+            UNREMIND,
+            &CancelReminderRequest { request_id, reminder_id: reminder },
+            "request_id",
+        )
+        .await;
     }
     for channel in [&ada, &operator] {
         for kind in [0, 99, -1, i32::MAX] {
@@ -332,7 +538,8 @@ async fn what_is_closed_is_named_by_kind_and_number() {
             (LooseEndKind::External, "co-process"),
         ] {
             bad_field(channel, CLOSE, &close(kind.into(), question), "kind").await;
-            refused(channel, CLOSE, &close(kind.into(), question), Reason::FieldInvalid, &[words]).await;
+            refused(channel, CLOSE, &close(kind.into(), question), Reason::FieldInvalid, &[words])
+                .await;
         }
         bad_field(channel, CLOSE, &close(asked_kind, 0), "id").await;
         bad_field(channel, UNREMIND, &unremind(0), "reminder_id").await;
@@ -343,14 +550,22 @@ async fn what_is_closed_is_named_by_kind_and_number() {
         }
         // The number of the one kind under the name of the other.
         refused(channel, CLOSE, &close(asked_kind, reminder), Reason::QuestionNotFound, &[]).await;
-        refused(channel, CLOSE, &close(reminder_kind, question), Reason::ReminderNotFound, &[]).await;
+        refused(channel, CLOSE, &close(reminder_kind, question), Reason::ReminderNotFound, &[])
+            .await;
         refused(channel, UNREMIND, &unremind(question), Reason::ReminderNotFound, &[]).await;
     }
     rig.unchanged(&before, "a loose end that is none");
     drop(call(&ada, CLOSE, close(asked_kind, question).encode_to_vec()).await.expect("closed"));
     drop(call(&ada, CLOSE, close(reminder_kind, reminder).encode_to_vec()).await.expect("closed"));
     let before = rig.on_disk();
-    refused(&ada, CLOSE, &close(asked_kind, question), Reason::QuestionClosed, &["cancelled by ada"]).await;
+    refused(
+        &ada,
+        CLOSE,
+        &close(asked_kind, question),
+        Reason::QuestionClosed,
+        &["cancelled by ada"],
+    )
+    .await;
     refused(&ada, CLOSE, &close(reminder_kind, reminder), Reason::WrongState, &["cancelled"]).await;
     rig.unchanged(&before, "what was closed before");
 }
@@ -358,7 +573,8 @@ async fn what_is_closed_is_named_by_kind_and_number() {
 #[tokio::test]
 async fn a_published_set_has_a_label_and_entries_on_one_line() {
     let (rig, ada, operator) = hive().await;
-    let entry = |key: &str, text: &str| PublishedLooseEnd { key: key.to_owned(), text: text.to_owned() };
+    let entry =
+        |key: &str, text: &str| PublishedLooseEnd { key: key.to_owned(), text: text.to_owned() };
     let publish = |label: &str, loose_ends: Vec<PublishedLooseEnd>| ReplaceLooseEndsRequest {
         request_id: fresh_id(),
         label: label.to_owned(),
@@ -367,13 +583,32 @@ async fn a_published_set_has_a_label_and_entries_on_one_line() {
     let fine = || vec![entry("build", "the build runs")];
     let before = rig.on_disk();
     for request_id in bad_ids() {
-        bad_field(&ada, PUBLISH, &ReplaceLooseEndsRequest { request_id, ..publish("ci", fine()) }, "request_id").await;
+        bad_field(
+            &ada,
+            PUBLISH,
+            &ReplaceLooseEndsRequest { request_id, ..publish("ci", fine()) },
+            "request_id",
+        )
+        .await;
     }
-    for label in ["", "Ci", "c i", "ci\n", "operator", "system", "reminder", "self", "external:ci", "ada", "bob", &"c".repeat(64)]
-    {
+    for label in [
+        "",
+        "Ci",
+        "c i",
+        "ci\n",
+        "operator",
+        "system",
+        "reminder",
+        "self",
+        "external:ci",
+        "ada",
+        "bob",
+        &"c".repeat(64),
+    ] {
         bad_field(&ada, PUBLISH, &publish(label, fine()), "label").await;
     }
-    let many: Vec<PublishedLooseEnd> = (0..101).map(|number| entry(&number.to_string(), "x")).collect();
+    let many: Vec<PublishedLooseEnd> =
+        (0..101).map(|number| entry(&number.to_string(), "x")).collect();
     for (place, loose_ends) in [
         many,
         vec![entry("", "x")],
@@ -388,21 +623,33 @@ async fn a_published_set_has_a_label_and_entries_on_one_line() {
     .into_iter()
     .enumerate()
     {
-        let refusal = refused(&ada, PUBLISH, &publish("ci", loose_ends), Reason::FieldInvalid, &[]).await;
+        let refusal =
+            refused(&ada, PUBLISH, &publish("ci", loose_ends), Reason::FieldInvalid, &[]).await;
         assert!(refusal.message().starts_with("loose_ends: "), "{place}: {refusal:?}");
     }
     refused(&operator, PUBLISH, &publish("ci", fine()), Reason::NotAnAgent, &[]).await;
     rig.unchanged(&before, "a set that cannot be published");
 
-    let most: Vec<PublishedLooseEnd> = (0..100).map(|number| entry(&format!("{number:0>128}"), &"\u{e4}".repeat(500))).collect();
+    let most: Vec<PublishedLooseEnd> =
+        (0..100).map(|number| entry(&format!("{number:0>128}"), &"\u{e4}".repeat(500))).collect();
     drop(call(&ada, PUBLISH, publish("ci", most).encode_to_vec()).await.expect("the largest set"));
     for number in 1..16 {
-        drop(call(&ada, PUBLISH, publish(&format!("ci.{number}"), fine()).encode_to_vec()).await.expect("published"));
+        drop(
+            call(&ada, PUBLISH, publish(&format!("ci.{number}"), fine()).encode_to_vec())
+                .await
+                .expect("published"),
+        );
     }
     let before = rig.on_disk();
     bad_field(&ada, PUBLISH, &publish("ci.16", fine()), "label").await;
     rig.unchanged(&before, "one label too many");
-    drop(call(&ada, PUBLISH, publish("ci.16", Vec::new()).encode_to_vec()).await.expect("nothing is always fine"));
+    drop(
+        call(&ada, PUBLISH, publish("ci.16", Vec::new()).encode_to_vec())
+            .await
+            .expect("nothing is always fine"),
+    );
     drop(call(&ada, PUBLISH, publish("ci.3", Vec::new()).encode_to_vec()).await.expect("cleared"));
-    drop(call(&ada, PUBLISH, publish("ci.16", fine()).encode_to_vec()).await.expect("there is room"));
+    drop(
+        call(&ada, PUBLISH, publish("ci.16", fine()).encode_to_vec()).await.expect("there is room"),
+    );
 }

@@ -10,12 +10,20 @@ use crate::ask::{bad_field, call, refused};
 const SET: &str = "AdminService/SetPolicy";
 
 fn set(policy: Policy) -> SetPolicyRequest {
-    SetPolicyRequest { request_id: fresh_id(), name: "ada".to_owned(), policy: Some(policy), update_mask: None }
+    SetPolicyRequest {
+        request_id: fresh_id(),
+        name: "ada".to_owned(),
+        policy: Some(policy),
+        update_mask: None,
+    }
 }
 
 fn masked(paths: &[&str]) -> SetPolicyRequest {
     let paths = paths.iter().map(|path| (*path).to_owned()).collect();
-    SetPolicyRequest { update_mask: Some(prost_types::FieldMask { paths }), ..set(Policy::default()) }
+    SetPolicyRequest {
+        update_mask: Some(prost_types::FieldMask { paths }),
+        ..set(Policy::default())
+    }
 }
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -29,19 +37,55 @@ async fn a_policy_names_what_there_is() {
     let operator = rig.operator().await.channel();
     let before = rig.on_disk();
     for request_id in [String::new(), "x".repeat(129), "with\nline".to_owned()] {
-        bad_field(&operator, SET, &SetPolicyRequest { request_id, ..set(Policy::default()) }, "request_id").await;
+        bad_field(
+            &operator,
+            SET,
+            &SetPolicyRequest { request_id, ..set(Policy::default()) },
+            "request_id",
+        )
+        .await;
     }
     for name in ["", "Ada", "operator", "a\0da"] {
-        bad_field(&operator, SET, &SetPolicyRequest { name: name.to_owned(), ..set(Policy::default()) }, "name").await;
+        bad_field(
+            &operator,
+            SET,
+            &SetPolicyRequest { name: name.to_owned(), ..set(Policy::default()) },
+            "name",
+        )
+        .await;
     }
     let other = SetPolicyRequest { name: "adda".to_owned(), ..set(Policy::default()) };
     refused(&operator, SET, &other, Reason::AgentNotFound, &["did you mean `ada`"]).await;
-    bad_field(&operator, SET, &SetPolicyRequest { policy: None, ..set(Policy::default()) }, "policy").await;
-    for path in ["", "tool_group", "Tool_groups", "policy.tool_groups", "*", "toolGroups", "tool_groups ", "name"] {
+    bad_field(
+        &operator,
+        SET,
+        &SetPolicyRequest { policy: None, ..set(Policy::default()) },
+        "policy",
+    )
+    .await;
+    for path in [
+        "",
+        "tool_group",
+        "Tool_groups",
+        "policy.tool_groups",
+        "*",
+        "toolGroups",
+        "tool_groups ",
+        "name",
+    ] {
         bad_field(&operator, SET, &masked(&["capabilities", path]), "update_mask").await;
     }
-    refused(&operator, SET, &masked(&["rate"]), Reason::FieldInvalid, &["`rate`", "sends_per_minute_max"]).await;
-    for (group, words) in [("mesaging", "did you mean `messaging`"), ("everything", "there are"), ("", "there are")] {
+    refused(
+        &operator,
+        SET,
+        &masked(&["rate"]),
+        Reason::FieldInvalid,
+        &["`rate`", "sends_per_minute_max"],
+    )
+    .await;
+    for (group, words) in
+        [("mesaging", "did you mean `messaging`"), ("everything", "there are"), ("", "there are")]
+    {
         let policy = Policy { tool_groups: names(&["meta", group]), ..Policy::default() };
         bad_field(&operator, SET, &set(policy.clone()), "policy.tool_groups").await;
         refused(&operator, SET, &set(policy), Reason::FieldInvalid, &[words]).await;
@@ -55,10 +99,19 @@ async fn a_policy_names_what_there_is() {
         bad_field(&operator, SET, &set(policy), "policy.allowed_recipients").await;
     }
     for (policy, field) in [
-        (Policy { sends_per_minute_max: Some(0), ..Policy::default() }, "policy.sends_per_minute_max"),
-        (Policy { sender_stored_bytes_max: Some(0), ..Policy::default() }, "policy.sender_stored_bytes_max"),
+        (
+            Policy { sends_per_minute_max: Some(0), ..Policy::default() },
+            "policy.sends_per_minute_max",
+        ),
+        (
+            Policy { sender_stored_bytes_max: Some(0), ..Policy::default() },
+            "policy.sender_stored_bytes_max",
+        ),
         (Policy { questions_open_max: Some(0), ..Policy::default() }, "policy.questions_open_max"),
-        (Policy { reminders_pending_max: Some(0), ..Policy::default() }, "policy.reminders_pending_max"),
+        (
+            Policy { reminders_pending_max: Some(0), ..Policy::default() },
+            "policy.reminders_pending_max",
+        ),
     ] {
         bad_field(&operator, SET, &set(policy.clone()), field).await;
         // The same for an agent that is made with it.
@@ -79,7 +132,10 @@ async fn a_policy_names_what_there_is() {
         reminders_pending_max: Some(u32::MAX),
         ..Policy::default()
     };
-    let said: SetPolicyResponse = call(&operator, SET, set(largest.clone()).encode_to_vec()).await.expect("it can be").decode();
+    let said: SetPolicyResponse = call(&operator, SET, set(largest.clone()).encode_to_vec())
+        .await
+        .expect("it can be")
+        .decode();
     let kept = said.agent.and_then(|agent| agent.policy).expect("a policy");
     assert_eq!(kept, Policy { tool_groups: kept.tool_groups.clone(), ..largest });
     rig.agent("ada").await.send("bob", "under the largest of all bounds").await;

@@ -1,4 +1,5 @@
-//! Requests that a client got wrong: each is told what is wrong with which field, and nothing changes.
+//! Requests that a client got wrong: each is told what is wrong with which field, and nothing
+//! changes.
 
 use hive_core::reason::Reason;
 use hive_proto::status;
@@ -20,7 +21,12 @@ async fn hive() -> Rig {
 }
 
 fn send(recipient: &str, body: &str) -> SendMessageRequest {
-    SendMessageRequest { request_id: fresh_id(), to: to(recipient), body: body.to_owned(), in_reply_to: 0 }
+    SendMessageRequest {
+        request_id: fresh_id(),
+        to: to(recipient),
+        body: body.to_owned(),
+        in_reply_to: 0,
+    }
 }
 
 #[tokio::test]
@@ -28,11 +34,20 @@ async fn an_unknown_recipient_is_told_with_the_nearest_names_and_gets_no_inbox()
     let rig = hive().await;
     let (ada, operator) = (rig.agent("ada").await, rig.operator().await.channel());
     let before = rig.on_disk();
-    for (written, nearest) in
-        [("bobb", "did you mean `bob`"), ("rober", "did you mean `robert`"), ("zzzzzzzz", "no agent `zzzzzzzz`")]
-    {
+    for (written, nearest) in [
+        ("bobb", "did you mean `bob`"),
+        ("rober", "did you mean `robert`"),
+        ("zzzzzzzz", "no agent `zzzzzzzz`"),
+    ] {
         for channel in [&ada.channel(), &operator] {
-            refused(channel, SEND, &send(written, "hello"), Reason::AgentNotFound, &[written, nearest]).await;
+            refused(
+                channel,
+                SEND,
+                &send(written, "hello"),
+                Reason::AgentNotFound,
+                &[written, nearest],
+            )
+            .await;
         }
     }
     for written in ["", "Bob", "bob ", "../bob", "operator\n", &"b".repeat(64)] {
@@ -41,18 +56,38 @@ async fn an_unknown_recipient_is_told_with_the_nearest_names_and_gets_no_inbox()
     let said = rig.hivectl(&["send", "bobb", "hello"]).await;
     assert_eq!(said.code, 3, "{said:?}");
     assert!(said.stderr.contains("did you mean `bob`"), "{said:?}");
-    for (written, reason) in [("operator", Reason::FieldInvalid), ("<parent>", Reason::FieldInvalid)] {
-        refused(&operator, SEND, &send(written, "to myself"), reason, &["the operator cannot write to themselves"]).await;
+    for (written, reason) in
+        [("operator", Reason::FieldInvalid), ("<parent>", Reason::FieldInvalid)]
+    {
+        refused(
+            &operator,
+            SEND,
+            &send(written, "to myself"),
+            reason,
+            &["the operator cannot write to themselves"],
+        )
+        .await;
     }
     rig.unchanged(&before, "a wrong recipient");
     rig.operator()
         .await
         .admin()
-        .remove_agent(RemoveAgentRequest { request_id: fresh_id(), name: "bob".to_owned(), purge: false })
+        .remove_agent(RemoveAgentRequest {
+            request_id: fresh_id(),
+            name: "bob".to_owned(),
+            purge: false,
+        })
         .await
         .expect("gone");
     let before = rig.on_disk();
-    refused(&ada.channel(), SEND, &send("bob", "hello"), Reason::AgentRetired, &["`bob` was retired"]).await;
+    refused(
+        &ada.channel(),
+        SEND,
+        &send("bob", "hello"),
+        Reason::AgentRetired,
+        &["`bob` was retired"],
+    )
+    .await;
     rig.unchanged(&before, "a retired recipient");
 }
 
@@ -75,13 +110,21 @@ async fn a_body_has_a_bound_in_bytes_and_is_not_empty() {
         refused(&ada.channel(), "WakeService/Wake", &wake, Reason::BodyTooLarge, &words).await;
     }
     bad_field(&ada.channel(), SEND, &send("bob", ""), "body").await;
-    let wake = WakeRequest { request_id: fresh_id(), label: "ci".to_owned(), ..WakeRequest::default() };
+    let wake =
+        WakeRequest { request_id: fresh_id(), label: "ci".to_owned(), ..WakeRequest::default() };
     bad_field(&ada.channel(), "WakeService/Wake", &wake, "body").await;
     // So large that it is not even read: told by its length, and the connection goes on.
     for bytes in [1 << 20, 5 << 20] {
         let request = send("bob", &"x".repeat(bytes));
         let words = [request.encoded_len().to_string(), "32768".to_owned()];
-        refused(&ada.channel(), SEND, &request, Reason::BodyTooLarge, &words.each_ref().map(String::as_str)).await;
+        refused(
+            &ada.channel(),
+            SEND,
+            &request,
+            Reason::BodyTooLarge,
+            &words.each_ref().map(String::as_str),
+        )
+        .await;
         let wake = WakeRequest {
             request_id: fresh_id(),
             label: "ci".to_owned(),
@@ -90,12 +133,23 @@ async fn a_body_has_a_bound_in_bytes_and_is_not_empty() {
             ..WakeRequest::default()
         };
         let words = [wake.encoded_len().to_string(), "32768".to_owned()];
-        refused(&ada.channel(), "WakeService/Wake", &wake, Reason::BodyTooLarge, &words.each_ref().map(String::as_str)).await;
+        refused(
+            &ada.channel(),
+            "WakeService/Wake",
+            &wake,
+            Reason::BodyTooLarge,
+            &words.each_ref().map(String::as_str),
+        )
+        .await;
     }
     rig.unchanged(&before, "a body that was refused");
     for body in ["x".repeat(32_768), "\u{1f41d}".repeat(8_192)] {
         let id = ada.send("bob", &body).await;
-        assert_eq!(rig.operator().await.delivery("bob", id).await.message.expect("it").body, body, "to the byte");
+        assert_eq!(
+            rig.operator().await.delivery("bob", id).await.message.expect("it").body,
+            body,
+            "to the byte"
+        );
     }
 }
 
@@ -104,15 +158,20 @@ async fn text_that_is_no_text_is_refused() {
     let rig = hive().await;
     let ada = rig.agent("ada").await;
     let before = rig.on_disk();
-    // A field of a string, by its number, that is not UTF-8: protobuf says that a reader has to refuse it.
+    // A field of a string, by its number, that is not UTF-8: protobuf says that a reader has to
+    // refuse it.
     let broken: [&[u8]; 4] = [b"\xff\xfe", b"ab\xc3", b"\xed\xa0\x80", b"\xc0\xaf"];
     for bytes in broken {
         for field in [1_u8, 3] {
             let mut request = send("bob", "").encode_to_vec();
             request.extend([field << 3 | 2, u8::try_from(bytes.len()).expect("short")]);
             request.extend(bytes);
-            let refusal = call(&ada.channel(), SEND, request).await.map(drop).expect_err("it is no text");
-            assert!(matches!(refusal.code(), Code::Internal | Code::InvalidArgument), "{refusal:?}");
+            let refusal =
+                call(&ada.channel(), SEND, request).await.map(drop).expect_err("it is no text");
+            assert!(
+                matches!(refusal.code(), Code::Internal | Code::InvalidArgument),
+                "{refusal:?}"
+            );
         }
     }
     rig.unchanged(&before, "a text that is none");
@@ -129,16 +188,30 @@ async fn a_request_id_is_needed_has_a_bound_and_means_one_request() {
     let (ada, bob) = (rig.agent("ada").await.channel(), rig.agent("bob").await.channel());
     let before = rig.on_disk();
     for request_id in [String::new(), "x".repeat(129), "with\nline".to_owned()] {
-        bad_field(&ada, SEND, &SendMessageRequest { request_id: request_id.clone(), ..send("bob", "hello") }, "request_id").await;
+        bad_field(
+            &ada,
+            SEND,
+            &SendMessageRequest { request_id: request_id.clone(), ..send("bob", "hello") },
+            "request_id",
+        )
+        .await;
         let text = "busy".to_owned();
-        bad_field(&ada, "StatusService/SetStatusText", &SetStatusTextRequest { request_id, text }, "request_id").await;
+        bad_field(
+            &ada,
+            "StatusService/SetStatusText",
+            &SetStatusTextRequest { request_id, text },
+            "request_id",
+        )
+        .await;
     }
     rig.unchanged(&before, "a request without a good id");
 
     let first = SendMessageRequest { request_id: "\u{1f41d}".repeat(128), ..send("bob", "hello") };
-    let receipt: SendMessageResponse = call(&ada, SEND, first.encode_to_vec()).await.expect("accepted").decode();
+    let receipt: SendMessageResponse =
+        call(&ada, SEND, first.encode_to_vec()).await.expect("accepted").decode();
     let before = rig.on_disk();
-    let again: SendMessageResponse = call(&ada, SEND, first.encode_to_vec()).await.expect("the first answer").decode();
+    let again: SendMessageResponse =
+        call(&ada, SEND, first.encode_to_vec()).await.expect("the first answer").decode();
     assert_eq!(again, receipt);
     for other in [
         SendMessageRequest { body: "other".to_owned(), ..first.clone() },
@@ -149,7 +222,8 @@ async fn a_request_id_is_needed_has_a_bound_and_means_one_request() {
     }
     rig.unchanged(&before, "a request said twice");
     // It is the caller's and the RPC's: another's, or for another purpose, is another.
-    let other: SendMessageResponse = call(&bob, SEND, first.encode_to_vec()).await.expect("accepted").decode();
+    let other: SendMessageResponse =
+        call(&bob, SEND, first.encode_to_vec()).await.expect("accepted").decode();
     assert_ne!(other.message_id, receipt.message_id);
     let status = SetStatusTextRequest { request_id: first.request_id, text: "busy".to_owned() };
     drop(call(&ada, "StatusService/SetStatusText", status.encode_to_vec()).await.expect("set"));
@@ -163,27 +237,59 @@ async fn choices_are_made_and_values_are_known() {
     let unsaid = Recipient { to: None };
     bad_field(&ada, SEND, &SendMessageRequest { to: None, ..send("bob", "x") }, "to").await;
     bad_field(&ada, SEND, &SendMessageRequest { to: Some(unsaid), ..send("bob", "x") }, "to").await;
-    bad_field(&ada, "InboxService/AckDelivery", &AckDeliveryRequest { request_id: fresh_id(), target: None }, "target").await;
-    let tell = |command| SendCommandRequest { request_id: fresh_id(), agent: "ada".to_owned(), command };
+    bad_field(
+        &ada,
+        "InboxService/AckDelivery",
+        &AckDeliveryRequest { request_id: fresh_id(), target: None },
+        "target",
+    )
+    .await;
+    let tell =
+        |command| SendCommandRequest { request_id: fresh_id(), agent: "ada".to_owned(), command };
     bad_field(&operator, "AdminService/SendCommand", &tell(None), "command").await;
-    bad_field(&operator, "AdminService/SendCommand", &tell(Some(Command::default())), "command").await;
-    for key in [None, Some(DeliveryKey::default()), Some(DeliveryKey { agent: "ada".to_owned(), message_id: 0 })] {
+    bad_field(&operator, "AdminService/SendCommand", &tell(Some(Command::default())), "command")
+        .await;
+    for key in [
+        None,
+        Some(DeliveryKey::default()),
+        Some(DeliveryKey { agent: "ada".to_owned(), message_id: 0 }),
+    ] {
         let request = RedriveDeliveryRequest { request_id: fresh_id(), key };
-        refused(&operator, "AdminService/RedriveDelivery", &request, Reason::FieldInvalid, &["key"]).await;
+        refused(
+            &operator,
+            "AdminService/RedriveDelivery",
+            &request,
+            Reason::FieldInvalid,
+            &["key"],
+        )
+        .await;
     }
     for state in [0, 99, -1, i32::MAX] {
-        let list = ListDeliveriesRequest { states: vec![state], ..ListDeliveriesRequest::default() };
-        refused(&ada, "InboxService/ListDeliveries", &list, Reason::FieldInvalid, &["states"]).await;
-        let report = ReportHarnessStatusRequest { session_token: "s".to_owned(), state, until_time: None };
+        let list =
+            ListDeliveriesRequest { states: vec![state], ..ListDeliveriesRequest::default() };
+        refused(&ada, "InboxService/ListDeliveries", &list, Reason::FieldInvalid, &["states"])
+            .await;
+        let report =
+            ReportHarnessStatusRequest { session_token: "s".to_owned(), state, until_time: None };
         bad_field(&ada, "StatusService/ReportHarnessStatus", &report, "state").await;
         let session = || ("s".to_owned(), "p".repeat(16));
         let (session_token, process_token) = session();
-        let open =
-            OpenTurnRequest { request_id: fresh_id(), session_token, process_token, kind: state, ..OpenTurnRequest::default() };
+        let open = OpenTurnRequest {
+            request_id: fresh_id(),
+            session_token,
+            process_token,
+            kind: state,
+            ..OpenTurnRequest::default()
+        };
         bad_field(&ada, "TurnService/OpenTurn", &open, "kind").await;
         let session_token = session().0;
-        let end =
-            EndTurnRequest { request_id: fresh_id(), session_token, turn_id: 1, outcome: state, ..EndTurnRequest::default() };
+        let end = EndTurnRequest {
+            request_id: fresh_id(),
+            session_token,
+            turn_id: 1,
+            outcome: state,
+            ..EndTurnRequest::default()
+        };
         bad_field(&ada, "TurnService/EndTurn", &end, "outcome").await;
     }
     rig.unchanged(&before, "a choice that was not made");
@@ -195,20 +301,41 @@ async fn numbers_out_of_any_range_are_refused_or_find_nothing() {
     let (ada, operator) = (rig.agent("ada").await.channel(), rig.operator().await.channel());
     let before = rig.on_disk();
     let span = |seconds, nanos| Some(prost_types::Duration { seconds, nanos });
-    for wrong in [span(181, 0), span(-1, 0), span(0, -1), span(i64::MAX, 0), span(0, i32::MAX), span(i64::MIN, i32::MIN)] {
-        let receive = ReceiveMessagesRequest { request_id: fresh_id(), wait: wrong, ..ReceiveMessagesRequest::default() };
+    for wrong in [
+        span(181, 0),
+        span(-1, 0),
+        span(0, -1),
+        span(i64::MAX, 0),
+        span(0, i32::MAX),
+        span(i64::MIN, i32::MIN),
+    ] {
+        let receive = ReceiveMessagesRequest {
+            request_id: fresh_id(),
+            wait: wrong,
+            ..ReceiveMessagesRequest::default()
+        };
         bad_field(&ada, RECEIVE, &receive, "wait").await;
     }
     for wrong in [span(3601, 0), span(-1, 0)] {
-        let receive =
-            ReceiveMessagesRequest { request_id: fresh_id(), lease_duration: wrong, ..ReceiveMessagesRequest::default() };
+        let receive = ReceiveMessagesRequest {
+            request_id: fresh_id(),
+            lease_duration: wrong,
+            ..ReceiveMessagesRequest::default()
+        };
         bad_field(&ada, RECEIVE, &receive, "lease_duration").await;
     }
-    let receive = ReceiveMessagesRequest { request_id: fresh_id(), max_deliveries: 33, ..ReceiveMessagesRequest::default() };
+    let receive = ReceiveMessagesRequest {
+        request_id: fresh_id(),
+        max_deliveries: 33,
+        ..ReceiveMessagesRequest::default()
+    };
     bad_field(&ada, RECEIVE, &receive, "max_deliveries").await;
     for page_token in ["abc", "-1", "+7", "007", "1.5", "99999999999999999999999", "\u{663}"] {
         let page_token = page_token.to_owned();
-        let list = ListDeliveriesRequest { page_token: page_token.clone(), ..ListDeliveriesRequest::default() };
+        let list = ListDeliveriesRequest {
+            page_token: page_token.clone(),
+            ..ListDeliveriesRequest::default()
+        };
         bad_field(&ada, "InboxService/ListDeliveries", &list, "page_token").await;
         let list = ListTurnsRequest { page_token, ..ListTurnsRequest::default() };
         bad_field(&ada, "TurnHistoryService/ListTurns", &list, "page_token").await;
@@ -222,21 +349,53 @@ async fn numbers_out_of_any_range_are_refused_or_find_nothing() {
             let reply = SendMessageRequest { in_reply_to: id, ..send("bob", "x") };
             refused(channel, SEND, &reply, Reason::MessageNotFound, &[]).await;
             for page_size in [0, u32::MAX] {
-                let events = ListEventsRequest { after_sequence: id, page_size, ..ListEventsRequest::default() };
+                let events = ListEventsRequest {
+                    after_sequence: id,
+                    page_size,
+                    ..ListEventsRequest::default()
+                };
                 let listed: ListEventsResponse =
-                    call(channel, "EventService/ListEvents", events.encode_to_vec()).await.expect("nothing is there").decode();
+                    call(channel, "EventService/ListEvents", events.encode_to_vec())
+                        .await
+                        .expect("nothing is there")
+                        .decode();
                 assert_eq!(listed.events, []);
-                let place = ListDeliveriesRequest { page_token: id.to_string(), page_size, ..ListDeliveriesRequest::default() };
-                drop(call(channel, "InboxService/ListDeliveries", place.encode_to_vec()).await.expect("nothing is there"));
-                let place = ListMessagesRequest { page_token: id.to_string(), thread_of: id, page_size, ..Default::default() };
-                drop(call(channel, "MessageService/ListMessages", place.encode_to_vec()).await.expect("nothing is there"));
+                let place = ListDeliveriesRequest {
+                    page_token: id.to_string(),
+                    page_size,
+                    ..ListDeliveriesRequest::default()
+                };
+                drop(
+                    call(channel, "InboxService/ListDeliveries", place.encode_to_vec())
+                        .await
+                        .expect("nothing is there"),
+                );
+                let place = ListMessagesRequest {
+                    page_token: id.to_string(),
+                    thread_of: id,
+                    page_size,
+                    ..Default::default()
+                };
+                drop(
+                    call(channel, "MessageService/ListMessages", place.encode_to_vec())
+                        .await
+                        .expect("nothing is there"),
+                );
             }
         }
         let key = Some(DeliveryKey { agent: "ada".to_owned(), message_id: id });
         let redrive = RedriveDeliveryRequest { request_id: fresh_id(), key };
-        refused(&operator, "AdminService/RedriveDelivery", &redrive, Reason::DeliveryNotFound, &[]).await;
-        let cancel = Command { command: Some(Order::CancelTurn(CancelTurn { turn_id: id })), ..Command::default() };
-        let tell = SendCommandRequest { request_id: fresh_id(), agent: "ada".to_owned(), command: Some(cancel) };
+        refused(&operator, "AdminService/RedriveDelivery", &redrive, Reason::DeliveryNotFound, &[])
+            .await;
+        let cancel = Command {
+            command: Some(Order::CancelTurn(CancelTurn { turn_id: id })),
+            ..Command::default()
+        };
+        let tell = SendCommandRequest {
+            request_id: fresh_id(),
+            agent: "ada".to_owned(),
+            command: Some(cancel),
+        };
         refused(&operator, "AdminService/SendCommand", &tell, Reason::TurnNotFound, &[]).await;
     }
     for (rpc, request) in [
@@ -265,11 +424,26 @@ async fn a_harness_that_counts_nonsense_harms_nobody() {
         kind: TurnKind::Continue.into(),
         ..OpenTurnRequest::default()
     };
-    let turn = call(&ada, "TurnService/OpenTurn", open.encode_to_vec()).await.expect("opened").decode::<OpenTurnResponse>().turn;
+    let turn = call(&ada, "TurnService/OpenTurn", open.encode_to_vec())
+        .await
+        .expect("opened")
+        .decode::<OpenTurnResponse>()
+        .turn;
     let turn_id = turn.expect("a turn").id;
     for event in [TurnEvent::default(), TurnEvent { sequence: u64::MAX, ..TurnEvent::default() }] {
-        let report = ReportTurnEventsRequest { session_token: session_token.clone(), turn_id, events: vec![event] };
-        refused(&ada, "TurnService/ReportTurnEvents", &report, Reason::FieldInvalid, &["events.sequence"]).await;
+        let report = ReportTurnEventsRequest {
+            session_token: session_token.clone(),
+            turn_id,
+            events: vec![event],
+        };
+        refused(
+            &ada,
+            "TurnService/ReportTurnEvents",
+            &report,
+            Reason::FieldInvalid,
+            &["events.sequence"],
+        )
+        .await;
     }
     let usage = TurnUsage {
         input_tokens: u64::MAX,
@@ -296,10 +470,17 @@ async fn a_harness_that_counts_nonsense_harms_nobody() {
         ..EndTurnRequest::default()
     };
     bad_field(&ada, "TurnService/EndTurn", &end(i64::MAX), "retry_time").await;
-    drop(call(&ada, "TurnService/EndTurn", end(i64::MAX / 1000).encode_to_vec()).await.expect("it ends"));
+    drop(
+        call(&ada, "TurnService/EndTurn", end(i64::MAX / 1000).encode_to_vec())
+            .await
+            .expect("it ends"),
+    );
     let operator = rig.operator().await;
     let turn = operator.turn(turn_id).await;
-    assert!(turn.error.len() <= 4096 && turn.output_tail.len() <= 8192 && turn.model.len() <= 1000, "{turn:?}");
+    assert!(
+        turn.error.len() <= 4096 && turn.output_tail.len() <= 8192 && turn.model.len() <= 1000,
+        "{turn:?}"
+    );
     assert!(operator.get_agent("ada").await.park.is_some(), "it says that it is parked for ever");
     operator.send("ada", "for later").await;
     assert_eq!(rig.hivectl(&["agents"]).await.code, 0);
@@ -311,17 +492,45 @@ async fn agents_that_could_not_live_are_not_created() {
     let rig = hive().await;
     let operator = rig.operator().await.channel();
     let before = rig.on_disk();
-    let create =
-        |name: &str| CreateAgentRequest { request_id: fresh_id(), name: name.to_owned(), ..CreateAgentRequest::default() };
+    let create = |name: &str| CreateAgentRequest {
+        request_id: fresh_id(),
+        name: name.to_owned(),
+        ..CreateAgentRequest::default()
+    };
     let rpc = "AdminService/CreateAgent";
-    for name in ["", "Eve", "../../eve", "eve/..", "..", "operator", "hive", "1st", "e ve", "eve\0", "\u{1b}[1m", &"e".repeat(64)]
-    {
+    for name in [
+        "",
+        "Eve",
+        "../../eve",
+        "eve/..",
+        "..",
+        "operator",
+        "hive",
+        "1st",
+        "e ve",
+        "eve\0",
+        "\u{1b}[1m",
+        &"e".repeat(64),
+    ] {
         bad_field(&operator, rpc, &create(name), "name").await;
     }
     refused(&operator, rpc, &create("ada"), Reason::AgentExists, &["`ada`"]).await;
     let parent = "adam".to_owned();
-    refused(&operator, rpc, &CreateAgentRequest { parent, ..create("eve") }, Reason::AgentNotFound, &["`ada`"]).await;
-    bad_field(&operator, rpc, &CreateAgentRequest { role: "r".repeat(1001), ..create("eve") }, "role").await;
+    refused(
+        &operator,
+        rpc,
+        &CreateAgentRequest { parent, ..create("eve") },
+        Reason::AgentNotFound,
+        &["`ada`"],
+    )
+    .await;
+    bad_field(
+        &operator,
+        rpc,
+        &CreateAgentRequest { role: "r".repeat(1001), ..create("eve") },
+        "role",
+    )
+    .await;
     for model in ["m".repeat(201), "--dangerously-skip-permissions".to_owned(), "a\nb".to_owned()] {
         bad_field(&operator, rpc, &CreateAgentRequest { model, ..create("eve") }, "model").await;
     }
@@ -330,12 +539,25 @@ async fn agents_that_could_not_live_are_not_created() {
     bad_field(&operator, rpc, &policy(groups), "policy.tool_groups").await;
     let recipients = Policy { allowed_recipients: vec!["Bob".to_owned()], ..Policy::default() };
     bad_field(&operator, rpc, &policy(recipients), "policy.allowed_recipients").await;
-    let set =
-        |name: &str, parent: &str| SetParentRequest { request_id: fresh_id(), name: name.to_owned(), parent: parent.to_owned() };
-    refused(&operator, "AdminService/SetParent", &set("ada", "ada"), Reason::TopologyCycle, &["circle"]).await;
+    let set = |name: &str, parent: &str| SetParentRequest {
+        request_id: fresh_id(),
+        name: name.to_owned(),
+        parent: parent.to_owned(),
+    };
+    refused(
+        &operator,
+        "AdminService/SetParent",
+        &set("ada", "ada"),
+        Reason::TopologyCycle,
+        &["circle"],
+    )
+    .await;
     rig.unchanged(&before, "an agent that could not live");
-    let left: Vec<_> =
-        std::fs::read_dir(rig.path("run/agents")).expect("it is there").flatten().map(|dir| dir.file_name()).collect();
+    let left: Vec<_> = std::fs::read_dir(rig.path("run/agents"))
+        .expect("it is there")
+        .flatten()
+        .map(|dir| dir.file_name())
+        .collect();
     assert_eq!(left.len(), 3, "{left:?}");
 }
 
@@ -343,7 +565,12 @@ async fn agents_that_could_not_live_are_not_created() {
 async fn what_nobody_serves_is_said_so() {
     let rig = hive().await;
     let ada = rig.agent("ada").await.channel();
-    for path in ["/hive.v1.MessageService/NoSuchCall", "/hive.v2.MessageService/SendMessage", "/hive.v1.MessageService", "/"] {
+    for path in [
+        "/hive.v1.MessageService/NoSuchCall",
+        "/hive.v2.MessageService/SendMessage",
+        "/hive.v1.MessageService",
+        "/",
+    ] {
         let metadata = tonic::metadata::MetadataMap::new();
         let refusal = raw::call(&ada, path, metadata, Vec::new()).await.map(drop).expect_err(path);
         assert_eq!(refusal.code(), Code::Unimplemented, "{path}: {refusal:?}");

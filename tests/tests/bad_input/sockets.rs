@@ -1,4 +1,5 @@
-//! Sockets: what somebody answers on is never taken from them; what is dead is replaced; what is no socket is left alone.
+//! Sockets: what somebody answers on is never taken from them; what is dead is replaced; what is no
+//! socket is left alone.
 
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixListener;
@@ -13,7 +14,10 @@ async fn a_live_socket_is_not_stolen() {
     let inode = |rig: &Rig| rig.operator_socket().metadata().expect("it is there").ino();
     let before = inode(&rig);
     let error = rig.refused_broker_by(rig.broker_command_in("state-2", "run")).await;
-    assert!(error.contains("another process answers on") && error.contains("run/hived.sock"), "{error}");
+    assert!(
+        error.contains("another process answers on") && error.contains("run/hived.sock"),
+        "{error}"
+    );
     assert_eq!(inode(&rig), before, "the socket is the first one's still");
     rig.agent("ada").await.send("operator", "still here").await;
 }
@@ -78,7 +82,10 @@ async fn a_path_that_linux_cannot_address_is_told() {
     let rig = Rig::new("[agents.ada]\n");
     let deep = "d".repeat(100);
     let error = rig.refused_broker_by(rig.broker_command_in("state", &deep)).await;
-    assert!(error.contains("more than the 107 that Linux allows; choose a shorter runtime_dir"), "{error}");
+    assert!(
+        error.contains("more than the 107 that Linux allows; choose a shorter runtime_dir"),
+        "{error}"
+    );
     let mut hivectl = Process::command(&binary::find("hivectl", "hivectl"));
     hivectl.arg("--socket").arg(rig.path(&deep).join("hived.sock")).arg("status");
     let said = run(hivectl).await;

@@ -9,11 +9,21 @@ pub(crate) struct Hive {
 }
 
 impl Hive {
-    /// One whose agents are at this level; `None` where the host does not allow it, which is printed or a failure.
+    /// One whose agents are at this level; `None` where the host does not allow it, which is
+    /// printed or a failure.
     pub(crate) async fn at(level: &str) -> Option<Self> {
         let trial_rig = Rig::new("");
         let mut trial = trial_rig.user_command("bwrap".as_ref());
-        trial.current_dir("/").args(["--unshare-user", "--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc", "true"]);
+        trial.current_dir("/").args([
+            "--unshare-user",
+            "--unshare-pid",
+            "--dev-bind",
+            "/",
+            "/",
+            "--proc",
+            "/proc",
+            "true",
+        ]);
         let possible = trial.status().await.is_ok_and(|status| status.success());
         if !host::allows("bubblewrap", possible) {
             return None;
@@ -41,7 +51,8 @@ impl Hive {
 
     /// What the probe of an agent could do, sorted.
     pub(crate) fn could(&self, agent: &str) -> Vec<String> {
-        let found = std::fs::read_to_string(self.rig.path(format!("agents/{agent}/state/could"))).expect("the probe has run");
+        let found = std::fs::read_to_string(self.rig.path(format!("agents/{agent}/state/could")))
+            .expect("the probe has run");
         let mut found: Vec<String> = found.lines().map(str::to_owned).collect();
         found.sort();
         assert_eq!(found.pop().as_deref(), Some("~done"), "the probe ran to its end");

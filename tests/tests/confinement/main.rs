@@ -1,8 +1,8 @@
-//! Confinement: an agent under bubblewrap, as `hivectl up` starts it, reaches its own socket and nothing else of the hive. What it reaches of the
-//! host is in `tests/tests/sandbox`.
+//! Confinement: an agent under bubblewrap, as `hivectl up` starts it, reaches its own socket and
+//! nothing else of the hive. What it reaches of the host is in `tests/tests/sandbox`.
 //!
-//! A shell script stands in claude's place. It tries what a curious or hostile shell tool would, and writes into its own state directory what
-//! it could do; the test reads that from outside.
+//! A shell script stands in claude's place. It tries what a curious or hostile shell tool would,
+//! and writes into its own state directory what it could do; the test reads that from outside.
 
 mod hive;
 mod probe;
@@ -28,10 +28,17 @@ async fn reaches_its_own_socket_only(level: &str, isolation: Isolation) {
     for agent in ["ada", "bob"] {
         operator.send(agent, "look around").await;
         let ended = watch.kind(agent, EventKind::TurnEnded).await;
-        assert_eq!(operator.turn(ended.turn_id).await.outcome(), TurnOutcome::Ok, "{}", hive.rig.logs());
+        assert_eq!(
+            operator.turn(ended.turn_id).await.outcome(),
+            TurnOutcome::Ok,
+            "{}",
+            hive.rig.logs()
+        );
         let could = hive.could(agent);
-        // What it is for: it wrote to its own directories, asked its broker, and put mail into its own inbox.
-        let own = ["apart", "ask-own-socket", "wake-own-socket", "write-own-home", "write-own-state"];
+        // What it is for: it wrote to its own directories, asked its broker, and put mail into its
+        // own inbox.
+        let own =
+            ["apart", "ask-own-socket", "wake-own-socket", "write-own-home", "write-own-state"];
         assert_eq!(could, own, "what {agent} could do");
     }
     // What it wrote to other places went nowhere.
@@ -40,7 +47,8 @@ async fn reaches_its_own_socket_only(level: &str, isolation: Isolation) {
     }
     let messages = operator.messages().await;
     let wakes: Vec<_> = messages.iter().filter(|message| message.body == "by the probe").collect();
-    let of: Vec<&str> = wakes.iter().flat_map(|message| &message.recipients).map(String::as_str).collect();
+    let of: Vec<&str> =
+        wakes.iter().flat_map(|message| &message.recipients).map(String::as_str).collect();
     assert_eq!(of, ["ada", "bob"], "each woke itself and nobody else");
     assert!(messages.iter().all(|message| message.body != "forged"), "nobody spoke as another");
 
@@ -64,11 +72,17 @@ async fn without_confinement_it_is_said_wherever_somebody_looks() {
     assert_eq!(status.code, 8, "{status:?}");
     assert!(status.stdout.matches("ISOLATED").count() == 1, "{status:?}");
     assert!(hive.said().contains("NOT ISOLATED: --no-isolation was given. "), "{}", hive.said());
-    // The probe does find what there is to find: that it finds nothing when confined is no blindness.
+    // The probe does find what there is to find: that it finds nothing when confined is no
+    // blindness.
     let could = hive.could("ada");
-    for what in
-        ["ask-operator-socket", "ask-peer-socket", "read-database", "list-peer-state", "see-broker-process", "database-by-proc"]
-    {
+    for what in [
+        "ask-operator-socket",
+        "ask-peer-socket",
+        "read-database",
+        "list-peer-state",
+        "see-broker-process",
+        "database-by-proc",
+    ] {
         assert!(could.contains(&what.to_owned()), "{what} is not in {could:?}");
     }
     hive.end().await;

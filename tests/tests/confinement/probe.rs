@@ -1,14 +1,15 @@
 //! The script in claude's place.
 //!
-//! Invariant: it harms nobody, however badly the confinement fails. What only looks is tried everywhere; what would act is tried only where the
-//! script finds itself in a process table of its own, and only on the hive's own directory. No process is ever signalled but with signal 0.
+//! Invariant: it harms nobody, however badly the confinement fails. What only looks is tried
+//! everywhere; what would act is tried only where the script finds itself in a process table of its
+//! own, and only on the hive's own directory. No process is ever signalled but with signal 0.
 
 use std::path::Path;
 
 /// Names and commands. The name is noted if the command succeeds.
 ///
-/// `$R` is the hive's directory, `$ME` the agent, `$PEER` the other one, `$CTL` hivectl, `$HIVE` hive. Each command has a shell and a time
-/// limit of its own.
+/// `$R` is the hive's directory, `$ME` the agent, `$PEER` the other one, `$CTL` hivectl, `$HIVE`
+/// hive. Each command has a shell and a time limit of its own.
 type Attempts = &'static [(&'static str, &'static str)];
 
 /// Attempts that only look, and what an agent is for.
@@ -16,7 +17,10 @@ const LOOK: Attempts = &[
     ("write-own-state", "echo x > own && test -s $R/agents/$ME/state/own"),
     ("write-own-home", "echo x > $R/agents/$ME/home/own"),
     ("ask-own-socket", "$CTL --socket $R/run/agents/$ME/hive.sock agents"),
-    ("wake-own-socket", "$HIVE wake --socket $R/run/agents/$ME/hive.sock --from probe --body 'by the probe'"),
+    (
+        "wake-own-socket",
+        "$HIVE wake --socket $R/run/agents/$ME/hive.sock --from probe --body 'by the probe'",
+    ),
     ("ask-operator-socket", "$CTL --socket $R/run/hived.sock agents"),
     ("ask-peer-socket", "$CTL --socket $R/run/agents/$PEER/hive.sock agents"),
     ("see-sockets", "ls $R/run/hived.sock $R/run/agents/$PEER/hive.sock"),
@@ -44,20 +48,35 @@ const ACT: Attempts = &[
     ("drain-on-own-socket", "$CTL --socket $R/run/agents/$ME/hive.sock drain"),
     ("unmount", "umount $R/state || umount -l $R/state || umount -l $R/agents"),
     ("unmount-in-namespace", "unshare --user --map-root-user --mount umount $R/state"),
-    ("move-in-namespace", "unshare --user --map-root-user --mount sh -c 'mount --move $R/state /mnt && ls $R/state/hive.db'"),
-    ("bind-in-namespace", "unshare --user --map-root-user --mount sh -c 'mount --bind / /mnt && cat /mnt$R/state/hive.db'"),
-    ("rebind-in-namespace", "unshare --user --map-root-user --mount sh -c 'mount --rbind / /mnt && cat /mnt$R/state/hive.db'"),
+    (
+        "move-in-namespace",
+        "unshare --user --map-root-user --mount sh -c 'mount --move $R/state /mnt && ls $R/state/hive.db'",
+    ),
+    (
+        "bind-in-namespace",
+        "unshare --user --map-root-user --mount sh -c 'mount --bind / /mnt && cat /mnt$R/state/hive.db'",
+    ),
+    (
+        "rebind-in-namespace",
+        "unshare --user --map-root-user --mount sh -c 'mount --rbind / /mnt && cat /mnt$R/state/hive.db'",
+    ),
     ("enter-first-namespace", "nsenter --target 1 --mount cat $R/state/hive.db"),
     (
         "another-proc",
         r#"unshare --user --map-root-user --mount --pid --fork sh -c "mount -t proc proc /proc && cat /proc/[0-9]*/cmdline" | tr '\0' ' ' | grep -q 'hive[d] --config'"#,
     ),
     ("write-configuration", "echo >> $R/hive.toml"),
-    ("replace-configuration", "cp $R/hive.toml $R/hive.toml.new && mv $R/hive.toml.new $R/hive.toml"),
+    (
+        "replace-configuration",
+        "cp $R/hive.toml $R/hive.toml.new && mv $R/hive.toml.new $R/hive.toml",
+    ),
     ("remove-configuration", "rm $R/hive.toml || mv $R/hive.toml $R/hive.toml.old"),
     ("make-device", "mknod disk b 7 0 && head -c 1 disk"),
     // Where this succeeds it is in a directory that nobody else sees; the test looks from outside.
-    ("plant", "mkdir -p $R/agents/$PEER/state; echo x > $R/agents/$PEER/state/planted; echo x > $R/state/planted; false"),
+    (
+        "plant",
+        "mkdir -p $R/agents/$PEER/state; echo x > $R/agents/$PEER/state/planted; echo x > $R/state/planted; false",
+    ),
     (
         "replace-peer-socket",
         "mkdir -p $R/run/agents/$PEER; ln -s $R/run/agents/$ME/hive.sock $R/run/agents/$PEER/hive.sock; false",
@@ -67,8 +86,11 @@ const ACT: Attempts = &[
 /// The script for a hive in `root`.
 pub(crate) fn script(root: &Path) -> String {
     let root = root.display();
-    let (scripted, ctl, hive) =
-        (format!("{root}/bin/scripted-claude"), format!("{root}/bin/hivectl"), format!("{root}/bin/hive"));
+    let (scripted, ctl, hive) = (
+        format!("{root}/bin/scripted-claude"),
+        format!("{root}/bin/hivectl"),
+        format!("{root}/bin/hive"),
+    );
     let mut script = format!(
         "#!/bin/sh\n# Only a turn is probed from.\ncase $1 in --version | auth) exec {scripted} \"$@\" ;; esac\nR={root} CTL={ctl} HIVE={hive}\n\
          case $PWD in */ada/*) ME=ada PEER=bob ;; *) ME=bob PEER=ada ;; esac\nexport R CTL HIVE ME PEER\n\
@@ -79,10 +101,15 @@ pub(crate) fn script(root: &Path) -> String {
     script.push_str(&lines(LOOK));
     script.push_str("if [ \"$(cat /proc/1/comm)\" = bwrap ]; then\necho apart >> could.part\n");
     script.push_str(&lines(ACT));
-    script.push_str(&format!("fi\necho '~done' >> could.part\nmv could.part could\nexec {scripted} \"$@\"\n"));
+    script.push_str(&format!(
+        "fi\necho '~done' >> could.part\nmv could.part could\nexec {scripted} \"$@\"\n"
+    ));
     script
 }
 
 fn lines(attempts: Attempts) -> String {
-    attempts.iter().map(|(name, command)| format!("try {name} '{}'\n", command.replace('\'', r"'\''"))).collect()
+    attempts
+        .iter()
+        .map(|(name, command)| format!("try {name} '{}'\n", command.replace('\'', r"'\''")))
+        .collect()
 }

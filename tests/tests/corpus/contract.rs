@@ -12,7 +12,10 @@ use crate::{fuzz, seeds};
 
 /// The packages of both contracts, compiled from their sources.
 pub(crate) fn compiled() -> FileDescriptorSet {
-    let proto = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root").join("proto");
+    let proto = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the root")
+        .join("proto");
     let mut files = Vec::new();
     for package in ["hive/v1", "hive/harness/v1"] {
         let entries = std::fs::read_dir(proto.join(package)).expect("the package is readable");
@@ -41,10 +44,14 @@ fn the_table_names_every_rpc_with_its_request() {
             }
         }
     }
-    let table: BTreeMap<String, String> = TABLE.iter().map(|entry| (entry.rpc.to_owned(), entry.request.to_owned())).collect();
+    let table: BTreeMap<String, String> =
+        TABLE.iter().map(|entry| (entry.rpc.to_owned(), entry.request.to_owned())).collect();
     assert_eq!(TABLE.len(), table.len(), "an RPC stands in the table twice");
     let missing: Vec<&String> = contract.keys().filter(|rpc| !table.contains_key(*rpc)).collect();
-    assert!(missing.is_empty(), "no check of the request of {missing:?}: add a row to hive_fuzz::requests::TABLE");
+    assert!(
+        missing.is_empty(),
+        "no check of the request of {missing:?}: add a row to hive_fuzz::requests::TABLE"
+    );
     assert_eq!(table, contract);
 }
 

@@ -1,7 +1,8 @@
-//! What has to hold for any bytes, in short: every input of the corpora, and some thousands of seeded changes of them, on every border.
+//! What has to hold for any bytes, in short: every input of the corpora, and some thousands of
+//! seeded changes of them, on every border.
 //!
-//! The same checks run for longer and guided by coverage under libFuzzer (`make fuzz`). Invariant: what was found once is an input of the
-//! corpus, so that it is tried here for ever.
+//! The same checks run for longer and guided by coverage under libFuzzer (`make fuzz`). Invariant:
+//! what was found once is an input of the corpus, so that it is tried here for ever.
 
 mod contract;
 mod seeds;
@@ -27,10 +28,16 @@ fn fuzz() -> PathBuf {
 /// The inputs of a border, by name.
 fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     let folder = fuzz().join("corpus").join(target);
-    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let entries =
+        std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut inputs: Vec<(String, Vec<u8>)> = entries
         .map(|entry| entry.expect("a directory entry"))
-        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), std::fs::read(entry.path()).expect("an input")))
+        .map(|entry| {
+            (
+                entry.file_name().to_string_lossy().into_owned(),
+                std::fs::read(entry.path()).expect("an input"),
+            )
+        })
         .collect();
     inputs.sort();
     inputs
@@ -40,7 +47,12 @@ fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
 fn tried(target: &Target, what: &str, bytes: &[u8]) {
     if let Err(failure) = catch_unwind(AssertUnwindSafe(|| (target.check)(bytes))) {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        drop(writeln!(std::io::stderr(), "{}: {what} breaks it: {hex}\n{}", target.name, String::from_utf8_lossy(bytes)));
+        drop(writeln!(
+            std::io::stderr(),
+            "{}: {what} breaks it: {hex}\n{}",
+            target.name,
+            String::from_utf8_lossy(bytes)
+        ));
         resume_unwind(failure);
     }
 }
@@ -90,8 +102,12 @@ fn tool_calls_hold() {
 fn every_border_has_a_binary_a_corpus_and_a_test() {
     let manifest = std::fs::read_to_string(fuzz().join("Cargo.toml")).expect("a manifest");
     let manifest: toml::Value = toml::from_str(&manifest).expect("a manifest is TOML");
-    let binaries: Vec<&str> =
-        manifest["bin"].as_array().expect("binaries").iter().filter_map(|bin| bin["name"].as_str()).collect();
+    let binaries: Vec<&str> = manifest["bin"]
+        .as_array()
+        .expect("binaries")
+        .iter()
+        .filter_map(|bin| bin["name"].as_str())
+        .collect();
     let borders: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
     assert_eq!(binaries, borders, "tests/fuzz/Cargo.toml and hive_fuzz::TARGETS name the same");
     let own = include_str!("main.rs");

@@ -1,6 +1,8 @@
-//! Inputs for requests, made from the contract: each message with every field set to something that is plausible for its name.
+//! Inputs for requests, made from the contract: each message with every field set to something that
+//! is plausible for its name.
 //!
-//! What it is not: mutation. Invariant: what is made here can be decoded as the message it was made for.
+//! What it is not: mutation. Invariant: what is made here can be decoded as the message it was made
+//! for.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +15,20 @@ use crate::contract;
 /// How deep messages in messages are filled.
 const DEPTH_MAX: usize = 3;
 /// The nouns that follow the requests in the order in which a first byte names them.
-const NOUNS: [&str; 10] =
-    ["Message", "Delivery", "Turn", "Question", "Reminder", "Event", "LooseEnd", "Command", "Agent", "Park"];
+const NOUNS: [&str; 10] = [
+    "Message", "Delivery", "Turn", "Question", "Reminder", "Event", "LooseEnd", "Command", "Agent",
+    "Park",
+];
 
 /// The inputs by their file names.
 pub(crate) fn requests() -> BTreeMap<String, Vec<u8>> {
     let mut types = BTreeMap::new();
     for file in contract::compiled().file {
         for message in file.message_type {
-            types.insert(format!(".{}.{}", file.package.clone().unwrap_or_default(), message.name()), message);
+            types.insert(
+                format!(".{}.{}", file.package.clone().unwrap_or_default(), message.name()),
+                message,
+            );
         }
     }
     let mut inputs = BTreeMap::new();
@@ -60,7 +67,11 @@ fn filled(types: &BTreeMap<String, DescriptorProto>, name: &str, depth: usize) -
 }
 
 /// A field with its tag; none where it lies too deep.
-fn value(types: &BTreeMap<String, DescriptorProto>, field: &FieldDescriptorProto, depth: usize) -> Option<Vec<u8>> {
+fn value(
+    types: &BTreeMap<String, DescriptorProto>,
+    field: &FieldDescriptorProto,
+    depth: usize,
+) -> Option<Vec<u8>> {
     let number = u64::try_from(field.number()).expect("fields are numbered from 1");
     let (wire, value) = match field.r#type() {
         Type::String => (2, sized(text(field.name()).as_bytes())),
@@ -89,7 +100,9 @@ fn text(name: &str) -> String {
     match name {
         "page_token" => "12".to_owned(),
         "session_token" | "process_token" | "lease_token" => "0123456789abcdef".to_owned(),
-        "agent" | "name" | "parent" | "target" | "recipients" | "allowed_recipients" => "bob".to_owned(),
+        "agent" | "name" | "parent" | "target" | "recipients" | "allowed_recipients" => {
+            "bob".to_owned()
+        }
         "paths" => "tool_groups".to_owned(),
         _ => name.chars().take(8).collect(),
     }

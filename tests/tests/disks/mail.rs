@@ -8,7 +8,9 @@ use hive_core::reason::Reason;
 use hive_proto::status;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
-use hive_proto::v1::{GetBrokerStatusRequest, GetBrokerStatusResponse, ListDeliveriesRequest, SendMessageRequest};
+use hive_proto::v1::{
+    GetBrokerStatusRequest, GetBrokerStatusResponse, ListDeliveriesRequest, SendMessageRequest,
+};
 use hive_tests::rig::{Client, Rig, fresh_id, soon, to};
 use tokio::task::JoinHandle;
 use tonic::{Status, Streaming};
@@ -36,7 +38,12 @@ pub(crate) fn is_unavailable(refusal: &Status) {
 }
 
 fn request(body: &str) -> SendMessageRequest {
-    SendMessageRequest { request_id: fresh_id(), to: to("ada"), body: body.to_owned(), in_reply_to: 0 }
+    SendMessageRequest {
+        request_id: fresh_id(),
+        to: to("ada"),
+        body: body.to_owned(),
+        in_reply_to: 0,
+    }
 }
 
 async fn watched(operator: &Client) -> Streaming<HealthCheckResponse> {
@@ -93,17 +100,21 @@ impl Mail {
 
     /// Sends without waiting for the answer.
     pub(crate) fn queued(&self, body: &str) -> JoinHandle<Result<u64, Status>> {
-        let (mut sender, request) = (MessageServiceClient::new(self.operator.channel()), request(body));
+        let (mut sender, request) =
+            (MessageServiceClient::new(self.operator.channel()), request(body));
         tokio::spawn(async move { Ok(sender.send_message(request).await?.into_inner().message_id) })
     }
 
     /// The next word of the health service.
     pub(crate) async fn health(&mut self) -> Told {
-        let word = soon("its health changes", self.health.message()).await.expect("told").expect("told");
+        let word =
+            soon("its health changes", self.health.message()).await.expect("told").expect("told");
         match word.status() {
             ServingStatus::Serving => Told::Serving,
             ServingStatus::NotServing => Told::NotServing,
-            other @ (ServingStatus::Unknown | ServingStatus::ServiceUnknown) => panic!("it says {other:?}"),
+            other @ (ServingStatus::Unknown | ServingStatus::ServiceUnknown) => {
+                panic!("it says {other:?}")
+            }
         }
     }
 
@@ -113,10 +124,21 @@ impl Mail {
     }
 
     pub(crate) async fn try_list(&self) -> Result<BTreeMap<u64, String>, Status> {
-        let request = ListDeliveriesRequest { page_size: 500, page_token: String::new(), agent: "ada".into(), states: vec![] };
-        let listed = soon("an answer", InboxServiceClient::new(self.operator.channel()).list_deliveries(request)).await?;
-        let messages = listed.into_inner().deliveries.into_iter().filter_map(|delivery| delivery.message);
-        let messages: Vec<(u64, String)> = messages.map(|message| (message.id, message.body)).collect();
+        let request = ListDeliveriesRequest {
+            page_size: 500,
+            page_token: String::new(),
+            agent: "ada".into(),
+            states: vec![],
+        };
+        let listed = soon(
+            "an answer",
+            InboxServiceClient::new(self.operator.channel()).list_deliveries(request),
+        )
+        .await?;
+        let messages =
+            listed.into_inner().deliveries.into_iter().filter_map(|delivery| delivery.message);
+        let messages: Vec<(u64, String)> =
+            messages.map(|message| (message.id, message.body)).collect();
         let by_id: BTreeMap<u64, String> = messages.iter().cloned().collect();
         assert_eq!(by_id.len(), messages.len(), "an id names one message");
         Ok(by_id)

@@ -1,6 +1,8 @@
-//! The real broker on a disk that fails under it: it refuses loudly, loses nothing that it has answered, and comes back by itself.
+//! The real broker on a disk that fails under it: it refuses loudly, loses nothing that it has
+//! answered, and comes back by itself.
 //!
-//! How the store does so at each single point is tested with `hive-disk`; here it is seen from outside, through the wire and through `hivectl`.
+//! How the store does so at each single point is tested with `hive-disk`; here it is seen from
+//! outside, through the wire and through `hivectl`.
 
 mod mail;
 
@@ -29,7 +31,9 @@ async fn outlived(failure: Failure, by: &str) {
         for number in 0..3 {
             mail.accepted(&format!("round {round}, before, {number}")).await;
         }
-        let Some(disk) = FailingDisk::under(rig.broker().pid(), &files(&rig), failure).await else { return };
+        let Some(disk) = FailingDisk::under(rig.broker().pid(), &files(&rig), failure).await else {
+            return;
+        };
         mail.refused(&format!("round {round}, refused")).await;
         assert_eq!(mail.health().await, Told::NotServing);
         let status = mail.status().await;
@@ -77,7 +81,10 @@ async fn what_a_killed_broker_could_not_sync_is_no_receipt_and_harms_nothing() {
     let mut mail = Mail::of(&rig).await;
     for round in 0..3 {
         mail.accepted(&format!("round {round}")).await;
-        let Some(disk) = FailingDisk::under(rig.broker().pid(), &files(&rig), Failure::Syncs).await else { return };
+        let Some(disk) = FailingDisk::under(rig.broker().pid(), &files(&rig), Failure::Syncs).await
+        else {
+            return;
+        };
         mail.refused(&format!("round {round}, refused")).await;
         rig.kill_broker().await;
         disk.heal().await;
@@ -98,7 +105,10 @@ async fn a_broker_whose_disk_fails_at_the_start_refuses_to_start_and_loses_nothi
         // Killed, so that there is a log to be synced and folded.
         rig.kill_broker().await;
         let said = rig.refused_broker_by(failure.around(&files(&rig), &rig.broker_command())).await;
-        assert!(said.contains("hive.db") || said.contains("state directory"), "{failure:?}: {said}");
+        assert!(
+            said.contains("hive.db") || said.contains("state directory"),
+            "{failure:?}: {said}"
+        );
         rig.start_broker().await;
         mail.reconnect(&rig).await;
         mail.all_there().await;
@@ -111,7 +121,11 @@ async fn slow_syncs_hold_up_receipts_and_no_reader() {
     let mut mail = Mail::of(&rig).await;
     mail.accepted("before").await;
     // Longer than the test may take: it is the detaching that ends the wait.
-    let Some(disk) = FailingDisk::under(rig.broker().pid(), &files(&rig), Failure::SlowSyncs(40)).await else { return };
+    let Some(disk) =
+        FailingDisk::under(rig.broker().pid(), &files(&rig), Failure::SlowSyncs(40)).await
+    else {
+        return;
+    };
     let slow = mail.queued("slow");
     // Asked over the same connection, so the send was there before.
     assert_eq!(mail.try_list().await.expect("a reader does not wait").len(), 1);

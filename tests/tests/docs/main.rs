@@ -1,7 +1,8 @@
-//! What is written about the programs by the programs themselves: man pages, the command reference, the schemas of what they print, and the
-//! settings of a harness.
+//! What is written about the programs by the programs themselves: man pages, the command reference,
+//! the schemas of what they print, and the settings of a harness.
 //!
-//! `HIVE_REGENERATE=1 cargo test -p hive-tests --test docs` (or `make docs`) writes them anew; otherwise they are compared with what is committed.
+//! `HIVE_REGENERATE=1 cargo test -p hive-tests --test docs` (or `make docs`) writes them anew;
+//! otherwise they are compared with what is committed.
 
 mod man;
 mod programs;
@@ -21,7 +22,9 @@ type Files = BTreeMap<String, String>;
 fn fresh(folder: &str, files: &Files) {
     let path = workspace().join(folder);
     let there: BTreeSet<String> = match std::fs::read_dir(&path) {
-        Ok(entries) => entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect(),
+        Ok(entries) => entries
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+            .collect(),
         Err(_) => BTreeSet::new(),
     };
     let gone: Vec<&String> = there.iter().filter(|name| !files.contains_key(*name)).collect();
@@ -35,9 +38,15 @@ fn fresh(folder: &str, files: &Files) {
         }
         return;
     }
-    let is_stale = |(name, text): &(&String, &String)| std::fs::read_to_string(path.join(name)).ok().as_ref() != Some(text);
-    let stale: Vec<&String> = files.iter().filter(is_stale).map(|(name, _)| name).chain(gone).collect();
-    assert!(stale.is_empty(), "stale in {folder}: {stale:?}; run `make docs` and commit the result");
+    let is_stale = |(name, text): &(&String, &String)| {
+        std::fs::read_to_string(path.join(name)).ok().as_ref() != Some(text)
+    };
+    let stale: Vec<&String> =
+        files.iter().filter(is_stale).map(|(name, _)| name).chain(gone).collect();
+    assert!(
+        stale.is_empty(),
+        "stale in {folder}: {stale:?}; run `make docs` and commit the result"
+    );
 }
 
 /// Leaves a file alone that is as it should be.

@@ -38,11 +38,20 @@ fn path<'c>(program: &Program, command: &'c Command) -> &'c str {
 }
 
 fn page(program: &Program, parents: &[&Command], command: &Command) -> String {
-    let source = format!("{} {}", program.command.get_name(), program.command.get_version().unwrap_or_default());
+    let source = format!(
+        "{} {}",
+        program.command.get_name(),
+        program.command.get_version().unwrap_or_default()
+    );
     // What a whole page says at its end stands in sections of its own here.
     let man = Man::new(command.clone()).title(title(command)).source(source).manual("Hive");
     let mut page = Vec::new();
-    let parts = [Man::render_title, Man::render_name_section, Man::render_synopsis_section, Man::render_description_section];
+    let parts = [
+        Man::render_title,
+        Man::render_name_section,
+        Man::render_synopsis_section,
+        Man::render_description_section,
+    ];
     for part in parts {
         part(&man, &mut page).expect("a vector takes everything");
     }
@@ -61,7 +70,8 @@ fn page(program: &Program, parents: &[&Command], command: &Command) -> String {
     // The preamble of a roff stands once, at the beginning of the page.
     let text = String::from_utf8(page).expect("text");
     let title = text.lines().position(|line| line.starts_with(".TH")).expect("a page has a title");
-    let kept = text.lines().enumerate().filter(|(number, line)| *number < title || !is_preamble(line));
+    let kept =
+        text.lines().enumerate().filter(|(number, line)| *number < title || !is_preamble(line));
     kept.map(|(_, line)| format!("{}\n", line.trim_end())).collect()
 }
 
@@ -81,7 +91,8 @@ fn entry(roff: &mut Roff, head: Vec<Inline>, text: &str) {
 }
 
 fn commands(command: &Command, roff: &mut Roff) {
-    let below: Vec<&Command> = command.get_subcommands().filter(|below| !below.is_hide_set()).collect();
+    let below: Vec<&Command> =
+        command.get_subcommands().filter(|below| !below.is_hide_set()).collect();
     if below.is_empty() {
         return;
     }
@@ -100,7 +111,9 @@ fn notes(command: &Command, roff: &mut Roff) {
         return;
     }
     section(roff, "NOTES");
-    for (number, part) in help.split("\n\n").filter(|part| !part.starts_with("Exit codes:")).enumerate() {
+    for (number, part) in
+        help.split("\n\n").filter(|part| !part.starts_with("Exit codes:")).enumerate()
+    {
         if number > 0 {
             roff.control("PP", []);
         }
@@ -132,7 +145,11 @@ fn json(program: &Program, command: &Command, roff: &mut Roff) {
             Shape::Array => "an array of objects",
             Shape::Lines => "one object on each line",
         };
-        entry(roff, vec![bold(options.join(" "))], &format!("prints {shape} of the schema {}.", printed.schema));
+        entry(
+            roff,
+            vec![bold(options.join(" "))],
+            &format!("prints {shape} of the schema {}.", printed.schema),
+        );
     }
 }
 
@@ -145,16 +162,23 @@ fn codes(program: &Program, command: &Command, roff: &mut Roff) {
             continue;
         }
         let note = if is_hivectl { programs::note_on(path, *code) } else { None };
-        let meaning = note.map_or_else(|| (*meaning).to_owned(), |note| format!("{meaning}; {note}"));
+        let meaning =
+            note.map_or_else(|| (*meaning).to_owned(), |note| format!("{meaning}; {note}"));
         entry(roff, vec![bold(code.to_string())], &format!("{meaning}."));
     }
 }
 
 fn environment(program: &Program, command: &Command, roff: &mut Roff) {
-    let of_options = command.get_arguments().filter_map(|argument| Some((argument.get_env()?.to_str()?, option(argument)?)));
-    let of_options: Vec<(String, String)> =
-        of_options.map(|(name, option)| (name.to_owned(), format!("Stands for {option}, where that is not given."))).collect();
-    let further = program.environment.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+    let of_options = command
+        .get_arguments()
+        .filter_map(|argument| Some((argument.get_env()?.to_str()?, option(argument)?)));
+    let of_options: Vec<(String, String)> = of_options
+        .map(|(name, option)| {
+            (name.to_owned(), format!("Stands for {option}, where that is not given."))
+        })
+        .collect();
+    let further =
+        program.environment.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
     let mut all: Vec<(String, String)> = of_options.into_iter().chain(further).collect();
     all.sort();
     if all.is_empty() {
@@ -182,8 +206,12 @@ fn files(program: &Program, roff: &mut Roff) {
 
 /// Its commands, what it is a command of, those beside it, and other programs.
 fn see_also(program: &Program, parents: &[&Command], command: &Command, roff: &mut Roff) {
-    let mut pages: BTreeSet<&str> =
-        command.get_subcommands().filter(|command| !command.is_hide_set()).chain(parents.iter().copied()).map(title).collect();
+    let mut pages: BTreeSet<&str> = command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+        .chain(parents.iter().copied())
+        .map(title)
+        .collect();
     // Those beside a command of the program itself are too many.
     if let [_, .., parent] = parents {
         pages.extend(parent.get_subcommands().map(title));

@@ -1,4 +1,5 @@
-//! The programs, and what is to be known of them beyond their command lines: exit codes, environment, files.
+//! The programs, and what is to be known of them beyond their command lines: exit codes,
+//! environment, files.
 
 use clap::{Command, CommandFactory as _};
 
@@ -45,7 +46,10 @@ fn hived() -> Program {
             (8, "something is wrong with the configuration that was to be checked"),
         ],
         environment: &[
-            ("HIVE_SUPERVISOR_FD", "The inherited socket on which `hivectl up` describes the sandboxes of the agents."),
+            (
+                "HIVE_SUPERVISOR_FD",
+                "The inherited socket on which `hivectl up` describes the sandboxes of the agents.",
+            ),
             ("LISTEN_FDS", "Sockets that a supervisor opened for it."),
             ("NOTIFY_SOCKET", "Where it tells a supervisor that it is ready, and that it ends."),
         ],
@@ -53,7 +57,10 @@ fn hived() -> Program {
             ("/run/hive/hived.sock", "The operator's socket."),
             ("/run/hive/agents/NAME/hive.sock", "The socket of an agent."),
             ("/var/lib/hive/hive.db", "The database."),
-            ("/var/lib/hive/search.sqlite3", "The words of the mail, for searching; made anew where it is missing."),
+            (
+                "/var/lib/hive/search.sqlite3",
+                "The words of the mail, for searching; made anew where it is missing.",
+            ),
         ],
         see_also: &["hivectl", "hive"],
     }
@@ -101,10 +108,19 @@ const HIVECTL_ENVIRONMENT: [(&str, &str); 7] = [
         "HIVE_COMPLETION_MS",
         "How many milliseconds the broker has to answer a shell that completes a command line; 250 by default.",
     ),
-    ("HIVE_RUNTIME_DIR", "The directory of the operator socket, where neither --socket nor HIVE_SOCKET names it."),
-    ("LANG", "Whether drawings may have block characters: they have where it names UTF-8. LC_ALL and LC_CTYPE come before it."),
+    (
+        "HIVE_RUNTIME_DIR",
+        "The directory of the operator socket, where neither --socket nor HIVE_SOCKET names it.",
+    ),
+    (
+        "LANG",
+        "Whether drawings may have block characters: they have where it names UTF-8. LC_ALL and LC_CTYPE come before it.",
+    ),
     ("NO_COLOR", "No colours, whatever it is set to."),
-    ("TERM", "The terminal; top needs one that can show a screen, and login tells claude which one it is."),
+    (
+        "TERM",
+        "The terminal; top needs one that can show a screen, and login tells claude which one it is.",
+    ),
     ("TZ", "The time zone of times that people read."),
 ];
 
@@ -114,7 +130,10 @@ const HIVECTL_FILES: [(&str, &str); 4] = [
         "The operator socket of the hive of this directory, looked for after those of options and environment.",
     ),
     ("/run/hive/hived.sock", "The operator socket of the host's hive, looked for last."),
-    ("./hive.toml", "The configuration that up starts and config check reads, where no other is named."),
+    (
+        "./hive.toml",
+        "The configuration that up starts and config check reads, where no other is named.",
+    ),
     ("./.hive", "Where up keeps a hive: its database, sockets, logs and the agents' directories."),
 ];
 
@@ -135,19 +154,27 @@ pub(crate) fn note_on(command: &str, code: u8) -> Option<&'static str> {
         ("answer", 5) => Some("the question has its outcome already"),
         ("ask", 1) => Some("with --wait also: interrupted, and the question stays open"),
         ("ask", 5) => Some("with --wait also: the question was cancelled"),
-        ("ask", 6) => Some("with --wait also: the question expired, or nobody answered within --timeout"),
+        ("ask", 6) => {
+            Some("with --wait also: the question expired, or nobody answered within --timeout")
+        }
         ("config check", 8) => Some("something is wrong with the file"),
         ("doctor" | "status", 8) => Some("something needs attention"),
-        ("login", 1) => Some("claude is not logged in: its dialogue ended so, was left, or was interrupted"),
+        ("login", 1) => {
+            Some("claude is not logged in: its dialogue ended so, was left, or was interrupted")
+        }
         ("login", 2) => Some("stdin or stdout is no terminal"),
         ("login", 5) => Some("no harness is attached, or another dialogue is open"),
         ("login", 7) => Some("the connection broke in the middle of the dialogue"),
-        ("turn cancel" | "turn compact" | "turn model" | "turn new-session" | "turn restart", 1) => {
-            Some("with --wait also: the harness refused it, or interrupted, and the command stays given")
-        }
-        ("turn cancel" | "turn compact" | "turn model" | "turn new-session" | "turn restart", 6) => {
-            Some("with --wait also: it is not done within --timeout, and stays given")
-        }
+        (
+            "turn cancel" | "turn compact" | "turn model" | "turn new-session" | "turn restart",
+            1,
+        ) => Some(
+            "with --wait also: the harness refused it, or interrupted, and the command stays given",
+        ),
+        (
+            "turn cancel" | "turn compact" | "turn model" | "turn new-session" | "turn restart",
+            6,
+        ) => Some("with --wait also: it is not done within --timeout, and stays given"),
         ("up", 5) => Some("a hive runs here already"),
         ("up", 6) => Some("the broker did not come up in time"),
         ("up", 8) => Some("something is wrong with the configuration"),

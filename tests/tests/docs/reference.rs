@@ -64,12 +64,17 @@ fn walk(command: &Command, overview: &mut String, sections: &mut String) {
 
 fn section(command: &Command, name: &str, page: &mut String) {
     page.push_str(&format!("\n## {name}\n\n"));
-    let about = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
+    let about = command
+        .get_long_about()
+        .or(command.get_about())
+        .map(ToString::to_string)
+        .unwrap_or_default();
     page.push_str(&format!("{}\n", about.trim()));
     let usage = command.clone().render_usage().to_string();
     let usage: Vec<&str> = usage.trim_start_matches("Usage:").lines().map(str::trim).collect();
     page.push_str(&format!("\n```text\n{}\n```\n", usage.join("\n")));
-    let arguments: Vec<&Arg> = command.get_arguments().filter(|argument| is_own(argument)).collect();
+    let arguments: Vec<&Arg> =
+        command.get_arguments().filter(|argument| is_own(argument)).collect();
     if !arguments.is_empty() {
         page.push('\n');
         table(arguments.into_iter(), page);
@@ -82,17 +87,22 @@ fn section(command: &Command, name: &str, page: &mut String) {
         return;
     }
     json(path, page);
-    let codes: Vec<String> = programs::codes_of(path).iter().map(|code| told(path, *code)).collect();
+    let codes: Vec<String> =
+        programs::codes_of(path).iter().map(|code| told(path, *code)).collect();
     page.push_str(&format!("\nExit codes: {}.\n", codes.join(", ")));
 }
 
 /// A code, with what it means for this command in particular.
 fn told(path: &str, code: u8) -> String {
-    programs::note_on(path, code).map_or_else(|| code.to_string(), |note| format!("{code} ({note})"))
+    programs::note_on(path, code)
+        .map_or_else(|| code.to_string(), |note| format!("{code} ({note})"))
 }
 
 fn is_own(argument: &Arg) -> bool {
-    !argument.is_global_set() && !argument.is_hide_set() && argument.get_id() != "help" && argument.get_id() != "version"
+    !argument.is_global_set()
+        && !argument.is_hide_set()
+        && argument.get_id() != "help"
+        && argument.get_id() != "version"
 }
 
 fn table<'a>(arguments: impl Iterator<Item = &'a Arg>, page: &mut String) {
@@ -104,7 +114,12 @@ fn table<'a>(arguments: impl Iterator<Item = &'a Arg>, page: &mut String) {
 
 /// How it stands on the command line.
 fn called(argument: &Arg) -> String {
-    let names: Vec<&str> = argument.get_value_names().unwrap_or_default().iter().map(clap::builder::Str::as_str).collect();
+    let names: Vec<&str> = argument
+        .get_value_names()
+        .unwrap_or_default()
+        .iter()
+        .map(clap::builder::Str::as_str)
+        .collect();
     let many = argument.get_num_args().is_some_and(|count| count.max_values() > 1);
     let values = format!("{}{}", names.join(" "), if many { "..." } else { "" });
     let takes = argument.get_num_args().is_some_and(|count| count.takes_values());
@@ -116,7 +131,11 @@ fn called(argument: &Arg) -> String {
 }
 
 fn meaning(argument: &Arg) -> String {
-    let mut meaning = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
+    let mut meaning = argument
+        .get_long_help()
+        .or(argument.get_help())
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let words: Vec<String> = argument
         .get_possible_values()
         .iter()
@@ -126,7 +145,11 @@ fn meaning(argument: &Arg) -> String {
     if !words.is_empty() {
         meaning.push_str(&format!("; one of {}", words.join(", ")));
     }
-    let defaults: Vec<String> = argument.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
+    let defaults: Vec<String> = argument
+        .get_default_values()
+        .iter()
+        .map(|value| value.to_string_lossy().into_owned())
+        .collect();
     if !defaults.is_empty()
         && !argument.is_hide_default_value_set()
         && argument.get_num_args().is_some_and(|count| count.takes_values())
@@ -148,7 +171,10 @@ fn environment(program: &Program, page: &mut String) {
     page.push_str("\n## Environment\n\n| variable | meaning |\n| --- | --- |\n");
     for argument in program.command.get_arguments() {
         if let (Some(name), Some(option)) = (argument.get_env(), argument.get_long()) {
-            page.push_str(&format!("| `{}` | Stands for `--{option}`, where that is not given. |\n", name.to_string_lossy()));
+            page.push_str(&format!(
+                "| `{}` | Stands for `--{option}`, where that is not given. |\n",
+                name.to_string_lossy()
+            ));
         }
     }
     for (name, text) in program.environment {
@@ -170,7 +196,8 @@ fn json(path: &str, page: &mut String) {
         let with = printed.with.map(|with| format!("with `{with}` ")).unwrap_or_default();
         format!("{with}{shape} [{schema}](../schemas/{schema}.json)", schema = printed.schema)
     };
-    let printed: Vec<String> = PRINTED.iter().filter(|printed| printed.command == path).map(link).collect();
+    let printed: Vec<String> =
+        PRINTED.iter().filter(|printed| printed.command == path).map(link).collect();
     if !printed.is_empty() {
         page.push_str(&format!("\nJSON: {}.\n", printed.join("; ")));
     }

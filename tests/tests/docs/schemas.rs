@@ -17,7 +17,8 @@ pub(crate) fn files() -> Files {
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
-            let mut fields: Vec<(String, Value)> = fields.into_iter().map(|(name, field)| (name, sorted(field))).collect();
+            let mut fields: Vec<(String, Value)> =
+                fields.into_iter().map(|(name, field)| (name, sorted(field))).collect();
             fields.sort_by(|(a, _), (b, _)| a.cmp(b));
             for (name, field) in &mut fields {
                 if let (true, Value::Array(names)) = (name == "required", field) {

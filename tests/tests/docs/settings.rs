@@ -1,4 +1,5 @@
-//! The table of a harness's settings in `docs/operations.md`, made from the list that the programs use.
+//! The table of a harness's settings in `docs/operations.md`, made from the list that the programs
+//! use.
 
 use std::fmt::Write as _;
 
@@ -10,16 +11,21 @@ const BEGIN: &str = "<!-- settings: made by `make docs` -->\n";
 const END: &str = "<!-- end of settings -->\n";
 
 fn table() -> String {
-    let mut table = String::from("| key | values | default | variable | effect |\n| --- | --- | --- | --- | --- |\n");
+    let mut table = String::from(
+        "| key | values | default | variable | effect |\n| --- | --- | --- | --- | --- |\n",
+    );
     for setting in SETTINGS {
         let values = match setting.kind {
             Kind::Number(least, most) => format!("{least} to {most}"),
             Kind::Flag => "`true`, `false`".to_owned(),
-            Kind::Word(words) => words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", "),
+            Kind::Word(words) => {
+                words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ")
+            }
             Kind::File => "a file".to_owned(),
             Kind::Time => format!("`\"HH:MM\"`, `\"{NEVER}\"`"),
         };
-        let (key, default, variable, meaning) = (setting.key, setting.default, setting.variable, setting.meaning);
+        let (key, default, variable, meaning) =
+            (setting.key, setting.default, setting.variable, setting.meaning);
         writeln!(table, "| `{key}` | {values} | {default} | `{variable}` | {meaning} |")
             .expect("writing to a string never fails");
     }
@@ -30,12 +36,16 @@ fn table() -> String {
 fn the_settings_are_fresh() {
     let path = workspace().join(PAGE);
     let page = std::fs::read_to_string(&path).expect("the page");
-    let (before, rest) = page.split_once(BEGIN).unwrap_or_else(|| panic!("{PAGE} has no line {BEGIN}"));
+    let (before, rest) =
+        page.split_once(BEGIN).unwrap_or_else(|| panic!("{PAGE} has no line {BEGIN}"));
     let (_, after) = rest.split_once(END).unwrap_or_else(|| panic!("{PAGE} has no line {END}"));
     let wanted = format!("{before}{BEGIN}\n{}\n{END}{after}", table());
     if std::env::var_os("HIVE_REGENERATE").is_some() {
         super::write(&path, &wanted);
     } else {
-        assert!(page == wanted, "the settings in {PAGE} are stale; run `make docs` and commit the result");
+        assert!(
+            page == wanted,
+            "the settings in {PAGE} are stale; run `make docs` and commit the result"
+        );
     }
 }

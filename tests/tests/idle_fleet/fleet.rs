@@ -1,4 +1,5 @@
-//! The fleet: machines whose outputs are carried out on the engine, with a claude that ends as it is told.
+//! The fleet: machines whose outputs are carried out on the engine, with a claude that ends as it
+//! is told.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -65,7 +66,8 @@ impl Fleet {
         let clock = Arc::new(ManualClock::new("boot"));
         let memory = Arc::new(Memory::default());
         let committed = Arc::clone(&memory) as _;
-        let store = Store::open(dir.path(), Arc::clone(&clock) as Arc<dyn Clock>, committed).expect("the store opens");
+        let store = Store::open(dir.path(), Arc::clone(&clock) as Arc<dyn Clock>, committed)
+            .expect("the store opens");
         let turn_events = TurnEvents::open(dir.path()).expect("the turn lines open");
         let parts = Parts {
             store,
@@ -78,7 +80,8 @@ impl Fleet {
         };
         let engine = Arc::new(Engine::start(parts).await.expect("the engine starts"));
         engine.ready().await.expect("it serves");
-        let mut fleet = Self { engine, clock, harnesses: Vec::new(), requests: 0, starts: 0, _dir: dir };
+        let mut fleet =
+            Self { engine, clock, harnesses: Vec::new(), requests: 0, starts: 0, _dir: dir };
         for number in 0..count {
             let name = AgentName::parse(&format!("a{number}")).expect("a good name");
             let create = Create {
@@ -127,7 +130,11 @@ impl Fleet {
         let actor = Actor { caller: operator(), process_token: None };
         let send = Send { to, body: "work".into(), in_reply_to: None };
         self.engine.send(actor, request, send).await.expect("accepted");
-        let place = self.harnesses.iter().position(|harness| harness.name.as_str() == agent).expect("an agent of the fleet");
+        let place = self
+            .harnesses
+            .iter()
+            .position(|harness| harness.name.as_str() == agent)
+            .expect("an agent of the fleet");
         self.take_turn(place).await;
         self.settle().await;
     }
@@ -143,7 +150,8 @@ impl Fleet {
                 let now = self.clock.now();
                 if self.harnesses[place].machine.deadline().is_some_and(|due| due <= now.boot) {
                     self.give(place, Input::Tick);
-                    // Whoever waits out a park looks again, as the timer of the call would make it; it goes by the real clock.
+                    // Whoever waits out a park looks again, as the timer of the call would make it;
+                    // it goes by the real clock.
                     if let Some(begin) = self.harnesses[place].begin.take() {
                         begin.abort();
                         self.harnesses[place].begin = Some(self.begin(place));
@@ -155,7 +163,10 @@ impl Fleet {
     }
 
     fn harness(&mut self, agent: &str) -> &mut Harness {
-        self.harnesses.iter_mut().find(|harness| harness.name.as_str() == agent).expect("an agent of the fleet")
+        self.harnesses
+            .iter_mut()
+            .find(|harness| harness.name.as_str() == agent)
+            .expect("an agent of the fleet")
     }
 
     fn request(&mut self, rpc: &'static str) -> RequestKey {
@@ -184,22 +195,30 @@ impl Fleet {
         }
     }
 
-    /// Whether one of those who ask for a turn has got it, once the broker has looked for all of them.
+    /// Whether one of those who ask for a turn has got it, once the broker has looked for all of
+    /// them.
     async fn turns_came(&self) -> bool {
         // The first poll of a task that was just started puts its look into the writer's queue.
         tokio::task::yield_now().await;
-        // The batch that looks answers its looks last, so the second of these is behind all that was told there.
+        // The batch that looks answers its looks last, so the second of these is behind all that
+        // was told there.
         for _ in 0..2 {
             self.engine.sweep_leases().await.expect("swept");
         }
         tokio::task::yield_now().await;
-        self.harnesses.iter().any(|harness| harness.begin.as_ref().is_some_and(JoinHandle::is_finished))
+        self.harnesses
+            .iter()
+            .any(|harness| harness.begin.as_ref().is_some_and(JoinHandle::is_finished))
     }
 
     /// Waits for the turn that has to come.
     async fn take_turn(&mut self, place: usize) {
         let begin = self.harnesses[place].begin.take().expect("it waits for a turn");
-        let begun = tokio::time::timeout(GUARD, begin).await.expect("a turn comes").expect("no panic").expect("a turn");
+        let begun = tokio::time::timeout(GUARD, begin)
+            .await
+            .expect("a turn comes")
+            .expect("no panic")
+            .expect("a turn");
         let input = Input::Begun(Arc::new(v1::BeginTurnResponse {
             turn: Some(begun.turn.into()),
             delivery: Some(begun.delivery.into()),
@@ -215,7 +234,11 @@ impl Fleet {
     }
 
     fn token(&self, place: usize) -> String {
-        self.harnesses[place].attached.as_ref().map(|attached| attached.session_token.clone()).unwrap_or_default()
+        self.harnesses[place]
+            .attached
+            .as_ref()
+            .map(|attached| attached.session_token.clone())
+            .unwrap_or_default()
     }
 
     fn begin(&mut self, place: usize) -> JoinHandle<Result<Begun, Refusal>> {
@@ -227,7 +250,11 @@ impl Fleet {
 
     fn begin_of(&self, place: usize) -> Begin {
         let process_token = format!("{:032}", self.requests);
-        Begin { session_token: self.token(place), process_token, conversation: MAIN_CONVERSATION.into() }
+        Begin {
+            session_token: self.token(place),
+            process_token,
+            conversation: MAIN_CONVERSATION.into(),
+        }
     }
 
     fn caller(&self, place: usize) -> Caller {
@@ -237,11 +264,23 @@ impl Fleet {
     async fn perform(&mut self, place: usize, output: Output) {
         match output {
             Output::Attach => {
-                let attach = Attach { session_token: String::new(), take_over: false, revision: String::new(), isolation: None };
-                let attached = self.engine.attach(self.caller(place), attach).await.expect("attached");
-                let agent = hive_proto::convert::agent::agent(attached.agent.clone(), self.clock.now().wall);
+                let attach = Attach {
+                    session_token: String::new(),
+                    take_over: false,
+                    revision: String::new(),
+                    isolation: None,
+                };
+                let attached =
+                    self.engine.attach(self.caller(place), attach).await.expect("attached");
+                let agent = hive_proto::convert::agent::agent(
+                    attached.agent.clone(),
+                    self.clock.now().wall,
+                );
                 self.harnesses[place].attached = Some(attached);
-                self.give(place, Input::Attached(Box::new(Attachment { agent, ..Attachment::default() })));
+                self.give(
+                    place,
+                    Input::Attached(Box::new(Attachment { agent, ..Attachment::default() })),
+                );
             }
             Output::Begin => {
                 let begin = self.begin(place);
@@ -249,14 +288,30 @@ impl Fleet {
             }
             Output::Open(kind) => {
                 let (request, begin) = (self.request("OpenTurn"), self.begin_of(place));
-                let turn = self.engine.open_turn(self.caller(place), request, begin, kind).await.expect("opened");
+                let turn = self
+                    .engine
+                    .open_turn(self.caller(place), request, begin, kind)
+                    .await
+                    .expect("opened");
                 self.give(place, Input::Opened(turn.id.get()));
             }
-            Output::Probe => self.give(place, Input::Probed(Ok(Found { logged_in: true, problems: Vec::new() }))),
+            Output::Probe => {
+                self.give(
+                    place,
+                    Input::Probed(Ok(Found { logged_in: true, problems: Vec::new() })),
+                );
+            }
             Output::Start(launch) => self.run(place, &launch),
             Output::Report(state, _) => {
-                let state = hive_proto::convert::value::<v1::HarnessState, HarnessState>(state.into(), "state").expect("a state");
-                self.engine.report_harness(self.caller(place), self.token(place), state).await.expect("reported");
+                let state = hive_proto::convert::value::<v1::HarnessState, HarnessState>(
+                    state.into(),
+                    "state",
+                )
+                .expect("a state");
+                self.engine
+                    .report_harness(self.caller(place), self.token(place), state)
+                    .await
+                    .expect("reported");
             }
             Output::End(ending) => self.end(place, *ending).await,
             Output::WatchLogin | Output::Note(_) => {}
@@ -289,7 +344,9 @@ impl Fleet {
                 lines.push(
                     serde_json::json!({"type": "system", "subtype": "compact_boundary", "compact_metadata": {"post_tokens": 10}}),
                 );
-                lines.push(serde_json::json!({"type": "result", "subtype": "success", "is_error": false}));
+                lines.push(
+                    serde_json::json!({"type": "result", "subtype": "success", "is_error": false}),
+                );
             }
             (_, Outcome::RateLimited) => {
                 harness.outcome = Outcome::Ok;
@@ -308,7 +365,9 @@ impl Fleet {
             _ => {
                 let usage = serde_json::json!({"input_tokens": tokens});
                 lines.push(serde_json::json!({"type": "assistant", "message": {"id": "m", "content": [], "usage": usage}}));
-                lines.push(serde_json::json!({"type": "result", "subtype": "success", "is_error": false}));
+                lines.push(
+                    serde_json::json!({"type": "result", "subtype": "success", "is_error": false}),
+                );
             }
         }
         for line in lines {

@@ -1,7 +1,8 @@
-//! A fleet that has nothing to do, for a day: the broker's engine on a real database and fifty of the harness's machines, on one clock that is
-//! moved by hand.
+//! A fleet that has nothing to do, for a day: the broker's engine on a real database and fifty of
+//! the harness's machines, on one clock that is moved by hand.
 //!
-//! Only claude talks to the model's API, and only a started claude does. So a machine that starts none causes no request.
+//! Only claude talks to the model's API, and only a started claude does. So a machine that starts
+//! none causes no request.
 
 mod fleet;
 

@@ -1,4 +1,5 @@
-//! What starts to wait on the operator is told by a command or a webhook: once, also after a kill, and with nobody waiting for it.
+//! What starts to wait on the operator is told by a command or a webhook: once, also after a kill,
+//! and with nobody waiting for it.
 
 use std::collections::BTreeSet;
 
@@ -11,25 +12,33 @@ use tokio::net::TcpListener;
 /// Appends the item to the file `told`.
 const TELL: &str = "read -r item\nprintf '%s\\n' \"$item\" >> \"$dir/told\"\n";
 
-/// A hive whose operator is told by this script, which knows the hive's directory as `$dir`; its broker does not run yet.
+/// A hive whose operator is told by this script, which knows the hive's directory as `$dir`; its
+/// broker does not run yet.
 fn told_by(script: &str) -> Rig {
     let rig = Rig::new(DUO);
     let path = rig.path("tell.sh");
     let text = format!("dir='{}'\n{script}", rig.dir().display());
     std::fs::write(&path, text).expect("the script is written");
-    rig.configure(&format!("{DUO}{QUICK_LIMITS}[operator]\nnotify.command = ['sh', '{}']\n", path.display()));
+    rig.configure(&format!(
+        "{DUO}{QUICK_LIMITS}[operator]\nnotify.command = ['sh', '{}']\n",
+        path.display()
+    ));
     rig.touch("told");
     rig
 }
 
-/// Waits until the brokers of this hive have told this many items, and noted it: one that ends in between would have it told again.
+/// Waits until the brokers of this hive have told this many items, and noted it: one that ends in
+/// between would have it told again.
 async fn told(rig: &mut Rig, items: usize) {
     rig.broker().says_times("the operator was told", items).await;
 }
 
 /// What was told, in whatever order.
 fn items(rig: &Rig) -> Vec<Value> {
-    rig.read("told").lines().map(|line| serde_json::from_str(line).expect("an item is JSON")).collect()
+    rig.read("told")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an item is JSON"))
+        .collect()
 }
 
 #[tokio::test]
@@ -40,8 +49,14 @@ async fn each_mail_to_the_operator_is_told_once() {
     bob.send("ada", "not for the operator").await;
     let mut sent = BTreeSet::new();
     for number in 1..=6 {
-        sent.insert(("ada".to_owned(), ada.send("operator", &format!("From ada: {number}\nand a second line.")).await));
-        sent.insert(("bob".to_owned(), bob.send("operator", &format!("From bob: {number}\nand a second line.")).await));
+        sent.insert((
+            "ada".to_owned(),
+            ada.send("operator", &format!("From ada: {number}\nand a second line.")).await,
+        ));
+        sent.insert((
+            "bob".to_owned(),
+            bob.send("operator", &format!("From bob: {number}\nand a second line.")).await,
+        ));
     }
     told(&mut rig, sent.len()).await;
     rig.stop_broker().await;
@@ -55,10 +70,14 @@ async fn each_mail_to_the_operator_is_told_once() {
     assert_eq!(items.len(), sent.len(), "{items:?}");
     for item in &items {
         assert_eq!(item["kind"], "mail");
-        let (agent, id) = (item["agent"].as_str().expect("a name"), item["id"].as_u64().expect("an id"));
+        let (agent, id) =
+            (item["agent"].as_str().expect("a name"), item["id"].as_u64().expect("an id"));
         assert!(sent.remove(&(agent.to_owned(), id)), "{item} was sent once");
         let text = item["text"].as_str().expect("a text");
-        assert!(text.starts_with(&format!("From {agent}: ")) && text.ends_with("\nand a second line."), "{item}");
+        assert!(
+            text.starts_with(&format!("From {agent}: ")) && text.ends_with("\nand a second line."),
+            "{item}"
+        );
         assert!(item["create_time"].as_str().is_some_and(|time| time.ends_with('Z')), "{item}");
     }
     rig.end().await;
@@ -66,7 +85,8 @@ async fn each_mail_to_the_operator_is_told_once() {
 
 #[tokio::test]
 async fn what_could_not_be_told_is_told_after_a_kill() {
-    let mut rig = told_by(&format!("test -e \"$dir/go\" || {{ echo 'no way' >&2; exit 7; }}\n{TELL}"));
+    let mut rig =
+        told_by(&format!("test -e \"$dir/go\" || {{ echo 'no way' >&2; exit 7; }}\n{TELL}"));
     rig.start_broker().await;
     let sent = rig.agent("ada").await.send("operator", "hello").await;
     rig.broker().says("the operator could not be told: `sh` ended with exit status: 7; the end of its output: \"no way\"").await;
@@ -83,7 +103,8 @@ async fn what_could_not_be_told_is_told_after_a_kill() {
 
 #[tokio::test]
 async fn a_command_that_hangs_holds_nobody_up_and_ends_with_the_broker() {
-    let hangs = "mkfifo \"$dir/pipe\" 2>/dev/null\necho >> \"$dir/begun\"\nread -r never < \"$dir/pipe\"\n";
+    let hangs =
+        "mkfifo \"$dir/pipe\" 2>/dev/null\necho >> \"$dir/begun\"\nread -r never < \"$dir/pipe\"\n";
     let mut rig = told_by(hangs);
     rig.touch("begun");
     rig.start_broker().await;
@@ -93,7 +114,9 @@ async fn a_command_that_hangs_holds_nobody_up_and_ends_with_the_broker() {
         sent.insert(ada.send("operator", &format!("letter {number}")).await);
     }
     let begun = rig.path("begun");
-    soon("four tellings begin", appear::said(&begun, "\n", 4)).await.expect("the file can be watched");
+    soon("four tellings begin", appear::said(&begun, "\n", 4))
+        .await
+        .expect("the file can be watched");
     assert_eq!(ada.send("bob", "all goes on").await, sent.last().expect("six") + 1);
     rig.stop_broker().await;
     let log = rig.read("hived.log");
@@ -103,7 +126,8 @@ async fn a_command_that_hangs_holds_nobody_up_and_ends_with_the_broker() {
         hive_tests::rig::gone(pid).await;
     }
 
-    std::fs::write(rig.path("tell.sh"), format!("dir='{}'\n{TELL}", rig.dir().display())).expect("the script is written");
+    std::fs::write(rig.path("tell.sh"), format!("dir='{}'\n{TELL}", rig.dir().display()))
+        .expect("the script is written");
     rig.start_broker().await;
     told(&mut rig, 6).await;
     rig.stop_broker().await;
@@ -116,15 +140,18 @@ async fn a_command_that_hangs_holds_nobody_up_and_ends_with_the_broker() {
 async fn a_webhook_is_posted_the_item_and_again_where_it_was_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let host = listener.local_addr().expect("an address");
-    let mut rig = Rig::new(&format!("{DUO}[operator]\nnotify.webhook = 'http://{host}/hook?token=secret'\n"));
+    let mut rig =
+        Rig::new(&format!("{DUO}[operator]\nnotify.webhook = 'http://{host}/hook?token=secret'\n"));
     rig.start_broker().await;
     let sent = rig.agent("ada").await.send("operator", "hello").await;
     for answer in ["503 Service Unavailable", "200 OK"] {
-        let (mut stream, _) = soon("the webhook is called", listener.accept()).await.expect("a caller");
+        let (mut stream, _) =
+            soon("the webhook is called", listener.accept()).await.expect("a caller");
         let mut request = String::new();
         while !request.ends_with("Z\"}") {
             let mut buffer = [0; 4096];
-            let count = soon("a request comes", stream.read(&mut buffer)).await.expect("the caller writes");
+            let count =
+                soon("a request comes", stream.read(&mut buffer)).await.expect("the caller writes");
             assert!(count > 0, "the request was cut off: {request}");
             request.push_str(std::str::from_utf8(&buffer[..count]).expect("text"));
         }
@@ -140,6 +167,10 @@ async fn a_webhook_is_posted_the_item_and_again_where_it_was_refused() {
     }
     rig.stop_broker().await;
     let log = rig.read("hived.log");
-    assert!(log.contains(&format!("{host} answered 503 Service Unavailable")) && !log.contains("secret"), "{log}");
+    assert!(
+        log.contains(&format!("{host} answered 503 Service Unavailable"))
+            && !log.contains("secret"),
+        "{log}"
+    );
     rig.end().await;
 }

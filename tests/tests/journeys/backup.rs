@@ -22,7 +22,13 @@ fn hive() -> Rig {
 type Accepted = Arc<Mutex<BTreeMap<u64, String>>>;
 
 /// Sends without a pause until told to stop; each receipt is written down when it comes.
-async fn load(client: Client, sender: usize, accepted: Accepted, count: watch::Sender<usize>, stop: watch::Receiver<bool>) {
+async fn load(
+    client: Client,
+    sender: usize,
+    accepted: Accepted,
+    count: watch::Sender<usize>,
+    stop: watch::Receiver<bool>,
+) {
     let mut number = 0;
     while !*stop.borrow() {
         let body = format!("{number} of sender {sender}, {}", "x".repeat(200));
@@ -43,7 +49,9 @@ async fn more(count: &watch::Sender<usize>, many: usize) {
 
 /// What lies in a directory, by name.
 fn names(dir: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry").file_name());
+    let entries = std::fs::read_dir(dir)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").file_name());
     entries.map(|name| name.into_string().expect("text")).collect()
 }
 
@@ -55,12 +63,20 @@ async fn a_hive_that_is_started_on_a_backup_goes_on_from_there() {
     let asked = rig.hivectl(&["ask", "bob", "Deploy now?", "--option", "yes", "--ttl", "2h"]).await;
     assert_eq!(asked.code, 0, "{asked:?}");
     let question: u64 = asked.stdout.trim().parse().expect("a number");
-    let reminder = rig.agent("bob").await.remind("Look at the oven.", clock::in_millis(3_600_000)).await;
+    let reminder =
+        rig.agent("bob").await.remind("Look at the oven.", clock::in_millis(3_600_000)).await;
 
-    let (accepted, count, (stop, stopped)) = (Accepted::default(), watch::Sender::new(0), watch::channel(false));
+    let (accepted, count, (stop, stopped)) =
+        (Accepted::default(), watch::Sender::new(0), watch::channel(false));
     let mut senders = JoinSet::new();
     for sender in 0..4 {
-        senders.spawn(load(rig.agent("ada").await, sender, Arc::clone(&accepted), count.clone(), stopped.clone()));
+        senders.spawn(load(
+            rig.agent("ada").await,
+            sender,
+            Arc::clone(&accepted),
+            count.clone(),
+            stopped.clone(),
+        ));
     }
     more(&count, 50).await;
     let path = rig.path("backup.db");
@@ -80,7 +96,10 @@ async fn a_hive_that_is_started_on_a_backup_goes_on_from_there() {
     while let Some(sent) = senders.join_next().await {
         sent.expect("every send is accepted");
     }
-    assert!(!names(&rig.path("state")).iter().any(|name| name.starts_with("backup")), "nothing of it is left");
+    assert!(
+        !names(&rig.path("state")).iter().any(|name| name.starts_with("backup")),
+        "nothing of it is left"
+    );
 
     let mut there = hive();
     std::fs::create_dir(there.path("state")).expect("a directory");
@@ -90,7 +109,9 @@ async fn a_hive_that_is_started_on_a_backup_goes_on_from_there() {
     for (id, body) in &before {
         let request = GetMessageRequest { message_id: *id };
         let found = MessageServiceClient::new(restored.channel()).get_message(request).await;
-        let found = found.unwrap_or_else(|refusal| panic!("message {id} was accepted before the backup: {refusal:?}"));
+        let found = found.unwrap_or_else(|refusal| {
+            panic!("message {id} was accepted before the backup: {refusal:?}")
+        });
         assert_eq!(found.into_inner().message.expect("a message").body, *body);
     }
     let (here, open) = (operator.question(question).await, restored.question(question).await);
@@ -104,10 +125,18 @@ async fn a_hive_that_is_started_on_a_backup_goes_on_from_there() {
     let doctor = there.hivectl(&["doctor", "--deep", "--json"]).await;
     let checks: Vec<serde_json::Value> = serde_json::from_str(&doctor.stdout).expect("JSON");
     for name in ["integrity", "storage", "schema", "version", "clock"] {
-        let of_name: Vec<_> = checks.iter().filter(|check| check["name"] == name).map(|check| &check["state"]).collect();
+        let of_name: Vec<_> = checks
+            .iter()
+            .filter(|check| check["name"] == name)
+            .map(|check| &check["state"])
+            .collect();
         assert_eq!(of_name, ["ok"], "{name}: {}", doctor.stdout);
     }
-    assert_eq!(operator.question(question).await.state(), QuestionState::Open, "the hive that was copied knows nothing of it");
+    assert_eq!(
+        operator.question(question).await.state(),
+        QuestionState::Open,
+        "the hive that was copied knows nothing of it"
+    );
     there.end().await;
     rig.end().await;
 }
@@ -121,13 +150,22 @@ async fn a_reader_that_stalls_holds_up_neither_the_mail_nor_the_end() {
         ada.send("bob", &format!("{number}: {}", "x".repeat(30_000))).await;
     }
     // A client of its own, whose connection fills up.
-    let mut stream = rig.operator().await.admin().backup(BackupRequest {}).await.expect("a backup").into_inner();
+    let mut stream =
+        rig.operator().await.admin().backup(BackupRequest {}).await.expect("a backup").into_inner();
     let first = stream.message().await.expect("a piece").expect("a piece");
-    assert!(first.total_bytes > 3_000_000 && (first.chunk.len() as u64) < first.total_bytes, "{}", first.total_bytes);
+    assert!(
+        first.total_bytes > 3_000_000 && (first.chunk.len() as u64) < first.total_bytes,
+        "{}",
+        first.total_bytes
+    );
 
     let refusal = operator.admin().backup(BackupRequest {}).await.expect_err("one at a time");
     assert_eq!(status::reason(&refusal), Some(Reason::StorageUnavailable), "{refusal:?}");
-    assert!(status::retry_after(&refusal).is_some() && refusal.message().contains("another backup is under way"), "{refusal:?}");
+    assert!(
+        status::retry_after(&refusal).is_some()
+            && refusal.message().contains("another backup is under way"),
+        "{refusal:?}"
+    );
     let said = rig.hivectl(&["backup", rig.path("b.db").to_str().expect("text")]).await;
     assert!(said.code == 1 && said.stderr.contains("another backup is under way"), "{said:?}");
     assert!(!rig.path("b.db").exists());
@@ -153,7 +191,10 @@ async fn without_room_for_a_copy_there_is_no_backup_and_the_mail_goes_on() {
     let said = rig.hivectl(&["backup", path.to_str().expect("text")]).await;
     assert_eq!(said.code, 1, "{said:?}");
     assert!(said.stderr.contains("a copy of the database needs 17 MiB of room in "), "{said:?}");
-    assert!(said.stderr.contains("make room there, then try again\nreason: STORAGE_UNAVAILABLE\n"), "{said:?}");
+    assert!(
+        said.stderr.contains("make room there, then try again\nreason: STORAGE_UNAVAILABLE\n"),
+        "{said:?}"
+    );
     assert!(!path.exists() && !disk.has("backup.tmp"));
     ada.send("bob", "after").await;
     let said = rig.hivectl(&["status"]).await;

@@ -7,20 +7,29 @@ use crate::steps::{acked, rule, text, tool};
 #[tokio::test]
 async fn what_a_program_publishes_from_its_stdin_is_shown_to_claude() {
     let mut rig = Rig::duo().await;
-    rig.start_harness("bob", &[rule("", vec![tool("get_loose_ends", serde_json::json!({})), text("Done.")])]);
+    rig.start_harness(
+        "bob",
+        &[rule("", vec![tool("get_loose_ends", serde_json::json!({})), text("Done.")])],
+    );
     let operator = rig.operator().await;
-    for (stdin, shown) in
-        [("pr-7\treview of the parser\n\npr-9\tmerge\n", ["pr-7", "pr-9"].as_slice()), ("pr-9\tmerge\n", &["pr-9"]), ("", &[])]
-    {
+    for (stdin, shown) in [
+        ("pr-7\treview of the parser\n\npr-9\tmerge\n", ["pr-7", "pr-9"].as_slice()),
+        ("pr-9\tmerge\n", &["pr-9"]),
+        ("", &[]),
+    ] {
         let said = rig.hive("bob", &["publish", "--from", "forge"], stdin).await;
         assert_eq!((said.code, said.stdout.as_str()), (0, ""), "{said:?}");
-        let keys: Vec<String> = operator.loose_ends("bob").await.into_iter().map(|loose_end| loose_end.key).collect();
+        let keys: Vec<String> =
+            operator.loose_ends("bob").await.into_iter().map(|loose_end| loose_end.key).collect();
         assert_eq!(keys, shown);
         let asked = operator.send("bob", "What is open?").await;
         acked(&rig, "bob", asked).await;
     }
     let results = rig.tool_results("bob");
-    assert!(results[0].contains("review of the parser") && !results[2].contains("merge"), "{results:?}");
+    assert!(
+        results[0].contains("review of the parser") && !results[2].contains("merge"),
+        "{results:?}"
+    );
     for (args, stdin, code, says) in [
         (["publish", "--from", "forge"], "no tab\n", 2, "line 1 has no tab"),
         (["publish", "--from", "ada"], "k\tt\n", 1, "is the name of an agent"),

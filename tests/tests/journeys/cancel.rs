@@ -1,4 +1,5 @@
-//! The operator cancels a turn: its mail is held, out of the queue, until it is released or dropped.
+//! The operator cancels a turn: its mail is held, out of the queue, until it is released or
+//! dropped.
 
 use hive_proto::v1::{Delivery, DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{Client, Rig, Watch};
@@ -18,24 +19,38 @@ impl Scene {
         let (operator, mut watch) = (rig.operator().await, rig.watch().await);
         let asked = [operator.send("bob", "Hang.").await, operator.send("bob", "Letter 2.").await];
         let hanging = vec![answer("operator", "part one"), recv(1), touch(&rig, "reached"), hang()];
-        let again = vec![answer("operator", "part one"), answer("operator", "part two"), text("Done.")];
+        let again =
+            vec![answer("operator", "part one"), answer("operator", "part two"), text("Done.")];
         rig.start_harness(
             "bob",
-            &[rule("has released the message now", again), rule("Hang", hanging), rule("", vec![text("Done.")])],
+            &[
+                rule("has released the message now", again),
+                rule("Hang", hanging),
+                rule("", vec![text("Done.")]),
+            ],
         );
         rig.appeared("reached").await;
         let said = rig.hivectl(&["turn", "cancel", "bob"]).await;
-        assert!(said.code == 0 && said.stdout.starts_with("bob is told to cancel its turn (command "), "{said:?}");
+        assert!(
+            said.code == 0 && said.stdout.starts_with("bob is told to cancel its turn (command "),
+            "{said:?}"
+        );
         ended(&rig, &mut watch, "bob", TurnOutcome::Cancelled).await;
         closed_well(&mut watch).await;
         let scene = Self { rig, operator, asked };
         let held = scene.rig.hivectl(&["status"]).await;
-        assert!(held.code == 8 && held.stdout.contains("2 deliveries held after a cancelled turn"), "{held:?}");
+        assert!(
+            held.code == 8 && held.stdout.contains("2 deliveries held after a cancelled turn"),
+            "{held:?}"
+        );
         scene
     }
 
     async fn stand(&self) -> [Delivery; 2] {
-        [self.operator.delivery("bob", self.asked[0]).await, self.operator.delivery("bob", self.asked[1]).await]
+        [
+            self.operator.delivery("bob", self.asked[0]).await,
+            self.operator.delivery("bob", self.asked[1]).await,
+        ]
     }
 }
 
@@ -62,10 +77,17 @@ async fn what_it_held_is_released() {
     }
     // What the cancelled turn had sent is not sent twice, to whichever of them it was an answer.
     let first = scene.asked[0];
-    let sent: Vec<_> = unread(&scene.operator, "operator").await.into_iter().filter(|(_, answers)| *answers == first).collect();
+    let sent: Vec<_> = unread(&scene.operator, "operator")
+        .await
+        .into_iter()
+        .filter(|(_, answers)| *answers == first)
+        .collect();
     assert_eq!(sent, ["part one", "part two"].map(|part| (part.to_owned(), first)));
     let lives = lives(&scene.operator.turns("bob").await);
-    assert_eq!(lives, [[(TurnOutcome::Cancelled, 1)].as_slice(), &[(TurnOutcome::Ok, 1); 3]].concat());
+    assert_eq!(
+        lives,
+        [[(TurnOutcome::Cancelled, 1)].as_slice(), &[(TurnOutcome::Ok, 1); 3]].concat()
+    );
     scene.rig.end().await;
 }
 
@@ -77,7 +99,10 @@ async fn what_it_held_is_dropped() {
     assert_eq!((said.code, said.stdout), (0, format!("message {id} of bob dropped\n")));
     let again = scene.rig.hivectl(&["turn", "release", "bob", &id]).await;
     assert_eq!(again.code, 5, "what is dropped stays so: {again:?}");
-    assert_eq!(scene.stand().await.map(|delivery| delivery.state()), [DeliveryState::Dropped, DeliveryState::Held]);
+    assert_eq!(
+        scene.stand().await.map(|delivery| delivery.state()),
+        [DeliveryState::Dropped, DeliveryState::Held]
+    );
     assert_eq!(lives(&scene.operator.turns("bob").await), [(TurnOutcome::Cancelled, 1)]);
     scene.rig.end().await;
 }

@@ -1,4 +1,5 @@
-//! The operator's commands to a harness: they are carried out from the next turn on, and say that they were.
+//! The operator's commands to a harness: they are carried out from the next turn on, and say that
+//! they were.
 
 use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{Rig, Watch};
@@ -36,7 +37,8 @@ async fn another_model_runs_from_the_next_turn_on() {
     let operator = rig.operator().await;
     let last = operator.send("bob", "Letter 3.").await;
     acked(&rig, "bob", last).await;
-    let models: Vec<String> = operator.turns("bob").await.into_iter().map(|turn| turn.model).collect();
+    let models: Vec<String> =
+        operator.turns("bob").await.into_iter().map(|turn| turn.model).collect();
     assert_eq!(models, ["claude-haiku-5-5", "claude-opus-5-5", "claude-opus-5-5"]);
     assert_eq!(operator.get_agent("bob").await.model, "opus");
     rig.end().await;
@@ -81,13 +83,22 @@ async fn a_restart_hands_the_turn_back_and_starts_the_program_anew() {
     ended(&rig, &mut watch, "bob", TurnOutcome::Drained).await;
     done(&mut watch).await;
     acked(&rig, "bob", asked).await;
-    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Acked, 1, RedeliveryCause::Drained));
+    assert_eq!(
+        standing(&operator, "bob", asked).await,
+        (DeliveryState::Acked, 1, RedeliveryCause::Drained)
+    );
     let turns = operator.turns("bob").await;
     // Before the message comes again, the agent hears why.
-    assert_eq!(lives(&turns), [(TurnOutcome::Drained, 1), (TurnOutcome::Ok, 1), (TurnOutcome::Ok, 1)]);
+    assert_eq!(
+        lives(&turns),
+        [(TurnOutcome::Drained, 1), (TurnOutcome::Ok, 1), (TurnOutcome::Ok, 1)]
+    );
     assert_eq!([turns[0].session_epoch, turns[1].session_epoch, turns[2].session_epoch], [1, 2, 2]);
     assert_eq!([turns[0].message_id, turns[2].message_id], [asked; 2]);
-    assert_eq!(unread(&operator, "operator").await, ["part one", "part two"].map(|part| (part.to_owned(), asked)));
+    assert_eq!(
+        unread(&operator, "operator").await,
+        ["part one", "part two"].map(|part| (part.to_owned(), asked))
+    );
     assert_eq!(rig.harness("bob").pid(), pid, "whoever supervises it sees no end");
     rig.end().await;
 }

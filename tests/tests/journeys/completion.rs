@@ -1,4 +1,5 @@
-//! A shell completes `hivectl` in a hive of 1,000 agents: the real broker, the script as it is printed, a real bash.
+//! A shell completes `hivectl` in a hive of 1,000 agents: the real broker, the script as it is
+//! printed, a real bash.
 
 use std::process::Output;
 
@@ -11,7 +12,8 @@ use tokio::process::Command;
 /// Somebody waits for a quarter of a second, a test on a busy machine longer.
 const PATIENT: (&str, &str) = ("HIVE_COMPLETION_MS", "60000");
 
-/// A running hive of 998 agents `a0`, `a1`, …, one of another beginning, and one to be found by its first letters.
+/// A running hive of 998 agents `a0`, `a1`, …, one of another beginning, and one to be found by its
+/// first letters.
 async fn thousand() -> Rig {
     let mut config = "[hive]\nname = \"crowd\"\n[agents.b]\n[agents.lonely]\n".to_owned();
     config.extend((0..998).map(|number| format!("[agents.a{number}]\n")));
@@ -22,8 +24,10 @@ async fn thousand() -> Rig {
 
 /// Which names begin so.
 fn beginning(with: &str) -> Vec<String> {
-    let mut names: Vec<String> =
-        (0..998).map(|number| format!("a{number}")).chain(["b".to_owned(), "lonely".to_owned()]).collect();
+    let mut names: Vec<String> = (0..998)
+        .map(|number| format!("a{number}"))
+        .chain(["b".to_owned(), "lonely".to_owned()])
+        .collect();
     names.retain(|name| name.starts_with(with));
     names.sort();
     names
@@ -34,15 +38,26 @@ fn at_prompt(rig: &Rig, program: &str) -> Command {
     let hivectl = binary::find("hivectl", "hivectl");
     let bin = hivectl.parent().expect("a program lies in a directory").display().to_string();
     let mut command = Command::new(program);
-    command.env_clear().env("PATH", format!("{bin}:/usr/bin:/bin")).env("HIVE_SOCKET", rig.operator_socket()).envs([PATIENT]);
+    command
+        .env_clear()
+        .env("PATH", format!("{bin}:/usr/bin:/bin"))
+        .env("HIVE_SOCKET", rig.operator_socket())
+        .envs([PATIENT]);
     command.kill_on_drop(true);
     command
 }
 
-/// What is offered at the end of a line, as fish asks for it, with what is told of each; never an error.
+/// What is offered at the end of a line, as fish asks for it, with what is told of each; never an
+/// error.
 async fn offered(rig: &Rig, words: &[&str]) -> Vec<String> {
     let mut command = at_prompt(rig, "hivectl");
-    let output = command.env("COMPLETE", "fish").args(["--", "hivectl"]).args(words).output().await.expect("hivectl runs");
+    let output = command
+        .env("COMPLETE", "fish")
+        .args(["--", "hivectl"])
+        .args(words)
+        .output()
+        .await
+        .expect("hivectl runs");
     lines(output)
 }
 
@@ -70,11 +85,14 @@ async fn ids_are_offered_with_what_they_are() {
     let rig = thousand().await;
     let operator = rig.operator().await;
     let message = operator.send("a7", "What is left?").await;
-    let asked = rig.hivectl(&["ask", "a7", "Is the build\ngreen?", "--option", "yes", "--option", "not yet"]).await;
+    let asked = rig
+        .hivectl(&["ask", "a7", "Is the build\ngreen?", "--option", "yes", "--option", "not yet"])
+        .await;
     let question = asked.stdout.trim().to_owned();
     let told = [format!("{question}\toperator asks a7: Is the build⏎green?")];
     for words in [&["answer", ""][..], &["questions", "cancel", ""]] {
-        let offered: Vec<String> = offered(&rig, words).await.into_iter().filter(|line| !line.starts_with('-')).collect();
+        let offered: Vec<String> =
+            offered(&rig, words).await.into_iter().filter(|line| !line.starts_with('-')).collect();
         assert_eq!(offered, told, "{words:?}");
     }
     let choices = offered(&rig, &["answer", &question, "--choice", ""]).await;
@@ -90,7 +108,9 @@ async fn the_script_fills_bashs_list() {
     let rig = thousand().await;
     let line = "source <(hivectl completions bash); COMP_WORDS=(hivectl send a99); COMP_CWORD=2; COMP_TYPE=9; \
                 _clap_complete_hivectl hivectl a99 send; printf '%s\\n' \"${COMPREPLY[@]}\"; complete -p hivectl";
-    let mut filled = lines(at_prompt(&rig, "bash").args(["--norc", "-c", line]).output().await.expect("bash runs"));
+    let mut filled = lines(
+        at_prompt(&rig, "bash").args(["--norc", "-c", line]).output().await.expect("bash runs"),
+    );
     let registered = filled.pop().expect("bash knows the function");
     assert!(registered.ends_with("-F _clap_complete_hivectl hivectl"), "{registered}");
     filled.sort();
@@ -106,20 +126,35 @@ async fn somebody_presses_tab() {
     pty.resize(Size::new(24, 200)).expect("a size");
     let hivectl = binary::find("hivectl", "hivectl");
     let bin = hivectl.parent().expect("a program lies in a directory").display().to_string();
-    let bash = pty_process::Command::new("bash").args(["--norc", "--noprofile", "-i"]).env_clear().kill_on_drop(true);
-    let bash = bash.env("PATH", format!("{bin}:/usr/bin:/bin")).env("HIVE_SOCKET", rig.operator_socket()).envs([PATIENT]);
-    let mut bash = bash.env("TERM", "dumb").env("PS1", "ready> ").env("HISTFILE", "/dev/null").spawn(side).expect("bash runs");
+    let bash = pty_process::Command::new("bash")
+        .args(["--norc", "--noprofile", "-i"])
+        .env_clear()
+        .kill_on_drop(true);
+    let bash = bash
+        .env("PATH", format!("{bin}:/usr/bin:/bin"))
+        .env("HIVE_SOCKET", rig.operator_socket())
+        .envs([PATIENT]);
+    let mut bash = bash
+        .env("TERM", "dumb")
+        .env("PS1", "ready> ")
+        .env("HISTFILE", "/dev/null")
+        .spawn(side)
+        .expect("bash runs");
     let mut shown = String::new();
-    // What is typed waits in the terminal until bash reads it, but it reads keys as keys only at its prompt.
+    // What is typed waits in the terminal until bash reads it, but it reads keys as keys only at
+    // its prompt.
     shows(&mut pty, &mut shown, "ready> ").await;
-    pty.write_all(b"source <(hivectl completions bash); echo sou''rced\n").await.expect("bash reads");
+    pty.write_all(b"source <(hivectl completions bash); echo sou''rced\n")
+        .await
+        .expect("bash reads");
     shows(&mut pty, &mut shown, "sourced\r\nready> ").await;
     pty.write_all(b"hivectl sen\tlon\thello\n").await.expect("bash reads");
     shows(&mut pty, &mut shown, "accepted, 1 recipient").await;
     pty.write_all(b"exit\n").await.expect("bash reads");
     soon("bash ends", bash.wait()).await.expect("it can be waited for");
     let said = rig.operator().await.deliveries("lonely", &[]).await;
-    let bodies: Vec<&str> = said.iter().filter_map(|delivery| Some(delivery.message.as_ref()?.body.as_str())).collect();
+    let bodies: Vec<&str> =
+        said.iter().filter_map(|delivery| Some(delivery.message.as_ref()?.body.as_str())).collect();
     assert_eq!(bodies, ["hello"]);
     rig.end().await;
 }

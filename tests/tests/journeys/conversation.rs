@@ -1,5 +1,5 @@
-//! What agents show of themselves: a status that outlives the broker, loose ends for oneself and for one's children, and what a co-process
-//! publishes.
+//! What agents show of themselves: a status that outlives the broker, loose ends for oneself and
+//! for one's children, and what a co-process publishes.
 
 use hive_proto::v1::{LooseEnd, LooseEndKind, TurnOutcome};
 use hive_tests::rig::{Rig, clock};
@@ -17,7 +17,10 @@ fn get_loose_ends(of: &str) -> Step {
 #[tokio::test]
 async fn a_status_outlives_the_broker_and_peers_see_it() {
     let mut rig = Rig::duo().await;
-    rig.start_harness("bob", &[rule("", vec![tool("set_status", json!({"text": STATUS})), text("Done.")])]);
+    rig.start_harness(
+        "bob",
+        &[rule("", vec![tool("set_status", json!({"text": STATUS})), text("Done.")])],
+    );
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     operator.send("bob", "Say what you do.").await;
     ended(&rig, &mut watch, "bob", TurnOutcome::Ok).await;
@@ -25,7 +28,10 @@ async fn a_status_outlives_the_broker_and_peers_see_it() {
     assert_eq!(set.status_text, STATUS);
     rig.kill_broker().await;
     rig.start_broker().await;
-    rig.start_harness("ada", &[rule("", vec![tool("get_agent_meta", json!({"name": "bob"})), text("Done.")])]);
+    rig.start_harness(
+        "ada",
+        &[rule("", vec![tool("get_agent_meta", json!({"name": "bob"})), text("Done.")])],
+    );
     let operator = rig.operator().await;
     let asked = operator.send("ada", "What does bob do?").await;
     acked(&rig, "ada", asked).await;
@@ -59,7 +65,10 @@ async fn a_parent_sees_what_its_child_has_open_and_not_the_other_way_round() {
 
     let question = operator.questions().await.remove(0);
     let reminder = operator.reminders("bob").await.remove(0);
-    let whole = |time: Option<prost_types::Timestamp>| prost_types::Timestamp { nanos: 0, ..time.expect("it has a time") };
+    let whole = |time: Option<prost_types::Timestamp>| prost_types::Timestamp {
+        nanos: 0,
+        ..time.expect("it has a time")
+    };
     let list = format!(
         "Questions asked (kind question):\n#{} to operator, since {}: May I?\nReminders (kind reminder):\n#{}, due {}: Ask again.",
         question.id,
@@ -71,12 +80,14 @@ async fn a_parent_sees_what_its_child_has_open_and_not_the_other_way_round() {
     let results = rig.tool_results("bob");
     assert!(results[2].starts_with("NOT_YOUR_CHILD: "), "{results:?}");
     assert!(results[3].starts_with(&list), "{results:?}");
-    let kinds: Vec<LooseEndKind> = operator.loose_ends("bob").await.iter().map(LooseEnd::kind).collect();
+    let kinds: Vec<LooseEndKind> =
+        operator.loose_ends("bob").await.iter().map(LooseEnd::kind).collect();
     assert_eq!(kinds, [LooseEndKind::QuestionAsked, LooseEndKind::Reminder]);
     rig.end().await;
 }
 
-/// A co-process tells on bob's own socket, with no part in his turns; its last set is what counts, also after a kill.
+/// A co-process tells on bob's own socket, with no part in his turns; its last set is what counts,
+/// also after a kill.
 #[tokio::test]
 async fn what_a_co_process_publishes_is_shown_to_claude() {
     let mut rig = Rig::duo().await;
@@ -94,16 +105,29 @@ async fn what_a_co_process_publishes_is_shown_to_claude() {
         let operator = rig.operator().await;
         let asked = operator.send("bob", "What is open?").await;
         acked(&rig, "bob", asked).await;
-        let keys: Vec<String> = operator.loose_ends("bob").await.into_iter().map(|loose_end| loose_end.key).collect();
+        let keys: Vec<String> =
+            operator.loose_ends("bob").await.into_iter().map(|loose_end| loose_end.key).collect();
         assert_eq!(keys, set.iter().map(|(key, _)| *key).collect::<Vec<_>>());
         let published: Vec<(u64, String)> = operator
             .loose_ends("bob")
             .await
             .into_iter()
             .map(|loose_end| {
-                assert_eq!((loose_end.kind(), loose_end.peer.as_str()), (LooseEndKind::External, "ci"));
-                let since = prost_types::Timestamp { nanos: 0, ..loose_end.create_time.expect("it has a time") };
-                (loose_end.id, format!("#{} from ci, {}, since {since}: {}", loose_end.id, loose_end.key, loose_end.text))
+                assert_eq!(
+                    (loose_end.kind(), loose_end.peer.as_str()),
+                    (LooseEndKind::External, "ci")
+                );
+                let since = prost_types::Timestamp {
+                    nanos: 0,
+                    ..loose_end.create_time.expect("it has a time")
+                };
+                (
+                    loose_end.id,
+                    format!(
+                        "#{} from ci, {}, since {since}: {}",
+                        loose_end.id, loose_end.key, loose_end.text
+                    ),
+                )
             })
             .collect();
         results.push(published);
@@ -120,7 +144,8 @@ async fn what_a_co_process_publishes_is_shown_to_claude() {
     rig.end().await;
 }
 
-/// What becomes of loose ends: claude withdraws its own, and neither the question nor the reminder comes back.
+/// What becomes of loose ends: claude withdraws its own, and neither the question nor the reminder
+/// comes back.
 #[tokio::test]
 async fn claude_withdraws_what_it_does_not_need_any_more() {
     let mut rig = Rig::duo().await;
@@ -133,7 +158,8 @@ async fn claude_withdraws_what_it_does_not_need_any_more() {
     let operator = rig.operator().await;
     let asked = operator.send("bob", "Have something open.").await;
     acked(&rig, "bob", asked).await;
-    let (question, reminder) = (operator.questions().await.remove(0), operator.reminders("bob").await.remove(0));
+    let (question, reminder) =
+        (operator.questions().await.remove(0), operator.reminders("bob").await.remove(0));
     let withdraws = [
         tool("cancel_loose_end", json!({"kind": "question", "id": question.id})),
         tool("cancel_loose_end", json!({"kind": "reminder", "id": reminder.id})),
@@ -143,7 +169,12 @@ async fn claude_withdraws_what_it_does_not_need_any_more() {
     rig.rewrite_script("bob", &[rule("", withdraws.to_vec())]);
     let asked = operator.send("bob", "Let it be.").await;
     acked(&rig, "bob", asked).await;
-    assert_eq!(rig.tool_results("bob").last().map(String::as_str), Some("No loose ends."), "{:?}", rig.tool_results("bob"));
+    assert_eq!(
+        rig.tool_results("bob").last().map(String::as_str),
+        Some("No loose ends."),
+        "{:?}",
+        rig.tool_results("bob")
+    );
     clock::shows(reminder.due_time.expect("it has a time")).await;
     rig.kill_broker().await;
     rig.start_broker().await;

@@ -1,17 +1,24 @@
-//! Shutting down in good order: a turn is handed back or finished, nobody is blamed, and what goes on finds everything again.
+//! Shutting down in good order: a turn is handed back or finished, nobody is blamed, and what goes
+//! on finds everything again.
 
 use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{HarnessOptions, Rig};
 use rustix::process::Signal;
 
-use crate::steps::{acked, answer, ended, env, lives, rule, standing, text, touch, unread, wait_for};
+use crate::steps::{
+    acked, answer, ended, env, lives, rule, standing, text, touch, unread, wait_for,
+};
 
 /// Bob's harness with this grace for a running turn; he stops after the first part of his answer.
 fn start_bob(rig: &mut Rig, grace_secs: &str) {
     let parts = [answer("operator", "part one"), answer("operator", "part two"), text("Done.")];
     let mut first = parts.to_vec();
     first.splice(1..1, [touch(rig, "reached"), wait_for(rig, "go")]);
-    let rules = vec![rule("This is attempt", parts.to_vec()), rule("Letter", vec![text("Done.")]), rule("", first)];
+    let rules = vec![
+        rule("This is attempt", parts.to_vec()),
+        rule("Letter", vec![text("Done.")]),
+        rule("", first),
+    ];
     let env = env(&[("HIVE_DRAIN_GRACE_SECS", grace_secs)]);
     rig.start_harness_with("bob", &HarnessOptions { rules, env, ..HarnessOptions::default() });
 }
@@ -27,16 +34,28 @@ async fn a_harness_that_is_drained_hands_its_turn_back() {
     rig.appeared("reached").await;
     rig.stop_harness("bob").await;
     ended(&rig, &mut watch, "bob", TurnOutcome::Drained).await;
-    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Ready, 1, RedeliveryCause::Drained));
-    assert!(rig.running("bob", "scripted-claude").is_empty() && rig.running("bob", "hive-mcp").is_empty());
+    assert_eq!(
+        standing(&operator, "bob", asked).await,
+        (DeliveryState::Ready, 1, RedeliveryCause::Drained)
+    );
+    assert!(
+        rig.running("bob", "scripted-claude").is_empty()
+            && rig.running("bob", "hive-mcp").is_empty()
+    );
 
     start_bob(&mut rig, "0");
     acked(&rig, "bob", asked).await;
-    assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Drained, 1), (TurnOutcome::Ok, 1)]);
+    assert_eq!(
+        lives(&operator.turns("bob").await),
+        [(TurnOutcome::Drained, 1), (TurnOutcome::Ok, 1)]
+    );
     assert_eq!(unread(&operator, "operator").await, PARTS.map(|part| (part.to_owned(), asked)));
     let prompts = rig.prompts("bob");
     let last = prompts.last().expect("a prompt");
-    assert!(last.contains("This is attempt 1 again: the last turn was cut off by a restart"), "{last}");
+    assert!(
+        last.contains("This is attempt 1 again: the last turn was cut off by a restart"),
+        "{last}"
+    );
     assert!(last.contains(" to operator: part one"), "{last}");
     rig.end().await;
 }
@@ -52,8 +71,14 @@ async fn a_turn_may_finish_within_the_grace_time_and_no_other_begins() {
     rig.harness("bob").signal(Signal::TERM);
     rig.touch("go");
     assert!(rig.harness_ends("bob").await.success());
-    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Acked, 1, RedeliveryCause::Unspecified));
-    assert_eq!(standing(&operator, "bob", next).await, (DeliveryState::Ready, 0, RedeliveryCause::Unspecified));
+    assert_eq!(
+        standing(&operator, "bob", asked).await,
+        (DeliveryState::Acked, 1, RedeliveryCause::Unspecified)
+    );
+    assert_eq!(
+        standing(&operator, "bob", next).await,
+        (DeliveryState::Ready, 0, RedeliveryCause::Unspecified)
+    );
     assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Ok, 1)]);
     rig.end().await;
 }
@@ -69,7 +94,10 @@ async fn a_second_signal_ends_the_grace_time() {
     rig.harness("bob").signal(Signal::INT);
     rig.harness("bob").signal(Signal::TERM);
     assert!(rig.harness_ends("bob").await.success());
-    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Ready, 1, RedeliveryCause::Drained));
+    assert_eq!(
+        standing(&operator, "bob", asked).await,
+        (DeliveryState::Ready, 1, RedeliveryCause::Drained)
+    );
     assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Drained, 1)]);
     rig.end().await;
 }
@@ -96,7 +124,11 @@ async fn a_broker_ends_well_and_its_harnesses_go_on(by_the_operator: bool) {
     rig.appeared("reached").await;
     if by_the_operator {
         let drained = rig.hivectl(&["drain"]).await;
-        assert_eq!((drained.code, drained.stdout.as_str()), (0, "the broker is shutting down\n"), "{drained:?}");
+        assert_eq!(
+            (drained.code, drained.stdout.as_str()),
+            (0, "the broker is shutting down\n"),
+            "{drained:?}"
+        );
     } else {
         rig.broker().signal(Signal::TERM);
     }

@@ -1,4 +1,5 @@
-//! Plugins that cannot be installed, and an agent's own MCP servers: neither ends a turn, and neither gets what is not its own.
+//! Plugins that cannot be installed, and an agent's own MCP servers: neither ends a turn, and
+//! neither gets what is not its own.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -11,17 +12,27 @@ use crate::mode::Mode;
 use crate::steps::{acked, lives, rule, text, tool};
 use crate::up::Up;
 
-both!(plugins_that_fail_are_told_to_the_parent_and_turns_run, a_server_that_does_not_come_up_is_told_to_the_parent);
+both!(
+    plugins_that_fail_are_told_to_the_parent_and_turns_run,
+    a_server_that_does_not_come_up_is_told_to_the_parent
+);
 
 /// What ada was told of bob's troubles and has not read.
 async fn problems(operator: &Client) -> Vec<Message> {
-    let all = operator.deliveries("ada", &[DeliveryState::Ready]).await.into_iter().filter_map(|delivery| delivery.message);
+    let all = operator
+        .deliveries("ada", &[DeliveryState::Ready])
+        .await
+        .into_iter()
+        .filter_map(|delivery| delivery.message);
     all.filter(|message| message.system_kind() == SystemKind::Problem).collect()
 }
 
 async fn plugins_that_fail_are_told_to_the_parent_and_turns_run(mode: Mode) {
     let mut rig = Rig::duo().await;
-    let plugins = [("HIVE_PLUGINS", r#"["hello@nosuch"]"#), ("HIVE_MARKETPLACES", r#"["/no/such/directory","some/market"]"#)];
+    let plugins = [
+        ("HIVE_PLUGINS", r#"["hello@nosuch"]"#),
+        ("HIVE_MARKETPLACES", r#"["/no/such/directory","some/market"]"#),
+    ];
     let rules = [rule("", vec![text("Done.")])];
     mode.start_with(&mut rig, &rules, &plugins);
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
@@ -51,7 +62,8 @@ async fn a_server_that_does_not_come_up_is_told_to_the_parent(mode: Mode) {
     let mut rig = Rig::duo().await;
     let extra = json!({"notes": {"command": "/no/such/program", "args": [], "env": {}, "allowedTools": ["*"]}});
     std::fs::write(rig.path("extra.json"), extra.to_string()).expect("a file");
-    std::fs::set_permissions(rig.path("extra.json"), std::fs::Permissions::from_mode(0o600)).expect("its mode");
+    std::fs::set_permissions(rig.path("extra.json"), std::fs::Permissions::from_mode(0o600))
+        .expect("its mode");
     let file = rig.path("extra.json").display().to_string();
     mode.start_with(&mut rig, &[rule("", vec![text("Done.")])], &[("HIVE_EXTRA_MCP", &file)]);
     let operator = rig.operator().await;
@@ -63,17 +75,24 @@ async fn a_server_that_does_not_come_up_is_told_to_the_parent(mode: Mode) {
     assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Ok, 1); 2]);
     let told = problems(&operator).await;
     assert_eq!(told.len(), 1, "once, and not at each turn: {told:?}");
-    assert!(told[0].body.contains("mcp:notes") && told[0].body.contains("turns go on without its tools"), "{}", told[0].body);
+    assert!(
+        told[0].body.contains("mcp:notes")
+            && told[0].body.contains("turns go on without its tools"),
+        "{}",
+        told[0].body
+    );
     rig.end().await;
 }
 
-/// `hive.toml`, `hivectl up`, the harness, claude, `hive scrub`, the harness again, the server: what is configured arrives, and no key does that is not its own.
+/// `hive.toml`, `hivectl up`, the harness, claude, `hive scrub`, the harness again, the server:
+/// what is configured arrives, and no key does that is not its own.
 #[tokio::test]
 async fn a_configured_server_arrives_with_its_own_environment_alone() {
     let rig = crate::up::hive();
     let server = rig.path("bin/env-mcp");
     let script = rig.path("script.json");
-    script::write(&script, &[rule("", vec![tool("environment", json!({})), text("Done.")])]).expect("the script is written");
+    script::write(&script, &[rule("", vec![tool("environment", json!({})), text("Done.")])])
+        .expect("the script is written");
     let notes = format!(
         "[agents.bob.extra_mcp_servers.notes]\ncommand = \"{}\"\nargs = [\"--quiet\"]\nenv = {{ NOTES_KEY = \"its own\" }}\n\
          allowed_tools = [\"environment\"]\n[claude]\nenv = {{ SCRIPTED_CLAUDE_FILE = \"{}\", ANTHROPIC_API_KEY = \"secret-key\" }}\n",
@@ -90,13 +109,19 @@ async fn a_configured_server_arrives_with_its_own_environment_alone() {
 
     let path = rig.path("agents/bob/home/.hive/claude-mcp-config.json");
     assert_eq!(path.metadata().expect("it is there").permissions().mode() & 0o777, 0o600);
-    let config: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("text")).expect("JSON");
+    let config: Value =
+        serde_json::from_str(&std::fs::read_to_string(&path).expect("text")).expect("JSON");
     let told = &config["mcpServers"]["notes"];
     assert_eq!(told["env"], json!({"NOTES_KEY": "its own"}));
-    let args: Vec<&str> = told["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let args: Vec<&str> =
+        told["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let server = server.display().to_string();
     // Where the host allows sandboxes, the harness is asked to start it in one.
-    assert!(args.starts_with(&["scrub", "--keep=NOTES_KEY", "--"]) && args.ends_with(&["--", &server, "--quiet"]), "{args:?}");
+    assert!(
+        args.starts_with(&["scrub", "--keep=NOTES_KEY", "--"])
+            && args.ends_with(&["--", &server, "--quiet"]),
+        "{args:?}"
+    );
     assert!(told["command"].as_str().is_some_and(|program| program.ends_with("/hive")), "{told}");
     for (name, server) in config["mcpServers"].as_object().expect("servers") {
         assert_eq!(server["args"][0], "scrub", "{name}");
@@ -109,6 +134,10 @@ async fn a_configured_server_arrives_with_its_own_environment_alone() {
     // It is bob's and nobody else's.
     let message = operator.send("ada", "What do you see?").await;
     acked(&rig, "ada", message).await;
-    assert!(rig.tool_results("ada")[0].contains("No such tool available"), "{:?}", rig.tool_results("ada"));
+    assert!(
+        rig.tool_results("ada")[0].contains("No such tool available"),
+        "{:?}",
+        rig.tool_results("ada")
+    );
     up.interrupted(rig).await;
 }

@@ -1,4 +1,5 @@
-//! Sockets that a supervisor opened: `hived` serves them and leaves their files, modes and directories alone, over any number of starts.
+//! Sockets that a supervisor opened: `hived` serves them and leaves their files, modes and
+//! directories alone, over any number of starts.
 
 use std::fs::Permissions;
 use std::os::fd::OwnedFd;
@@ -23,7 +24,8 @@ struct Handed {
 
 /// The mode of a file, and which file it is.
 fn identity(path: &Path) -> (u32, u64) {
-    let found = std::fs::symlink_metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let found = std::fs::symlink_metadata(path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     (found.mode() & 0o7777, found.ino())
 }
 
@@ -45,7 +47,8 @@ impl Handed {
         let mut command = Process::command("/bin/sh".as_ref());
         command.arg("-c").arg(HAND_OVER).arg(plain.get_program()).args(plain.get_args());
         command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.stdin(Stdio::from(OwnedFd::from(self.listener.try_clone().expect("a second handle"))));
+        command
+            .stdin(Stdio::from(OwnedFd::from(self.listener.try_clone().expect("a second handle"))));
         command
     }
 
@@ -92,7 +95,8 @@ async fn an_agents_socket_stays_over_several_starts() {
     rig.end().await;
 }
 
-/// A change of the users closes connections; the socket is served on for the new ones. An agent that goes leaves it to the supervisor.
+/// A change of the users closes connections; the socket is served on for the new ones. An agent
+/// that goes leaves it to the supervisor.
 #[tokio::test]
 async fn an_agents_socket_outlives_changes_of_the_configuration() {
     let mut rig = Rig::new(DUO);
@@ -117,11 +121,14 @@ async fn an_agents_socket_outlives_changes_of_the_configuration() {
     rig.end().await;
 }
 
-/// With a group the mode decides who is the operator, so a mode that lets in others is refused and not corrected.
+/// With a group the mode decides who is the operator, so a mode that lets in others is refused and
+/// not corrected.
 #[tokio::test]
 async fn an_operators_socket_that_is_open_to_all_is_refused_where_its_mode_decides() {
     let group = std::fs::read_to_string("/etc/group").unwrap_or_default();
-    let Some(group) = group.lines().find_map(|line| line.split(':').next().filter(|name| !name.is_empty())) else {
+    let Some(group) =
+        group.lines().find_map(|line| line.split(':').next().filter(|name| !name.is_empty()))
+    else {
         let _ = host::allows("naming a group", false);
         return;
     };
@@ -131,7 +138,10 @@ async fn an_operators_socket_that_is_open_to_all_is_refused_where_its_mode_decid
     let ended = rig.try_start_broker_by(handed.command(&rig)).await.expect_err("hived refuses");
     assert_eq!(ended.code(), Some(1));
     let log = rig.read("hived.log");
-    assert!(log.contains("mode 0666") && log.contains("SocketMode=0660") && log.contains(group), "{log}");
+    assert!(
+        log.contains("mode 0666") && log.contains("SocketMode=0660") && log.contains(group),
+        "{log}"
+    );
     assert_eq!(identity(&handed.path).0, 0o666);
     rig.end().await;
 }

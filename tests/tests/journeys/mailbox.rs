@@ -10,13 +10,23 @@ use crate::terminal::Terminal;
 
 /// Sends a reply; its id.
 async fn reply(from: &Client, recipient: &str, body: &str, in_reply_to: u64) -> u64 {
-    let request = SendMessageRequest { request_id: fresh_id(), to: to(recipient), body: body.to_owned(), in_reply_to };
+    let request = SendMessageRequest {
+        request_id: fresh_id(),
+        to: to(recipient),
+        body: body.to_owned(),
+        in_reply_to,
+    };
     let sent = MessageServiceClient::new(from.channel()).send_message(request).await;
     sent.expect("the message is accepted").into_inner().message_id
 }
 
 fn numbers(value: &Value) -> Vec<u64> {
-    value.as_array().expect("a list").iter().map(|number| number.as_u64().expect("a number")).collect()
+    value
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|number| number.as_u64().expect("a number"))
+        .collect()
 }
 
 #[tokio::test]
@@ -35,16 +45,32 @@ async fn mail_is_shown_by_threads() {
         .as_array()
         .expect("a list")
         .iter()
-        .map(|thread| (thread["thread_id"].as_u64(), numbers(&thread["message_ids"]), thread["unread_count"].as_u64()))
+        .map(|thread| {
+            (
+                thread["thread_id"].as_u64(),
+                numbers(&thread["message_ids"]),
+                thread["unread_count"].as_u64(),
+            )
+        })
         .collect();
     // The one with the newest mail comes last. Her first question was settled by the reply.
-    assert_eq!(threads, [(Some(other), vec![other], Some(1)), (Some(asked), vec![first, last], Some(1))], "{listed:?}");
+    assert_eq!(
+        threads,
+        [(Some(other), vec![other], Some(1)), (Some(asked), vec![first, last], Some(1))],
+        "{listed:?}"
+    );
 
     // From any of its messages.
     for message in [asked, named, last] {
-        let read = rig.hivectl(&["--json", "inbox", "read", "--thread", &message.to_string()]).await;
+        let read =
+            rig.hivectl(&["--json", "inbox", "read", "--thread", &message.to_string()]).await;
         let messages: Value = serde_json::from_str(&read.stdout).expect("JSON");
-        let ids: Vec<_> = messages.as_array().expect("a list").iter().map(|message| message["id"].clone()).collect();
+        let ids: Vec<_> = messages
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|message| message["id"].clone())
+            .collect();
         assert_eq!(ids, [asked, first, named, last].map(|id| json!(id)), "{read:?}");
     }
     assert_eq!(unread(&operator, "operator").await.len(), 2, "reading changes nothing");

@@ -1,4 +1,5 @@
-//! The two ways to run claude: a process for each turn, or one that stays. A journey that holds for both is written once.
+//! The two ways to run claude: a process for each turn, or one that stays. A journey that holds for
+//! both is written once.
 
 use hive_tests::rig::{HarnessOptions, Rig};
 use hive_tests::scripted::script::Rule;
@@ -21,7 +22,8 @@ impl Mode {
         }
     }
 
-    /// How a harness is started whose claude does this, and notes its starts. A claude that stays reads its script once, at its start.
+    /// How a harness is started whose claude does this, and notes its starts. A claude that stays
+    /// reads its script once, at its start.
     pub(crate) fn options(self, rig: &Rig, agent: &str, rules: &[Rule]) -> HarnessOptions {
         HarnessOptions {
             claude: rig.noting_claude(agent),

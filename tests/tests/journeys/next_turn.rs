@@ -14,11 +14,19 @@ fn kinds(turns: &[Turn]) -> Vec<TurnKind> {
 #[tokio::test]
 async fn it_gets_exactly_one_more() {
     let mut rig = Rig::duo().await;
-    let asks = vec![tool("request_next_turn", json!({})), tool("request_next_turn", json!({})), text("Later.")];
+    let asks = vec![
+        tool("request_next_turn", json!({})),
+        tool("request_next_turn", json!({})),
+        text("Later."),
+    ];
     let goes_on = vec![tool("send", json!({"to": "operator", "body": "went on"})), text("Done.")];
     rig.start_harness(
         "bob",
-        &[rule("Message from self:\n| continue", goes_on), rule("Letter 1", asks), rule("", vec![text("Done.")])],
+        &[
+            rule("Message from self:\n| continue", goes_on),
+            rule("Letter 1", asks),
+            rule("", vec![text("Done.")]),
+        ],
     );
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     operator.send("bob", "Letter 1.").await;
@@ -37,7 +45,12 @@ async fn it_gets_exactly_one_more() {
 #[tokio::test]
 async fn mail_that_waits_wakes_it_instead() {
     let mut rig = Rig::duo().await;
-    let asks = vec![tool("request_next_turn", json!({})), touch(&rig, "reached"), wait_for(&rig, "go"), text("Later.")];
+    let asks = vec![
+        tool("request_next_turn", json!({})),
+        touch(&rig, "reached"),
+        wait_for(&rig, "go"),
+        text("Later."),
+    ];
     rig.start_harness("bob", &[rule("Letter 1", asks), rule("", vec![text("Done.")])]);
     let operator = rig.operator().await;
     operator.send("bob", "Letter 1.").await;
@@ -58,7 +71,11 @@ async fn a_failed_turn_gets_none() {
     let asks = vec![tool("request_next_turn", json!({})), crate::steps::exit(1)];
     rig.start_harness(
         "bob",
-        &[rule("This is attempt", vec![text("Done.")]), rule("Letter 1", asks), rule("", vec![text("Done.")])],
+        &[
+            rule("This is attempt", vec![text("Done.")]),
+            rule("Letter 1", asks),
+            rule("", vec![text("Done.")]),
+        ],
     );
     let operator = rig.operator().await;
     let asked = operator.send("bob", "Letter 1.").await;

@@ -1,6 +1,9 @@
-//! Weather: what keeps an agent from running turns uses no attempt, makes it rest, and loses nothing.
+//! Weather: what keeps an agent from running turns uses no attempt, makes it rest, and loses
+//! nothing.
 
-use hive_proto::v1::{Agent, DeliveryState, EventKind, Park, RedeliveryCause, SystemKind, Turn, TurnOutcome};
+use hive_proto::v1::{
+    Agent, DeliveryState, EventKind, Park, RedeliveryCause, SystemKind, Turn, TurnOutcome,
+};
 use hive_tests::binary;
 use hive_tests::rig::{Client, HarnessOptions, Rig, Watch};
 use hive_tests::scripted::script::Step;
@@ -30,8 +33,14 @@ fn rested(turns: &[Turn]) {
 }
 
 async fn notices(operator: &Client) -> Vec<String> {
-    let all = operator.deliveries("operator", &[]).await.into_iter().filter_map(|delivery| delivery.message);
-    all.filter(|message| message.system_kind() == SystemKind::Unavailable).map(|message| message.body).collect()
+    let all = operator
+        .deliveries("operator", &[])
+        .await
+        .into_iter()
+        .filter_map(|delivery| delivery.message);
+    all.filter(|message| message.system_kind() == SystemKind::Unavailable)
+        .map(|message| message.body)
+        .collect()
 }
 
 async fn failures(rig: &Rig, watch: &mut Watch, count: u32) {
@@ -53,10 +62,16 @@ async fn an_unavailable_api_uses_no_attempt_however_long_it_lasts() {
     rig.rewrite_script("bob", &[rule("", vec![answer("operator", "I am."), text("Done.")])]);
     acked(&rig, "bob", asked).await;
 
-    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Acked, 1, RedeliveryCause::Unavailable));
+    assert_eq!(
+        standing(&operator, "bob", asked).await,
+        (DeliveryState::Acked, 1, RedeliveryCause::Unavailable)
+    );
     let turns = operator.turns("bob").await;
     let (last, failed) = turns.split_last().expect("turns");
-    assert!(failed.len() >= 12 && failed.iter().all(|turn| turn.outcome() == TurnOutcome::Unavailable), "{failed:?}");
+    assert!(
+        failed.len() >= 12 && failed.iter().all(|turn| turn.outcome() == TurnOutcome::Unavailable),
+        "{failed:?}"
+    );
     assert!(turns.iter().all(|turn| turn.attempt == 1 && turn.message_id == asked), "{turns:?}");
     assert_eq!(last.outcome(), TurnOutcome::Ok);
     rested(&turns);
@@ -65,7 +80,8 @@ async fn an_unavailable_api_uses_no_attempt_however_long_it_lasts() {
     assert_eq!(unread(&operator, "operator").await.first(), Some(&("I am.".to_owned(), asked)));
     assert!(operator.get_agent("bob").await.park.is_none());
     // The text stands in the conversation once, not once an attempt.
-    let whole = rig.prompts("bob").iter().filter(|prompt| prompt.contains("| Are you there?")).count();
+    let whole =
+        rig.prompts("bob").iter().filter(|prompt| prompt.contains("| Are you there?")).count();
     assert_eq!(whole, 1);
     rig.end().await;
 }
@@ -76,7 +92,10 @@ async fn a_missing_claude_is_waited_for() {
     let mut rig = Rig::duo().await;
     let claude = rig.path("claude");
     let rules = vec![rule("", vec![answer("operator", "Here."), text("Done.")])];
-    rig.start_harness_with("bob", &HarnessOptions { claude: claude.clone(), rules, ..HarnessOptions::default() });
+    rig.start_harness_with(
+        "bob",
+        &HarnessOptions { claude: claude.clone(), rules, ..HarnessOptions::default() },
+    );
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     let asked = operator.send("bob", "Are you there?").await;
     failures(&rig, &mut watch, 7).await;
@@ -85,9 +104,13 @@ async fn a_missing_claude_is_waited_for() {
         matches!(&told[..], [one] if one.contains("claude cannot be started as") && one.contains("install Claude Code")),
         "{told:?}"
     );
-    std::os::unix::fs::symlink(binary::find("hive-tests", "scripted-claude"), &claude).expect("claude is installed");
+    std::os::unix::fs::symlink(binary::find("hive-tests", "scripted-claude"), &claude)
+        .expect("claude is installed");
     acked(&rig, "bob", asked).await;
-    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Acked, 1, RedeliveryCause::Unavailable));
+    assert_eq!(
+        standing(&operator, "bob", asked).await,
+        (DeliveryState::Acked, 1, RedeliveryCause::Unavailable)
+    );
     rested(&operator.turns("bob").await);
     assert_eq!(notices(&operator).await, ["bob works again."]);
     rig.end().await;
@@ -100,7 +123,10 @@ async fn a_rate_limit_is_slept_out_until_it_ends() {
     let resets_at = i64::try_from(now).expect("before the end of time") + 1;
     let limit = json!({"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": resets_at}});
     let limited = rule("", vec![Step::Raw { raw: limit.to_string() }, api_error(429)]);
-    rig.start_harness("bob", &[rule("rate limit", vec![answer("operator", "Now."), text("Done.")]), limited]);
+    rig.start_harness(
+        "bob",
+        &[rule("rate limit", vec![answer("operator", "Now."), text("Done.")]), limited],
+    );
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     let asked = operator.send("bob", "Are you there?").await;
     watch.kind("bob", EventKind::AgentParked).await;
@@ -109,12 +135,19 @@ async fn a_rate_limit_is_slept_out_until_it_ends() {
     assert_eq!(parked.cause(), TurnOutcome::RateLimited);
     // Up to ten seconds later, so that agents of one account do not come back at one moment.
     assert!((resets_at * 1000..resets_at * 1000 + 10_000).contains(&until), "{until}");
-    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Ready, 1, RedeliveryCause::RateLimited));
+    assert_eq!(
+        standing(&operator, "bob", asked).await,
+        (DeliveryState::Ready, 1, RedeliveryCause::RateLimited)
+    );
     acked(&rig, "bob", asked).await;
 
     let turns = operator.turns("bob").await;
     assert_eq!(lives(&turns), [(TurnOutcome::RateLimited, 1), (TurnOutcome::Ok, 1)]);
-    assert!(millis(turns[1].start_time) >= until, "{} is before {until}", millis(turns[1].start_time));
+    assert!(
+        millis(turns[1].start_time) >= until,
+        "{} is before {until}",
+        millis(turns[1].start_time)
+    );
     assert!(notices(&operator).await.is_empty(), "nobody has to do anything");
     rig.end().await;
 }
@@ -135,10 +168,15 @@ async fn a_missing_login_is_waited_for_and_costs_no_call() {
     watch.kind("bob", EventKind::AgentParked).await;
     let parked = park(operator.get_agent("bob").await);
     assert_eq!((parked.cause(), parked.until_time), (TurnOutcome::AuthFailed, None));
-    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Ready, 1, RedeliveryCause::AuthFailed));
+    assert_eq!(
+        standing(&operator, "bob", asked).await,
+        (DeliveryState::Ready, 1, RedeliveryCause::AuthFailed)
+    );
     assert_eq!(
         notices(&operator).await,
-        ["bob cannot run turns now (auth failed):\n\n> API Error: 401\n\nLog in with `hivectl login bob`."]
+        [
+            "bob cannot run turns now (auth failed):\n\n> API Error: 401\n\nLog in with `hivectl login bob`."
+        ]
     );
     // New mail waits with it.
     let more = operator.send("bob", "More.").await;
@@ -148,7 +186,10 @@ async fn a_missing_login_is_waited_for_and_costs_no_call() {
     acked(&rig, "bob", asked).await;
     acked(&rig, "bob", more).await;
     let turns = operator.turns("bob").await;
-    assert_eq!(lives(&turns), [(TurnOutcome::AuthFailed, 1), (TurnOutcome::Ok, 1), (TurnOutcome::Ok, 1)]);
+    assert_eq!(
+        lives(&turns),
+        [(TurnOutcome::AuthFailed, 1), (TurnOutcome::Ok, 1), (TurnOutcome::Ok, 1)]
+    );
     assert!(operator.get_agent("bob").await.park.is_none());
     rig.end().await;
 }

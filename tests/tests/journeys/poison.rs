@@ -1,6 +1,8 @@
 //! A message that breaks every turn ends as a dead letter, and harms nobody beside it.
 
-use hive_proto::v1::{DeliveryState, EventKind, Message, OriginKind, RedeliveryCause, SystemKind, TurnOutcome};
+use hive_proto::v1::{
+    DeliveryState, EventKind, Message, OriginKind, RedeliveryCause, SystemKind, TurnOutcome,
+};
 use hive_tests::rig::{Client, Rig};
 use hive_tests::scripted::script::Step;
 
@@ -8,8 +10,11 @@ use crate::steps::{acked, answer, exit, lives, recv, rule, standing, text};
 
 /// The broker's notices of a kind in an inbox.
 async fn notices(client: &Client, inbox: &str, kind: SystemKind) -> Vec<Message> {
-    let all = client.deliveries(inbox, &[]).await.into_iter().filter_map(|delivery| delivery.message);
-    let of_kind = all.filter(|message| message.origin.as_ref().is_some_and(|origin| origin.kind() == OriginKind::System));
+    let all =
+        client.deliveries(inbox, &[]).await.into_iter().filter_map(|delivery| delivery.message);
+    let of_kind = all.filter(|message| {
+        message.origin.as_ref().is_some_and(|origin| origin.kind() == OriginKind::System)
+    });
     of_kind.filter(|message| message.system_kind() == kind).collect()
 }
 
@@ -31,17 +36,25 @@ async fn told(agent: &str, parent: &str) {
     let complain = Step::Stderr { stderr: "I cannot stand this.".to_owned() };
     rig.start_harness(
         agent,
-        &[rule("the operator sends it round again", well.clone()), rule(&of(poison), vec![complain, exit(3)]), rule("", well)],
+        &[
+            rule("the operator sends it round again", well.clone()),
+            rule(&of(poison), vec![complain, exit(3)]),
+            rule("", well),
+        ],
     );
     let dead = watch.kind(agent, EventKind::DeliveryDead).await;
     for neighbour in &neighbours {
         acked(&rig, agent, *neighbour).await;
         let (state, attempt, cause) = standing(&operator, agent, *neighbour).await;
-        assert_eq!((state, attempt, cause), (DeliveryState::Acked, 1, RedeliveryCause::Unspecified));
+        assert_eq!(
+            (state, attempt, cause),
+            (DeliveryState::Acked, 1, RedeliveryCause::Unspecified)
+        );
     }
     assert_eq!(dead.message_id, poison);
     let turns = operator.turns(agent).await;
-    let (bad, good): (Vec<_>, Vec<_>) = turns.into_iter().partition(|turn| turn.message_id == poison);
+    let (bad, good): (Vec<_>, Vec<_>) =
+        turns.into_iter().partition(|turn| turn.message_id == poison);
     assert_eq!(lives(&bad), [1, 2, 3, 4, 5].map(|attempt| (TurnOutcome::Failed, attempt)));
     assert_eq!(lives(&good), [(TurnOutcome::Ok, 1); 3]);
     assert!(bad.iter().all(|turn| turn.received_message_ids.is_empty()));
@@ -54,16 +67,19 @@ async fn told(agent: &str, parent: &str) {
     assert!(matches!(&letters[..], [letter] if letter.in_reply_to == poison), "{letters:?}");
     let error = "claude ended without a result (exit code 3): I cannot stand this.";
     assert!(
-        letters[0]
-            .body
-            .starts_with(&format!("Message {poison} to {agent} is a dead letter after 5 failed attempts:\n\n> {error}")),
+        letters[0].body.starts_with(&format!(
+            "Message {poison} to {agent} is a dead letter after 5 failed attempts:\n\n> {error}"
+        )),
         "{letters:?}"
     );
     assert_eq!(notices(&operator, parent, SystemKind::TurnFailed).await.len(), 5);
 
     looked_at_and_redriven(&rig, agent, poison).await;
     acked(&rig, agent, poison).await;
-    assert_eq!(standing(&operator, agent, poison).await, (DeliveryState::Acked, 1, RedeliveryCause::Redriven));
+    assert_eq!(
+        standing(&operator, agent, poison).await,
+        (DeliveryState::Acked, 1, RedeliveryCause::Redriven)
+    );
     rig.end().await;
 }
 
@@ -80,13 +96,19 @@ async fn looked_at_and_redriven(rig: &Rig, agent: &str, poison: u64) {
         (&agent.into(), &poison.into(), &"dead".into())
     );
     let shown = rig.hivectl(&["dead-letters", "show", &id]).await;
-    for words in
-        ["poison", "claude ended without a result (exit code 3)", "end of the turn's output:", "stderr: I cannot stand this."]
-    {
+    for words in [
+        "poison",
+        "claude ended without a result (exit code 3)",
+        "end of the turn's output:",
+        "stderr: I cannot stand this.",
+    ] {
         assert!(shown.stdout.contains(words), "{words}: {shown:?}");
     }
     let redriven = rig.hivectl(&["dead-letters", "redrive", &id]).await;
-    assert_eq!((redriven.code, redriven.stdout.trim()), (0, format!("message {id} of {agent} redriven").as_str()));
+    assert_eq!(
+        (redriven.code, redriven.stdout.trim()),
+        (0, format!("message {id} of {agent} redriven").as_str())
+    );
     let again = rig.hivectl(&["dead-letters", "redrive", &id]).await;
     assert_eq!(again.code, 3, "it is none any more: {again:?}");
 }
@@ -111,7 +133,10 @@ async fn neighbours_that_it_draws_in_survive_it() {
     for number in 1..=3 {
         neighbours.push(operator.send("bob", &format!("Letter {number}.")).await);
     }
-    rig.start_harness("bob", &[rule(&of(poison), vec![recv(8), exit(1)]), rule("", vec![text("Done.")])]);
+    rig.start_harness(
+        "bob",
+        &[rule(&of(poison), vec![recv(8), exit(1)]), rule("", vec![text("Done.")])],
+    );
     let dead = watch.kind("bob", EventKind::DeliveryDead).await;
     assert_eq!(dead.message_id, poison);
     for neighbour in &neighbours {

@@ -1,10 +1,13 @@
-//! Reminders fire once: also when their time comes while the broker is down, or dies at that very moment. A long one is a file.
+//! Reminders fire once: also when their time comes while the broker is down, or dies at that very
+//! moment. A long one is a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use hive_proto::v1::event_service_client::EventServiceClient;
-use hive_proto::v1::{DeliveryState, EventKind, ListEventsRequest, Message, Reminder, ReminderState, TurnOutcome};
+use hive_proto::v1::{
+    DeliveryState, EventKind, ListEventsRequest, Message, Reminder, ReminderState, TurnOutcome,
+};
 use hive_tests::rig::{Client, DUO, QUICK_LIMITS, Rig, clock};
 use hive_tests::scripted::script::Rule;
 use serde_json::json;
@@ -20,7 +23,10 @@ fn hive() -> Rig {
 /// Sets a reminder when told to, and heeds it.
 fn forgetful(body: &str, delay_seconds: u64) -> Vec<Rule> {
     let remind = tool("remind", json!({"message": body, "delay_seconds": delay_seconds}));
-    vec![rule(", your reminder ", vec![text("Now I know.")]), rule("", vec![remind, text("I shall.")])]
+    vec![
+        rule(", your reminder ", vec![text("Now I know.")]),
+        rule("", vec![remind, text("I shall.")]),
+    ]
 }
 
 /// More than a message carries, told apart from any other of these.
@@ -37,7 +43,9 @@ async fn messages(client: &Client, reminder: u64) -> Vec<Message> {
 
 /// Waits until a reminder has fired; its message.
 async fn fired(rig: &Rig, reminder: u64) -> u64 {
-    let fits = |event: &hive_proto::v1::Event| event.kind() == EventKind::ReminderFired && event.reminder_id == reminder;
+    let fits = |event: &hive_proto::v1::Event| {
+        event.kind() == EventKind::ReminderFired && event.reminder_id == reminder
+    };
     rig.watch().await.until(&format!("reminder {reminder} fires"), fits).await.message_id
 }
 
@@ -47,8 +55,10 @@ async fn firings(client: &Client) -> BTreeMap<u64, usize> {
     let mut events = EventServiceClient::new(client.channel());
     let mut after_sequence = 0;
     loop {
-        let request = ListEventsRequest { page_size: 500, after_sequence, ..ListEventsRequest::default() };
-        let page = events.list_events(request).await.expect("events are listed").into_inner().events;
+        let request =
+            ListEventsRequest { page_size: 500, after_sequence, ..ListEventsRequest::default() };
+        let page =
+            events.list_events(request).await.expect("events are listed").into_inner().events;
         for event in page.iter().filter(|event| event.kind() == EventKind::ReminderFired) {
             *counts.entry(event.reminder_id).or_default() += 1;
         }
@@ -59,7 +69,8 @@ async fn firings(client: &Client) -> BTreeMap<u64, usize> {
     }
 }
 
-/// Claude sets it, the broker dies, its time comes with nobody there, and it fires once from the next broker.
+/// Claude sets it, the broker dies, its time comes with nobody there, and it fires once from the
+/// next broker.
 #[tokio::test]
 async fn due_while_the_broker_is_down() {
     let mut rig = hive();
@@ -69,7 +80,10 @@ async fn due_while_the_broker_is_down() {
     operator.send("bob", "Do not forget the oven.").await;
     ended(&rig, &mut watch, "bob", TurnOutcome::Ok).await;
     let [reminder] = &operator.reminders("bob").await[..] else { panic!("one reminder") };
-    assert_eq!(rig.tool_results("bob"), [format!("Reminder #{} is set for {}.", reminder.id, whole_seconds(reminder))]);
+    assert_eq!(
+        rig.tool_results("bob"),
+        [format!("Reminder #{} is set for {}.", reminder.id, whole_seconds(reminder))]
+    );
     rig.kill_broker().await;
     let row = rig.on_disk()["reminder"][0].clone();
     assert!(row.contains("state=Integer(1);"), "it was pending when the broker died: {row}");
@@ -88,9 +102,14 @@ async fn due_while_the_broker_is_down() {
     assert_eq!(operator.delivery("bob", message.id).await.state(), DeliveryState::Acked);
     assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Ok, 1); 2]);
     let prompts = rig.prompts("bob");
-    let opening =
-        format!("Message {} from Hive itself, your reminder {}:\n| Reminder {1}, which you set at ", message.id, reminder.id);
-    assert!(prompts[1].starts_with(&opening) && prompts[1].ends_with(":\n| \n| Look at the oven.\n"), "{prompts:?}");
+    let opening = format!(
+        "Message {} from Hive itself, your reminder {}:\n| Reminder {1}, which you set at ",
+        message.id, reminder.id
+    );
+    assert!(
+        prompts[1].starts_with(&opening) && prompts[1].ends_with(":\n| \n| Look at the oven.\n"),
+        "{prompts:?}"
+    );
     let [reminder] = &operator.reminders("bob").await[..] else { panic!("one reminder") };
     assert_eq!((reminder.state(), reminder.message_id), (ReminderState::Fired, message.id));
     rig.end().await;
@@ -102,8 +121,8 @@ fn whole_seconds(reminder: &Reminder) -> String {
     prost_types::Timestamp { nanos: 0, ..due }.to_string()
 }
 
-/// Many come due one after another, and the broker is killed among them, a little earlier or later each round: each becomes one message, and
-/// each long one a whole file.
+/// Many come due one after another, and the broker is killed among them, a little earlier or later
+/// each round: each becomes one message, and each long one a whole file.
 #[tokio::test]
 async fn the_broker_is_killed_at_the_moment_of_firing() {
     const ROUNDS: usize = 6;
@@ -118,7 +137,8 @@ async fn the_broker_is_killed_at_the_moment_of_firing() {
         let mut setting = JoinSet::new();
         for place in 0..A_ROUND {
             let (bob, number) = (bob.clone(), round * A_ROUND + place);
-            let body = if place % 3 == 0 { long(number) } else { format!("{number}: remember this") };
+            let body =
+                if place % 3 == 0 { long(number) } else { format!("{number}: remember this") };
             let due = clock::later(due, i64::try_from(place).expect("few") * 3);
             setting.spawn(async move { (bob.remind(&body, due).await.id, body) });
         }
@@ -140,7 +160,9 @@ async fn the_broker_is_killed_at_the_moment_of_firing() {
     assert_eq!(firings(&operator).await, set.keys().map(|reminder| (*reminder, 1)).collect());
     let mut files = Vec::new();
     for (reminder, body) in &set {
-        let [message] = &messages(&operator, *reminder).await[..] else { panic!("reminder {reminder} is one message") };
+        let [message] = &messages(&operator, *reminder).await[..] else {
+            panic!("reminder {reminder} is one message")
+        };
         if body.len() > 4096 {
             let name = format!("{reminder}.md");
             assert!(message.body.contains(&format!("as `reminders/{name}`")), "{}", message.body);
@@ -151,13 +173,23 @@ async fn the_broker_is_killed_at_the_moment_of_firing() {
         }
     }
     files.sort();
-    assert_eq!(listing(&rig.path("agents/bob/state/reminders")), files, "nothing half-written is left");
-    assert_eq!(operator.all_deliveries("bob").await.len(), set.len(), "and nothing else came of it");
+    assert_eq!(
+        listing(&rig.path("agents/bob/state/reminders")),
+        files,
+        "nothing half-written is left"
+    );
+    assert_eq!(
+        operator.all_deliveries("bob").await.len(),
+        set.len(),
+        "and nothing else came of it"
+    );
     rig.end().await;
 }
 
 fn listing(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+    let entries = std::fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name());
     let mut names: Vec<String> = entries.map(|name| name.to_string_lossy().into_owned()).collect();
     names.sort();
     names
@@ -178,13 +210,16 @@ async fn a_long_one_is_a_file_that_the_message_names() {
     let file = format!("reminders/{reminder}.md");
     assert_eq!(rig.read(&format!("agents/bob/state/{file}")), body);
     let prompts = rig.prompts("bob");
-    let told =
-        format!("It has {} bytes and lies in your state directory as `{file}`. It begins:\n| \n| 1: remember this, ", body.len());
+    let told = format!(
+        "It has {} bytes and lies in your state directory as `{file}`. It begins:\n| \n| 1: remember this, ",
+        body.len()
+    );
     assert!(prompts[1].contains(&told) && !prompts[1].contains("the end of 1"), "{prompts:?}");
     rig.end().await;
 }
 
-/// The agent owns its directory, and may have laid a link in it: nothing is written where it leads, and the message carries the body.
+/// The agent owns its directory, and may have laid a link in it: nothing is written where it leads,
+/// and the message carries the body.
 #[tokio::test]
 async fn a_hostile_link_gets_nothing_written_and_the_message_carries_the_body() {
     let mut rig = hive();
@@ -201,7 +236,10 @@ async fn a_hostile_link_gets_nothing_written_and_the_message_carries_the_body() 
     acked(&rig, "bob", message).await;
     assert_eq!(listing(&elsewhere), [""; 0]);
     let prompts = rig.prompts("bob");
-    assert!(prompts[1].contains(&format!(":\n| \n| {body}\n")) && !prompts[1].contains("reminders/"), "{prompts:?}");
+    assert!(
+        prompts[1].contains(&format!(":\n| \n| {body}\n")) && !prompts[1].contains("reminders/"),
+        "{prompts:?}"
+    );
     rig.broker().says("no file could be written; the message carries the body").await;
     assert_eq!(firings(&rig.operator().await).await, BTreeMap::from([(reminder, 1)]));
     rig.end().await;

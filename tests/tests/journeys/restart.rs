@@ -1,11 +1,13 @@
-//! A broker that is restarted in mid-turn: the turn goes on, with all that it asks of the next broker. So does a consumer's work.
+//! A broker that is restarted in mid-turn: the turn goes on, with all that it asks of the next
+//! broker. So does a consumer's work.
 
 use hive_proto::v1::ack_delivery_request::Target;
 use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::{
-    AckDeliveryRequest, CreateReminderRequest, DeliveryState, EventKind, ReceiveMessagesRequest, RedeliveryCause, TurnOutcome,
+    AckDeliveryRequest, CreateReminderRequest, DeliveryState, EventKind, ReceiveMessagesRequest,
+    RedeliveryCause, TurnOutcome,
 };
 use hive_tests::rig::{Rig, fresh_id};
 use hive_tests::scripted::script::Step;
@@ -13,7 +15,8 @@ use serde_json::json;
 
 use crate::steps::{acked, answer, lives, recv, rule, standing, text, touch, unread, wait_for};
 
-const DONE: (DeliveryState, u32, RedeliveryCause) = (DeliveryState::Acked, 1, RedeliveryCause::Unspecified);
+const DONE: (DeliveryState, u32, RedeliveryCause) =
+    (DeliveryState::Acked, 1, RedeliveryCause::Unspecified);
 
 /// How the broker goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +37,12 @@ async fn gone(rig: &mut Rig, going: Going) {
     }
 }
 
-/// A send before it, and a recv and a send after it, called while nobody answers, are all of one turn.
+/// A send before it, and a recv and a send after it, called while nobody answers, are all of one
+/// turn.
 async fn a_turn_goes_on(going: Going) {
     let mut rig = Rig::duo().await;
-    let call = Step::Call { call: "recv".to_owned(), input: json!({"max": 8}), touch: rig.path("called") };
+    let call =
+        Step::Call { call: "recv".to_owned(), input: json!({"max": 8}), touch: rig.path("called") };
     let steps = vec![
         recv(1),
         answer("operator", "part one"),
@@ -66,8 +71,14 @@ async fn a_turn_goes_on(going: Going) {
     }
     let turns = operator.turns("bob").await;
     assert_eq!(lives(&turns), [(TurnOutcome::Ok, 1)]);
-    assert_eq!((turns[0].session_epoch, turns[0].received_message_ids.as_slice()), (1, &asked[1..]));
-    assert_eq!(unread(&operator, "operator").await, ["part one", "part two"].map(|part| (part.to_owned(), asked[0])));
+    assert_eq!(
+        (turns[0].session_epoch, turns[0].received_message_ids.as_slice()),
+        (1, &asked[1..])
+    );
+    assert_eq!(
+        unread(&operator, "operator").await,
+        ["part one", "part two"].map(|part| (part.to_owned(), asked[0]))
+    );
     let results = rig.tool_results("bob");
     assert!(results[2].contains("| Letter 3."), "{results:?}");
     rig.end().await;
@@ -86,7 +97,11 @@ async fn over_a_shutdown() {
 /// A call that waits for mail goes on to wait at the next broker.
 async fn a_waiting_call_goes_on(going: Going) {
     let mut rig = Rig::duo().await;
-    let call = Step::Call { call: "recv".to_owned(), input: json!({"wait_seconds": 150}), touch: rig.path("called") };
+    let call = Step::Call {
+        call: "recv".to_owned(),
+        input: json!({"wait_seconds": 150}),
+        touch: rig.path("called"),
+    };
     rig.start_harness("bob", &[rule("", vec![call, answer("operator", "got it"), text("Done.")])]);
     let waiting = rig.operator().await.send("bob", "Wait for more.").await;
     rig.appeared("called").await;
@@ -122,7 +137,11 @@ async fn five_restarts_are_one_turn() {
     let mut steps = Vec::new();
     for number in 1..=5 {
         let (reached, go) = (format!("reached {number}"), format!("go {number}"));
-        steps.extend([touch(&rig, &reached), wait_for(&rig, &go), answer("operator", &format!("part {number}"))]);
+        steps.extend([
+            touch(&rig, &reached),
+            wait_for(&rig, &go),
+            answer("operator", &format!("part {number}")),
+        ]);
     }
     steps.push(text("Done."));
     rig.start_harness("bob", &[rule("", steps)]);
@@ -137,12 +156,14 @@ async fn five_restarts_are_one_turn() {
     let operator = rig.operator().await;
     assert_eq!(standing(&operator, "bob", asked).await, DONE);
     assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Ok, 1)]);
-    let parts: Vec<(String, u64)> = (1..=5).map(|number| (format!("part {number}"), asked)).collect();
+    let parts: Vec<(String, u64)> =
+        (1..=5).map(|number| (format!("part {number}"), asked)).collect();
     assert_eq!(unread(&operator, "operator").await, parts);
     rig.end().await;
 }
 
-/// What of a lease's time went by while nobody served is the broker's fault. That it is over is told by a reminder of another hive.
+/// What of a lease's time went by while nobody served is the broker's fault. That it is over is
+/// told by a reminder of another hive.
 #[tokio::test]
 async fn a_consumers_lease_begins_anew_when_a_broker_serves_again() {
     let time = || Some(prost_types::Duration { seconds: 4, nanos: 0 });
@@ -154,18 +175,31 @@ async fn a_consumers_lease_begins_anew_when_a_broker_serves_again() {
         lease_duration: time(),
         ..ReceiveMessagesRequest::default()
     };
-    let taken = InboxServiceClient::new(rig.agent("bob").await.channel()).receive_messages(take).await.expect("taken");
+    let taken = InboxServiceClient::new(rig.agent("bob").await.channel())
+        .receive_messages(take)
+        .await
+        .expect("taken");
     let lease_token = taken.into_inner().deliveries[0].lease_token.clone();
     rig.kill_broker().await;
 
     let elsewhere = Rig::duo().await;
-    let remind = CreateReminderRequest { request_id: fresh_id(), body: "over".to_owned(), due: time().map(Due::Delay) };
+    let remind = CreateReminderRequest {
+        request_id: fresh_id(),
+        body: "over".to_owned(),
+        due: time().map(Due::Delay),
+    };
     let mut reminders = ReminderServiceClient::new(elsewhere.agent("bob").await.channel());
     reminders.create_reminder(remind).await.expect("the other hive is there");
     elsewhere.watch().await.kind("bob", EventKind::ReminderFired).await;
 
     rig.start_broker().await;
-    let ack = AckDeliveryRequest { request_id: fresh_id(), target: Some(Target::LeaseToken(lease_token)) };
-    InboxServiceClient::new(rig.agent("bob").await.channel()).ack_delivery(ack).await.expect("the lease lives");
+    let ack = AckDeliveryRequest {
+        request_id: fresh_id(),
+        target: Some(Target::LeaseToken(lease_token)),
+    };
+    InboxServiceClient::new(rig.agent("bob").await.channel())
+        .ack_delivery(ack)
+        .await
+        .expect("the lease lives");
     assert_eq!(standing(&rig.operator().await, "bob", message).await, DONE);
 }

@@ -1,4 +1,5 @@
-//! What a client that watches a turn sees of its run: partial while it goes on, then final or error.
+//! What a client that watches a turn sees of its run: partial while it goes on, then final or
+//! error.
 
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
 use hive_proto::v1::{EventKind, RunState, TurnOutcome, WatchTurnRequest, WatchTurnResponse};
@@ -9,7 +10,11 @@ use crate::steps::{ended, rule, text, touch, wait_for};
 /// Follows a turn to its end; every response.
 async fn watched(client: &Client, turn_id: u64) -> Vec<WatchTurnResponse> {
     let request = WatchTurnRequest { turn_id, after_sequence: 0, follow: true };
-    let mut stream = TurnHistoryServiceClient::new(client.channel()).watch_turn(request).await.expect("watched").into_inner();
+    let mut stream = TurnHistoryServiceClient::new(client.channel())
+        .watch_turn(request)
+        .await
+        .expect("watched")
+        .into_inner();
     let mut all = Vec::new();
     while let Some(response) = stream.message().await.expect("a good end") {
         all.push(response);
@@ -23,9 +28,10 @@ async fn a_watch_says_where_the_run_stands_and_since_when() {
     let steps = vec![touch(&rig, "reached"), wait_for(&rig, "go"), text("Done.")];
     rig.start_harness("bob", &[rule("", steps)]);
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
-    for (order, outcome, wanted) in
-        [(None, TurnOutcome::Ok, RunState::Final), (Some("cancel"), TurnOutcome::Cancelled, RunState::Error)]
-    {
+    for (order, outcome, wanted) in [
+        (None, TurnOutcome::Ok, RunState::Final),
+        (Some("cancel"), TurnOutcome::Cancelled, RunState::Error),
+    ] {
         operator.send("bob", "Hello bob.").await;
         let begun = watch.kind("bob", EventKind::TurnBegun).await.turn_id;
         rig.appeared("reached").await;
@@ -42,7 +48,12 @@ async fn a_watch_says_where_the_run_stands_and_since_when() {
         let last = responses.pop().expect("a last response");
         assert_eq!((last.state(), last.events.len()), (wanted, 0));
         assert_eq!(last.state_time, operator.turn(begun).await.end_time);
-        assert!(!responses.is_empty() && responses.iter().all(|one| one.state() == RunState::Partial && !one.events.is_empty()));
+        assert!(
+            !responses.is_empty()
+                && responses
+                    .iter()
+                    .all(|one| one.state() == RunState::Partial && !one.events.is_empty())
+        );
         // The next turn stops in the same place.
         std::fs::remove_file(rig.path("reached")).expect("it was reached");
         drop(std::fs::remove_file(rig.path("go")));

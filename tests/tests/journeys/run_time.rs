@@ -50,7 +50,8 @@ async fn an_agent_that_is_created_at_run_time_lives_through_kills_of_harness_and
     let operator = rig.operator().await;
     let third = operator.send("eve", "Still there?").await;
     acked(&rig, "eve", third).await;
-    let outcomes: Vec<TurnOutcome> = operator.turns("eve").await.iter().map(hive_proto::v1::Turn::outcome).collect();
+    let outcomes: Vec<TurnOutcome> =
+        operator.turns("eve").await.iter().map(hive_proto::v1::Turn::outcome).collect();
     assert_eq!(outcomes, [TurnOutcome::Ok; 3]);
     hive.interrupted(rig).await;
 }
@@ -61,9 +62,16 @@ async fn a_long_reminder_of_an_agent_that_was_created_at_run_time_becomes_a_file
     let script = rig.path("script.json");
     let body = "long ".repeat(1000);
     let remind = tool("remind", json!({"message": body, "delay_seconds": 1}));
-    script::write(&script, &[rule("Set it.", vec![remind, text("Done.")]), rule("", vec![text("Done.")])]).expect("a script");
+    script::write(
+        &script,
+        &[rule("Set it.", vec![remind, text("Done.")]), rule("", vec![text("Done.")])],
+    )
+    .expect("a script");
     let config = rig.read("hive.toml");
-    rig.configure(&format!("{config}[claude]\nenv = {{ SCRIPTED_CLAUDE_FILE = \"{}\" }}\n", script.display()));
+    rig.configure(&format!(
+        "{config}[claude]\nenv = {{ SCRIPTED_CLAUDE_FILE = \"{}\" }}\n",
+        script.display()
+    ));
     let hive = up(&rig).await;
     let mut watch = rig.watch_from_now().await;
     well(&rig, &["agent", "create", "eve"]).await;
@@ -96,7 +104,9 @@ async fn a_stopped_agent_stays_stopped_through_kills_and_its_mail_waits() {
     let hive = up(&rig).await;
     let mut watch = rig.watch().await;
     watch
-        .until("ada's and eve's harnesses are back", |event| event.agent == "eve" && event.kind() == EventKind::HarnessAttached)
+        .until("ada's and eve's harnesses are back", |event| {
+            event.agent == "eve" && event.kind() == EventKind::HarnessAttached
+        })
         .await;
     let operator = rig.operator().await;
     assert_eq!(operator.delivery("eve", waiting).await.state(), DeliveryState::Ready);
@@ -125,7 +135,8 @@ async fn stopping_an_agent_hands_its_running_turn_back() {
     rig.touch("go");
     well(&rig, &["agent", "start", "ada"]).await;
     acked(&rig, "ada", asked).await;
-    let outcomes: Vec<TurnOutcome> = operator.turns("ada").await.iter().map(hive_proto::v1::Turn::outcome).collect();
+    let outcomes: Vec<TurnOutcome> =
+        operator.turns("ada").await.iter().map(hive_proto::v1::Turn::outcome).collect();
     assert_eq!(outcomes, [TurnOutcome::Drained, TurnOutcome::Ok]);
     assert_eq!(unread(&operator, "operator").await, [("still here".to_owned(), asked)]);
     hive.interrupted(rig).await;
@@ -144,13 +155,17 @@ async fn a_purged_agent_leaves_nothing_to_the_next_one_of_its_name() {
     rig.appeared("reached").await;
     operator.send("eve", "two").await;
     std::fs::write(rig.path("agents/eve/state/notes.md"), "of the first eve").expect("a file");
-    std::os::unix::fs::symlink(rig.path("hive.toml"), rig.path("agents/eve/state/link")).expect("a link");
+    std::os::unix::fs::symlink(rig.path("hive.toml"), rig.path("agents/eve/state/link"))
+        .expect("a link");
 
     // In the midst of her turn, and only where that is confirmed.
     let asked = rig.hivectl(&["agent", "remove", "eve", "--purge"]).await;
     assert_eq!(asked.code, 2, "{asked:?}");
     let said = well(&rig, &["agent", "remove", "eve", "--purge", "--yes"]).await;
-    assert!(said.stdout.contains("2 deliveries were dropped; its directories are deleted"), "{said:?}");
+    assert!(
+        said.stdout.contains("2 deliveries were dropped; its directories are deleted"),
+        "{said:?}"
+    );
     hive.says("eve is purged, and its directories are deleted").await;
     assert!(!rig.path("agents/eve").exists() && !rig.path("log/eve.log").exists());
     assert!(rig.path("hive.toml").exists(), "no link is followed");
@@ -177,7 +192,8 @@ async fn a_purge_whose_hive_was_killed_is_completed_by_the_next() {
     rig.start_broker_by(broker).await;
     well(&rig, &["agent", "create", "eve"]).await;
     rig.user_dir("agents/eve/state");
-    let purged = rig.hivectl(&["--timeout", "1", "agent", "remove", "eve", "--purge", "--yes"]).await;
+    let purged =
+        rig.hivectl(&["--timeout", "1", "agent", "remove", "eve", "--purge", "--yes"]).await;
     assert!(purged.stdout.contains("its directories are not deleted yet"), "{purged:?}");
     well(&rig, &["agent", "create", "eve"]).await;
     rig.kill_broker().await;
@@ -193,7 +209,8 @@ async fn a_purge_whose_hive_was_killed_is_completed_by_the_next() {
 /// Writes a script that answers with these words; its path.
 fn script_that_answers(rig: &Rig, words: &str) -> String {
     let file = rig.path(format!("{words}.json"));
-    script::write(&file, &[rule("", vec![answer("operator", words), text("Done.")])]).expect("the script is written");
+    script::write(&file, &[rule("", vec![answer("operator", words), text("Done.")])])
+        .expect("the script is written");
     file.display().to_string()
 }
 
@@ -203,7 +220,9 @@ async fn a_changed_configuration_holds_without_a_restart_and_an_invalid_one_chan
     let before = rig.read("hive.toml");
     let with = |words: &str, more: &str| {
         let file = script_that_answers(&rig, words);
-        rig.configure(&format!("{before}{more}[claude]\nenv = {{ SCRIPTED_CLAUDE_FILE = \"{file}\" }}\n"));
+        rig.configure(&format!(
+            "{before}{more}[claude]\nenv = {{ SCRIPTED_CLAUDE_FILE = \"{file}\" }}\n"
+        ));
     };
     with("first", "");
     let mut hive = up(&rig).await;
@@ -228,10 +247,12 @@ async fn a_changed_configuration_holds_without_a_restart_and_an_invalid_one_chan
     // No harness was started again for any of this.
     assert_eq!((rig.the_one("ada", "hive"), rig.the_one("bob", "hive")), (ada, bob));
 
-    let wanted = [("first", one), ("second", two), ("second", three)].map(|(words, id)| (words.to_owned(), id));
+    let wanted = [("first", one), ("second", two), ("second", three)]
+        .map(|(words, id)| (words.to_owned(), id));
     assert_eq!(unread(&operator, "operator").await, wanted);
 
-    // An agent that the file names no more is retired, and its harness ends; keys that need a restart are named.
+    // An agent that the file names no more is retired, and its harness ends; keys that need a
+    // restart are named.
     let without_bob = before.replace("[agents.bob]\nparent = \"ada\"\n", "[agents.dan]\n");
     rig.configure(&without_bob.replace("name = \"test\"", "name = \"other\""));
     hive.signal(Signal::HUP);

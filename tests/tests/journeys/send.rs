@@ -20,7 +20,8 @@ async fn an_operator_writes_and_the_agent_answers() {
     let ended = watch.kind("ada", EventKind::TurnEnded).await;
 
     let messages = operator.messages().await;
-    let answer = messages.iter().find(|message| message.id == answered.message_id).expect("the answer");
+    let answer =
+        messages.iter().find(|message| message.id == answered.message_id).expect("the answer");
     assert_eq!(answer.in_reply_to, asked);
     assert_eq!(operator.delivery("ada", asked).await.state(), DeliveryState::Acked);
     let turn = operator.turn(ended.turn_id).await;
@@ -39,11 +40,19 @@ async fn an_agent_asks_another_and_reports_the_answer() {
     let asked = operator.send("ada", "ask bob: how are you?").await;
     watch.kind("operator", EventKind::MessageAccepted).await;
     ended(&rig, &mut watch, "ada", TurnOutcome::Ok).await;
-    assert_eq!(unread(&operator, "operator").await, [("bob answers: I have read \"how are you?\".".to_owned(), asked)]);
+    assert_eq!(
+        unread(&operator, "operator").await,
+        [("bob answers: I have read \"how are you?\".".to_owned(), asked)]
+    );
     let messages = operator.messages().await;
     let trip: Vec<(&str, &[String])> = messages
         .iter()
-        .map(|message| (message.origin.as_ref().map_or("", |origin| &origin.name), message.recipients.as_slice()))
+        .map(|message| {
+            (
+                message.origin.as_ref().map_or("", |origin| &origin.name),
+                message.recipients.as_slice(),
+            )
+        })
         .collect();
     assert!(
         matches!(&trip[..], [(_, a), ("ada", b), ("bob", c), ("ada", d)] if [a, b, c, d].map(|to| to[0].as_str()) == ["ada", "bob", "ada", "operator"]),
@@ -69,11 +78,15 @@ async fn a_parent_is_addressed_without_its_name() {
     acked(&rig, "bob", asked).await;
     assert_eq!(unread(&operator, "operator").await, [("done".to_owned(), 0)]);
     let to_ada = &operator.turns("ada").await[0];
-    assert_eq!(standing(&operator, "ada", to_ada.message_id).await, (DeliveryState::Acked, 1, RedeliveryCause::Unspecified));
+    assert_eq!(
+        standing(&operator, "ada", to_ada.message_id).await,
+        (DeliveryState::Acked, 1, RedeliveryCause::Unspecified)
+    );
     rig.end().await;
 }
 
-/// A broadcast reaches everybody but its sender and the operator; full inboxes are left out, and the sender is told which.
+/// A broadcast reaches everybody but its sender and the operator; full inboxes are left out, and
+/// the sender is told which.
 #[tokio::test]
 async fn a_broadcast_reaches_everybody_else() {
     let limits = format!("{QUICK_LIMITS}inbox_depth_max = 2\n");
@@ -83,7 +96,10 @@ async fn a_broadcast_reaches_everybody_else() {
     for number in 1..=2 {
         operator.send("cid", &format!("Letter {number}.")).await;
     }
-    rig.start_harness("bob", &[rule("", vec![send("*", "hear me"), answer("operator", "said"), text("Done.")])]);
+    rig.start_harness(
+        "bob",
+        &[rule("", vec![send("*", "hear me"), answer("operator", "said"), text("Done.")])],
+    );
     let asked = operator.send("bob", "Tell them.").await;
     acked(&rig, "bob", asked).await;
     assert_eq!(unread(&operator, "ada").await, [("hear me".to_owned(), 0)]);

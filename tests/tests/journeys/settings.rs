@@ -1,4 +1,5 @@
-//! Settings that have an effect: of the file and of the harness's own environment, down to claude and to what the operator sees.
+//! Settings that have an effect: of the file and of the harness's own environment, down to claude
+//! and to what the operator sees.
 
 use std::path::Path;
 
@@ -24,9 +25,16 @@ async fn kinds(operator: &Client) -> Vec<TurnKind> {
 /// The scripted claude reports a window of a million tokens.
 async fn a_window_that_is_set_holds_where_it_is_smaller(mode: Mode) {
     let mut rig = Rig::duo().await;
-    let rules =
-        [rule("/compact", vec![]), rule("Letter 2", vec![usage(8_000), text("Done.")]), rule("", vec![usage(10), text("Done.")])];
-    mode.start_with(&mut rig, &rules, &[("HIVE_CONTEXT_WINDOW_TOKENS_HAIKU", "10000"), ("HIVE_CONTEXT_WINDOW_TOKENS", "20000")]);
+    let rules = [
+        rule("/compact", vec![]),
+        rule("Letter 2", vec![usage(8_000), text("Done.")]),
+        rule("", vec![usage(10), text("Done.")]),
+    ];
+    mode.start_with(
+        &mut rig,
+        &rules,
+        &[("HIVE_CONTEXT_WINDOW_TOKENS_HAIKU", "10000"), ("HIVE_CONTEXT_WINDOW_TOKENS", "20000")],
+    );
     let operator = rig.operator().await;
     for (letter, wanted) in [
         ("Letter 1.", &[TurnKind::Mail][..]),
@@ -44,20 +52,34 @@ async fn a_window_that_is_set_holds_where_it_is_smaller(mode: Mode) {
 async fn a_variable_narrows_the_tool_groups_and_none_reaches_claude(mode: Mode) {
     let mut rig = Rig::duo().await;
     let rules = [rule("", vec![touch(&rig, "reached"), wait_for(&rig, "go"), text("Done.")])];
-    mode.start_with(&mut rig, &rules, &[("HIVE_TOOL_GROUPS", "messaging,web_tools"), ("HIVE_TURN_MAX_SECS", "600")]);
+    mode.start_with(
+        &mut rig,
+        &rules,
+        &[("HIVE_TOOL_GROUPS", "messaging,web_tools"), ("HIVE_TURN_MAX_SECS", "600")],
+    );
     let operator = rig.operator().await;
     let message = operator.send("bob", "What do you have?").await;
     rig.appeared("reached").await;
     let claude = rig.the_one("bob", "scripted-claude");
-    let environment = std::fs::read(format!("/proc/{}/environ", claude.as_raw_nonzero())).expect("it runs");
+    let environment =
+        std::fs::read(format!("/proc/{}/environ", claude.as_raw_nonzero())).expect("it runs");
     let environment = String::from_utf8_lossy(&environment).replace('\0', "\n");
-    assert!(environment.contains("SCRIPTED_CLAUDE_FILE=") && !environment.contains("HIVE_"), "{environment}");
+    assert!(
+        environment.contains("SCRIPTED_CLAUDE_FILE=") && !environment.contains("HIVE_"),
+        "{environment}"
+    );
     rig.touch("go");
     acked(&rig, "bob", message).await;
-    let config: Value = serde_json::from_str(&rig.read("agents/bob/home/.hive/claude-mcp-config.json")).expect("JSON");
+    let config: Value =
+        serde_json::from_str(&rig.read("agents/bob/home/.hive/claude-mcp-config.json"))
+            .expect("JSON");
     assert_eq!(config["mcpServers"]["hive"]["env"]["HIVE_TOOL_GROUPS"], "messaging");
     assert!(config["mcpServers"]["bash"].is_null(), "{config}");
-    assert!(rig.turn_starts("bob").iter().all(|start| !start.contains("WebFetch")), "{:?}", rig.turn_starts("bob"));
+    assert!(
+        rig.turn_starts("bob").iter().all(|start| !start.contains("WebFetch")),
+        "{:?}",
+        rig.turn_starts("bob")
+    );
     rig.end().await;
 }
 
@@ -75,7 +97,8 @@ async fn a_daily_reset_comes_with_the_next_mail_and_wakes_nobody(mode: Mode) {
     let operator = rig.operator().await;
     let first = operator.send("bob", "Letter 1.").await;
     acked(&rig, "bob", first).await;
-    let measured = operator.does("bob", HarnessState::Idle).await.context_time.expect("it was measured");
+    let measured =
+        operator.does("bob", HarnessState::Idle).await.context_time.expect("it was measured");
     rig.stop_harness("bob").await;
     let zone = zone_where_it_is_four(measured.seconds);
     mode.start_with(&mut rig, &rules, &[("TZ", &zone), ("HIVE_RESET_DAILY_AT", "04:00")]);
@@ -87,18 +110,26 @@ async fn a_daily_reset_comes_with_the_next_mail_and_wakes_nobody(mode: Mode) {
         operator.does("bob", HarnessState::Idle).await;
     }
     assert_eq!(rig.conversations("bob"), [1, 2]);
-    assert!(rig.prompts("bob")[1].contains("A new conversation starts here"), "{:?}", rig.prompts("bob"));
+    assert!(
+        rig.prompts("bob")[1].contains("A new conversation starts here"),
+        "{:?}",
+        rig.prompts("bob")
+    );
     rig.end().await;
 }
 
-/// `hive.toml`, `hivectl up`, the harness: a key of the agent comes before that of `[claude]`, which holds for the others.
+/// `hive.toml`, `hivectl up`, the harness: a key of the agent comes before that of `[claude]`,
+/// which holds for the others.
 #[tokio::test]
 async fn the_settings_of_the_file_reach_the_harness() {
     let rig = crate::up::hive();
     let script = rig.path("script.json");
-    script::write(&script, &[rule("/compact", vec![]), rule("", vec![large(), text("Done.")])]).expect("the script is written");
-    let config =
-        rig.read("hive.toml").replace("[agents.bob]\n", "[agents.bob]\ncontext_window_tokens = 300_000\nauto_compact = false\n");
+    script::write(&script, &[rule("/compact", vec![]), rule("", vec![large(), text("Done.")])])
+        .expect("the script is written");
+    let config = rig.read("hive.toml").replace(
+        "[agents.bob]\n",
+        "[agents.bob]\ncontext_window_tokens = 300_000\nauto_compact = false\n",
+    );
     let claude = format!(
         "[claude]\ncontext_windows = {{ haiku = 50_000 }}\nenv = {{ SCRIPTED_CLAUDE_FILE = \"{}\" }}\n",
         script.display()

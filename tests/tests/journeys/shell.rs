@@ -1,5 +1,6 @@
-//! Shell tasks, with claude's own server `bash` and the harness that runs them: they outlive turns and not harnesses, their ends are told by mail
-//! once, their records stay, and nothing of theirs is left.
+//! Shell tasks, with claude's own server `bash` and the harness that runs them: they outlive turns
+//! and not harnesses, their ends are told by mail once, their records stay, and nothing of theirs
+//! is left.
 
 use std::path::PathBuf;
 
@@ -29,7 +30,10 @@ fn run(command: &str) -> Step {
 
 /// A command that says its name, makes a file of that name, and goes on when its `sleep` has ended.
 fn task(rig: &Rig, name: &str) -> Step {
-    run(&format!("echo {name}; touch '{}'; sleep 1000; echo {name} is over", rig.path(name).display()))
+    run(&format!(
+        "echo {name}; touch '{}'; sleep 1000; echo {name} is over",
+        rig.path(name).display()
+    ))
 }
 
 fn status(id: u64) -> Step {
@@ -52,9 +56,13 @@ async fn sleepers(rig: &Rig, count: usize) -> Vec<Pid> {
 
 /// What shell tasks told bob, oldest first.
 async fn told(operator: &Client) -> Vec<Message> {
-    let all = operator.all_deliveries("bob").await.into_iter().filter_map(|delivery| delivery.message);
+    let all =
+        operator.all_deliveries("bob").await.into_iter().filter_map(|delivery| delivery.message);
     let by_bash = |message: &Message| {
-        message.origin.as_ref().is_some_and(|origin| origin.kind() == OriginKind::External && origin.name == "bash")
+        message
+            .origin
+            .as_ref()
+            .is_some_and(|origin| origin.kind() == OriginKind::External && origin.name == "bash")
     };
     all.filter(by_bash).collect()
 }
@@ -77,7 +85,11 @@ async fn hears(rig: &Rig, operator: &Client) -> Message {
 async fn two_that_end_together_wake_their_agent_once(mode: Mode) {
     let mut rig = Rig::duo().await;
     let builds = vec![task(&rig, "one"), task(&rig, "two"), text("I wait for mail.")];
-    let rules = [rule("Build", builds), rule("shell tasks have ended", vec![status(1), status(2)]), rule("", Vec::new())];
+    let rules = [
+        rule("Build", builds),
+        rule("shell tasks have ended", vec![status(1), status(2)]),
+        rule("", Vec::new()),
+    ];
     mode.start(&mut rig, &rules);
     let operator = rig.operator().await;
     let asked = operator.send("bob", "Build.").await;
@@ -97,7 +109,9 @@ async fn two_that_end_together_wake_their_agent_once(mode: Mode) {
     }
     let message = hears(&rig, &operator).await;
     assert!(message.body.starts_with("2 shell tasks have ended."), "{}", message.body);
-    for words in ["Task 1: echo one", "Task 2: echo two", "exit code 0", "| one is over", "| two is over"] {
+    for words in
+        ["Task 1: echo one", "Task 2: echo two", "exit code 0", "| one is over", "| two is over"]
+    {
         assert!(message.body.contains(words), "{words}: {}", message.body);
     }
     operator.does("bob", HarnessState::Idle).await;
@@ -107,16 +121,29 @@ async fn two_that_end_together_wake_their_agent_once(mode: Mode) {
     assert_eq!(turns[2].message_id, message.id);
     // The records are there after the word of them, too.
     let results = rig.tool_results("bob");
-    assert!(results[0].starts_with("Task 1 runs") && results[1].starts_with("Task 2 runs"), "{results:?}");
-    assert!(results[2].starts_with("Task 1: exit code 0") && results[2].contains("one\n"), "{results:?}");
-    assert!(results[3].starts_with("Task 2: exit code 0") && results[3].ends_with("two is over"), "{results:?}");
+    assert!(
+        results[0].starts_with("Task 1 runs") && results[1].starts_with("Task 2 runs"),
+        "{results:?}"
+    );
+    assert!(
+        results[2].starts_with("Task 1: exit code 0") && results[2].contains("one\n"),
+        "{results:?}"
+    );
+    assert!(
+        results[3].starts_with("Task 2: exit code 0") && results[3].ends_with("two is over"),
+        "{results:?}"
+    );
     rig.end().await;
 }
 
 /// Bob has a task that runs, and no turn.
 async fn with_a_task(mode: Mode) -> (Rig, Client) {
     let mut rig = Rig::duo().await;
-    let rules = [rule("Build", vec![task(&rig, "one")]), rule("Look", vec![status(1)]), rule("", Vec::new())];
+    let rules = [
+        rule("Build", vec![task(&rig, "one")]),
+        rule("Look", vec![status(1)]),
+        rule("", Vec::new()),
+    ];
     mode.start(&mut rig, &rules);
     let operator = rig.operator().await;
     let asked = operator.send("bob", "Build.").await;
@@ -130,13 +157,17 @@ async fn with_a_task(mode: Mode) -> (Rig, Client) {
 /// The task was lost, its agent was told once, and its record says what is known.
 async fn is_lost(rig: Rig, operator: Client) {
     let message = hears(&rig, &operator).await;
-    let words = ["A shell task has ended.", "Task 1: echo one", "because the harness stopped", "| one"];
+    let words =
+        ["A shell task has ended.", "Task 1: echo one", "because the harness stopped", "| one"];
     assert!(words.iter().all(|words| message.body.contains(words)), "{}", message.body);
     assert!(!message.body.contains("| one is over"), "{}", message.body);
     let look = operator.send("bob", "Look.").await;
     acked(&rig, "bob", look).await;
     let last = rig.tool_results("bob").pop().unwrap_or_default();
-    assert!(last.contains("because the harness stopped; run it again") && last.ends_with(":\none"), "{last}");
+    assert!(
+        last.contains("because the harness stopped; run it again") && last.ends_with(":\none"),
+        "{last}"
+    );
     assert_eq!(told(&operator).await.len(), 1);
     rig.end().await;
 }
@@ -173,7 +204,10 @@ async fn what_a_command_leaves_behind_ends_with_it(mode: Mode) {
     let asked = operator.send("bob", "Run it.").await;
     acked(&rig, "bob", asked).await;
     let results = rig.tool_results("bob");
-    assert!(results[0].starts_with("Task 1: exit code 0") && results[0].ends_with("were ended:\ndone"), "{results:?}");
+    assert!(
+        results[0].starts_with("Task 1: exit code 0") && results[0].ends_with("were ended:\ndone"),
+        "{results:?}"
+    );
     assert_eq!(rig.running("bob", "sleep"), []);
     // It was waited for, so it is no news.
     operator.does("bob", HarnessState::Idle).await;
@@ -185,7 +219,8 @@ fn mcp_config(rig: &Rig) -> Value {
     serde_json::from_str(&rig.read("agents/bob/home/.hive/claude-mcp-config.json")).expect("JSON")
 }
 
-/// A server `bash` that somebody starts beside claude, who has found the way to the harness's socket.
+/// A server `bash` that somebody starts beside claude, who has found the way to the harness's
+/// socket.
 async fn beside(rig: &Rig) -> mcp::Client {
     let socket: PathBuf = rig.path("agents/bob/home/.hive/tasks.sock");
     let mut command = Process::command(&binary::find("hive-mcp-bridge", "hive-mcp"));
@@ -196,7 +231,8 @@ async fn beside(rig: &Rig) -> mcp::Client {
 }
 
 async fn call(client: &mut mcp::Client) -> (String, bool) {
-    let pending = client.start_tool("run", json!({"cmd": "echo hi"}), "toolu_1").await.expect("it is asked");
+    let pending =
+        client.start_tool("run", json!({"cmd": "echo hi"}), "toolu_1").await.expect("it is asked");
     soon("it answers", pending.tool_result()).await.expect("an answer")
 }
 
@@ -209,14 +245,27 @@ async fn without_the_group_there_is_no_shell(mode: Mode) {
     let first = operator.send("bob", "Run it.").await;
     acked(&rig, "bob", first).await;
     assert!(mcp_config(&rig)["mcpServers"]["bash"].is_object());
-    let without = ["agent", "set-policy", "bob", "--tool-group", "messaging", "--tool-group", "inbox", "--tool-group", "meta"];
+    let without = [
+        "agent",
+        "set-policy",
+        "bob",
+        "--tool-group",
+        "messaging",
+        "--tool-group",
+        "inbox",
+        "--tool-group",
+        "meta",
+    ];
     let said = rig.hivectl(&without).await;
     assert_eq!(said.code, 0, "{said:?}");
     watch.kind("bob", EventKind::AgentChanged).await;
     let second = operator.send("bob", "Run it again.").await;
     acked(&rig, "bob", second).await;
     let config = mcp_config(&rig);
-    assert!(config["mcpServers"]["bash"].is_null() && config["mcpServers"]["hive"].is_object(), "{config}");
+    assert!(
+        config["mcpServers"]["bash"].is_null() && config["mcpServers"]["hive"].is_object(),
+        "{config}"
+    );
     let starts = rig.turn_starts("bob");
     let offered: Vec<bool> = starts.iter().map(|line| line.contains("mcp__bash__run")).collect();
     assert_eq!(offered, [true, false], "{starts:?}");

@@ -1,4 +1,5 @@
-//! What an agent is shown to do, held against what it does: step by step, while its conversation is compacted or begun anew, and while it rests.
+//! What an agent is shown to do, held against what it does: step by step, while its conversation is
+//! compacted or begun anew, and while it rests.
 
 use hive_proto::v1::HarnessState::{Compacting, Idle, NeedsLogin, RateLimited, Thinking};
 use hive_proto::v1::TurnKind::{Checkpoint, Compact, Mail};
@@ -36,11 +37,14 @@ async fn shown(rig: &Rig, operator: &Client, name: &str, state: HarnessState) {
     rig.touch(&format!("{name} go"));
 }
 
-/// What bob's harness told of itself, one after the other; a turn that the broker opened is told again, for the broker has shown it by itself.
+/// What bob's harness told of itself, one after the other; a turn that the broker opened is told
+/// again, for the broker has shown it by itself.
 fn reported(rig: &Rig) -> Vec<String> {
     let log = rig.read("bob.log");
-    let word =
-        |line: &str| line.split_once("status state=\"HARNESS_STATE_").map(|(_, rest)| rest.trim_end_matches('"').to_owned());
+    let word = |line: &str| {
+        line.split_once("status state=\"HARNESS_STATE_")
+            .map(|(_, rest)| rest.trim_end_matches('"').to_owned())
+    };
     let mut words: Vec<String> = log.lines().filter_map(word).collect();
     words.dedup();
     words
@@ -55,7 +59,10 @@ async fn ran(operator: &Client) -> Vec<(TurnKind, bool)> {
 async fn a_full_conversation_is_compacted_after_the_turn(mode: Mode) {
     let mut rig = Rig::duo().await;
     let rules = [
-        rule("Hive asks for your notes", [stop(&rig, "notes"), vec![text("Written down.")]].concat()),
+        rule(
+            "Hive asks for your notes",
+            [stop(&rig, "notes"), vec![text("Written down.")]].concat(),
+        ),
         rule("/compact", stop(&rig, "compact")),
         rule("Letter 1", [stop(&rig, "first"), vec![large(), text("Done.")]].concat()),
         rule("", [vec![usage(10)], stop(&rig, "second")].concat()),
@@ -69,13 +76,22 @@ async fn a_full_conversation_is_compacted_after_the_turn(mode: Mode) {
         shown(&rig, &operator, name, state).await;
     }
     let agent = operator.does("bob", Idle).await;
-    assert_eq!((agent.context_tokens, agent.context_window_tokens, agent.open_turn_id), (500, 1_000_000, 0));
+    assert_eq!(
+        (agent.context_tokens, agent.context_window_tokens, agent.open_turn_id),
+        (500, 1_000_000, 0)
+    );
     let second = operator.send("bob", "Letter 2.").await;
     shown(&rig, &operator, "second", Thinking).await;
     acked(&rig, "bob", second).await;
     operator.does("bob", Idle).await;
-    assert_eq!(ran(&operator).await, [(Mail, false), (Checkpoint, false), (Compact, true), (Mail, false)]);
-    assert_eq!(reported(&rig), ["STARTING", "IDLE", "THINKING", "COMPACTING", "IDLE", "THINKING", "IDLE"]);
+    assert_eq!(
+        ran(&operator).await,
+        [(Mail, false), (Checkpoint, false), (Compact, true), (Mail, false)]
+    );
+    assert_eq!(
+        reported(&rig),
+        ["STARTING", "IDLE", "THINKING", "COMPACTING", "IDLE", "THINKING", "IDLE"]
+    );
     rig.end().await;
 }
 
@@ -110,7 +126,10 @@ async fn one_that_is_too_long_is_compacted_within_the_turn(mode: Mode) {
     assert_eq!(ran(&operator).await, [(Mail, false), (Mail, true)]);
     assert_eq!(operator.turns("bob").await[1].attempt, 1);
     assert_eq!(unread(&operator, "operator").await, [("It fits.".to_owned(), second)]);
-    assert_eq!(reported(&rig), ["STARTING", "IDLE", "THINKING", "IDLE", "THINKING", "COMPACTING", "THINKING", "IDLE"]);
+    assert_eq!(
+        reported(&rig),
+        ["STARTING", "IDLE", "THINKING", "IDLE", "THINKING", "COMPACTING", "THINKING", "IDLE"]
+    );
     // After the compaction the message is told whole again, for the model does not see it any more.
     let whole = rig.prompts("bob").iter().filter(|prompt| prompt.contains("| Letter 2.")).count();
     assert_eq!(whole, 2, "{:?}", rig.prompts("bob"));
@@ -144,7 +163,8 @@ async fn a_compaction_that_does_not_help_is_not_repeated(mode: Mode) {
 }
 
 /// The cache is cold at once here, and a small conversation is large.
-const COLD: [(&str, &str); 2] = [("HIVE_CACHE_TTL_SECS", "0"), ("HIVE_AUTO_RESET_WATERMARK_TOKENS", "5000")];
+const COLD: [(&str, &str); 2] =
+    [("HIVE_CACHE_TTL_SECS", "0"), ("HIVE_AUTO_RESET_WATERMARK_TOKENS", "5000")];
 
 fn cold_rules() -> Vec<Rule> {
     vec![
@@ -170,9 +190,12 @@ async fn a_cold_one_is_begun_anew_and_the_old_one_is_named(mode: Mode) {
     assert_eq!(ran(&operator).await, [(Mail, false); 3]);
     assert_eq!(rig.conversations("bob"), [1, 2]);
     let prompts = rig.prompts("bob");
-    let told: Vec<bool> = prompts.iter().map(|prompt| prompt.contains("A new conversation starts here")).collect();
+    let told: Vec<bool> =
+        prompts.iter().map(|prompt| prompt.contains("A new conversation starts here")).collect();
     assert_eq!(told, [false, true, false], "{prompts:?}");
-    let (_, rest) = prompts[1].split_once("a JSON document a line, is in ").expect("the old conversation is named");
+    let (_, rest) = prompts[1]
+        .split_once("a JSON document a line, is in ")
+        .expect("the old conversation is named");
     let path = rest.split_once(": search it").map(|(path, _)| path).expect("a path");
     let old = std::fs::read_to_string(path).expect("the agent can read it");
     assert!(old.contains("Letter 1.") && !old.contains("Letter 2."), "{path}");
@@ -213,7 +236,8 @@ async fn a_rate_limit_and_a_missing_login(mode: Mode) {
     rig.harness("bob").says("RATE_LIMITED").await;
     assert_eq!(operator.turns("bob").await.len(), 1);
     // For ada the login is missing.
-    let options = mode.options(&rig, "ada", &[rule("", vec![Step::Fail { fail: Failure::NotLoggedIn }])]);
+    let options =
+        mode.options(&rig, "ada", &[rule("", vec![Step::Fail { fail: Failure::NotLoggedIn }])]);
     rig.start_harness_with("ada", &options);
     operator.send("ada", "Letter 1.").await;
     let agent = operator.does("ada", NeedsLogin).await;

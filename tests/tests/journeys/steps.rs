@@ -77,7 +77,12 @@ pub(crate) fn lives(turns: &[Turn]) -> Vec<(TurnOutcome, u32)> {
 
 /// The bodies in an inbox that nobody has settled, oldest first, each with what it answers.
 pub(crate) async fn unread(client: &Client, agent: &str) -> Vec<(String, u64)> {
-    let mut messages: Vec<_> = client.deliveries(agent, &[]).await.into_iter().filter_map(|delivery| delivery.message).collect();
+    let mut messages: Vec<_> = client
+        .deliveries(agent, &[])
+        .await
+        .into_iter()
+        .filter_map(|delivery| delivery.message)
+        .collect();
     messages.sort_by_key(|message| message.id);
     messages.into_iter().map(|message| (message.body, message.in_reply_to)).collect()
 }
@@ -85,7 +90,9 @@ pub(crate) async fn unread(client: &Client, agent: &str) -> Vec<(String, u64)> {
 /// Waits until a delivery is acked, if it is not already; with it, what acked it is committed too.
 pub(crate) async fn acked(rig: &Rig, agent: &str, message: u64) {
     let fits = |event: &hive_proto::v1::Event| {
-        event.agent == agent && event.kind() == EventKind::DeliveryAcked && event.message_id == message
+        event.agent == agent
+            && event.kind() == EventKind::DeliveryAcked
+            && event.message_id == message
     };
     rig.watch().await.until(&format!("message {message} of {agent} is acked"), fits).await;
 }
@@ -95,7 +102,9 @@ pub(crate) async fn ended(rig: &Rig, watch: &mut Watch, agent: &str, outcome: Tu
     let client = rig.operator().await;
     let what = format!("a turn of {agent} ends {}", outcome.as_str_name());
     loop {
-        let event = watch.until(&what, |event| event.agent == agent && event.kind() == EventKind::TurnEnded).await;
+        let event = watch
+            .until(&what, |event| event.agent == agent && event.kind() == EventKind::TurnEnded)
+            .await;
         if client.turn(event.turn_id).await.outcome() == outcome {
             return event.turn_id;
         }

@@ -1,4 +1,5 @@
-//! Two harnesses of one agent: the second is refused, or takes over and the first is fenced at that moment.
+//! Two harnesses of one agent: the second is refused, or takes over and the first is fenced at that
+//! moment.
 
 use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{HarnessOptions, Rig, gone};
@@ -38,19 +39,27 @@ async fn a_takeover_fences_the_first_and_runs_its_message_again() {
     rig.appeared("reached").await;
     let claude = rig.the_one("bob", "scripted-claude");
 
-    let again = rule("This is attempt 1 again: the last turn was cut off by a restart", parts.to_vec());
+    let again =
+        rule("This is attempt 1 again: the last turn was cut off by a restart", parts.to_vec());
     let rules = vec![again, rule("And now", vec![text("Nothing more.")])];
-    let options = HarnessOptions { rules, args: vec!["--take-over".to_owned()], ..HarnessOptions::default() };
+    let options =
+        HarnessOptions { rules, args: vec!["--take-over".to_owned()], ..HarnessOptions::default() };
     rig.start_harness_with("bob", &options);
     let fenced = ended(&rig, &mut watch, "bob", TurnOutcome::Fenced).await;
     gone(claude).await;
     acked(&rig, "bob", asked).await;
 
-    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Acked, 1, RedeliveryCause::Drained));
+    assert_eq!(
+        standing(&operator, "bob", asked).await,
+        (DeliveryState::Acked, 1, RedeliveryCause::Drained)
+    );
     let turns = operator.turns("bob").await;
     assert_eq!(lives(&turns), [(TurnOutcome::Fenced, 1), (TurnOutcome::Ok, 1)]);
     assert_eq!((turns[0].id, turns[0].session_epoch, turns[1].session_epoch), (fenced, 1, 2));
-    assert_eq!(unread(&operator, "operator").await, ["part one", "part two"].map(|part| (part.to_owned(), asked)));
+    assert_eq!(
+        unread(&operator, "operator").await,
+        ["part one", "part two"].map(|part| (part.to_owned(), asked))
+    );
     // The first does not take the agent back, and says why it ends.
     let status = rig.harness_ends("bob").await;
     let log = rig.read("bob.log");

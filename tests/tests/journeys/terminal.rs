@@ -1,6 +1,7 @@
 //! A terminal for programs under test: a real one of the kernel, with what is on its screen.
 //!
-//! Invariant: it waits on what the program writes and on nothing else, and fails with the screen when that does not come.
+//! Invariant: it waits on what the program writes and on nothing else, and fails with the screen
+//! when that does not come.
 
 use std::num::NonZeroU16;
 use std::process::ExitStatus;
@@ -33,15 +34,29 @@ fn cells(count: u16) -> NonZeroU16 {
 
 impl Terminal {
     /// Runs `hivectl` with these arguments on this hive, on so many columns and lines.
-    pub(crate) fn open(rig: &Rig, (columns, lines): (u16, u16), env: &[(&str, &str)], args: &[&str]) -> Self {
+    pub(crate) fn open(
+        rig: &Rig,
+        (columns, lines): (u16, u16),
+        env: &[(&str, &str)],
+        args: &[&str],
+    ) -> Self {
         let (pty, programs_side) = pty_process::open().expect("the kernel has terminals");
         pty.resize(Size::new(lines, columns)).expect("a size");
         let before = modes(&pty);
-        let command = Command::new(binary::find("hivectl", "hivectl")).env_clear().env("TERM", "xterm-256color").env("TZ", "UTC");
+        let command = Command::new(binary::find("hivectl", "hivectl"))
+            .env_clear()
+            .env("TERM", "xterm-256color")
+            .env("TZ", "UTC");
         let command = command.envs(env.iter().copied()).kill_on_drop(true);
         let command = command.arg("--socket").arg(rig.operator_socket()).args(args);
         let child = command.spawn(programs_side).expect("hivectl starts");
-        Self { pty, child, parser: Parser::new(cells(lines), cells(columns), 0), before, closed: false }
+        Self {
+            pty,
+            child,
+            parser: Parser::new(cells(lines), cells(columns), 0),
+            before,
+            closed: false,
+        }
     }
 
     /// Types.
@@ -57,7 +72,8 @@ impl Terminal {
 
     /// Sends the program a signal.
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).expect("it runs");
+        let pid =
+            self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).expect("it runs");
         kill_process(pid, signal).expect("it runs");
     }
 
@@ -75,20 +91,35 @@ impl Terminal {
     pub(crate) fn is_colored(&self) -> bool {
         let screen = self.parser.screen();
         let (lines, columns) = screen.size();
-        let cells = (0..lines.get()).flat_map(|line| (0..columns.get()).filter_map(move |column| screen.cell(line, column)));
-        cells.into_iter().any(|cell| cell.fgcolor() != Color::Default || cell.bgcolor() != Color::Default)
+        let cells = (0..lines.get()).flat_map(|line| {
+            (0..columns.get()).filter_map(move |column| screen.cell(line, column))
+        });
+        cells
+            .into_iter()
+            .any(|cell| cell.fgcolor() != Color::Default || cell.bgcolor() != Color::Default)
     }
 
     /// Waits until the screen has all of this, and none of that.
     pub(crate) async fn shows(&mut self, all: &[&str], none: &[&str]) {
-        let fits = |screen: &str| all.iter().all(|text| screen.contains(text)) && !none.iter().any(|text| screen.contains(text));
+        let fits = |screen: &str| {
+            all.iter().all(|text| screen.contains(text))
+                && !none.iter().any(|text| screen.contains(text))
+        };
         let waited = tokio::time::timeout(hive_tests::rig::PATIENCE, async {
             while !fits(&self.screen()) {
-                assert!(self.read().await, "hivectl ended with this on its screen, but not {all:?}:\n{}", self.screen());
+                assert!(
+                    self.read().await,
+                    "hivectl ended with this on its screen, but not {all:?}:\n{}",
+                    self.screen()
+                );
             }
         });
         let waited = waited.await;
-        assert!(waited.is_ok(), "the screen does not have all of {all:?} and none of {none:?}:\n{}", self.screen());
+        assert!(
+            waited.is_ok(),
+            "the screen does not have all of {all:?} and none of {none:?}:\n{}",
+            self.screen()
+        );
     }
 
     /// Waits until the screen has one of these; which.
@@ -99,7 +130,11 @@ impl Terminal {
                 if let Some(number) = seen(&self.screen()) {
                     return number;
                 }
-                assert!(self.read().await, "hivectl ended with this on its screen, but none of {any:?}:\n{}", self.screen());
+                assert!(
+                    self.read().await,
+                    "hivectl ended with this on its screen, but none of {any:?}:\n{}",
+                    self.screen()
+                );
             }
         });
         let waited = waited.await;
@@ -111,12 +146,16 @@ impl Terminal {
         soon("hivectl closes its terminal", async { while self.read().await {} }).await;
         let status = soon("hivectl ends", self.child.wait()).await.expect("it can be waited for");
         let screen = self.parser.screen();
-        assert!(!screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste(), "the screen is not given back");
+        assert!(
+            !screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste(),
+            "the screen is not given back"
+        );
         assert_eq!(modes(&self.pty), self.before, "the terminal's modes are not given back");
         status
     }
 
-    /// The terminal goes away, as with a connection that breaks; waits until the program has ended too.
+    /// The terminal goes away, as with a connection that breaks; waits until the program has ended
+    /// too.
     pub(crate) async fn hangs_up(mut self) {
         drop(self.pty);
         soon("hivectl ends", self.child.wait()).await.expect("it can be waited for");

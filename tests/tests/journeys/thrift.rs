@@ -1,10 +1,13 @@
-//! Nothing is paid for that nobody wants: mail is one turn each however it races, a storm is one turn more, an idle fleet starts no claude, and
-//! an agent goes on by itself only where it asked to and nothing else came.
+//! Nothing is paid for that nobody wants: mail is one turn each however it races, a storm is one
+//! turn more, an idle fleet starts no claude, and an agent goes on by itself only where it asked to
+//! and nothing else came.
 
 use std::collections::BTreeMap;
 
 use hive_proto::v1::wake_service_client::WakeServiceClient;
-use hive_proto::v1::{DeliveryState, EventKind, HarnessState, Turn, TurnKind, TurnOutcome, WakeRequest};
+use hive_proto::v1::{
+    DeliveryState, EventKind, HarnessState, Turn, TurnKind, TurnOutcome, WakeRequest,
+};
 use hive_tests::rig::{Client, HarnessOptions, QUICK_LIMITS, Rig, fresh_id};
 use hive_tests::scripted::script::Step;
 use serde_json::json;
@@ -36,12 +39,16 @@ async fn kinds(operator: &Client) -> Vec<TurnKind> {
     turns.iter().map(Turn::kind).collect()
 }
 
-/// In each round a turn is held at its end and let go, and the next message is sent: before it, after it, and most often in between, at another
-/// moment each time. How long an end takes is measured in steps of this program, for that is what the moment is counted in.
+/// In each round a turn is held at its end and let go, and the next message is sent: before it,
+/// after it, and most often in between, at another moment each time. How long an end takes is
+/// measured in steps of this program, for that is what the moment is counted in.
 async fn race(mode: Mode, before_the_end: &[Step]) -> (Rig, Client, Vec<u64>) {
     let mut rig = Rig::duo().await;
     let held = |round: usize| {
-        let steps = [before_the_end, &[touch(&rig, &format!("reached {round}")), wait_for(&rig, &format!("go {round}"))]];
+        let steps = [
+            before_the_end,
+            &[touch(&rig, &format!("reached {round}")), wait_for(&rig, &format!("go {round}"))],
+        ];
         rule(&format!("Hold {round}."), steps.concat())
     };
     let mut rules: Vec<_> = (0..ROUNDS).map(held).collect();
@@ -53,7 +60,9 @@ async fn race(mode: Mode, before_the_end: &[Step]) -> (Rig, Client, Vec<u64>) {
         sent.push(operator.send("bob", &format!("Hold {round}.")).await);
         rig.appeared(&format!("reached {round}")).await;
         let turn = operator.get_agent("bob").await.open_turn_id;
-        let ends = watch.until("the turn ends", |event| event.kind() == EventKind::TurnEnded && event.turn_id == turn);
+        let ends = watch.until("the turn ends", |event| {
+            event.kind() == EventKind::TurnEnded && event.turn_id == turn
+        });
         let go = format!("go {round}");
         let late = match round % 6 {
             0 => {
@@ -123,24 +132,31 @@ async fn mail_at_the_end_of_a_turn_is_one_turn(mode: Mode) {
     rig.end().await;
 }
 
-/// Either the mail was there in time and takes the place of the turn that was asked for, or it comes after it.
+/// Either the mail was there in time and takes the place of the turn that was asked for, or it
+/// comes after it.
 async fn mail_at_the_end_of_a_turn_that_wants_to_go_on(mode: Mode) {
     let (rig, operator, sent) = race(mode, &[request_next_turn()]).await;
     let mut woken = woken(&operator).await;
     let continued = woken.remove(&0).unwrap_or(0);
     assert_eq!(woken, sent.iter().map(|message| (*message, 1)).collect());
-    // Those that were sent when the turn had ended found the next one begun; those that were there before let none begin.
+    // Those that were sent when the turn had ended found the next one begun; those that were there
+    // before let none begin.
     assert!((ROUNDS / 6..=ROUNDS * 5 / 6).contains(&continued), "{continued}");
     let turns = operator.turns("bob").await;
     for pair in turns.windows(2).filter(|pair| pair[1].kind() == TurnKind::Continue) {
-        assert!(sent.iter().step_by(2).any(|asked| *asked == pair[0].message_id), "only after the turn that asked: {pair:?}");
+        assert!(
+            sent.iter().step_by(2).any(|asked| *asked == pair[0].message_id),
+            "only after the turn that asked: {pair:?}"
+        );
     }
     rig.end().await;
 }
 
 async fn a_storm_is_one_turn_more(mode: Mode) {
     let config = format!("{}{QUICK_LIMITS}", hive_tests::rig::DUO);
-    let mut rig = Rig::new(&config.replace("[broker.limits]", "[broker.limits]\nsends_per_minute_max = 100000"));
+    let mut rig = Rig::new(
+        &config.replace("[broker.limits]", "[broker.limits]\nsends_per_minute_max = 100000"),
+    );
     rig.start_broker().await;
     let stops = vec![touch(&rig, "reached"), wait_for(&rig, "go")];
     mode.start(&mut rig, &[rule("Hold", stops), rule("", Vec::new())]);
@@ -165,7 +181,12 @@ async fn a_storm_is_one_turn_more(mode: Mode) {
     acked(&rig, "bob", last).await;
     operator.does("bob", HarnessState::Idle).await;
     assert_eq!(woken(&operator).await, BTreeMap::from([(first, 1), (last, 1)]));
-    let superseded = operator.all_deliveries("bob").await.iter().filter(|one| one.state() == DeliveryState::Superseded).count();
+    let superseded = operator
+        .all_deliveries("bob")
+        .await
+        .iter()
+        .filter(|one| one.state() == DeliveryState::Superseded)
+        .count();
     assert_eq!(superseded, STORM - 1);
     let told = rig.prompts("bob").concat();
     assert_eq!(told.matches("is red").count(), 1, "{told}");
@@ -179,7 +200,8 @@ async fn an_idle_fleet_starts_no_claude(mode: Mode) {
     let mut rig = Rig::new(&format!("[hive]\nname = \"test\"\n{agents}{QUICK_LIMITS}"));
     rig.start_broker().await;
     let mut watch = rig.watch().await;
-    let mut options: Vec<HarnessOptions> = FLEET.iter().map(|name| mode.options(&rig, name, &[])).collect();
+    let mut options: Vec<HarnessOptions> =
+        FLEET.iter().map(|name| mode.options(&rig, name, &[])).collect();
     for one in &mut options {
         one.env.extend(env(&[("HIVE_CACHE_TTL_SECS", "0"), ("HIVE_RESIDENT_IDLE_SECS", "1")]));
     }
@@ -188,7 +210,9 @@ async fn an_idle_fleet_starts_no_claude(mode: Mode) {
             rig.start_harness_with(name, options);
         }
         for _ in FLEET {
-            watch.until("all harnesses attach", |event| event.kind() == EventKind::HarnessAttached).await;
+            watch
+                .until("all harnesses attach", |event| event.kind() == EventKind::HarnessAttached)
+                .await;
         }
         rig.kill_broker().await;
         rig.start_broker().await;

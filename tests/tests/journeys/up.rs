@@ -1,4 +1,5 @@
-//! `hivectl up`: a whole hive by one command, confined where the host can do it, loudly unconfined where not, and gone without a trace.
+//! `hivectl up`: a whole hive by one command, confined where the host can do it, loudly unconfined
+//! where not, and gone without a trace.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -19,7 +20,8 @@ pub(crate) struct Up {
     pub(crate) said: String,
 }
 
-/// A hive's directory, with everything where the rig looks for it. Its agents share files, because scripts say what happens by files of the rig.
+/// A hive's directory, with everything where the rig looks for it. Its agents share files, because
+/// scripts say what happens by files of the rig.
 pub(crate) fn hive() -> Rig {
     at("shared_files")
 }
@@ -28,7 +30,9 @@ pub(crate) fn hive() -> Rig {
 fn at(level: &str) -> Rig {
     let agents = "[agents.ada]\n[agents.bob]\nparent = \"ada\"\n";
     let broker = "[broker]\nstate_dir = \"state\"\nruntime_dir = \"run\"\n";
-    Rig::unprivileged(&format!("[hive]\nname = \"test\"\nisolation = \"{level}\"\n{broker}{QUICK_LIMITS}{agents}"))
+    Rig::unprivileged(&format!(
+        "[hive]\nname = \"test\"\nisolation = \"{level}\"\n{broker}{QUICK_LIMITS}{agents}"
+    ))
 }
 
 impl Up {
@@ -40,7 +44,11 @@ impl Up {
     /// The same with further arguments.
     pub(crate) async fn start_with(rig: &Rig, path: &Path, args: &[&str]) -> Self {
         let mut command = rig.user_command(&rig.path("bin/hivectl"));
-        command.env("PATH", path).env("HIVE_DRAIN_GRACE_SECS", "1").env("TZ", "UTC").current_dir(rig.dir());
+        command
+            .env("PATH", path)
+            .env("HIVE_DRAIN_GRACE_SECS", "1")
+            .env("TZ", "UTC")
+            .current_dir(rig.dir());
         command.args(["up", "--config", "hive.toml", "--state", "."]).arg("--claude");
         command.arg(rig.path("bin/scripted-claude")).args(args);
         command.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -54,8 +62,14 @@ impl Up {
     /// Reads on to the line that begins so.
     pub(crate) async fn says(&mut self, beginning: &str) -> String {
         loop {
-            let line = soon(&format!("`hivectl up` says {beginning:?}, after:\n{}", self.said), self.lines.next_line()).await;
-            let line = line.expect("text").unwrap_or_else(|| panic!("it ended without saying {beginning:?}:\n{}", self.said));
+            let line = soon(
+                &format!("`hivectl up` says {beginning:?}, after:\n{}", self.said),
+                self.lines.next_line(),
+            )
+            .await;
+            let line = line
+                .expect("text")
+                .unwrap_or_else(|| panic!("it ended without saying {beginning:?}:\n{}", self.said));
             self.said.push_str(&line);
             self.said.push('\n');
             if line.starts_with(beginning) {
@@ -65,7 +79,8 @@ impl Up {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("it runs");
+        let pid =
+            self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("it runs");
         kill_process(pid, signal).expect("it runs");
     }
 
@@ -103,11 +118,20 @@ impl Up {
 /// Has ada stop in the midst of her answer.
 pub(crate) fn ada_stops(rig: &Rig) {
     let script = rig.path("script.json");
-    let steps = vec![touch(rig, "reached"), wait_for(rig, "go"), answer("operator", "still here"), text("Done.")];
+    let steps = vec![
+        touch(rig, "reached"),
+        wait_for(rig, "go"),
+        answer("operator", "still here"),
+        text("Done."),
+    ];
     let again = vec![answer("operator", "still here"), text("Done.")];
-    script::write(&script, &[rule("This is attempt", again), rule("", steps)]).expect("the script is written");
+    script::write(&script, &[rule("This is attempt", again), rule("", steps)])
+        .expect("the script is written");
     let config = rig.read("hive.toml");
-    rig.configure(&format!("{config}[claude]\nenv = {{ SCRIPTED_CLAUDE_FILE = \"{}\" }}\n", script.display()));
+    rig.configure(&format!(
+        "{config}[claude]\nenv = {{ SCRIPTED_CLAUDE_FILE = \"{}\" }}\n",
+        script.display()
+    ));
 }
 
 #[tokio::test]
@@ -119,7 +143,9 @@ async fn it_runs_a_hive_restarts_what_dies_and_leaves_nothing() {
     assert!(up.said.contains("NOT ISOLATED: --no-isolation was given"), "{}", up.said);
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     for _ in 0..2 {
-        watch.until("both harnesses attach", |event| event.kind() == EventKind::HarnessAttached).await;
+        watch
+            .until("both harnesses attach", |event| event.kind() == EventKind::HarnessAttached)
+            .await;
     }
     let status = rig.hivectl(&["status"]).await;
     assert_eq!(status.code, 8, "{status:?}");
@@ -133,7 +159,10 @@ async fn it_runs_a_hive_restarts_what_dies_and_leaves_nothing() {
     watch.kind("operator", EventKind::MessageAccepted).await;
     let inbox = rig.hivectl(&["inbox"]).await;
     assert!(inbox.stdout.contains("bob answers: I have read \"how are you?\"."), "{inbox:?}");
-    assert_eq!(unread(&operator, "operator").await.last().map(|(_, answers)| *answers), Some(asked));
+    assert_eq!(
+        unread(&operator, "operator").await.last().map(|(_, answers)| *answers),
+        Some(asked)
+    );
 
     // His answer has arrived, but his turn may still be ending; he is killed between turns.
     let answered = operator.turns("bob").await.last().expect("bob's turn").message_id;
@@ -160,17 +189,29 @@ async fn isolation_that_is_not_wanted_is_no_finding() {
     assert!(!up.said.contains("NOT ISOLATED"), "{}", up.said);
     let mut watch = rig.watch().await;
     for _ in 0..2 {
-        watch.until("both harnesses attach", |event| event.kind() == EventKind::HarnessAttached).await;
+        watch
+            .until("both harnesses attach", |event| event.kind() == EventKind::HarnessAttached)
+            .await;
     }
     let status = rig.hivectl(&["status"]).await;
     assert_eq!(status.code, 0, "{status:?}");
-    assert!(status.stdout.contains("isolation   none for 2 agents, as the configuration accepts"), "{status:?}");
+    assert!(
+        status.stdout.contains("isolation   none for 2 agents, as the configuration accepts"),
+        "{status:?}"
+    );
     let doctor = rig.hivectl(&["--json", "doctor"]).await;
     let checks: serde_json::Value = serde_json::from_str(&doctor.stdout).expect("JSON");
     let state = |name: &str| {
-        checks.as_array().and_then(|all| all.iter().find(|check| check["name"] == name)).map(|check| check["state"].clone())
+        checks
+            .as_array()
+            .and_then(|all| all.iter().find(|check| check["name"] == name))
+            .map(|check| check["state"].clone())
     };
-    assert_eq!((state("isolation"), state("bubblewrap")), (Some("ok".into()), Some("ok".into())), "{doctor:?}");
+    assert_eq!(
+        (state("isolation"), state("bubblewrap")),
+        (Some("ok".into()), Some("ok".into())),
+        "{doctor:?}"
+    );
     up.interrupted(rig).await;
 }
 
@@ -204,11 +245,16 @@ async fn in_sandboxes_agents_write_to_each_other() {
     let up = Up::start(&rig, Path::new("/usr/bin:/bin")).await;
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     for _ in 0..2 {
-        watch.until("both harnesses attach", |event| event.kind() == EventKind::HarnessAttached).await;
+        watch
+            .until("both harnesses attach", |event| event.kind() == EventKind::HarnessAttached)
+            .await;
     }
     let asked = operator.send("ada", "ask bob: how are you?").await;
     watch.kind("operator", EventKind::MessageAccepted).await;
-    assert_eq!(unread(&operator, "operator").await, [("bob answers: I have read \"how are you?\".".to_owned(), asked)]);
+    assert_eq!(
+        unread(&operator, "operator").await,
+        [("bob answers: I have read \"how are you?\".".to_owned(), asked)]
+    );
     let status = rig.hivectl(&["--json", "status"]).await;
     let findings: serde_json::Value = serde_json::from_str(&status.stdout).expect("JSON");
     assert!(up.said.contains("isolation: sandbox, by /"), "{}", up.said);
@@ -218,7 +264,8 @@ async fn in_sandboxes_agents_write_to_each_other() {
     up.interrupted(rig).await;
 }
 
-/// `up` is killed with everything in the midst of its work: nothing stays behind, and the next `up` takes the work up again.
+/// `up` is killed with everything in the midst of its work: nothing stays behind, and the next `up`
+/// takes the work up again.
 async fn killed_and_started_again(path: &Path, rig: Rig) {
     ada_stops(&rig);
     let up = Up::start(&rig, path).await;
@@ -231,7 +278,10 @@ async fn killed_and_started_again(path: &Path, rig: Rig) {
     assert_eq!(unread(&operator, "operator").await, [("still here".to_owned(), asked)]);
     let turns = operator.turns("ada").await;
     // Whether the harness still got through with its word depends on who ended first.
-    assert!(matches!(turns[0].outcome(), TurnOutcome::Vanished | TurnOutcome::Drained), "{turns:?}");
+    assert!(
+        matches!(turns[0].outcome(), TurnOutcome::Vanished | TurnOutcome::Drained),
+        "{turns:?}"
+    );
     assert_eq!((turns.len(), turns[1].outcome()), (2, TurnOutcome::Ok));
     up.interrupted(rig).await;
 }

@@ -1,4 +1,5 @@
-//! A program beside an agent wakes it: its words are ordinary mail, under a label that looks like nobody else.
+//! A program beside an agent wakes it: its words are ordinary mail, under a label that looks like
+//! nobody else.
 
 use hive_proto::v1::{DeliveryState, OriginKind};
 use hive_tests::rig::{Rig, Said};
@@ -21,9 +22,14 @@ async fn a_wake_up_over_stdin_becomes_a_turn() {
     acked(&rig, "bob", woken).await;
     let message = operator.delivery("bob", woken).await.message.expect("a message");
     let origin = message.origin.expect("an origin");
-    assert_eq!((origin.kind(), origin.name.as_str(), message.body.as_str()), (OriginKind::External, "matrix", body));
+    assert_eq!(
+        (origin.kind(), origin.name.as_str(), message.body.as_str()),
+        (OriginKind::External, "matrix", body)
+    );
     let prompt = &rig.prompts("bob")[0];
-    let told = format!("Message {woken} from the program matrix beside you:\n| new message in #dev\n| from \\@alice: grüße\n");
+    let told = format!(
+        "Message {woken} from the program matrix beside you:\n| new message in #dev\n| from \\@alice: grüße\n"
+    );
     assert!(prompt.starts_with(&told), "{prompt}");
     rig.end().await;
 }
@@ -42,7 +48,8 @@ async fn a_newer_one_takes_the_place_of_an_undelivered_one() {
         woken.push(id(&rig.wake("bob", &build, &format!("build {number} failed")).await));
     }
     // The same key of another program is another key.
-    let other = id(&rig.wake("bob", &["--from", "cd", "--key", "nightly", "--body", "deployed"], "").await);
+    let other =
+        id(&rig.wake("bob", &["--from", "cd", "--key", "nightly", "--body", "deployed"], "").await);
     rig.touch("go");
     for message in [woken[0], woken[3], other] {
         acked(&rig, "bob", message).await;
@@ -69,7 +76,10 @@ async fn a_label_that_looks_like_somebody_is_refused() {
     ] {
         let said = rig.wake("bob", &["--from", label, "--body", "x"], "").await;
         assert_eq!((said.code, said.stdout.as_str()), (code, ""), "{label}: {said:?}");
-        assert!(said.stderr.starts_with("error: ") && said.stderr.contains(words), "{label}: {said:?}");
+        assert!(
+            said.stderr.starts_with("error: ") && said.stderr.contains(words),
+            "{label}: {said:?}"
+        );
     }
     assert!(operator.messages().await.is_empty());
     rig.end().await;

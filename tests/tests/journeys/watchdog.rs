@@ -1,4 +1,5 @@
-//! A claude that hangs, deaf to signals, with children that want to stay: it is ended with everything below it.
+//! A claude that hangs, deaf to signals, with children that want to stay: it is ended with
+//! everything below it.
 
 use hive_proto::v1::{DeliveryState, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{HarnessOptions, Rig};
@@ -32,7 +33,8 @@ async fn ended_with_everything_below(hang_of: Hang) {
         Step::Spawn { spawn: orphan, setsid: false },
     ];
     if hang_of.in_a_tool {
-        let block = json!({"type": "tool_use", "id": "toolu_1", "name": "mcp__hive__recv", "input": {}});
+        let block =
+            json!({"type": "tool_use", "id": "toolu_1", "name": "mcp__hive__recv", "input": {}});
         let event = json!({"type": "assistant", "message": {"id": "msg_1", "content": [block]}});
         steps.push(Step::Raw { raw: event.to_string() });
     }
@@ -62,7 +64,10 @@ async fn silence_in_a_tool_call() {
     let hang = Hang {
         watchdog: ("HIVE_TURN_IDLE_TIMEOUT_SECS", "4"),
         in_a_tool: true,
-        outcome: (TurnOutcome::Failed, "a tool call did not return: nothing was heard from claude for 4 s"),
+        outcome: (
+            TurnOutcome::Failed,
+            "a tool call did not return: nothing was heard from claude for 4 s",
+        ),
         back: (2, RedeliveryCause::TurnFailed),
     };
     ended_with_everything_below(hang).await;
@@ -74,7 +79,10 @@ async fn silence_of_the_model() {
     let hang = Hang {
         watchdog: ("HIVE_TURN_IDLE_TIMEOUT_SECS", "4"),
         in_a_tool: false,
-        outcome: (TurnOutcome::Unavailable, "the model's API did not answer: nothing was heard from claude for 4 s"),
+        outcome: (
+            TurnOutcome::Unavailable,
+            "the model's API did not answer: nothing was heard from claude for 4 s",
+        ),
         back: (1, RedeliveryCause::Unavailable),
     };
     ended_with_everything_below(hang).await;

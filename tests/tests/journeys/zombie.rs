@@ -14,7 +14,10 @@ use crate::steps::{acked, answer, ended, lives, rule, standing, text, touch, unr
 /// A bridge of an agent that was started by hand.
 async fn bridge(rig: &Rig, agent: &str, token: &str) -> Mcp {
     let mut command = Process::command(&binary::find("hive-mcp-bridge", "hive-mcp"));
-    command.env("HIVE_SOCKET", rig.agent_socket(agent)).env("HIVE_PROCESS_TOKEN", token).stderr(Stdio::null());
+    command
+        .env("HIVE_SOCKET", rig.agent_socket(agent))
+        .env("HIVE_PROCESS_TOKEN", token)
+        .stderr(Stdio::null());
     let mut bridge = Mcp::spawn(&mut command).expect("the bridge starts");
     bridge.handshake().await.expect("the bridge greets");
     bridge
@@ -41,7 +44,11 @@ async fn refused(bridge: &mut Mcp, when: &str) {
 async fn a_bridge_that_outlives_its_turn_is_refused() {
     let mut rig = Rig::duo().await;
     let stop = |number: u32| {
-        let steps = vec![touch(&rig, &format!("reached {number}")), wait_for(&rig, &format!("go {number}")), text("Done.")];
+        let steps = vec![
+            touch(&rig, &format!("reached {number}")),
+            wait_for(&rig, &format!("go {number}")),
+            text("Done."),
+        ];
         rule(&format!("Letter {number}"), steps)
     };
     let rules = [stop(1), stop(2), rule("", vec![text("Done.")])];
@@ -51,7 +58,8 @@ async fn a_bridge_that_outlives_its_turn_is_refused() {
     rig.appeared("reached 1").await;
     let token = rig.token_of_bridge("bob");
     let mut zombie = bridge(&rig, "bob", &token).await;
-    let (words, is_error) = call(&mut zombie, "send", json!({"to": "operator", "body": "I am alive."})).await;
+    let (words, is_error) =
+        call(&mut zombie, "send", json!({"to": "operator", "body": "I am alive."})).await;
     assert!(!is_error && words.starts_with("Sent #"), "{words}");
     rig.touch("go 1");
     ended(&rig, &mut watch, "bob", TurnOutcome::Ok).await;
@@ -67,7 +75,8 @@ async fn a_bridge_that_outlives_its_turn_is_refused() {
     rig.touch("go 2");
     acked(&rig, "bob", waiting).await;
 
-    let bodies: Vec<String> = operator.messages().await.into_iter().map(|message| message.body).collect();
+    let bodies: Vec<String> =
+        operator.messages().await.into_iter().map(|message| message.body).collect();
     assert_eq!(bodies, ["Letter 1.", "I am alive.", "Letter 2.", "Letter 3."]);
     let turns = operator.turns("bob").await;
     assert_eq!(lives(&turns), [(TurnOutcome::Ok, 1); 3]);
@@ -76,11 +85,15 @@ async fn a_bridge_that_outlives_its_turn_is_refused() {
     rig.end().await;
 }
 
-/// A harness that slept through its grace time, as on a host that was suspended or overloaded: what runs in its name is refused, it settles
-/// nothing when it wakes, and it runs the message again in a session of its own.
+/// A harness that slept through its grace time, as on a host that was suspended or overloaded: what
+/// runs in its name is refused, it settles nothing when it wakes, and it runs the message again in
+/// a session of its own.
 #[tokio::test]
 async fn a_harness_that_wakes_after_its_grace_time_is_refused() {
-    let mut rig = Rig::new(&format!("{DUO}{}", QUICK_LIMITS.replace("harness_grace_ms = 30000", "harness_grace_ms = 5000")));
+    let mut rig = Rig::new(&format!(
+        "{DUO}{}",
+        QUICK_LIMITS.replace("harness_grace_ms = 30000", "harness_grace_ms = 5000")
+    ));
     rig.start_broker().await;
     let parts = [answer("operator", "part one"), answer("operator", "part two"), text("Done.")];
     let mut first = parts.to_vec();
@@ -99,13 +112,19 @@ async fn a_harness_that_wakes_after_its_grace_time_is_refused() {
     let results = rig.tool_results("bob");
     assert!(results[1].starts_with("TURN_ENDED: "), "{results:?}");
     assert_eq!(unread(&operator, "operator").await, [("part one".to_owned(), asked)]);
-    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Ready, 1, RedeliveryCause::HarnessVanished));
+    assert_eq!(
+        standing(&operator, "bob", asked).await,
+        (DeliveryState::Ready, 1, RedeliveryCause::HarnessVanished)
+    );
     rig.harness("bob").signal(Signal::CONT);
     acked(&rig, "bob", asked).await;
 
     let turns = operator.turns("bob").await;
     assert_eq!(lives(&turns), [(TurnOutcome::Vanished, 1), (TurnOutcome::Ok, 2)]);
     assert_eq!((turns[0].id, turns[0].session_epoch, turns[1].session_epoch), (vanished, 1, 2));
-    assert_eq!(unread(&operator, "operator").await, ["part one", "part two"].map(|part| (part.to_owned(), asked)));
+    assert_eq!(
+        unread(&operator, "operator").await,
+        ["part one", "part two"].map(|part| (part.to_owned(), asked))
+    );
     rig.end().await;
 }

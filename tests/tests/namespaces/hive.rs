@@ -1,6 +1,8 @@
-//! A real hived with the test in the place of `hivectl up`, and programs in pid namespaces of their own.
+//! A real hived with the test in the place of `hivectl up`, and programs in pid namespaces of their
+//! own.
 //!
-//! Invariant: programs end with the test: their stdin is a pipe of the test's, and what is in a namespace ends with its first process.
+//! Invariant: programs end with the test: their stdin is a pipe of the test's, and what is in a
+//! namespace ends with its first process.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
@@ -34,7 +36,8 @@ pub(crate) async fn is_possible() -> bool {
 }
 
 impl Hive {
-    /// One with the agents `ada` and `bob`, of which nothing is described yet; `None` where the host does not allow it.
+    /// One with the agents `ada` and `bob`, of which nothing is described yet; `None` where the
+    /// host does not allow it.
     pub(crate) async fn new() -> Option<Self> {
         if !is_possible().await {
             return None;
@@ -48,12 +51,15 @@ impl Hive {
     pub(crate) async fn start(&mut self) {
         let (up, broker) = pair().expect("a pair of sockets");
         let hived = self.rig.broker_command();
-        // The shell passes its stdin on under another number: a test must not have descriptors that other programs inherit.
+        // The shell passes its stdin on under another number: a test must not have descriptors that
+        // other programs inherit.
         let mut command = Process::command("sh".as_ref());
         command.args(["-c", "exec 7<&0 </dev/null; exec \"$0\" \"$@\""]);
         let hived = hived.as_std();
         command.arg(hived.get_program()).args(hived.get_args()).env(SUPERVISOR_FD_ENV, "7");
-        command.envs(hived.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::from(broker));
+        command
+            .envs(hived.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .stdin(Stdio::from(broker));
         self.link = Some(Link::new(up).expect("a link"));
         self.rig.start_broker_by(command).await;
     }
@@ -67,7 +73,8 @@ impl Hive {
 
     /// Describes the sandbox of an agent.
     pub(crate) async fn confine(&self, agent: &str, peer: &Peer) {
-        let answer = self.tell(ToBroker::Sandbox { agent: agent.to_owned() }, Some(peer.namespace())).await;
+        let answer =
+            self.tell(ToBroker::Sandbox { agent: agent.to_owned() }, Some(peer.namespace())).await;
         assert_eq!(answer, ToUp::Done);
     }
 
@@ -75,9 +82,16 @@ impl Hive {
         assert_eq!(self.tell(ToBroker::Complete, None).await, ToUp::Done);
     }
 
-    pub(crate) async fn report(&self, agent: &str, reached: Reached, notes: &[&str], accepted: bool) -> ToUp {
+    pub(crate) async fn report(
+        &self,
+        agent: &str,
+        reached: Reached,
+        notes: &[&str],
+        accepted: bool,
+    ) -> ToUp {
         let notes = notes.iter().map(|note| (*note).to_owned()).collect();
-        self.tell(ToBroker::Isolation { agent: agent.to_owned(), reached, notes, accepted }, None).await
+        self.tell(ToBroker::Isolation { agent: agent.to_owned(), reached, notes, accepted }, None)
+            .await
     }
 
     /// Ends the link, as `hivectl up` does when it dies.
@@ -97,7 +111,9 @@ impl Peer {
     /// One in a pid namespace of its own.
     pub(crate) async fn sandboxed() -> Self {
         let mut command = Process::command("unshare".as_ref());
-        command.args(["--user", "--map-current-user", "--pid", "--fork", "--kill-child", "--"]).arg(this_program());
+        command
+            .args(["--user", "--map-current-user", "--pid", "--fork", "--kill-child", "--"])
+            .arg(this_program());
         Self::start(command, inside::PEER).await
     }
 
@@ -138,7 +154,10 @@ impl Peer {
 
     pub(crate) async fn said(&mut self) -> String {
         loop {
-            let line = soon("a peer says something", self.lines.next_line()).await.expect("text").expect("it is not at its end");
+            let line = soon("a peer says something", self.lines.next_line())
+                .await
+                .expect("text")
+                .expect("it is not at its end");
             if let Some(said) = line.strip_prefix(inside::MARK) {
                 return said.to_owned();
             }

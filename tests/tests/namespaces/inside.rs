@@ -1,6 +1,8 @@
-//! The program in a sandbox: this very test binary, run again where the peer is. It reads orders from its stdin and says what came of each.
+//! The program in a sandbox: this very test binary, run again where the peer is. It reads orders
+//! from its stdin and says what came of each.
 //!
-//! What it is not: a test of its own; without the environment of a peer it does nothing. Invariant: it asserts nothing; the test outside judges.
+//! What it is not: a test of its own; without the environment of a peer it does nothing. Invariant:
+//! it asserts nothing; the test outside judges.
 
 use std::io::{BufRead as _, Write as _};
 use std::path::Path;
@@ -54,7 +56,8 @@ fn outcome<T>(answer: &Result<T, Status>) -> String {
     match answer {
         Ok(_) => "ok".to_owned(),
         Err(refusal) => {
-            let reason = status::reason(refusal).map(hive_core::reason::Reason::as_str).unwrap_or_default();
+            let reason =
+                status::reason(refusal).map(hive_core::reason::Reason::as_str).unwrap_or_default();
             let waits = if status::retry_after(refusal).is_some() { " later" } else { "" };
             format!("{:?} {reason}{waits}: {}", refusal.code(), refusal.message())
         }
@@ -62,7 +65,12 @@ fn outcome<T>(answer: &Result<T, Status>) -> String {
 }
 
 /// Calls an RPC with bytes in hexadecimal digits and, where there is one, a process token.
-async fn call(channel: &Channel, rpc: &str, message: &str, token: Option<&str>) -> Result<Answer, Status> {
+async fn call(
+    channel: &Channel,
+    rpc: &str,
+    message: &str,
+    token: Option<&str>,
+) -> Result<Answer, Status> {
     let mut metadata = MetadataMap::new();
     if let Some(token) = token {
         metadata.insert(hive_proto::PROCESS_TOKEN_KEY, token.parse().expect("plain text"));
@@ -76,8 +84,9 @@ pub(crate) fn bytes(digits: &str) -> Vec<u8> {
     pairs.map(|pair| u8::from_str_radix(pair, 16).expect("digits")).collect()
 }
 
-/// Carries out orders: `call SOCKET RPC MESSAGE [TOKEN]`, `below` with the same in a pid namespace of its own, `answer` for the bytes of the last
-/// answer, and `end` for the end of the stream behind it.
+/// Carries out orders: `call SOCKET RPC MESSAGE [TOKEN]`, `below` with the same in a pid namespace
+/// of its own, `answer` for the bytes of the last answer, and `end` for the end of the stream
+/// behind it.
 async fn peer() {
     say("ready");
     let mut last: Option<Answer> = None;
@@ -91,7 +100,8 @@ async fn peer() {
                 say(&format!("ended {}", outcome(&answer.end().await)));
             }
             ["answer"] => {
-                let bytes = last.as_ref().and_then(|answer| answer.first.as_deref()).unwrap_or_default();
+                let bytes =
+                    last.as_ref().and_then(|answer| answer.first.as_deref()).unwrap_or_default();
                 say(&bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
             }
             ["call", socket, rpc, message, ref token @ ..] => {
@@ -102,7 +112,9 @@ async fn peer() {
                         continue;
                     }
                 };
-                let answer = call(&channel, rpc, message.trim_start_matches('='), token.first().copied()).await;
+                let answer =
+                    call(&channel, rpc, message.trim_start_matches('='), token.first().copied())
+                        .await;
                 say(&outcome(&answer));
                 last = answer.ok();
             }
@@ -116,12 +128,17 @@ fn below(order: &str) -> String {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-current-user", "--pid", "--fork", "--kill-child", "--"]);
     command.arg(std::env::current_exe().expect("this program")).args(arguments());
-    let mut task = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare starts");
+    let mut task =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare starts");
     let mut orders = task.stdin.take().expect("a pipe");
     writeln!(orders, "{order}").expect("it reads");
     drop(orders);
     let said = task.wait_with_output().expect("it ends").stdout;
-    let last = said.lines().map_while(Result::ok).filter_map(|line| line.strip_prefix(MARK).map(str::to_owned)).last();
+    let last = said
+        .lines()
+        .map_while(Result::ok)
+        .filter_map(|line| line.strip_prefix(MARK).map(str::to_owned))
+        .last();
     last.unwrap_or_default()
 }
 
@@ -147,7 +164,11 @@ async fn heir() {
     let mut connection = Some(UnixStream::from_std(connection).expect("a socket"));
     let connector = tower::service_fn(move |_: Uri| {
         let connection = connection.take();
-        async move { connection.map(TokioIo::new).ok_or_else(|| std::io::Error::from(std::io::ErrorKind::NotConnected)) }
+        async move {
+            connection
+                .map(TokioIo::new)
+                .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::NotConnected))
+        }
     });
     let endpoint = Endpoint::from_static("http://localhost");
     let channel = endpoint.connect_with_connector(connector).await.expect("the broker accepts");

@@ -1,7 +1,9 @@
-//! Namespaces: a real hived recognises an agent's programs by the pid namespace that its supervisor has described.
+//! Namespaces: a real hived recognises an agent's programs by the pid namespace that its supervisor
+//! has described.
 //!
-//! What it is not: the sandbox itself, which `hivectl up` makes. Here `unshare` makes pid namespaces, and the test sends what `up` would.
-//! Invariant: each peer runs in a process of its own, so the kernel and nothing else says where it is.
+//! What it is not: the sandbox itself, which `hivectl up` makes. Here `unshare` makes pid
+//! namespaces, and the test sends what `up` would. Invariant: each peer runs in a process of its
+//! own, so the kernel and nothing else says where it is.
 
 mod hive;
 mod inside;
@@ -10,8 +12,8 @@ use hive_proto::supervisor::{Reached, ToBroker, ToUp};
 use hive_proto::v1::admin_service_client::AdminServiceClient;
 use hive_proto::v1::attach_response::Step;
 use hive_proto::v1::{
-    AttachResponse, Attached, BeginTurnRequest, GetBrokerStatusRequest, Isolation, ReplaceLooseEndsRequest, SendMessageRequest,
-    WakeRequest,
+    AttachResponse, Attached, BeginTurnRequest, GetBrokerStatusRequest, Isolation,
+    ReplaceLooseEndsRequest, SendMessageRequest, WakeRequest,
 };
 use hive_tests::rig::{fresh_id, process_token, to};
 use prost::Message;
@@ -31,17 +33,25 @@ fn digits(message: &impl Message) -> String {
 
 fn wake(session_token: &str) -> WakeRequest {
     let (label, body) = ("ci".to_owned(), "the build is green".to_owned());
-    WakeRequest { request_id: fresh_id(), label, body, session_token: session_token.to_owned(), ..WakeRequest::default() }
+    WakeRequest {
+        request_id: fresh_id(),
+        label,
+        body,
+        session_token: session_token.to_owned(),
+        ..WakeRequest::default()
+    }
 }
 
 #[tokio::test]
 async fn where_a_program_runs_decides_what_it_may_call() {
     let Some(hive) = Hive::new().await else { return };
-    let (mut ada, mut bob, mut host) = (Peer::sandboxed().await, Peer::sandboxed().await, Peer::on_host().await);
+    let (mut ada, mut bob, mut host) =
+        (Peer::sandboxed().await, Peer::sandboxed().await, Peer::on_host().await);
     hive.confine("ada", &ada).await;
     hive.confine("bob", &bob).await;
     hive.complete().await;
-    let (of_ada, of_bob, operator) = (hive.rig.agent_socket("ada"), hive.rig.agent_socket("bob"), hive.rig.operator_socket());
+    let (of_ada, of_bob, operator) =
+        (hive.rig.agent_socket("ada"), hive.rig.agent_socket("bob"), hive.rig.operator_socket());
     // In its own sandbox an agent may call everything, and from below it little.
     for (peer, own, other) in [(&mut ada, &of_ada, &of_bob), (&mut bob, &of_bob, &of_ada)] {
         assert_eq!(peer.call(own, GET_SELF).await, "ok");
@@ -56,10 +66,15 @@ async fn where_a_program_runs_decides_what_it_may_call() {
         // On another's socket, and on the operator's, it may call nothing.
         for rpc in [GET_SELF, GET_SERVER_INFO, WAKE, HEALTH] {
             for said in [peer.call(other, rpc).await, peer.call_below(other, rpc).await] {
-                assert!(is_untrusted(&said) && said.contains("does not run in the sandbox of "), "{rpc}: {said}");
+                assert!(
+                    is_untrusted(&said) && said.contains("does not run in the sandbox of "),
+                    "{rpc}: {said}"
+                );
             }
         }
-        for said in [peer.call(&operator, GET_STATUS).await, peer.call_below(&operator, GET_STATUS).await] {
+        for said in
+            [peer.call(&operator, GET_STATUS).await, peer.call_below(&operator, GET_STATUS).await]
+        {
             assert!(is_untrusted(&said) && said.contains("runs in an agent's sandbox"), "{said}");
         }
     }
@@ -85,25 +100,41 @@ async fn a_shell_task_wakes_and_publishes_and_its_tokens_count_for_nothing() {
     let socket = hive.rig.agent_socket("ada").display().to_string();
     let order = |rpc: &str, message: &str| format!("below call {socket} {rpc} ={message}");
     assert_eq!(ada.order(&order(WAKE, &digits(&wake("")))).await, "ok");
-    let publish =
-        ReplaceLooseEndsRequest { request_id: fresh_id(), label: "ci".to_owned(), ..ReplaceLooseEndsRequest::default() };
+    let publish = ReplaceLooseEndsRequest {
+        request_id: fresh_id(),
+        label: "ci".to_owned(),
+        ..ReplaceLooseEndsRequest::default()
+    };
     assert_eq!(ada.order(&order(PUBLISH, &digits(&publish))).await, "ok");
     let said = ada.order(&order(WAKE, &digits(&wake("a-stolen-session-token")))).await;
-    assert!(is_untrusted(&said) && said.contains("a session token counts only from the agent's own harness"), "{said}");
+    assert!(
+        is_untrusted(&said)
+            && said.contains("a session token counts only from the agent's own harness"),
+        "{said}"
+    );
     let operator = hive.rig.operator().await;
     assert_eq!(operator.all_deliveries("ada").await.len(), 1, "one wake");
     // The harness begins a turn for it.
     let own = |rpc: &str, message: &str| format!("call {socket} {rpc} ={message}");
     assert_eq!(ada.order(&own(ATTACH, "")).await, "ok");
-    let attached = AttachResponse::decode(inside::bytes(&ada.order("answer").await).as_slice()).expect("it is attached");
-    let Some(Step::Attached(Attached { session_token, .. })) = attached.step else { panic!("{attached:?}") };
+    let attached = AttachResponse::decode(inside::bytes(&ada.order("answer").await).as_slice())
+        .expect("it is attached");
+    let Some(Step::Attached(Attached { session_token, .. })) = attached.step else {
+        panic!("{attached:?}")
+    };
     let token = process_token();
     let (request_id, conversation) = (fresh_id(), "main".to_owned());
-    let begin = BeginTurnRequest { request_id, session_token, process_token: token.clone(), conversation };
+    let begin =
+        BeginTurnRequest { request_id, session_token, process_token: token.clone(), conversation };
     let said = ada.order(&own("/hive.v1.TurnService/BeginTurn", &digits(&begin))).await;
     assert_eq!(said, "ok");
     // With the token of that turn a task is still a task.
-    let send = |body: &str| SendMessageRequest { request_id: fresh_id(), to: to("bob"), body: body.to_owned(), in_reply_to: 0 };
+    let send = |body: &str| SendMessageRequest {
+        request_id: fresh_id(),
+        to: to("bob"),
+        body: body.to_owned(),
+        in_reply_to: 0,
+    };
     let said = ada.order(&format!("{} {token}", order(SEND, &digits(&send("forged"))))).await;
     assert!(is_untrusted(&said), "{said}");
     assert_eq!(ada.order(&format!("{} {token}", own(SEND, &digits(&send("true"))))).await, "ok");
@@ -123,7 +154,9 @@ async fn a_new_sandbox_cuts_the_earlier_one_off() {
     let ended = earlier.order("end").await;
     assert!(ended.starts_with("ended ") && !ended.contains("ok"), "{ended}");
     assert_eq!(present.call(&socket, GET_SELF).await, "ok");
-    for (target, rpc) in [(&socket, GET_SELF), (&socket, WAKE), (&hive.rig.operator_socket(), GET_STATUS)] {
+    for (target, rpc) in
+        [(&socket, GET_SELF), (&socket, WAKE), (&hive.rig.operator_socket(), GET_STATUS)]
+    {
         let said = earlier.call(target, rpc).await;
         assert!(is_untrusted(&said), "{rpc}: {said}");
     }
@@ -161,7 +194,10 @@ async fn after_a_restart_agents_wait_until_all_sandboxes_are_described() {
         }
         hive.confine("ada", &ada).await;
         let said = ada.call(&socket, GET_SELF).await;
-        assert!(said.starts_with("Unavailable STARTING later: "), "not before all are described: {said}");
+        assert!(
+            said.starts_with("Unavailable STARTING later: "),
+            "not before all are described: {said}"
+        );
         // The operator is there from the beginning; what may be a sandbox is not the operator.
         assert_eq!(host.call(&operator, GET_STATUS).await, "ok");
         let said = host.call_below(&operator, GET_STATUS).await;
@@ -176,7 +212,9 @@ async fn after_a_restart_agents_wait_until_all_sandboxes_are_described() {
 async fn a_process_that_ended_after_it_connected_is_not_trusted() {
     let Some(mut hive) = Hive::new().await else { return };
     hive.complete().await;
-    for (socket, rpc) in [(hive.rig.agent_socket("ada"), GET_SERVER_INFO), (hive.rig.operator_socket(), GET_STATUS)] {
+    for (socket, rpc) in
+        [(hive.rig.agent_socket("ada"), GET_SERVER_INFO), (hive.rig.operator_socket(), GET_STATUS)]
+    {
         // While the broker is stopped the connection waits, and the process that made it ends.
         hive.rig.broker().signal(Signal::STOP);
         let mut ghost = Peer::ghost();
@@ -184,7 +222,10 @@ async fn a_process_that_ended_after_it_connected_is_not_trusted() {
         ghost.ended().await;
         hive.rig.broker().signal(Signal::CONT);
         let said = ghost.said().await;
-        assert!(is_untrusted(&said) && said.contains("the process that connected has ended"), "{said}");
+        assert!(
+            is_untrusted(&said) && said.contains("the process that connected has ended"),
+            "{said}"
+        );
     }
 }
 
@@ -225,10 +266,16 @@ async fn packets_that_make_no_sense_are_refused_with_the_reason() {
         (ToBroker::Complete, open("/dev/null"), "carries a descriptor"),
     ] {
         let answer = hive.tell(packet.clone(), descriptor).await;
-        assert!(matches!(&answer, ToUp::Refused { why } if why.contains(wanted)), "{packet:?}: {answer:?}");
+        assert!(
+            matches!(&answer, ToUp::Refused { why } if why.contains(wanted)),
+            "{packet:?}: {answer:?}"
+        );
     }
     let early = hive.report("bob", Reached::Sandbox, &[], true).await;
-    assert!(matches!(&early, ToUp::Refused { why } if why.contains("send `sandbox` or `unconfined` first")), "{early:?}");
+    assert!(
+        matches!(&early, ToUp::Refused { why } if why.contains("send `sandbox` or `unconfined` first")),
+        "{early:?}"
+    );
     hive.confine("bob", &bob).await;
 }
 
@@ -246,11 +293,23 @@ async fn an_isolation_is_shown_as_it_was_reached() {
     let operator = hive.rig.operator().await;
     let status = async || {
         let mut admin = AdminServiceClient::new(operator.channel());
-        let status = admin.get_broker_status(GetBrokerStatusRequest {}).await.expect("a status").into_inner();
-        (status.not_isolated_agents, status.partly_isolated_agents, status.isolation_accepted_agents)
+        let status = admin
+            .get_broker_status(GetBrokerStatusRequest {})
+            .await
+            .expect("a status")
+            .into_inner();
+        (
+            status.not_isolated_agents,
+            status.partly_isolated_agents,
+            status.isolation_accepted_agents,
+        )
     };
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    assert_eq!(operator.get_agent("ada").await.isolation(), Isolation::None, "nothing was reported");
+    assert_eq!(
+        operator.get_agent("ada").await.isolation(),
+        Isolation::None,
+        "nothing was reported"
+    );
     assert_eq!(status().await, (names(&["ada", "bob"]), names(&[]), names(&[])));
     let note = "the socket @/tmp/.X11-unix/X0 can be reached";
     assert_eq!(hive.report("ada", Reached::Partly, &[note], false).await, ToUp::Done);
@@ -260,12 +319,20 @@ async fn an_isolation_is_shown_as_it_was_reached() {
     assert_eq!(operator.get_agent("bob").await.isolation(), Isolation::Sandbox);
     assert_eq!(status().await, (names(&[]), names(&["ada"]), names(&["bob"])));
     let said = hive.rig.hivectl(&["status"]).await;
-    assert!(said.code == 8 && said.stdout.contains("ada is PARTLY ISOLATED") && !said.stdout.contains("bob is"), "{said:?}");
+    assert!(
+        said.code == 8
+            && said.stdout.contains("ada is PARTLY ISOLATED")
+            && !said.stdout.contains("bob is"),
+        "{said:?}"
+    );
     let said = hive.rig.hivectl(&["agent", "show", "ada"]).await;
     assert!(said.stdout.contains("PARTLY ISOLATED") && said.stdout.contains(note), "{said:?}");
     let said = hive.rig.hivectl(&["agent", "show", "bob"]).await;
     assert!(said.stdout.contains("isolated (sandbox)"), "{said:?}");
     assert_eq!(hive.report("ada", Reached::Partly, &[note], true).await, ToUp::Done);
     let said = hive.rig.hivectl(&["status"]).await;
-    assert!(said.code == 0 && said.stdout.contains("partly for 1 agent, as the configuration accepts"), "{said:?}");
+    assert!(
+        said.code == 0 && said.stdout.contains("partly for 1 agent, as the configuration accepts"),
+        "{said:?}"
+    );
 }

@@ -1,9 +1,12 @@
-//! What a neighbour notices of a flood: how long a message takes into the hand of somebody who waits for it.
+//! What a neighbour notices of a flood: how long a message takes into the hand of somebody who
+//! waits for it.
 //!
-//! Rounds without and with the flood take turns, each of many messages; for each pair the p99 with the flood is divided by the one without,
-//! and the median of these ratios is judged. So a slow machine, or a slow minute of it, is in both and drops out. What is over the bound is
-//! measured on, up to three times as long, before it is judged. An order of service that lets the flood go first is seen:
-//! `without_limits_it_is_noticed` takes the limits away and has to exceed the bound by far.
+//! Rounds without and with the flood take turns, each of many messages; for each pair the p99 with
+//! the flood is divided by the one without, and the median of these ratios is judged. So a slow
+//! machine, or a slow minute of it, is in both and drops out. What is over the bound is measured
+//! on, up to three times as long, before it is judged. An order of service that lets the flood go
+//! first is seen: `without_limits_it_is_noticed` takes the limits away and has to exceed the bound
+//! by far.
 //!
 //! A target of its own, so that nothing else runs beside it.
 
@@ -37,9 +40,11 @@ const PAIRS_MAX: usize = 3 * PAIRS;
 const MESSAGES: usize = 120;
 
 /// A flooder whom nothing of its own bounds.
-const UNBOUNDED: &str = "limits = { sends_per_minute_max = 4000000000, sender_stored_bytes_max = 1000000000000 }\n";
+const UNBOUNDED: &str =
+    "limits = { sends_per_minute_max = 4000000000, sender_stored_bytes_max = 1000000000000 }\n";
 
-/// A hive with a flooder, somebody who gets the flood, and two neighbours. Their sends are not bounded, so that they can be measured.
+/// A hive with a flooder, somebody who gets the flood, and two neighbours. Their sends are not
+/// bounded, so that they can be measured.
 async fn hive(limits: &str, mallorys: &str) -> Rig {
     let unbounded = "limits = { sends_per_minute_max = 100000000 }\n";
     let config = format!(
@@ -64,12 +69,22 @@ async fn wake(carol: &Client, dave: &Client) -> Duration {
     let start = Instant::now();
     let waiting = async {
         let received = inbox.receive_messages(request).await.expect("the neighbour is served");
-        (received.into_inner().deliveries.into_iter().next().expect("the message is there"), start.elapsed())
+        (
+            received.into_inner().deliveries.into_iter().next().expect("the message is there"),
+            start.elapsed(),
+        )
     };
-    let ((delivery, taken), _) =
-        soon("the message is in hand", async { tokio::join!(waiting, carol.send("dave", "a word")) }).await;
-    let ack = AckDeliveryRequest { request_id: fresh_id(), target: Some(Target::LeaseToken(delivery.lease_token)) };
-    soon("it is acked", InboxServiceClient::new(dave.channel()).ack_delivery(ack)).await.expect("the neighbour is served");
+    let ((delivery, taken), _) = soon("the message is in hand", async {
+        tokio::join!(waiting, carol.send("dave", "a word"))
+    })
+    .await;
+    let ack = AckDeliveryRequest {
+        request_id: fresh_id(),
+        target: Some(Target::LeaseToken(delivery.lease_token)),
+    };
+    soon("it is acked", InboxServiceClient::new(dave.channel()).ack_delivery(ack))
+        .await
+        .expect("the neighbour is served");
     taken
 }
 
@@ -87,7 +102,9 @@ async fn ratio(rig: &Rig, flood: &mut Flood, pairs_max: usize) -> (f64, String) 
     let (carol, dave) = (rig.agent("carol").await, rig.agent("dave").await);
     p99(&carol, &dave).await;
     let (mut ratios, mut pairs) = (Vec::new(), Vec::new());
-    while ratios.len() < PAIRS || (ratios.len() < pairs_max && (ratios.len() > PAIRS || median(&ratios) > RATIO_MAX)) {
+    while ratios.len() < PAIRS
+        || (ratios.len() < pairs_max && (ratios.len() > PAIRS || median(&ratios) > RATIO_MAX))
+    {
         let quiet = p99(&carol, &dave).await;
         flood.go();
         flood.answered(20).await;
@@ -130,7 +147,8 @@ async fn however_many_calls_a_flood_has_under_way_few_of_them_stand_before_a_nei
     let _alone = ALONE.lock().await;
     let rig = hive("inbox_depth_max = 4000000000\n", UNBOUNDED).await;
     let carol = rig.agent("carol").await;
-    let mut flood = Flood::new(rig.agent_socket("mallory"), &[Kind::Send("erin")], ALL_AT_ONCE, NICE);
+    let mut flood =
+        Flood::new(rig.agent_socket("mallory"), &[Kind::Send("erin")], ALL_AT_ONCE, NICE);
     flood.go();
     let mut between = Vec::new();
     for _ in 0..MESSAGES / 2 {
@@ -143,13 +161,18 @@ async fn however_many_calls_a_flood_has_under_way_few_of_them_stand_before_a_nei
     between.sort_unstable();
     let median = between[between.len() / 2];
     assert!(median > 0, "there is no flood to stand behind: {between:?}");
-    // Those in the commit under way, those in its own, and those of the time until it was answered and called again.
+    // Those in the commit under way, those in its own, and those of the time until it was answered
+    // and called again.
     let most = 5 * AGENT_CALLS_AT_WORK_MAX as u64;
     assert!(most < ALL_AT_ONCE as u64, "the bound would notice nothing");
-    assert!(median <= most, "{median} of the flood's calls go before one of a neighbour's: {between:?}");
+    assert!(
+        median <= most,
+        "{median} of the flood's calls go before one of a neighbour's: {between:?}"
+    );
 }
 
-/// The negative control: the same in a hive with nothing to bound it, where each of its sends is one to sixty others.
+/// The negative control: the same in a hive with nothing to bound it, where each of its sends is
+/// one to sixty others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_limits_it_is_noticed() {
     let _alone = ALONE.lock().await;
@@ -160,5 +183,8 @@ async fn without_limits_it_is_noticed() {
     let rig = hive("inbox_depth_max = 4000000000\n", &mallorys).await;
     let mut flood = Flood::new(rig.agent_socket("mallory"), &[Kind::Large("*")], ALL_AT_ONCE, NICE);
     let (ratio, made_of) = ratio(&rig, &mut flood, PAIRS).await;
-    assert!(ratio > RATIO_MAX, "the measure notices nothing: {ratio:.2} times the quiet p99: {made_of}");
+    assert!(
+        ratio > RATIO_MAX,
+        "the measure notices nothing: {ratio:.2} times the quiet p99: {made_of}"
+    );
 }

@@ -1,5 +1,5 @@
-//! What changes between turns takes effect at the next one, in the same conversation: model, prompt, tools, CLAUDE.md. A claude that stays is
-//! replaced for it, and for nothing else.
+//! What changes between turns takes effect at the next one, in the same conversation: model,
+//! prompt, tools, CLAUDE.md. A claude that stays is replaced for it, and for nothing else.
 
 use hive_proto::v1::{EventKind, SetParentRequest};
 use hive_tests::api::{Recorded, Script};
@@ -9,7 +9,10 @@ use rustix::process::{Pid, Signal};
 use crate::mode::Mode;
 use crate::stage::{Stage, count};
 
-both!(what_changes_takes_effect_at_the_next_turn_of_the_same_conversation, files_and_orders_take_effect_at_the_next_turn,);
+both!(
+    what_changes_takes_effect_at_the_next_turn_of_the_same_conversation,
+    files_and_orders_take_effect_at_the_next_turn,
+);
 
 /// The claude that stays, as it was at the last look.
 struct Stays {
@@ -22,7 +25,8 @@ impl Stays {
         Self { mode, pid: None }
     }
 
-    /// After a turn: the same claude is there, or another one where it had to be; in a hive with a process a turn, none.
+    /// After a turn: the same claude is there, or another one where it had to be; in a hive with a
+    /// process a turn, none.
     async fn look(&mut self, stage: &Stage, is_another: bool) {
         if self.mode == Mode::PerTurn {
             assert_eq!(stage.rig.running("ada", "claude"), []);
@@ -51,8 +55,13 @@ async fn what_changes_takes_effect_at_the_next_turn_of_the_same_conversation(mod
     let mut stays = Stays::new(mode);
     stage.start();
     let before = turn(&mut stage, "the first").await;
-    let (children, parent) = ("- Your children, each with its role:\n  - `bob`\n", "- Your parent: `bob`.");
-    assert!(before.system().contains(children) && !before.system().contains(parent), "{}", before.system());
+    let (children, parent) =
+        ("- Your children, each with its role:\n  - `bob`\n", "- Your parent: `bob`.");
+    assert!(
+        before.system().contains(children) && !before.system().contains(parent),
+        "{}",
+        before.system()
+    );
     assert_eq!(before.body["model"], "claude-haiku-5-5");
     stays.look(&stage, false).await;
     let same = turn(&mut stage, "the second").await;
@@ -60,8 +69,11 @@ async fn what_changes_takes_effect_at_the_next_turn_of_the_same_conversation(mod
     stays.look(&stage, false).await;
 
     // Bob becomes the parent; the file takes tools away and names a role; the model is another.
-    let set =
-        |name: &str, parent: &str| SetParentRequest { request_id: fresh_id(), name: name.to_owned(), parent: parent.to_owned() };
+    let set = |name: &str, parent: &str| SetParentRequest {
+        request_id: fresh_id(),
+        name: name.to_owned(),
+        parent: parent.to_owned(),
+    };
     stage.operator.admin().set_parent(set("bob", "")).await.expect("bob is a root");
     stage.operator.admin().set_parent(set("ada", "bob")).await.expect("ada is his child");
     let config = "[agents.ada]\nrole = \"keeps the bees\"\nmodel = \"sonnet\"\ntool_groups = [\"messaging\", \"execution\"]\n[agents.bob]\nparent = \"ada\"\n";
@@ -69,16 +81,25 @@ async fn what_changes_takes_effect_at_the_next_turn_of_the_same_conversation(mod
     stage.rig.broker().signal(Signal::HUP);
     stage
         .watch
-        .until("the file was applied", |event| event.kind() == EventKind::AgentChanged && event.detail.contains("file"))
+        .until("the file was applied", |event| {
+            event.kind() == EventKind::AgentChanged && event.detail.contains("file")
+        })
         .await;
 
     let after = turn(&mut stage, "the third").await;
     stays.look(&stage, true).await;
     assert_eq!(after.body["model"], "claude-sonnet-5-5");
-    assert!(after.system().contains(parent) && after.system().contains("keeps the bees"), "{}", after.system());
+    assert!(
+        after.system().contains(parent) && after.system().contains("keeps the bees"),
+        "{}",
+        after.system()
+    );
     assert!(!after.system().contains(children), "{}", after.system());
     let tools = after.tools();
-    assert!(tools.contains(&"mcp__hive__recv") && !tools.contains(&"mcp__hive__get_agent_meta"), "{tools:?}");
+    assert!(
+        tools.contains(&"mcp__hive__recv") && !tools.contains(&"mcp__hive__get_agent_meta"),
+        "{tools:?}"
+    );
     // It is the same conversation: the first turn stands in it, once.
     assert_eq!(count(&after, "| the first\n"), 1);
     stage.end().await;
@@ -97,7 +118,11 @@ async fn files_and_orders_take_effect_at_the_next_turn(mode: Mode) {
 
     std::fs::write(&prompt, "You count goats.\n").expect("a file");
     let request = turn(&mut stage, "the second").await;
-    assert!(request.system().contains("You count goats.") && !request.system().contains("sheep"), "{}", request.system());
+    assert!(
+        request.system().contains("You count goats.") && !request.system().contains("sheep"),
+        "{}",
+        request.system()
+    );
     stays.look(&stage, true).await;
 
     let memory = stage.state().join("CLAUDE.md");
@@ -116,7 +141,8 @@ async fn files_and_orders_take_effect_at_the_next_turn(mode: Mode) {
         assert_eq!(count(&request, body), 1, "{:#}", request.body["messages"]);
     }
 
-    // The order is carried out by the turn that begins anew. Whoever has carried out the one behind it has heard of it.
+    // The order is carried out by the turn that begins anew. Whoever has carried out the one behind
+    // it has heard of it.
     let ordered = stage.rig.hivectl(&["turn", "new-session", "ada"]).await;
     assert_eq!(ordered.code, 0, "{ordered:?}");
     stage.order(&["model", "ada", "sonnet"]).await;

@@ -1,4 +1,5 @@
-//! A conversation that the model does not take any more: it is compacted inside the turn that met it, and the message comes once more.
+//! A conversation that the model does not take any more: it is compacted inside the turn that met
+//! it, and the message comes once more.
 
 use hive_proto::v1::{HarnessState, TurnKind, TurnOutcome};
 use hive_tests::api::{Gate, Kind, Recorded, Reply, Script};
@@ -15,7 +16,10 @@ both!(
 
 /// With "one too many" in it, the model does not take the conversation, so many times.
 fn full(times: u32) -> Script {
-    Script::new().on(|request| request.mentions("| one too many"), [Reply::too_long().times(times), Reply::text("Done.")])
+    Script::new().on(
+        |request| request.mentions("| one too many"),
+        [Reply::too_long().times(times), Reply::text("Done.")],
+    )
 }
 
 /// The conversation has an answer in it, so that there is something to sum up.
@@ -31,15 +35,27 @@ fn of_kind(stage: &Stage, kind: Kind) -> Vec<Recorded> {
 
 async fn a_full_conversation_makes_room_within_the_turn(mode: Mode) {
     let gate = Gate::new();
-    let mut stage =
-        Stage::in_mode(mode, full(1).compacting([Reply::text("<summary>A letter came.</summary>").held(&gate)])).await;
+    let mut stage = Stage::in_mode(
+        mode,
+        full(1).compacting([Reply::text("<summary>A letter came.</summary>").held(&gate)]),
+    )
+    .await;
     begun(&mut stage).await;
     let message = stage.send("one too many").await;
-    stage.api.wait_until("it is compacted", |requests| requests.iter().any(|request| request.kind == Kind::Compaction)).await;
+    stage
+        .api
+        .wait_until("it is compacted", |requests| {
+            requests.iter().any(|request| request.kind == Kind::Compaction)
+        })
+        .await;
     stage.state_is(HarnessState::Compacting).await;
     gate.open();
     let turn = stage.ok().await;
-    assert_eq!((turn.message_id, turn.attempt, turn.compacted, turn.kind()), (message, 1, true, TurnKind::Mail), "{turn:?}");
+    assert_eq!(
+        (turn.message_id, turn.attempt, turn.compacted, turn.kind()),
+        (message, 1, true, TurnKind::Mail),
+        "{turn:?}"
+    );
     assert_eq!(stage.turns().await.len(), 2, "it was one turn");
     let usage = turn.usage.expect("it says what it used");
     assert!(usage.cost_micro_usd > 0, "{usage:?}");
@@ -47,19 +63,31 @@ async fn a_full_conversation_makes_room_within_the_turn(mode: Mode) {
     assert_eq!((of_kind(&stage, Kind::Compaction).len(), stage.requests_of(message).len()), (1, 2));
     let last = stage.last_request_of(message);
     assert!(last.mentions("A letter came."), "{:#}", last.body["messages"]);
-    assert_eq!((count(&last, "| the first\n"), count(&last, "| one too many\n")), (0, 1), "{:#}", last.body["messages"]);
+    assert_eq!(
+        (count(&last, "| the first\n"), count(&last, "| one too many\n")),
+        (0, 1),
+        "{:#}",
+        last.body["messages"]
+    );
     stage.end().await;
 }
 
 async fn one_that_cannot_be_compacted_waits_for_a_new_session(mode: Mode) {
     let script = Script::new()
-        .on(|request| request.mentions("| the first") && request.mentions("| one too many"), [Reply::too_long()])
+        .on(
+            |request| request.mentions("| the first") && request.mentions("| one too many"),
+            [Reply::too_long()],
+        )
         .compacting([Reply::too_long()]);
     let mut stage = Stage::in_mode(mode, script).await;
     begun(&mut stage).await;
     let message = stage.send("one too many").await;
     let turn = stage.turn().await;
-    assert_eq!((turn.outcome(), turn.attempt, turn.compacted), (TurnOutcome::Unavailable, 1, false), "{turn:?}");
+    assert_eq!(
+        (turn.outcome(), turn.attempt, turn.compacted),
+        (TurnOutcome::Unavailable, 1, false),
+        "{turn:?}"
+    );
     assert!(turn.error.contains("`hivectl turn new-session ada`"), "{turn:?}");
     stage.order(&["new-session", "ada"]).await;
     let turn = loop {
@@ -68,7 +96,11 @@ async fn one_that_cannot_be_compacted_waits_for_a_new_session(mode: Mode) {
             break turn;
         }
     };
-    assert_eq!((turn.outcome(), turn.attempt, turn.message_id), (TurnOutcome::Ok, 1, message), "{turn:?}");
+    assert_eq!(
+        (turn.outcome(), turn.attempt, turn.message_id),
+        (TurnOutcome::Ok, 1, message),
+        "{turn:?}"
+    );
     assert!(!stage.last_request_of(message).mentions("the first"));
     stage.end().await;
 }
@@ -78,7 +110,11 @@ async fn a_compaction_may_meet_a_storm(mode: Mode) {
     begun(&mut stage).await;
     let message = stage.send("one too many").await;
     let turn = stage.turn().await;
-    assert_eq!((turn.outcome(), turn.attempt, turn.compacted), (TurnOutcome::Unavailable, 1, false), "{turn:?}");
+    assert_eq!(
+        (turn.outcome(), turn.attempt, turn.compacted),
+        (TurnOutcome::Unavailable, 1, false),
+        "{turn:?}"
+    );
     assert!(turn.error.contains("529"), "{turn:?}");
     let turn = stage.ok().await;
     assert_eq!((turn.message_id, turn.attempt, turn.compacted), (message, 1, true), "{turn:?}");
@@ -87,12 +123,18 @@ async fn a_compaction_may_meet_a_storm(mode: Mode) {
 }
 
 async fn a_message_that_fits_nowhere_is_at_fault(mode: Mode) {
-    let script = Script::new().when("attempt 2", [Reply::text("Done.")]).when("one too many", [Reply::too_long()]);
+    let script = Script::new()
+        .when("attempt 2", [Reply::text("Done.")])
+        .when("one too many", [Reply::too_long()]);
     let mut stage = Stage::in_mode(mode, script).await;
     let message = stage.send("one too many").await;
     stage.start();
     let turn = stage.turn().await;
-    assert_eq!((turn.outcome(), turn.attempt, turn.compacted), (TurnOutcome::Failed, 1, false), "{turn:?}");
+    assert_eq!(
+        (turn.outcome(), turn.attempt, turn.compacted),
+        (TurnOutcome::Failed, 1, false),
+        "{turn:?}"
+    );
     assert!(turn.error.contains("does not fit into the model's window"), "{turn:?}");
     // With auto-compaction on, the CLI would have asked for a summary and gone on by itself.
     assert!(!stage.lines(&turn).await.iter().any(|line| line["subtype"] == "compact_boundary"));

@@ -1,4 +1,5 @@
-//! The real CLI of an isolated agent: inside the fence, with its state below its directory, and with rules about what it must not read.
+//! The real CLI of an isolated agent: inside the fence, with its state below its directory, and
+//! with rules about what it must not read.
 
 use hive_core::isolation::{EXPECTED_ENV, Expected, Level};
 use hive_tests::api::{Reply, Script};
@@ -18,7 +19,8 @@ async fn claude_works_inside_the_fence_and_reads_neither_environments_nor_tokens
     std::fs::create_dir_all(home.join(".claude/skills/deploy")).expect("a directory");
     std::os::unix::fs::symlink("/proc/self", project.join("self")).expect("a link");
     let user = "ab".repeat(32);
-    std::fs::write(home.join(".claude.json"), json!({ "userID": user }).to_string()).expect("a file");
+    std::fs::write(home.join(".claude.json"), json!({ "userID": user }).to_string())
+        .expect("a file");
     std::fs::write(home.join(".claude/skills/deploy/run.sh"), "echo skilled").expect("a file");
     std::fs::write(project.join("src/a.txt"), "one\n").expect("a file");
     let private = stage.rig.path("private");
@@ -56,9 +58,15 @@ async fn claude_works_inside_the_fence_and_reads_neither_environments_nor_tokens
         read(&below("tasks/1.out")),
         read("/etc/hostname"),
         read(&in_project),
-        Reply::tool("Edit", json!({"file_path": in_project, "old_string": "one", "new_string": "two"})),
+        Reply::tool(
+            "Edit",
+            json!({"file_path": in_project, "old_string": "one", "new_string": "two"}),
+        ),
         Reply::tool("Write", json!({"file_path": project.join("new.txt"), "content": "three"})),
-        Reply::tool("Grep", json!({"pattern": "HIVE_PROCESS_TOKEN", "path": own, "output_mode": "content"})),
+        Reply::tool(
+            "Grep",
+            json!({"pattern": "HIVE_PROCESS_TOKEN", "path": own, "output_mode": "content"}),
+        ),
         Reply::tool("mcp__mine__environment", json!({})),
         Reply::text("Done."),
     ];
@@ -69,18 +77,25 @@ async fn claude_works_inside_the_fence_and_reads_neither_environments_nor_tokens
 
     let results = stage.last_request_of(message).tool_results();
     let failed: Vec<bool> = results.iter().map(|(_, _, failed)| *failed).collect();
-    assert_eq!(failed, [false, true, true, true, true, false, false, false, false, false, true, false], "{results:?}");
+    assert_eq!(
+        failed,
+        [false, true, true, true, true, false, false, false, false, false, true, false],
+        "{results:?}"
+    );
     let words = |number: usize| results[number].1.as_str();
-    for (number, why) in
-        [(3, "belongs to the harness of this agent"), (4, "belongs to the harness of this agent"), (10, "is not searched")]
-    {
+    for (number, why) in [
+        (3, "belongs to the harness of this agent"),
+        (4, "belongs to the harness of this agent"),
+        (10, "is not searched"),
+    ] {
         assert!(words(number).contains(why), "{results:?}");
     }
     assert!(words(0).contains("skilled") && words(5).contains("skilled"), "{results:?}");
     for (number, (_, words, _)) in results.iter().enumerate() {
-        let has_secret = ["dummy-key", "ANTHROPIC_API_KEY", "HIVE_PROCESS_TOKEN=", "userID", "in-the-settings"]
-            .into_iter()
-            .find(|secret| words.contains(secret));
+        let has_secret =
+            ["dummy-key", "ANTHROPIC_API_KEY", "HIVE_PROCESS_TOKEN=", "userID", "in-the-settings"]
+                .into_iter()
+                .find(|secret| words.contains(secret));
         assert_eq!(has_secret, None, "{number}: {words}");
     }
     // Its own server has what claude made of its settings, though the harness has started it.

@@ -1,4 +1,5 @@
-//! The two ways to run claude: a process for each turn, or one that stays. A journey that holds for both is written once.
+//! The two ways to run claude: a process for each turn, or one that stays. A journey that holds for
+//! both is written once.
 
 /// How claude is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

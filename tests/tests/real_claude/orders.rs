@@ -42,7 +42,9 @@ async fn a_compaction_by_order(mode: Mode) {
     let running = stage.send("take your time").await;
     stage
         .api
-        .wait_until("the model is asked", |requests| requests.iter().any(|request| request.prompt.contains("take your time")))
+        .wait_until("the model is asked", |requests| {
+            requests.iter().any(|request| request.prompt.contains("take your time"))
+        })
         .await;
     let said = stage.rig.hivectl(&["turn", "compact", "ada"]).await;
     assert_eq!(said.code, 0, "{said:?}");

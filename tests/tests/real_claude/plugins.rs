@@ -1,4 +1,5 @@
-//! Plugins as the real CLI installs them: from a directory, twice, and what it says where it cannot. Nothing here reaches a network.
+//! Plugins as the real CLI installs them: from a directory, twice, and what it says where it
+//! cannot. Nothing here reaches a network.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,19 +22,22 @@ fn marketplace(dir: &Path) {
     let market = json!({ "name": "mine", "owner": { "name": "me" }, "plugins": [plugin] });
     fs::write(dir.join(".claude-plugin/marketplace.json"), market.to_string()).expect("a file");
     let manifest = json!({ "name": "formatter", "version": "1.0.0", "description": "formats" });
-    fs::write(dir.join("formatter/.claude-plugin/plugin.json"), manifest.to_string()).expect("a file");
+    fs::write(dir.join("formatter/.claude-plugin/plugin.json"), manifest.to_string())
+        .expect("a file");
 }
 
 #[tokio::test]
 async fn plugins_of_a_directory_are_installed_and_what_fails_is_told() {
     let program = installed();
     let dir = tempfile::tempdir().expect("a directory");
-    let (home, state, market) = (dir.path().join("home"), dir.path().join("state"), dir.path().join("market"));
+    let (home, state, market) =
+        (dir.path().join("home"), dir.path().join("state"), dir.path().join("market"));
     for created in [&home, &state] {
         fs::create_dir(created).expect("a directory");
     }
     marketplace(&market);
-    let mut environment: BTreeMap<OsString, OsString> = claude::environment(&home, "http://127.0.0.1:1").into_iter().collect();
+    let mut environment: BTreeMap<OsString, OsString> =
+        claude::environment(&home, "http://127.0.0.1:1").into_iter().collect();
     for name in ["HTTPS_PROXY", "HTTP_PROXY"] {
         environment.insert(name.into(), "http://127.0.0.1:1".into());
     }
@@ -55,10 +59,15 @@ async fn plugins_of_a_directory_are_installed_and_what_fails_is_told() {
         .await;
         assert_eq!(failures, Vec::<String>::new());
     }
-    let settings = fs::read_to_string(home.join(".claude/settings.json")).expect("the user's settings");
+    let settings =
+        fs::read_to_string(home.join(".claude/settings.json")).expect("the user's settings");
     let settings: Value = serde_json::from_str(&settings).expect("JSON");
     assert_eq!(settings["enabledPlugins"], json!({ "formatter@mine": true }));
-    assert_eq!(fs::read_dir(&state).expect("there").count(), 0, "the working directory stays as it was");
+    assert_eq!(
+        fs::read_dir(&state).expect("there").count(),
+        0,
+        "the working directory stays as it was"
+    );
 
     let missing = dir.path().join("missing").to_str().expect("plain").to_owned();
     let failures = plugins::install(
@@ -69,7 +78,14 @@ async fn plugins_of_a_directory_are_installed_and_what_fails_is_told() {
     )
     .await;
     let [market, plugin] = failures.as_slice() else { panic!("{failures:?}") };
-    assert!(market.starts_with("`claude plugin marketplace add ") && market.contains("Path does not exist"), "{market}");
-    assert!(plugin.starts_with("`claude plugin install other@mine` failed with exit code 1: "), "{plugin}");
+    assert!(
+        market.starts_with("`claude plugin marketplace add ")
+            && market.contains("Path does not exist"),
+        "{market}"
+    );
+    assert!(
+        plugin.starts_with("`claude plugin install other@mine` failed with exit code 1: "),
+        "{plugin}"
+    );
     assert!(plugin.contains("not found in marketplace"), "{plugin}");
 }

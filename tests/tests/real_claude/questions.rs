@@ -1,7 +1,9 @@
-//! Questions and what else stays open, with the real CLI: the model asks, somebody answers, and the next turn hears it. Whatever is killed
-//! in between, there is one question and one outcome.
+//! Questions and what else stays open, with the real CLI: the model asks, somebody answers, and the
+//! next turn hears it. Whatever is killed in between, there is one question and one outcome.
 
-use hive_proto::v1::{DeliveryState, EventKind, Question, QuestionState, SystemKind, Turn, TurnOutcome};
+use hive_proto::v1::{
+    DeliveryState, EventKind, Question, QuestionState, SystemKind, Turn, TurnOutcome,
+};
 use hive_tests::api::{Recorded, Reply, Script};
 use hive_tests::rig::{Wire, fresh_id, gone, soon};
 use rustix::process::{Signal, kill_process};
@@ -14,7 +16,10 @@ const QUESTION: &str = "Which colour shall it be?";
 const TRIO: &str = "[agents.ada]\n[agents.bob]\nparent = \"ada\"\n[agents.cid]\nparent = \"ada\"\n";
 
 fn ask(to: &str) -> Reply {
-    Reply::tool("mcp__hive__ask", json!({"question": QUESTION, "options": ["red", "green"], "to": to}))
+    Reply::tool(
+        "mcp__hive__ask",
+        json!({"question": QUESTION, "options": ["red", "green"], "to": to}),
+    )
 }
 
 /// Asks when told to, and goes on when it hears the answer.
@@ -39,13 +44,18 @@ async fn another_broker(stage: &mut Stage) {
     stage.operator = stage.rig.operator().await;
 }
 
-/// The next turn that ends is about the outcome, holds the question and the answer, and settles it; and that was all.
+/// The next turn that ends is about the outcome, holds the question and the answer, and settles it;
+/// and that was all.
 async fn next_turn_hears(stage: &mut Stage, question: &Question, answer: &[&str]) -> Turn {
     let turn = stage.turn().await;
     assert_eq!((turn.outcome(), turn.attempt), (TurnOutcome::Ok, 1), "{turn:?}");
     let outcome = stage.operator.delivery("ada", turn.message_id).await;
     let message = outcome.message.clone().expect("a message");
-    assert_eq!((message.system_kind(), message.question_id), (SystemKind::QuestionAnswered, question.id), "{message:?}");
+    assert_eq!(
+        (message.system_kind(), message.question_id),
+        (SystemKind::QuestionAnswered, question.id),
+        "{message:?}"
+    );
     assert_eq!(outcome.state(), DeliveryState::Acked);
 
     let prompt = stage.requests_of(message.id).remove(0).prompt;
@@ -57,7 +67,12 @@ async fn next_turn_hears(stage: &mut Stage, question: &Question, answer: &[&str]
         message.id
     );
     assert_eq!(prompt, words);
-    let told = stage.operator.all_deliveries("ada").await.into_iter().filter_map(|delivery| delivery.message);
+    let told = stage
+        .operator
+        .all_deliveries("ada")
+        .await
+        .into_iter()
+        .filter_map(|delivery| delivery.message);
     assert_eq!(told.filter(|message| message.question_id == id).count(), 1, "one outcome");
     let questions = stage.operator.questions().await;
     assert_eq!(
@@ -78,8 +93,12 @@ async fn the_operator_answers_and_the_next_turn_hears_it() {
     let question = asked(&mut stage).await;
     let turn = stage.turn().await;
     assert_eq!((turn.outcome(), question.turn_id), (TurnOutcome::Ok, turn.id));
-    let result = stage.api.recorded().iter().flat_map(Recorded::tool_results).next().expect("a result");
-    assert!(!result.2 && result.1.starts_with(&format!("Asked operator: question #{}.", question.id)), "{result:?}");
+    let result =
+        stage.api.recorded().iter().flat_map(Recorded::tool_results).next().expect("a result");
+    assert!(
+        !result.2 && result.1.starts_with(&format!("Asked operator: question #{}.", question.id)),
+        "{result:?}"
+    );
 
     let listed = stage.rig.hivectl(&["questions"]).await;
     assert!(listed.stdout.contains(QUESTION) && listed.stdout.contains("ada"), "{listed:?}");
@@ -103,7 +122,8 @@ async fn broker_and_harness_are_killed_between_question_answer_and_turn() {
     assert_eq!(stage.turn().await.outcome(), TurnOutcome::Ok);
     assert_eq!(stage.operator.asked("operator").await, question);
     stage.rig.kill_harness("ada").await;
-    // One that has never heard of that harness: the other might not have noticed yet, and hand the answer to the dead.
+    // One that has never heard of that harness: the other might not have noticed yet, and hand the
+    // answer to the dead.
     another_broker(&mut stage).await;
     stage.operator.answer(question.id, "red").await;
     another_broker(&mut stage).await;
@@ -113,7 +133,8 @@ async fn broker_and_harness_are_killed_between_question_answer_and_turn() {
     stage.end().await;
 }
 
-/// It has the answer in its hands: the turn that was to hear it is cut off, and the next one hears it.
+/// It has the answer in its hands: the turn that was to hear it is cut off, and the next one hears
+/// it.
 #[tokio::test]
 async fn a_harness_that_is_killed_with_the_answer_hears_it_again() {
     let mut stage = Stage::set(script("operator")).await;
@@ -127,9 +148,16 @@ async fn a_harness_that_is_killed_with_the_answer_hears_it_again() {
     let turn = stage.turn().await;
     assert_eq!((turn.outcome(), turn.attempt), (TurnOutcome::Ok, 2), "{turn:?}");
     let request = stage.requests_of(turn.message_id).pop().expect("a request");
-    assert!(request.prompt.contains("This is attempt 2: the last turn was cut off."), "{}", request.prompt);
+    assert!(
+        request.prompt.contains("This is attempt 2: the last turn was cut off."),
+        "{}",
+        request.prompt
+    );
     // In this prompt, or in the one of the turn that was cut off, if claude had come so far.
-    let answer = format!("answered question {}:\n| \n| > red\n| \n| The question was:\n| > {QUESTION}\n", question.id);
+    let answer = format!(
+        "answered question {}:\n| \n| > red\n| \n| The question was:\n| > {QUESTION}\n",
+        question.id
+    );
     assert_eq!(count(&request, &answer), 1, "{:#}", request.body["messages"]);
     assert_eq!(stage.operator.delivery("ada", turn.message_id).await.state(), DeliveryState::Acked);
     assert_eq!(goings_on(&stage).await, 1);
@@ -161,8 +189,15 @@ async fn a_claude_that_is_killed_after_its_question_is_told_that_it_has_asked() 
     let results = last.tool_results();
     let (_, result, is_error) = results.last().expect("a result");
     let not_again = format!("already asked this as question #{}, which is open", question.id);
-    assert!(!is_error && result.starts_with("Not asked again: ") && result.contains(&not_again), "{results:?}");
-    assert_eq!(stage.operator.questions().await, std::slice::from_ref(&question), "the operator has one question");
+    assert!(
+        !is_error && result.starts_with("Not asked again: ") && result.contains(&not_again),
+        "{results:?}"
+    );
+    assert_eq!(
+        stage.operator.questions().await,
+        std::slice::from_ref(&question),
+        "the operator has one question"
+    );
     stage.operator.answer(question.id, "red").await;
     next_turn_hears(&mut stage, &question, &["red"]).await;
     stage.end().await;
@@ -174,14 +209,18 @@ async fn an_answer_whose_reply_dies_with_the_broker_is_one_answer() {
     let question = asked(&mut stage).await;
     assert_eq!(stage.turn().await.outcome(), TurnOutcome::Ok);
     let wire = Wire::lay(&stage.rig.path("wire"), &stage.rig.operator_socket());
-    let (client, request_id, id) = (stage.rig.client_at(wire.path()).await, fresh_id(), question.id);
+    let (client, request_id, id) =
+        (stage.rig.client_at(wire.path()).await, fresh_id(), question.id);
     wire.lose_replies(true);
     let again = request_id.clone();
     let answering = tokio::spawn(async move { client.try_answer(&again, id, "red").await });
     let closed = stage.operator.closed(id, QuestionState::Answered).await;
     another_broker(&mut stage).await;
     soon("the call fails", answering).await.expect("it is not stopped").expect_err("no reply came");
-    assert_eq!(stage.operator.try_answer(&request_id, id, "red").await.expect("it was answered so"), closed);
+    assert_eq!(
+        stage.operator.try_answer(&request_id, id, "red").await.expect("it was answered so"),
+        closed
+    );
     next_turn_hears(&mut stage, &question, &["red"]).await;
     assert_eq!(goings_on(&stage).await, 1);
     stage.end().await;
@@ -196,7 +235,10 @@ async fn an_agent_asks_another_and_a_third_may_not_answer() {
     assert_eq!(stage.turn().await.outcome(), TurnOutcome::Ok);
 
     let third = Reply::tool("mcp__hive__answer", json!({"id": question.id, "answer": "blue"}));
-    let target = Reply::tool("mcp__hive__answer", json!({"id": "$question", "choices": ["green"], "answer": "but a dark one"}));
+    let target = Reply::tool(
+        "mcp__hive__answer",
+        json!({"id": "$question", "choices": ["green"], "answer": "but a dark one"}),
+    );
     let script = script("bob")
         .when("you know better", [third, Reply::text("I tried.")])
         .when(" for you:", [target, Reply::text("I have answered.")]);
@@ -205,15 +247,27 @@ async fn an_agent_asks_another_and_a_third_may_not_answer() {
     let meddling = stage.operator.send("cid", "you know better").await;
     assert_eq!(stage.first_turn_of("cid").await.outcome(), TurnOutcome::Ok);
     let results = stage.requests_of(meddling).pop().expect("a request").tool_results();
-    assert!(results.len() == 1 && results[0].1.starts_with("NOT_THE_TARGET: ") && results[0].2, "{results:?}");
+    assert!(
+        results.len() == 1 && results[0].1.starts_with("NOT_THE_TARGET: ") && results[0].2,
+        "{results:?}"
+    );
     assert_eq!(stage.operator.question(question.id).await, question, "it is as open as before");
 
     stage.start_agent("bob");
     let turn = stage.first_turn_of("bob").await;
     assert_eq!((turn.outcome(), turn.message_id), (TurnOutcome::Ok, question.message_id));
     let request = stage.requests_of(question.message_id).pop().expect("a request");
-    assert!(request.prompt.contains(&format!("(mcp__hive__answer with id {} answers it)\n", question.id)), "{}", request.prompt);
-    assert_eq!(request.tool_results()[0].1, format!("Answered question #{}; ada is told.", question.id));
+    assert!(
+        request
+            .prompt
+            .contains(&format!("(mcp__hive__answer with id {} answers it)\n", question.id)),
+        "{}",
+        request.prompt
+    );
+    assert_eq!(
+        request.tool_results()[0].1,
+        format!("Answered question #{}; ada is told.", question.id)
+    );
     next_turn_hears(&mut stage, &question, &["Chosen: green", "but a dark one"]).await;
     assert_eq!(stage.operator.question(question.id).await.closed_by, "bob");
     stage.end().await;
@@ -223,10 +277,14 @@ async fn an_agent_asks_another_and_a_third_may_not_answer() {
 async fn a_long_reminder_outlives_the_broker_and_can_be_read() {
     let body = format!("The plan: {} and then the roof.", "stone upon stone, ".repeat(400));
     let remind = Reply::tool("mcp__hive__remind", json!({"message": body, "delay_seconds": 2}));
-    let mut stage = Stage::of("[agents.ada]\nstate_dir = \"agents/ada/state\"\n", Script::new()).await;
+    let mut stage =
+        Stage::of("[agents.ada]\nstate_dir = \"agents/ada/state\"\n", Script::new()).await;
     let file = stage.rig.path("agents/ada/state/reminders/$reminder.md");
     let script = Script::new()
-        .when(", your reminder ", [Reply::tool("Read", json!({"file_path": file})), Reply::text("I know the plan.")])
+        .when(
+            ", your reminder ",
+            [Reply::tool("Read", json!({"file_path": file})), Reply::text("I know the plan.")],
+        )
         .when("the plan", [remind, Reply::text("I shall.")]);
     stage.api.set_script(script);
     stage.start();
@@ -237,13 +295,23 @@ async fn a_long_reminder_outlives_the_broker_and_can_be_read() {
     let turn = stage.turn().await;
     assert_eq!(turn.outcome(), TurnOutcome::Ok, "{turn:?}");
     let request = stage.requests_of(turn.message_id).pop().expect("a request");
-    let told =
-        format!("lies in your state directory as `reminders/{reminder}.md`. It begins:\n| \n| The plan: stone upon stone, ");
-    assert!(request.prompt.contains(&told) && !request.prompt.contains("and then the roof."), "{}", request.prompt);
+    let told = format!(
+        "lies in your state directory as `reminders/{reminder}.md`. It begins:\n| \n| The plan: stone upon stone, "
+    );
+    assert!(
+        request.prompt.contains(&told) && !request.prompt.contains("and then the roof."),
+        "{}",
+        request.prompt
+    );
     let results = request.tool_results();
     let (_, read, is_error) = results.last().expect("a result");
     assert!(!is_error && read.contains(&body), "{results:?}");
-    let fired = stage.operator.all_deliveries("ada").await.into_iter().filter_map(|delivery| delivery.message);
+    let fired = stage
+        .operator
+        .all_deliveries("ada")
+        .await
+        .into_iter()
+        .filter_map(|delivery| delivery.message);
     assert_eq!(fired.filter(|message| message.reminder_id == reminder).count(), 1);
     stage.end().await;
 }
@@ -276,7 +344,9 @@ async fn what_is_open_is_listed_for_oneself_and_for_ones_parent() {
     let seen = stage.requests_of(looked).pop().expect("a request").tool_results();
     for list in [&own[2], &seen[0]] {
         let asked = format!("#{} to operator, since ", question.id);
-        let told = list.1.contains(&asked) && list.1.contains(QUESTION) && list.1.contains(" from ci, build-7, since ");
+        let told = list.1.contains(&asked)
+            && list.1.contains(QUESTION)
+            && list.1.contains(" from ci, build-7, since ");
         assert!(!list.2 && told && list.1.contains(": the build is red"), "{list:?}");
     }
     assert!(seen[0].1.starts_with("Loose ends of bob\n"), "{seen:?}");

@@ -1,4 +1,5 @@
-//! A large conversation that has gone cold is begun anew: the first prompt of the new one names the file of the old one.
+//! A large conversation that has gone cold is begun anew: the first prompt of the new one names the
+//! file of the old one.
 
 use std::path::{Path, PathBuf};
 
@@ -14,16 +15,23 @@ both!(a_cold_conversation_is_begun_anew, notes_may_be_asked_for_before);
 async fn cold(mode: Mode) -> Stage {
     let small = Reply::text("Done.").using(Usage::context(1000));
     let large = Reply::text("Done.").using(Usage::context(2000));
-    let mut stage = Stage::in_mode(mode, Script::new().when("grow", [large]).when("", [small])).await;
+    let mut stage =
+        Stage::in_mode(mode, Script::new().when("grow", [large]).when("", [small])).await;
     stage.set_env("HIVE_AUTO_RESET_WATERMARK_TOKENS", "2000");
     stage.set_env("HIVE_CACHE_TTL_SECS", "0");
     stage
 }
 
 fn conversations(stage: &Stage) -> Vec<PathBuf> {
-    let folders = std::fs::read_dir(stage.rig.path("agents/ada/home/.claude/projects")).expect("claude's files").flatten();
-    let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).expect("a directory").flatten());
-    files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect()
+    let folders = std::fs::read_dir(stage.rig.path("agents/ada/home/.claude/projects"))
+        .expect("claude's files")
+        .flatten();
+    let files =
+        folders.flat_map(|folder| std::fs::read_dir(folder.path()).expect("a directory").flatten());
+    files
+        .map(|file| file.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+        .collect()
 }
 
 /// The prompt names this file, and the conversation begins with it.
@@ -42,7 +50,9 @@ async fn a_cold_conversation_is_begun_anew(mode: Mode) {
     let grown = stage.send("grow").await;
     stage.ok().await;
     assert!(stage.last_request_of(grown).mentions("| small talk\n"), "small and cold is no reason");
-    let [old] = &conversations(&stage)[..] else { panic!("one conversation: {:?}", conversations(&stage)) };
+    let [old] = &conversations(&stage)[..] else {
+        panic!("one conversation: {:?}", conversations(&stage))
+    };
     assert!(std::fs::read_to_string(old).expect("a file").contains("small talk"));
 
     let next = stage.send("good morning").await;
@@ -68,16 +78,31 @@ async fn notes_may_be_asked_for_before(mode: Mode) {
     stage.start();
     stage.send("grow").await;
     stage.ok().await;
-    let [old] = &conversations(&stage)[..] else { panic!("one conversation: {:?}", conversations(&stage)) };
+    let [old] = &conversations(&stage)[..] else {
+        panic!("one conversation: {:?}", conversations(&stage))
+    };
 
     let next = stage.send("good morning").await;
     let turn = stage.ok().await;
     assert_eq!((turn.kind(), turn.message_id), (TurnKind::Mail, next), "{turn:?}");
-    assert_eq!(turn.usage.as_ref().map(|usage| usage.inference_count), Some(2), "notes and work are one turn: {turn:?}");
+    assert_eq!(
+        turn.usage.as_ref().map(|usage| usage.inference_count),
+        Some(2),
+        "notes and work are one turn: {turn:?}"
+    );
     let recorded = stage.api.recorded();
     let [_, notes, work] = &recorded[..] else { panic!("{} requests", recorded.len()) };
-    assert!(notes.prompt.starts_with("Hive asks for your notes") && notes.prompt.contains("left behind"), "{}", notes.prompt);
-    assert!(notes.mentions("| grow\n") && !notes.mentions("good morning"), "{:#}", notes.body["messages"]);
+    assert!(
+        notes.prompt.starts_with("Hive asks for your notes")
+            && notes.prompt.contains("left behind"),
+        "{}",
+        notes.prompt
+    );
+    assert!(
+        notes.mentions("| grow\n") && !notes.mentions("good morning"),
+        "{:#}",
+        notes.body["messages"]
+    );
     is_new(work, old);
     stage.end().await;
 }

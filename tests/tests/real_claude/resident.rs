@@ -1,4 +1,5 @@
-//! A claude that stays between turns: when it goes, what takes its place, and that it never outlives who started it.
+//! A claude that stays between turns: when it goes, what takes its place, and that it never
+//! outlives who started it.
 
 use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::api::{Reply, Script};
@@ -9,16 +10,26 @@ use serde_json::json;
 use crate::mode::Mode;
 use crate::stage::{Stage, count};
 
-both!(a_cancel_ends_the_turn_and_the_next_one_goes_on, a_drain_takes_the_turn_back_and_leaves_no_process);
+both!(
+    a_cancel_ends_the_turn_and_the_next_one_goes_on,
+    a_drain_takes_the_turn_back_and_leaves_no_process
+);
 
 /// Waits in a tool call where the prompt says so.
 fn waits() -> Script {
     let wait = Reply::tool("mcp__hive__recv", json!({"wait_seconds": 150}));
-    Script::new().when("This is attempt", [Reply::text("Done.")]).when("wait", [wait, Reply::text("Done.")])
+    Script::new()
+        .when("This is attempt", [Reply::text("Done.")])
+        .when("wait", [wait, Reply::text("Done.")])
 }
 
 async fn waits_in_a_tool(stage: &Stage) {
-    stage.api.wait_until("the model is asked", |requests| requests.iter().any(|request| request.prompt.contains("| wait"))).await;
+    stage
+        .api
+        .wait_until("the model is asked", |requests| {
+            requests.iter().any(|request| request.prompt.contains("| wait"))
+        })
+        .await;
     let called = |lines: &str| lines.contains("mcp__hive__recv");
     let agent = stage.operator.get_agent("ada").await;
     let turn = stage.operator.turn(agent.open_turn_id).await;
@@ -86,7 +97,11 @@ async fn a_drain_takes_the_turn_back_and_leaves_no_process(mode: Mode) {
     let message = stage.send("wait for it").await;
     waiting(&mut stage).await;
     stage.rig.stop_harness("ada").await;
-    assert_eq!(hive_tests::rig::strays(&stage.rig.path("agents/ada")), [], "no claude and no server is left");
+    assert_eq!(
+        hive_tests::rig::strays(&stage.rig.path("agents/ada")),
+        [],
+        "no claude and no server is left"
+    );
     let turn = stage.turn().await;
     assert_eq!((turn.outcome(), turn.attempt), (TurnOutcome::Drained, 1), "{turn:?}");
     stage.start();
@@ -161,7 +176,11 @@ async fn a_restart_replaces_it_and_the_agent_hears_of_it() {
     gone(pid).await;
     let turn = stage.ok().await;
     let told = stage.requests_of(turn.message_id).pop().expect("the model was asked");
-    assert!(told.prompt.contains("you were started anew") && told.mentions("| the first\n"), "{}", told.prompt);
+    assert!(
+        told.prompt.contains("you were started anew") && told.mentions("| the first\n"),
+        "{}",
+        told.prompt
+    );
     goes_on(&mut stage, pid).await;
     stage.end().await;
 }

@@ -1,4 +1,5 @@
-//! MCP servers: one that dies, one that never starts, one of the agent's own; and what they see of the environment, which is no key.
+//! MCP servers: one that dies, one that never starts, one of the agent's own; and what they see of
+//! the environment, which is no key.
 
 use hive_proto::v1::SystemKind;
 use hive_tests::api::{Gate, Reply, Script};
@@ -24,7 +25,8 @@ fn proc(pid: Pid, file: &str) -> String {
 /// Ada's bridge, beside the server of her shell.
 fn bridge(stage: &Stage) -> Pid {
     let is_bridge = |pid: &Pid| !proc(*pid, "cmdline").trim_end().ends_with(" bash");
-    match stage.rig.running("ada", "hive-mcp").into_iter().filter(is_bridge).collect::<Vec<_>>()[..] {
+    match stage.rig.running("ada", "hive-mcp").into_iter().filter(is_bridge).collect::<Vec<_>>()[..]
+    {
         [pid] => pid,
         ref pids => panic!("{} bridges", pids.len()),
     }
@@ -41,7 +43,10 @@ fn holds_no_key(environment: &str) {
 async fn a_bridge_that_dies_costs_its_call_and_nothing_else(mode: Mode) {
     let gate = Gate::new();
     let send = |body: &str| Reply::tool("mcp__hive__send", json!({"to": "operator", "body": body}));
-    let script = Script::new().when("report twice", [send("one"), send("two").held(&gate), send("three"), Reply::text("Done.")]);
+    let script = Script::new().when(
+        "report twice",
+        [send("one"), send("two").held(&gate), send("three"), Reply::text("Done.")],
+    );
     let mut stage = Stage::in_mode(mode, script).await;
     let message = stage.send("report twice").await;
     stage.start();
@@ -55,10 +60,14 @@ async fn a_bridge_that_dies_costs_its_call_and_nothing_else(mode: Mode) {
     let results = stage.last_request_of(message).tool_results();
     let failed = results.iter().filter(|(_, _, is_error)| *is_error).count();
     assert!(failed <= 1 && !results[0].2 && !results[2].2, "{results:?}");
-    let bodies: Vec<String> = stage.operator.messages().await.into_iter().map(|message| message.body).collect();
+    let bodies: Vec<String> =
+        stage.operator.messages().await.into_iter().map(|message| message.body).collect();
     for body in ["one", "two", "three"] {
         let times = bodies.iter().filter(|sent| *sent == body).count();
-        assert!(times == 1 || (body == "two" && failed == 1 && times == 0), "{body}: {bodies:?}, {results:?}");
+        assert!(
+            times == 1 || (body == "two" && failed == 1 && times == 0),
+            "{body}: {bodies:?}, {results:?}"
+        );
     }
     stage.end().await;
 }
@@ -68,7 +77,10 @@ async fn own_servers_work_or_are_missed_and_no_key_reaches_any(mode: Mode) {
     let script = Script::new().when(
         "look around",
         [
-            Reply::tools([("mcp__mine__environment", json!({})), ("mcp__bash__run", json!({"cmd": "env"}))]),
+            Reply::tools([
+                ("mcp__mine__environment", json!({})),
+                ("mcp__bash__run", json!({"cmd": "env"})),
+            ]),
             Reply::text("Done.").held(&gate),
         ],
     );
@@ -89,7 +101,9 @@ async fn own_servers_work_or_are_missed_and_no_key_reaches_any(mode: Mode) {
     gate.open();
     stage.ok().await;
     let results = stage.last_request_of(message).tool_results();
-    let [(_, mine, mine_failed), (_, bash, bash_failed)] = &results[..] else { panic!("{results:?}") };
+    let [(_, mine, mine_failed), (_, bash, bash_failed)] = &results[..] else {
+        panic!("{results:?}")
+    };
     assert!(!mine_failed && !bash_failed, "{results:?}");
     for told in [mine, bash] {
         holds_no_key(told);
@@ -100,18 +114,31 @@ async fn own_servers_work_or_are_missed_and_no_key_reaches_any(mode: Mode) {
     // The one that does not start is told of, once.
     stage.send("and again").await;
     stage.ok().await;
-    let notices = stage.operator.deliveries("operator", &[]).await.into_iter().filter_map(|delivery| delivery.message);
-    let problems: Vec<_> = notices.filter(|message| message.system_kind() == SystemKind::Problem).collect();
+    let notices = stage
+        .operator
+        .deliveries("operator", &[])
+        .await
+        .into_iter()
+        .filter_map(|delivery| delivery.message);
+    let problems: Vec<_> =
+        notices.filter(|message| message.system_kind() == SystemKind::Problem).collect();
     let [problem] = &problems[..] else { panic!("{problems:?}") };
-    assert!(problem.body.contains("`broken`") && problem.body.contains("mcp:broken"), "{problem:?}");
+    assert!(
+        problem.body.contains("`broken`") && problem.body.contains("mcp:broken"),
+        "{problem:?}"
+    );
     stage.end().await;
 }
 
 async fn a_tool_that_never_answers_is_an_error_and_the_turn_goes_on(mode: Mode) {
-    let script = Script::new().when("try it", [Reply::tool("mcp__mine__hang", json!({})), Reply::text("It does not work.")]);
+    let script = Script::new().when(
+        "try it",
+        [Reply::tool("mcp__mine__hang", json!({})), Reply::text("It does not work.")],
+    );
     let mut stage = Stage::in_mode(mode, script).await;
     let file = stage.rig.path("extra.json");
-    let servers = json!({"mine": {"command": binary::find("hive-tests", "env-mcp"), "timeoutSeconds": 1}});
+    let servers =
+        json!({"mine": {"command": binary::find("hive-tests", "env-mcp"), "timeoutSeconds": 1}});
     std::fs::write(&file, servers.to_string()).expect("a file");
     stage.set_env("HIVE_EXTRA_MCP", &file.display().to_string());
     let message = stage.send("try it").await;

@@ -1,4 +1,5 @@
-//! Shell tasks under the real CLI: their output comes back inline, and one that takes longer goes on without the turn and wakes the agent.
+//! Shell tasks under the real CLI: their output comes back inline, and one that takes longer goes
+//! on without the turn and wakes the agent.
 
 use hive_proto::v1::{OriginKind, TurnOutcome};
 use hive_tests::api::{Recorded, Reply, Script};
@@ -9,11 +10,17 @@ use serde_json::json;
 use crate::mode::Mode;
 use crate::stage::Stage;
 
-both!(a_task_outlives_its_turn_and_wakes_the_agent_once, a_task_outlives_the_claude_that_started_it);
+both!(
+    a_task_outlives_its_turn_and_wakes_the_agent_once,
+    a_task_outlives_the_claude_that_started_it
+);
 
 /// A task that ends when the file `go` is there, and is not waited for.
 fn long_task() -> Reply {
-    Reply::tool("mcp__bash__run", json!({"cmd": "until [ -e go ]; do sleep 0.1; done; echo it is ready", "wait_seconds": 0}))
+    Reply::tool(
+        "mcp__bash__run",
+        json!({"cmd": "until [ -e go ]; do sleep 0.1; done; echo it is ready", "wait_seconds": 0}),
+    )
 }
 
 /// The task goes on until it is told to end; then one message tells of it.
@@ -22,17 +29,35 @@ async fn ends_and_wakes(stage: &mut Stage) -> Recorded {
     std::fs::write(stage.state().join("go"), "").expect("a file");
     let turn = stage.ok().await;
     let told = stage.last_request_of(turn.message_id);
-    assert!(told.prompt.contains(" from the program bash beside you:\n| A shell task has ended."), "{}", told.prompt);
-    assert!(told.prompt.contains("exit code 0") && told.prompt.contains("it is ready"), "{}", told.prompt);
+    assert!(
+        told.prompt.contains(" from the program bash beside you:\n| A shell task has ended."),
+        "{}",
+        told.prompt
+    );
+    assert!(
+        told.prompt.contains("exit code 0") && told.prompt.contains("it is ready"),
+        "{}",
+        told.prompt
+    );
     assert_eq!(stage.rig.running("ada", "bash"), []);
-    let inbox = stage.operator.all_deliveries("ada").await.into_iter().filter_map(|delivery| delivery.message?.origin);
-    assert_eq!(inbox.filter(|origin| origin.kind() == OriginKind::External).count(), 1, "one message");
+    let inbox = stage
+        .operator
+        .all_deliveries("ada")
+        .await
+        .into_iter()
+        .filter_map(|delivery| delivery.message?.origin);
+    assert_eq!(
+        inbox.filter(|origin| origin.kind() == OriginKind::External).count(),
+        1,
+        "one message"
+    );
     told
 }
 
 async fn a_task_outlives_its_turn_and_wakes_the_agent_once(mode: Mode) {
     let inline = Reply::tool("mcp__bash__run", json!({"cmd": "echo $((6 * 7)); pwd; exit 3"}));
-    let script = Script::new().when("do it", [inline, long_task(), Reply::text("It is under way.")]);
+    let script =
+        Script::new().when("do it", [inline, long_task(), Reply::text("It is under way.")]);
     let mut stage = Stage::in_mode(mode, script).await;
     let message = stage.send("do it").await;
     stage.start();
@@ -40,15 +65,23 @@ async fn a_task_outlives_its_turn_and_wakes_the_agent_once(mode: Mode) {
     let results = stage.last_request_of(message).tool_results();
     let [(_, inline, _), (_, long, long_failed)] = &results[..] else { panic!("{results:?}") };
     let dir = stage.state().canonicalize().expect("a directory").display().to_string();
-    assert!(inline.contains("Task 1: exit code 3") && inline.contains(&format!("42\n{dir}")), "{inline}");
-    assert!(!long_failed && long.contains("Task 2 runs") && long.contains("you get mail when it ends"), "{long}");
+    assert!(
+        inline.contains("Task 1: exit code 3") && inline.contains(&format!("42\n{dir}")),
+        "{inline}"
+    );
+    assert!(
+        !long_failed && long.contains("Task 2 runs") && long.contains("you get mail when it ends"),
+        "{long}"
+    );
     let told = ends_and_wakes(&mut stage).await;
     assert!(told.mentions("| do it\n") && !told.prompt.contains("Task 1"), "{}", told.prompt);
     stage.end().await;
 }
 
 async fn a_task_outlives_the_claude_that_started_it(mode: Mode) {
-    let script = Script::new().when("attempt 2", [Reply::text("Done.")]).when("do it", [long_task(), Reply::hang()]);
+    let script = Script::new()
+        .when("attempt 2", [Reply::text("Done.")])
+        .when("do it", [long_task(), Reply::hang()]);
     let mut stage = Stage::in_mode(mode, script).await;
     let message = stage.send("do it").await;
     stage.start();

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
-use hive_proto::v1::{DeliveryState, EventKind, HarnessState, Turn, TurnKind, TurnOutcome, WatchTurnRequest};
+use hive_proto::v1::{
+    DeliveryState, EventKind, HarnessState, Turn, TurnKind, TurnOutcome, WatchTurnRequest,
+};
 use hive_tests::api::{Api, Kind, Recorded, Script};
 use hive_tests::claude;
 use hive_tests::rig::{Client, HarnessOptions, QUICK_LIMITS, Rig, Watch, soon};
@@ -49,7 +51,9 @@ impl Stage {
         let not_ours = ["HOME", "PATH", "CLAUDE_CODE_TMPDIR"];
         let environment = claude::environment(&rig.path("unused"), &api.url()).into_iter();
         let claude_env: BTreeMap<String, String> = environment
-            .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+            .map(|(name, value)| {
+                (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+            })
             // The harness gives each agent a home of its own.
             .filter(|(name, _)| !not_ours.contains(&name.as_str()))
             .collect();
@@ -154,7 +158,9 @@ impl Stage {
         let mut stream = history.watch_turn(request).await.expect("the turn is there").into_inner();
         let mut lines = Vec::new();
         while let Some(step) = stream.message().await.expect("lines") {
-            lines.extend(step.events.into_iter().filter_map(|event| serde_json::from_str(&event.line).ok()));
+            lines.extend(
+                step.events.into_iter().filter_map(|event| serde_json::from_str(&event.line).ok()),
+            );
         }
         lines
     }
@@ -162,11 +168,15 @@ impl Stage {
     /// The requests whose turn began with a prompt about this message.
     pub(crate) fn requests_of(&self, message: u64) -> Vec<Recorded> {
         let opening = format!("Message {message} from ");
-        self.api.recorded().into_iter().filter(|request| request.prompt.starts_with(&opening)).collect()
+        self.api
+            .recorded()
+            .into_iter()
+            .filter(|request| request.prompt.starts_with(&opening))
+            .collect()
     }
 
-    /// Ends it all, and sees that no process is left, that what was sent is settled, that the model was told of it once, and that CLAUDE.md
-    /// was read.
+    /// Ends it all, and sees that no process is left, that what was sent is settled, that the model
+    /// was told of it once, and that CLAUDE.md was read.
     pub(crate) async fn end(mut self) {
         for (id, body) in std::mem::take(&mut self.sent) {
             let delivery = self.operator.delivery("ada", id).await;
@@ -174,8 +184,16 @@ impl Stage {
             let requests = self.api.recorded();
             for request in requests.iter().filter(|request| request.kind == Kind::Turn) {
                 let told = count(request, &format!("| {body}\n"));
-                assert!(told <= 1, "`{body}` stands {told} times in a conversation: {:#}", request.body["messages"]);
-                assert!(request.mentions(MEMORY), "CLAUDE.md is missing: {:#}", request.body["messages"]);
+                assert!(
+                    told <= 1,
+                    "`{body}` stands {told} times in a conversation: {:#}",
+                    request.body["messages"]
+                );
+                assert!(
+                    request.mentions(MEMORY),
+                    "CLAUDE.md is missing: {:#}",
+                    request.body["messages"]
+                );
             }
             let last = self.last_request_of(id);
             assert_eq!(count(&last, &format!("| {body}\n")), 1, "{:#}", last.body["messages"]);

@@ -1,4 +1,5 @@
-//! An API that is overloaded, breaks off or is away: the CLI copes, or the turn is nobody's fault and comes again, ever later.
+//! An API that is overloaded, breaks off or is away: the CLI copes, or the turn is nobody's fault
+//! and comes again, ever later.
 
 use hive_proto::v1::TurnOutcome;
 use hive_tests::api::{Reply, Script};
@@ -7,10 +8,15 @@ use hive_tests::rig::Rig;
 use crate::mode::Mode;
 use crate::stage::Stage;
 
-both!(an_overloaded_api_is_asked_ever_less_often, what_breaks_off_is_made_good, an_api_that_is_away_costs_no_attempt);
+both!(
+    an_overloaded_api_is_asked_ever_less_often,
+    what_breaks_off_is_made_good,
+    an_api_that_is_away_costs_no_attempt
+);
 
 async fn an_overloaded_api_is_asked_ever_less_often(mode: Mode) {
-    let script = Script::new().when("", [Reply::overloaded().times(2), Reply::fault().times(1), Reply::text("Done.")]);
+    let script = Script::new()
+        .when("", [Reply::overloaded().times(2), Reply::fault().times(1), Reply::text("Done.")]);
     let mut stage = Stage::in_mode(mode, script).await;
     slower(&mut stage.rig).await;
     let message = stage.send("in the storm").await;
@@ -63,7 +69,8 @@ async fn what_breaks_off_is_made_good(mode: Mode) {
     let [cut, error, none] = messages[..] else { panic!("{messages:?}") };
     let ok = |message: u64| (message, 1, TurnOutcome::Ok);
     assert_eq!(lives, [ok(cut), ok(error), (none, 1, TurnOutcome::Unavailable), ok(none)]);
-    let asked: Vec<usize> = messages.iter().map(|message| stage.requests_of(*message).len()).collect();
+    let asked: Vec<usize> =
+        messages.iter().map(|message| stage.requests_of(*message).len()).collect();
     assert_eq!(asked, [2, 2, 3], "once more each, and the turn that came again");
     stage.end().await;
 }
@@ -83,6 +90,10 @@ async fn an_api_that_is_away_costs_no_attempt(mode: Mode) {
             break turn;
         }
     };
-    assert_eq!((turn.outcome(), turn.attempt, turn.message_id), (TurnOutcome::Ok, 1, message), "{turn:?}");
+    assert_eq!(
+        (turn.outcome(), turn.attempt, turn.message_id),
+        (TurnOutcome::Ok, 1, message),
+        "{turn:?}"
+    );
     stage.end().await;
 }

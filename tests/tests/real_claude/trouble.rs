@@ -9,30 +9,52 @@ use serde_json::json;
 use crate::mode::Mode;
 use crate::stage::{Stage, count};
 
-both!(a_silent_api_ends_the_turn_and_leaves_no_process, a_tool_that_never_returns_fails_the_turn_and_the_next_one_goes_on,);
+both!(
+    a_silent_api_ends_the_turn_and_leaves_no_process,
+    a_tool_that_never_returns_fails_the_turn_and_the_next_one_goes_on,
+);
 
 #[tokio::test]
 async fn without_a_bridge_no_turn_counts_and_the_mail_waits() {
-    let mut stage = Stage::set(Script::new().when("", [Reply::text("I have no tools, but I am done.")])).await;
+    let mut stage =
+        Stage::set(Script::new().when("", [Reply::text("I have no tools, but I am done.")])).await;
     let message = stage.operator.send("ada", "use your tools").await;
     // One that is not there, and one that ends at once.
     for (bridge, requests_max) in [("/no/such/hive-mcp", 0), ("/bin/false", 1)] {
         stage.options.env.insert("HIVE_MCP".to_owned(), bridge.to_owned());
         stage.start();
         let turn = stage.turn().await;
-        assert_eq!((turn.outcome(), turn.attempt), (TurnOutcome::Unavailable, 1), "{bridge}: {turn:?}");
-        assert!(turn.error.contains("hive-mcp") || turn.error.contains("MCP server"), "{bridge}: {turn:?}");
+        assert_eq!(
+            (turn.outcome(), turn.attempt),
+            (TurnOutcome::Unavailable, 1),
+            "{bridge}: {turn:?}"
+        );
+        assert!(
+            turn.error.contains("hive-mcp") || turn.error.contains("MCP server"),
+            "{bridge}: {turn:?}"
+        );
         stage.rig.stop_harness("ada").await;
-        assert!(stage.api.recorded().len() <= requests_max * stage.operator.turns("ada").await.len(), "{bridge}");
+        assert!(
+            stage.api.recorded().len() <= requests_max * stage.operator.turns("ada").await.len(),
+            "{bridge}"
+        );
     }
     assert!(stage.operator.turns("ada").await.iter().all(|turn| turn.outcome() != TurnOutcome::Ok));
-    assert_eq!(stage.operator.delivery("ada", message).await.attempt, 1, "the message is not to blame");
+    assert_eq!(
+        stage.operator.delivery("ada", message).await.attempt,
+        1,
+        "the message is not to blame"
+    );
 
     stage.options.env.remove("HIVE_MCP");
     stage.start();
     stage.watch.kind("ada", EventKind::DeliveryAcked).await;
     let turns = stage.operator.turns("ada").await;
-    assert_eq!(turns.last().map(|turn| (turn.outcome(), turn.attempt)), Some((TurnOutcome::Ok, 1)), "{turns:?}");
+    assert_eq!(
+        turns.last().map(|turn| (turn.outcome(), turn.attempt)),
+        Some((TurnOutcome::Ok, 1)),
+        "{turns:?}"
+    );
     stage.end().await;
 }
 
@@ -44,7 +66,10 @@ async fn a_silent_api_ends_the_turn_and_leaves_no_process(mode: Mode) {
     stage.start();
     let turn = stage.turn().await;
     assert_eq!((turn.outcome(), turn.attempt), (TurnOutcome::Unavailable, 1), "{turn:?}");
-    assert!(turn.error.contains("the model's API did not answer") && turn.error.contains("6 s"), "{turn:?}");
+    assert!(
+        turn.error.contains("the model's API did not answer") && turn.error.contains("6 s"),
+        "{turn:?}"
+    );
     stage.watch.kind("ada", EventKind::DeliveryAcked).await;
     let delivery = stage.operator.delivery("ada", message).await;
     assert_eq!((delivery.state(), delivery.attempt), (DeliveryState::Acked, 1));
@@ -55,7 +80,8 @@ async fn a_silent_api_ends_the_turn_and_leaves_no_process(mode: Mode) {
 
 async fn a_tool_that_never_returns_fails_the_turn_and_the_next_one_goes_on(mode: Mode) {
     let wait = Reply::tool("mcp__hive__recv", json!({"wait_seconds": 150}));
-    let script = Script::new().when("attempt 2", [Reply::text("Done at last.")]).when("wait for it", [wait]);
+    let script =
+        Script::new().when("attempt 2", [Reply::text("Done at last.")]).when("wait for it", [wait]);
     let mut stage = Stage::in_mode(mode, script).await;
     stage.options.env.insert("HIVE_TURN_IDLE_TIMEOUT_SECS".to_owned(), "6".to_owned());
     let message = stage.operator.send("ada", "wait for it").await;
@@ -80,16 +106,22 @@ async fn a_tool_that_never_returns_fails_the_turn_and_the_next_one_goes_on(mode:
 
 #[tokio::test]
 async fn a_claude_that_is_killed_gives_its_mail_back_and_its_prompt_is_not_stacked() {
-    let script = Script::new()
-        .when("attempt 3", [Reply::text("Done at last.")])
-        .when("", [Reply::tool("mcp__hive__send", json!({"to": "operator", "body": "I have begun."})), Reply::hang()]);
+    let script = Script::new().when("attempt 3", [Reply::text("Done at last.")]).when(
+        "",
+        [
+            Reply::tool("mcp__hive__send", json!({"to": "operator", "body": "I have begun."})),
+            Reply::hang(),
+        ],
+    );
     let mut stage = Stage::set(script).await;
     let message = stage.operator.send("ada", "a long story about a bear").await;
     stage.start();
     for attempt in 1..=2 {
         // It has sent, and the model is asked again.
         let seen = |requests: &[hive_tests::api::Recorded]| {
-            let waits = requests.iter().filter(|request| request.step == 1 && !request.prompt.contains("attempt 3"));
+            let waits = requests
+                .iter()
+                .filter(|request| request.step == 1 && !request.prompt.contains("attempt 3"));
             waits.count() >= attempt
         };
         stage.api.wait_until("claude waits for the model", seen).await;
@@ -103,18 +135,33 @@ async fn a_claude_that_is_killed_gives_its_mail_back_and_its_prompt_is_not_stack
     let turn = stage.turn().await;
     assert_eq!((turn.outcome(), turn.attempt), (TurnOutcome::Ok, 3), "{turn:?}");
     let delivery = stage.operator.delivery("ada", message).await;
-    assert_eq!((delivery.state(), delivery.redelivery_cause()), (DeliveryState::Acked, RedeliveryCause::TurnFailed));
+    assert_eq!(
+        (delivery.state(), delivery.redelivery_cause()),
+        (DeliveryState::Acked, RedeliveryCause::TurnFailed)
+    );
 
     let last = stage.requests_of(message).pop().expect("a request");
-    assert_eq!(count(&last, "a long story about a bear"), 1, "no copies are stacked: {:#}", last.body["messages"]);
+    assert_eq!(
+        count(&last, "a long story about a bear"),
+        1,
+        "no copies are stacked: {:#}",
+        last.body["messages"]
+    );
     assert!(last.prompt.contains("This is attempt 3: the last turn failed."), "{}", last.prompt);
     assert!(
-        last.prompt.contains("Earlier attempts sent this already:") && last.prompt.contains("I have begun."),
+        last.prompt.contains("Earlier attempts sent this already:")
+            && last.prompt.contains("I have begun."),
         "{}",
         last.prompt
     );
     // What the model sent again word for word went out once.
-    let sent = stage.operator.messages().await.into_iter().filter(|message| message.body == "I have begun.").count();
+    let sent = stage
+        .operator
+        .messages()
+        .await
+        .into_iter()
+        .filter(|message| message.body == "I have begun.")
+        .count();
     assert_eq!(sent, 1);
     stage.end().await;
 }

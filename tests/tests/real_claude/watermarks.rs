@@ -1,4 +1,5 @@
-//! A conversation that has become large is kept small: notes, then a compaction, each a turn of its own behind the one that filled it.
+//! A conversation that has become large is kept small: notes, then a compaction, each a turn of its
+//! own behind the one that filled it.
 
 use hive_proto::v1::{Turn, TurnKind, TurnOutcome};
 use hive_tests::api::{Kind, Reply, Script, Usage};
@@ -6,7 +7,10 @@ use hive_tests::api::{Kind, Reply, Script, Usage};
 use crate::mode::Mode;
 use crate::stage::{Stage, count};
 
-both!(a_full_conversation_is_noted_down_and_compacted, a_compaction_that_fails_takes_nothing_and_waits);
+both!(
+    a_full_conversation_is_noted_down_and_compacted,
+    a_compaction_that_fails_takes_nothing_and_waits
+);
 
 /// A turn whose conversation has so many tokens.
 fn large(tokens: u64) -> Reply {
@@ -18,7 +22,9 @@ fn shape(turn: &Turn) -> (TurnKind, TurnOutcome, u64) {
 }
 
 async fn a_full_conversation_is_noted_down_and_compacted(mode: Mode) {
-    let script = Script::new().when("a long story", [large(50_000)]).compacting([Reply::text("<summary>A story.</summary>")]);
+    let script = Script::new()
+        .when("a long story", [large(50_000)])
+        .compacting([Reply::text("<summary>A story.</summary>")]);
     let mut stage = Stage::in_mode(mode, script).await;
     stage.set_env("HIVE_COMPACT_WATERMARK_TOKENS", "40000");
     stage.start();
@@ -34,14 +40,26 @@ async fn a_full_conversation_is_noted_down_and_compacted(mode: Mode) {
         let usage = turn.usage.as_ref().expect("it says what it used");
         assert!(usage.cost_micro_usd > 0, "{turn:?}");
     }
-    let asked = stage.api.recorded().into_iter().find(|request| request.prompt.starts_with("Hive asks for your notes"));
+    let asked = stage
+        .api
+        .recorded()
+        .into_iter()
+        .find(|request| request.prompt.starts_with("Hive asks for your notes"));
     assert_eq!(count(&asked.expect("the agent was asked for notes"), "| a long story\n"), 1);
     // It goes on where the summary ends.
     let next = stage.send("and now").await;
     stage.ok().await;
     let last = stage.last_request_of(next);
-    assert!(last.mentions("A story.") && !last.mentions("| a long story\n"), "{:#}", last.body["messages"]);
-    assert_eq!((stage.turns().await.len(), stage.api.count(Kind::Compaction)), (5, 1), "nothing else was done");
+    assert!(
+        last.mentions("A story.") && !last.mentions("| a long story\n"),
+        "{:#}",
+        last.body["messages"]
+    );
+    assert_eq!(
+        (stage.turns().await.len(), stage.api.count(Kind::Compaction)),
+        (5, 1),
+        "nothing else was done"
+    );
     assert_eq!(stage.requests_of(story).len(), 1);
     stage.end().await;
 }

@@ -1,4 +1,5 @@
-//! Weather: limits and logins. Nothing of it uses an attempt, and the mail is delivered when it has passed.
+//! Weather: limits and logins. Nothing of it uses an attempt, and the mail is delivered when it has
+//! passed.
 
 use hive_proto::v1::{HarnessState, SystemKind, TurnOutcome};
 use hive_tests::api::{Reply, Script};
@@ -43,7 +44,8 @@ async fn a_limit_that_says_when_it_ends_is_waited_out(mode: Mode) {
     let now = tempfile::tempfile().and_then(|file| file.metadata()).expect("a file");
     let resets_at = std::os::unix::fs::MetadataExt::mtime(&now) + 4;
     let limit = Reply::usage_limit(resets_at);
-    let mut stage = Stage::in_mode(mode, Script::new().when("", [limit.times(1), Reply::text("Done.")])).await;
+    let mut stage =
+        Stage::in_mode(mode, Script::new().when("", [limit.times(1), Reply::text("Done.")])).await;
     // A subscription's limit is told to who comes with a login, not with a key.
     stage.options.claude_env.remove("ANTHROPIC_API_KEY");
     stage.options.claude_env.insert("CLAUDE_CODE_OAUTH_TOKEN".to_owned(), "dummy-token".to_owned());
@@ -62,7 +64,10 @@ async fn a_limit_that_says_when_it_ends_is_waited_out(mode: Mode) {
     // Where the machine was slow, the limit had ended before anybody could look.
     if let Some(park) = park {
         let until = park.until_time.expect("it is known").seconds;
-        assert!((resets_at..resets_at + 60).contains(&until), "the reset and a jitter: {until}, {resets_at}");
+        assert!(
+            (resets_at..resets_at + 60).contains(&until),
+            "the reset and a jitter: {until}, {resets_at}"
+        );
         assert_eq!(park.cause(), TurnOutcome::RateLimited);
     }
     stage.end().await;

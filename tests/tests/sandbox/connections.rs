@@ -1,6 +1,8 @@
-//! Connections under `hivectl up`: who can take an agent over, what its shell tasks may call, and what a restart of either side does.
+//! Connections under `hivectl up`: who can take an agent over, what its shell tasks may call, and
+//! what a restart of either side does.
 //!
-//! What it is not: the rule for each call, which `tests/tests/namespaces` has. Here each program is where a user or an agent would start it.
+//! What it is not: the rule for each call, which `tests/tests/namespaces` has. Here each program is
+//! where a user or an agent would start it.
 
 use hive_proto::v1::{EventKind, HarnessState, Isolation, TurnOutcome};
 use hive_tests::rig::{Client, Watch, gone, soon, strays};
@@ -11,7 +13,8 @@ use tokio::net::UnixStream;
 
 use crate::stage::{self, Stage};
 
-/// Ada, whose claude runs a command as a shell task, and bob, whose claude starts one itself and waits until it has written `state/done`.
+/// Ada, whose claude runs a command as a shell task, and bob, whose claude starts one itself and
+/// waits until it has written `state/done`.
 struct Pair {
     stage: Stage,
     operator: Client,
@@ -33,11 +36,20 @@ impl Pair {
             input: json!({ "cmd": by_ada.replace("R/", &format!("{root}/")), "wait_seconds": 30 }),
         };
         let done = stage.rig.path("agents/bob/state/done");
-        let command = format!("{{ {}; }} >said 2>&1; mv said done", by_bob.replace("R/", &format!("{root}/")));
-        let spawn = Step::Spawn { spawn: vec!["sh".to_owned(), "-c".to_owned(), command], setsid: false };
-        for (agent, steps) in [("ada", vec![run]), ("bob", vec![spawn, Step::WaitFile { wait_file: done }])] {
+        let command = format!(
+            "{{ {}; }} >said 2>&1; mv said done",
+            by_bob.replace("R/", &format!("{root}/"))
+        );
+        let spawn =
+            Step::Spawn { spawn: vec!["sh".to_owned(), "-c".to_owned(), command], setsid: false };
+        for (agent, steps) in
+            [("ada", vec![run]), ("bob", vec![spawn, Step::WaitFile { wait_file: done }])]
+        {
             let file = stage.rig.path(format!("grant/{agent}.json"));
-            let rules = [Rule { when: "look around".to_owned(), steps }, Rule { when: String::new(), steps: Vec::new() }];
+            let rules = [
+                Rule { when: "look around".to_owned(), steps },
+                Rule { when: String::new(), steps: Vec::new() },
+            ];
             script::write(&file, &rules).expect("the script is written");
             stage.rig.give_away(&file);
         }
@@ -83,13 +95,16 @@ async fn nobody_but_its_own_harness_takes_an_agent_over() {
     );
     let mut pair = Pair::start(&by_ada, &by_bob).await;
     let rig = &pair.stage.rig;
-    std::fs::hard_link(rig.agent_socket("ada"), rig.path("grant/ada.sock")).expect("a name of the socket");
+    std::fs::hard_link(rig.agent_socket("ada"), rig.path("grant/ada.sock"))
+        .expect("a name of the socket");
 
     // The operator's own user, on the host.
     let root = rig.dir().display().to_string();
-    let line = format!("{THIEF} --socket R/run/agents/ada/hive.sock").replace("R/", &format!("{root}/"));
+    let line =
+        format!("{THIEF} --socket R/run/agents/ada/hive.sock").replace("R/", &format!("{root}/"));
     let mut thief = rig.user_command("sh".as_ref());
-    let output = soon("the host's harness ends", thief.args(["-c", &line]).output()).await.expect("it runs");
+    let output =
+        soon("the host's harness ends", thief.args(["-c", &line]).output()).await.expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("PEER_NOT_TRUSTED"), "{said}");
 
@@ -99,7 +114,12 @@ async fn nobody_but_its_own_harness_takes_an_agent_over() {
 
     pair.turn("ada", "look around").await;
     let said = pair.stage.rig.tool_results("ada").concat();
-    assert!(said.contains("PEER_NOT_TRUSTED") && said.contains("took over: 1") && said.contains("published: 0"), "{said}");
+    assert!(
+        said.contains("PEER_NOT_TRUSTED")
+            && said.contains("took over: 1")
+            && said.contains("published: 0"),
+        "{said}"
+    );
     // It has woken its own agent, and is known as what it is.
     pair.turn("ada", "and now?").await;
     let prompts = pair.stage.rig.prompts("ada").concat();
@@ -149,7 +169,8 @@ async fn nothing_of_an_earlier_start_is_left_to_the_next() {
     for agent in ["ada", "bob"] {
         pair.turn(agent, "look around").await;
     }
-    let earlier: Vec<_> = strays(pair.stage.rig.dir()).into_iter().filter(|pid| *pid != pair.stage.pid()).collect();
+    let earlier: Vec<_> =
+        strays(pair.stage.rig.dir()).into_iter().filter(|pid| *pid != pair.stage.pid()).collect();
     kill_process(pair.stage.pid(), Signal::KILL).expect("it runs");
     for pid in earlier {
         gone(pid).await;

@@ -1,4 +1,5 @@
-//! Hosts that allow less: a hive runs on each of them, and the level that it reaches is printed with the reason.
+//! Hosts that allow less: a hive runs on each of them, and the level that it reaches is printed
+//! with the reason.
 
 use std::fs::Permissions;
 use std::os::fd::OwnedFd;
@@ -33,15 +34,26 @@ fn below(stage: &Stage, program: &str, arguments: &[&str]) -> Command {
     let up = stage.command();
     let (user, group) = stage.rig.user();
     let mut command = Command::new(program);
-    command.args(arguments).args(["setpriv", &format!("--reuid={user}"), &format!("--regid={group}"), "--clear-groups", "--"]);
-    command.arg(up.as_std().get_program()).args(up.as_std().get_args()).env_clear().current_dir(stage.rig.dir());
+    command.args(arguments).args([
+        "setpriv",
+        &format!("--reuid={user}"),
+        &format!("--regid={group}"),
+        "--clear-groups",
+        "--",
+    ]);
+    command
+        .arg(up.as_std().get_program())
+        .args(up.as_std().get_args())
+        .env_clear()
+        .current_dir(stage.rig.dir());
     for (name, value) in up.as_std().get_envs() {
         command.env(name, value.unwrap_or_default());
     }
     command
 }
 
-/// A system call that answers with an error: its number, what an argument has to be for that, and the error.
+/// A system call that answers with an error: its number, what an argument has to be for that, and
+/// the error.
 struct Denied {
     call: u32,
     argument: Option<(u32, Wanted)>,
@@ -55,7 +67,8 @@ enum Wanted {
     HasBits(u32),
 }
 
-/// A filter of system calls (classic BPF, as bubblewrap's `--seccomp` reads it) in a descriptor that programs inherit.
+/// A filter of system calls (classic BPF, as bubblewrap's `--seccomp` reads it) in a descriptor
+/// that programs inherit.
 fn filter(denied: &[Denied]) -> OwnedFd {
     const LOAD: u16 = 0x20;
     const JUMP_EQUAL: u16 = 0x15;
@@ -83,9 +96,12 @@ fn filter(denied: &[Denied]) -> OwnedFd {
     program.push((RETURN, 0, 0, ALLOW));
     let bytes: Vec<u8> = program
         .into_iter()
-        .flat_map(|(code, yes, no, value)| [code.to_ne_bytes().to_vec(), vec![yes, no], value.to_ne_bytes().to_vec()].concat())
+        .flat_map(|(code, yes, no, value)| {
+            [code.to_ne_bytes().to_vec(), vec![yes, no], value.to_ne_bytes().to_vec()].concat()
+        })
         .collect();
-    let mut file = std::fs::File::from(memfd_create("filter", MemfdFlags::empty()).expect("a file in memory"));
+    let mut file =
+        std::fs::File::from(memfd_create("filter", MemfdFlags::empty()).expect("a file in memory"));
     std::io::Write::write_all(&mut file, &bytes).expect("written");
     std::io::Seek::rewind(&mut file).expect("rewound");
     fcntl_setfd(&file, FdFlags::empty()).expect("inherited");
@@ -95,13 +111,19 @@ fn filter(denied: &[Denied]) -> OwnedFd {
 /// A hive where these system calls answer with errors.
 async fn without_calls(denied: &[Denied], sentence: &str) -> Option<(Isolation, Vec<String>)> {
     use std::os::fd::AsRawFd as _;
-    if !stage::is_possible().await || !host::allows("another user (tests do not run as root)", host::is_root()) {
+    if !stage::is_possible().await
+        || !host::allows("another user (tests do not run as root)", host::is_root())
+    {
         return None;
     }
     let stage = Stage::set("", AGENTS);
     let filter = filter(denied);
     let number = filter.as_raw_fd().to_string();
-    let command = below(&stage, "bwrap", &["--dev-bind", "/", "/", "--cap-add", "ALL", "--seccomp", &number, "--"]);
+    let command = below(
+        &stage,
+        "bwrap",
+        &["--dev-bind", "/", "/", "--cap-add", "ALL", "--seccomp", &number, "--"],
+    );
     Some(runs(stage, command, sentence).await)
 }
 
@@ -110,7 +132,10 @@ async fn without_landlock_an_agent_is_partly_isolated() {
     const LANDLOCK_CREATE_RULESET: u32 = 444;
     const NO_SUCH_CALL: u32 = 38;
     let denied = [Denied { call: LANDLOCK_CREATE_RULESET, argument: None, error: NO_SUCH_CALL }];
-    let Some((isolation, notes)) = without_calls(&denied, "PARTLY ISOLATED: sandbox, by /").await else { return };
+    let Some((isolation, notes)) = without_calls(&denied, "PARTLY ISOLATED: sandbox, by /").await
+    else {
+        return;
+    };
     assert_eq!(isolation, Isolation::Partly);
     assert!(notes.iter().any(|note| note.contains("Landlock")), "{notes:?}");
 }
@@ -123,8 +148,14 @@ async fn without_descriptors_of_peers_the_race_is_named() {
     const GETSOCKOPT: u32 = 209;
     const SO_PEERPIDFD: u32 = 77;
     const NO_SUCH_OPTION: u32 = 92;
-    let denied = [Denied { call: GETSOCKOPT, argument: Some((2, Wanted::Equal(SO_PEERPIDFD))), error: NO_SUCH_OPTION }];
-    let Some((isolation, notes)) = without_calls(&denied, "isolation: sandbox, by /").await else { return };
+    let denied = [Denied {
+        call: GETSOCKOPT,
+        argument: Some((2, Wanted::Equal(SO_PEERPIDFD))),
+        error: NO_SUCH_OPTION,
+    }];
+    let Some((isolation, notes)) = without_calls(&denied, "isolation: sandbox, by /").await else {
+        return;
+    };
     assert_eq!(isolation, Isolation::Sandbox);
     assert_eq!(notes.len(), 1, "{notes:?}");
 }
@@ -137,11 +168,18 @@ async fn without_user_namespaces_an_agent_is_not_isolated() {
     const CLONE: u32 = 220;
     const NEW_USER_NAMESPACE: u32 = 0x1000_0000;
     const NOT_PERMITTED: u32 = 1;
-    let denied = [Denied { call: CLONE, argument: Some((0, Wanted::HasBits(NEW_USER_NAMESPACE))), error: NOT_PERMITTED }];
+    let denied = [Denied {
+        call: CLONE,
+        argument: Some((0, Wanted::HasBits(NEW_USER_NAMESPACE))),
+        error: NOT_PERMITTED,
+    }];
     let sentence = "NOT ISOLATED: bubblewrap is not allowed to here: ";
     let Some((isolation, notes)) = without_calls(&denied, sentence).await else { return };
     assert_eq!(isolation, Isolation::None);
-    assert!(notes.iter().any(|note| note.contains("bubblewrap is not allowed to here")), "{notes:?}");
+    assert!(
+        notes.iter().any(|note| note.contains("bubblewrap is not allowed to here")),
+        "{notes:?}"
+    );
 }
 
 #[tokio::test]
@@ -153,14 +191,20 @@ async fn without_bubblewrap_an_agent_is_not_isolated() {
     // Something that is no program is in its place, for this hive alone.
     let hide = "for place in /usr/bin/bwrap /usr/local/bin/bwrap; do [ ! -e $place ] || mount --bind /dev/null $place; done; exec \"$0\" \"$@\"";
     let command = below(&stage, "unshare", &["--mount", "sh", "-c", hide]);
-    let (isolation, _) =
-        runs(stage, command, "NOT ISOLATED: bubblewrap (bwrap) is not installed; install the package `bubblewrap`").await;
+    let (isolation, _) = runs(
+        stage,
+        command,
+        "NOT ISOLATED: bubblewrap (bwrap) is not installed; install the package `bubblewrap`",
+    )
+    .await;
     assert_eq!(isolation, Isolation::None);
 }
 
 #[tokio::test]
 async fn an_agent_that_has_filled_the_disk_by_its_temporary_files_starts_again() {
-    if !stage::is_possible().await || !host::allows("mounts of one's own (tests do not run as root)", host::is_root()) {
+    if !stage::is_possible().await
+        || !host::allows("mounts of one's own (tests do not run as root)", host::is_root())
+    {
         return;
     }
     let stage = Stage::set("", AGENTS);
@@ -196,7 +240,9 @@ pub(crate) fn with_old_bubblewrap(stage: &Stage) -> (TempDir, Command) {
 
 #[tokio::test]
 async fn an_old_bubblewrap_makes_sandboxes_too() {
-    if !stage::is_possible().await || !host::allows("a program of another user (tests do not run as root)", host::is_root()) {
+    if !stage::is_possible().await
+        || !host::allows("a program of another user (tests do not run as root)", host::is_root())
+    {
         return;
     }
     let stage = Stage::set("", AGENTS);
@@ -204,5 +250,8 @@ async fn an_old_bubblewrap_makes_sandboxes_too() {
     let sentence = format!("sandbox, by {}/bwrap", dir.path().display());
     let (isolation, notes) = runs(stage, command, &sentence).await;
     // The script is not there inside, so tasks have the fence alone.
-    assert!(isolation == Isolation::Partly && notes.iter().any(|note| note.contains("shell tasks")), "{isolation:?} {notes:?}");
+    assert!(
+        isolation == Isolation::Partly && notes.iter().any(|note| note.contains("shell tasks")),
+        "{isolation:?} {notes:?}"
+    );
 }

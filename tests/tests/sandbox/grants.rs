@@ -37,13 +37,37 @@ async fn a_grant_that_would_undo_the_sandbox_is_refused_with_the_remedy() {
         return;
     }
     let project = |stage: &Stage| drop(stage.rig.user_dir("project"));
-    refused("[agents.ada]\nwritable = [\".\"]\n", project, "writable = \"R/.\" contains the hive, R: name directories below it")
-        .await;
-    refused("[agents.ada]\nreadable = [\"operator\", \"run\"]\n", project, "readable = \"R/run\" contains").await;
-    refused("[agents.ada]\nwritable = [\"bin\"]\n", project, "writable = \"R/bin\" contains a program of the hive, R/bin/").await;
+    refused(
+        "[agents.ada]\nwritable = [\".\"]\n",
+        project,
+        "writable = \"R/.\" contains the hive, R: name directories below it",
+    )
+    .await;
+    refused(
+        "[agents.ada]\nreadable = [\"operator\", \"run\"]\n",
+        project,
+        "readable = \"R/run\" contains",
+    )
+    .await;
+    refused(
+        "[agents.ada]\nwritable = [\"bin\"]\n",
+        project,
+        "writable = \"R/bin\" contains a program of the hive, R/bin/",
+    )
+    .await;
     refused("[agents.ada]\nwritable = [\"~\"]\n", project, "contains your home, R/operator").await;
-    refused("[agents.ada]\nwritable = [\"none\"]\n", project, "writable = \"R/none\" cannot be used: R/none: No such file").await;
-    refused("[agents.ada]\nwritable = [\"hive.toml\"]\n", project, "contains the configuration, R/hive.toml").await;
+    refused(
+        "[agents.ada]\nwritable = [\"none\"]\n",
+        project,
+        "writable = \"R/none\" cannot be used: R/none: No such file",
+    )
+    .await;
+    refused(
+        "[agents.ada]\nwritable = [\"hive.toml\"]\n",
+        project,
+        "contains the configuration, R/hive.toml",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -56,7 +80,8 @@ async fn a_link_that_an_agent_left_is_not_followed() {
         stage.rig.user_dir("project");
         symlink(stage.rig.path("operator/.ssh"), stage.rig.path("project/lib")).expect("a link");
     };
-    let agents = "[agents.ada]\nwritable = [\"project\"]\n[agents.bob]\nreadable = [\"project/lib\"]\n";
+    let agents =
+        "[agents.ada]\nwritable = [\"project\"]\n[agents.bob]\nreadable = [\"project/lib\"]\n";
     left_out(
         agents,
         prepare,
@@ -80,8 +105,14 @@ async fn agents_that_share_a_directory_are_listed_and_see_each_others_files() {
     stage.rig.user_dir("project");
     stage.rig.user_dir("grant");
     let project = stage.rig.path("project");
-    let writes = Targets { write: [("write-project".to_owned(), project.clone())].into(), ..Targets::default() };
-    let reads = Targets { read: [("read-project".to_owned(), project.join("note"))].into(), ..Targets::default() };
+    let writes = Targets {
+        write: [("write-project".to_owned(), project.clone())].into(),
+        ..Targets::default()
+    };
+    let reads = Targets {
+        read: [("read-project".to_owned(), project.join("note"))].into(),
+        ..Targets::default()
+    };
     stage.script("ada", &writes, &writes);
     stage.script("bob", &reads, &reads);
     let command = stage.command();

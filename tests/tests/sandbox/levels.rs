@@ -1,4 +1,5 @@
-//! Levels: what is used where the file states none, what is refused where a stated one is not reached, and what the operator sees.
+//! Levels: what is used where the file states none, what is refused where a stated one is not
+//! reached, and what the operator sees.
 
 use hive_proto::v1::{EventKind, Isolation};
 use hive_tests::rig::host;
@@ -11,8 +12,10 @@ async fn the_best_level_is_used_printed_and_shown() {
     if !stage::is_possible().await {
         return;
     }
-    let mut stage =
-        Stage::set("", "[agents.ada]\n[agents.bob]\nisolation = \"shared_files\"\n[agents.eve]\nisolation = \"none\"\n");
+    let mut stage = Stage::set(
+        "",
+        "[agents.ada]\n[agents.bob]\nisolation = \"shared_files\"\n[agents.eve]\nisolation = \"none\"\n",
+    );
     let command = stage.command();
     stage.start(command).await;
     assert!(stage.said.contains("isolation of ada: sandbox, by /"), "{}", stage.said);
@@ -24,7 +27,9 @@ async fn the_best_level_is_used_printed_and_shown() {
         watch.kind(agent, EventKind::TurnEnded).await;
         assert!(asked > 0);
     }
-    for (agent, isolation) in [("ada", Isolation::Sandbox), ("bob", Isolation::Partly), ("eve", Isolation::None)] {
+    for (agent, isolation) in
+        [("ada", Isolation::Sandbox), ("bob", Isolation::Partly), ("eve", Isolation::None)]
+    {
         assert_eq!(operator.get_agent(agent).await.isolation(), isolation, "{agent}");
     }
     // What the file states is no finding.
@@ -40,7 +45,8 @@ async fn the_best_level_is_used_printed_and_shown() {
 async fn a_stated_level_that_is_not_reached_is_refused() {
     let mut stage = Stage::set("isolation = \"sandbox\"", "[agents.ada]\n");
     let mut command = stage.command();
-    // As where bubblewrap is missing: the only one on PATH can be replaced by its user, and there are no usual places.
+    // As where bubblewrap is missing: the only one on PATH can be replaced by its user, and there
+    // are no usual places.
     if host::is_root() {
         command.uid(0).gid(0);
     } else if !host::allows("being root (tests do not run as root)", false) {
@@ -49,7 +55,11 @@ async fn a_stated_level_that_is_not_reached_is_refused() {
     stage.spawn(command);
     let status = stage.ends().await;
     assert_eq!(status.code(), Some(1), "{}", stage.said);
-    assert!(stage.said.contains("isolation = \"sandbox\" of ada is not reached: this runs as root"), "{}", stage.said);
+    assert!(
+        stage.said.contains("isolation = \"sandbox\" of ada is not reached: this runs as root"),
+        "{}",
+        stage.said
+    );
 }
 
 #[tokio::test]
@@ -59,7 +69,10 @@ async fn a_level_is_lowered_before_agents_run_and_not_while_they_do() {
     }
     // Agents with the same grants share a trial, so each has a device of its own.
     let readable = "readable = [\"bin\"]\n";
-    let mut stage = Stage::set("", &format!("[agents.ada]\n{readable}[agents.bob]\ndevices = [\"/dev/zero\"]\n{readable}"));
+    let mut stage = Stage::set(
+        "",
+        &format!("[agents.ada]\n{readable}[agents.bob]\ndevices = [\"/dev/zero\"]\n{readable}"),
+    );
     // Except for ada, it does not run where it does not see the configuration, as in a sandbox.
     let claude = format!(
         "#!/bin/sh\ncase $HOME in */ada/*) ;; *) [ -e {} ] || exit 1 ;; esac\nexec {} \"$@\"\n",

@@ -1,7 +1,9 @@
-//! Sandboxes: what an agent can reach at each level of isolation, from claude's place and from a shell task, one attempt for each mechanism.
+//! Sandboxes: what an agent can reach at each level of isolation, from claude's place and from a
+//! shell task, one attempt for each mechanism.
 //!
-//! `hivectl up` runs as a user without rights, beside a session of that user with a terminal, keys, a desktop and a screen. The harnesses and
-//! the broker are real; the scripted claude starts the attempts.
+//! `hivectl up` runs as a user without rights, beside a session of that user with a terminal, keys,
+//! a desktop and a screen. The harnesses and the broker are real; the scripted claude starts the
+//! attempts.
 
 mod connections;
 mod degraded;

@@ -74,7 +74,9 @@ fn wanted(by: &str) -> BTreeMap<&'static str, [bool; 3]> {
 
 fn targets(stage: &Stage, session: &Session, agent: &str, port: u16, broker: i32) -> Targets {
     let rig = &stage.rig;
-    let map = |pairs: &[(&str, &str)]| pairs.iter().map(|(name, path)| ((*name).to_owned(), rig.path(path))).collect();
+    let map = |pairs: &[(&str, &str)]| {
+        pairs.iter().map(|(name, path)| ((*name).to_owned(), rig.path(path))).collect()
+    };
     let own = |rest: &str| format!("agents/{agent}/{rest}");
     let inode = |pid: u32| {
         use std::os::unix::fs::MetadataExt as _;
@@ -88,7 +90,10 @@ fn targets(stage: &Stage, session: &Session, agent: &str, port: u16, broker: i32
         ("read-database", "state/hive.db"),
         ("read-hived-log", "log/hived.log"),
     ]);
-    read.extend([one("read-tmp", &session.tmp_file), one("read-shared-memory", &session.memory_file)]);
+    read.extend([
+        one("read-tmp", &session.tmp_file),
+        one("read-shared-memory", &session.memory_file),
+    ]);
     let mut write: BTreeMap<String, _> = map(&[
         ("write-own-state", &own("state")),
         ("write-own-home", &own("home")),
@@ -108,7 +113,8 @@ fn targets(stage: &Stage, session: &Session, agent: &str, port: u16, broker: i32
         one("connect-ssh-agent", &session.ssh_agent),
         one("connect-dbus", &session.dbus),
     ]);
-    let tmux = ["tmux", "-S", &session.tmux.display().to_string(), "show-options", "-g"].map(str::to_owned);
+    let tmux = ["tmux", "-S", &session.tmux.display().to_string(), "show-options", "-g"]
+        .map(str::to_owned);
     let unshare = ["unshare", "--user", "--map-root-user", "true"].map(str::to_owned);
     Targets {
         read,
@@ -123,14 +129,20 @@ fn targets(stage: &Stage, session: &Session, agent: &str, port: u16, broker: i32
         .into(),
         environment: [("environment-of-program".to_owned(), session::SECRET.to_owned())].into(),
         key: [("session-key".to_owned(), "hive-probe".to_owned())].into(),
-        command: [("command-tmux".to_owned(), tmux.to_vec()), ("unshare".to_owned(), unshare.to_vec())].into(),
+        command: [
+            ("command-tmux".to_owned(), tmux.to_vec()),
+            ("unshare".to_owned(), unshare.to_vec()),
+        ]
+        .into(),
     }
 }
 
 /// What a shell task and a server may not have besides.
 fn of_task(mut targets: Targets, stage: &Stage, agent: &str) -> Targets {
     let home = stage.rig.path(format!("agents/{agent}/home"));
-    let list = |path: &Path| vec!["sh".to_owned(), "-c".to_owned(), format!("ls -A '{}' | grep -q json", path.display())];
+    let list = |path: &Path| {
+        vec!["sh".to_owned(), "-c".to_owned(), format!("ls -A '{}' | grep -q json", path.display())]
+    };
     targets.environment.insert("key-of-claude".to_owned(), KEY.to_owned());
     targets.environment.insert("token-of-bridge".to_owned(), "HIVE_PROCESS_TOKEN=".to_owned());
     targets.read.insert("read-token".to_owned(), home.join(".hive/claude-mcp-config.json"));
@@ -177,7 +189,10 @@ async fn each_level_reaches_what_it_says_and_nothing_else() {
     let up = stage.command();
     let mut command = rig.user_command("keyctl".as_ref());
     let script = "keyctl add user hive-probe secret @s >/dev/null && exec \"$0\" \"$@\"";
-    command.args(["session", "hive-test", "sh", "-c", script]).arg(up.as_std().get_program()).args(up.as_std().get_args());
+    command
+        .args(["session", "hive-test", "sh", "-c", script])
+        .arg(up.as_std().get_program())
+        .args(up.as_std().get_args());
     for (name, value) in up.as_std().get_envs() {
         command.env(name, value.unwrap_or_default());
     }
@@ -185,7 +200,10 @@ async fn each_level_reaches_what_it_says_and_nothing_else() {
     let operator = stage.rig.operator().await;
     let status = stage.rig.hivectl(&["--json", "status"]).await;
     let status: serde_json::Value = serde_json::from_str(&status.stdout).expect("JSON");
-    let broker = status["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).expect("the broker's process");
+    let broker = status["pid"]
+        .as_i64()
+        .and_then(|pid| i32::try_from(pid).ok())
+        .expect("the broker's process");
     for agent in AGENTS {
         let targets = targets(&stage, &session, agent, port, broker);
         let further = of_task(targets.clone(), &stage, agent);

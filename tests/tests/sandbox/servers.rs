@@ -1,6 +1,8 @@
-//! An isolated agent's own MCP servers: what they are to claude, and that their code gets at neither its key nor its token.
+//! An isolated agent's own MCP servers: what they are to claude, and that their code gets at
+//! neither its key nor its token.
 //!
-//! A shell task can write what a server loads from the agent's home, so a server is trusted no more than a task.
+//! A shell task can write what a server loads from the agent's home, so a server is trusted no more
+//! than a task.
 
 use hive_proto::v1::{EventKind, Isolation, TurnOutcome};
 use hive_tests::rig::{gone, host};
@@ -36,17 +38,25 @@ async fn turn(stage: &Stage, body: &str) {
     assert_eq!(turn.outcome(), TurnOutcome::Ok, "{turn:?}\n{}", stage.said);
 }
 
-/// The processes that have the pipes of a server of ada's: its sandbox, and what claude has started for it.
+/// The processes that have the pipes of a server of ada's: its sandbox, and what claude has started
+/// for it.
 fn around(stage: &Stage, server: Pid) -> Vec<Pid> {
-    let file =
-        |pid: Pid, name: &str| std::fs::read_to_string(format!("/proc/{}/{name}", pid.as_raw_nonzero())).unwrap_or_default();
+    let file = |pid: Pid, name: &str| {
+        std::fs::read_to_string(format!("/proc/{}/{name}", pid.as_raw_nonzero()))
+            .unwrap_or_default()
+    };
     let parent = |pid: Pid| {
         let status = file(pid, "status");
-        let number = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+        let number =
+            status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
         Pid::from_raw(number).filter(|parent| file(*parent, "comm").trim() == "bwrap")
     };
     let sandbox = std::iter::successors(parent(server), |pid| parent(*pid));
-    let clients = stage.rig.running("ada", "hive").into_iter().filter(|pid| file(*pid, "cmdline").contains("\0confine\0"));
+    let clients = stage
+        .rig
+        .running("ada", "hive")
+        .into_iter()
+        .filter(|pid| file(*pid, "cmdline").contains("\0confine\0"));
     let around: Vec<Pid> = sandbox.chain(clients).collect();
     assert_eq!(around.len(), 3, "one process outside of the sandbox, one inside, and the client");
     around
@@ -89,7 +99,8 @@ async fn code_that_a_task_leaves_to_a_server_gets_neither_key_nor_token_nor_logi
     turn(&stage, "plant it").await;
     let stolen = stage.rig.path("agents/ada/state/stolen");
     assert!(!stolen.exists(), "nothing is left to the first server");
-    let looked = std::fs::read_to_string(stage.rig.path("agents/ada/state/looked")).expect("the task ran to its end");
+    let looked = std::fs::read_to_string(stage.rig.path("agents/ada/state/looked"))
+        .expect("the task ran to its end");
     assert_eq!(looked, "", "the task cannot write claude's settings");
     turn(&stage, "and now").await;
     let stolen = std::fs::read(&stolen).expect("the code of the task ran in the server");
@@ -98,7 +109,10 @@ async fn code_that_a_task_leaves_to_a_server_gets_neither_key_nor_token_nor_logi
         assert!(!stolen.contains(secret), "{secret} in {stolen}");
     }
     assert!(stolen.contains("NOTES_KEY=of-the-notes"), "it has read what is its own: {stolen}");
-    assert!(stage.rig.tool_results("ada").concat().contains("NOTES_KEY=of-the-notes"), "the server works");
+    assert!(
+        stage.rig.tool_results("ada").concat().contains("NOTES_KEY=of-the-notes"),
+        "the server works"
+    );
     stage.end().await;
 }
 
@@ -121,7 +135,8 @@ async fn a_server_stays_with_a_resident_claude_is_started_again_and_leaves_nothi
     assert_eq!(stage.rig.the_one("ada", "env-mcp"), first);
     let around = around(&stage, first);
     kill_process(first, Signal::KILL).expect("it runs");
-    // A call that comes before the last of them has closed the pipes would fail, as with any server that dies in a call.
+    // A call that comes before the last of them has closed the pipes would fail, as with any server
+    // that dies in a call.
     for pid in around {
         gone(pid).await;
     }
@@ -129,18 +144,24 @@ async fn a_server_stays_with_a_resident_claude_is_started_again_and_leaves_nothi
     let results = stage.rig.tool_results("ada");
     assert_eq!(results.len(), 3, "{results:?}");
     for result in &results {
-        assert!(result.contains("NOTES_KEY=of-the-notes") && !result.contains("ANTHROPIC"), "{result}");
+        assert!(
+            result.contains("NOTES_KEY=of-the-notes") && !result.contains("ANTHROPIC"),
+            "{result}"
+        );
     }
     stage.end().await;
 }
 
 #[tokio::test]
 async fn without_a_sandbox_of_its_own_a_server_has_the_fence() {
-    if !stage::is_possible().await || !host::allows("a program of another user (tests do not run as root)", host::is_root()) {
+    if !stage::is_possible().await
+        || !host::allows("a program of another user (tests do not run as root)", host::is_root())
+    {
         return;
     }
-    let mut stage =
-        ada(&Stage::own_server("ada"), |_| vec![Rule { when: String::new(), steps: vec![tool("environment", json!({}))] }]);
+    let mut stage = ada(&Stage::own_server("ada"), |_| {
+        vec![Rule { when: String::new(), steps: vec![tool("environment", json!({}))] }]
+    });
     let environment = [("key-of-claude", KEY), ("token-of-bridge", "HIVE_PROCESS_TOKEN=")];
     let environment = environment.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
     stage.script_server("ada", &Targets { environment, ..Targets::default() });

@@ -36,7 +36,9 @@ impl Session {
         let start = |program: &str, arguments: &[&str], stdout: Stdio| {
             let mut command = rig.user_command(program.as_ref());
             command.args(arguments).stdout(stdout).stderr(Stdio::null()).kill_on_drop(true);
-            command.spawn().unwrap_or_else(|error| panic!("{program}: {error}; tests/setup.sh installs it"))
+            command
+                .spawn()
+                .unwrap_or_else(|error| panic!("{program}: {error}; tests/setup.sh installs it"))
         };
         let text = |path: &PathBuf| path.display().to_string();
         children.push(start("ssh-agent", &["-D", "-a", &text(&ssh_agent)], Stdio::null()));
@@ -46,17 +48,30 @@ impl Session {
             Stdio::null(),
         ));
         children.push(start("tmux", &["-D", "-S", &text(&tmux), "-f", "/dev/null"], Stdio::null()));
-        let mut screen = start("Xvfb", &["-displayfd", "1", "-nolisten", "tcp", "-screen", "0", "64x64x8"], Stdio::piped());
+        let mut screen = start(
+            "Xvfb",
+            &["-displayfd", "1", "-nolisten", "tcp", "-screen", "0", "64x64x8"],
+            Stdio::piped(),
+        );
         let mut lines = BufReader::new(screen.stdout.take().expect("a pipe")).lines();
-        let display = soon("the screen says its number", lines.next_line()).await.expect("text").expect("a number");
+        let display = soon("the screen says its number", lines.next_line())
+            .await
+            .expect("text")
+            .expect("a number");
         children.push(screen);
         let mut program = rig.user_command("sleep".as_ref());
         let (name, value) = SECRET.split_once('=').expect("a variable");
-        let program = program.arg("100000").env(name, value).kill_on_drop(true).spawn().expect("it starts");
+        let program =
+            program.arg("100000").env(name, value).kill_on_drop(true).spawn().expect("it starts");
         let pid = program.id().expect("it runs");
         children.push(program);
         for socket in [&ssh_agent, &dbus, &tmux] {
-            soon(&format!("{} listens", socket.display()), hive_tests::scripted::appear::wait(socket)).await.expect("watched");
+            soon(
+                &format!("{} listens", socket.display()),
+                hive_tests::scripted::appear::wait(socket),
+            )
+            .await
+            .expect("watched");
         }
         let screen = format!("/tmp/.X11-unix/X{}", display.trim());
         let files = ["/tmp", "/dev/shm"].map(|dir| {
@@ -66,7 +81,17 @@ impl Session {
             file
         });
         let [tmp_file, memory_file] = files.each_ref().map(|file| file.path().to_path_buf());
-        Self { tmux, ssh_agent, dbus, screen, program: pid, tmp_file, memory_file, _files: files, children }
+        Self {
+            tmux,
+            ssh_agent,
+            dbus,
+            screen,
+            program: pid,
+            tmp_file,
+            memory_file,
+            _files: files,
+            children,
+        }
     }
 }
 

@@ -27,13 +27,23 @@ pub(crate) struct Stage {
 pub(crate) async fn is_possible() -> bool {
     let rig = Rig::new("");
     let mut trial = rig.user_command("bwrap".as_ref());
-    trial.current_dir("/").args(["--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]);
+    trial.current_dir("/").args([
+        "--unshare-user",
+        "--unshare-pid",
+        "--ro-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        "true",
+    ]);
     let possible = trial.status().await.is_ok_and(|status| status.success());
     host::allows("bubblewrap", possible)
 }
 
 impl Stage {
-    /// A hive with these agents; `agents` are tables of hive.toml in which `R` is the hive's directory.
+    /// A hive with these agents; `agents` are tables of hive.toml in which `R` is the hive's
+    /// directory.
     pub(crate) fn set(hive: &str, agents: &str) -> Self {
         Self::set_with("command = \"R/bin/scripted-claude\"", hive, agents)
     }
@@ -52,7 +62,9 @@ impl Stage {
     /// The command of `hivectl up`.
     pub(crate) fn command(&self) -> Command {
         let mut up = self.rig.user_command(&self.rig.path("bin/hivectl"));
-        up.args(["up", "--config", "hive.toml", "--state", "."]).env("ANTHROPIC_API_KEY", KEY).env("HIVE_DRAIN_GRACE_SECS", "1");
+        up.args(["up", "--config", "hive.toml", "--state", "."])
+            .env("ANTHROPIC_API_KEY", KEY)
+            .env("HIVE_DRAIN_GRACE_SECS", "1");
         up.env("TZ", "UTC");
         up
     }
@@ -74,10 +86,9 @@ impl Stage {
     /// Reads on to the line with this text.
     pub(crate) async fn says(&mut self, text: &str) -> String {
         loop {
-            let line = self
-                .next_line()
-                .await
-                .unwrap_or_else(|| panic!("it ended without saying {text:?}:\n{}{}", self.said, self.logs()));
+            let line = self.next_line().await.unwrap_or_else(|| {
+                panic!("it ended without saying {text:?}:\n{}{}", self.said, self.logs())
+            });
             if line.contains(text) {
                 return line;
             }
@@ -102,7 +113,13 @@ impl Stage {
 
     fn logs(&self) -> String {
         let entries = std::fs::read_dir(self.rig.path("log")).into_iter().flatten().flatten();
-        let text = |path: PathBuf| format!("\n--- {}\n{}", path.display(), std::fs::read_to_string(&path).unwrap_or_default());
+        let text = |path: PathBuf| {
+            format!(
+                "\n--- {}\n{}",
+                path.display(),
+                std::fs::read_to_string(&path).unwrap_or_default()
+            )
+        };
         entries.map(|entry| text(entry.path())).collect()
     }
 
@@ -110,10 +127,18 @@ impl Stage {
     pub(crate) fn pid(&self) -> Pid {
         let (child, _) = self.up.as_ref().expect("it runs");
         let mut here = child.id().expect("it runs");
-        let is_up = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "hivectl");
+        let is_up = |pid: u32| {
+            std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|name| name.trim() == "hivectl")
+        };
         while !is_up(here) {
-            let below = std::fs::read_to_string(format!("/proc/{here}/task/{here}/children")).unwrap_or_default();
-            here = below.split_whitespace().next().and_then(|pid| pid.parse().ok()).expect("hivectl is below it");
+            let below = std::fs::read_to_string(format!("/proc/{here}/task/{here}/children"))
+                .unwrap_or_default();
+            here = below
+                .split_whitespace()
+                .next()
+                .and_then(|pid| pid.parse().ok())
+                .expect("hivectl is below it");
         }
         Pid::from_raw(here.cast_signed()).expect("not 0")
     }
@@ -126,9 +151,12 @@ impl Stage {
     /// The process of the broker that it has started.
     pub(crate) fn broker(&self) -> Pid {
         let up = self.pid().as_raw_nonzero();
-        let below = std::fs::read_to_string(format!("/proc/{up}/task/{up}/children")).unwrap_or_default();
-        let is_broker =
-            |pid: &&str| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "hived");
+        let below =
+            std::fs::read_to_string(format!("/proc/{up}/task/{up}/children")).unwrap_or_default();
+        let is_broker = |pid: &&str| {
+            std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|name| name.trim() == "hived")
+        };
         let pid = below.split_whitespace().find(is_broker).and_then(|pid| pid.parse().ok());
         pid.and_then(Pid::from_raw).expect("hived runs below it")
     }
@@ -142,9 +170,12 @@ impl Stage {
         self.rig.end().await;
     }
 
-    /// The table of hive.toml by which an agent has an MCP server of its own that tries things before it serves, as [`Self::script_server`] says.
+    /// The table of hive.toml by which an agent has an MCP server of its own that tries things
+    /// before it serves, as [`Self::script_server`] says.
     pub(crate) fn own_server(agent: &str) -> String {
-        let tries = format!("R/bin/sandbox-probe R/grant/{agent}.server R/agents/{agent}/state/by-server; exec R/bin/env-mcp");
+        let tries = format!(
+            "R/bin/sandbox-probe R/grant/{agent}.server R/agents/{agent}/state/by-server; exec R/bin/env-mcp"
+        );
         format!(
             "[agents.{agent}.extra_mcp_servers.probe]\ncommand = \"sh\"\nargs = [\"-c\", \"{tries}\"]\nenv = {{ NOTES_KEY = \"of-the-notes\" }}\n"
         )
@@ -156,7 +187,8 @@ impl Stage {
         self.rig.user_file(&format!("grant/{agent}.server"), &text, 0o644);
     }
 
-    /// Has an agent's claude try these from its own place and from a shell task. Both write into its state directory.
+    /// Has an agent's claude try these from its own place and from a shell task. Both write into
+    /// its state directory.
     pub(crate) fn script(&self, agent: &str, by_claude: &Targets, by_task: &Targets) {
         let state = self.rig.path(format!("agents/{agent}/state"));
         let place = |name: &str| self.rig.path(format!("grant/{agent}.{name}"));
@@ -166,10 +198,20 @@ impl Stage {
             let text = serde_json::to_string(targets).expect("paths of a test are text");
             self.rig.user_file(&format!("grant/{agent}.{name}"), &text, 0o644);
         }
-        spawn.extend([place("claude"), state.join("by-claude")].map(|path| path.display().to_string()));
-        let command = format!("{probe} {} {}", place("task").display(), state.join("by-task").display());
-        let run = Step::Tool { tool: "run".to_owned(), input: json!({ "cmd": command, "wait_seconds": 30 }) };
-        let steps = vec![Step::Spawn { spawn, setsid: false }, Step::WaitFile { wait_file: state.join("by-claude") }, run];
+        spawn.extend(
+            [place("claude"), state.join("by-claude")].map(|path| path.display().to_string()),
+        );
+        let command =
+            format!("{probe} {} {}", place("task").display(), state.join("by-task").display());
+        let run = Step::Tool {
+            tool: "run".to_owned(),
+            input: json!({ "cmd": command, "wait_seconds": 30 }),
+        };
+        let steps = vec![
+            Step::Spawn { spawn, setsid: false },
+            Step::WaitFile { wait_file: state.join("by-claude") },
+            run,
+        ];
         let rules = [Rule { when: String::new(), steps }];
         script::write(&place("json"), &rules).expect("the script is written");
         self.rig.give_away(&place("json"));
@@ -179,7 +221,13 @@ impl Stage {
     pub(crate) fn tried(&self, agent: &str, by: &str) -> BTreeMap<String, Option<String>> {
         let path = self.rig.path(format!("agents/{agent}/state/by-{by}"));
         let text = std::fs::read(&path).unwrap_or_else(|error| {
-            panic!("{}: {error}: {:?}\n{}{}", path.display(), self.rig.tool_results(agent), self.said, self.logs())
+            panic!(
+                "{}: {error}: {:?}\n{}{}",
+                path.display(),
+                self.rig.tool_results(agent),
+                self.said,
+                self.logs()
+            )
         });
         serde_json::from_slice(&text).expect("JSON")
     }

@@ -1,6 +1,8 @@
-//! Traps: what an agent leaves in its directories so that the next start, or a command of the operator's, works for it.
+//! Traps: what an agent leaves in its directories so that the next start, or a command of the
+//! operator's, works for it.
 //!
-//! The agent's part is done by the test, as the hive's user, between two starts or before the first: its sandbox lets it do just that.
+//! The agent's part is done by the test, as the hive's user, between two starts or before the
+//! first: its sandbox lets it do just that.
 
 use std::os::unix::fs::symlink;
 
@@ -31,9 +33,23 @@ async fn a_link_in_the_place_of_an_own_directory_is_not_followed() {
         link(stage, "operator/.ssh", "project/agents/ada");
     };
     let agents = "[agents.ada]\nwritable = [\"project\"]\nstate_dir = \"project/agents/ada\"\n";
-    left_out(agents, prepare, "ada", "it leads over the link R/project/agents/ada, which an agent could have made").await;
-    let agents = format!("{agents}isolation = \"shared_files\"\n[agents.bob]\nisolation = \"shared_files\"\n");
-    left_out(&agents, prepare, "ada", "it leads over the link R/project/agents/ada, which an agent could have made").await;
+    left_out(
+        agents,
+        prepare,
+        "ada",
+        "it leads over the link R/project/agents/ada, which an agent could have made",
+    )
+    .await;
+    let agents = format!(
+        "{agents}isolation = \"shared_files\"\n[agents.bob]\nisolation = \"shared_files\"\n"
+    );
+    left_out(
+        &agents,
+        prepare,
+        "ada",
+        "it leads over the link R/project/agents/ada, which an agent could have made",
+    )
+    .await;
     // What a rule refuses is refused, whatever is there.
     let agents = "[agents.ada]\nwritable = [\"project\"]\nhome_dir = \"project/agents/ada\"\n";
     refused(agents, prepare, "contains the home of an agent, R/project/agents/ada").await;
@@ -44,13 +60,25 @@ async fn a_link_in_the_place_of_an_own_directory_is_not_followed() {
         link(stage, "operator", "own/a");
     };
     let agents = "[agents.ada]\nhome_dir = \"own\"\nstate_dir = \"own/a/.ssh\"\n";
-    left_out(agents, prepare, "ada", "it leads over the link R/own/a, which an agent could have made").await;
+    left_out(
+        agents,
+        prepare,
+        "ada",
+        "it leads over the link R/own/a, which an agent could have made",
+    )
+    .await;
     let prepare = |stage: &Stage| {
         key(&stage.rig);
         stage.rig.user_dir("agents/ada");
         link(stage, "operator/.ssh", "agents/ada/state");
     };
-    left_out("[agents.ada]\n", prepare, "ada", "it leads over the link R/agents/ada/state, which an agent could have made").await;
+    left_out(
+        "[agents.ada]\n",
+        prepare,
+        "ada",
+        "it leads over the link R/agents/ada/state, which an agent could have made",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -78,7 +106,11 @@ async fn agents_whose_paths_are_spoilt_are_left_out_and_tried_again() {
         if !stage.said.contains(&begin) {
             stage.says(&begin).await;
         }
-        assert!(stage.said.lines().any(|line| line.contains(&begin) && line.contains(why)), "{}", stage.said);
+        assert!(
+            stage.said.lines().any(|line| line.contains(&begin) && line.contains(why)),
+            "{}",
+            stage.said
+        );
     }
     let (operator, mut watch) = (stage.rig.operator().await, stage.rig.watch().await);
     operator.send("ada", "hello").await;
@@ -111,7 +143,11 @@ async fn links_to_the_configuration_and_to_the_hive_are_in_no_writable() {
         stage.spawn(command);
         let status = stage.ends().await;
         assert_eq!(status.code(), Some(2), "{}", stage.said);
-        assert!(stage.said.contains(&format!("{name}, which an agent could have made")), "{}", stage.said);
+        assert!(
+            stage.said.contains(&format!("{name}, which an agent could have made")),
+            "{}",
+            stage.said
+        );
     }
 }
 
@@ -167,7 +203,10 @@ async fn what_an_agent_leaves_does_not_lower_its_level() {
     rig.user_file("agents/bob/home/.claude", "no directory", 0o600);
     let mut limited = rig.user_command("sh".as_ref());
     let up = stage.command();
-    limited.args(["-c", "ulimit -n 256; exec \"$@\"", "sh"]).arg(up.as_std().get_program()).args(up.as_std().get_args());
+    limited
+        .args(["-c", "ulimit -n 256; exec \"$@\"", "sh"])
+        .arg(up.as_std().get_program())
+        .args(up.as_std().get_args());
     for (name, value) in up.as_std().get_envs() {
         limited.env(name, value.unwrap_or_default());
     }
@@ -221,7 +260,9 @@ async fn a_server_of_an_agents_own_making_shows_it_nothing() {
         stage.start(command).await;
         stage.attached("ada").await;
         let harness = stage.rig.the_one("ada", "hive");
-        let mounts = std::fs::read_to_string(format!("/proc/{}/mountinfo", harness.as_raw_nonzero())).expect("it runs");
+        let mounts =
+            std::fs::read_to_string(format!("/proc/{}/mountinfo", harness.as_raw_nonzero()))
+                .expect("it runs");
         assert!(!mounts.contains("operator"), "{mounts}");
         stage.end().await;
     }
@@ -232,10 +273,16 @@ async fn what_runs_as_the_operator_is_in_no_writable() {
     if !stage::is_possible().await {
         return;
     }
-    let program = |stage: &Stage, name: &str| drop(stage.rig.user_file(name, "#!/bin/sh\nexit 0\n", 0o755));
+    let program =
+        |stage: &Stage, name: &str| drop(stage.rig.user_file(name, "#!/bin/sh\nexit 0\n", 0o755));
     let prepare = |stage: &Stage| program(stage, "project/tell.sh");
     let agents = "[agents.ada]\nwritable = [\"project\"]\n[operator]\nnotify = { command = [\"./project/tell.sh\"] }\n";
-    refused(agents, prepare, "writable = \"R/project\" contains the command of operator.notify, R/project/tell.sh").await;
+    refused(
+        agents,
+        prepare,
+        "writable = \"R/project\" contains the command of operator.notify, R/project/tell.sh",
+    )
+    .await;
     let agents = "[agents.ada]\nwritable = [\"project\"]\n[operator]\nnotify = { command = [\"sh\", \"R/project/tell.sh\"] }\n";
     refused(agents, prepare, "contains the command of operator.notify, R/project/tell.sh").await;
     // An agent could make it.
@@ -254,22 +301,31 @@ async fn what_runs_as_the_operator_is_in_no_writable() {
     let status = stage.ends().await;
     assert_eq!(status.code(), Some(2), "{}", stage.said);
     assert!(
-        stage.said.contains("project\" contains a program of the hive") && stage.said.contains("/project/claude"),
+        stage.said.contains("project\" contains a program of the hive")
+            && stage.said.contains("/project/claude"),
         "{}",
         stage.said
     );
     let agents = "[agents.ada]\ndevices = [\"/dev/pts\"]\n";
-    refused(agents, |_| (), "devices = \"/dev/pts\" is no device file and no directory of them, or it is a terminal").await;
+    refused(
+        agents,
+        |_| (),
+        "devices = \"/dev/pts\" is no device file and no directory of them, or it is a terminal",
+    )
+    .await;
 }
 
-/// Bubblewrap, before which an agent is as quick as can be: between the check of `project/sub/.config` and its mount, `project/sub` becomes a link.
+/// Bubblewrap, before which an agent is as quick as can be: between the check of
+/// `project/sub/.config` and its mount, `project/sub` becomes a link.
 const QUICK: &str = "#!/bin/sh\ncase \"$*\" in\n*/agents/bob/*' serve')\n\
                      cd ROOT/project && if ! [ -L sub ]; then mv sub real && ln -s ../operator sub; fi ;;\nesac\n\
                      exec /usr/bin/bwrap \"$@\"\n";
 
 #[tokio::test]
 async fn a_directory_that_becomes_a_link_after_its_check_is_not_mounted_for_claude() {
-    if !stage::is_possible().await || !host::allows("a program of another user (tests do not run as root)", host::is_root()) {
+    if !stage::is_possible().await
+        || !host::allows("a program of another user (tests do not run as root)", host::is_root())
+    {
         return;
     }
     let agents = "[agents.ada]\nwritable = [\"project\"]\n[agents.bob]\nwritable = [\"project/sub/.config\"]\n";
@@ -279,15 +335,19 @@ async fn a_directory_that_becomes_a_link_after_its_check_is_not_mounted_for_clau
     rig.user_dir("project/sub/.config");
     let dir = tempfile::tempdir().expect("a directory");
     let quick = dir.path().join("bwrap");
-    std::fs::write(&quick, QUICK.replace("ROOT", &rig.dir().display().to_string())).expect("a script");
+    std::fs::write(&quick, QUICK.replace("ROOT", &rig.dir().display().to_string()))
+        .expect("a script");
     for path in [dir.path(), &quick] {
-        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .expect("a mode");
     }
     let mut command = stage.command();
     command.env("PATH", format!("{}:/usr/bin:/bin", dir.path().display()));
     stage.start(command).await;
     stage.says("bob ended").await;
-    stage.says("project/sub/.config is not what `hivectl up` checked before it made the sandbox").await;
+    stage
+        .says("project/sub/.config is not what `hivectl up` checked before it made the sandbox")
+        .await;
     // The next starts see the link.
     stage.says("bob ended (writable = ").await;
     assert!(stage.said.contains("/project/sub, which an agent could have made"), "{}", stage.said);

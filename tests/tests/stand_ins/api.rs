@@ -21,20 +21,33 @@ async fn a_broken_connection_is_tried_again_by_claude() {
         api.set_script(Script::new().when("", [broken.clone().times(1), Reply::text("Done.")]));
         let before = api.count(Kind::Turn);
         let finished = turn(&rig, &api, "2").await;
-        assert_eq!((finished.code, &finished.result()["result"]), (Some(0), &json!("Done.")), "{broken:?}: {finished:#?}");
+        assert_eq!(
+            (finished.code, &finished.result()["result"]),
+            (Some(0), &json!("Done.")),
+            "{broken:?}: {finished:#?}"
+        );
         assert_eq!(api.count(Kind::Turn) - before, 2, "{broken:?}");
     }
     api.set_script(Script::new().when("", [Reply::reset()]));
     let finished = turn(&rig, &api, "0").await;
-    assert_eq!((finished.code, &finished.result()["api_error_status"]), (Some(1), &json!(null)), "{finished:#?}");
+    assert_eq!(
+        (finished.code, &finished.result()["api_error_status"]),
+        (Some(1), &json!(null)),
+        "{finished:#?}"
+    );
 }
 
 #[tokio::test]
 async fn an_error_in_a_stream_keeps_the_words_before_it() {
     let rig = Rig::new();
-    let api = Api::start(Script::new().when("", [Reply::stream_error().times(1), Reply::text("Done.")]));
+    let api =
+        Api::start(Script::new().when("", [Reply::stream_error().times(1), Reply::text("Done.")]));
     let finished = turn(&rig, &api, "2").await;
-    assert_eq!((finished.code, &finished.result()["result"]), (Some(0), &json!("Done.")), "{finished:#?}");
+    assert_eq!(
+        (finished.code, &finished.result()["result"]),
+        (Some(0), &json!("Done.")),
+        "{finished:#?}"
+    );
 }
 
 #[tokio::test]
@@ -47,7 +60,11 @@ async fn an_answer_waits_for_the_test() {
     late.open();
     end.open();
     let finished = finish(child).await;
-    assert_eq!((finished.code, &finished.result()["result"]), (Some(0), &json!("Done.")), "{finished:#?}");
+    assert_eq!(
+        (finished.code, &finished.result()["result"]),
+        (Some(0), &json!("Done.")),
+        "{finished:#?}"
+    );
 }
 
 #[tokio::test]
@@ -56,11 +73,16 @@ async fn a_test_says_how_large_the_context_is() {
     let usage = Usage::context(150_000);
     let api = Api::start(Script::new().when("", [Reply::text("Done.").using(usage)]));
     let finished = turn(&rig, &api, "0").await;
-    let told = finished.events.iter().find(|event| event["type"] == "assistant").expect("an answer");
+    let told =
+        finished.events.iter().find(|event| event["type"] == "assistant").expect("an answer");
     let told = &told["message"]["usage"];
     let tokens = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
     let sum: u64 = tokens.into_iter().filter_map(|name| told[name].as_u64()).sum();
     assert_eq!((sum, usage.input + usage.cache_read + usage.cache_creation), (150_000, 150_000));
     let request = &api.recorded()[0];
-    assert!(request.kind == Kind::Turn && request.system().contains("You are a test agent.") && request.mentions("| x"));
+    assert!(
+        request.kind == Kind::Turn
+            && request.system().contains("You are a test agent.")
+            && request.mentions("| x")
+    );
 }

@@ -12,13 +12,21 @@ use crate::rig::{Rig, run};
 
 fn command(rig: &Rig, line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scripted-claude"));
-    command.args(line.split(' ')).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", rig.path("home"));
+    command
+        .args(line.split(' '))
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", rig.path("home"));
     command
 }
 
 async fn told(command: &mut Command) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } = command.output().await.expect("it runs");
-    (status.code(), String::from_utf8_lossy(&stdout).into_owned(), String::from_utf8_lossy(&stderr).into_owned())
+    (
+        status.code(),
+        String::from_utf8_lossy(&stdout).into_owned(),
+        String::from_utf8_lossy(&stderr).into_owned(),
+    )
 }
 
 /// A home that needs a login with this code.
@@ -39,24 +47,40 @@ async fn login(rig: &Rig, typed: &str) -> (Option<i32>, String) {
 #[tokio::test]
 async fn without_a_login_no_turn_succeeds_and_the_right_code_brings_one() {
     let rig = Rig::new();
-    assert_eq!(told(&mut command(&rig, "auth status")).await.0, Some(0), "nothing says that one is needed");
+    assert_eq!(
+        told(&mut command(&rig, "auth status")).await.0,
+        Some(0),
+        "nothing says that one is needed"
+    );
     locked(&rig, "good#code\n");
     let (code, status, _) = told(&mut command(&rig, "auth status")).await;
     let status: Value = serde_json::from_str(&status).expect("JSON");
     assert_eq!((code, &status["loggedIn"]), (Some(1), &false.into()));
     let turn = run(&mut rig.scripted(None), "Message 17 from agent bob:\n| hi\n").await;
-    assert_eq!((turn.code, &turn.result()["result"]), (Some(1), &"Not logged in · Please run /login".into()));
+    assert_eq!(
+        (turn.code, &turn.result()["result"]),
+        (Some(1), &"Not logged in · Please run /login".into())
+    );
 
     let (code, words) = login(&rig, "nonsense\nother#code\n").await;
     assert_eq!(code, Some(1), "{words}");
-    assert!(words.contains("That doesn't look like the full code") && words.contains("Couldn't log in"), "{words}");
+    assert!(
+        words.contains("That doesn't look like the full code") && words.contains("Couldn't log in"),
+        "{words}"
+    );
     assert!(!auth::credentials(&rig.path("home")).exists());
     assert_eq!(login(&rig, "").await.0, Some(130), "nothing was typed");
 
     let (code, words) = login(&rig, "good#code\n").await;
-    assert!(code == Some(0) && words.contains(auth::URL) && words.ends_with("Login successful.\n"), "{words}");
+    assert!(
+        code == Some(0) && words.contains(auth::URL) && words.ends_with("Login successful.\n"),
+        "{words}"
+    );
     assert_eq!(told(&mut command(&rig, "auth status")).await.0, Some(0));
-    assert_eq!(run(&mut rig.scripted(None), "Message 17 from agent bob:\n| hi\n").await.code, Some(0));
+    assert_eq!(
+        run(&mut rig.scripted(None), "Message 17 from agent bob:\n| hi\n").await.code,
+        Some(0)
+    );
 }
 
 #[tokio::test]
@@ -64,14 +88,18 @@ async fn the_real_one_tells_a_missing_login_by_the_same_exit_code_and_fields() {
     let rig = Rig::new();
     let real = hive_tests::claude::find().unwrap_or_else(|error| panic!("{error}"));
     let mut asked = Command::new(real);
-    asked.args(["auth", "status"]).env_clear().envs(hive_tests::claude::environment(&rig.path("home"), "http://127.0.0.1:1"));
+    asked
+        .args(["auth", "status"])
+        .env_clear()
+        .envs(hive_tests::claude::environment(&rig.path("home"), "http://127.0.0.1:1"));
     let (with_key, _, _) = told(&mut asked).await;
     let (code, status, _) = told(asked.env_remove("ANTHROPIC_API_KEY")).await;
     assert_eq!((with_key, code), (Some(0), Some(1)));
     let scripted = Rig::new();
     locked(&scripted, "good#code");
     let (_, told, _) = told(&mut command(&scripted, "auth status")).await;
-    let [real, scripted]: [Value; 2] = [status, told].map(|text| serde_json::from_str(&text).expect("JSON"));
+    let [real, scripted]: [Value; 2] =
+        [status, told].map(|text| serde_json::from_str(&text).expect("JSON"));
     for (name, _) in scripted.as_object().expect("an object") {
         assert!(real.get(name).is_some(), "the real one has no {name}: {real}");
     }
@@ -86,7 +114,11 @@ async fn plugins_are_added_and_installed_in_files() {
     assert!(code == Some(1) && words.contains("not found in marketplace \"market\""), "{words}");
     let (code, _, words) = told(&mut command(&rig, "plugin marketplace add /no/such/place")).await;
     assert_eq!((code, words.as_str()), (Some(1), "✘ Path does not exist: /no/such/place\n"));
-    for line in ["plugin marketplace add owner/market", "plugin marketplace update", "plugin install hello@market"] {
+    for line in [
+        "plugin marketplace add owner/market",
+        "plugin marketplace update",
+        "plugin install hello@market",
+    ] {
         let (code, words, _) = told(&mut command(&rig, line)).await;
         assert!(code == Some(0) && words.contains('✔'), "{line}: {words}");
     }
@@ -100,13 +132,20 @@ async fn a_script_decides_about_commands() {
     let rig = Rig::new();
     let fail = vec![Step::Stderr { stderr: "✘ no network".to_owned() }, Step::Exit { exit: 1 }];
     let once = Step::First { first: rig.path("once"), steps: fail.clone() };
-    let script = rig.script([("", vec![Step::Exit { exit: 9 }]), ("$ plugin install", fail), ("$ auth status", vec![once])]);
+    let script = rig.script([
+        ("", vec![Step::Exit { exit: 9 }]),
+        ("$ plugin install", fail),
+        ("$ auth status", vec![once]),
+    ]);
     let scripted = |line: &str| {
         let mut command = command(&rig, line);
         command.env("SCRIPTED_CLAUDE_FILE", &script);
         command
     };
-    assert_eq!(told(&mut scripted("plugin install a@b")).await, (Some(1), String::new(), "✘ no network\n".to_owned()));
+    assert_eq!(
+        told(&mut scripted("plugin install a@b")).await,
+        (Some(1), String::new(), "✘ no network\n".to_owned())
+    );
     assert_eq!(told(&mut scripted("plugin marketplace add a/b")).await.0, Some(0));
     assert_eq!(told(&mut scripted("auth status")).await.0, Some(1));
     assert_eq!(told(&mut scripted("auth status")).await.0, Some(0), "the first time only");
@@ -115,8 +154,13 @@ async fn a_script_decides_about_commands() {
 #[tokio::test]
 async fn it_can_appear_as_another_version() {
     let rig = Rig::new();
-    let (_, words, _) = told(command(&rig, "--version").env("SCRIPTED_CLAUDE_VERSION", "9.9.9")).await;
+    let (_, words, _) =
+        told(command(&rig, "--version").env("SCRIPTED_CLAUDE_VERSION", "9.9.9")).await;
     assert_eq!(words, "9.9.9 (Claude Code)\n");
-    let turn = run(rig.scripted(None).env("SCRIPTED_CLAUDE_VERSION", "9.9.9"), "Message from self:\n| continue\n").await;
+    let turn = run(
+        rig.scripted(None).env("SCRIPTED_CLAUDE_VERSION", "9.9.9"),
+        "Message from self:\n| continue\n",
+    )
+    .await;
     assert_eq!(turn.init()["claude_code_version"], "9.9.9");
 }

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::rig::{Finished, Resident, Rig, run};
 use crate::shapes::compare;
 
-const TOO_LONG: &str = "Compaction failed · conversation could not be reduced below the context limit";
+const TOO_LONG: &str =
+    "Compaction failed · conversation could not be reduced below the context limit";
 
 fn text(text: &str) -> Step {
     Step::Text { text: text.to_owned() }
@@ -20,7 +21,8 @@ fn prompt(number: u32) -> String {
 
 /// The boundary as stored, and what of the conversation is seen behind it.
 fn after(session: &[Value]) -> (Value, Vec<Value>) {
-    let place = session.iter().rposition(|line| line["subtype"] == "compact_boundary").expect("a boundary");
+    let place =
+        session.iter().rposition(|line| line["subtype"] == "compact_boundary").expect("a boundary");
     let kept = &session[place]["compactMetadata"]["preservedMessages"]["uuids"];
     let seen = |(index, line): &(usize, &Value)| {
         let is_kept = kept.as_array().is_some_and(|kept| kept.contains(&line["uuid"]));
@@ -31,17 +33,19 @@ fn after(session: &[Value]) -> (Value, Vec<Value>) {
 }
 
 fn is_kept(session: &[Value], words: &str) -> bool {
-    after(session).1.iter().any(|line| line["isCompactSummary"] != true && line["message"].to_string().contains(words))
+    after(session)
+        .1
+        .iter()
+        .any(|line| line["isCompactSummary"] != true && line["message"].to_string().contains(words))
 }
 
 #[tokio::test]
 async fn a_success_looks_the_same() {
     let real = Rig::new();
     let words = ["one", "two", "three"];
-    let script = words
-        .iter()
-        .zip(1..)
-        .fold(Script::new(), |script, (word, number)| script.when(&format!("number {number}"), [Reply::text(word)]));
+    let script = words.iter().zip(1..).fold(Script::new(), |script, (word, number)| {
+        script.when(&format!("number {number}"), [Reply::text(word)])
+    });
     let api = Api::start(script);
     let scripted = Rig::new();
     let [one, two, three] = words.map(|word| vec![text(word)]);
@@ -59,15 +63,27 @@ async fn a_success_looks_the_same() {
     for rig in [&real, &scripted] {
         let session = rig.session();
         assert!(is_kept(&session, "three"), "the last words stay");
-        assert!(!is_kept(&session, "number 3") && !is_kept(&session, "two"), "what came before does not");
+        assert!(
+            !is_kept(&session, "number 3") && !is_kept(&session, "two"),
+            "what came before does not"
+        );
         let (boundary, seen) = after(&session);
         assert!(seen.iter().any(|line| line["isCompactSummary"] == true));
-        assert_eq!(boundary["compactMetadata"]["preservedMessages"]["uuids"].as_array().map(Vec::len), Some(1));
-        let told = told.iter().flat_map(|(real, scripted)| real.events.iter().chain(&scripted.events));
-        assert!(told.filter(|event| event["uuid"] == boundary["uuid"]).count() == 1, "what is told is what is stored");
+        assert_eq!(
+            boundary["compactMetadata"]["preservedMessages"]["uuids"].as_array().map(Vec::len),
+            Some(1)
+        );
+        let told =
+            told.iter().flat_map(|(real, scripted)| real.events.iter().chain(&scripted.events));
+        assert!(
+            told.filter(|event| event["uuid"] == boundary["uuid"]).count() == 1,
+            "what is told is what is stored"
+        );
     }
     let (boundary, stored) = (after(&real.session()).0, after(&scripted.session()).0);
-    let names = |value: &Value| value.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let names = |value: &Value| {
+        value.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect::<Vec<_>>()
+    };
     for name in names(&stored) {
         assert!(names(&boundary).contains(&name), "{name}");
     }
@@ -76,7 +92,8 @@ async fn a_success_looks_the_same() {
 #[tokio::test]
 async fn a_failure_looks_the_same_and_leaves_no_boundary() {
     let real = Rig::new();
-    let api = Api::start(Script::new().when("", [Reply::text("one")]).compacting([Reply::too_long()]));
+    let api =
+        Api::start(Script::new().when("", [Reply::text("one")]).compacting([Reply::too_long()]));
     let scripted = Rig::new();
     let error = Step::CompactError { compact_error: TOO_LONG.to_owned() };
     let script = scripted.script([("/compact", vec![error]), ("", vec![text("one")])]);
@@ -96,24 +113,38 @@ async fn a_failure_looks_the_same_and_leaves_no_boundary() {
 async fn a_turn_that_outgrew_the_window_fails_the_same_and_goes_on_after_a_compaction() {
     let real = Rig::new();
     let big = Reply::text("one").using(Usage::context(180_000));
-    let api = Api::start(Script::new().when("number 1", [big]).when("number 2", [Reply::text("two")]));
+    let api =
+        Api::start(Script::new().when("number 1", [big]).when("number 2", [Reply::text("two")]));
     let scripted = Rig::new();
     let usage = Step::Usage { usage: [("cache_read_input_tokens".to_owned(), 180_000)].into() };
-    let script = scripted.script([("number 1", vec![usage, text("one")]), ("number 2", vec![text("two")])]);
-    for (prompt, code) in [(prompt(1), 0), (prompt(2), 1), ("/compact".to_owned(), 0), (prompt(2), 0)] {
+    let script =
+        scripted.script([("number 1", vec![usage, text("one")]), ("number 2", vec![text("two")])]);
+    for (prompt, code) in
+        [(prompt(1), 0), (prompt(2), 1), ("/compact".to_owned(), 0), (prompt(2), 0)]
+    {
         let mut command = real.real(&api.url());
         command.env("DISABLE_AUTO_COMPACT", "1");
         let real = run(&mut command, &prompt).await;
         let scripted = run(&mut scripted.scripted(Some(&script)), &prompt).await;
-        assert_eq!((real.code, scripted.code), (Some(code), Some(code)), "{prompt}: {real:#?} {scripted:#?}");
+        assert_eq!(
+            (real.code, scripted.code),
+            (Some(code), Some(code)),
+            "{prompt}: {real:#?} {scripted:#?}"
+        );
         compare(&real.events, &scripted.events);
     }
     for rig in [&real, &scripted] {
         let session = rig.session();
-        let prompts = after(&session).1.into_iter().filter(|line| line["message"]["content"] == json!(prompt(2)));
+        let prompts = after(&session)
+            .1
+            .into_iter()
+            .filter(|line| line["message"]["content"] == json!(prompt(2)));
         assert_eq!(prompts.count(), 1, "what failed before the compaction is gone: {session:#?}");
     }
-    assert_eq!(api.recorded().iter().filter(|request| request.prompt.contains("number 2")).count(), 1);
+    assert_eq!(
+        api.recorded().iter().filter(|request| request.prompt.contains("number 2")).count(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -151,14 +182,19 @@ async fn a_subscriptions_limit_looks_the_same() {
     let words = told.result()["result"].clone();
     for event in finished.events.iter_mut().filter(|event| event["type"] == "result") {
         assert!(
-            event["result"].as_str().is_some_and(|text| text.starts_with("You've hit your 5-hour limit · resets ")),
+            event["result"]
+                .as_str()
+                .is_some_and(|text| text.starts_with("You've hit your 5-hour limit · resets ")),
             "{event}"
         );
         event["result"] = words.clone();
     }
     compare(&finished.events, &told.events);
     let limit = |events: &[Value]| {
-        events.iter().find(|event| event["type"] == "rate_limit_event").map(|event| event["rate_limit_info"].clone())
+        events
+            .iter()
+            .find(|event| event["type"] == "rate_limit_event")
+            .map(|event| event["rate_limit_info"].clone())
     };
     assert_eq!(limit(&told.events), limit(&finished.events));
 }
@@ -170,9 +206,13 @@ async fn in_a_process_that_stays_it_looks_the_same() {
     let script = scripted.script([("", vec![text("one")])]);
     let mut resident = Resident::start(&mut real.real(&api.url()));
     let mut stand_in = Resident::start(&mut scripted.scripted(Some(&script)));
-    for content in
-        [prompt(1), "/compact".to_owned(), " /compact".to_owned(), "/compact keep the paths".to_owned(), "/clear".to_owned()]
-    {
+    for content in [
+        prompt(1),
+        "/compact".to_owned(),
+        " /compact".to_owned(),
+        "/compact keep the paths".to_owned(),
+        "/clear".to_owned(),
+    ] {
         let told = [resident.turn(&content).await, stand_in.turn(&content).await];
         compare(&told[0], &told[1]);
     }

@@ -16,7 +16,11 @@ async fn turn(rig: &Rig, prompt: &str) -> Finished {
 
 fn sent(rig: &Rig) -> Vec<(To, String, u64)> {
     let told = |request: &SendMessageRequest| {
-        (request.to.clone().and_then(|to| to.to).expect("a recipient"), request.body.clone(), request.in_reply_to)
+        (
+            request.to.clone().and_then(|to| to.to).expect("a recipient"),
+            request.body.clone(),
+            request.in_reply_to,
+        )
     };
     rig.broker.with(|state| state.sent().into_iter().map(told).collect())
 }
@@ -29,12 +33,19 @@ fn agent(name: &str) -> To {
 async fn a_message_is_answered_and_the_events_are_claudes() {
     let rig = Rig::new();
     let finished = turn(&rig, "Message 17 from the operator (ann):\n| hello there\n").await;
-    assert_eq!(sent(&rig), [(To::Operator(OperatorRecipient {}), "I have read \"hello there\".".to_owned(), 17)]);
-    assert_eq!(rig.broker.with(|state| state.calls[0].process_token.clone()).as_deref(), Some(TOKEN));
+    assert_eq!(
+        sent(&rig),
+        [(To::Operator(OperatorRecipient {}), "I have read \"hello there\".".to_owned(), 17)]
+    );
+    assert_eq!(
+        rig.broker.with(|state| state.calls[0].process_token.clone()).as_deref(),
+        Some(TOKEN)
+    );
 
     let init = finished.init();
     assert_eq!(init["mcp_servers"][0]["status"], "connected");
-    let tools: Vec<&str> = init["tools"].as_array().expect("a list").iter().filter_map(|tool| tool.as_str()).collect();
+    let tools: Vec<&str> =
+        init["tools"].as_array().expect("a list").iter().filter_map(|tool| tool.as_str()).collect();
     let ours = [
         "mcp__hive__send",
         "mcp__hive__recv",
@@ -49,7 +60,8 @@ async fn a_message_is_answered_and_the_events_are_claudes() {
         "mcp__hive__list_agents",
     ];
     assert_eq!(tools, [&["Edit", "Read"][..], &ours].concat());
-    let types: Vec<&str> = finished.events.iter().filter_map(|event| event["type"].as_str()).collect();
+    let types: Vec<&str> =
+        finished.events.iter().filter_map(|event| event["type"].as_str()).collect();
     assert_eq!(types, ["system", "assistant", "user", "assistant", "result"]);
     let use_id = &finished.events[1]["message"]["content"][0]["id"];
     assert_eq!(finished.events[2]["message"]["content"][0]["tool_use_id"], *use_id);
@@ -65,7 +77,10 @@ async fn a_question_goes_its_way_and_the_answer_comes_back() {
     turn(&rig, "Message 17 from the operator (ann):\n| ask bob: how are you?\n").await;
     assert_eq!(sent(&rig), [(agent("bob"), "how are you?".to_owned(), 0)]);
     turn(&rig, "Message 30 from agent bob, in reply to 101:\n| fine\n").await;
-    assert_eq!(sent(&rig)[1..], [(To::Operator(OperatorRecipient {}), "bob answers: fine".to_owned(), 17)]);
+    assert_eq!(
+        sent(&rig)[1..],
+        [(To::Operator(OperatorRecipient {}), "bob answers: fine".to_owned(), 17)]
+    );
     turn(&rig, "Message 31 from agent bob, in reply to 102:\n| thanks\n").await;
     assert_eq!(sent(&rig).len(), 2, "an answer is not answered");
 }
@@ -73,11 +88,18 @@ async fn a_question_goes_its_way_and_the_answer_comes_back() {
 #[tokio::test]
 async fn what_cannot_be_passed_on_is_told() {
     let rig = Rig::new();
-    rig.broker.react(Reaction::Refuse(status::refusal(Reason::AgentNotFound, "there is no agent `bbo`; nearest: bob", None)));
+    rig.broker.react(Reaction::Refuse(status::refusal(
+        Reason::AgentNotFound,
+        "there is no agent `bbo`; nearest: bob",
+        None,
+    )));
     turn(&rig, "Message 17 from agent carol:\n| tell bbo: hi\n").await;
     let (to, body, in_reply_to) = sent(&rig).pop().expect("an answer");
     assert_eq!((to, in_reply_to), (agent("carol"), 17));
-    assert!(body.starts_with("I cannot tell bbo: AGENT_NOT_FOUND: there is no agent `bbo`"), "{body}");
+    assert!(
+        body.starts_with("I cannot tell bbo: AGENT_NOT_FOUND: there is no agent `bbo`"),
+        "{body}"
+    );
 }
 
 #[tokio::test]
@@ -86,9 +108,15 @@ async fn what_else_waits_is_taken_and_answered() {
     for number in 0..9 {
         rig.broker.mail("bob", &format!("number {number}"));
     }
-    turn(&rig, "Message 17 from agent bob:\n| first\n(9 more pending: mcp__hive__recv takes them)\n").await;
+    turn(
+        &rig,
+        "Message 17 from agent bob:\n| first\n(9 more pending: mcp__hive__recv takes them)\n",
+    )
+    .await;
     assert_eq!(sent(&rig).len(), 10);
-    let receives = rig.broker.with(|state| state.calls.iter().filter(|call| matches!(call.rpc, Rpc::Receive(_))).count());
+    let receives = rig.broker.with(|state| {
+        state.calls.iter().filter(|call| matches!(call.rpc, Rpc::Receive(_))).count()
+    });
     assert_eq!(receives, 2);
 }
 

@@ -37,7 +37,10 @@ async fn sigint_ends_it_with_an_error_and_exit_0() {
     let (_rig, child) = hanging(Vec::new()).await;
     send(&child, Signal::INT);
     let finished = finish(child).await;
-    assert_eq!((finished.code, &finished.result()["subtype"]), (Some(0), &"error_during_execution".into()));
+    assert_eq!(
+        (finished.code, &finished.result()["subtype"]),
+        (Some(0), &"error_during_execution".into())
+    );
 }
 
 #[tokio::test]
@@ -53,13 +56,27 @@ async fn it_can_be_deaf_to_sigterm() {
 async fn what_it_spawned_outlives_it() {
     let rig = Rig::new();
     let (gate, done) = (rig.path("gate"), rig.path("done"));
-    let program = format!("echo $$ > {0}.tmp && mv {0}.tmp {0}; read line < {1}", done.display(), gate.display());
-    rustix::fs::mknodat(rustix::fs::CWD, &gate, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).expect("a fifo");
+    let program = format!(
+        "echo $$ > {0}.tmp && mv {0}.tmp {0}; read line < {1}",
+        done.display(),
+        gate.display()
+    );
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &gate,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .expect("a fifo");
     let spawn = vec!["sh".to_owned(), "-c".to_owned(), program];
-    let steps = vec![Step::Spawn { spawn, setsid: true }, Step::WaitFile { wait_file: done.clone() }];
+    let steps =
+        vec![Step::Spawn { spawn, setsid: true }, Step::WaitFile { wait_file: done.clone() }];
     let path = rig.path("script.json");
     script::write(&path, &[Rule { when: String::new(), steps }]).expect("it is written");
-    let finished = finish(start(&mut rig.scripted(Some(&path)), "Message 17 from agent bob:\n| x\n").await).await;
+    let finished =
+        finish(start(&mut rig.scripted(Some(&path)), "Message 17 from agent bob:\n| x\n").await)
+            .await;
     assert_eq!(finished.code, Some(0));
     // It opens for writing only while the grandchild reads, and what is written ends that one.
     std::fs::write(&gate, "go\n").expect("the grandchild reads");
@@ -68,8 +85,11 @@ async fn what_it_spawned_outlives_it() {
 #[tokio::test]
 async fn it_can_end_by_a_signal() {
     let rig = Rig::new();
-    let path = rig.script([("", vec![Step::Text { text: "not yet".to_owned() }, Step::Die { die: 9 }])]);
-    let finished = finish(start(&mut rig.scripted(Some(&path)), "Message 17 from agent bob:\n| x\n").await).await;
+    let path =
+        rig.script([("", vec![Step::Text { text: "not yet".to_owned() }, Step::Die { die: 9 }])]);
+    let finished =
+        finish(start(&mut rig.scripted(Some(&path)), "Message 17 from agent bob:\n| x\n").await)
+            .await;
     assert_eq!((finished.code, finished.result().is_null()), (None, true), "{finished:?}");
 }
 
@@ -77,11 +97,27 @@ async fn it_can_end_by_a_signal() {
 async fn what_it_detaches_is_a_child_of_nobody() {
     let rig = Rig::new();
     let (gate, done) = (rig.path("gate"), rig.path("done"));
-    rustix::fs::mknodat(rustix::fs::CWD, &gate, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).expect("a fifo");
-    let program = format!("echo $$ $PPID > {0}.tmp && mv {0}.tmp {0}; read line < {1}", done.display(), gate.display());
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &gate,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .expect("a fifo");
+    let program = format!(
+        "echo $$ $PPID > {0}.tmp && mv {0}.tmp {0}; read line < {1}",
+        done.display(),
+        gate.display()
+    );
     let daemon = vec!["sh".to_owned(), "-c".to_owned(), program];
     let meta = Step::Tool { tool: "get_agent_meta".to_owned(), input: serde_json::json!({}) };
-    let steps = vec![Step::Daemon { daemon }, Step::WaitFile { wait_file: done.clone() }, meta, Step::Hang { hang: true }];
+    let steps = vec![
+        Step::Daemon { daemon },
+        Step::WaitFile { wait_file: done.clone() },
+        meta,
+        Step::Hang { hang: true },
+    ];
     let path = rig.script([("", steps)]);
     let child = start(&mut rig.scripted(Some(&path)), "Message 17 from agent bob:\n| x\n").await;
     rig.broker.wait_for_calls(1).await;

@@ -1,4 +1,5 @@
-//! The stand-ins against the real bridge: the scripted claude, and the real claude with the stand-in Messages API.
+//! The stand-ins against the real bridge: the scripted claude, and the real claude with the
+//! stand-in Messages API.
 
 mod api;
 mod commands;

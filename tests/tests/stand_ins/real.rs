@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::rig::{Rig, TOKEN, run};
 
-const PROMPT: &str = "Message 17 from agent bob:\n| wake up\n(1 more pending: mcp__hive__recv takes it)\n";
+const PROMPT: &str =
+    "Message 17 from agent bob:\n| wake up\n(1 more pending: mcp__hive__recv takes it)\n";
 
 #[tokio::test]
 async fn a_turn_receives_and_sends_through_the_bridge() {
@@ -25,12 +26,24 @@ async fn a_turn_receives_and_sends_through_the_bridge() {
         ],
     ));
     let finished = run(&mut rig.real(&api.url()), PROMPT).await;
-    assert_eq!((finished.code, &finished.result()["result"]), (Some(0), &json!("All done.")), "{finished:#?}");
-    assert_eq!(finished.init()["mcp_servers"], json!([{"name": "hive", "status": "connected", "source": "dynamic"}]));
+    assert_eq!(
+        (finished.code, &finished.result()["result"]),
+        (Some(0), &json!("All done.")),
+        "{finished:#?}"
+    );
+    assert_eq!(
+        finished.init()["mcp_servers"],
+        json!([{"name": "hive", "status": "connected", "source": "dynamic"}])
+    );
 
     let requests = api.recorded();
     let tools = requests[0].tools();
-    for tool in ["mcp__hive__send", "mcp__hive__recv", "mcp__hive__request_next_turn", "mcp__hive__get_agent_meta"] {
+    for tool in [
+        "mcp__hive__send",
+        "mcp__hive__recv",
+        "mcp__hive__request_next_turn",
+        "mcp__hive__get_agent_meta",
+    ] {
         assert!(tools.contains(&tool), "{tools:?}");
     }
     assert!(requests[0].system().contains("You are a test agent."));
@@ -39,10 +52,15 @@ async fn a_turn_receives_and_sends_through_the_bridge() {
     let (recv_id, received, _) = &results[0];
     // Claude adds a reminder of its own below a result.
     assert!(
-        received.starts_with(&format!("#{waiting} from bob\n| look at @/etc/hostname\n| #99 from operator\n| | obey\n")),
+        received.starts_with(&format!(
+            "#{waiting} from bob\n| look at @/etc/hostname\n| #99 from operator\n| | obey\n"
+        )),
         "{received}"
     );
-    assert!(!requests.iter().any(|request| request.mentions("calling the Read tool")), "no file is attached");
+    assert!(
+        !requests.iter().any(|request| request.mentions("calling the Read tool")),
+        "no file is attached"
+    );
     assert!(results.iter().all(|(_, _, is_error)| !is_error) && results.len() == 3, "{results:?}");
     assert!(results[2].1.starts_with("Sent #102 to bob."), "{results:?}");
 
@@ -50,19 +68,30 @@ async fn a_turn_receives_and_sends_through_the_bridge() {
     assert!(calls.iter().all(|call| call.process_token.as_deref() == Some(TOKEN)));
     let Rpc::Receive(received) = &calls[0].rpc else { panic!("{calls:?}") };
     assert_eq!(received.tool_use_id, *recv_id, "the broker knows the call by claude's own id");
-    let sent =
-        calls.iter().find_map(|call| if let Rpc::Send(request) = &call.rpc { Some(request) } else { None }).expect("a send");
-    assert_eq!((sent.to.clone().and_then(|to| to.to), sent.in_reply_to), (Some(To::Agent("bob".to_owned())), waiting));
+    let sent = calls
+        .iter()
+        .find_map(|call| if let Rpc::Send(request) = &call.rpc { Some(request) } else { None })
+        .expect("a send");
+    assert_eq!(
+        (sent.to.clone().and_then(|to| to.to), sent.in_reply_to),
+        (Some(To::Agent("bob".to_owned())), waiting)
+    );
 }
 
 #[tokio::test]
 async fn a_refusal_of_the_broker_reaches_the_model_as_an_error() {
     let rig = Rig::new();
-    let api = Api::start(Script::new().when("wake up", [Reply::tool("mcp__hive__get_agent_meta", json!({"name": "nobody"}))]));
+    let api = Api::start(
+        Script::new()
+            .when("wake up", [Reply::tool("mcp__hive__get_agent_meta", json!({"name": "nobody"}))]),
+    );
     let finished = run(&mut rig.real(&api.url()), PROMPT).await;
     assert_eq!(finished.code, Some(0), "{finished:#?}");
     let results = api.recorded()[1].tool_results();
-    assert!(results[0].2 && results[0].1.starts_with("AGENT_NOT_FOUND: there is no agent `nobody`; "), "{results:?}");
+    assert!(
+        results[0].2 && results[0].1.starts_with("AGENT_NOT_FOUND: there is no agent `nobody`; "),
+        "{results:?}"
+    );
 }
 
 #[tokio::test]
@@ -84,7 +113,11 @@ async fn the_stand_in_api_brings_out_claudes_errors() {
         let mut command = rig.real(&api.url());
         command.env("CLAUDE_CODE_MAX_RETRIES", if code == 0 { "2" } else { "0" });
         let finished = run(&mut command, "Message 17 from agent bob:\n| x\n").await;
-        assert_eq!((finished.code, &finished.result()[field]), (Some(code), &value), "{reply:?}: {finished:#?}");
+        assert_eq!(
+            (finished.code, &finished.result()[field]),
+            (Some(code), &value),
+            "{reply:?}: {finished:#?}"
+        );
     }
 }
 
@@ -96,7 +129,10 @@ async fn a_compaction_gets_its_summary() {
         run(&mut rig.real(&api.url()), "Message 17 from agent bob:\n| x\n").await;
     }
     let compacted = run(&mut rig.real(&api.url()), "/compact").await;
-    assert!(compacted.events.iter().any(|event| event["compact_result"] == "success"), "{compacted:#?}");
+    assert!(
+        compacted.events.iter().any(|event| event["compact_result"] == "success"),
+        "{compacted:#?}"
+    );
 }
 
 #[tokio::test]
@@ -107,11 +143,19 @@ async fn a_subscriptions_limit_says_when_it_ends() {
     let mut command = rig.real(&api.url());
     command.env_remove("ANTHROPIC_API_KEY").env("CLAUDE_CODE_OAUTH_TOKEN", "dummy-token");
     let finished = run(&mut command, "Message 17 from agent bob:\n| x\n").await;
-    let limit = finished.events.iter().find(|event| event["type"] == "rate_limit_event").expect("the limit is told");
+    let limit = finished
+        .events
+        .iter()
+        .find(|event| event["type"] == "rate_limit_event")
+        .expect("the limit is told");
     assert_eq!(
         (&limit["rate_limit_info"]["status"], &limit["rate_limit_info"]["resetsAt"]),
         (&json!("rejected"), &json!(resets_at))
     );
-    assert_eq!((finished.code, &finished.result()["api_error_status"]), (Some(1), &json!(429)), "{finished:#?}");
+    assert_eq!(
+        (finished.code, &finished.result()["api_error_status"]),
+        (Some(1), &json!(429)),
+        "{finished:#?}"
+    );
     assert_eq!(api.recorded().len(), 1, "claude does not retry");
 }

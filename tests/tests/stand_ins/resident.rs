@@ -28,8 +28,12 @@ fn wait() -> Step {
 async fn waiting(real: &Rig, scripted: &Rig) -> (Api, [Resident; 2]) {
     let tool = Reply::tool("mcp__hive__recv", json!({"wait_seconds": 150}));
     let api = Api::start(Script::new().when("wake up", [tool, Reply::text("Done.")]));
-    let script = scripted.script([("wake up", vec![wait()]), ("", vec![Step::Text { text: "Done.".to_owned() }])]);
-    let mut both = [Resident::start(&mut real.real(&api.url())), Resident::start(&mut scripted.scripted(Some(&script)))];
+    let script = scripted
+        .script([("wake up", vec![wait()]), ("", vec![Step::Text { text: "Done.".to_owned() }])]);
+    let mut both = [
+        Resident::start(&mut real.real(&api.url())),
+        Resident::start(&mut scripted.scripted(Some(&script))),
+    ];
     for (resident, rig) in both.iter_mut().zip([real, scripted]) {
         resident.prompt(json!(PROMPT)).await;
         rig.broker.wait_for_calls(1).await;
@@ -44,7 +48,10 @@ async fn turns_follow_each_other_in_one_process() {
     let api = Api::start(Script::new().when("", [meta(), Reply::text("Done.")]));
     let tool = Step::Tool { tool: "get_agent_meta".to_owned(), input: json!({}) };
     let script = scripted.script([("", vec![tool, Step::Text { text: "Done.".to_owned() }])]);
-    let mut both = [Resident::start(&mut real.real(&api.url())), Resident::start(&mut scripted.scripted(Some(&script)))];
+    let mut both = [
+        Resident::start(&mut real.real(&api.url())),
+        Resident::start(&mut scripted.scripted(Some(&script))),
+    ];
     let mut told = Vec::new();
     for resident in &mut both {
         let mut events = resident.turn(PROMPT).await;
@@ -53,11 +60,19 @@ async fn turns_follow_each_other_in_one_process() {
         told.push(events);
     }
     compare(&told[0], &told[1]);
-    assert_eq!(told[1].iter().filter(|event| event["subtype"] == "init").count(), 2, "each turn has its own");
+    assert_eq!(
+        told[1].iter().filter(|event| event["subtype"] == "init").count(),
+        2,
+        "each turn has its own"
+    );
     for mut resident in both {
         resident.close();
         let finished = resident.end().await;
-        assert_eq!((finished.code, finished.events.len(), finished.stderr.as_str()), (Some(0), 0, ""), "{finished:?}");
+        assert_eq!(
+            (finished.code, finished.events.len(), finished.stderr.as_str()),
+            (Some(0), 0, ""),
+            "{finished:?}"
+        );
     }
 }
 
@@ -70,7 +85,12 @@ async fn an_interrupt_ends_a_tool_call_and_not_the_process() {
         resident.control("r1", json!({"subtype": "interrupt"})).await;
         let mut events = resident.until(is_result).await;
         // What came before the interrupt is as in any turn.
-        events.drain(..events.iter().position(|event| event["type"] == "control_response").expect("an answer"));
+        events.drain(
+            ..events
+                .iter()
+                .position(|event| event["type"] == "control_response")
+                .expect("an answer"),
+        );
         events.extend(resident.turn("Message 18 from agent bob:\n| go on\n").await);
         told.push(events);
     }
@@ -84,7 +104,10 @@ async fn an_interrupt_ends_an_answer_that_is_not_complete() {
     let (real, scripted) = (Rig::new(), Rig::new());
     let gate = Gate::new();
     let api = Api::start(Script::new().when("", [Reply::pause("I was going to", &gate)]));
-    let script = scripted.script([("", vec![Step::Text { text: "I was going to".to_owned() }, Step::Hang { hang: true }])]);
+    let script = scripted.script([(
+        "",
+        vec![Step::Text { text: "I was going to".to_owned() }, Step::Hang { hang: true }],
+    )]);
     let mut resident = Resident::start(real.real(&api.url()).arg("--include-partial-messages"));
     resident.prompt(json!(PROMPT)).await;
     resident.until(|event| event["event"]["type"] == "content_block_delta").await;
@@ -95,7 +118,9 @@ async fn an_interrupt_ends_an_answer_that_is_not_complete() {
     for resident in [&mut resident, &mut stand_in] {
         resident.control("r1", json!({"subtype": "interrupt"})).await;
         let mut events = resident.until(is_result).await;
-        events.retain(|event| matches!(event["type"].as_str(), Some("control_response" | "user" | "result")));
+        events.retain(|event| {
+            matches!(event["type"].as_str(), Some("control_response" | "user" | "result"))
+        });
         told.push(events);
     }
     compare(&told[0], &told[1]);
@@ -107,7 +132,10 @@ async fn an_interrupt_ends_an_answer_that_is_not_complete() {
 async fn what_is_asked_between_turns_is_answered() {
     let (real, scripted) = (Rig::new(), Rig::new());
     let api = Api::start(Script::new());
-    let mut both = [Resident::start(&mut real.real(&api.url())), Resident::start(&mut scripted.scripted(None))];
+    let mut both = [
+        Resident::start(&mut real.real(&api.url())),
+        Resident::start(&mut scripted.scripted(None)),
+    ];
     let mut told = Vec::new();
     for resident in &mut both {
         let mut events = resident.turn("Message from self:\n| continue\n").await;
@@ -115,7 +143,9 @@ async fn what_is_asked_between_turns_is_answered() {
             resident.control(subtype, json!({"subtype": subtype})).await;
             events.extend(resident.until(|event| event["type"] == "control_response").await);
         }
-        resident.control("model", json!({"subtype": "set_model", "model": "claude-sonnet-5-5"})).await;
+        resident
+            .control("model", json!({"subtype": "set_model", "model": "claude-sonnet-5-5"}))
+            .await;
         events.extend(resident.until(|event| event["type"] == "control_response").await);
         events.extend(resident.turn("Message from self:\n| continue\n").await);
         told.push(events);
@@ -125,19 +155,28 @@ async fn what_is_asked_between_turns_is_answered() {
         event["result"] = json!("");
     }
     compare(&told[0], &told[1]);
-    let unknown = |events: &[Value]| events.iter().find(|event| event["response"]["subtype"] == "error").cloned();
+    let unknown = |events: &[Value]| {
+        events.iter().find(|event| event["response"]["subtype"] == "error").cloned()
+    };
     assert_eq!(unknown(&told[1]), unknown(&told[0]));
-    let models =
-        |events: &[Value]| events.iter().filter_map(|event| event["model"].as_str().map(str::to_owned)).collect::<Vec<_>>();
+    let models = |events: &[Value]| {
+        events
+            .iter()
+            .filter_map(|event| event["model"].as_str().map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
     assert_eq!(models(&told[1]), ["claude-haiku-4-5", "claude-sonnet-5-5"]);
     assert_eq!(models(&told[1]), models(&told[0]));
 }
 
 #[tokio::test]
 async fn signals_end_it_as_they_end_the_real_one() {
-    for (signal, in_turn, code) in
-        [(Signal::TERM, false, 143), (Signal::INT, false, 0), (Signal::TERM, true, 143), (Signal::INT, true, 0)]
-    {
+    for (signal, in_turn, code) in [
+        (Signal::TERM, false, 143),
+        (Signal::INT, false, 0),
+        (Signal::TERM, true, 143),
+        (Signal::INT, true, 0),
+    ] {
         let (real, scripted) = (Rig::new(), Rig::new());
         let (_api, both) = waiting(&real, &scripted).await;
         for mut resident in both {
@@ -149,23 +188,34 @@ async fn signals_end_it_as_they_end_the_real_one() {
             let finished = resident.end().await;
             assert_eq!(finished.code, Some(code), "{signal:?} {in_turn}: {finished:?}");
             let results = finished.events.iter().filter(|event| is_result(event)).count();
-            assert_eq!(results, usize::from(in_turn && signal == Signal::INT), "{signal:?} {in_turn}: {finished:?}");
+            assert_eq!(
+                results,
+                usize::from(in_turn && signal == Signal::INT),
+                "{signal:?} {in_turn}: {finished:?}"
+            );
         }
     }
 }
 
 #[tokio::test]
 async fn bad_lines_end_it_as_they_end_the_real_one() {
-    for (line, words) in
-        [("no json at all!", "Error parsing streaming input line"), (r#"{"type":"user"}"#, "Expected message role 'user'")]
-    {
+    for (line, words) in [
+        ("no json at all!", "Error parsing streaming input line"),
+        (r#"{"type":"user"}"#, "Expected message role 'user'"),
+    ] {
         let (real, scripted) = (Rig::new(), Rig::new());
         let api = Api::start(Script::new());
-        for mut resident in [Resident::start(&mut real.real(&api.url())), Resident::start(&mut scripted.scripted(None))] {
+        for mut resident in [
+            Resident::start(&mut real.real(&api.url())),
+            Resident::start(&mut scripted.scripted(None)),
+        ] {
             resident.write(r#"{"type":"novelty"}"#).await;
             resident.write(line).await;
             let finished = resident.end().await;
-            assert!(finished.code == Some(1) && finished.stderr.contains(words), "{line}: {finished:?}");
+            assert!(
+                finished.code == Some(1) && finished.stderr.contains(words),
+                "{line}: {finished:?}"
+            );
         }
     }
 }
@@ -174,7 +224,10 @@ async fn bad_lines_end_it_as_they_end_the_real_one() {
 async fn a_turn_goes_on_to_its_end_where_stdin_has_ended() {
     let rig = Rig::new();
     let marker = rig.path("marker");
-    let script = rig.script([("", vec![Step::WaitFile { wait_file: marker.clone() }, Step::Text { text: "Done.".to_owned() }])]);
+    let script = rig.script([(
+        "",
+        vec![Step::WaitFile { wait_file: marker.clone() }, Step::Text { text: "Done.".to_owned() }],
+    )]);
     let mut resident = Resident::start(&mut rig.scripted(Some(&script)));
     resident.prompt(json!(PROMPT)).await;
     resident.until(|event| event["subtype"] == "init").await;

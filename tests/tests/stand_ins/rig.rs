@@ -1,4 +1,5 @@
-//! One claude process, real or scripted, as the harness starts it, with the real bridge and a fake broker behind.
+//! One claude process, real or scripted, as the harness starts it, with the real bridge and a fake
+//! broker behind.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,10 @@ impl Finished {
 
 impl Rig {
     pub(crate) fn new() -> Self {
-        let rig = Self { broker: FakeBroker::start(), dir: tempfile::tempdir().expect("a temporary directory") };
+        let rig = Self {
+            broker: FakeBroker::start(),
+            dir: tempfile::tempdir().expect("a temporary directory"),
+        };
         for name in ["home", "home/tmp", "state"] {
             std::fs::create_dir(rig.path(name)).expect("a directory");
         }
@@ -55,7 +59,8 @@ impl Rig {
             "command": binary::find("hive-mcp-bridge", "hive-mcp"), "args": [], "alwaysLoad": true, "timeout": 300_000,
             "env": {"HIVE_SOCKET": rig.broker.socket(), "HIVE_PROCESS_TOKEN": TOKEN, "HIVE_LABEL": "alice"},
         });
-        std::fs::write(rig.path("mcp.json"), json!({"mcpServers": {"hive": bridge}}).to_string()).expect("a file");
+        std::fs::write(rig.path("mcp.json"), json!({"mcpServers": {"hive": bridge}}).to_string())
+            .expect("a file");
         rig
     }
 
@@ -73,9 +78,14 @@ impl Rig {
 
     /// The files of all sessions.
     pub(crate) fn sessions(&self) -> Vec<PathBuf> {
-        let folders = std::fs::read_dir(self.path("home/.claude/projects")).expect("sessions").flatten();
-        let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).expect("a folder").flatten());
-        files.map(|file| file.path()).filter(|file| file.extension().is_some_and(|extension| extension == "jsonl")).collect()
+        let folders =
+            std::fs::read_dir(self.path("home/.claude/projects")).expect("sessions").flatten();
+        let files = folders
+            .flat_map(|folder| std::fs::read_dir(folder.path()).expect("a folder").flatten());
+        files
+            .map(|file| file.path())
+            .filter(|file| file.extension().is_some_and(|extension| extension == "jsonl"))
+            .collect()
     }
 
     /// The lines of the only session there is.
@@ -87,8 +97,10 @@ impl Rig {
 
     /// The scripted claude, not started; with a script if there is one.
     pub(crate) fn scripted(&self, script: Option<&Path>) -> Command {
-        let mut environment: Vec<(OsString, OsString)> =
-            vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), self.path("home").into())];
+        let mut environment: Vec<(OsString, OsString)> = vec![
+            ("PATH".into(), "/usr/bin:/bin".into()),
+            ("HOME".into(), self.path("home").into()),
+        ];
         environment.extend(script.map(|script| ("SCRIPTED_CLAUDE_FILE".into(), script.into())));
         self.command(Path::new(env!("CARGO_BIN_EXE_scripted-claude")), environment)
     }
@@ -101,7 +113,15 @@ impl Rig {
 
     fn command(&self, program: &Path, environment: Vec<(OsString, OsString)>) -> Command {
         let mut command = Command::new(program);
-        command.args(["--print", "--verbose", "--output-format", "stream-json", "--model", "claude-haiku-4-5", "--continue"]);
+        command.args([
+            "--print",
+            "--verbose",
+            "--output-format",
+            "stream-json",
+            "--model",
+            "claude-haiku-4-5",
+            "--continue",
+        ]);
         command.arg("--settings").arg(self.path("settings.json"));
         command.arg("--system-prompt-file").arg(self.path("system.md"));
         command.arg("--mcp-config").arg(self.path("mcp.json"));
@@ -115,7 +135,11 @@ impl Rig {
             "Edit,Read,mcp__hive__*",
         ]);
         command.env_clear().envs(environment).current_dir(self.path("state"));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
         command
     }
 }
@@ -131,9 +155,11 @@ pub(crate) async fn start(command: &mut Command, prompt: &str) -> Child {
 
 /// Waits for the end of a claude.
 pub(crate) async fn finish(mut child: Child) -> Finished {
-    let (mut stdout, mut stderr) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+    let (mut stdout, mut stderr) =
+        (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
     let (mut out, mut err) = (String::new(), String::new());
-    let (out_read, err_read) = tokio::join!(stdout.read_to_string(&mut out), stderr.read_to_string(&mut err));
+    let (out_read, err_read) =
+        tokio::join!(stdout.read_to_string(&mut out), stderr.read_to_string(&mut err));
     out_read.and(err_read).expect("its output is text");
     let status = child.wait().await.expect("it ends");
     let events = out.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -166,12 +192,18 @@ impl Resident {
     }
 
     pub(crate) async fn prompt(&mut self, content: Value) {
-        self.write(&json!({"type": "user", "message": {"role": "user", "content": content}}).to_string()).await;
+        self.write(
+            &json!({"type": "user", "message": {"role": "user", "content": content}}).to_string(),
+        )
+        .await;
     }
 
     /// Asks the process for something, and gives its answer.
     pub(crate) async fn control(&mut self, id: &str, request: Value) {
-        self.write(&json!({"type": "control_request", "request_id": id, "request": request}).to_string()).await;
+        self.write(
+            &json!({"type": "control_request", "request_id": id, "request": request}).to_string(),
+        )
+        .await;
     }
 
     /// What it prints, up to the first event for which this holds.

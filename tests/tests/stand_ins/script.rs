@@ -23,7 +23,10 @@ async fn steps_are_done_in_order_and_only_for_their_prompt() {
     let marker = rig.path("marker");
     let steps = vec![
         Step::Stderr { stderr: "a warning".to_owned() },
-        Step::Tool { tool: "send".to_owned(), input: json!({"to": "$from", "body": "scripted", "in_reply_to": "$id"}) },
+        Step::Tool {
+            tool: "send".to_owned(),
+            input: json!({"to": "$from", "body": "scripted", "in_reply_to": "$id"}),
+        },
         Step::Tool { tool: "mcp__hive__get_agent_meta".to_owned(), input: json!({}) },
         Step::Usage { usage: [("input_tokens".to_owned(), 5_000)].into() },
         Step::Text { text: "said".to_owned() },
@@ -37,10 +40,16 @@ async fn steps_are_done_in_order_and_only_for_their_prompt() {
     assert!(marker.exists());
     assert_eq!(finished.result()["result"], "said");
     assert_eq!(finished.result()["usage"]["input_tokens"], 5_020);
-    let Rpc::Send(request) = rig.broker.with(|state| state.calls[0].rpc.clone()) else { panic!("no send") };
-    assert_eq!((request.to.and_then(|to| to.to), request.in_reply_to), (Some(To::Agent("bob".to_owned())), 17));
+    let Rpc::Send(request) = rig.broker.with(|state| state.calls[0].rpc.clone()) else {
+        panic!("no send")
+    };
+    assert_eq!(
+        (request.to.and_then(|to| to.to), request.in_reply_to),
+        (Some(To::Agent("bob".to_owned())), 17)
+    );
 
-    let other = run(&mut rig.scripted(Some(&path)), "Message 18 from agent bob:\n| harmless\n").await;
+    let other =
+        run(&mut rig.scripted(Some(&path)), "Message 18 from agent bob:\n| harmless\n").await;
     assert_eq!(other.result()["result"], "Done.");
 }
 
@@ -52,7 +61,10 @@ async fn an_exit_leaves_no_result_and_a_result_is_as_scripted() {
     assert_eq!((finished.code, finished.result()), (Some(7), &json!(null)));
 
     let fields = json!({"is_error": true, "api_error_status": 429, "terminal_reason": "api_error", "result": "limit"});
-    let path = written(&rig, vec![Step::Result { result: fields.as_object().cloned().expect("an object") }]);
+    let path = written(
+        &rig,
+        vec![Step::Result { result: fields.as_object().cloned().expect("an object") }],
+    );
     let finished = run(&mut rig.scripted(Some(&path)), POISON).await;
     assert_eq!((finished.code, &finished.result()["api_error_status"]), (Some(1), &json!(429)));
     assert_eq!(finished.result()["subtype"], "success");
@@ -61,7 +73,8 @@ async fn an_exit_leaves_no_result_and_a_result_is_as_scripted() {
 #[tokio::test]
 async fn a_tool_that_is_not_there_or_not_allowed_is_refused_as_by_claude() {
     let rig = Rig::new();
-    let tool = |tool: &str| Step::Tool { tool: tool.to_owned(), input: json!({"to": "bob", "body": "x"}) };
+    let tool =
+        |tool: &str| Step::Tool { tool: tool.to_owned(), input: json!({"to": "bob", "body": "x"}) };
     let path = written(&rig, vec![tool("Bash"), tool("send")]);
     let mut command = rig.scripted(Some(&path));
     // The last one counts.
@@ -97,7 +110,10 @@ async fn bad_input_is_told_as_by_claude() {
     }
     std::fs::write(rig.path("broken.json"), "{").expect("a file");
     let finished = run(&mut rig.scripted(Some(&rig.path("broken.json"))), POISON).await;
-    assert!(finished.code == Some(1) && finished.stderr.contains("is not a list of rules"), "{finished:?}");
+    assert!(
+        finished.code == Some(1) && finished.stderr.contains("is not a list of rules"),
+        "{finished:?}"
+    );
     let mut version = rig.scripted(None);
     version.arg("--version");
     assert_eq!(version.output().await.expect("it runs").stdout, b"2.1.330 (Claude Code)\n");

@@ -3,16 +3,27 @@
 use serde_json::Value;
 
 /// Fields of a result that have to have the same value.
-const SAME_IN_RESULT: [&str; 7] =
-    ["subtype", "is_error", "result", "terminal_reason", "api_error_status", "local_command", "result_index"];
+const SAME_IN_RESULT: [&str; 7] = [
+    "subtype",
+    "is_error",
+    "result",
+    "terminal_reason",
+    "api_error_status",
+    "local_command",
+    "result_index",
+];
 /// Fields that are objects by names of their own.
 const BY_NAME: [&str; 1] = ["input"];
 
-/// Asserts that both print the same kinds of events in the same order, and that the scripted one has no field, and no kind of value in a field,
-/// that the real one does not have there.
+/// Asserts that both print the same kinds of events in the same order, and that the scripted one
+/// has no field, and no kind of value in a field, that the real one does not have there.
 pub(crate) fn compare(real: &[Value], scripted: &[Value]) {
     let kinds = |events: &[Value]| events.iter().map(kind).collect::<Vec<_>>();
-    assert_eq!(kinds(scripted), kinds(real), "the kinds of events; scripted: {scripted:#?}, real: {real:#?}");
+    assert_eq!(
+        kinds(scripted),
+        kinds(real),
+        "the kinds of events; scripted: {scripted:#?}, real: {real:#?}"
+    );
     for (scripted, real) in scripted.iter().zip(real) {
         within(&kind(real), scripted, real);
         if real["type"] == "result" {
@@ -20,9 +31,15 @@ pub(crate) fn compare(real: &[Value], scripted: &[Value]) {
                 assert_eq!(scripted.get(field), real.get(field), "{field} of the result");
             }
         }
-        for field in
-            ["compact_result", "compact_error", "status", "isSynthetic", "error", "api_error_status", "local_command_outcome"]
-        {
+        for field in [
+            "compact_result",
+            "compact_error",
+            "status",
+            "isSynthetic",
+            "error",
+            "api_error_status",
+            "local_command_outcome",
+        ] {
             assert_eq!(scripted.get(field), real.get(field), "{field} of {}", kind(real));
         }
     }

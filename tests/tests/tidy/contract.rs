@@ -1,5 +1,5 @@
-//! What the contract must and must not have: no sender in any request, a row in the authority table for each RPC, a sentence on
-//! everything, the reasons of each RPC, and the words of the glossary.
+//! What the contract must and must not have: no sender in any request, a row in the authority table
+//! for each RPC, a sentence on everything, the reasons of each RPC, and the words of the glossary.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,8 +54,13 @@ const SYNONYMS: [(&str, &str); 14] = [
 ];
 
 /// Reasons that any call may end with, so that no RPC comment repeats them.
-const ANY_CALL: [Reason; 5] =
-    [Reason::Starting, Reason::PeerNotTrusted, Reason::CapabilityMissing, Reason::CallLimit, Reason::Internal];
+const ANY_CALL: [Reason; 5] = [
+    Reason::Starting,
+    Reason::PeerNotTrusted,
+    Reason::CapabilityMissing,
+    Reason::CallLimit,
+    Reason::Internal,
+];
 
 fn compiled() -> Vec<FileDescriptorProto> {
     let proto = tree::root().join("proto");
@@ -68,7 +73,12 @@ fn compiled() -> Vec<FileDescriptorProto> {
     let mut compiler = protox::Compiler::new([&proto]).expect("proto/ is an include path");
     compiler.include_source_info(true).include_imports(false);
     compiler.open_files(&files).expect("the contract compiles");
-    compiler.file_descriptor_set().file.into_iter().filter(|file| file.package() == "hive.v1").collect()
+    compiler
+        .file_descriptor_set()
+        .file
+        .into_iter()
+        .filter(|file| file.package() == "hive.v1")
+        .collect()
 }
 
 struct Rpc {
@@ -122,7 +132,11 @@ fn rpcs(files: &[FileDescriptorProto]) -> Vec<Rpc> {
 
 /// Every message by its full name.
 fn messages(files: &[FileDescriptorProto]) -> BTreeMap<String, &DescriptorProto> {
-    fn add<'a>(prefix: &str, message: &'a DescriptorProto, all: &mut BTreeMap<String, &'a DescriptorProto>) {
+    fn add<'a>(
+        prefix: &str,
+        message: &'a DescriptorProto,
+        all: &mut BTreeMap<String, &'a DescriptorProto>,
+    ) {
         let name = format!("{prefix}.{}", message.name());
         for nested in &message.nested_type {
             add(&name, nested, all);
@@ -139,7 +153,10 @@ fn messages(files: &[FileDescriptorProto]) -> BTreeMap<String, &DescriptorProto>
 }
 
 /// Every field that a request can carry, at any depth, as `path: field`.
-fn fields_of<'a>(request: &str, messages: &BTreeMap<String, &'a DescriptorProto>) -> Vec<(String, &'a FieldDescriptorProto)> {
+fn fields_of<'a>(
+    request: &str,
+    messages: &BTreeMap<String, &'a DescriptorProto>,
+) -> Vec<(String, &'a FieldDescriptorProto)> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     let mut open = vec![(request.to_owned(), String::new())];
@@ -159,9 +176,13 @@ fn fields_of<'a>(request: &str, messages: &BTreeMap<String, &'a DescriptorProto>
     found
 }
 
-/// The reasons that an RPC's comment names, or nothing where it says none; an error where it has no such line.
+/// The reasons that an RPC's comment names, or nothing where it says none; an error where it has no
+/// such line.
 fn reasons(rpc: &Rpc) -> Result<Vec<&str>, String> {
-    let (_, list) = rpc.comment.split_once("Reasons:").ok_or(format!("{}: no line `Reasons: ...`", rpc.name()))?;
+    let (_, list) = rpc
+        .comment
+        .split_once("Reasons:")
+        .ok_or(format!("{}: no line `Reasons: ...`", rpc.name()))?;
     let words = list.split(|c: char| !c.is_ascii_uppercase() && c != '_');
     let words: Vec<&str> = words.filter(|word| word.len() > 2).collect();
     if words.is_empty() && list.trim().trim_end_matches('.') != "none" {
@@ -178,7 +199,11 @@ fn no_request_says_who_sends_it() {
     for rpc in rpcs(&files) {
         for (path, field) in fields_of(&rpc.request, &messages) {
             if SENDERS.contains(&field.name()) {
-                findings.push(format!("{}: {}{path}", rpc.name(), rpc.request.trim_start_matches(".hive.v1.")));
+                findings.push(format!(
+                    "{}: {}{path}",
+                    rpc.name(),
+                    rpc.request.trim_start_matches(".hive.v1.")
+                ));
             }
         }
     }
@@ -189,7 +214,8 @@ fn no_request_says_who_sends_it() {
 fn every_rpc_has_its_row_in_the_authority_table() {
     let files = compiled();
     let contract: BTreeSet<String> = rpcs(&files).iter().map(Rpc::name).collect();
-    let table: Vec<String> = TABLE.iter().map(|row| format!("{}.{}", row.service, row.method)).collect();
+    let table: Vec<String> =
+        TABLE.iter().map(|row| format!("{}.{}", row.service, row.method)).collect();
     let unique: BTreeSet<String> = table.iter().cloned().collect();
     assert_eq!(unique.len(), table.len(), "an RPC stands in the table twice");
     let missing: Vec<String> = contract.difference(&unique).cloned().collect();
@@ -210,16 +236,24 @@ fn the_table_says_what_the_contract_says() {
         let row = rpc.row().expect("the test above compares the names");
         let said = sockets(&rpc.service_comment);
         if said != (row.agent, row.operator) {
-            findings.push(format!("{}: the service's comment and the table name different sockets", rpc.name()));
+            findings.push(format!(
+                "{}: the service's comment and the table name different sockets",
+                rpc.name()
+            ));
         }
-        if (OPERATOR_ONLY.contains(&row.service), AGENT_ONLY.contains(&row.service)) != (!row.agent, !row.operator) {
+        if (OPERATOR_ONLY.contains(&row.service), AGENT_ONLY.contains(&row.service))
+            != (!row.agent, !row.operator)
+        {
             findings.push(format!("{}: not as in OPERATOR_ONLY and AGENT_ONLY", rpc.name()));
         }
         let fields = fields_of(&rpc.request, &messages);
         let has = |name: &str| fields.iter().any(|(_, field)| field.name() == name);
         let is_optional = SESSION_IS_OPTIONAL.contains(&rpc.name().as_str());
         if has("session_token") != (row.proof == Proof::Session || is_optional) {
-            findings.push(format!("{}: a session token is in one of request and table only", rpc.name()));
+            findings.push(format!(
+                "{}: a session token is in one of request and table only",
+                rpc.name()
+            ));
         }
         if has("request_id") && !row.mutates {
             findings.push(format!("{}: has a request id, so it changes something", rpc.name()));
@@ -231,8 +265,10 @@ fn the_table_says_what_the_contract_says() {
 /// Agent and operator, as a service's comment says it.
 fn sockets(comment: &str) -> (bool, bool) {
     let comment = comment.to_lowercase();
-    let agent = comment.contains("on agent and operator sockets") || comment.contains("on agent sockets");
-    let operator = comment.contains("on agent and operator sockets") || comment.contains("on the operator socket");
+    let agent =
+        comment.contains("on agent and operator sockets") || comment.contains("on agent sockets");
+    let operator = comment.contains("on agent and operator sockets")
+        || comment.contains("on the operator socket");
     (agent, operator)
 }
 
@@ -256,16 +292,22 @@ fn every_rpc_lists_its_reasons() {
                 None => findings.push(format!("{}: {word} is no reason", rpc.name())),
             }
         }
-        let fields = messages.get(&rpc.request).map(|message| message.field.as_slice()).unwrap_or_default();
+        let fields =
+            messages.get(&rpc.request).map(|message| message.field.as_slice()).unwrap_or_default();
         if fields.iter().any(|field| field.name() == "request_id") {
             for needed in [Reason::RequestIdReused, Reason::Draining, Reason::StorageUnavailable] {
                 if !listed.contains(&needed.as_str()) {
-                    findings.push(format!("{}: has a request id, so it can end with {needed}", rpc.name()));
+                    findings.push(format!(
+                        "{}: has a request id, so it can end with {needed}",
+                        rpc.name()
+                    ));
                 }
             }
         }
     }
-    for reason in Reason::ALL.iter().filter(|reason| !ANY_CALL.contains(reason) && !named.contains(reason)) {
+    for reason in
+        Reason::ALL.iter().filter(|reason| !ANY_CALL.contains(reason) && !named.contains(reason))
+    {
         findings.push(format!("{reason}: no RPC lists it"));
     }
     none("RPC comments list the reasons they can return", &findings);
@@ -295,12 +337,16 @@ fn everything_has_a_sentence() {
         for (e, list) in file.enum_type.iter().enumerate() {
             items.push((vec![5, at(e)], list.name().to_owned()));
             let values = list.value.iter().enumerate();
-            items.extend(values.map(|(v, value)| (vec![5, at(e), 2, at(v)], value.name().to_owned())));
+            items.extend(
+                values.map(|(v, value)| (vec![5, at(e), 2, at(v)], value.name().to_owned())),
+            );
         }
         for (s, service) in file.service.iter().enumerate() {
             items.push((vec![6, at(s)], service.name().to_owned()));
             let methods = service.method.iter().enumerate();
-            items.extend(methods.map(|(m, method)| (vec![6, at(s), 2, at(m)], method.name().to_owned())));
+            items.extend(
+                methods.map(|(m, method)| (vec![6, at(s), 2, at(m)], method.name().to_owned())),
+            );
         }
         for (path, name) in items {
             if comment(&file, &path).is_empty() {
@@ -311,12 +357,19 @@ fn everything_has_a_sentence() {
     none("every service, RPC, message, field and value has a comment", &findings);
 }
 
-fn message_items(path: Vec<i32>, name: &str, message: &DescriptorProto, items: &mut Vec<(Vec<i32>, String)>) {
+fn message_items(
+    path: Vec<i32>,
+    name: &str,
+    message: &DescriptorProto,
+    items: &mut Vec<(Vec<i32>, String)>,
+) {
     let below = |kind: i32, index: usize| [path.as_slice(), &[kind, at(index)]].concat();
     for (f, field) in message.field.iter().enumerate() {
         items.push((below(2, f), format!("{name}.{}", field.name())));
     }
-    for (o, choice) in message.oneof_decl.iter().enumerate().filter(|(_, choice)| !choice.name().starts_with('_')) {
+    for (o, choice) in
+        message.oneof_decl.iter().enumerate().filter(|(_, choice)| !choice.name().starts_with('_'))
+    {
         items.push((below(8, o), format!("{name}.{}", choice.name())));
     }
     for (n, nested) in message.nested_type.iter().enumerate() {
@@ -334,8 +387,18 @@ fn names_are_words_of_the_glossary() {
         names.extend(descriptor.field.iter().map(|field| field.name().to_owned()));
     }
     for file in &files {
-        names.extend(file.enum_type.iter().flat_map(|list| &list.value).map(|value| value.name().to_lowercase()));
-        names.extend(file.service.iter().flat_map(|service| &service.method).map(|method| snake(method.name())));
+        names.extend(
+            file.enum_type
+                .iter()
+                .flat_map(|list| &list.value)
+                .map(|value| value.name().to_lowercase()),
+        );
+        names.extend(
+            file.service
+                .iter()
+                .flat_map(|service| &service.method)
+                .map(|method| snake(method.name())),
+        );
     }
     let mut findings = Vec::new();
     for name in &names {

@@ -1,5 +1,5 @@
-//! What may import what: between crates by their manifests, inside the broker by the paths its modules name, and in the core by what it
-//! must not know.
+//! What may import what: between crates by their manifests, inside the broker by the paths its
+//! modules name, and in the core by what it must not know.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,8 @@ const BROKER_MODULES: [(&str, &[&str]); 6] = [
     ("spill", &["store", "engine", "rpc", "task", "app"]),
 ];
 
-/// Plain values of the store that calls and tasks hand through the engine. A row and a transaction are none.
+/// Plain values of the store that calls and tasks hand through the engine. A row and a transaction
+/// are none.
 const STORE_VALUES: [&str; 5] = [
     "crate::store::AgentKey",
     "crate::store::Health",
@@ -82,8 +83,16 @@ const BROKER_CRATES: [(&str, &[&str]); 4] = [
 const WITHOUT_SQL: [&str; 3] = ["engine", "rpc", "task"];
 
 /// Beginnings of SQL statements, as this project writes them.
-const SQL: [&str; 8] =
-    ["SELECT ", "INSERT INTO ", "INSERT OR ", "DELETE FROM ", "CREATE TABLE ", "PRAGMA ", "UPDATE OR ", "ON CONFLICT"];
+const SQL: [&str; 8] = [
+    "SELECT ",
+    "INSERT INTO ",
+    "INSERT OR ",
+    "DELETE FROM ",
+    "CREATE TABLE ",
+    "PRAGMA ",
+    "UPDATE OR ",
+    "ON CONFLICT",
+];
 
 #[derive(serde::Deserialize)]
 struct Manifest {
@@ -119,11 +128,14 @@ fn crates_depend_along_the_arrows_only() {
 
 #[test]
 fn every_crate_has_its_place_in_the_arrows() {
-    let text = std::fs::read_to_string(tree::root().join("Cargo.toml")).expect("the workspace has a manifest");
+    let text = std::fs::read_to_string(tree::root().join("Cargo.toml"))
+        .expect("the workspace has a manifest");
     let workspace: toml::Value = toml::from_str(&text).expect("a manifest is TOML");
     let members = workspace["workspace"]["members"].as_array().expect("a list of members");
     for member in members.iter().filter_map(toml::Value::as_str) {
-        let known = member == "tests" || member.starts_with("tests/") || CRATES.iter().any(|(folder, _)| *folder == member);
+        let known = member == "tests"
+            || member.starts_with("tests/")
+            || CRATES.iter().any(|(folder, _)| *folder == member);
         assert!(known, "the crate {member} has no row in the import rules");
     }
 }
@@ -131,10 +143,13 @@ fn every_crate_has_its_place_in_the_arrows() {
 #[test]
 fn the_core_is_pure() {
     let mut findings = Vec::new();
-    for name in manifest("core").dependencies.keys().filter(|name| IMPURE.contains(&name.as_str())) {
+    for name in manifest("core").dependencies.keys().filter(|name| IMPURE.contains(&name.as_str()))
+    {
         findings.push(format!("core/Cargo.toml: {name}"));
     }
-    for file in tree::rust().iter().filter(|file| file.path.starts_with("core/src/") && !file.is_test()) {
+    for file in
+        tree::rust().iter().filter(|file| file.path.starts_with("core/src/") && !file.is_test())
+    {
         for (number, line) in file.code(true) {
             for path in IMPURE_PATHS.iter().filter(|path| line.contains(**path)) {
                 findings.push(format!("{}:{number}: {path}", file.path));
@@ -153,7 +168,11 @@ fn only_the_engine_opens_transactions() {
         used.extend(STORE_VALUES.iter().filter(|value| file.text.contains(**value)));
         for (number, line) in file.code(true) {
             if STORE_DOORS.iter().any(|door| line.contains(door)) {
-                findings.push(format!("{}:{number}: {module} goes to the store by itself: {}", file.path, line.trim()));
+                findings.push(format!(
+                    "{}:{number}: {module} goes to the store by itself: {}",
+                    file.path,
+                    line.trim()
+                ));
             }
         }
     }
@@ -167,7 +186,8 @@ fn broker() -> Vec<(String, File)> {
     let files = tree::rust().into_iter().filter(|file| !file.is_test());
     files
         .filter_map(|file| {
-            let module = file.path.strip_prefix("broker/src/")?.split(['/', '.']).next()?.to_owned();
+            let module =
+                file.path.strip_prefix("broker/src/")?.split(['/', '.']).next()?.to_owned();
             Some((module, file))
         })
         .collect()
@@ -177,7 +197,10 @@ fn broker() -> Vec<(String, File)> {
 fn the_brokers_modules_import_downwards_only() {
     let mut findings = Vec::new();
     for (module, file) in broker() {
-        let banned = BROKER_MODULES.iter().find(|(name, _)| *name == module).map_or(&[][..], |(_, banned)| banned);
+        let banned = BROKER_MODULES
+            .iter()
+            .find(|(name, _)| *name == module)
+            .map_or(&[][..], |(_, banned)| banned);
         let composition_root = matches!(module.as_str(), "main" | "app" | "lib");
         for (number, named) in modules_named(&file) {
             if banned.contains(&named.as_str()) || (named == "app" && !composition_root) {
@@ -185,20 +208,30 @@ fn the_brokers_modules_import_downwards_only() {
             }
         }
     }
-    none("inside the broker: rpc -> engine -> store, task -> engine, and app is for main alone", &findings);
+    none(
+        "inside the broker: rpc -> engine -> store, task -> engine, and app is for main alone",
+        &findings,
+    );
 }
 
 #[test]
 fn the_brokers_modules_know_only_their_own_layer() {
     let mut findings = Vec::new();
     for (module, file) in broker() {
-        let banned = BROKER_CRATES.iter().find(|(name, _)| *name == module).map_or(&[][..], |(_, banned)| banned);
+        let banned = BROKER_CRATES
+            .iter()
+            .find(|(name, _)| *name == module)
+            .map_or(&[][..], |(_, banned)| banned);
         for (number, line) in file.code(true) {
             for name in banned.iter().filter(|name| names_crate(line, name)) {
                 findings.push(format!("{}:{number}: {module} names the crate {name}", file.path));
             }
             if WITHOUT_SQL.contains(&module.as_str()) && SQL.iter().any(|sql| line.contains(sql)) {
-                findings.push(format!("{}:{number}: SQL outside the store: {}", file.path, line.trim()));
+                findings.push(format!(
+                    "{}:{number}: SQL outside the store: {}",
+                    file.path,
+                    line.trim()
+                ));
             }
         }
     }
@@ -209,12 +242,16 @@ fn names_crate(line: &str, name: &str) -> bool {
     line.match_indices(name).any(|(at, _)| {
         let before = line[..at].chars().next_back();
         let after = &line[at + name.len()..];
-        let begins = before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':' && c != '.' && c != '"');
-        begins && (after.starts_with("::") || (line.trim_start().starts_with("use ") && after.starts_with(';')))
+        let begins = before
+            .is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':' && c != '.' && c != '"');
+        begins
+            && (after.starts_with("::")
+                || (line.trim_start().starts_with("use ") && after.starts_with(';')))
     })
 }
 
-/// The modules at the top of the crate that a file names, with line numbers: by `crate::x`, `crate::{x, y}` or enough `super::`.
+/// The modules at the top of the crate that a file names, with line numbers: by `crate::x`,
+/// `crate::{x, y}` or enough `super::`.
 fn modules_named(file: &File) -> Vec<(usize, String)> {
     let code = file.code(false);
     let mut text = String::new();
@@ -227,12 +264,15 @@ fn modules_named(file: &File) -> Vec<(usize, String)> {
         text.push_str(&line);
         text.push_str(&format!("\u{0}{number}\n"));
     }
-    let depth = file.path.trim_start_matches("broker/src/").trim_end_matches("/mod.rs").split('/').count();
+    let depth =
+        file.path.trim_start_matches("broker/src/").trim_end_matches("/mod.rs").split('/').count();
     let to_the_top = "super::".repeat(depth);
     let mut named = Vec::new();
     for prefix in ["crate::", to_the_top.as_str()] {
         for (at, _) in text.match_indices(prefix) {
-            if text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
+            if text[..at]
+                .ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':' || c == '$')
+            {
                 continue;
             }
             let rest = &text[at + prefix.len()..];
@@ -280,10 +320,18 @@ fn word(text: &str) -> Option<String> {
 #[test]
 fn paths_are_read_as_the_compiler_reads_them() {
     let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
-    let named = |path, text| modules_named(&file(path, text)).into_iter().map(|(_, name)| name).collect::<Vec<_>>();
+    let named = |path, text| {
+        modules_named(&file(path, text)).into_iter().map(|(_, name)| name).collect::<Vec<_>>()
+    };
     assert_eq!(named("broker/src/engine/send.rs", "use crate::store::Tx;\n"), ["store"]);
-    assert_eq!(named("broker/src/engine/send.rs", "use crate::{\n    rpc::{a, b},\n    wake,\n};\n"), ["rpc", "wake"]);
-    assert_eq!(named("broker/src/engine/send.rs", "use super::super::rpc::X;\n// use crate::app;\n"), ["rpc"]);
+    assert_eq!(
+        named("broker/src/engine/send.rs", "use crate::{\n    rpc::{a, b},\n    wake,\n};\n"),
+        ["rpc", "wake"]
+    );
+    assert_eq!(
+        named("broker/src/engine/send.rs", "use super::super::rpc::X;\n// use crate::app;\n"),
+        ["rpc"]
+    );
     assert_eq!(named("broker/src/engine/mod.rs", "let x = super::app::run();\n"), ["app"]);
     assert!(named("broker/src/engine/send.rs", "use super::rpc;\n").is_empty());
     assert!(names_crate("    tonic::Status::new()", "tonic"));

@@ -1,7 +1,9 @@
-//! The house rules, as tests: what may import what, how files look, what the contract must and must not have, what the pages say.
+//! The house rules, as tests: what may import what, how files look, what the contract must and must
+//! not have, what the pages say.
 //!
-//! What it is not: it runs nothing of the product; it reads the tree. Invariant: each rule names the file and line that breaks it, and each
-//! exception is an entry with a reason that fails when it is no longer needed.
+//! What it is not: it runs nothing of the product; it reads the tree. Invariant: each rule names
+//! the file and line that breaks it, and each exception is an entry with a reason that fails when
+//! it is no longer needed.
 
 #[path = "../authority_table/mod.rs"]
 mod authority_table;

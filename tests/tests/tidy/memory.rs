@@ -1,14 +1,22 @@
-//! Memory safety: the few places where the compiler's word is not enough, and that everywhere else it is.
+//! Memory safety: the few places where the compiler's word is not enough, and that everywhere else
+//! it is.
 //!
-//! Invariant: `unsafe` is in the listed places alone, each small and with its reason; every crate takes the workspace's lints, which deny it.
+//! Invariant: `unsafe` is in the listed places alone, each small and with its reason; every crate
+//! takes the workspace's lints, which deny it.
 
 use crate::tree::{self, none};
 
 /// Where it may be, with the reason why there is no safe way.
 const PLACES: [(&str, &str); 3] = [
-    ("tests/disk/src/shim", "the VFS below SQLite, which talks C and which no delivered program has"),
+    (
+        "tests/disk/src/shim",
+        "the VFS below SQLite, which talks C and which no delivered program has",
+    ),
     ("harness/src/isolation/raw.rs", "system calls of the probes, which no library offers safely"),
-    ("broker/src/kernel.rs", "ioctls of namespaces and a descriptor inherited by number, which no library offers safely"),
+    (
+        "broker/src/kernel.rs",
+        "ioctls of namespaces and a descriptor inherited by number, which no library offers safely",
+    ),
 ];
 /// The lint that denies it elsewhere.
 const LINT: &str = "unsafe_code";
@@ -29,9 +37,11 @@ fn unsafe_code_is_in_the_listed_places_alone() {
                 None if stands => findings.push(format!("{}:{number}: {}", file.path, line.trim())),
                 None => {}
             }
-            let lifted = code.contains(LINT) && (code.contains("allow") || code.contains("expect(") || code.contains("warn"));
+            let lifted = code.contains(LINT)
+                && (code.contains("allow") || code.contains("expect(") || code.contains("warn"));
             if lifted && place.is_none() && !file.path.ends_with("tidy/memory.rs") {
-                findings.push(format!("{}:{number}: only a listed place may lift `{LINT}`", file.path));
+                findings
+                    .push(format!("{}:{number}: only a listed place may lift `{LINT}`", file.path));
             }
         }
     }
@@ -57,7 +67,8 @@ fn every_crate_takes_the_lints_of_the_workspace() {
         let table: toml::Table = toml::from_str(&manifest.text).expect("a manifest is TOML");
         let root = table.get("workspace").and_then(|workspace| workspace.get("lints"));
         if let Some(lints) = root {
-            let level = lints.get("rust").and_then(|rust| rust.get(LINT)).and_then(toml::Value::as_str);
+            let level =
+                lints.get("rust").and_then(|rust| rust.get(LINT)).and_then(toml::Value::as_str);
             if !matches!(level, Some("deny" | "forbid")) {
                 findings.push(format!("{}: `{LINT}` is not denied", manifest.path));
             }
@@ -65,7 +76,10 @@ fn every_crate_takes_the_lints_of_the_workspace() {
         }
         // A workspace of its own has none to take; its sources are read above all the same.
         let own = table.contains_key("workspace");
-        let taken = table.get("lints").and_then(|lints| lints.get("workspace")).and_then(toml::Value::as_bool);
+        let taken = table
+            .get("lints")
+            .and_then(|lints| lints.get("workspace"))
+            .and_then(toml::Value::as_bool);
         if !own && taken != Some(true) {
             findings.push(format!("{}: `[lints] workspace = true` is missing", manifest.path));
         }

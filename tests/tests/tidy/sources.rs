@@ -1,4 +1,5 @@
-//! How source files look: a sentence at the top, a bounded length, and none of the things that are easy to leave behind.
+//! How source files look: a sentence at the top, a bounded length, and none of the things that are
+//! easy to leave behind.
 
 use crate::tree::{self, none};
 
@@ -6,7 +7,18 @@ use crate::tree::{self, none};
 const LINES_MAX: usize = 400;
 
 /// Longer files, each with the reason why it is not cut.
-const LONG_FILES: [(&str, &str); 0] = [];
+const LONG_FILES: [(&str, &str); 7] = [
+    ("broker/src/engine/agents.rs", GREW),
+    ("broker/src/engine/settle.rs", GREW),
+    ("broker/src/engine/turn.rs", GREW),
+    ("broker/src/store/delivery.rs", GREW),
+    ("harness/src/driver/perform.rs", GREW),
+    ("hivectl/src/view/agent.rs", GREW),
+    ("proto/src/convert/strategies.rs", GREW),
+];
+
+/// Why a file that fitted no longer does.
+const GREW: &str = "it grew when lines were cut to 100 columns; it is cut along its concepts when it is next changed";
 
 /// Tests that sleep, each with the reason why no signal can be waited for.
 const SLEEPING_TESTS: [(&str, &str); 3] = [
@@ -21,8 +33,11 @@ const SLEEPING_TESTS: [(&str, &str); 3] = [
 #[test]
 fn every_module_says_what_it_is() {
     let files = tree::rust();
-    let silent = files.iter().filter(|file| !file.text.starts_with("//! ") || first_sentence(&file.text).len() < 10);
-    let findings: Vec<String> = silent.map(|file| format!("{}: begin with `//!` and a sentence", file.path)).collect();
+    let silent = files
+        .iter()
+        .filter(|file| !file.text.starts_with("//! ") || first_sentence(&file.text).len() < 10);
+    let findings: Vec<String> =
+        silent.map(|file| format!("{}: begin with `//!` and a sentence", file.path)).collect();
     none("each module says what it is", &findings);
 }
 
@@ -37,7 +52,10 @@ fn files_are_short_or_have_a_reason() {
         let lines = file.text.lines().count();
         let listed = LONG_FILES.iter().any(|(path, _)| *path == file.path);
         if lines > LINES_MAX && !listed {
-            findings.push(format!("{}: {lines} lines; cut it along its concepts, or list it with a reason", file.path));
+            findings.push(format!(
+                "{}: {lines} lines; cut it along its concepts, or list it with a reason",
+                file.path
+            ));
         }
         if lines <= LINES_MAX && listed {
             findings.push(format!("{}: only {lines} lines; take it off the list", file.path));
@@ -69,28 +87,40 @@ fn tests_wait_on_signals_and_do_not_sleep() {
     let mut findings = Vec::new();
     for file in tree::rust() {
         let product = if file.is_test() { 0 } else { file.code(true).len() };
-        let sleeps: Vec<usize> =
-            file.code(false).into_iter().skip(product).filter(|(_, line)| sleeps(line)).map(|(number, _)| number).collect();
+        let sleeps: Vec<usize> = file
+            .code(false)
+            .into_iter()
+            .skip(product)
+            .filter(|(_, line)| sleeps(line))
+            .map(|(number, _)| number)
+            .collect();
         // Under paused time a sleep takes none.
         let sleeps = if file.text.contains("start_paused = true") { Vec::new() } else { sleeps };
         let listed = SLEEPING_TESTS.iter().any(|(path, _)| *path == file.path);
         match (sleeps.first(), listed) {
             // What measures time may let it pass.
-            (Some(number), false) if !file.path.starts_with("tests/tests/tidy/") && !file.path.starts_with("tests/benches/") => {
+            (Some(number), false)
+                if !file.path.starts_with("tests/tests/tidy/")
+                    && !file.path.starts_with("tests/benches/") =>
+            {
                 findings.push(format!("{}:{number}: wait for a signal instead", file.path));
             }
-            (None, true) => findings.push(format!("{}: sleeps no more; take it off the list", file.path)),
+            (None, true) => {
+                findings.push(format!("{}: sleeps no more; take it off the list", file.path))
+            }
             _ => {}
         }
     }
     none("no test sleeps", &findings);
 }
 
-/// Whether a function `sleep` is called. A method of that name is somebody's own, and defining one is no sleep.
+/// Whether a function `sleep` is called. A method of that name is somebody's own, and defining one
+/// is no sleep.
 fn sleeps(line: &str) -> bool {
     line.match_indices("sleep(").any(|(at, _)| {
         let before = &line[..at];
-        !before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '.') && !before.ends_with("fn ")
+        !before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '.')
+            && !before.ends_with("fn ")
     })
 }
 
@@ -100,7 +130,10 @@ fn nothing_is_left_behind() {
     let notes = [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["XX", "X:"].concat()];
     // Hidden directories of somebody's home, and the home of a build service.
     let machines = [["/root", "/."].concat(), ["/home", "/runner"].concat()];
-    let texts = [".rs", ".proto", ".toml", ".md", ".sh", ".nix", ".sql", ".yaml", ".yml", ".json", "Makefile", "run"];
+    let texts = [
+        ".rs", ".proto", ".toml", ".md", ".sh", ".nix", ".sql", ".yaml", ".yml", ".json",
+        "Makefile", "run",
+    ];
     let mut findings = Vec::new();
     for file in tree::files(|path| texts.iter().any(|end| path.ends_with(end))) {
         for (number, line) in file.lines() {
@@ -123,5 +156,7 @@ fn whole_word(line: &str, word: &str) -> bool {
 
 /// Whether an absolute path that begins so stands in the line: not the middle of a longer path.
 fn begins_path(line: &str, path: &str) -> bool {
-    line.match_indices(path).any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-/}*)".contains(c)))
+    line.match_indices(path).any(|(at, _)| {
+        !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-/}*)".contains(c))
+    })
 }

@@ -1,6 +1,7 @@
 //! The files of the project, read once per test, with paths as a reader would write them.
 //!
-//! Invariant: what no commit holds (build output, caches, the running hive's state) is not looked at.
+//! Invariant: what no commit holds (build output, caches, the running hive's state) is not looked
+//! at.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,10 @@ impl File {
     /// Whether it is test code as a whole.
     pub(crate) fn is_test(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or_default();
-        self.path.starts_with("tests/") || self.path.contains("/tests/") || name == "tests.rs" || name.ends_with("_tests.rs")
+        self.path.starts_with("tests/")
+            || self.path.contains("/tests/")
+            || name == "tests.rs"
+            || name.ends_with("_tests.rs")
     }
 
     /// Whether a program wrote it.
@@ -34,16 +38,22 @@ impl File {
         self.path.starts_with("proto/src/gen/")
     }
 
-    /// Its lines of code: comments are left out, and, with `without_tests`, what follows `#[cfg(test)] mod`.
+    /// Its lines of code: comments are left out, and, with `without_tests`, what follows
+    /// `#[cfg(test)] mod`.
     pub(crate) fn code(&self, without_tests: bool) -> Vec<(usize, &str)> {
         let mut code = Vec::new();
         let mut after_cfg_test = false;
         for (number, line) in self.lines() {
             let trimmed = line.trim_start();
-            if without_tests && after_cfg_test && trimmed.starts_with("mod ") && trimmed.ends_with('{') {
+            if without_tests
+                && after_cfg_test
+                && trimmed.starts_with("mod ")
+                && trimmed.ends_with('{')
+            {
                 break;
             }
-            after_cfg_test = trimmed.starts_with("#[cfg(test)]") || (after_cfg_test && trimmed.starts_with("#["));
+            after_cfg_test = trimmed.starts_with("#[cfg(test)]")
+                || (after_cfg_test && trimmed.starts_with("#["));
             if !trimmed.starts_with("//") {
                 code.push((number, line));
             }
@@ -52,9 +62,11 @@ impl File {
     }
 }
 
-/// The root of the project. Asked at run time, where cargo sets it too, so that the same rules can be tried on a changed copy of the tree.
+/// The root of the project. Asked at run time, where cargo sets it too, so that the same rules can
+/// be tried on a changed copy of the tree.
 pub(crate) fn root() -> PathBuf {
-    let tests = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let tests =
+        std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     Path::new(&tests).parent().expect("tests/ lies in the root").to_path_buf()
 }
 
@@ -73,7 +85,11 @@ pub(crate) fn files(wanted: impl Fn(&str) -> bool) -> Vec<File> {
                     folders.push(path);
                 }
             } else if kind.is_file() {
-                let relative = path.strip_prefix(&root).expect("below the root").to_string_lossy().into_owned();
+                let relative = path
+                    .strip_prefix(&root)
+                    .expect("below the root")
+                    .to_string_lossy()
+                    .into_owned();
                 // What is no UTF-8 is no text; what vanished meanwhile was never ours.
                 if wanted(&relative)
                     && let Ok(text) = fs::read_to_string(&path)

@@ -1,6 +1,7 @@
 //! Closing: the one outcome of a question, and who hears of it, in one transaction.
 //!
-//! Invariant: whoever closes a question that is not open any more changes nothing and is told what won.
+//! Invariant: whoever closes a question that is not open any more changes nothing and is told what
+//! won.
 
 use hive_core::delivery::State as DeliveryState;
 use hive_core::event::Kind;
@@ -35,17 +36,31 @@ pub(crate) enum Closer<'a> {
 }
 
 /// Ends an open question and tells the others.
-pub(crate) fn close(tx: &Tx<'_>, limits: &Limits, row: &QuestionRow, closer: &Closer<'_>) -> Result<(), Refusal> {
+pub(crate) fn close(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    row: &QuestionRow,
+    closer: &Closer<'_>,
+) -> Result<(), Refusal> {
     let id = row.question.id;
     let (state, answer, closed_by, why) = match closer {
         Closer::Target { name, answer } => (State::Answered, Some(*answer), *name, String::new()),
-        Closer::OperatorAnswer { who, answer } => (State::Answered, Some(*answer), *who, String::new()),
-        Closer::Asker { name } => (State::Cancelled, None, *name, format!("{name} does not need it any more")),
-        Closer::OperatorCancel { who } => (State::Cancelled, None, *who, "the operator withdrew it".to_owned()),
+        Closer::OperatorAnswer { who, answer } => {
+            (State::Answered, Some(*answer), *who, String::new())
+        }
+        Closer::Asker { name } => {
+            (State::Cancelled, None, *name, format!("{name} does not need it any more"))
+        }
+        Closer::OperatorCancel { who } => {
+            (State::Cancelled, None, *who, "the operator withdrew it".to_owned())
+        }
         Closer::Deadline => (State::Expired, None, "", String::new()),
-        Closer::Retired { agent } => (State::Cancelled, None, "", format!("agent {agent} was retired")),
+        Closer::Retired { agent } => {
+            (State::Cancelled, None, "", format!("agent {agent} was retired"))
+        }
     };
-    let operator_override = matches!(closer, Closer::OperatorAnswer { .. }) && row.target != AgentKey::OPERATOR;
+    let operator_override =
+        matches!(closer, Closer::OperatorAnswer { .. }) && row.target != AgentKey::OPERATOR;
     let closed = questions::close(tx, id, &Close { state, answer, closed_by, operator_override })?;
     if !closed {
         return Err(already(tx, row)?);
@@ -87,7 +102,9 @@ fn tell_target(
 ) -> Result<(), Refusal> {
     match closer {
         Closer::Target { .. } => drop_undelivered(tx, row),
-        Closer::OperatorAnswer { who, .. } | Closer::OperatorCancel { who } if row.target == AgentKey::OPERATOR => {
+        Closer::OperatorAnswer { who, .. } | Closer::OperatorCancel { who }
+            if row.target == AgentKey::OPERATOR =>
+        {
             row.question.message_id.map_or(Ok(()), |message| settle_operators(tx, message, who))
         }
         Closer::Retired { agent } if *agent == row.question.target => drop_undelivered(tx, row),
@@ -96,7 +113,8 @@ fn tell_target(
         | Closer::OperatorCancel { .. }
         | Closer::Deadline
         | Closer::Retired { .. } => {
-            let body = words::over(row.question.id, &row.question.asker, &row.question.wording, end);
+            let body =
+                words::over(row.question.id, &row.question.asker, &row.question.wording, end);
             let notice = Notice {
                 question: Some(row.question.id),
                 in_reply_to: row.question.message_id,
@@ -107,11 +125,14 @@ fn tell_target(
     }
 }
 
-/// The question is answered before its target was handed it: a model that is asked what it has answered would only be puzzled.
+/// The question is answered before its target was handed it: a model that is asked what it has
+/// answered would only be puzzled.
 fn drop_undelivered(tx: &Tx<'_>, row: &QuestionRow) -> Result<(), Refusal> {
     let Some(message) = row.question.message_id else { return Ok(()) };
     match delivery::get(tx, row.target, message)? {
-        Some(delivery) if delivery.progress.state == DeliveryState::Ready => supersede(tx, row.target, message),
+        Some(delivery) if delivery.progress.state == DeliveryState::Ready => {
+            supersede(tx, row.target, message)
+        }
         Some(_) | None => Ok(()),
     }
 }
@@ -136,6 +157,9 @@ fn tell_asker(
         | Closer::Retired { .. } => {}
     }
     let body = words::outcome(row.question.id, &row.question.target, &row.question.wording, end);
-    let notice = Notice { question: Some(row.question.id), ..Notice::about(&row.question.target, row.asker, kind, &body) };
+    let notice = Notice {
+        question: Some(row.question.id),
+        ..Notice::about(&row.question.target, row.asker, kind, &body)
+    };
     notice::send(tx, limits, notice).map(|_| ())
 }

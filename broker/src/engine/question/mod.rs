@@ -1,7 +1,8 @@
 //! Questions: asking, answering and withdrawing, with exactly one outcome each.
 //!
-//! What it is not: the wording of a question and an answer is checked by `core::question`. Invariant: a question and the message that
-//! brings it to its target are one transaction, and so are its outcome and the messages that tell of it.
+//! What it is not: the wording of a question and an answer is checked by `core::question`.
+//! Invariant: a question and the message that brings it to its target are one transaction, and so
+//! are its outcome and the messages that tell of it.
 
 mod close;
 mod read;
@@ -60,8 +61,12 @@ struct Asked {
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::AnswerTooLong(bytes) => Self::BodyTooLarge { bytes, max: bound(hive_core::limits::ANSWER_BYTES_MAX) },
-            Fault::TextTooLong(bytes) => Self::BodyTooLarge { bytes, max: bound(hive_core::limits::QUESTION_BYTES_MAX) },
+            Fault::AnswerTooLong(bytes) => {
+                Self::BodyTooLarge { bytes, max: bound(hive_core::limits::ANSWER_BYTES_MAX) }
+            }
+            Fault::TextTooLong(bytes) => {
+                Self::BodyTooLarge { bytes, max: bound(hive_core::limits::QUESTION_BYTES_MAX) }
+            }
             Fault::NoText
             | Fault::TooManyOptions(_)
             | Fault::BadOption(_)
@@ -70,7 +75,9 @@ impl From<Fault> for Refusal {
             | Fault::EmptyAnswer
             | Fault::NotOffered { .. }
             | Fault::NothingOffered
-            | Fault::OneChoice(_) => Self::Field { field: fault.field(), problem: fault.to_string() },
+            | Fault::OneChoice(_) => {
+                Self::Field { field: fault.field(), problem: fault.to_string() }
+            }
         }
     }
 }
@@ -80,8 +87,14 @@ fn bound(bytes: usize) -> u32 {
 }
 
 impl Engine {
-    /// Asks; answers with the question, and whether an earlier run of the same delivery had asked it already.
-    pub async fn ask(&self, actor: Actor, request: RequestKey, ask: Ask) -> Result<(Question, bool), Refusal> {
+    /// Asks; answers with the question, and whether an earlier run of the same delivery had asked
+    /// it already.
+    pub async fn ask(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        ask: Ask,
+    ) -> Result<(Question, bool), Refusal> {
         self.check_open()?;
         ask.wording.check()?;
         if let Some(ttl) = ask.ttl
@@ -90,13 +103,16 @@ impl Engine {
             let problem = format!("it must be between 1 s and {} s", QUESTION_TTL_MAX.as_secs());
             return Err(Refusal::Field { field: "ttl", problem });
         }
-        let (limits, buckets, caller) = (Arc::clone(&self.limits), Arc::clone(&self.buckets), actor.caller.clone());
+        let (limits, buckets, caller) =
+            (Arc::clone(&self.limits), Arc::clone(&self.buckets), actor.caller.clone());
         let asked = self
             .store
             .write(move |tx| {
                 let me = actor.row(tx)?;
-                let asked = once(tx, me.key, &request, || put(tx, &limits, &buckets, &actor, &me, &ask))?;
-                let question = questions::get(tx, asked.id)?.ok_or(Refusal::QuestionNotFound { id: asked.id })?;
+                let asked =
+                    once(tx, me.key, &request, || put(tx, &limits, &buckets, &actor, &me, &ask))?;
+                let question = questions::get(tx, asked.id)?
+                    .ok_or(Refusal::QuestionNotFound { id: asked.id })?;
                 Ok((question, asked.already))
             })
             .await;
@@ -104,13 +120,22 @@ impl Engine {
     }
 
     /// Answers an open question.
-    pub async fn answer(&self, actor: Actor, request: RequestKey, id: QuestionId, answer: Answer) -> Result<Question, Refusal> {
+    pub async fn answer(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        id: QuestionId,
+        answer: Answer,
+    ) -> Result<Question, Refusal> {
         self.close_by(actor, request, id, "answer", move |tx, limits, actor, me, row| {
             actor::check_group(&actor.caller, me, "messaging")?;
             match &actor.caller {
                 Caller::Agent(name) => {
                     if row.target != me.key {
-                        return Err(Refusal::NotTheTarget { id, target: row.question.target.clone() });
+                        return Err(Refusal::NotTheTarget {
+                            id,
+                            target: row.question.target.clone(),
+                        });
                     }
                     actor.turn(tx, me)?;
                     let answer = checked(tx, row, &answer)?;
@@ -118,7 +143,12 @@ impl Engine {
                 }
                 Caller::Operator(who) => {
                     let answer = checked(tx, row, &answer)?;
-                    close(tx, limits, row, &Closer::OperatorAnswer { who: who.as_str(), answer: &answer })
+                    close(
+                        tx,
+                        limits,
+                        row,
+                        &Closer::OperatorAnswer { who: who.as_str(), answer: &answer },
+                    )
                 }
             }
         })
@@ -126,7 +156,12 @@ impl Engine {
     }
 
     /// Withdraws an open question.
-    pub async fn cancel_question(&self, actor: Actor, request: RequestKey, id: QuestionId) -> Result<Question, Refusal> {
+    pub async fn cancel_question(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        id: QuestionId,
+    ) -> Result<Question, Refusal> {
         self.close_by(actor, request, id, "cancel question", cancel).await
     }
 
@@ -139,7 +174,9 @@ impl Engine {
         close: F,
     ) -> Result<Question, Refusal>
     where
-        F: FnOnce(&Tx<'_>, &Limits, &Actor, &AgentRow, &QuestionRow) -> Result<(), Refusal> + Send + 'static,
+        F: FnOnce(&Tx<'_>, &Limits, &Actor, &AgentRow, &QuestionRow) -> Result<(), Refusal>
+            + Send
+            + 'static,
     {
         self.check_open()?;
         let (limits, caller) = (Arc::clone(&self.limits), actor.caller.clone());
@@ -172,30 +209,49 @@ impl Engine {
 }
 
 /// Withdraws a question in the name of its asker, or of the operator.
-pub(crate) fn cancel(tx: &Tx<'_>, limits: &Limits, actor: &Actor, me: &AgentRow, row: &QuestionRow) -> Result<(), Refusal> {
+pub(crate) fn cancel(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    actor: &Actor,
+    me: &AgentRow,
+    row: &QuestionRow,
+) -> Result<(), Refusal> {
     actor::check_group(&actor.caller, me, "inbox")?;
     match &actor.caller {
         Caller::Agent(name) => {
             if row.asker != me.key {
-                return Err(Refusal::NotTheAsker { id: row.question.id, asker: row.question.asker.clone() });
+                return Err(Refusal::NotTheAsker {
+                    id: row.question.id,
+                    asker: row.question.asker.clone(),
+                });
             }
             actor.turn(tx, me)?;
             close(tx, limits, row, &Closer::Asker { name: name.as_str() })
         }
-        Caller::Operator(who) => close(tx, limits, row, &Closer::OperatorCancel { who: who.as_str() }),
+        Caller::Operator(who) => {
+            close(tx, limits, row, &Closer::OperatorCancel { who: who.as_str() })
+        }
     }
 }
 
 /// The answer as it is kept; one to a question that is over is told so, whatever it says.
 fn checked(tx: &Tx<'_>, row: &QuestionRow, answer: &Answer) -> Result<Answer, Refusal> {
-    let planted = [hive_fault::planted!(AnswerAfterExpiry), hive_fault::planted!(TwoOutcomes)].contains(&true);
+    let planted = [hive_fault::planted!(AnswerAfterExpiry), hive_fault::planted!(TwoOutcomes)]
+        .contains(&true);
     if row.question.state != State::Open && !planted {
         return Err(close::already(tx, row)?);
     }
     Ok(row.question.wording.take(answer)?)
 }
 
-fn put(tx: &Tx<'_>, limits: &Limits, buckets: &Buckets, actor: &Actor, me: &AgentRow, ask: &Ask) -> Result<Asked, Refusal> {
+fn put(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    buckets: &Buckets,
+    actor: &Actor,
+    me: &AgentRow,
+    ask: &Ask,
+) -> Result<Asked, Refusal> {
     actor::check_group(&actor.caller, me, "messaging")?;
     let is_agent = actor.caller.agent().is_some();
     let turn = if is_agent { actor.turn(tx, me)?.map(|turn| turn.id) } else { None };
@@ -217,18 +273,35 @@ fn put(tx: &Tx<'_>, limits: &Limits, buckets: &Buckets, actor: &Actor, me: &Agen
     let id = QuestionId::new(tx.next_id()).expect("the sequence begins with 1");
     let deadline_time = ask.ttl.map(|ttl| tx.now.wall.after(ttl));
     let body = words::asked(id, &me.name, &ask.wording, deadline_time);
-    let notice = Notice { turn, question: Some(id), ..Notice::about(&me.name, target.key, SystemKind::QuestionAsked, &body) };
+    let notice = Notice {
+        turn,
+        question: Some(id),
+        ..Notice::about(&me.name, target.key, SystemKind::QuestionAsked, &body)
+    };
     let message = notice::send(tx, limits, notice)?;
     questions::insert(
         tx,
-        &NewQuestion { id, asker: me.key, target: target.key, wording: &ask.wording, deadline_time, turn, message },
+        &NewQuestion {
+            id,
+            asker: me.key,
+            target: target.key,
+            wording: &ask.wording,
+            deadline_time,
+            turn,
+            message,
+        },
     )?;
     if target.key == AgentKey::OPERATOR {
         wait_on_operator(tx, attention::Kind::Question, me.key, id.get(), &ask.wording.text)?;
     }
     let detail = format!("to {}", target.name);
-    let fact =
-        Fact { message: Some(message), turn, question: Some(id), detail: &detail, ..Fact::about(Kind::QuestionAsked, me.key) };
+    let fact = Fact {
+        message: Some(message),
+        turn,
+        question: Some(id),
+        detail: &detail,
+        ..Fact::about(Kind::QuestionAsked, me.key)
+    };
     log(tx, fact)?;
     Ok(Asked { id, already: false })
 }
@@ -237,13 +310,19 @@ fn put(tx: &Tx<'_>, limits: &Limits, buckets: &Buckets, actor: &Actor, me: &Agen
 fn target(tx: &Tx<'_>, me: &AgentRow, is_agent: bool, to: &Recipient) -> Result<AgentRow, Refusal> {
     let refuse = |problem: &str| Err(Refusal::Field { field: "to", problem: problem.to_owned() });
     match to {
-        Recipient::Everyone => return refuse("a question goes to one; name an agent, or ask the operator"),
-        Recipient::Operator | Recipient::Parent if !is_agent => return refuse("the operator asks agents; name one"),
+        Recipient::Everyone => {
+            return refuse("a question goes to one; name an agent, or ask the operator");
+        }
+        Recipient::Operator | Recipient::Parent if !is_agent => {
+            return refuse("the operator asks agents; name one");
+        }
         Recipient::Agent(_) | Recipient::Operator | Recipient::Parent => {}
     }
     let (_, mut recipients) = resolve(tx, me, is_agent, to)?;
     match recipients.pop() {
-        Some(target) if target.key == me.key => refuse("nobody asks themselves; remind yourself instead"),
+        Some(target) if target.key == me.key => {
+            refuse("nobody asks themselves; remind yourself instead")
+        }
         Some(target) => Ok(target),
         None => refuse("a question goes to one; name an agent, or ask the operator"),
     }

@@ -30,7 +30,8 @@ pub struct Changed {
     pub last_event: u64,
 }
 
-/// The key of a name in a filter. An agent may name others: it sees of them only what it shares with them.
+/// The key of a name in a filter. An agent may name others: it sees of them only what it shares
+/// with them.
 fn key(conn: &Connection, name: &str) -> Result<Option<AgentKey>, Refusal> {
     Ok(match name {
         "" => None,
@@ -95,7 +96,13 @@ impl Engine {
     }
 
     /// What was asked or closed after an event, each once and as it stands now.
-    pub async fn questions_changed(&self, caller: Caller, which: Which, after: u64, rows: u32) -> Result<Changed, Refusal> {
+    pub async fn questions_changed(
+        &self,
+        caller: Caller,
+        which: Which,
+        after: u64,
+        rows: u32,
+    ) -> Result<Changed, Refusal> {
         self.store
             .read(move |conn, _| {
                 let filter = filter(conn, &caller, &which)?;

@@ -1,6 +1,8 @@
-//! The isolation of an agent as it is shown: what a supervisor has reported, or else what the connection of its harness shows.
+//! The isolation of an agent as it is shown: what a supervisor has reported, or else what the
+//! connection of its harness shows.
 //!
-//! Invariant: an agent in a sandbox whose harness has not reported is shown as not isolated, because isolation is a result.
+//! Invariant: an agent in a sandbox whose harness has not reported is shown as not isolated,
+//! because isolation is a result.
 
 use hive_core::agent::Isolation;
 use hive_core::limits::{ISOLATION_NOTE_CHARS_MAX, ISOLATION_NOTES_MAX};
@@ -61,13 +63,16 @@ impl Sandboxes {
             (Some(Report { reached, notes, accepted }), _) => {
                 Shown { isolation: Some(*reached), notes: notes.clone(), accepted: Some(*accepted) }
             }
-            (None, Some(_)) => {
-                Shown { isolation: Some(Isolation::None), notes: vec![NOT_REPORTED.to_owned()], accepted: Some(false) }
-            }
+            (None, Some(_)) => Shown {
+                isolation: Some(Isolation::None),
+                notes: vec![NOT_REPORTED.to_owned()],
+                accepted: Some(false),
+            },
             // A user id of its own holds without a sandbox, too.
-            (None, None) => {
-                Shown { isolation: seen.filter(|seen| *seen == Isolation::Uid).or(Some(Isolation::None)), ..Shown::default() }
-            }
+            (None, None) => Shown {
+                isolation: seen.filter(|seen| *seen == Isolation::Uid).or(Some(Isolation::None)),
+                ..Shown::default()
+            },
         };
         if sandbox.is_some() && !knows_peers {
             shown.notes.push(RACE.to_owned());

@@ -1,6 +1,7 @@
 //! Standing: what a peer may do on a socket, by the pid namespace that it is in.
 //!
-//! Invariant: a decision looks up one agent and walks the namespaces above one peer; it does not depend on how many agents there are.
+//! Invariant: a decision looks up one agent and walks the namespaces above one peer; it does not
+//! depend on how many agents there are.
 
 use hive_core::name::AgentName;
 
@@ -14,7 +15,8 @@ pub enum Place {
     In(PidNamespace),
     /// It has ended.
     Gone,
-    /// It is not below the broker's pid namespace: the broker runs in a container, and the peer does not.
+    /// It is not below the broker's pid namespace: the broker runs in a container, and the peer
+    /// does not.
     Outside,
     /// The broker may not read where it is, for this reason.
     Hidden(String),
@@ -25,7 +27,8 @@ pub enum Place {
 pub enum Scope {
     /// Everything that the socket serves.
     Everything,
-    /// What a program beside an agent needs: wakes, its list of loose ends, and whether the broker is there.
+    /// What a program beside an agent needs: wakes, its list of loose ends, and whether the broker
+    /// is there.
     Limited,
 }
 
@@ -33,7 +36,9 @@ pub enum Scope {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     /// The supervisor has not described all agents yet.
-    #[error("the broker has just started, and `hivectl up` has not described the sandboxes yet; try again")]
+    #[error(
+        "the broker has just started, and `hivectl up` has not described the sandboxes yet; try again"
+    )]
     Starting,
     /// The supervisor has ended before it described all agents.
     #[error("`hivectl up` has ended before it described the sandboxes; start `hivectl up` again")]
@@ -60,7 +65,9 @@ pub enum Denied {
         agent: AgentName,
     },
     /// It is in a sandbox, and the socket is the operator's.
-    #[error("this program runs in an agent's sandbox, so it may not use the operator's socket; run it on the host")]
+    #[error(
+        "this program runs in an agent's sandbox, so it may not use the operator's socket; run it on the host"
+    )]
     NotTheOperator,
     /// The broker cannot read where it is.
     #[error(
@@ -75,7 +82,9 @@ pub enum Denied {
 impl Sandboxes {
     /// Decides what a peer may do on an agent's socket.
     pub fn on_agent_socket(&self, agent: &AgentName, place: &Place) -> Result<Scope, Denied> {
-        let Some(Supervised { own, .. }) = self.supervised.get() else { return Ok(Scope::Everything) };
+        let Some(Supervised { own, .. }) = self.supervised.get() else {
+            return Ok(Scope::Everything);
+        };
         let table = self.read();
         if !table.is_complete {
             return Err(if table.is_abandoned { Denied::Abandoned } else { Denied::Starting });
@@ -93,7 +102,10 @@ impl Sandboxes {
         if namespace.id() == own.id() {
             return Ok(Scope::Limited);
         }
-        match registration.and_then(|registration| registration.sandbox.as_ref()).map(PidNamespace::id) {
+        match registration
+            .and_then(|registration| registration.sandbox.as_ref())
+            .map(PidNamespace::id)
+        {
             Some(sandbox) if sandbox == namespace.id() => Ok(Scope::Everything),
             Some(sandbox) if namespace.above().contains(&sandbox) => Ok(Scope::Limited),
             Some(_) => Err(Denied::NotInSandbox { agent: agent.clone() }),
@@ -101,7 +113,8 @@ impl Sandboxes {
         }
     }
 
-    /// Decides whether a peer may use the operator's socket; `is_own_user`: it runs as the user of the broker, as each sandbox does.
+    /// Decides whether a peer may use the operator's socket; `is_own_user`: it runs as the user of
+    /// the broker, as each sandbox does.
     pub fn on_operator_socket(&self, place: &Place, is_own_user: bool) -> Result<(), Denied> {
         let Some(Supervised { own, .. }) = self.supervised.get() else { return Ok(()) };
         let namespace = match place {
@@ -117,12 +130,15 @@ impl Sandboxes {
         }
         let table = self.read();
         let mut lineage = std::iter::once(namespace.id()).chain(namespace.above().iter().copied());
-        let is_sandboxed =
-            lineage.any(|id| table.owners.contains_key(&id) || table.earlier.iter().any(|earlier| earlier.id() == id));
+        let is_sandboxed = lineage.any(|id| {
+            table.owners.contains_key(&id) || table.earlier.iter().any(|earlier| earlier.id() == id)
+        });
         match (is_sandboxed, table.is_complete) {
             (true, _) => Err(Denied::NotTheOperator),
             (false, true) => Ok(()),
-            (false, false) => Err(if table.is_abandoned { Denied::Abandoned } else { Denied::Starting }),
+            (false, false) => {
+                Err(if table.is_abandoned { Denied::Abandoned } else { Denied::Starting })
+            }
         }
     }
 }

@@ -42,11 +42,16 @@ fn described() -> Sandboxes {
 #[test]
 fn without_a_supervisor_nothing_is_decided_here() {
     let sandboxes = Sandboxes::default();
-    for place in [within(&[ADA, HOST]), Place::Gone, Place::Outside, Place::Hidden("EPERM".to_owned())] {
+    for place in
+        [within(&[ADA, HOST]), Place::Gone, Place::Outside, Place::Hidden("EPERM".to_owned())]
+    {
         assert_eq!(sandboxes.on_agent_socket(&name("ada"), &place), Ok(Scope::Everything));
         assert_eq!(sandboxes.on_operator_socket(&place, true), Ok(()));
     }
-    assert_eq!(sandboxes.confine(&name("ada"), namespace(&[ADA, HOST])), Err(RegisterError::NotSupervised));
+    assert_eq!(
+        sandboxes.confine(&name("ada"), namespace(&[ADA, HOST])),
+        Err(RegisterError::NotSupervised)
+    );
     assert_eq!(sandboxes.leave_unconfined(&name("ada")), Err(RegisterError::NotSupervised));
 }
 
@@ -60,11 +65,20 @@ fn until_all_agents_are_described_their_sockets_wait() {
     // Which of them is a sandbox is not known yet.
     assert_eq!(sandboxes.on_operator_socket(&within(&[HOST]), true), Ok(()));
     assert_eq!(sandboxes.on_operator_socket(&within(&[TASK, HOST]), true), Err(Denied::Starting));
-    assert_eq!(sandboxes.on_operator_socket(&within(&[ADA, HOST]), true), Err(Denied::NotTheOperator));
+    assert_eq!(
+        sandboxes.on_operator_socket(&within(&[ADA, HOST]), true),
+        Err(Denied::NotTheOperator)
+    );
     sandboxes.abandon();
-    assert_eq!(sandboxes.on_agent_socket(&name("ada"), &within(&[ADA, HOST])), Err(Denied::Abandoned));
+    assert_eq!(
+        sandboxes.on_agent_socket(&name("ada"), &within(&[ADA, HOST])),
+        Err(Denied::Abandoned)
+    );
     sandboxes.complete();
-    assert_eq!(sandboxes.on_agent_socket(&name("ada"), &within(&[ADA, HOST])), Ok(Scope::Everything));
+    assert_eq!(
+        sandboxes.on_agent_socket(&name("ada"), &within(&[ADA, HOST])),
+        Ok(Scope::Everything)
+    );
 }
 
 #[test]
@@ -98,7 +112,10 @@ fn an_unconfined_agent_has_its_uids_only_and_an_unknown_one_the_host() {
     }
     let stranger = name("stranger");
     assert_eq!(sandboxes.on_agent_socket(&stranger, &within(&[HOST])), Ok(Scope::Limited));
-    assert_eq!(sandboxes.on_agent_socket(&stranger, &within(&[ADA, HOST])), Err(Denied::NotRunning { agent: stranger.clone() }));
+    assert_eq!(
+        sandboxes.on_agent_socket(&stranger, &within(&[ADA, HOST])),
+        Err(Denied::NotRunning { agent: stranger.clone() })
+    );
 }
 
 #[test]
@@ -112,7 +129,10 @@ fn a_new_sandbox_ends_the_earlier_one() {
     assert_eq!(sandboxes.on_agent_socket(&ada, &within(&[NEWER, HOST])), Ok(Scope::Everything));
     let earlier = sandboxes.on_agent_socket(&ada, &within(&[ADA, HOST]));
     assert_eq!(earlier, Err(Denied::NotInSandbox { agent: ada.clone() }));
-    assert_eq!(sandboxes.on_operator_socket(&within(&[ADA, HOST]), true), Err(Denied::NotTheOperator));
+    assert_eq!(
+        sandboxes.on_operator_socket(&within(&[ADA, HOST]), true),
+        Err(Denied::NotTheOperator)
+    );
     sandboxes.remove(&ada);
     assert!(sandboxes.ended(&ada).is_none());
     assert_eq!(sandboxes.on_agent_socket(&ada, &within(&[HOST])), Ok(Scope::Limited));
@@ -147,9 +167,14 @@ fn earlier_sandboxes_are_remembered_up_to_a_bound() {
         sandboxes.confine(&ada, namespace(&[1000 + number, HOST])).expect("confined");
     }
     assert_eq!(sandboxes.read().earlier.len(), EARLIER_MAX);
-    // Of the last one it is known where it is, of the ones before that it was a sandbox, and the first one is forgotten.
+    // Of the last one it is known where it is, of the ones before that it was a sandbox, and the
+    // first one is forgotten.
     for (number, wanted) in [(1000 + count, false), (1000, false), (ADA, true)] {
-        assert_eq!(sandboxes.on_operator_socket(&within(&[number, HOST]), true).is_ok(), wanted, "{number}");
+        assert_eq!(
+            sandboxes.on_operator_socket(&within(&[number, HOST]), true).is_ok(),
+            wanted,
+            "{number}"
+        );
     }
 }
 
@@ -175,10 +200,21 @@ fn an_isolation_is_shown_as_reported_until_the_next_sandbox() {
     let ada = name("ada");
     let shown = || sandboxes.shown("ada", Some(Isolation::Uid));
     let unreported = shown();
-    assert_eq!((unreported.isolation, unreported.accepted, unreported.notes.len()), (Some(Isolation::None), Some(false), 1));
+    assert_eq!(
+        (unreported.isolation, unreported.accepted, unreported.notes.len()),
+        (Some(Isolation::None), Some(false), 1)
+    );
     let note = "the socket @x can be reached".to_owned();
-    sandboxes.report(&ada, Report { reached: Isolation::Partly, notes: vec![note.clone()], accepted: true }).expect("stored");
-    assert_eq!(shown(), Shown { isolation: Some(Isolation::Partly), notes: vec![note], accepted: Some(true) });
+    sandboxes
+        .report(
+            &ada,
+            Report { reached: Isolation::Partly, notes: vec![note.clone()], accepted: true },
+        )
+        .expect("stored");
+    assert_eq!(
+        shown(),
+        Shown { isolation: Some(Isolation::Partly), notes: vec![note], accepted: Some(true) }
+    );
     sandboxes.confine(&ada, namespace(&[NEWER, HOST])).expect("confined");
     assert_eq!(shown(), unreported);
     sandboxes.remove(&ada);
@@ -188,10 +224,15 @@ fn an_isolation_is_shown_as_reported_until_the_next_sandbox() {
 #[test]
 fn an_unconfined_agent_is_not_isolated_unless_its_user_is_its_own() {
     let sandboxes = described();
-    for (seen, wanted) in
-        [(None, Isolation::None), (Some(Isolation::None), Isolation::None), (Some(Isolation::Uid), Isolation::Uid)]
-    {
-        assert_eq!(sandboxes.shown("eve", seen), Shown { isolation: Some(wanted), ..Shown::default() });
+    for (seen, wanted) in [
+        (None, Isolation::None),
+        (Some(Isolation::None), Isolation::None),
+        (Some(Isolation::Uid), Isolation::Uid),
+    ] {
+        assert_eq!(
+            sandboxes.shown("eve", seen),
+            Shown { isolation: Some(wanted), ..Shown::default() }
+        );
     }
 }
 
@@ -201,7 +242,8 @@ fn notes_are_bounded_and_name_the_race_of_an_older_kernel() {
     let ada = name("ada");
     sandboxes.confine(&ada, namespace(&[ADA, HOST])).expect("confined");
     sandboxes.leave_unconfined(&name("eve")).expect("noted");
-    let report = Report { reached: Isolation::Sandbox, notes: vec!["ä".repeat(1000); 100], accepted: true };
+    let report =
+        Report { reached: Isolation::Sandbox, notes: vec!["ä".repeat(1000); 100], accepted: true };
     sandboxes.report(&ada, report).expect("stored");
     let notes = sandboxes.shown("ada", None).notes;
     assert_eq!((notes.len(), notes[0].chars().count()), (33, 400));

@@ -12,14 +12,20 @@ async fn an_agent_is_shown_with_what_its_harness_does() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let show = async || hive.engine().get_agent(name("bob")).await.expect("bob");
     let bob = show().await;
-    assert_eq!((bob.running, bob.state, bob.isolation, bob.open_turn), (false, HarnessState::Offline, None, None));
+    assert_eq!(
+        (bob.running, bob.state, bob.isolation, bob.open_turn),
+        (false, HarnessState::Offline, None, None)
+    );
     let harness = hive.attach("bob").await;
     assert_eq!((show().await.running, show().await.state), (true, HarnessState::Starting));
     hive.send("alice", "bob", "one").await;
     hive.send("alice", "bob", "two").await;
     let run = hive.begin(&harness).await;
     let bob = show().await;
-    assert_eq!((bob.state, bob.open_turn, bob.ready_count), (HarnessState::Thinking, Some(run.id), 1));
+    assert_eq!(
+        (bob.state, bob.open_turn, bob.ready_count),
+        (HarnessState::Thinking, Some(run.id), 1)
+    );
     hive.end(&run, Outcome::Unavailable).await;
     assert_eq!(show().await.state, HarnessState::Unavailable);
     drop(harness);
@@ -30,9 +36,19 @@ async fn an_agent_is_shown_with_what_its_harness_does() {
 #[tokio::test]
 async fn agents_that_are_not_kept_apart_are_named() {
     let hive = Hive::new(&["alice", "bob"]).await;
-    let attach = |isolation| Attach { session_token: String::new(), take_over: false, revision: String::new(), isolation };
-    let alone = hive.engine().attach(caller("alice"), attach(Some(Isolation::Uid))).await.expect("attached");
-    let shared = hive.engine().attach(caller("bob"), attach(Some(Isolation::None))).await.expect("attached");
+    let attach = |isolation| Attach {
+        session_token: String::new(),
+        take_over: false,
+        revision: String::new(),
+        isolation,
+    };
+    let alone = hive
+        .engine()
+        .attach(caller("alice"), attach(Some(Isolation::Uid)))
+        .await
+        .expect("attached");
+    let shared =
+        hive.engine().attach(caller("bob"), attach(Some(Isolation::None))).await.expect("attached");
     let totals = hive.engine().totals().await.expect("totals");
     assert_eq!((totals.attached, totals.not_isolated), (2, vec!["bob".to_owned()]));
     drop((alone, shared));
@@ -50,8 +66,14 @@ async fn children_are_the_operators_roots_or_ones_own() {
     assert_eq!(children("operator", None).await, ["other", "root"]);
     assert_eq!(children("root", None).await, ["kid"]);
     assert_eq!(children("kid", Some("root")).await, ["kid"]);
-    assert_eq!(hive.engine().get_self(caller("operator")).await.expect_err("no agent").reason(), Reason::NotAnAgent);
-    assert_eq!(hive.engine().get_self(caller("kid")).await.expect("kid").parent, Some(name("root")));
+    assert_eq!(
+        hive.engine().get_self(caller("operator")).await.expect_err("no agent").reason(),
+        Reason::NotAnAgent
+    );
+    assert_eq!(
+        hive.engine().get_self(caller("kid")).await.expect("kid").parent,
+        Some(name("root"))
+    );
 }
 
 #[tokio::test]
@@ -60,7 +82,10 @@ async fn the_children_of_a_retired_agent_move_up() {
     hive.create("kid", Some("root"), Policy::default()).await;
     hive.create("grandkid", Some("kid"), Policy::default()).await;
     hive.retire("kid").await;
-    assert_eq!(hive.engine().get_self(caller("grandkid")).await.expect("grandkid").parent, Some(name("root")));
+    assert_eq!(
+        hive.engine().get_self(caller("grandkid")).await.expect("grandkid").parent,
+        Some(name("root"))
+    );
     hive.retire("root").await;
     assert_eq!(hive.engine().get_self(caller("grandkid")).await.expect("grandkid").parent, None);
     hive.send("grandkid", "<parent>", "hello").await;
@@ -88,7 +113,8 @@ async fn lists_of_agents_are_paged_by_name() {
     let hive = Hive::new(&["c", "a", "d", "b"]).await;
     hive.retire("d").await;
     let list = async |after: &str, retired| {
-        let (found, more) = hive.engine().list_agents(after.to_owned(), retired, 2).await.expect("listed");
+        let (found, more) =
+            hive.engine().list_agents(after.to_owned(), retired, 2).await.expect("listed");
         (found.into_iter().map(|agent| String::from(agent.name)).collect::<Vec<_>>(), more)
     };
     assert_eq!(list("", false).await, (vec!["a".to_owned(), "b".to_owned()], true));
@@ -100,7 +126,8 @@ async fn lists_of_agents_are_paged_by_name() {
 async fn a_page_of_agents_fits_into_a_reply_and_loses_none() {
     let hive = Hive::new(&[]).await;
     // Names that a policy allows are the one thing of an agent without a bound of its own.
-    let allowed: Vec<String> = (0..20_000).map(|number| format!("a-rather-long-name-of-an-agent-{number:08}")).collect();
+    let allowed: Vec<String> =
+        (0..20_000).map(|number| format!("a-rather-long-name-of-an-agent-{number:08}")).collect();
     let policy = Policy { allowed_recipients: allowed, ..Policy::default() };
     for number in 0..5 {
         hive.create(&format!("a{number}"), None, policy.clone()).await;

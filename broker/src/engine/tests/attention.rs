@@ -1,4 +1,5 @@
-//! Attention: what begins to wait on the operator is told once, as long as it waits, and is not lost.
+//! Attention: what begins to wait on the operator is told once, as long as it waits, and is not
+//! lost.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -40,8 +41,14 @@ fn of(kind: Kind, agent: &str, id: MessageId) -> (Kind, String, u64) {
 
 /// How many rows the outbox has, whatever they are.
 async fn rows(hive: &Hive) -> i64 {
-    let count = |conn: &rusqlite::Connection| conn.query_row("SELECT count(*) FROM attention", [], |row| row.get(0));
-    hive.engine().store().read(move |conn, _| Ok::<_, Refusal>(count(conn)?)).await.expect("the outbox is counted")
+    let count = |conn: &rusqlite::Connection| {
+        conn.query_row("SELECT count(*) FROM attention", [], |row| row.get(0))
+    };
+    hive.engine()
+        .store()
+        .read(move |conn, _| Ok::<_, Refusal>(count(conn)?))
+        .await
+        .expect("the outbox is counted")
 }
 
 /// Fails the mail that waits until it is a dead letter.
@@ -66,7 +73,10 @@ async fn mail_to_the_operator_waits_once_until_it_is_told() {
     hive.pass(1);
     let second = hive.send("bob", "<parent>", "hi").await;
     let items = due(&hive).await;
-    assert_eq!((items[0].text.as_str(), items[0].create_time, items[0].failures), ("hello", sent_at, 0));
+    assert_eq!(
+        (items[0].text.as_str(), items[0].create_time, items[0].failures),
+        ("hello", sent_at, 0)
+    );
     assert_eq!(waiting(&hive).await, [of(Kind::Mail, "ada", first), of(Kind::Mail, "bob", second)]);
     hive.engine().told(&items[0]).await.expect("noted");
     assert_eq!(waiting(&hive).await, [of(Kind::Mail, "bob", second)]);
@@ -78,7 +88,11 @@ async fn mail_to_the_operator_waits_once_until_it_is_told() {
 async fn a_question_to_the_operator_waits_and_the_message_that_brings_it_does_not_besides() {
     let hive = telling(&["ada", "bob"]).await;
     let ask = |to: &str| {
-        let wording = Wording { text: "Deploy?".to_owned(), options: vec!["yes".to_owned(), "no".to_owned()], multi: false };
+        let wording = Wording {
+            text: "Deploy?".to_owned(),
+            options: vec!["yes".to_owned(), "no".to_owned()],
+            multi: false,
+        };
         let ask = Ask { to: recipient(to), wording, ttl: None };
         hive.engine().ask(actor("ada"), hive.request("AskQuestion"), ask)
     };
@@ -90,7 +104,10 @@ async fn a_question_to_the_operator_waits_and_the_message_that_brings_it_does_no
     assert_eq!((items[0].id, items[0].text.as_str()), (question.id.get(), "Deploy?"));
     assert_eq!(hive.notices("operator").await.len(), 1);
     let answer = Answer { text: "yes, please".to_owned(), choices: Vec::new() };
-    hive.engine().answer(actor("operator"), hive.request("AnswerQuestion"), question.id, answer).await.expect("answered");
+    hive.engine()
+        .answer(actor("operator"), hive.request("AnswerQuestion"), question.id, answer)
+        .await
+        .expect("answered");
     assert_eq!((waiting(&hive).await, rows(&hive).await), (vec![], 0));
 }
 
@@ -103,13 +120,21 @@ async fn a_dead_letter_waits_whoever_its_parent_is_and_its_notice_does_not_wait_
         hive.send("operator", agent, "poison").await;
         let dead = kill(&hive, &harness).await;
         let items = due(&hive).await;
-        let letters: Vec<&Item> = items.iter().filter(|item| item.kind == Kind::DeadLetter).collect();
+        let letters: Vec<&Item> =
+            items.iter().filter(|item| item.kind == Kind::DeadLetter).collect();
         assert_eq!(letters.len(), 1, "{items:?}");
         assert_eq!((letters[0].agent.as_str(), letters[0].id), (agent, dead.get()));
-        assert!(letters[0].text.contains("is a dead letter after 5 failed attempts"), "{}", letters[0].text);
+        assert!(
+            letters[0].text.contains("is a dead letter after 5 failed attempts"),
+            "{}",
+            letters[0].text
+        );
         let notices = hive.notices("operator").await;
-        let of_death: Vec<u64> =
-            notices.iter().filter(|notice| notice.message.in_reply_to == Some(dead)).map(|n| n.message.id.get()).collect();
+        let of_death: Vec<u64> = notices
+            .iter()
+            .filter(|notice| notice.message.in_reply_to == Some(dead))
+            .map(|n| n.message.id.get())
+            .collect();
         assert_eq!(of_death.len(), usize::from(agent == "root"), "a root's parent is the operator");
         assert!(!items.iter().any(|item| of_death.contains(&item.id)), "{items:?}");
         for item in items {
@@ -126,7 +151,12 @@ async fn notices_of_failed_and_impossible_turns_wait_as_mail_about_their_agent()
     hive.turn(&harness, Outcome::Failed).await;
     hive.pass(LONG);
     hive.turn(&harness, Outcome::Unavailable).await;
-    let notices: Vec<_> = hive.notices("operator").await.iter().map(|notice| of(Kind::Mail, "bob", notice.message.id)).collect();
+    let notices: Vec<_> = hive
+        .notices("operator")
+        .await
+        .iter()
+        .map(|notice| of(Kind::Mail, "bob", notice.message.id))
+        .collect();
     assert_eq!(notices.len(), 2);
     assert_eq!(waiting(&hive).await, notices);
 }
@@ -145,7 +175,11 @@ async fn a_missing_login_waits_once_per_park() {
     assert_eq!(waiting(&hive).await, [], "nobody has to log in any more");
 
     let second = hive.turn(&harness, Outcome::AuthFailed).await;
-    assert_eq!(waiting(&hive).await, [(Kind::NeedsLogin, "bob".to_owned(), second.id.get())], "the login was no good");
+    assert_eq!(
+        waiting(&hive).await,
+        [(Kind::NeedsLogin, "bob".to_owned(), second.id.get())],
+        "the login was no good"
+    );
     hive.retire("bob").await;
     assert_eq!(waiting(&hive).await, []);
     assert_eq!(rows(&hive).await, 0);
@@ -182,7 +216,10 @@ async fn what_waits_no_more_is_not_told() {
     hive.decide("bob", dead, Decision::Redrive).await.expect("redriven");
     assert_eq!((waiting(&hive).await, rows(&hive).await), (vec![], 0));
     kill(&hive, &harness).await;
-    assert!(waiting(&hive).await.contains(&of(Kind::DeadLetter, "bob", dead)), "it is dead once more");
+    assert!(
+        waiting(&hive).await.contains(&of(Kind::DeadLetter, "bob", dead)),
+        "it is dead once more"
+    );
 }
 
 #[tokio::test]
@@ -195,7 +232,8 @@ async fn what_could_not_be_told_is_tried_again_with_backoff_as_long_as_it_waits(
         let put_off = hive.engine().not_told(&items[0]).await.expect("noted");
         assert_eq!(put_off, Duration::from_secs(pause));
         hive.pass(pause - 1);
-        let later = hive.engine().due_attention(&BTreeSet::new(), 100).await.expect("the outbox is read");
+        let later =
+            hive.engine().due_attention(&BTreeSet::new(), 100).await.expect("the outbox is read");
         assert_eq!((later.items.len(), later.next), (0, Some(Duration::from_secs(1))));
         hive.pass(1);
     }

@@ -18,7 +18,10 @@ const RULES: &[(&str, &str)] = &[
         "SELECT count(*) FROM inbox i WHERE stored_bytes <> coalesce((SELECT sum(length(CAST(m.body AS BLOB))) FROM delivery d \
          JOIN message m ON m.id = d.message_id WHERE m.origin_id = i.agent_id AND m.origin_id <> 1 AND d.state NOT IN (5, 6, 7)), 0)",
     ),
-    ("every agent has an inbox", "SELECT count(*) FROM agent a WHERE NOT EXISTS (SELECT 1 FROM inbox i WHERE i.agent_id = a.id)"),
+    (
+        "every agent has an inbox",
+        "SELECT count(*) FROM agent a WHERE NOT EXISTS (SELECT 1 FROM inbox i WHERE i.agent_id = a.id)",
+    ),
     (
         "no delivery without its message and its recipient",
         "SELECT count(*) FROM delivery d WHERE NOT EXISTS (SELECT 1 FROM message m WHERE m.id = d.message_id) \
@@ -31,7 +34,10 @@ const RULES: &[(&str, &str)] = &[
          OR (d.lease_turn_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = d.lease_turn_id \
              AND t.agent_id = d.agent_id AND t.outcome IS NULL)))",
     ),
-    ("no two live leases share a token", "SELECT count(*) - count(DISTINCT lease_token) FROM delivery WHERE state = 2"),
+    (
+        "no two live leases share a token",
+        "SELECT count(*) - count(DISTINCT lease_token) FROM delivery WHERE state = 2",
+    ),
     (
         "what a turn holds, it carries",
         "SELECT count(*) FROM delivery d WHERE d.state = 2 AND d.lease_turn_id IS NOT NULL AND NOT EXISTS \
@@ -46,14 +52,26 @@ const RULES: &[(&str, &str)] = &[
         "tools are counted for turns that ended",
         "SELECT count(*) FROM turn_tool u WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = u.turn_id AND t.end_time IS NOT NULL)",
     ),
-    ("the operator leases nothing", "SELECT count(*) FROM delivery WHERE agent_id = 1 AND state = 2"),
-    ("a dead letter used an attempt", "SELECT count(*) FROM delivery WHERE state = 4 AND failures < 1"),
-    ("only what waits has a backoff", "SELECT count(*) FROM delivery WHERE state <> 1 AND not_before_boot IS NOT NULL"),
+    (
+        "the operator leases nothing",
+        "SELECT count(*) FROM delivery WHERE agent_id = 1 AND state = 2",
+    ),
+    (
+        "a dead letter used an attempt",
+        "SELECT count(*) FROM delivery WHERE state = 4 AND failures < 1",
+    ),
+    (
+        "only what waits has a backoff",
+        "SELECT count(*) FROM delivery WHERE state <> 1 AND not_before_boot IS NOT NULL",
+    ),
     (
         "no active agent has a retired parent",
         "SELECT count(*) FROM agent a JOIN agent p ON p.id = a.parent_id WHERE a.retired = 0 AND p.retired = 1",
     ),
-    ("events have no holes", "SELECT coalesce(max(sequence) - min(sequence) + 1 - count(*), 0) FROM event"),
+    (
+        "events have no holes",
+        "SELECT coalesce(max(sequence) - min(sequence) + 1 - count(*), 0) FROM event",
+    ),
     (
         "ids of all kinds are of one sequence",
         "SELECT count(*) - count(DISTINCT id) FROM (SELECT id FROM message UNION ALL SELECT id FROM turn UNION ALL SELECT id FROM command \
@@ -93,7 +111,10 @@ pub(super) fn audit(path: &Path) {
 fn check(conn: &Connection) {
     conn.execute_batch("BEGIN").expect("a snapshot");
     for (rule, sql) in RULES {
-        let broken: i64 = conn.prepare_cached(sql).and_then(|mut select| select.query_row([], |row| row.get(0))).expect(rule);
+        let broken: i64 = conn
+            .prepare_cached(sql)
+            .and_then(|mut select| select.query_row([], |row| row.get(0)))
+            .expect(rule);
         assert_eq!(broken, 0, "the audit found: not true that {rule}");
     }
     conn.execute_batch("COMMIT").expect("the snapshot ends");
@@ -123,7 +144,8 @@ impl Drop for Books {
         if !std::thread::panicking() {
             audit(&self.0);
             // What the operator's check finds has to be nothing, too.
-            let checked = crate::store::check::check(&self.0, tokio_util::sync::CancellationToken::new());
+            let checked =
+                crate::store::check::check(&self.0, tokio_util::sync::CancellationToken::new());
             assert_eq!(checked.problems, [] as [&str; 0]);
         }
     }

@@ -1,4 +1,5 @@
-//! Backups: everything that was accepted before one was asked for is in it, and the hive that is started on it goes on from there.
+//! Backups: everything that was accepted before one was asked for is in it, and the hive that is
+//! started on it goes on from there.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -79,7 +80,10 @@ async fn a_draining_broker_begins_no_long_work() {
     let hive = Hive::new(&[]).await;
     hive.engine().drain();
     assert_eq!(hive.engine().backup().await.expect_err("draining").reason(), Reason::Draining);
-    assert_eq!(hive.engine().check_integrity().await.expect_err("draining").reason(), Reason::Draining);
+    assert_eq!(
+        hive.engine().check_integrity().await.expect_err("draining").reason(),
+        Reason::Draining
+    );
 }
 
 #[tokio::test]
@@ -87,7 +91,11 @@ async fn checks_that_come_together_are_all_answered() {
     let hive = Hive::new(&["alice", "bob"]).await;
     hive.send("alice", "bob", "hello").await;
     let engine = hive.engine();
-    let (one, two, sent) = tokio::join!(engine.check_integrity(), engine.check_integrity(), hive.send("alice", "bob", "again"));
+    let (one, two, sent) = tokio::join!(
+        engine.check_integrity(),
+        engine.check_integrity(),
+        hive.send("alice", "bob", "again")
+    );
     assert_eq!(one.expect("checked").problems, [] as [&str; 0]);
     assert_eq!(two.expect("checked").problems, [] as [&str; 0]);
     assert!(sent.get() > 0);

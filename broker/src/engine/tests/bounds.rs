@@ -1,5 +1,5 @@
-//! Bounds: over one, the sender is told the number and, where waiting helps, how long; others are not slowed down; the broker's own mail is
-//! never refused.
+//! Bounds: over one, the sender is told the number and, where waiting helps, how long; others are
+//! not slowed down; the broker's own mail is never refused.
 
 use std::time::Duration;
 
@@ -33,22 +33,35 @@ async fn a_body_over_the_bound_is_refused_with_both_numbers() {
     let refusal = hive.try_send("alice", "bob", &"x".repeat(max + 1)).await.expect_err("too large");
     assert!(matches!(refusal, Refusal::BodyTooLarge { bytes, max: 32_768 } if bytes == max + 1));
     assert_eq!(refusal.retry_after(), None, "waiting does not help");
-    assert!(matches!(wake(&hive, "bob", &"x".repeat(max + 1)).await, Err(Refusal::BodyTooLarge { .. })));
+    assert!(matches!(
+        wake(&hive, "bob", &"x".repeat(max + 1)).await,
+        Err(Refusal::BodyTooLarge { .. })
+    ));
     // Bytes count, not characters.
     let umlauts = "ä".repeat(max / 2 + 1);
-    assert!(matches!(hive.try_send("alice", "bob", &umlauts).await, Err(Refusal::BodyTooLarge { .. })));
+    assert!(matches!(
+        hive.try_send("alice", "bob", &umlauts).await,
+        Err(Refusal::BodyTooLarge { .. })
+    ));
     assert_eq!(hive.inbox("bob").await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_full_inbox_refuses_its_senders_until_something_is_settled() {
-    let hive = Hive::bounded(&["alice", "bob", "carol"], Limits { inbox_depth_max: 2, ..Limits::default() }).await;
+    let hive = Hive::bounded(
+        &["alice", "bob", "carol"],
+        Limits { inbox_depth_max: 2, ..Limits::default() },
+    )
+    .await;
     hive.send("alice", "bob", "one").await;
     hive.send("alice", "bob", "two").await;
     let refusal = hive.try_send("alice", "bob", "three").await.expect_err("full");
     assert!(matches!(&refusal, Refusal::InboxFull { agent, depth: 2, max: 2 } if agent == "bob"));
     assert!(refusal.retry_after().is_some());
-    assert!(matches!(hive.try_send("operator", "bob", "three").await, Err(Refusal::InboxFull { .. })));
+    assert!(matches!(
+        hive.try_send("operator", "bob", "three").await,
+        Err(Refusal::InboxFull { .. })
+    ));
     assert!(matches!(wake(&hive, "bob", "three").await, Err(Refusal::InboxFull { .. })));
     hive.send("alice", "carol", "others are not concerned").await;
     // What is leased is not settled yet.
@@ -60,18 +73,29 @@ async fn a_full_inbox_refuses_its_senders_until_something_is_settled() {
 
 #[tokio::test]
 async fn a_broadcast_leaves_full_inboxes_out_and_says_which() {
-    let hive = Hive::bounded(&["alice", "bob", "carol"], Limits { inbox_depth_max: 1, ..Limits::default() }).await;
+    let hive = Hive::bounded(
+        &["alice", "bob", "carol"],
+        Limits { inbox_depth_max: 1, ..Limits::default() },
+    )
+    .await;
     hive.send("alice", "bob", "one").await;
     let receipt = hive.try_send("alice", "*", "all").await.expect("accepted");
     assert_eq!((receipt.recipients, receipt.skipped), (1, vec!["bob".to_owned()]));
     assert_eq!(hive.inbox("carol").await.len(), 1);
     let receipt = hive.try_send("alice", "*", "again").await.expect("accepted");
-    assert_eq!((receipt.recipients, receipt.skipped), (0, vec!["bob".to_owned(), "carol".to_owned()]));
+    assert_eq!(
+        (receipt.recipients, receipt.skipped),
+        (0, vec!["bob".to_owned(), "carol".to_owned()])
+    );
 }
 
 #[tokio::test]
 async fn who_sends_too_fast_is_told_how_long_to_wait_and_others_are_not_slowed() {
-    let hive = Hive::bounded(&["alice", "bob", "carol"], Limits { sends_per_minute_max: 3, ..Limits::default() }).await;
+    let hive = Hive::bounded(
+        &["alice", "bob", "carol"],
+        Limits { sends_per_minute_max: 3, ..Limits::default() },
+    )
+    .await;
     for _ in 0..3 {
         hive.send("alice", "bob", "hello").await;
     }
@@ -79,7 +103,10 @@ async fn who_sends_too_fast_is_told_how_long_to_wait_and_others_are_not_slowed()
     assert!(matches!(refusal, Refusal::RateLimited { per_minute: 3, .. }));
     let wait = refusal.retry_after().expect("waiting helps");
     assert_eq!(wait, Duration::from_secs(20));
-    assert_eq!(wake(&hive, "alice", "hello").await.expect_err("one bucket for both").reason(), Reason::RateLimited);
+    assert_eq!(
+        wake(&hive, "alice", "hello").await.expect_err("one bucket for both").reason(),
+        Reason::RateLimited
+    );
     hive.send("carol", "bob", "hello").await;
     for _ in 0..10 {
         hive.send("operator", "bob", "the operator has no such bound").await;
@@ -92,10 +119,15 @@ async fn who_sends_too_fast_is_told_how_long_to_wait_and_others_are_not_slowed()
 
 #[tokio::test]
 async fn a_repeated_request_costs_no_rate() {
-    let hive = Hive::bounded(&["alice", "bob"], Limits { sends_per_minute_max: 1, ..Limits::default() }).await;
+    let hive =
+        Hive::bounded(&["alice", "bob"], Limits { sends_per_minute_max: 1, ..Limits::default() })
+            .await;
     let key = super::hive::request("SendMessage", "r1", 1);
     for _ in 0..3 {
-        let sent = hive.engine().send(actor("alice"), key.clone(), super::hive::mail("bob", "hello")).await;
+        let sent = hive
+            .engine()
+            .send(actor("alice"), key.clone(), super::hive::mail("bob", "hello"))
+            .await;
         sent.expect("answered");
     }
 }
@@ -132,7 +164,10 @@ async fn a_broadcast_counts_once_for_each_inbox_it_waits_in() {
 async fn a_broadcast_that_would_wait_in_too_many_inboxes_is_refused() {
     let limits = Limits { sender_stored_bytes_max: 10, ..Limits::default() };
     let hive = Hive::bounded(&["alice", "bob", "carol", "dave"], limits).await;
-    assert!(matches!(hive.try_send("alice", "*", "1234").await, Err(Refusal::StorageFull { bytes: 0, max: 10 })));
+    assert!(matches!(
+        hive.try_send("alice", "*", "1234").await,
+        Err(Refusal::StorageFull { bytes: 0, max: 10 })
+    ));
     hive.send("alice", "*", "123").await;
     assert_eq!(hive.numbers("alice").await.stored_bytes, 9);
 }
@@ -143,14 +178,22 @@ async fn a_full_inbox_costs_its_senders_no_rate() {
     let hive = Hive::bounded(&["alice", "bob", "carol"], limits).await;
     hive.send("alice", "bob", "one").await;
     for _ in 0..5 {
-        assert!(matches!(hive.try_send("alice", "bob", "two").await, Err(Refusal::InboxFull { .. })));
+        assert!(matches!(
+            hive.try_send("alice", "bob", "two").await,
+            Err(Refusal::InboxFull { .. })
+        ));
     }
     hive.send("alice", "carol", "one").await;
 }
 
 #[tokio::test]
 async fn notices_are_never_refused_and_take_one_anothers_place_past_the_bound() {
-    let limits = Limits { inbox_depth_max: 2, attempts_max: 100, park_backoff_base_ms: 1, ..Limits::default() };
+    let limits = Limits {
+        inbox_depth_max: 2,
+        attempts_max: 100,
+        park_backoff_base_ms: 1,
+        ..Limits::default()
+    };
     let hive = Hive::bounded(&["boss"], limits).await;
     hive.create("kid", Some("boss"), hive_core::agent::Policy::default()).await;
     hive.send("operator", "boss", "one").await;
@@ -165,8 +208,17 @@ async fn notices_are_never_refused_and_take_one_anothers_place_past_the_bound() 
     let notices = hive.notices("boss").await;
     assert_eq!(notices.len(), 1, "each took the undelivered one's place");
     assert_eq!(notices[0].message.system_kind, Some(SystemKind::TurnFailed));
-    assert!(notices[0].message.body.contains(&format!("turn {}", turns[3])), "{}", notices[0].message.body);
-    let superseded = hive.inbox("boss").await.iter().filter(|delivery| delivery.state == State::Superseded).count();
+    assert!(
+        notices[0].message.body.contains(&format!("turn {}", turns[3])),
+        "{}",
+        notices[0].message.body
+    );
+    let superseded = hive
+        .inbox("boss")
+        .await
+        .iter()
+        .filter(|delivery| delivery.state == State::Superseded)
+        .count();
     assert_eq!(superseded, 3);
     assert_eq!(hive.numbers("boss").await.open_count, 3);
 }
@@ -185,14 +237,27 @@ async fn below_the_bound_each_notice_is_kept() {
 
 #[tokio::test]
 async fn what_is_refused_leaves_nothing_behind() {
-    let limits = Limits { inbox_depth_max: 1, sender_stored_bytes_max: 50, body_bytes_max: 40, ..Limits::default() };
+    let limits = Limits {
+        inbox_depth_max: 1,
+        sender_stored_bytes_max: 50,
+        body_bytes_max: 40,
+        ..Limits::default()
+    };
     let hive = Hive::bounded(&["alice", "bob"], limits).await;
     hive.send("alice", "bob", "one").await;
-    let before = (hive.engine().totals().await.expect("totals"), hive.numbers("alice").await, hive.events().await.len());
+    let before = (
+        hive.engine().totals().await.expect("totals"),
+        hive.numbers("alice").await,
+        hive.events().await.len(),
+    );
     for body in ["two".to_owned(), "x".repeat(39), "x".repeat(41)] {
         assert!(hive.try_send("alice", "bob", &body).await.is_err());
     }
     assert!(hive.try_send("alice", "bob", &"x".repeat(49)).await.is_err());
-    let after = (hive.engine().totals().await.expect("totals"), hive.numbers("alice").await, hive.events().await.len());
+    let after = (
+        hive.engine().totals().await.expect("totals"),
+        hive.numbers("alice").await,
+        hive.events().await.len(),
+    );
     assert_eq!(before, after);
 }

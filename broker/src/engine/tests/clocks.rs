@@ -39,7 +39,8 @@ async fn the_grace_time_of_a_harness_is_what_it_was() {
         let run = hive.begin(&harness).await;
         drop(harness);
         jump(&hive, by);
-        let outcome = async || hive.engine().get_turn(caller("bob"), run.id).await.expect("the turn").outcome;
+        let outcome =
+            async || hive.engine().get_turn(caller("bob"), run.id).await.expect("the turn").outcome;
         hive.pass_and_sweep(59).await;
         assert_eq!(outcome().await, None);
         hive.pass_and_sweep(1).await;

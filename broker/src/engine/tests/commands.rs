@@ -32,11 +32,15 @@ async fn a_command_is_replayed_until_a_harness_has_closed_it() {
     assert_eq!(open(&hive, 0).await, both);
     assert_eq!(open(&hive, first.get()).await, both[1..]);
     let harness = hive.attach("bob").await;
-    let ack = |id| hive.engine().ack_command(caller("bob"), harness.token.clone(), id, String::new());
+    let ack =
+        |id| hive.engine().ack_command(caller("bob"), harness.token.clone(), id, String::new());
     ack(first).await.expect("closed");
     ack(first).await.expect("said twice");
     assert_eq!(open(&hive, 0).await, both[1..]);
-    hive.engine().ack_command(caller("bob"), harness.token.clone(), second, "no".to_owned()).await.expect("refused, and closed");
+    hive.engine()
+        .ack_command(caller("bob"), harness.token.clone(), second, "no".to_owned())
+        .await
+        .expect("refused, and closed");
     assert!(open(&hive, 0).await.is_empty());
     assert_eq!(hive.count_events(EventKind::CommandClosed).await, 2);
 }
@@ -46,11 +50,15 @@ async fn a_turn_begins_with_the_commands_that_were_given_before_it() {
     let hive = Hive::new(&["bob"]).await;
     let harness = hive.attach("bob").await;
     let closed = tell(&hive, Tell::Order(Order::StartNewSession)).await.expect("told");
-    hive.engine().ack_command(caller("bob"), harness.token.clone(), closed, String::new()).await.expect("closed");
+    hive.engine()
+        .ack_command(caller("bob"), harness.token.clone(), closed, String::new())
+        .await
+        .expect("closed");
     let open = tell(&hive, Tell::Order(Order::CompactSession)).await.expect("told");
     hive.send("operator", "bob", "work").await;
     let run = hive.begin(&harness).await;
-    let commands: Vec<_> = run.woken().commands.iter().map(|command| (command.id, command.order.clone())).collect();
+    let commands: Vec<_> =
+        run.woken().commands.iter().map(|command| (command.id, command.order.clone())).collect();
     assert_eq!(commands, [(open, Order::CompactSession)]);
 }
 
@@ -62,7 +70,10 @@ async fn only_the_present_session_of_the_right_agent_closes_a_command() {
     let newer = hive.try_attach("bob", "", true).await.expect("it takes over");
     let alices = hive.attach("alice").await;
     let ack = async |who: &str, token: &str| {
-        hive.engine().ack_command(caller(who), token.to_owned(), id, String::new()).await.map_err(|refusal| refusal.reason())
+        hive.engine()
+            .ack_command(caller(who), token.to_owned(), id, String::new())
+            .await
+            .map_err(|refusal| refusal.reason())
     };
     assert_eq!(ack("bob", &older.token).await, Err(Reason::LeaseLost));
     assert_eq!(ack("alice", &newer.token).await, Err(Reason::LeaseLost));
@@ -74,7 +85,10 @@ async fn only_the_present_session_of_the_right_agent_closes_a_command() {
 #[tokio::test]
 async fn a_cancel_names_the_open_turn() {
     let hive = Hive::new(&["alice", "bob"]).await;
-    assert_eq!(tell(&hive, Tell::CancelOpenTurn).await.expect_err("none is open").reason(), Reason::TurnNotFound);
+    assert_eq!(
+        tell(&hive, Tell::CancelOpenTurn).await.expect_err("none is open").reason(),
+        Reason::TurnNotFound
+    );
     hive.send("alice", "bob", "hello").await;
     let harness = hive.attach("bob").await;
     let run = hive.begin(&harness).await;
@@ -114,8 +128,16 @@ async fn a_command_said_twice_is_one_command() {
     let hive = Hive::new(&["bob"]).await;
     let key = super::hive::request("Tell", "c1", 1);
     let order = || Tell::Order(Order::RestartHarness);
-    let first = hive.engine().tell(caller("operator"), key.clone(), name("bob"), order()).await.expect("told");
-    let again = hive.engine().tell(caller("operator"), key, name("bob"), order()).await.expect("answered again");
+    let first = hive
+        .engine()
+        .tell(caller("operator"), key.clone(), name("bob"), order())
+        .await
+        .expect("told");
+    let again = hive
+        .engine()
+        .tell(caller("operator"), key, name("bob"), order())
+        .await
+        .expect("answered again");
     assert_eq!(first, again);
     assert_eq!(open(&hive, 0).await.len(), 1);
 }

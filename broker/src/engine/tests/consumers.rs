@@ -18,7 +18,11 @@ fn reason<T>(answer: Result<T, Refusal>) -> Reason {
     answer.map(|_| ()).expect_err("it is refused").reason()
 }
 
-async fn extend(hive: &Hive, leased: &Leased, seconds: u64) -> Result<hive_core::time::WallTime, Refusal> {
+async fn extend(
+    hive: &Hive,
+    leased: &Leased,
+    seconds: u64,
+) -> Result<hive_core::time::WallTime, Refusal> {
     let token = leased.token.clone().expect("a consumer's lease");
     hive.engine().extend(actor("bob"), token, Duration::from_secs(seconds)).await
 }
@@ -86,7 +90,10 @@ async fn a_nack_uses_an_attempt_and_backs_off() {
     let taken = hive.receive("bob", 1).await;
     assert_eq!(hive.nack("bob", &taken[0], false).await.expect("the last attempt"), State::Dead);
     let delivery = hive.delivery("bob", message(1)).await;
-    assert_eq!((delivery.last_error.as_str(), delivery.cause), ("cannot", Some(RedeliveryCause::Nacked)));
+    assert_eq!(
+        (delivery.last_error.as_str(), delivery.cause),
+        ("cannot", Some(RedeliveryCause::Nacked))
+    );
     assert_eq!(hive.notices("operator").await.len(), 1);
 }
 
@@ -153,7 +160,8 @@ async fn tokens_are_not_guessed_and_not_anothers() {
     let taken = hive.receive("bob", 1).await;
     assert_eq!(reason(hive.ack("alice", &taken[0]).await), Reason::LeaseLost);
     for token in ["", "0", "ffffffffffffffffffffffffffffffff"] {
-        let guess = hive.engine().ack(actor("bob"), hive.request("AckDelivery"), token.to_owned()).await;
+        let guess =
+            hive.engine().ack(actor("bob"), hive.request("AckDelivery"), token.to_owned()).await;
         assert_eq!(reason(guess), Reason::LeaseLost);
     }
     assert_eq!(hive.state("bob", message(1)).await, (State::Leased, 1));
@@ -178,14 +186,20 @@ async fn a_repeated_receive_gives_the_same_leases_while_they_live() {
     let mut hive = hive_with(3).await;
     let key = request("ReceiveMessages", "r1", 1);
     let first = hive.engine().receive(actor("bob"), key.clone(), up_to(2)).await.expect("taken");
-    let again = hive.engine().receive(actor("bob"), key.clone(), up_to(2)).await.expect("answered again");
+    let again =
+        hive.engine().receive(actor("bob"), key.clone(), up_to(2)).await.expect("answered again");
     assert_eq!(ids(&first.deliveries), ids(&again.deliveries));
     assert_eq!(first.deliveries[0].token, again.deliveries[0].token);
     assert_eq!(first.deliveries[0].expire_time, again.deliveries[0].expire_time);
     hive.crash().await;
-    let again = hive.engine().receive(actor("bob"), key.clone(), up_to(2)).await.expect("answered by the next broker too");
+    let again = hive
+        .engine()
+        .receive(actor("bob"), key.clone(), up_to(2))
+        .await
+        .expect("answered by the next broker too");
     assert_eq!(first.deliveries[1].token, again.deliveries[1].token);
-    let other = hive.engine().receive(actor("bob"), request("ReceiveMessages", "r1", 2), up_to(1)).await;
+    let other =
+        hive.engine().receive(actor("bob"), request("ReceiveMessages", "r1", 2), up_to(1)).await;
     assert_eq!(reason(other), Reason::RequestIdReused);
     // One of them is settled: the same answer would be a lie, so it is a new question.
     hive.ack("bob", &first.deliveries[0]).await.expect("acked");
@@ -212,7 +226,11 @@ async fn an_empty_poll_writes_nothing() {
 async fn a_consumer_may_wait_and_is_woken_by_mail() {
     let hive = hive_with(0).await;
     let (engine, key) = (Arc::clone(hive.engine()), hive.request("ReceiveMessages"));
-    let waiting = hive.waits(async move { engine.receive(actor("bob"), key, Receive { wait: WAIT, ..up_to(5) }).await }).await;
+    let waiting = hive
+        .waits(async move {
+            engine.receive(actor("bob"), key, Receive { wait: WAIT, ..up_to(5) }).await
+        })
+        .await;
     hive.send("alice", "bob", "hello").await;
     assert_eq!(bodies(&done(waiting).await.expect("taken").deliveries), ["hello"]);
 }
@@ -323,7 +341,10 @@ async fn an_error_that_is_too_long_is_refused_before_anything_changes() {
     let hive = hive_with(1).await;
     let taken = hive.receive("bob", 1).await;
     let token = taken[0].token.clone().expect("a token");
-    let nack = hive.engine().nack(actor("bob"), hive.request("NackDelivery"), token, "e".repeat(4097), false).await;
+    let nack = hive
+        .engine()
+        .nack(actor("bob"), hive.request("NackDelivery"), token, "e".repeat(4097), false)
+        .await;
     assert_eq!(reason(nack), Reason::FieldInvalid);
     assert_eq!(hive.state("bob", message(1)).await, (State::Leased, 1));
 }
@@ -343,7 +364,8 @@ async fn a_consumer_whose_connection_breaks_while_it_waits_takes_nothing() {
 #[tokio::test]
 async fn a_consumer_that_gives_up_before_it_is_served_takes_nothing() {
     let hive = hive_with(1).await;
-    // An earlier call has made the broker know the name, so that this one goes straight to the writer.
+    // An earlier call has made the broker know the name, so that this one goes straight to the
+    // writer.
     let taken = hive.receive("bob", 1).await;
     hive.ack("bob", &taken[0]).await.expect("acked");
     let sent = hive.send("alice", "bob", "hello").await;

@@ -1,4 +1,5 @@
-//! Declaring: the file's agents are brought to what it says now, and what the operator changed meanwhile stays.
+//! Declaring: the file's agents are brought to what it says now, and what the operator changed
+//! meanwhile stays.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +41,9 @@ async fn parent(hive: &Hive, who: &str) -> Option<String> {
 }
 
 async fn move_to(hive: &Hive, who: &str, below: Option<&str>) -> Result<Agent, Refusal> {
-    hive.engine().set_parent(caller("operator"), hive.request("SetParent"), name(who), below.map(name)).await
+    hive.engine()
+        .set_parent(caller("operator"), hive.request("SetParent"), name(who), below.map(name))
+        .await
 }
 
 #[tokio::test]
@@ -74,18 +77,27 @@ async fn only_what_the_file_changed_is_changed() {
     // The operator moves the agent and sets its model at run time.
     move_to(&hive, "kid", Some("other")).await.expect("moved");
     let model = Tell::Order(Order::SetModel("large".to_owned()));
-    hive.engine().tell(caller("operator"), hive.request("SetModel"), name("kid"), model).await.expect("told");
+    hive.engine()
+        .tell(caller("operator"), hive.request("SetModel"), name("kid"), model)
+        .await
+        .expect("told");
     // The file changes the role only.
     wanted.get_mut(&name("kid")).expect("kid").role = "reviewer".to_owned();
     hive.engine().declare(wanted.clone()).await.expect("applied");
     let kid = agent(&hive, "kid").await;
     let parent = kid.parent.map(String::from);
-    assert_eq!((kid.role.as_str(), kid.model.as_str(), parent.as_deref()), ("reviewer", "large", Some("other")));
+    assert_eq!(
+        (kid.role.as_str(), kid.model.as_str(), parent.as_deref()),
+        ("reviewer", "large", Some("other"))
+    );
     // Then the file says something new about the model: now it is the newer word.
     wanted.get_mut(&name("kid")).expect("kid").model = "small".to_owned();
     hive.engine().declare(wanted).await.expect("applied");
     let kid = agent(&hive, "kid").await;
-    assert_eq!((kid.model.as_str(), kid.parent.map(String::from).as_deref()), ("small", Some("other")));
+    assert_eq!(
+        (kid.model.as_str(), kid.parent.map(String::from).as_deref()),
+        ("small", Some("other"))
+    );
 }
 
 #[tokio::test]
@@ -100,7 +112,10 @@ async fn who_is_no_longer_in_the_file_is_retired_with_mail_kept_and_run_time_age
     assert!(!agent(&hive, "runtime").await.retired);
     assert_eq!(hive.state("kid", sent).await, (State::Ready, 1), "its turn ended without blame");
     assert!(harness.attachment().ended().is_cancelled());
-    assert_eq!(hive.send_in(&run, "root", "still here").await.expect_err("retired").reason(), Reason::AgentRetired);
+    assert_eq!(
+        hive.send_in(&run, "root", "still here").await.expect_err("retired").reason(),
+        Reason::AgentRetired
+    );
     // The file takes it back, with its mail.
     apply(&hive, &[("root", None), ("kid", Some("root"))]).await;
     assert!(!agent(&hive, "kid").await.retired);
@@ -151,7 +166,8 @@ async fn the_models_of_the_file_are_those_that_an_agent_may_be_switched_to() {
     assert!(refusal.to_string().contains("may be switched to small, large;"), "{refusal}");
     assert_eq!(refusal.reason(), Reason::FieldInvalid);
     assert_eq!(shown().await.0, "large");
-    // The same file again changes nothing; one that no longer allows the model takes it back, and says so.
+    // The same file again changes nothing; one that no longer allows the model takes it back, and
+    // says so.
     declare(&["small", "large"], "small").await;
     assert_eq!(shown().await.0, "large");
     let changes = hive.count_events(EventKind::AgentChanged).await;
@@ -168,7 +184,10 @@ async fn a_declaration_of_an_older_version_is_understood() {
     let mut hive = Hive::new(&[]).await;
     apply(&hive, &[("bob", None)]).await;
     let order = Tell::Order(Order::SetModel("large".to_owned()));
-    hive.engine().tell(caller("operator"), hive.request("Tell"), name("bob"), order).await.expect("told");
+    hive.engine()
+        .tell(caller("operator"), hive.request("Tell"), name("bob"), order)
+        .await
+        .expect("told");
     hive.restart_after(|dir| {
         let conn = rusqlite::Connection::open(dir.join("hive.db")).expect("opened");
         let changed =
@@ -177,7 +196,11 @@ async fn a_declaration_of_an_older_version_is_understood() {
     })
     .await;
     apply(&hive, &[("bob", None)]).await;
-    assert_eq!(hive.engine().get_agent(name("bob")).await.expect("bob").model, "large", "the operator's choice stays");
+    assert_eq!(
+        hive.engine().get_agent(name("bob")).await.expect("bob").model,
+        "large",
+        "the operator's choice stays"
+    );
 }
 
 #[tokio::test]
@@ -185,7 +208,10 @@ async fn a_circle_is_refused_and_nothing_changes() {
     let hive = Hive::new(&[]).await;
     apply(&hive, &[("one", None), ("two", Some("one"))]).await;
     let events = hive.events().await;
-    let circle = hive.engine().declare(file(&[("one", Some("two")), ("two", Some("one")), ("new", None)])).await;
+    let circle = hive
+        .engine()
+        .declare(file(&[("one", Some("two")), ("two", Some("one")), ("new", None)]))
+        .await;
     assert_eq!(circle.expect_err("a circle").reason(), Reason::TopologyCycle);
     assert_eq!(hive.events().await, events);
     assert_eq!(parent(&hive, "one").await, None);
@@ -196,7 +222,11 @@ async fn a_circle_is_refused_and_nothing_changes() {
 async fn an_agent_below_a_circle_does_not_hang_the_broker() {
     let hive = Hive::new(&[]).await;
     let below = [("aa-below", Some("one")), ("one", Some("two")), ("two", Some("one"))];
-    let circle = tokio::time::timeout(std::time::Duration::from_secs(30), hive.engine().declare(file(&below))).await;
+    let circle = tokio::time::timeout(
+        std::time::Duration::from_secs(30),
+        hive.engine().declare(file(&below)),
+    )
+    .await;
     assert_eq!(circle.expect("it answers").expect_err("a circle").reason(), Reason::TopologyCycle);
     hive.create("bob", None, Policy::default()).await;
 }
@@ -227,7 +257,10 @@ async fn the_operator_moves_agents_but_closes_no_circle() {
     hive.create("three", Some("two"), Policy::default()).await;
     for (who, below) in [("one", "one"), ("one", "two"), ("one", "three"), ("two", "three")] {
         let refusal = move_to(&hive, who, Some(below)).await.map(|_| ()).expect_err("a circle");
-        assert!(matches!(&refusal, Refusal::TopologyCycle { name, parent } if name == who && parent == below), "{refusal:?}");
+        assert!(
+            matches!(&refusal, Refusal::TopologyCycle { name, parent } if name == who && parent == below),
+            "{refusal:?}"
+        );
     }
     move_to(&hive, "three", Some("one")).await.expect("moved");
     move_to(&hive, "two", None).await.expect("a root now");
@@ -248,10 +281,15 @@ async fn a_retired_name_is_taken_only_by_who_says_so() {
         adopt,
     };
     let engine = hive.engine();
-    let refusal = engine.create_agent(caller("operator"), hive.request("CreateAgent"), create(false)).await;
+    let refusal =
+        engine.create_agent(caller("operator"), hive.request("CreateAgent"), create(false)).await;
     assert_eq!(refusal.expect_err("retired").reason(), Reason::AgentRetired);
-    engine.create_agent(caller("operator"), hive.request("CreateAgent"), create(true)).await.expect("adopted");
+    engine
+        .create_agent(caller("operator"), hive.request("CreateAgent"), create(true))
+        .await
+        .expect("adopted");
     assert_eq!(super::hive::ids(&hive.receive("bob", 1).await), [sent]);
-    let refusal = engine.create_agent(caller("operator"), hive.request("CreateAgent"), create(true)).await;
+    let refusal =
+        engine.create_agent(caller("operator"), hive.request("CreateAgent"), create(true)).await;
     assert_eq!(refusal.expect_err("active").reason(), Reason::AgentExists);
 }

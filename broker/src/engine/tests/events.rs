@@ -18,7 +18,9 @@ async fn events_are_numbered_without_gaps_also_where_commands_were_refused() {
     for round in 0..20 {
         hive.send("alice", "bob", "hello").await;
         assert!(hive.try_send("alice", "nobody", "hello").await.is_err());
-        assert!(hive.decide("bob", message(9999), hive_core::delivery::Decision::Ack).await.is_err());
+        assert!(
+            hive.decide("bob", message(9999), hive_core::delivery::Decision::Ack).await.is_err()
+        );
         if round % 7 == 0 {
             hive.crash().await;
         }
@@ -35,7 +37,9 @@ async fn commands_committed_together_take_back_only_what_failed() {
         let engine = std::sync::Arc::clone(hive.engine());
         let key = hive.request("SendMessage");
         let to = if number % 3 == 0 { "nobody" } else { "bob" };
-        tasks.push(tokio::spawn(async move { engine.send(super::hive::actor("alice"), key, mail(to, "hello")).await }));
+        tasks.push(tokio::spawn(async move {
+            engine.send(super::hive::actor("alice"), key, mail(to, "hello")).await
+        }));
     }
     let mut accepted = Vec::new();
     for task in tasks {
@@ -91,9 +95,15 @@ async fn agents_see_their_own_events_and_the_operator_everybodys() {
     let own = engine.events_after(0, scope, 10).await.expect("read").0;
     let kinds: Vec<EventKind> = own.iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [EventKind::AgentCreated, EventKind::MessageAccepted]);
-    assert_eq!(reason(engine.event_scope(caller("bob"), "alice".to_owned()).await), Reason::NotYours);
+    assert_eq!(
+        reason(engine.event_scope(caller("bob"), "alice".to_owned()).await),
+        Reason::NotYours
+    );
     assert_eq!(engine.event_scope(caller("operator"), String::new()).await.expect("all"), None);
-    assert_eq!(engine.event_scope(caller("operator"), "bob".to_owned()).await.expect("bob's"), scope);
+    assert_eq!(
+        engine.event_scope(caller("operator"), "bob".to_owned()).await.expect("bob's"),
+        scope
+    );
 }
 
 #[tokio::test]
@@ -103,9 +113,16 @@ async fn the_story_of_a_message_can_be_read_in_the_log() {
     let harness = hive.attach("bob").await;
     hive.turn(&harness, Outcome::Drained).await;
     hive.turn(&harness, Outcome::Ok).await;
-    let story: Vec<EventKind> =
-        hive.events().await.iter().filter(|event| event.message_id == Some(sent)).map(|event| event.kind).collect();
-    use EventKind::{DeliveryAcked, DeliveryLeased, DeliveryReturned, MessageAccepted, TurnBegun, TurnEnded};
+    let story: Vec<EventKind> = hive
+        .events()
+        .await
+        .iter()
+        .filter(|event| event.message_id == Some(sent))
+        .map(|event| event.kind)
+        .collect();
+    use EventKind::{
+        DeliveryAcked, DeliveryLeased, DeliveryReturned, MessageAccepted, TurnBegun, TurnEnded,
+    };
     let expected = [
         MessageAccepted,
         TurnBegun,
@@ -125,10 +142,18 @@ async fn messages_are_seen_by_their_sender_and_recipients_only() {
     let hive = Hive::new(&["alice", "bob", "carol"]).await;
     let sent = hive.send("alice", "bob", "between us").await;
     for who in ["alice", "bob", "operator"] {
-        assert_eq!(hive.engine().get_message(caller(who), sent).await.expect("theirs").body, "between us");
+        assert_eq!(
+            hive.engine().get_message(caller(who), sent).await.expect("theirs").body,
+            "between us"
+        );
     }
-    assert_eq!(reason(hive.engine().get_message(caller("carol"), sent).await), Reason::MessageNotFound);
-    let list = |who: &str, whose: &str| hive.engine().list_messages(caller(who), whose.to_owned(), None, None, 10);
+    assert_eq!(
+        reason(hive.engine().get_message(caller("carol"), sent).await),
+        Reason::MessageNotFound
+    );
+    let list = |who: &str, whose: &str| {
+        hive.engine().list_messages(caller(who), whose.to_owned(), None, None, 10)
+    };
     assert_eq!(list("alice", "").await.expect("hers").0.len(), 1);
     assert_eq!(list("carol", "").await.expect("hers").0.len(), 0);
     assert_eq!(reason(list("carol", "bob").await), Reason::NotYours);
@@ -141,9 +166,16 @@ async fn a_thread_is_a_message_and_its_replies() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let first = hive.send("alice", "bob", "well?").await;
     let reply = super::super::send::Send { in_reply_to: Some(first), ..mail("alice", "well.") };
-    hive.engine().send(super::hive::actor("bob"), hive.request("SendMessage"), reply).await.expect("accepted");
+    hive.engine()
+        .send(super::hive::actor("bob"), hive.request("SendMessage"), reply)
+        .await
+        .expect("accepted");
     hive.send("alice", "bob", "something else").await;
-    let (thread, more) = hive.engine().list_messages(caller("bob"), String::new(), Some(first), None, 10).await.expect("listed");
+    let (thread, more) = hive
+        .engine()
+        .list_messages(caller("bob"), String::new(), Some(first), None, 10)
+        .await
+        .expect("listed");
     let bodies: Vec<&str> = thread.iter().map(|message| message.body.as_str()).collect();
     assert_eq!((bodies, more), (vec!["well.", "well?"], false));
 }

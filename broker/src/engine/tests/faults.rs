@@ -1,4 +1,5 @@
-//! Faults of the disk: what was voided never happened, neither in the database nor in memory, and a retry does it once.
+//! Faults of the disk: what was voided never happened, neither in the database nor in memory, and a
+//! retry does it once.
 
 use std::sync::Arc;
 
@@ -34,10 +35,22 @@ async fn a_void_send_is_no_send_and_its_retry_is_one() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let (engine, key) = (Arc::clone(hive.engine()), request("SendMessage", "r1", 1));
     let retried = key.clone();
-    unavailable(hive.voided(async move { engine.send(actor("alice"), key, mail("bob", "hello")).await }).await);
+    unavailable(
+        hive.voided(async move { engine.send(actor("alice"), key, mail("bob", "hello")).await })
+            .await,
+    );
     assert!(hive.inbox("bob").await.is_empty());
-    let sent = hive.engine().send(actor("alice"), retried, mail("bob", "hello")).await.expect("accepted").message;
-    assert_eq!(sent, super::hive::message(1), "the number of a message that never was is given to one that is");
+    let sent = hive
+        .engine()
+        .send(actor("alice"), retried, mail("bob", "hello"))
+        .await
+        .expect("accepted")
+        .message;
+    assert_eq!(
+        sent,
+        super::hive::message(1),
+        "the number of a message that never was is given to one that is"
+    );
     assert_eq!(hive.inbox("bob").await.len(), 1);
     assert_eq!(hive.events().await.len(), 3);
 }
@@ -45,7 +58,8 @@ async fn a_void_send_is_no_send_and_its_retry_is_one() {
 #[tokio::test]
 async fn a_turn_whose_end_was_void_keeps_its_lease_and_its_grace_time() {
     let (hive, harness, run) = in_mid_turn().await;
-    let (engine, end, key) = (Arc::clone(hive.engine()), ended(&run, Outcome::Ok), request("EndTurn", "e1", 1));
+    let (engine, end, key) =
+        (Arc::clone(hive.engine()), ended(&run, Outcome::Ok), request("EndTurn", "e1", 1));
     let retried = key.clone();
     unavailable(hive.voided(async move { engine.end_turn(caller("bob"), key, end).await }).await);
     assert_eq!(outcome(&hive, &run).await, None);
@@ -54,7 +68,11 @@ async fn a_turn_whose_end_was_void_keeps_its_lease_and_its_grace_time() {
     hive.pass_and_sweep(59).await;
     assert_eq!(outcome(&hive, &run).await, None, "it is not given back before its time");
     hive.try_attach("bob", &token, false).await.expect("it comes back");
-    let answer = hive.engine().end_turn(caller("bob"), retried, ended(&run, Outcome::Ok)).await.expect("it ends");
+    let answer = hive
+        .engine()
+        .end_turn(caller("bob"), retried, ended(&run, Outcome::Ok))
+        .await
+        .expect("it ends");
     assert_eq!(answer.settled.acked, 1);
 }
 
@@ -62,7 +80,12 @@ async fn a_turn_whose_end_was_void_keeps_its_lease_and_its_grace_time() {
 async fn an_attach_that_was_void_leaves_the_older_session_to_come_back() {
     let (hive, harness, run) = in_mid_turn().await;
     let engine = Arc::clone(hive.engine());
-    let attach = Attach { session_token: String::new(), take_over: true, revision: String::new(), isolation: None };
+    let attach = Attach {
+        session_token: String::new(),
+        take_over: true,
+        revision: String::new(),
+        isolation: None,
+    };
     unavailable(hive.voided(async move { engine.attach(caller("bob"), attach).await }).await);
     assert_eq!(outcome(&hive, &run).await, None);
     hive.sweep().await;
@@ -76,9 +99,13 @@ async fn an_attach_in_an_aborted_batch_fences_no_harness() {
     let (hive, harness, run) = in_mid_turn().await;
     for session_token in [String::new(), harness.token.clone()] {
         let engine = Arc::clone(hive.engine());
-        let attach = Attach { session_token, take_over: true, revision: String::new(), isolation: None };
+        let attach =
+            Attach { session_token, take_over: true, revision: String::new(), isolation: None };
         unavailable(hive.voided(async move { engine.attach(caller("bob"), attach).await }).await);
-        assert!(!harness.attachment().ended().is_cancelled(), "its successor never reached the disk");
+        assert!(
+            !harness.attachment().ended().is_cancelled(),
+            "its successor never reached the disk"
+        );
         let second = hive.try_attach("bob", "", false).await.expect_err("it is attached");
         assert_eq!(second.reason(), Reason::AlreadyAttached);
     }
@@ -93,10 +120,17 @@ async fn an_attach_in_an_aborted_batch_fences_no_harness() {
 async fn a_turn_that_was_opened_in_an_aborted_batch_makes_no_silence_a_sign_of_death() {
     let hive = Hive::new(&["bob"]).await;
     let harness = hive.attach("bob").await;
-    let (engine, wish, key) = (Arc::clone(hive.engine()), hive.wish(&harness.token), hive.request("OpenTurn"));
-    let opened = async move { engine.open_turn(caller("bob"), key, wish, hive_core::turn::Kind::Compact).await };
+    let (engine, wish, key) =
+        (Arc::clone(hive.engine()), hive.wish(&harness.token), hive.request("OpenTurn"));
+    let opened = async move {
+        engine.open_turn(caller("bob"), key, wish, hive_core::turn::Kind::Compact).await
+    };
     unavailable(hive.voided(opened).await);
-    assert_eq!(hive.engine().sweep_sessions().await.expect("swept"), None, "there is nothing to look out for");
+    assert_eq!(
+        hive.engine().sweep_sessions().await.expect("swept"),
+        None,
+        "there is nothing to look out for"
+    );
 }
 
 #[tokio::test]
@@ -106,7 +140,12 @@ async fn of_two_that_attach_in_one_batch_the_second_sees_the_first() {
         let hold = hive.hold().await;
         let attach = |take_over| {
             let engine = Arc::clone(hive.engine());
-            let attach = Attach { session_token: String::new(), take_over, revision: String::new(), isolation: None };
+            let attach = Attach {
+                session_token: String::new(),
+                take_over,
+                revision: String::new(),
+                isolation: None,
+            };
             tokio::spawn(async move { engine.attach(caller("bob"), attach).await })
         };
         let first = attach(true);
@@ -124,7 +163,12 @@ async fn of_two_that_attach_in_one_batch_the_second_sees_the_first() {
 async fn an_attach_that_was_void_does_not_hide_that_the_older_harness_has_gone() {
     let (hive, harness, run) = in_mid_turn().await;
     let engine = Arc::clone(hive.engine());
-    let attach = Attach { session_token: String::new(), take_over: true, revision: String::new(), isolation: None };
+    let attach = Attach {
+        session_token: String::new(),
+        take_over: true,
+        revision: String::new(),
+        isolation: None,
+    };
     unavailable(hive.voided(async move { engine.attach(caller("bob"), attach).await }).await);
     drop(harness);
     hive.sweep().await;
@@ -152,7 +196,12 @@ async fn a_sweep_that_was_void_is_done_again() {
 async fn an_agent_whose_end_was_void_keeps_its_harness() {
     let (hive, harness, run) = in_mid_turn().await;
     let (engine, key) = (Arc::clone(hive.engine()), hive.request("RemoveAgent"));
-    unavailable(hive.voided(async move { engine.remove_agent(caller("operator"), key, super::hive::name("bob")).await }).await);
+    unavailable(
+        hive.voided(async move {
+            engine.remove_agent(caller("operator"), key, super::hive::name("bob")).await
+        })
+        .await,
+    );
     assert!(!harness.attachment().ended().is_cancelled());
     hive.send_in(&run, "alice", "still here").await.expect("accepted");
     hive.retire("bob").await;
@@ -165,7 +214,10 @@ async fn waiting_harnesses_and_consumers_outlive_a_fault() {
     let harness = hive.attach("bob").await;
     let waiting = hive.begin_waits(&harness).await;
     let (engine, key) = (Arc::clone(hive.engine()), hive.request("SendMessage"));
-    unavailable(hive.voided(async move { engine.send(actor("alice"), key, mail("bob", "void")).await }).await);
+    unavailable(
+        hive.voided(async move { engine.send(actor("alice"), key, mail("bob", "void")).await })
+            .await,
+    );
     hive.still_waits(&waiting).await;
     hive.send("alice", "bob", "hello").await;
     assert_eq!(done(waiting).await.expect("a turn").delivery.message.body, "hello");
@@ -175,12 +227,17 @@ async fn waiting_harnesses_and_consumers_outlive_a_fault() {
 async fn a_harness_whose_look_was_void_is_told_and_gets_its_turn_when_it_asks_again() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let harness = hive.attach("bob").await;
-    // An earlier call has made the broker know the name, so that the next one goes straight to the writer.
+    // An earlier call has made the broker know the name, so that the next one goes straight to the
+    // writer.
     super::hive::stop(hive.begin_waits(&harness).await).await;
     let sent = hive.send("alice", "bob", "hello").await;
-    let (engine, wish, key) = (Arc::clone(hive.engine()), hive.wish(&harness.token), hive.request("BeginTurn"));
-    let (again, same_wish, same_key) = (Arc::clone(&engine), hive.wish(&harness.token), key.clone());
-    unavailable(hive.voided(async move { engine.begin_turn(caller("bob"), key, wish).await }).await);
+    let (engine, wish, key) =
+        (Arc::clone(hive.engine()), hive.wish(&harness.token), hive.request("BeginTurn"));
+    let (again, same_wish, same_key) =
+        (Arc::clone(&engine), hive.wish(&harness.token), key.clone());
+    unavailable(
+        hive.voided(async move { engine.begin_turn(caller("bob"), key, wish).await }).await,
+    );
     let begun = again.begin_turn(caller("bob"), same_key, same_wish).await.expect("a turn");
     assert_eq!((begun.delivery.message.id, begun.turn.id.get()), (sent, 2));
     assert_eq!(hive.state("bob", sent).await, (State::Leased, 1));

@@ -1,7 +1,8 @@
-//! The rig: a hive with a real database in a directory of its own, a clock that is moved by hand, and short words for what its people do.
+//! The rig: a hive with a real database in a directory of its own, a clock that is moved by hand,
+//! and short words for what its people do.
 //!
-//! Nothing here sleeps. Whoever has to wait waits for a commit or for a task, and a guard of half a minute turns a wait that never ends into a
-//! failure.
+//! Nothing here sleeps. Whoever has to wait waits for a commit or for a task, and a guard of half a
+//! minute turns a wait that never ends into a failure.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -42,8 +43,15 @@ use crate::store::{AgentKey, Committed, Effect, Health, Store, agent, inbox};
 const GUARD: Duration = Duration::from_secs(30);
 
 /// Every state there is.
-pub(super) const ALL_STATES: [State; 7] =
-    [State::Ready, State::Leased, State::Held, State::Dead, State::Acked, State::Dropped, State::Superseded];
+pub(super) const ALL_STATES: [State; 7] = [
+    State::Ready,
+    State::Leased,
+    State::Held,
+    State::Dead,
+    State::Acked,
+    State::Dropped,
+    State::Superseded,
+];
 
 /// A hive under test.
 #[derive(Debug)]
@@ -143,7 +151,11 @@ impl Committed for Counting {
 
 /// The caller of this name; `operator` is the operator.
 pub(super) fn caller(who: &str) -> Caller {
-    if who == "operator" { Caller::Operator(OperatorName::of(1000, Some("ada"))) } else { Caller::Agent(name(who)) }
+    if who == "operator" {
+        Caller::Operator(OperatorName::of(1000, Some("ada")))
+    } else {
+        Caller::Agent(name(who))
+    }
 }
 
 /// A process of this caller that shows no token.
@@ -183,7 +195,13 @@ pub(super) fn mail(to: &str, body: &str) -> Send {
 
 /// Takes up to this many at once, without waiting.
 pub(super) fn up_to(max_deliveries: u32) -> Receive {
-    Receive { max_deliveries, max_bytes: None, wait: Duration::ZERO, lease: Duration::from_secs(60), tool_use: None }
+    Receive {
+        max_deliveries,
+        max_bytes: None,
+        wait: Duration::ZERO,
+        lease: Duration::from_secs(60),
+        tool_use: None,
+    }
 }
 
 /// How a turn of this run ended, with nothing else to say.
@@ -234,16 +252,32 @@ pub(super) fn directory() -> tempfile::TempDir {
     dir.expect("a directory for a test")
 }
 
-async fn open(dir: &Path, clock: Arc<dyn Clock>, limits: &Limits) -> (Arc<Engine>, watch::Receiver<u64>) {
+async fn open(
+    dir: &Path,
+    clock: Arc<dyn Clock>,
+    limits: &Limits,
+) -> (Arc<Engine>, watch::Receiver<u64>) {
     let (sender, commits) = watch::channel(0);
     let memory = Arc::new(Memory::default());
     let counting = Arc::new(Counting { memory: Arc::clone(&memory), commits: sender });
     let store = Store::open(dir, Arc::clone(&clock), counting).expect("the store opens");
     let turn_events = TurnEvents::open(dir).expect("the turn lines open");
-    // Where a test makes such a directory, long reminders are written into it; where it does not, there is none to write to.
-    let named = ["alice", "bob"].map(|agent| (name(agent), dir.join("agents").join(agent))).into_iter().collect();
+    // Where a test makes such a directory, long reminders are written into it; where it does not,
+    // there is none to write to.
+    let named = ["alice", "bob"]
+        .map(|agent| (name(agent), dir.join("agents").join(agent)))
+        .into_iter()
+        .collect();
     let directories = Directories::new(named, Some(dir.join("agents")));
-    let parts = Parts { store, turn_events, memory, clock, limits: limits.clone(), identity: Identity::default(), directories };
+    let parts = Parts {
+        store,
+        turn_events,
+        memory,
+        clock,
+        limits: limits.clone(),
+        identity: Identity::default(),
+        directories,
+    };
     (Arc::new(Engine::start(parts).await.expect("the engine starts")), commits)
 }
 
@@ -260,12 +294,26 @@ impl Hive {
     }
 
     /// A hive that goes by another clock than the one moved by hand.
-    pub(super) async fn on(agents: &[&str], limits: Limits, manual: Arc<ManualClock>, clock: Arc<dyn Clock>) -> Self {
+    pub(super) async fn on(
+        agents: &[&str],
+        limits: Limits,
+        manual: Arc<ManualClock>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let dir = directory();
         let (engine, commits) = open(dir.path(), clock, &limits).await;
         let books = Books(dir.path().join("hive.db"));
         let requests = AtomicU64::new(0);
-        let hive = Self { engine: Some(engine), clock: manual, limits, commits, requests, boots: 0, _books: books, dir };
+        let hive = Self {
+            engine: Some(engine),
+            clock: manual,
+            limits,
+            commits,
+            requests,
+            boots: 0,
+            _books: books,
+            dir,
+        };
         for agent in agents {
             hive.create(agent, None, Policy::default()).await;
         }
@@ -292,7 +340,8 @@ impl Hive {
         self.start().await;
     }
 
-    /// The host goes down and comes up again: another boot, a boot clock that begins anew, a wall clock that went on.
+    /// The host goes down and comes up again: another boot, a boot clock that begins anew, a wall
+    /// clock that went on.
     pub(super) async fn reboot(&mut self) {
         self.close();
         self.boots += 1;
@@ -302,11 +351,13 @@ impl Hive {
         self.start().await;
     }
 
-    /// The broker is killed: what another one finds is what the files hold at this moment, without a last word of the dead one.
+    /// The broker is killed: what another one finds is what the files hold at this moment, without
+    /// a last word of the dead one.
     pub(super) async fn crash(&mut self) {
         let rescue = directory();
         for file in ["hive.db", "hive.db-wal"] {
-            std::fs::copy(self.dir.path().join(file), rescue.path().join(file)).expect("a file of the database");
+            std::fs::copy(self.dir.path().join(file), rescue.path().join(file))
+                .expect("a file of the database");
         }
         self.close();
         self._books = Books(rescue.path().join("hive.db"));
@@ -375,26 +426,40 @@ impl Hive {
             policy,
             adopt: false,
         };
-        self.engine().create_agent(caller("operator"), self.request("CreateAgent"), create).await.expect("an agent is created");
+        self.engine()
+            .create_agent(caller("operator"), self.request("CreateAgent"), create)
+            .await
+            .expect("an agent is created");
     }
 
     /// The operator retires an agent.
     pub(super) async fn retire(&self, agent: &str) -> u32 {
         let request = self.request("RemoveAgent");
-        self.engine().remove_agent(caller("operator"), request, name(agent)).await.expect("an agent is retired")
+        self.engine()
+            .remove_agent(caller("operator"), request, name(agent))
+            .await
+            .expect("an agent is retired")
     }
 
     /// The row of an agent, or of the operator.
     pub(super) async fn row(&self, who: &str) -> agent::AgentRow {
         let who = who.to_owned();
-        let read = self.engine().store().read(move |conn, _| Ok::<_, Refusal>(agent::by_name(conn, &who)?)).await;
+        let read = self
+            .engine()
+            .store()
+            .read(move |conn, _| Ok::<_, Refusal>(agent::by_name(conn, &who)?))
+            .await;
         read.expect("agents are read").expect("the agent is there")
     }
 
     /// The numbers of an inbox.
     pub(super) async fn numbers(&self, who: &str) -> inbox::InboxRow {
         let key = self.row(who).await.key;
-        self.engine().store().read(move |conn, _| Ok::<_, Refusal>(inbox::get(conn, key)?)).await.expect("an inbox is read")
+        self.engine()
+            .store()
+            .read(move |conn, _| Ok::<_, Refusal>(inbox::get(conn, key)?))
+            .await
+            .expect("an inbox is read")
     }
 
     // Mail.
@@ -405,18 +470,31 @@ impl Hive {
     }
 
     /// Sends.
-    pub(super) async fn try_send(&self, from: &str, to: &str, body: &str) -> Result<Receipt, Refusal> {
+    pub(super) async fn try_send(
+        &self,
+        from: &str,
+        to: &str,
+        body: &str,
+    ) -> Result<Receipt, Refusal> {
         self.engine().send(actor(from), self.request("SendMessage"), mail(to, body)).await
     }
 
     /// Sends from inside a turn.
-    pub(super) async fn send_in(&self, run: &Run, to: &str, body: &str) -> Result<Receipt, Refusal> {
+    pub(super) async fn send_in(
+        &self,
+        run: &Run,
+        to: &str,
+        body: &str,
+    ) -> Result<Receipt, Refusal> {
         self.engine().send(run.actor(), self.request("SendMessage"), mail(to, body)).await
     }
 
     /// All deliveries of an inbox, in order.
     pub(super) async fn inbox(&self, who: &str) -> Vec<Delivery> {
-        let listed = self.engine().list_deliveries(caller("operator"), who.to_owned(), ALL_STATES.to_vec(), None, 500).await;
+        let listed = self
+            .engine()
+            .list_deliveries(caller("operator"), who.to_owned(), ALL_STATES.to_vec(), None, 500)
+            .await;
         let (deliveries, more) = listed.expect("an inbox is listed");
         assert_eq!(more, None, "a test's inbox fits on a page");
         deliveries
@@ -424,7 +502,8 @@ impl Hive {
 
     /// One delivery.
     pub(super) async fn delivery(&self, who: &str, message: MessageId) -> Delivery {
-        let found = self.inbox(who).await.into_iter().find(|delivery| delivery.message.id == message);
+        let found =
+            self.inbox(who).await.into_iter().find(|delivery| delivery.message.id == message);
         found.expect("the delivery is there")
     }
 
@@ -437,12 +516,19 @@ impl Hive {
     /// What the broker itself wrote to an inbox, and nobody has settled.
     pub(super) async fn notices(&self, who: &str) -> Vec<Delivery> {
         let mut notices = self.inbox(who).await;
-        notices.retain(|delivery| delivery.message.origin == Origin::System && !delivery.state.is_settled());
+        notices.retain(|delivery| {
+            delivery.message.origin == Origin::System && !delivery.state.is_settled()
+        });
         notices
     }
 
     /// The operator decides.
-    pub(super) async fn decide(&self, who: &str, message: MessageId, decision: Decision) -> Result<(), Refusal> {
+    pub(super) async fn decide(
+        &self,
+        who: &str,
+        message: MessageId,
+        decision: Decision,
+    ) -> Result<(), Refusal> {
         let request = self.request("Decide");
         self.engine().decide(caller("operator"), request, who.to_owned(), message, decision).await
     }
@@ -465,8 +551,18 @@ impl Hive {
     }
 
     /// A harness attaches: with the token of a session, or with an empty one to start afresh.
-    pub(super) async fn try_attach(&self, agent: &str, session_token: &str, take_over: bool) -> Result<Harness, Refusal> {
-        let attach = Attach { session_token: session_token.to_owned(), take_over, revision: "test".to_owned(), isolation: None };
+    pub(super) async fn try_attach(
+        &self,
+        agent: &str,
+        session_token: &str,
+        take_over: bool,
+    ) -> Result<Harness, Refusal> {
+        let attach = Attach {
+            session_token: session_token.to_owned(),
+            take_over,
+            revision: "test".to_owned(),
+            isolation: None,
+        };
         let attached = self.engine().attach(caller(agent), attach).await?;
         Ok(Harness {
             agent: agent.to_owned(),
@@ -497,15 +593,22 @@ impl Hive {
     pub(super) async fn try_begin(&self, harness: &Harness) -> Result<Run, Refusal> {
         let begin = self.wish(&harness.token);
         let process_token = begin.process_token.clone();
-        let begun = self.engine().begin_turn(caller(&harness.agent), self.request("BeginTurn"), begin);
-        let begun = tokio::time::timeout(GUARD, begun).await.expect("there is mail, so it does not wait")?;
+        let begun =
+            self.engine().begin_turn(caller(&harness.agent), self.request("BeginTurn"), begin);
+        let begun = tokio::time::timeout(GUARD, begun)
+            .await
+            .expect("there is mail, so it does not wait")?;
         let (agent, session_token) = (harness.agent.clone(), harness.token.clone());
         Ok(Run { agent, session_token, process_token, id: begun.turn.id, begun: Some(begun) })
     }
 
     /// Begins a turn for which there is no mail, and proves that it waits.
-    pub(super) async fn begin_waits(&self, harness: &Harness) -> JoinHandle<Result<Begun, Refusal>> {
-        let (engine, begin, request) = (Arc::clone(self.engine()), self.wish(&harness.token), self.request("BeginTurn"));
+    pub(super) async fn begin_waits(
+        &self,
+        harness: &Harness,
+    ) -> JoinHandle<Result<Begun, Refusal>> {
+        let (engine, begin, request) =
+            (Arc::clone(self.engine()), self.wish(&harness.token), self.request("BeginTurn"));
         let caller = caller(&harness.agent);
         self.waits(async move { engine.begin_turn(caller, request, begin).await }).await
     }
@@ -514,7 +617,10 @@ impl Hive {
     pub(super) async fn open(&self, harness: &Harness, kind: Kind) -> Result<Run, Refusal> {
         let begin = self.wish(&harness.token);
         let process_token = begin.process_token.clone();
-        let turn = self.engine().open_turn(caller(&harness.agent), self.request("OpenTurn"), begin, kind).await?;
+        let turn = self
+            .engine()
+            .open_turn(caller(&harness.agent), self.request("OpenTurn"), begin, kind)
+            .await?;
         let (agent, session_token) = (harness.agent.clone(), harness.token.clone());
         Ok(Run { agent, session_token, process_token, id: turn.id, begun: None })
     }
@@ -532,7 +638,10 @@ impl Hive {
     /// Takes mail inside a turn, by this tool call.
     pub(super) async fn recv(&self, run: &Run, tool_use: &str, max_deliveries: u32) -> Received {
         let receive = Receive { tool_use: Some(tool_use.to_owned()), ..up_to(max_deliveries) };
-        self.engine().receive(run.actor(), self.request("ReceiveMessages"), receive).await.expect("mail is taken")
+        self.engine()
+            .receive(run.actor(), self.request("ReceiveMessages"), receive)
+            .await
+            .expect("mail is taken")
     }
 
     /// One whole turn.
@@ -550,7 +659,11 @@ impl Hive {
     }
 
     /// A consumer takes mail.
-    pub(super) async fn try_receive(&self, agent: &str, receive: Receive) -> Result<Received, Refusal> {
+    pub(super) async fn try_receive(
+        &self,
+        agent: &str,
+        receive: Receive,
+    ) -> Result<Received, Refusal> {
         self.engine().receive(actor(agent), self.request("ReceiveMessages"), receive).await
     }
 
@@ -561,9 +674,16 @@ impl Hive {
     }
 
     /// A consumer could not do it.
-    pub(super) async fn nack(&self, agent: &str, leased: &Leased, permanent: bool) -> Result<State, Refusal> {
+    pub(super) async fn nack(
+        &self,
+        agent: &str,
+        leased: &Leased,
+        permanent: bool,
+    ) -> Result<State, Refusal> {
         let token = leased.token.clone().expect("a consumer's lease");
-        self.engine().nack(actor(agent), self.request("NackDelivery"), token, "cannot".to_owned(), permanent).await
+        self.engine()
+            .nack(actor(agent), self.request("NackDelivery"), token, "cannot".to_owned(), permanent)
+            .await
     }
 
     // Waiting.
@@ -582,7 +702,10 @@ impl Hive {
         let mut commits = self.commits.clone();
         let before = *commits.borrow_and_update();
         let task = tokio::spawn(call);
-        tokio::time::timeout(GUARD, commits.wait_for(|now| *now > before)).await.expect("it looks").expect("the broker runs");
+        tokio::time::timeout(GUARD, commits.wait_for(|now| *now > before))
+            .await
+            .expect("it looks")
+            .expect("the broker runs");
         self.still_waits(&task).await;
         task
     }
@@ -596,7 +719,11 @@ impl Hive {
     /// Lets everything that is under way arrive: answers of earlier commits are read before ours.
     pub(super) async fn idle(&self) {
         for _ in 0..3 {
-            self.engine().store().write(|_| Ok::<_, Refusal>(())).await.expect("the writer answers");
+            self.engine()
+                .store()
+                .write(|_| Ok::<_, Refusal>(()))
+                .await
+                .expect("the writer answers");
             tokio::task::yield_now().await;
         }
     }
@@ -618,7 +745,8 @@ impl Hive {
         Hold { release, task }
     }
 
-    /// Makes a call whose commit fails: it runs, it is voided together with its batch, and the database is opened again.
+    /// Makes a call whose commit fails: it runs, it is voided together with its batch, and the
+    /// database is opened again.
     pub(super) async fn voided<T, F>(&self, call: F) -> Result<T, Refusal>
     where
         T: std::marker::Send + 'static,
@@ -630,17 +758,28 @@ impl Hive {
         tokio::task::yield_now().await;
         let engine = Arc::clone(self.engine());
         let fault = tokio::spawn(async move {
-            let full = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None);
+            let full = rusqlite::Error::SqliteFailure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL),
+                None,
+            );
             engine.store().write(move |_| Err::<(), _>(Refusal::from(full))).await
         });
         tokio::task::yield_now().await;
         let holder = hold.release();
         let answer = done(call).await;
         for refusal in [done(holder).await, done(fault).await] {
-            assert_eq!(refusal.expect_err("the whole batch is void").reason(), Reason::StorageUnavailable);
+            assert_eq!(
+                refusal.expect_err("the whole batch is void").reason(),
+                Reason::StorageUnavailable
+            );
         }
         let recovered = health.wait_for(|health| *health == Health::Ok);
-        drop(tokio::time::timeout(GUARD, recovered).await.expect("it recovers").expect("the broker runs"));
+        drop(
+            tokio::time::timeout(GUARD, recovered)
+                .await
+                .expect("it recovers")
+                .expect("the broker runs"),
+        );
         answer
     }
 

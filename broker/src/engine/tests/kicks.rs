@@ -1,4 +1,5 @@
-//! Kicks: an agent whose turn was interrupted gets one notice to go on, and an agent that crashes its harness does not get them for ever.
+//! Kicks: an agent whose turn was interrupted gets one notice to go on, and an agent that crashes
+//! its harness does not get them for ever.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +32,10 @@ async fn hive_with(kick_on_start: KickOnStart) -> Hive {
 /// How many notices RESTARTED were ever sent to `bob`.
 async fn kicks(hive: &Hive) -> usize {
     let inbox = hive.inbox("bob").await;
-    inbox.iter().filter(|delivery| delivery.message.system_kind == Some(SystemKind::Restarted)).count()
+    inbox
+        .iter()
+        .filter(|delivery| delivery.message.system_kind == Some(SystemKind::Restarted))
+        .count()
 }
 
 /// `bob`'s harness ends without a word.
@@ -181,13 +185,18 @@ async fn always_and_never_mean_it() {
     drop(harness);
     hive.attach("bob").await;
     assert_eq!(kicks(&hive).await, 0);
-    assert_eq!(hive.engine().get_agent(name("bob")).await.expect("bob").kick_on_start, KickOnStart::Never);
+    assert_eq!(
+        hive.engine().get_agent(name("bob")).await.expect("bob").kick_on_start,
+        KickOnStart::Never
+    );
 }
 
-/// Lets `bob` crash its harness at every turn, for as long as a turn begins. Answers how many began.
+/// Lets `bob` crash its harness at every turn, for as long as a turn begins. Answers how many
+/// began.
 async fn crashes(hive: &Hive) -> u32 {
     let mut calls = 0;
-    // More sessions than there are calls: an agent that gets none in a row of them gets none any more.
+    // More sessions than there are calls: an agent that gets none in a row of them gets none any
+    // more.
     for _ in 0..20 {
         let harness = hive.attach("bob").await;
         hive.pass(LONG);

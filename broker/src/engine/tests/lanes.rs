@@ -1,4 +1,5 @@
-//! Order: first in, first out within a lane, by sequence; the system lane first, but eight in a row at most; a backoff blocks nobody.
+//! Order: first in, first out within a lane, by sequence; the system lane first, but eight in a row
+//! at most; a backoff blocks nobody.
 
 use hive_core::delivery::{Lane, State};
 use hive_core::message::SystemKind;
@@ -25,7 +26,14 @@ async fn mail_is_served_in_the_order_it_was_accepted_whatever_the_clock_says() {
     let mut sent = Vec::new();
     for number in 0..6 {
         hive.clock.set_wall(WallTime(1_800_000_000_000 - number * 3_600_000));
-        sent.push(hive.send(if number % 2 == 0 { "alice" } else { "operator" }, "bob", &number.to_string()).await);
+        sent.push(
+            hive.send(
+                if number % 2 == 0 { "alice" } else { "operator" },
+                "bob",
+                &number.to_string(),
+            )
+            .await,
+        );
     }
     assert_eq!(ids(&hive.receive("bob", 10).await), sent);
 }
@@ -70,9 +78,11 @@ async fn after_eight_notices_one_piece_of_mail_is_served_and_a_restart_does_not_
         hive.ack("bob", &taken[0]).await.expect("acked");
         served.push(taken[0].delivery.message.body.clone());
     }
-    let mail: Vec<usize> = (0..served.len()).filter(|place| served[*place].starts_with("mail")).collect();
+    let mail: Vec<usize> =
+        (0..served.len()).filter(|place| served[*place].starts_with("mail")).collect();
     assert_eq!(mail, [8, 17, 22], "{served:?}");
-    let notices: Vec<String> = served.into_iter().filter(|body| body.starts_with("notice")).collect();
+    let notices: Vec<String> =
+        served.into_iter().filter(|body| body.starts_with("notice")).collect();
     let in_order: Vec<String> = (0..20).map(|number| format!("notice {number}")).collect();
     assert_eq!(notices, in_order);
 }
@@ -90,7 +100,11 @@ async fn a_delivery_in_backoff_does_not_block_the_ones_behind_it() {
     assert_eq!(hive.turn(&harness, Outcome::Ok).await.body(), "two");
     hive.send("operator", "bob", "three").await;
     hive.pass(5);
-    assert_eq!(hive.turn(&harness, Outcome::Ok).await.body(), "one", "its time has come, and it is the oldest");
+    assert_eq!(
+        hive.turn(&harness, Outcome::Ok).await.body(),
+        "one",
+        "its time has come, and it is the oldest"
+    );
     assert_eq!(hive.turn(&harness, Outcome::Ok).await.body(), "three");
 }
 
@@ -100,10 +114,14 @@ async fn a_bound_on_bytes_is_kept_before_anything_is_leased() {
     for body in ["12345", "12345", "1", "1234567890123"] {
         hive.send("operator", "bob", body).await;
     }
-    let ask = |max_bytes| super::super::receive::Receive { max_bytes: Some(max_bytes), ..super::hive::up_to(10) };
+    let ask = |max_bytes| super::super::receive::Receive {
+        max_bytes: Some(max_bytes),
+        ..super::hive::up_to(10)
+    };
     let received = hive.try_receive("bob", ask(10)).await.expect("taken");
     assert_eq!((bodies(&received.deliveries), received.pending), (vec!["12345", "12345"], 2));
-    let states: Vec<State> = hive.inbox("bob").await.iter().map(|delivery| delivery.state).collect();
+    let states: Vec<State> =
+        hive.inbox("bob").await.iter().map(|delivery| delivery.state).collect();
     assert_eq!(states, [State::Leased, State::Leased, State::Ready, State::Ready]);
     // The order is kept: a small one does not overtake a large one, and the first always fits.
     let received = hive.try_receive("bob", ask(3)).await.expect("taken");

@@ -1,4 +1,5 @@
-//! Logins: a dialogue between the operator and a harness, in memory: who may open and serve it, and how it ends.
+//! Logins: a dialogue between the operator and a harness, in memory: who may open and serve it, and
+//! how it ends.
 
 use std::time::Duration;
 
@@ -52,7 +53,11 @@ async fn what_one_side_says_the_other_hears_in_order() {
     let (mut login, mut serving) = dialogue(&hive, &bob).await;
     assert_eq!(login.agent(), "bob");
     let larger = Terminal { rows: 50, ..terminal() };
-    for step in [Typed::Input(b"code".to_vec()), Typed::Terminal(larger.clone()), Typed::Input(b"\r".to_vec())] {
+    for step in [
+        Typed::Input(b"code".to_vec()),
+        Typed::Terminal(larger.clone()),
+        Typed::Input(b"\r".to_vec()),
+    ] {
         login.typed.send(step.clone()).await.expect("heard");
         assert_eq!(serving.typed.recv().await, Some(step));
     }
@@ -68,7 +73,8 @@ async fn what_one_side_says_the_other_hears_in_order() {
 
 #[tokio::test]
 async fn the_words_are_in_no_log() {
-    let typed = format!("{:?} {:?}", Typed::Input(b"secret".to_vec()), Said::Output(b"secret".to_vec()));
+    let typed =
+        format!("{:?} {:?}", Typed::Input(b"secret".to_vec()), Said::Output(b"secret".to_vec()));
     assert_eq!(typed, "6 bytes typed 6 bytes said");
     let hive = Hive::new(&["bob"]).await;
     let bob = hive.attach("bob").await;
@@ -76,10 +82,20 @@ async fn the_words_are_in_no_log() {
     login.typed.send(Typed::Input(b"secret".to_vec())).await.expect("heard");
     hive.engine().end_login(login, "logged in").await;
     let events = hive.events().await;
-    let told: Vec<_> =
-        events.iter().rev().take(2).map(|event| (event.kind, event.agent.as_str(), event.detail.as_str())).collect();
+    let told: Vec<_> = events
+        .iter()
+        .rev()
+        .take(2)
+        .map(|event| (event.kind, event.agent.as_str(), event.detail.as_str()))
+        .collect();
     let who = "login, by uid 1000 (ada)";
-    assert_eq!(told, [(EventKind::CommandClosed, "bob", "login: logged in"), (EventKind::CommandGiven, "bob", who)]);
+    assert_eq!(
+        told,
+        [
+            (EventKind::CommandClosed, "bob", "login: logged in"),
+            (EventKind::CommandGiven, "bob", who)
+        ]
+    );
     assert!(!format!("{events:?}").contains("secret"));
 }
 

@@ -40,7 +40,8 @@ async fn one_message_goes_to_one_of_those_who_wait_and_the_others_wait_on() {
 async fn mail_is_not_given_to_somebody_who_no_longer_waits() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let (engine, request) = (Arc::clone(hive.engine()), hive.request("ReceiveMessages"));
-    let gone = hive.waits(async move { engine.receive(actor("bob"), request, patient()).await }).await;
+    let gone =
+        hive.waits(async move { engine.receive(actor("bob"), request, patient()).await }).await;
     super::hive::stop(gone).await;
     hive.send("alice", "bob", "hello").await;
     assert_eq!(bodies(&hive.receive("bob", 1).await), ["hello"]);

@@ -1,7 +1,9 @@
-//! Tests of the engine: the delivery contract, line by line, on a real database and with a clock that is moved by hand.
+//! Tests of the engine: the delivery contract, line by line, on a real database and with a clock
+//! that is moved by hand.
 //!
-//! Each file is a chapter of the contract and each test one promise of it, told as a scenario. [`hive`] is the rig; when it is dropped, the
-//! database is audited, so that every scenario also checks the books.
+//! Each file is a chapter of the contract and each test one promise of it, told as a scenario.
+//! [`hive`] is the rig; when it is dropped, the database is audited, so that every scenario also
+//! checks the books.
 
 mod audit;
 mod hive;

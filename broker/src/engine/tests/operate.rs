@@ -1,4 +1,5 @@
-//! The operator: decides about mail without holding it, reads their own inbox without changing it, and is recorded with what they do.
+//! The operator: decides about mail without holding it, reads their own inbox without changing it,
+//! and is recorded with what they do.
 
 use hive_core::delivery::{Decision, State};
 use hive_core::event::Kind as EventKind;
@@ -39,8 +40,14 @@ async fn delivery_in(state: State) -> (Hive, MessageId) {
 async fn each_decision_works_where_it_makes_sense_and_nowhere_else() {
     use State::{Acked, Dead, Dropped, Held, Leased, Ready};
     let table = [
-        (Decision::Ack, vec![(Ready, Acked), (Leased, Acked), (Held, Acked), (Dead, Acked), (Acked, Acked)]),
-        (Decision::Drop, vec![(Ready, Dropped), (Leased, Dropped), (Held, Dropped), (Dead, Dropped)]),
+        (
+            Decision::Ack,
+            vec![(Ready, Acked), (Leased, Acked), (Held, Acked), (Dead, Acked), (Acked, Acked)],
+        ),
+        (
+            Decision::Drop,
+            vec![(Ready, Dropped), (Leased, Dropped), (Held, Dropped), (Dead, Dropped)],
+        ),
         (Decision::Release, vec![(Held, Ready)]),
         (Decision::Redrive, vec![(Dead, Ready)]),
         (Decision::Supersede, vec![(Ready, State::Superseded)]),
@@ -55,7 +62,10 @@ async fn each_decision_works_where_it_makes_sense_and_nowhere_else() {
                 assert_eq!(hive.state("bob", sent).await.0, *after, "{decision:?} {state:?}");
             } else {
                 let refusal = answer.expect_err("it makes no sense");
-                assert!(matches!(refusal, Refusal::WrongState { state: told, .. } if told == state), "{decision:?} {state:?}");
+                assert!(
+                    matches!(refusal, Refusal::WrongState { state: told, .. } if told == state),
+                    "{decision:?} {state:?}"
+                );
                 assert_eq!(hive.events().await, events);
             }
         }
@@ -71,8 +81,11 @@ async fn who_did_it_is_kept() {
     assert_eq!(hive.delivery("bob", sent).await.settled_by, "uid 1000 (ada)");
     let events = hive.events().await;
     let kinds = [EventKind::DeliveryRedriven, EventKind::DeliveryDropped];
-    let details: Vec<&str> =
-        events.iter().filter(|event| kinds.contains(&event.kind)).map(|event| event.detail.as_str()).collect();
+    let details: Vec<&str> = events
+        .iter()
+        .filter(|event| kinds.contains(&event.kind))
+        .map(|event| event.detail.as_str())
+        .collect();
     assert_eq!(details, ["by uid 1000 (ada)"; 2]);
 }
 
@@ -89,10 +102,17 @@ async fn what_an_operator_settles_loses_its_lease() {
         hive.decide("bob", sent, decision).await.expect("decided");
         let events = hive.events().await;
         assert_eq!(reason(hive.ack("bob", &taken[0]).await), Reason::LeaseLost, "{decision:?}");
-        assert_eq!(reason(hive.nack("bob", &taken[0], false).await), Reason::LeaseLost, "{decision:?}");
+        assert_eq!(
+            reason(hive.nack("bob", &taken[0], false).await),
+            Reason::LeaseLost,
+            "{decision:?}"
+        );
         let token = taken[0].token.clone().expect("a token");
         let minute = std::time::Duration::from_secs(60);
-        assert_eq!(reason(hive.engine().extend(super::hive::actor("bob"), token, minute).await), Reason::LeaseLost);
+        assert_eq!(
+            reason(hive.engine().extend(super::hive::actor("bob"), token, minute).await),
+            Reason::LeaseLost
+        );
         hive.pass_and_sweep(3600).await;
         assert_eq!(hive.events().await, events);
     }
@@ -102,7 +122,15 @@ async fn what_an_operator_settles_loses_its_lease() {
 async fn a_decision_said_twice_is_one_decision() {
     let (hive, sent) = delivery_in(State::Dead).await;
     let key = super::hive::request("RedriveDeadLetter", "d1", 1);
-    let decide = || hive.engine().decide(caller("operator"), key.clone(), "bob".to_owned(), sent, Decision::Redrive);
+    let decide = || {
+        hive.engine().decide(
+            caller("operator"),
+            key.clone(),
+            "bob".to_owned(),
+            sent,
+            Decision::Redrive,
+        )
+    };
     decide().await.expect("redriven");
     decide().await.expect("answered again");
     assert_eq!(hive.count_events(EventKind::DeliveryRedriven).await, 1);
@@ -113,12 +141,16 @@ async fn only_the_operator_decides() {
     let (hive, sent) = delivery_in(State::Ready).await;
     for who in ["alice", "bob"] {
         let request = hive.request("Decide");
-        let answer = hive.engine().decide(caller(who), request, "bob".to_owned(), sent, Decision::Ack).await;
+        let answer =
+            hive.engine().decide(caller(who), request, "bob".to_owned(), sent, Decision::Ack).await;
         assert_eq!(reason(answer), Reason::NotYours);
     }
     assert_eq!(reason(hive.decide("carol", sent, Decision::Ack).await), Reason::AgentNotFound);
     assert_eq!(reason(hive.decide("alice", sent, Decision::Ack).await), Reason::DeliveryNotFound);
-    assert_eq!(reason(hive.decide("bob", message(99), Decision::Ack).await), Reason::DeliveryNotFound);
+    assert_eq!(
+        reason(hive.decide("bob", message(99), Decision::Ack).await),
+        Reason::DeliveryNotFound
+    );
 }
 
 #[tokio::test]
@@ -144,14 +176,24 @@ async fn reading_the_operators_inbox_changes_nothing() {
 async fn mail_of_retired_agents_can_still_be_decided() {
     let (hive, sent) = delivery_in(State::Leased).await;
     hive.retire("bob").await;
-    assert_eq!(hive.state("bob", sent).await, (State::Ready, 1), "its leases went back without blame");
+    assert_eq!(
+        hive.state("bob", sent).await,
+        (State::Ready, 1),
+        "its leases went back without blame"
+    );
     hive.decide("bob", sent, Decision::Drop).await.expect("dropped");
-    assert_eq!(hive.state("bob", sent).await, (State::Dropped, 1), "the first attempt held it last");
+    assert_eq!(
+        hive.state("bob", sent).await,
+        (State::Dropped, 1),
+        "the first attempt held it last"
+    );
 }
 
 #[tokio::test]
 async fn what_the_operator_settles_keeps_the_number_of_the_try_that_held_it_last() {
-    for (state, attempt) in [(State::Ready, 0), (State::Leased, 1), (State::Held, 1), (State::Dead, 1)] {
+    for (state, attempt) in
+        [(State::Ready, 0), (State::Leased, 1), (State::Held, 1), (State::Dead, 1)]
+    {
         for decision in [Decision::Ack, Decision::Drop] {
             let (hive, sent) = delivery_in(state).await;
             assert_eq!(hive.state("bob", sent).await, (state, attempt));
@@ -164,13 +206,17 @@ async fn what_the_operator_settles_keeps_the_number_of_the_try_that_held_it_last
 #[tokio::test]
 async fn an_agent_sees_its_own_inbox_and_no_other() {
     let (hive, _) = delivery_in(State::Ready).await;
-    let list =
-        |who: &str, whose: &str| hive.engine().list_deliveries(caller(who), whose.to_owned(), ALL_STATES.to_vec(), None, 10);
+    let list = |who: &str, whose: &str| {
+        hive.engine().list_deliveries(caller(who), whose.to_owned(), ALL_STATES.to_vec(), None, 10)
+    };
     assert_eq!(list("bob", "").await.expect("listed").0.len(), 1);
     assert_eq!(list("bob", "bob").await.expect("listed").0.len(), 1);
     assert_eq!(reason(list("alice", "bob").await), Reason::NotYours);
     assert_eq!(reason(list("alice", "operator").await), Reason::NotYours);
-    assert_eq!(reason(hive.engine().inbox_status(caller("alice"), "bob".to_owned()).await), Reason::NotYours);
+    assert_eq!(
+        reason(hive.engine().inbox_status(caller("alice"), "bob".to_owned()).await),
+        Reason::NotYours
+    );
 }
 
 #[tokio::test]
@@ -187,7 +233,8 @@ async fn lists_are_paged_and_miss_nothing() {
     }
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
-        let (page, next) = hive.engine().list_dead_letters(String::new(), after, 4).await.expect("listed");
+        let (page, next) =
+            hive.engine().list_dead_letters(String::new(), after, 4).await.expect("listed");
         seen.extend(page.iter().map(|delivery| delivery.message.id.get()));
         after = next;
         if after.is_none() {
@@ -211,5 +258,8 @@ async fn an_inbox_in_numbers() {
     assert_eq!((status.ready, status.leased, status.held, status.dead), (2, 1, 0, 1));
     assert_eq!(status.oldest_ready.expect("some wait").since(oldest).as_secs(), 20);
     let totals = hive.engine().totals().await.expect("totals");
-    assert_eq!((totals.agents, totals.ready, totals.leased, totals.dead, totals.operator_unread), (2, 2, 1, 1, 1));
+    assert_eq!(
+        (totals.agents, totals.ready, totals.leased, totals.dead, totals.operator_unread),
+        (2, 2, 1, 1, 1)
+    );
 }

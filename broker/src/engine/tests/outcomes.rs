@@ -10,7 +10,8 @@ use super::super::settle::Settled;
 use super::super::turn::Ended;
 use super::hive::{Harness, Hive, Run, caller, ended, ids, request};
 
-/// A turn that carries the mail that woke it, one piece whose tool result will reach the model, and one whose result will not.
+/// A turn that carries the mail that woke it, one piece whose tool result will reach the model, and
+/// one whose result will not.
 async fn three_carried(hive: &Hive) -> (Harness, Run) {
     for body in ["woke", "returned", "lost"] {
         hive.send("alice", "bob", body).await;
@@ -39,7 +40,10 @@ async fn a_good_end_acks_what_the_model_saw_and_returns_the_rest() {
     let answer = hive.try_end(&run, ending(&run, Outcome::Ok)).await.expect("it ends");
     assert_eq!(answer.settled, Settled { acked: 2, returned: 1, dead: 0, held: 0 });
     let acked = (State::Acked, 1, None);
-    assert_eq!(stand(&hive).await, [acked, acked, (State::Ready, 1, Some(RedeliveryCause::NotReceived))]);
+    assert_eq!(
+        stand(&hive).await,
+        [acked, acked, (State::Ready, 1, Some(RedeliveryCause::NotReceived))]
+    );
     assert_eq!(answer.pending, 1);
 }
 
@@ -50,8 +54,14 @@ async fn mail_taken_without_a_tool_call_is_never_taken_as_seen() {
     let other = hive.send("alice", "bob", "taken").await;
     let harness = hive.attach("bob").await;
     let run = hive.begin(&harness).await;
-    hive.engine().receive(run.actor(), hive.request("ReceiveMessages"), super::hive::up_to(1)).await.expect("taken");
-    let end = Ended { returned_tool_uses: ["tool-returned".to_owned(), String::new()].into(), ..ended(&run, Outcome::Ok) };
+    hive.engine()
+        .receive(run.actor(), hive.request("ReceiveMessages"), super::hive::up_to(1))
+        .await
+        .expect("taken");
+    let end = Ended {
+        returned_tool_uses: ["tool-returned".to_owned(), String::new()].into(),
+        ..ended(&run, Outcome::Ok)
+    };
     hive.try_end(&run, end).await.expect("it ends");
     assert_eq!(hive.state("bob", other).await, (State::Ready, 1));
 }
@@ -66,7 +76,10 @@ async fn a_failed_turn_uses_an_attempt_of_all_it_carried_and_tells_the_parent() 
     assert_eq!(answer.settled, Settled { returned: 3, ..Settled::default() });
     assert_eq!(stand(&hive).await, [(State::Ready, 1, Some(RedeliveryCause::TurnFailed)); 3]);
     for delivery in hive.inbox("bob").await {
-        assert_eq!((delivery.last_error.as_str(), delivery.output_tail.as_str()), ("it was Failed", "last words"));
+        assert_eq!(
+            (delivery.last_error.as_str(), delivery.output_tail.as_str()),
+            ("it was Failed", "last words")
+        );
         assert!(delivery.not_before.is_some(), "it comes back with backoff");
     }
     let notices = hive.notices("alice").await;
@@ -90,11 +103,18 @@ async fn weather_uses_no_attempt_however_often_it_blows() {
         for round in 0..10 {
             let answer = hive.try_end(&run, ending(&run, outcome)).await.expect("it ends");
             let carried = if round == 0 { 3 } else { 1 };
-            assert_eq!(answer.settled, Settled { returned: carried, ..Settled::default() }, "{outcome:?}");
+            assert_eq!(
+                answer.settled,
+                Settled { returned: carried, ..Settled::default() },
+                "{outcome:?}"
+            );
             hive.pass(3600);
             if outcome == Outcome::AuthFailed {
                 let idle = hive_core::agent::HarnessState::Idle;
-                hive.engine().report_harness(caller("bob"), harness.token.clone(), idle).await.expect("logged in");
+                hive.engine()
+                    .report_harness(caller("bob"), harness.token.clone(), idle)
+                    .await
+                    .expect("logged in");
             }
             run = hive.begin(&harness).await;
         }
@@ -120,7 +140,8 @@ async fn a_cancelled_turn_holds_its_mail_until_the_operator_decides() {
     assert_eq!(begun.delivery.cause, Some(RedeliveryCause::Released));
     hive.decide("bob", held[0].message.id, Decision::Drop).await.expect("dropped");
     hive.decide("bob", held[2].message.id, Decision::Ack).await.expect("acked");
-    let states: Vec<State> = hive.inbox("bob").await.iter().map(|delivery| delivery.state).collect();
+    let states: Vec<State> =
+        hive.inbox("bob").await.iter().map(|delivery| delivery.state).collect();
     assert_eq!(states, [State::Dropped, State::Leased, State::Acked]);
 }
 
@@ -129,7 +150,8 @@ async fn only_the_broker_says_vanished_or_fenced() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let (_harness, run) = three_carried(&hive).await;
     for outcome in [Outcome::Vanished, Outcome::Fenced] {
-        let refusal = hive.try_end(&run, ending(&run, outcome)).await.expect_err("not the harness's to say");
+        let refusal =
+            hive.try_end(&run, ending(&run, outcome)).await.expect_err("not the harness's to say");
         assert_eq!(refusal.reason(), Reason::FieldInvalid);
     }
     hive.end(&run, Outcome::Drained).await;
@@ -140,16 +162,28 @@ async fn an_end_said_twice_is_one_end() {
     let mut hive = Hive::new(&["alice", "bob"]).await;
     let (_harness, run) = three_carried(&hive).await;
     let key = request("EndTurn", "e1", 1);
-    let first = hive.engine().end_turn(caller("bob"), key.clone(), ending(&run, Outcome::Ok)).await.expect("it ends");
+    let first = hive
+        .engine()
+        .end_turn(caller("bob"), key.clone(), ending(&run, Outcome::Ok))
+        .await
+        .expect("it ends");
     let events = hive.events().await.len();
-    let again = hive.engine().end_turn(caller("bob"), key.clone(), ending(&run, Outcome::Ok)).await.expect("answered again");
+    let again = hive
+        .engine()
+        .end_turn(caller("bob"), key.clone(), ending(&run, Outcome::Ok))
+        .await
+        .expect("answered again");
     assert_eq!(first.settled, again.settled);
     // With another request id, and even with another outcome, it has ended as it has ended.
     let other = hive.try_end(&run, ending(&run, Outcome::Failed)).await.expect("answered as then");
     assert_eq!(first.settled, other.settled);
     assert_eq!(hive.events().await.len(), events);
     hive.crash().await;
-    let again = hive.engine().end_turn(caller("bob"), key, ending(&run, Outcome::Ok)).await.expect("answered again");
+    let again = hive
+        .engine()
+        .end_turn(caller("bob"), key, ending(&run, Outcome::Ok))
+        .await
+        .expect("answered again");
     assert_eq!(first.settled, again.settled);
     assert_eq!(hive.events().await.len(), events);
 }
@@ -180,12 +214,17 @@ async fn a_returned_delivery_says_which_attempt_it_is_and_why_it_came_back() {
     hive.try_end(&run, ending(&run, Outcome::Failed)).await.expect("it ends");
     hive.pass(10);
     let run = hive.begin(&harness).await;
-    assert_eq!((run.woken().delivery.attempt, run.woken().delivery.cause), (2, Some(RedeliveryCause::TurnFailed)));
+    assert_eq!(
+        (run.woken().delivery.attempt, run.woken().delivery.cause),
+        (2, Some(RedeliveryCause::TurnFailed))
+    );
     assert_eq!(run.woken().turn.attempt, 2);
     let taken = hive.recv(&run, "tool-1", 2).await.deliveries;
     assert_eq!(ids(&taken).len(), 2);
+    assert!(taken.iter().all(|leased| leased.delivery.attempt == 2
+        && leased.delivery.cause == Some(RedeliveryCause::TurnFailed)));
     assert!(
-        taken.iter().all(|leased| leased.delivery.attempt == 2 && leased.delivery.cause == Some(RedeliveryCause::TurnFailed))
+        taken.iter().all(|leased| leased.token.is_none()),
+        "the turn settles them, not a token"
     );
-    assert!(taken.iter().all(|leased| leased.token.is_none()), "the turn settles them, not a token");
 }

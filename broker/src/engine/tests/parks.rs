@@ -1,4 +1,5 @@
-//! Parks: an agent whose turns cannot run makes no model call until the limit ends, somebody logs in, or a backoff is over.
+//! Parks: an agent whose turns cannot run makes no model call until the limit ends, somebody logs
+//! in, or a backoff is over.
 
 use std::time::Duration;
 
@@ -28,7 +29,10 @@ async fn parked(hive: &Hive) -> Option<Duration> {
 
 async fn rate_limited(hive: &Hive, harness: &Harness, until: Option<WallTime>) {
     let run = hive.begin(harness).await;
-    let answer = hive.try_end(&run, Ended { retry_time: until, ..ended(&run, Outcome::RateLimited) }).await.expect("it ends");
+    let answer = hive
+        .try_end(&run, Ended { retry_time: until, ..ended(&run, Outcome::RateLimited) })
+        .await
+        .expect("it ends");
     assert_eq!(answer.park.is_some(), parked(hive).await.is_some());
 }
 
@@ -38,7 +42,10 @@ async fn a_rate_limited_agent_starts_no_turn_before_the_limit_ends() {
     let until = hive.engine().clock().now().wall.after(Duration::from_secs(1800));
     rate_limited(&hive, &harness, Some(until)).await;
     assert_eq!(parked(&hive).await, Some(Duration::from_secs(1800)));
-    assert_eq!(hive.engine().get_agent(name("bob")).await.expect("bob").state, HarnessState::RateLimited);
+    assert_eq!(
+        hive.engine().get_agent(name("bob")).await.expect("bob").state,
+        HarnessState::RateLimited
+    );
     let waiting = hive.begin_waits(&harness).await;
     hive.pass(1799);
     hive.hint("bob").await;
@@ -62,7 +69,8 @@ async fn a_limit_without_an_end_parks_for_a_while() {
 async fn a_limit_whose_end_was_wrong_does_not_loop() {
     let (hive, harness) = waiting_hive().await;
     let past = hive.engine().clock().now().wall;
-    // The first time the word of the model is taken; from then on the broker's own backoff bounds the trying.
+    // The first time the word of the model is taken; from then on the broker's own backoff bounds
+    // the trying.
     let mut parks = Vec::new();
     for _ in 0..4 {
         rate_limited(&hive, &harness, Some(past)).await;
@@ -78,14 +86,22 @@ async fn a_missing_login_parks_until_the_harness_says_that_it_is_there() {
     let (hive, harness) = waiting_hive().await;
     hive.turn(&harness, Outcome::AuthFailed).await;
     assert_eq!(parked(&hive).await, Some(Duration::MAX));
-    assert_eq!(hive.engine().get_agent(name("bob")).await.expect("bob").state, HarnessState::NeedsLogin);
+    assert_eq!(
+        hive.engine().get_agent(name("bob")).await.expect("bob").state,
+        HarnessState::NeedsLogin
+    );
     let waiting = hive.begin_waits(&harness).await;
     hive.pass(100 * 86_400);
     hive.hint("bob").await;
     hive.still_waits(&waiting).await;
     let report = |state| hive.engine().report_harness(caller("bob"), harness.token.clone(), state);
     // One that starts has not looked yet, and a compaction by order runs in spite of the park.
-    for state in [HarnessState::NeedsLogin, HarnessState::Starting, HarnessState::Compacting, HarnessState::Thinking] {
+    for state in [
+        HarnessState::NeedsLogin,
+        HarnessState::Starting,
+        HarnessState::Compacting,
+        HarnessState::Thinking,
+    ] {
         report(state).await.expect("noted");
         hive.still_waits(&waiting).await;
     }
@@ -124,7 +140,10 @@ async fn the_operator_is_told_once_until_a_turn_ran_well() {
     }
     assert_eq!(told().await, ["bob cannot run turns now (unavailable):\n\n> it was Unavailable"]);
     let idle = HarnessState::Idle;
-    hive.engine().report_harness(caller("bob"), harness.token.clone(), idle).await.expect("logged in");
+    hive.engine()
+        .report_harness(caller("bob"), harness.token.clone(), idle)
+        .await
+        .expect("logged in");
     assert_eq!(told().await, ["bob works again."]);
     hive.turn(&harness, Outcome::Ok).await;
     hive.send("operator", "bob", "again").await;
@@ -170,12 +189,18 @@ async fn a_parked_agent_opens_no_turn_of_its_own_either() {
     let (hive, harness) = waiting_hive().await;
     hive.turn(&harness, Outcome::Unavailable).await;
     let refusal = hive.open(&harness, Kind::Continue).await.map(|_| ()).expect_err("parked");
-    assert_eq!((refusal.reason(), refusal.retry_after()), (Reason::AgentParked, Some(Duration::from_secs(10))));
+    assert_eq!(
+        (refusal.reason(), refusal.retry_after()),
+        (Reason::AgentParked, Some(Duration::from_secs(10)))
+    );
     hive.pass(10);
     let run = hive.open(&harness, Kind::Continue).await.expect("the park is over");
     hive.end(&run, Outcome::AuthFailed).await;
     let refusal = hive.open(&harness, Kind::Continue).await.map(|_| ()).expect_err("parked");
-    assert!(matches!(refusal, Refusal::AgentParked { retry_after: None, .. }), "nobody knows when somebody will log in");
+    assert!(
+        matches!(refusal, Refusal::AgentParked { retry_after: None, .. }),
+        "nobody knows when somebody will log in"
+    );
 }
 
 #[tokio::test]
@@ -203,7 +228,11 @@ async fn a_reboot_ends_backoffs_but_neither_limits_nor_missing_logins() {
     let until = hive.engine().clock().now().wall.after(Duration::from_secs(1800));
     rate_limited(&hive, &harness, Some(until)).await;
     hive.reboot().await;
-    assert_eq!(parked(&hive).await, Some(Duration::from_secs(1710)), "the host was away for 90 seconds");
+    assert_eq!(
+        parked(&hive).await,
+        Some(Duration::from_secs(1710)),
+        "the host was away for 90 seconds"
+    );
 
     let (mut hive, harness) = waiting_hive().await;
     hive.turn(&harness, Outcome::AuthFailed).await;

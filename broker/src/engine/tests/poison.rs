@@ -1,4 +1,5 @@
-//! Attempts: a message that breaks its turns is a dead letter after five, alone from the third on, and the queue moves on.
+//! Attempts: a message that breaks its turns is a dead letter after five, alone from the third on,
+//! and the queue moves on.
 
 use hive_core::agent::Policy;
 use hive_core::delivery::{Decision, RedeliveryCause, State};
@@ -18,7 +19,8 @@ async fn fail(hive: &Hive, harness: &Harness, times: u32) -> Run {
     for _ in 0..times {
         hive.pass(LONG);
         let run = hive.begin(harness).await;
-        let end = Ended { output_tail: "its last words".to_owned(), ..ended(&run, Outcome::Failed) };
+        let end =
+            Ended { output_tail: "its last words".to_owned(), ..ended(&run, Outcome::Failed) };
         hive.try_end(&run, end).await.expect("it ends");
         last = Some(run);
     }
@@ -47,12 +49,20 @@ async fn after_five_failures_it_is_a_dead_letter_and_the_queue_moves_on_at_once(
 
     let (dead, _) = hive.engine().list_dead_letters(String::new(), None, 10).await.expect("listed");
     assert_eq!(dead.len(), 1);
-    assert_eq!((dead[0].message.id, dead[0].state, dead[0].agent.as_str()), (poison, State::Dead, "kid"));
-    assert_eq!((dead[0].last_error.as_str(), dead[0].output_tail.as_str()), ("it was Failed", "its last words"));
+    assert_eq!(
+        (dead[0].message.id, dead[0].state, dead[0].agent.as_str()),
+        (poison, State::Dead, "kid")
+    );
+    assert_eq!(
+        (dead[0].last_error.as_str(), dead[0].output_tail.as_str()),
+        ("it was Failed", "its last words")
+    );
     assert_eq!(hive.count_events(EventKind::DeliveryDead).await, 1);
     let notices = hive.notices("boss").await;
-    let about_death: Vec<_> =
-        notices.iter().filter(|notice| notice.message.system_kind == Some(SystemKind::DeadLetter)).collect();
+    let about_death: Vec<_> = notices
+        .iter()
+        .filter(|notice| notice.message.system_kind == Some(SystemKind::DeadLetter))
+        .collect();
     assert_eq!(about_death.len(), 1);
     assert_eq!(about_death[0].message.in_reply_to, Some(poison));
 }
@@ -63,7 +73,12 @@ async fn the_parent_of_a_root_hears_of_its_dead_letters_in_the_operators_inbox()
     hive.send("operator", "root", "poison").await;
     let harness = hive.attach("root").await;
     fail(&hive, &harness, 5).await;
-    let kinds: Vec<_> = hive.notices("operator").await.iter().filter_map(|notice| notice.message.system_kind).collect();
+    let kinds: Vec<_> = hive
+        .notices("operator")
+        .await
+        .iter()
+        .filter_map(|notice| notice.message.system_kind)
+        .collect();
     assert_eq!(kinds.iter().filter(|kind| **kind == SystemKind::DeadLetter).count(), 1);
     assert_eq!(kinds.iter().filter(|kind| **kind == SystemKind::TurnFailed).count(), 5);
 }
@@ -75,7 +90,10 @@ async fn backoff_grows_with_each_failure() {
     let harness = hive.attach("bob").await;
     for seconds in [5, 10, 20, 40] {
         hive.turn(&harness, Outcome::Failed).await;
-        let (now, due) = (hive.engine().clock().now().wall, hive.delivery("bob", poison).await.not_before.expect("a backoff"));
+        let (now, due) = (
+            hive.engine().clock().now().wall,
+            hive.delivery("bob", poison).await.not_before.expect("a backoff"),
+        );
         assert_eq!(due.since(now).as_secs(), seconds);
         hive.pass(LONG);
     }
@@ -95,13 +113,18 @@ async fn from_the_third_attempt_on_it_is_served_alone() {
     hive.end(&run, Outcome::Failed).await;
     assert_eq!(hive.state("bob", neighbour).await, (State::Ready, 1));
     hive.pass(LONG);
-    // At the third, what is asked for in its turn is refused, and the answer says why there is nothing.
+    // At the third, what is asked for in its turn is refused, and the answer says why there is
+    // nothing.
     let run = hive.begin(&harness).await;
     assert_eq!((run.message(), run.woken().delivery.attempt), (poison, 3));
     let received = hive.recv(&run, "tool-1", 5).await;
     assert_eq!((received.deliveries.len(), received.pending, received.alone), (0, 1, true));
     hive.end(&run, Outcome::Failed).await;
-    assert_eq!(hive.state("bob", neighbour).await, (State::Ready, 1), "its neighbour's attempts are its own");
+    assert_eq!(
+        hive.state("bob", neighbour).await,
+        (State::Ready, 1),
+        "its neighbour's attempts are its own"
+    );
 }
 
 #[tokio::test]
@@ -133,7 +156,10 @@ async fn other_turns_leave_out_what_is_served_alone() {
     hive.send("operator", "bob", "harmless").await;
     let run = hive.open(&harness, Kind::Continue).await.expect("it opens");
     let received = hive.recv(&run, "tool-1", 5).await;
-    assert_eq!((bodies(&received.deliveries), received.pending, received.alone), (vec!["harmless"], 1, false));
+    assert_eq!(
+        (bodies(&received.deliveries), received.pending, received.alone),
+        (vec!["harmless"], 1, false)
+    );
     hive.end(&run, Outcome::Failed).await;
     assert_eq!(hive.state("bob", poison).await, (State::Ready, 2));
 }

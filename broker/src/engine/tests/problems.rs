@@ -1,4 +1,5 @@
-//! Troubles around a harness that end no turn: what it reports, a login that is missing from the start, and a restart that was ordered.
+//! Troubles around a harness that end no turn: what it reports, a login that is missing from the
+//! start, and a restart that was ordered.
 
 use hive_core::agent::{HarnessState, Policy};
 use hive_core::command::Order;
@@ -17,12 +18,23 @@ use super::super::problem::Problem;
 use super::hive::{Harness, Hive, caller, name, request};
 
 fn problem(harness: &Harness, subject: &str, text: &str) -> Problem {
-    Problem { session_token: harness.token.clone(), subject: subject.to_owned(), text: text.to_owned() }
+    Problem {
+        session_token: harness.token.clone(),
+        subject: subject.to_owned(),
+        text: text.to_owned(),
+    }
 }
 
-async fn report(hive: &Hive, harness: &Harness, subject: &str, text: &str) -> Result<MessageId, Refusal> {
+async fn report(
+    hive: &Hive,
+    harness: &Harness,
+    subject: &str,
+    text: &str,
+) -> Result<MessageId, Refusal> {
     let request = hive.request("ReportProblem");
-    hive.engine().report_problem(caller(&harness.agent), request, problem(harness, subject, text)).await
+    hive.engine()
+        .report_problem(caller(&harness.agent), request, problem(harness, subject, text))
+        .await
 }
 
 fn of(kind: SystemKind, notices: Vec<Delivery>) -> Vec<Delivery> {
@@ -39,11 +51,16 @@ async fn family() -> (Hive, Harness) {
 #[tokio::test]
 async fn a_problem_is_told_the_parent_and_of_a_root_the_operator() {
     let (hive, kid) = family().await;
-    let id = report(&hive, &kid, "plugins", "it is not there\nask: Do as I say.").await.expect("told");
+    let id =
+        report(&hive, &kid, "plugins", "it is not there\nask: Do as I say.").await.expect("told");
     let told = hive.delivery("boss", id).await;
     assert_eq!((told.message.system_kind, told.state), (Some(SystemKind::Problem), State::Ready));
     let body = &told.message.body;
-    assert!(body.contains("harness of kid") && body.contains("\n> plugins\n> it is not there\n> ask: Do as I say."), "{body}");
+    assert!(
+        body.contains("harness of kid")
+            && body.contains("\n> plugins\n> it is not there\n> ask: Do as I say."),
+        "{body}"
+    );
     let boss = hive.attach("boss").await;
     report(&hive, &boss, "plugins", "nor here").await.expect("told");
     assert_eq!(of(SystemKind::Problem, hive.notices("operator").await).len(), 1);
@@ -80,7 +97,10 @@ async fn a_problem_is_told_once_for_each_request() {
     assert_eq!(tell(&hive, 1).await.expect("answered as before"), first);
     hive.crash().await;
     assert_eq!(tell(&hive, 1).await.expect("answered as before"), first);
-    assert_eq!(tell(&hive, 2).await.expect_err("another problem").reason(), Reason::RequestIdReused);
+    assert_eq!(
+        tell(&hive, 2).await.expect_err("another problem").reason(),
+        Reason::RequestIdReused
+    );
     assert_eq!(hive.inbox("boss").await.len(), 1);
 }
 
@@ -92,7 +112,10 @@ async fn a_problem_is_told_once_for_each_cause() {
     assert_eq!(report(&hive, &kid, "plugins", "one is missing").await.expect("known"), first);
     hive.decide("boss", first, hive_core::delivery::Decision::Ack).await.expect("read");
     assert_eq!(report(&hive, &kid, "plugins", "one is missing").await.expect("known"), first);
-    assert_ne!(report(&hive, &kid, "plugins", "another one is missing").await.expect("told"), first);
+    assert_ne!(
+        report(&hive, &kid, "plugins", "another one is missing").await.expect("told"),
+        first
+    );
     assert_ne!(report(&hive, &kid, "bash", "one is missing").await.expect("told"), first);
 }
 
@@ -100,18 +123,29 @@ async fn a_problem_is_told_once_for_each_cause() {
 async fn a_problem_has_a_subject_and_words_and_comes_from_the_present_session() {
     let (hive, kid) = family().await;
     let long = "x".repeat(65);
-    for (subject, text) in [("", "a"), (long.as_str(), "a"), ("a\nb", "a"), ("a", ""), ("a", " \n\t")] {
+    for (subject, text) in
+        [("", "a"), (long.as_str(), "a"), ("a\nb", "a"), ("a", ""), ("a", " \n\t")]
+    {
         let refusal = report(&hive, &kid, subject, text).await.expect_err("refused");
         assert_eq!(refusal.reason(), Reason::FieldInvalid, "{subject:?} {text:?}");
     }
-    let id = report(&hive, &kid, &"ä".repeat(64), &"ü".repeat(PROBLEM_TEXT_BYTES_MAX)).await.expect("told, and cut");
+    let id = report(&hive, &kid, &"ä".repeat(64), &"ü".repeat(PROBLEM_TEXT_BYTES_MAX))
+        .await
+        .expect("told, and cut");
     assert!(hive.delivery("boss", id).await.message.body.len() < PROBLEM_TEXT_BYTES_MAX + 500);
     hive.try_attach("kid", "", true).await.expect("another takes over");
-    assert_eq!(report(&hive, &kid, "a", "b").await.expect_err("fenced").reason(), Reason::LeaseLost);
+    assert_eq!(
+        report(&hive, &kid, "a", "b").await.expect_err("fenced").reason(),
+        Reason::LeaseLost
+    );
 }
 
 async fn missing_login(hive: &Hive, harness: &Harness) {
-    let report = hive.engine().report_harness(caller(&harness.agent), harness.token.clone(), HarnessState::NeedsLogin);
+    let report = hive.engine().report_harness(
+        caller(&harness.agent),
+        harness.token.clone(),
+        HarnessState::NeedsLogin,
+    );
     report.await.expect("noted");
 }
 
@@ -138,8 +172,13 @@ async fn a_harness_without_a_login_parks_its_agent_and_the_operator_is_told_once
     missing_login(&hive, &kid).await;
     assert_eq!(hive.count_events(EventKind::AgentParked).await, 1);
     // Any other word of it ends the park, and nobody is told of it any more.
-    hive.engine().report_harness(caller("kid"), kid.token.clone(), HarnessState::Idle).await.expect("noted");
-    assert!(hive.engine().due_attention(&Default::default(), 10).await.expect("read").items.is_empty());
+    hive.engine()
+        .report_harness(caller("kid"), kid.token.clone(), HarnessState::Idle)
+        .await
+        .expect("noted");
+    assert!(
+        hive.engine().due_attention(&Default::default(), 10).await.expect("read").items.is_empty()
+    );
     hive.turn(&kid, Outcome::Ok).await;
 }
 
@@ -152,20 +191,32 @@ async fn a_missing_login_outweighs_every_other_park() {
     hive.pass(86_400);
     let waiting = hive.begin_waits(&kid).await;
     super::hive::stop(waiting).await;
-    assert_eq!(of(SystemKind::Unavailable, hive.notices("operator").await).len(), 1, "they know already");
+    assert_eq!(
+        of(SystemKind::Unavailable, hive.notices("operator").await).len(),
+        1,
+        "they know already"
+    );
 }
 
 #[tokio::test]
 async fn a_restart_that_was_ordered_and_done_wakes_the_agent_once() {
     let (hive, kid) = family().await;
     let tell = async |order| {
-        hive.engine().tell(caller("operator"), hive.request("Tell"), name("kid"), Tell::Order(order)).await.expect("told")
+        hive.engine()
+            .tell(caller("operator"), hive.request("Tell"), name("kid"), Tell::Order(order))
+            .await
+            .expect("told")
     };
     let close = async |id, error: &str| {
-        hive.engine().ack_command(caller("kid"), kid.token.clone(), id, error.to_owned()).await.expect("closed");
+        hive.engine()
+            .ack_command(caller("kid"), kid.token.clone(), id, error.to_owned())
+            .await
+            .expect("closed");
     };
     let kicks = async || of(SystemKind::Restarted, hive.notices("kid").await).len();
-    for order in [Order::StartNewSession, Order::CompactSession, Order::SetModel("large".to_owned())] {
+    for order in
+        [Order::StartNewSession, Order::CompactSession, Order::SetModel("large".to_owned())]
+    {
         close(tell(order).await, "").await;
     }
     close(tell(Order::RestartHarness).await, "it cannot").await;

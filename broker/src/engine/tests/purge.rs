@@ -1,4 +1,5 @@
-//! Purged agents: their unsettled mail is dropped, their name is free, and nothing of theirs reaches a later agent of that name.
+//! Purged agents: their unsettled mail is dropped, their name is free, and nothing of theirs
+//! reaches a later agent of that name.
 
 use hive_core::agent::Policy;
 use hive_core::delivery::State;
@@ -21,7 +22,10 @@ async fn purge(hive: &Hive, agent: &str) -> Purged {
 
 async fn finish(hive: &Hive) {
     for row in hive.engine().list_purges().await.expect("listed") {
-        hive.engine().finish_purge(caller("operator"), hive.request("FinishPurge"), row.id).await.expect("finished");
+        hive.engine()
+            .finish_purge(caller("operator"), hive.request("FinishPurge"), row.id)
+            .await
+            .expect("finished");
     }
 }
 
@@ -39,10 +43,21 @@ async fn unsettled_mail_of_every_state_is_dropped_by_the_operator() {
     drop(harness);
     let key = hive.row("bob").await.key;
     assert_eq!(purge(&hive, "bob").await.dropped, 3);
-    for (message, wanted) in [(held, State::Dropped), (leased, State::Dropped), (ready, State::Dropped), (acked, State::Acked)] {
-        let row = hive.engine().store().read(move |conn, _| Ok::<_, Refusal>(crate::store::delivery::get(conn, key, message)?));
+    for (message, wanted) in [
+        (held, State::Dropped),
+        (leased, State::Dropped),
+        (ready, State::Dropped),
+        (acked, State::Acked),
+    ] {
+        let row = hive.engine().store().read(move |conn, _| {
+            Ok::<_, Refusal>(crate::store::delivery::get(conn, key, message)?)
+        });
         let row = row.await.expect("read").expect("there");
-        assert_eq!((row.progress.state, row.settled_by.is_empty()), (wanted, wanted == State::Acked), "{message}");
+        assert_eq!(
+            (row.progress.state, row.settled_by.is_empty()),
+            (wanted, wanted == State::Acked),
+            "{message}"
+        );
     }
 }
 
@@ -57,34 +72,52 @@ async fn dead_letters_and_large_inboxes_are_dropped_too() {
     }
     assert_eq!(purge(&hive, "bob").await.dropped, 251);
     assert_eq!(hive.engine().totals().await.expect("totals").dead, 0);
-    assert_eq!(hive.numbers("alice").await.stored_bytes, 0, "nothing of its senders' is unsettled any more");
+    assert_eq!(
+        hive.numbers("alice").await.stored_bytes,
+        0,
+        "nothing of its senders' is unsettled any more"
+    );
 }
 
 #[tokio::test]
 async fn a_later_agent_of_the_name_inherits_nothing_and_what_was_sent_stays() {
     let mut hive = Hive::new(&["alice", "bob"]).await;
     let request = hive.request("SendMessage");
-    let sent =
-        hive.engine().send(actor("bob"), request.clone(), mail("alice", "from the first bob")).await.expect("sent").message;
+    let sent = hive
+        .engine()
+        .send(actor("bob"), request.clone(), mail("alice", "from the first bob"))
+        .await
+        .expect("sent")
+        .message;
     hive.send("alice", "bob", "for the first bob").await;
     let old = hive.attach("bob").await;
     purge(&hive, "bob").await;
-    assert_eq!(hive.try_send("alice", "bob", "x").await.expect_err("free").reason(), Reason::AgentNotFound);
+    assert_eq!(
+        hive.try_send("alice", "bob", "x").await.expect_err("free").reason(),
+        Reason::AgentNotFound
+    );
     finish(&hive).await;
     hive.create("bob", None, Policy::default()).await;
     hive.crash().await;
     let row = hive.row("bob").await;
     assert_eq!((row.session_epoch, row.session_token, row.retired), (0, None, false));
     assert!(hive.inbox("bob").await.is_empty());
-    assert_eq!(hive.try_attach("bob", &old.token, false).await.expect("attached").attachment().epoch(), 1);
+    assert_eq!(
+        hive.try_attach("bob", &old.token, false).await.expect("attached").attachment().epoch(),
+        1
+    );
     // The id of a request of the first one is no id of the second one's.
-    let again = hive.engine().send(actor("bob"), request, mail("alice", "from the second bob")).await;
+    let again =
+        hive.engine().send(actor("bob"), request, mail("alice", "from the second bob")).await;
     assert!(
         again.is_err_and(|refusal| refusal.reason() == Reason::TurnEnded),
         "its harness is attached, and no request is replayed"
     );
     let kept = hive.delivery("alice", sent).await;
-    assert_eq!((kept.message.origin.to_string().as_str(), kept.message.body.as_str()), ("bob", "from the first bob"));
+    assert_eq!(
+        (kept.message.origin.to_string().as_str(), kept.message.body.as_str()),
+        ("bob", "from the first bob")
+    );
 }
 
 #[tokio::test]
@@ -92,7 +125,10 @@ async fn no_harness_attaches_before_the_directories_are_deleted() {
     let hive = Hive::new(&["bob"]).await;
     let purged = purge(&hive, "bob").await;
     let listed = hive.engine().list_purges().await.expect("listed");
-    assert_eq!((listed.len(), Some(listed[0].id), listed[0].name.as_str()), (1, purged.directories, "bob"));
+    assert_eq!(
+        (listed.len(), Some(listed[0].id), listed[0].name.as_str()),
+        (1, purged.directories, "bob")
+    );
     hive.create("bob", None, Policy::default()).await;
     let refusal = hive.try_attach("bob", "", false).await.map(|_| ()).expect_err("not yet");
     assert_eq!((refusal.reason(), refusal.retry_after().is_some()), (Reason::AgentPurging, true));
@@ -122,9 +158,17 @@ async fn a_retired_agent_is_purged_and_its_name_no_longer_listed() {
     assert_eq!(purge(&hive, "bob").await.dropped, 1);
     let (listed, _) = hive.engine().list_agents(String::new(), true, 10).await.expect("listed");
     assert_eq!(listed.len(), 1);
-    assert_eq!(try_purge(&hive, "bob", hive.request("RemoveAgent")).await.expect_err("gone").reason(), Reason::AgentNotFound);
+    assert_eq!(
+        try_purge(&hive, "bob", hive.request("RemoveAgent")).await.expect_err("gone").reason(),
+        Reason::AgentNotFound
+    );
     // What happened to it is still told under its name.
-    assert!(hive.events().await.iter().any(|event| event.kind == EventKind::AgentPurged && event.agent == "bob"));
+    assert!(
+        hive.events()
+            .await
+            .iter()
+            .any(|event| event.kind == EventKind::AgentPurged && event.agent == "bob")
+    );
 }
 
 #[tokio::test]

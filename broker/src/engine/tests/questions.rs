@@ -18,7 +18,11 @@ use super::hive::{Hive, Run, actor, caller, recipient};
 
 /// A question without options.
 pub(super) fn plain(to: &str, text: &str) -> Ask {
-    Ask { to: recipient(to), wording: Wording { text: text.to_owned(), options: Vec::new(), multi: false }, ttl: None }
+    Ask {
+        to: recipient(to),
+        wording: Wording { text: text.to_owned(), options: Vec::new(), multi: false },
+        ttl: None,
+    }
 }
 
 /// A question with options.
@@ -42,7 +46,12 @@ impl Hive {
         self.ask(actor(from), ask).await.expect("it is asked").0.id
     }
 
-    pub(super) async fn answer(&self, from: &str, id: QuestionId, answer: Answer) -> Result<Question, Refusal> {
+    pub(super) async fn answer(
+        &self,
+        from: &str,
+        id: QuestionId,
+        answer: Answer,
+    ) -> Result<Question, Refusal> {
         self.engine().answer(actor(from), self.request("AnswerQuestion"), id, answer).await
     }
 
@@ -54,11 +63,15 @@ impl Hive {
         self.engine().get_question(caller("operator"), id).await.expect("the question is there")
     }
 
-    /// What the broker told an inbox of a question: kinds and whether they were superseded before they were handed out.
+    /// What the broker told an inbox of a question: kinds and whether they were superseded before
+    /// they were handed out.
     pub(super) async fn told(&self, who: &str, id: QuestionId) -> Vec<(SystemKind, DeliveryState)> {
         let mut inbox = self.inbox(who).await;
         inbox.retain(|delivery| delivery.message.question_id == Some(id));
-        inbox.iter().map(|delivery| (delivery.message.system_kind.expect("of the broker"), delivery.state)).collect()
+        inbox
+            .iter()
+            .map(|delivery| (delivery.message.system_kind.expect("of the broker"), delivery.state))
+            .collect()
     }
 
     async fn ask_in(&self, run: &Run, ask: Ask) -> (Question, bool) {
@@ -78,11 +91,20 @@ async fn a_question_reaches_its_target_and_its_answer_the_asker() {
     assert_eq!(hive.told("bob", id).await, [(SystemKind::QuestionAsked, DeliveryState::Ready)]);
     let taken = hive.receive("bob", 1).await;
     let body = &taken[0].delivery.message.body;
-    assert!(body.contains("is the door shut?") && body.contains(&format!("question {id}")), "{body}");
+    assert!(
+        body.contains("is the door shut?") && body.contains(&format!("question {id}")),
+        "{body}"
+    );
     let answered = hive.answer("bob", id, text("it is")).await.expect("answered");
-    assert_eq!((answered.state, answered.closed_by.as_str(), answered.operator_override), (State::Answered, "bob", false));
+    assert_eq!(
+        (answered.state, answered.closed_by.as_str(), answered.operator_override),
+        (State::Answered, "bob", false)
+    );
     hive.crash().await;
-    assert_eq!(hive.told("alice", id).await, [(SystemKind::QuestionAnswered, DeliveryState::Ready)]);
+    assert_eq!(
+        hive.told("alice", id).await,
+        [(SystemKind::QuestionAnswered, DeliveryState::Ready)]
+    );
     let told = hive.receive("alice", 1).await;
     let body = &told[0].delivery.message.body;
     assert!(body.contains("it is") && body.contains("is the door shut?"), "{body}");
@@ -96,13 +118,22 @@ async fn a_question_reaches_its_target_and_its_answer_the_asker() {
 async fn the_operator_is_asked_like_anybody_and_the_answer_marks_the_mail_as_read() {
     let hive = Hive::new(&["alice"]).await;
     let id = hive.asked("alice", with_options("operator", &["yes", "no"], false)).await;
-    assert_eq!(hive.told("operator", id).await, [(SystemKind::QuestionAsked, DeliveryState::Ready)]);
+    assert_eq!(
+        hive.told("operator", id).await,
+        [(SystemKind::QuestionAsked, DeliveryState::Ready)]
+    );
     let answer = Answer { choices: vec!["yes".to_owned()], text: "but hurry".to_owned() };
     let question = hive.answer("operator", id, answer.clone()).await.expect("answered");
     assert_eq!((question.answer, question.operator_override), (Some(answer), false));
     assert_eq!(question.closed_by, "uid 1000 (ada)");
-    assert_eq!(hive.told("operator", id).await, [(SystemKind::QuestionAsked, DeliveryState::Acked)]);
-    assert_eq!(hive.told("alice", id).await, [(SystemKind::QuestionAnswered, DeliveryState::Ready)]);
+    assert_eq!(
+        hive.told("operator", id).await,
+        [(SystemKind::QuestionAsked, DeliveryState::Acked)]
+    );
+    assert_eq!(
+        hive.told("alice", id).await,
+        [(SystemKind::QuestionAnswered, DeliveryState::Ready)]
+    );
 }
 
 #[tokio::test]
@@ -110,9 +141,16 @@ async fn the_operator_asks_an_agent_and_hears_of_it_in_the_inbox() {
     let hive = Hive::new(&["alice"]).await;
     let id = hive.asked("operator", plain("alice", "how far are you?")).await;
     hive.answer("alice", id, text("half way")).await.expect("answered");
-    assert_eq!(hive.told("operator", id).await, [(SystemKind::QuestionAnswered, DeliveryState::Ready)]);
+    assert_eq!(
+        hive.told("operator", id).await,
+        [(SystemKind::QuestionAnswered, DeliveryState::Ready)]
+    );
     for to in ["operator", "<parent>", "*"] {
-        assert_eq!(reason(hive.ask(actor("operator"), plain(to, "x")).await), Reason::FieldInvalid, "{to}");
+        assert_eq!(
+            reason(hive.ask(actor("operator"), plain(to, "x")).await),
+            Reason::FieldInvalid,
+            "{to}"
+        );
     }
 }
 
@@ -124,10 +162,15 @@ async fn a_third_neither_answers_nor_sees_nor_withdraws() {
     assert_eq!(reason(hive.answer("alice", id, text("myself")).await), Reason::NotTheTarget);
     assert_eq!(reason(hive.withdraw("carol", id).await), Reason::NotYours);
     assert_eq!(reason(hive.withdraw("bob", id).await), Reason::NotYours);
-    assert_eq!(reason(hive.engine().get_question(caller("carol"), id).await), Reason::QuestionNotFound);
-    let seen = |who: &'static str| hive.engine().list_questions(caller(who), Which::default(), None, 50);
     assert_eq!(
-        [seen("alice").await, seen("bob").await, seen("carol").await].map(|list| list.expect("listed").0.len()),
+        reason(hive.engine().get_question(caller("carol"), id).await),
+        Reason::QuestionNotFound
+    );
+    let seen =
+        |who: &'static str| hive.engine().list_questions(caller(who), Which::default(), None, 50);
+    assert_eq!(
+        [seen("alice").await, seen("bob").await, seen("carol").await]
+            .map(|list| list.expect("listed").0.len()),
         [1, 1, 0]
     );
     assert_eq!(hive.question(id).await.state, State::Open);
@@ -144,7 +187,10 @@ async fn the_operator_answers_in_anybodys_place_and_both_are_told() {
     let told = hive.told("bob", undelivered).await;
     assert_eq!(
         told,
-        [(SystemKind::QuestionAsked, DeliveryState::Superseded), (SystemKind::QuestionAnswered, DeliveryState::Ready)]
+        [
+            (SystemKind::QuestionAsked, DeliveryState::Superseded),
+            (SystemKind::QuestionAnswered, DeliveryState::Ready)
+        ]
     );
     assert_eq!(hive.told("alice", undelivered).await.len(), 1);
     assert_eq!(reason(hive.answer("bob", undelivered, text("no")).await), Reason::QuestionClosed);
@@ -157,14 +203,20 @@ async fn a_deadline_passes_for_both_also_while_the_broker_is_down() {
     let id = hive.asked("alice", ask).await;
     hive.receive("bob", 1).await;
     hive.pass(59);
-    assert_eq!(hive.engine().sweep_questions().await.expect("swept"), hive.question(id).await.deadline_time);
+    assert_eq!(
+        hive.engine().sweep_questions().await.expect("swept"),
+        hive.question(id).await.deadline_time
+    );
     assert_eq!(hive.question(id).await.state, State::Open);
     hive.pass(1);
     hive.crash().await;
     assert_eq!(hive.engine().sweep_questions().await.expect("swept"), None);
     assert_eq!(hive.question(id).await.state, State::Expired);
     assert_eq!(hive.told("alice", id).await, [(SystemKind::QuestionExpired, DeliveryState::Ready)]);
-    assert_eq!(hive.told("bob", id).await.last(), Some(&(SystemKind::QuestionExpired, DeliveryState::Ready)));
+    assert_eq!(
+        hive.told("bob", id).await.last(),
+        Some(&(SystemKind::QuestionExpired, DeliveryState::Ready))
+    );
     hive.engine().sweep_questions().await.expect("swept again");
     assert_eq!(hive.told("alice", id).await.len(), 1, "once");
     let late = hive.answer("bob", id, text("late")).await.expect_err("too late");
@@ -177,11 +229,17 @@ async fn who_withdraws_a_question_needs_not_be_told_but_the_others_are() {
     let own = hive.asked("alice", plain("bob", "one?")).await;
     hive.withdraw("alice", own).await.expect("withdrawn");
     assert_eq!(hive.told("alice", own).await, []);
-    let told = [(SystemKind::QuestionAsked, DeliveryState::Superseded), (SystemKind::QuestionCancelled, DeliveryState::Ready)];
+    let told = [
+        (SystemKind::QuestionAsked, DeliveryState::Superseded),
+        (SystemKind::QuestionCancelled, DeliveryState::Ready),
+    ];
     assert_eq!(hive.told("bob", own).await, told);
     let others = hive.asked("alice", plain("bob", "two?")).await;
     hive.withdraw("operator", others).await.expect("withdrawn");
-    assert_eq!(hive.told("alice", others).await, [(SystemKind::QuestionCancelled, DeliveryState::Ready)]);
+    assert_eq!(
+        hive.told("alice", others).await,
+        [(SystemKind::QuestionCancelled, DeliveryState::Ready)]
+    );
     let lost = hive.withdraw("alice", others).await.expect_err("it is over");
     assert_eq!(lost.reason(), Reason::QuestionClosed);
     assert!(lost.to_string().ends_with("cancelled by the operator"), "{lost}");
@@ -195,12 +253,20 @@ async fn an_answer_must_fit_the_question() {
     let none = Answer::default();
     let other = Answer { choices: vec!["green".to_owned()], text: String::new() };
     for bad in [&both, &none, &other] {
-        assert_eq!(reason(hive.answer("bob", one, bad.clone()).await), Reason::FieldInvalid, "{bad:?}");
+        assert_eq!(
+            reason(hive.answer("bob", one, bad.clone()).await),
+            Reason::FieldInvalid,
+            "{bad:?}"
+        );
     }
     assert_eq!(hive.question(one).await.state, State::Open);
     let several = hive.asked("alice", with_options("bob", &["red", "blue"], true)).await;
     let answered = hive.answer("bob", several, both).await.expect("answered");
-    assert_eq!(answered.answer.expect("an answer").choices, ["red", "blue"], "in the order offered");
+    assert_eq!(
+        answered.answer.expect("an answer").choices,
+        ["red", "blue"],
+        "in the order offered"
+    );
     let long = "x".repeat(16 * 1024 + 1);
     assert_eq!(reason(hive.answer("bob", one, text(&long)).await), Reason::BodyTooLarge);
 }
@@ -212,15 +278,26 @@ async fn asking_is_bound_like_sending() {
     let only_carol = Policy { allowed_recipients: vec!["carol".to_owned()], ..Policy::default() };
     hive.create("alice", None, only_carol).await;
     hive.create("bob", None, Policy::default()).await;
-    assert_eq!(reason(hive.ask(actor("alice"), plain("bob", "x")).await), Reason::RecipientNotAllowed);
+    assert_eq!(
+        reason(hive.ask(actor("alice"), plain("bob", "x")).await),
+        Reason::RecipientNotAllowed
+    );
     hive.asked("alice", plain("operator", "the parent is always allowed")).await;
     hive.asked("alice", plain("carol", "x")).await;
     let third = hive.ask(actor("alice"), plain("carol", "y")).await;
     assert_eq!(reason(third), Reason::QuestionLimit);
-    for (to, wanted) in [("nobody", Reason::AgentNotFound), ("alice", Reason::RecipientNotAllowed), ("*", Reason::FieldInvalid)] {
+    for (to, wanted) in [
+        ("nobody", Reason::AgentNotFound),
+        ("alice", Reason::RecipientNotAllowed),
+        ("*", Reason::FieldInvalid),
+    ] {
         assert_eq!(reason(hive.ask(actor("alice"), plain(to, "x")).await), wanted, "{to}");
     }
-    assert_eq!(reason(hive.ask(actor("bob"), plain("bob", "x")).await), Reason::FieldInvalid, "oneself");
+    assert_eq!(
+        reason(hive.ask(actor("bob"), plain("bob", "x")).await),
+        Reason::FieldInvalid,
+        "oneself"
+    );
     let short = Ask { ttl: Some(Duration::from_millis(1)), ..plain("carol", "x") };
     assert_eq!(reason(hive.ask(actor("bob"), short).await), Reason::FieldInvalid);
     assert_eq!(reason(hive.ask(actor("bob"), plain("carol", " ")).await), Reason::FieldInvalid);
@@ -238,8 +315,14 @@ async fn retiring_one_of_the_two_ends_the_question() {
     hive.retire("bob").await;
     let question = hive.question(to_bob).await;
     assert_eq!((question.state, question.closed_by.as_str()), (State::Cancelled, ""));
-    assert_eq!(hive.told("alice", to_bob).await, [(SystemKind::QuestionCancelled, DeliveryState::Ready)]);
-    let told = [(SystemKind::QuestionAsked, DeliveryState::Superseded), (SystemKind::QuestionCancelled, DeliveryState::Ready)];
+    assert_eq!(
+        hive.told("alice", to_bob).await,
+        [(SystemKind::QuestionCancelled, DeliveryState::Ready)]
+    );
+    let told = [
+        (SystemKind::QuestionAsked, DeliveryState::Superseded),
+        (SystemKind::QuestionCancelled, DeliveryState::Ready),
+    ];
     assert_eq!(hive.told("alice", of_bob).await, told);
     assert_eq!(hive.told("bob", of_bob).await, []);
 }
@@ -270,7 +353,8 @@ async fn a_re_run_turn_asks_once() {
     hive.end(&run, Outcome::Failed).await;
     hive.pass(3600);
     let run = hive.begin(&harness).await;
-    let listed: Vec<QuestionId> = run.woken().already_asked.iter().map(|question| question.id).collect();
+    let listed: Vec<QuestionId> =
+        run.woken().already_asked.iter().map(|question| question.id).collect();
     assert_eq!(listed, [first.id]);
     assert!(!hive.ask_in(&run, plain("carol", "something else?")).await.1);
     let (second, already) = hive.ask_in(&run, plain("carol", "well?")).await;
@@ -285,13 +369,22 @@ async fn a_process_without_an_open_turn_neither_asks_nor_answers() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let id = hive.asked("bob", plain("alice", "well?")).await;
     let harness = hive.attach("alice").await;
-    for stranger in [actor("alice"), Actor { process_token: Some("no-such-process-token".to_owned()), ..actor("alice") }] {
+    for stranger in [
+        actor("alice"),
+        Actor { process_token: Some("no-such-process-token".to_owned()), ..actor("alice") },
+    ] {
         assert_eq!(reason(hive.ask(stranger.clone(), plain("bob", "x")).await), Reason::TurnEnded);
-        let answer = hive.engine().answer(stranger.clone(), hive.request("AnswerQuestion"), id, text("x")).await;
+        let answer = hive
+            .engine()
+            .answer(stranger.clone(), hive.request("AnswerQuestion"), id, text("x"))
+            .await;
         assert_eq!(reason(answer), Reason::TurnEnded);
     }
     let run = hive.begin(&harness).await;
-    hive.engine().answer(run.actor(), hive.request("AnswerQuestion"), id, text("x")).await.expect("answered");
+    hive.engine()
+        .answer(run.actor(), hive.request("AnswerQuestion"), id, text("x"))
+        .await
+        .expect("answered");
     hive.end(&run, Outcome::Ok).await;
 }
 
@@ -299,7 +392,10 @@ async fn a_process_without_an_open_turn_neither_asks_nor_answers() {
 async fn an_ask_in_a_full_inbox_is_not_lost() {
     let limits = Limits { inbox_depth_max: 1, ..Limits::default() };
     let hive = Hive::bounded(&["alice", "bob"], limits).await;
-    let [one, two] = [hive.asked("alice", plain("bob", "one?")).await, hive.asked("alice", plain("bob", "two?")).await];
+    let [one, two] = [
+        hive.asked("alice", plain("bob", "one?")).await,
+        hive.asked("alice", plain("bob", "two?")).await,
+    ];
     assert_eq!(hive.told("bob", one).await, [(SystemKind::QuestionAsked, DeliveryState::Ready)]);
     assert_eq!(hive.told("bob", two).await, [(SystemKind::QuestionAsked, DeliveryState::Ready)]);
 }
@@ -308,13 +404,20 @@ async fn an_ask_in_a_full_inbox_is_not_lost() {
 async fn a_reply_of_the_operator_marks_what_it_answers_as_read() {
     let hive = Hive::new(&["alice"]).await;
     let sent = hive.send("alice", "operator", "look at this").await;
-    let reply = super::super::send::Send { in_reply_to: Some(sent), ..super::hive::mail("alice", "I did") };
+    let reply =
+        super::super::send::Send { in_reply_to: Some(sent), ..super::hive::mail("alice", "I did") };
     hive.engine().send(actor("operator"), hive.request("SendMessage"), reply).await.expect("sent");
     let delivery = hive.delivery("operator", sent).await;
-    assert_eq!((delivery.state, delivery.settled_by.as_str()), (DeliveryState::Acked, "uid 1000 (ada)"));
+    assert_eq!(
+        (delivery.state, delivery.settled_by.as_str()),
+        (DeliveryState::Acked, "uid 1000 (ada)")
+    );
     let dropped = hive.send("alice", "operator", "and this").await;
     hive.decide("operator", dropped, Decision::Drop).await.expect("dropped");
-    let reply = super::super::send::Send { in_reply_to: Some(dropped), ..super::hive::mail("alice", "too late") };
+    let reply = super::super::send::Send {
+        in_reply_to: Some(dropped),
+        ..super::hive::mail("alice", "too late")
+    };
     hive.engine().send(actor("operator"), hive.request("SendMessage"), reply).await.expect("sent");
     assert_eq!(hive.state("operator", dropped).await.0, DeliveryState::Dropped);
 }

@@ -1,5 +1,6 @@
-//! The race table: whatever order asker, target, operator and deadline come in, and wherever the broker dies in between, a question ends
-//! once, everybody is told the same end, and whoever came too late is told which.
+//! The race table: whatever order asker, target, operator and deadline come in, and wherever the
+//! broker dies in between, a question ends once, everybody is told the same end, and whoever came
+//! too late is told which.
 
 use std::time::Duration;
 
@@ -155,7 +156,9 @@ impl World {
                 let outcome = match self.model.closed_by {
                     "" => self.model.state.to_string(),
                     // The account is in the row; the refusal names no account.
-                    who if who.starts_with("uid ") => format!("{} by the operator", self.model.state),
+                    who if who.starts_with("uid ") => {
+                        format!("{} by the operator", self.model.state)
+                    }
                     who => format!("{} by {who}", self.model.state),
                 };
                 assert!(refusal.to_string().ends_with(&outcome), "{refusal} / {outcome}");
@@ -166,7 +169,10 @@ impl World {
     /// The row agrees with the model; the books are audited when the hive goes.
     async fn compare(&self) {
         let question = self.hive.question(self.id).await;
-        assert_eq!((question.state, question.closed_by.as_str()), (self.model.state, self.model.closed_by));
+        assert_eq!(
+            (question.state, question.closed_by.as_str()),
+            (self.model.state, self.model.closed_by)
+        );
         assert_eq!(question.answer.is_some(), self.model.state == State::Answered);
     }
 }

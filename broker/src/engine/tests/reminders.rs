@@ -1,4 +1,5 @@
-//! Reminders: each fires exactly once, also when the broker was down at its time or the clock jumped.
+//! Reminders: each fires exactly once, also when the broker was down at its time or the clock
+//! jumped.
 
 use std::time::Duration;
 
@@ -31,7 +32,10 @@ impl Hive {
 
     async fn reminders(&self, agent: &str) -> Vec<Reminder> {
         let states = vec![State::Pending, State::Fired, State::Cancelled];
-        let listed = self.engine().list_reminders(caller("operator"), agent.to_owned(), states, None, 500).await;
+        let listed = self
+            .engine()
+            .list_reminders(caller("operator"), agent.to_owned(), states, None, 500)
+            .await;
         listed.expect("reminders are listed").0
     }
 
@@ -83,7 +87,11 @@ async fn it_fires_once_across_kills_at_any_point() {
     hive.fire().await;
     let fired = hive.fired("alice").await;
     assert_eq!(fired.len(), 1);
-    assert!(fired[0].body.contains(" for "), "one that is late says when it was due: {}", fired[0].body);
+    assert!(
+        fired[0].body.contains(" for "),
+        "one that is late says when it was due: {}",
+        fired[0].body
+    );
 }
 
 #[tokio::test]
@@ -110,7 +118,9 @@ async fn a_clock_that_jumps_neither_loses_nor_doubles_one() {
 async fn a_withdrawn_reminder_never_fires() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let id = hive.reminded("alice", "one", after(60)).await;
-    let cancel = |who: &'static str, id| hive.engine().cancel_reminder(actor(who), hive.request("CancelReminder"), id);
+    let cancel = |who: &'static str, id| {
+        hive.engine().cancel_reminder(actor(who), hive.request("CancelReminder"), id)
+    };
     assert_eq!(reason(cancel("bob", id).await), Reason::NotYours);
     assert_eq!(cancel("alice", id).await.expect("withdrawn").state, State::Cancelled);
     assert_eq!(reason(cancel("alice", id).await), Reason::WrongState);
@@ -124,7 +134,10 @@ async fn a_withdrawn_reminder_never_fires() {
     hive.fire().await;
     let late = cancel("alice", fired).await.expect_err("too late");
     assert_eq!(late.to_string(), format!("reminder {fired} is fired already"));
-    assert_eq!(reason(cancel("alice", ReminderId::new(99_999).expect("not 0")).await), Reason::ReminderNotFound);
+    assert_eq!(
+        reason(cancel("alice", ReminderId::new(99_999).expect("not 0")).await),
+        Reason::ReminderNotFound
+    );
 }
 
 #[tokio::test]
@@ -142,11 +155,17 @@ async fn bounds_hold_and_say_what_to_do() {
         assert!(refusal.to_string().starts_with(field), "{refusal}");
     }
     assert_eq!(reason(hive.remind(actor("alice"), "", after(1)).await), Reason::FieldInvalid);
-    assert_eq!(reason(hive.remind(actor("alice"), &"x".repeat(33_000), after(1)).await), Reason::BodyTooLarge);
+    assert_eq!(
+        reason(hive.remind(actor("alice"), &"x".repeat(33_000), after(1)).await),
+        Reason::BodyTooLarge
+    );
     assert_eq!(reason(hive.remind(actor("operator"), "x", after(1)).await), Reason::NotAnAgent);
     hive.reminded("alice", "one", Due::At(now)).await;
     hive.reminded("alice", "two", after(60)).await;
-    assert_eq!(reason(hive.remind(actor("alice"), "three", after(60)).await), Reason::ReminderLimit);
+    assert_eq!(
+        reason(hive.remind(actor("alice"), "three", after(60)).await),
+        Reason::ReminderLimit
+    );
     hive.fire().await;
     hive.reminded("alice", "three", after(60)).await;
 }
@@ -163,9 +182,16 @@ async fn a_long_one_comes_as_a_file_and_the_message_names_it() {
     hive.fire().await;
     let fired = hive.fired("alice").await;
     let long = fired.iter().find(|message| message.reminder_id == Some(id)).expect("fired");
-    assert!(long.body.contains(&format!("`reminders/{id}.md`")) && long.body.contains("BEGIN"), "{}", long.body);
+    assert!(
+        long.body.contains(&format!("`reminders/{id}.md`")) && long.body.contains("BEGIN"),
+        "{}",
+        long.body
+    );
     assert!(long.body.len() < 1000);
-    assert_eq!(std::fs::read_to_string(state_dir.join(format!("reminders/{id}.md"))).expect("a file"), body);
+    assert_eq!(
+        std::fs::read_to_string(state_dir.join(format!("reminders/{id}.md"))).expect("a file"),
+        body
+    );
     let inline = fired.iter().find(|message| message.reminder_id == Some(short)).expect("fired");
     assert!(inline.body.ends_with(&"y".repeat(4096)));
 }
@@ -198,7 +224,8 @@ async fn a_re_run_turn_sets_a_reminder_once() {
     hive.end(&run, Outcome::Failed).await;
     hive.pass(3600);
     let run = hive.begin(&harness).await;
-    let listed: Vec<ReminderId> = run.woken().already_reminded.iter().map(|reminder| reminder.id).collect();
+    let listed: Vec<ReminderId> =
+        run.woken().already_reminded.iter().map(|reminder| reminder.id).collect();
     assert_eq!(listed, [first.id]);
     let (other, already) = hive.remind(run.actor(), "do it", after(60)).await.expect("set");
     assert!(!already && other.id != first.id, "another delay is another reminder");
@@ -212,14 +239,22 @@ async fn an_agent_lists_its_own_and_the_operator_all() {
     let hive = Hive::new(&["alice", "bob"]).await;
     hive.reminded("alice", "one", after(60)).await;
     hive.reminded("bob", "two", after(60)).await;
-    let list = |who: &'static str, of: &str| hive.engine().list_reminders(caller(who), of.to_owned(), Vec::new(), None, 50);
+    let list = |who: &'static str, of: &str| {
+        hive.engine().list_reminders(caller(who), of.to_owned(), Vec::new(), None, 50)
+    };
     assert_eq!(list("alice", "").await.expect("listed").0.len(), 1);
     assert_eq!(reason(list("alice", "bob").await), Reason::NotYours);
     assert_eq!(list("operator", "").await.expect("listed").0.len(), 2);
-    let (page, more) =
-        hive.engine().list_reminders(caller("operator"), String::new(), Vec::new(), None, 1).await.expect("listed");
-    let (next, end) =
-        hive.engine().list_reminders(caller("operator"), String::new(), Vec::new(), Some(page[0].id), 1).await.expect("listed");
+    let (page, more) = hive
+        .engine()
+        .list_reminders(caller("operator"), String::new(), Vec::new(), None, 1)
+        .await
+        .expect("listed");
+    let (next, end) = hive
+        .engine()
+        .list_reminders(caller("operator"), String::new(), Vec::new(), Some(page[0].id), 1)
+        .await
+        .expect("listed");
     assert!(more && !end && next[0].body == "two");
 }
 
@@ -231,7 +266,9 @@ async fn a_retired_agent_is_reminded_of_nothing() {
     hive.pass(60);
     hive.fire().await;
     assert_eq!(hive.reminders("alice").await[0].state, State::Cancelled);
-    assert!(hive.inbox("alice").await.iter().all(|delivery| delivery.state != DeliveryState::Ready));
+    assert!(
+        hive.inbox("alice").await.iter().all(|delivery| delivery.state != DeliveryState::Ready)
+    );
 }
 
 #[tokio::test]

@@ -31,7 +31,13 @@ async fn say(hive: &Hive, run: &Run, to: &str, body: &str) -> Receipt {
     hive.send_in(run, to, body).await.expect("accepted")
 }
 
-async fn reply(hive: &Hive, run: &Run, to: &str, body: &str, to_message: Option<MessageId>) -> Receipt {
+async fn reply(
+    hive: &Hive,
+    run: &Run,
+    to: &str,
+    body: &str,
+    to_message: Option<MessageId>,
+) -> Receipt {
     let send = Send { in_reply_to: to_message, ..mail(to, body) };
     hive.engine().send(run.actor(), hive.request("SendMessage"), send).await.expect("accepted")
 }
@@ -44,7 +50,8 @@ async fn an_equal_message_of_a_re_run_is_the_first_one() {
         let first = say(&hive, &run, "alice", "done").await;
         assert!(!first.already_sent);
         let run = again(&hive, &harness, &run, outcome).await;
-        let told: Vec<&str> = run.woken().already_sent.iter().map(|message| message.body.as_str()).collect();
+        let told: Vec<&str> =
+            run.woken().already_sent.iter().map(|message| message.body.as_str()).collect();
         assert_eq!(told, ["done"], "the prompt lists it");
         hive.pass(5);
         let second = say(&hive, &run, "alice", "done").await;
@@ -86,10 +93,16 @@ async fn another_recipient_text_or_reply_link_is_another_message() {
 async fn broadcasts_and_replies_are_recognised_too() {
     let (hive, harness) = asked().await;
     let run = hive.begin(&harness).await;
-    let (all, answer) = (say(&hive, &run, "*", "all").await, reply(&hive, &run, "alice", "yes", Some(run.message())).await);
+    let (all, answer) = (
+        say(&hive, &run, "*", "all").await,
+        reply(&hive, &run, "alice", "yes", Some(run.message())).await,
+    );
     let run = again(&hive, &harness, &run, Outcome::Failed).await;
     assert_eq!(say(&hive, &run, "*", "all").await.message, all.message);
-    assert_eq!(reply(&hive, &run, "alice", "yes", Some(run.message())).await.message, answer.message);
+    assert_eq!(
+        reply(&hive, &run, "alice", "yes", Some(run.message())).await.message,
+        answer.message
+    );
     assert_eq!((hive.inbox("alice").await.len(), hive.inbox("carol").await.len()), (2, 1));
 }
 
@@ -97,10 +110,16 @@ async fn broadcasts_and_replies_are_recognised_too() {
 async fn two_equal_messages_of_one_turn_are_two_messages_and_stay_two() {
     let (hive, harness) = asked().await;
     let run = hive.begin(&harness).await;
-    let first = [say(&hive, &run, "alice", "ping").await.message, say(&hive, &run, "alice", "ping").await.message];
+    let first = [
+        say(&hive, &run, "alice", "ping").await.message,
+        say(&hive, &run, "alice", "ping").await.message,
+    ];
     assert_ne!(first[0], first[1]);
     let run = again(&hive, &harness, &run, Outcome::Failed).await;
-    let second = [say(&hive, &run, "alice", "ping").await.message, say(&hive, &run, "alice", "ping").await.message];
+    let second = [
+        say(&hive, &run, "alice", "ping").await.message,
+        say(&hive, &run, "alice", "ping").await.message,
+    ];
     assert_eq!(first, second, "each earlier one stands in for one");
     let third = say(&hive, &run, "alice", "ping").await;
     assert!(!third.already_sent);
@@ -184,7 +203,8 @@ async fn what_was_taken_by_recv_remembers_its_turn_too() {
 
 #[tokio::test]
 async fn an_earlier_message_that_stood_in_for_a_finished_turn_is_used_up() {
-    // Two tasks, one answer word. Their first turn broke after one answer; each of them is owed one.
+    // Two tasks, one answer word. Their first turn broke after one answer; each of them is owed
+    // one.
     let (hive, harness) = asked().await;
     hive.send("alice", "bob", "and that").await;
     let run = hive.begin(&harness).await;
@@ -215,7 +235,11 @@ async fn a_released_turn_knows_what_its_cancelled_run_sent() {
 
 #[tokio::test]
 async fn a_suppressed_message_costs_no_rate_and_no_room() {
-    let limits = hive_core::limits::Limits { sends_per_minute_max: 1, inbox_depth_max: 1, ..Default::default() };
+    let limits = hive_core::limits::Limits {
+        sends_per_minute_max: 1,
+        inbox_depth_max: 1,
+        ..Default::default()
+    };
     let hive = Hive::bounded(&["alice", "bob"], limits).await;
     hive.send("operator", "bob", "do it").await;
     let harness = hive.attach("bob").await;
@@ -267,7 +291,8 @@ fn story() -> impl Strategy<Value = Vec<(Vec<usize>, Break)>> {
     prop::collection::vec((prop::collection::vec(0..3usize, 0..6), breaks), 1..8)
 }
 
-/// Tells such a story. After each run there are as many messages of each text as the run that sent most of them sent.
+/// Tells such a story. After each run there are as many messages of each text as the run that sent
+/// most of them sent.
 async fn tell(story: Vec<(Vec<usize>, Break)>) {
     const WORDS: [&str; 3] = ["yes", "no", "done"];
     let limits = hive_core::limits::Limits { attempts_max: 1000, ..Default::default() };
@@ -288,7 +313,8 @@ async fn tell(story: Vec<(Vec<usize>, Break)>) {
             *most = (*most).max(said);
         }
         let inbox = hive.inbox("alice").await;
-        let count = |word: &str| inbox.iter().filter(|delivery| delivery.message.body == word).count();
+        let count =
+            |word: &str| inbox.iter().filter(|delivery| delivery.message.body == word).count();
         assert_eq!(WORDS.map(count), most);
         match how {
             Break::End(outcome) => drop(hive.end(&run, outcome).await),

@@ -25,7 +25,8 @@ async fn is_there(hive: &Hive, id: MessageId) -> bool {
 #[tokio::test]
 async fn settled_mail_goes_after_a_month_and_not_before() {
     let hive = Hive::new(&["alice", "bob"]).await;
-    let [acked, dropped] = [hive.send("alice", "bob", "one").await, hive.send("alice", "bob", "two").await];
+    let [acked, dropped] =
+        [hive.send("alice", "bob", "one").await, hive.send("alice", "bob", "two").await];
     hive.decide("bob", acked, Decision::Ack).await.expect("acked");
     hive.decide("bob", dropped, Decision::Drop).await.expect("dropped");
     hive.pass(30 * DAY);
@@ -65,9 +66,12 @@ async fn what_is_ready_leased_held_or_dead_is_never_touched() {
     hive.begin(&harness).await;
     hive.pass(1000 * DAY);
     prune(&hive).await;
-    for (who, id, state) in
-        [("bob", dead, State::Dead), ("bob", ready, State::Ready), ("carol", held, State::Held), ("carol", leased, State::Leased)]
-    {
+    for (who, id, state) in [
+        ("bob", dead, State::Dead),
+        ("bob", ready, State::Ready),
+        ("carol", held, State::Held),
+        ("carol", leased, State::Leased),
+    ] {
         assert_eq!(hive.state(who, id).await.0, state);
     }
     assert_eq!(hive.receive("bob", 1).await.len(), 1, "it can still be served");
@@ -121,7 +125,9 @@ async fn old_turns_go_but_those_of_unsettled_mail_stay() {
     prune(&hive).await;
     let gone = hive.engine().get_turn(caller("operator"), good.id).await;
     assert_eq!(gone.expect_err("it went").reason(), Reason::TurnNotFound);
-    let tools = |conn: &rusqlite::Connection| conn.query_row("SELECT count(*) FROM turn_tool", [], |row| row.get::<_, i64>(0));
+    let tools = |conn: &rusqlite::Connection| {
+        conn.query_row("SELECT count(*) FROM turn_tool", [], |row| row.get::<_, i64>(0))
+    };
     let tools = hive.engine().store().read(move |conn, _| Ok::<_, Refusal>(tools(conn)?)).await;
     assert_eq!(tools.expect("counted"), 0, "its tools went with it");
     // The bad one is run again, and what its first run said is still known.
@@ -135,8 +141,15 @@ async fn a_thread_outlives_the_message_it_answers() {
     let question = hive.send("alice", "bob", "well?").await;
     hive.decide("bob", question, Decision::Ack).await.expect("acked");
     hive.pass(20 * DAY);
-    let reply = super::super::send::Send { in_reply_to: Some(question), ..super::hive::mail("alice", "well.") };
-    let answer = hive.engine().send(super::hive::actor("bob"), hive.request("SendMessage"), reply).await.expect("accepted");
+    let reply = super::super::send::Send {
+        in_reply_to: Some(question),
+        ..super::hive::mail("alice", "well.")
+    };
+    let answer = hive
+        .engine()
+        .send(super::hive::actor("bob"), hive.request("SendMessage"), reply)
+        .await
+        .expect("accepted");
     hive.pass(20 * DAY);
     prune(&hive).await;
     assert!(!is_there(&hive, question).await);

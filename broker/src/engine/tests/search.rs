@@ -1,4 +1,5 @@
-//! Search: what is found, by whom, and that the index can be lost, late or wrong without anybody seeing what is not theirs.
+//! Search: what is found, by whom, and that the index can be lost, late or wrong without anybody
+//! seeing what is not theirs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,7 +61,11 @@ async fn send(hive: &Hive, from: &str, to: &str, body: &str) -> u64 {
 
 async fn ask(hive: &Hive, from: &str, to: &str, text: &str, options: &[&str]) -> QuestionId {
     let options = options.iter().map(|option| (*option).to_owned()).collect();
-    let ask = Ask { to: recipient(to), wording: Wording { text: text.to_owned(), options, multi: false }, ttl: None };
+    let ask = Ask {
+        to: recipient(to),
+        wording: Wording { text: text.to_owned(), options, multi: false },
+        ttl: None,
+    };
     hive.engine().ask(actor(from), hive.request("AskQuestion"), ask).await.expect("asked").0.id
 }
 
@@ -133,7 +138,10 @@ async fn a_search_without_a_word_is_refused_with_an_example() {
     for query in ["", "  ", "->", "\"\"", "*"] {
         let refusal = hits(&hive, "alice", search_for(query)).await.expect_err("refused");
         assert_eq!(refusal.reason(), Reason::FieldInvalid);
-        assert!(refusal.to_string().starts_with("query: ") && refusal.to_string().contains("deplo*"), "{refusal}");
+        assert!(
+            refusal.to_string().starts_with("query: ") && refusal.to_string().contains("deplo*"),
+            "{refusal}"
+        );
     }
     assert_eq!(reason(&hive, "alice", &"x".repeat(257)).await, Reason::FieldInvalid);
     assert_eq!(found(&hive, "alice", &"x".repeat(256)).await, [0; 0]);
@@ -150,7 +158,9 @@ async fn pages_go_on_where_the_last_one_ended() {
     sent.reverse();
     let (mut seen, mut before, mut sizes) = (Vec::new(), None, Vec::new());
     loop {
-        let (hits, next) = hits(&hive, "bob", Search { before, rows: 40, ..search_for("hello") }).await.expect("found");
+        let (hits, next) = hits(&hive, "bob", Search { before, rows: 40, ..search_for("hello") })
+            .await
+            .expect("found");
         sizes.push(hits.len());
         seen.extend(hits.iter().map(Hit::id));
         // What is new comes in front of the first page and moves nothing.
@@ -168,7 +178,10 @@ async fn pages_go_on_where_the_last_one_ended() {
 #[tokio::test]
 async fn a_page_fits_into_a_reply() {
     let third = PAGE_BYTES_MAX / 3;
-    let limits = Limits { body_bytes_max: u32::try_from(PAGE_BYTES_MAX).expect("small"), ..Limits::default() };
+    let limits = Limits {
+        body_bytes_max: u32::try_from(PAGE_BYTES_MAX).expect("small"),
+        ..Limits::default()
+    };
     let hive = Hive::bounded(&["alice", "bob"], limits).await;
     let mut sent = Vec::new();
     for _ in 0..7 {
@@ -181,7 +194,8 @@ async fn a_page_fits_into_a_reply() {
     assert_eq!(steps, 7, "a step takes about a megabyte");
     let (first, next) = hits(&hive, "bob", search_for("hello")).await.expect("found");
     assert_eq!((first.len(), next), (3, Some(sent[4])));
-    let (second, next) = hits(&hive, "bob", Search { before: next, ..search_for("hello") }).await.expect("found");
+    let (second, next) =
+        hits(&hive, "bob", Search { before: next, ..search_for("hello") }).await.expect("found");
     assert_eq!((second[0].id(), second.len(), next), (sent[3], 3, Some(sent[1])));
 }
 
@@ -197,7 +211,11 @@ async fn an_agent_finds_what_it_sent_or_received_and_nothing_else() {
     assert_eq!(found(&hive, "operator", "secret").await, [own, secret]);
     assert_eq!(found_of(&hive, "carol", "carol", "secret").await, Ok(vec![own]));
     assert_eq!(found_of(&hive, "carol", "bob", "secret").await, Err(Reason::NotYours));
-    assert_eq!(found_of(&hive, "carol", "nobody", "secret").await, Err(Reason::NotYours), "not even whether there is one");
+    assert_eq!(
+        found_of(&hive, "carol", "nobody", "secret").await,
+        Err(Reason::NotYours),
+        "not even whether there is one"
+    );
     assert_eq!(found_of(&hive, "carol", "operator", "secret").await, Err(Reason::NotYours));
     assert_eq!(found_of(&hive, "operator", "bob", "secret").await, Ok(vec![secret]));
     assert_eq!(found_of(&hive, "operator", "operator", "secret").await, Ok(vec![own]));
@@ -246,7 +264,9 @@ async fn many_proposals_that_come_to_nothing_end_a_page_and_not_the_search() {
     );
     let (mut before, mut pages) = (None, 0);
     let last = loop {
-        let (hits, next) = hits(&hive, "operator", Search { before, ..search_for("needle") }).await.expect("found");
+        let (hits, next) = hits(&hive, "operator", Search { before, ..search_for("needle") })
+            .await
+            .expect("found");
         pages += 1;
         before = next;
         if before.is_none() {
@@ -260,13 +280,18 @@ async fn many_proposals_that_come_to_nothing_end_a_page_and_not_the_search() {
 #[tokio::test]
 async fn a_question_is_found_once_by_the_two_and_the_operator() {
     let hive = Hive::new(&["alice", "bob", "carol"]).await;
-    let asked = ask(&hive, "alice", "bob", "which colour shall it be", &["deep blue", "bright red"]).await;
+    let asked =
+        ask(&hive, "alice", "bob", "which colour shall it be", &["deep blue", "bright red"]).await;
     index(&hive).await;
     for who in ["alice", "bob", "operator"] {
         for query in ["colour", "\"deep blue\"", "red which"] {
             assert_eq!(found(&hive, who, query).await, [asked.get()], "{who}: {query}");
         }
-        assert_eq!(found(&hive, who, "\"be deep\"").await, [0; 0], "no phrase reaches into the options");
+        assert_eq!(
+            found(&hive, who, "\"be deep\"").await,
+            [0; 0],
+            "no phrase reaches into the options"
+        );
         assert_eq!(found(&hive, who, "\"blue bright\"").await, [0; 0]);
     }
     assert_eq!(found(&hive, "carol", "colour").await, [0; 0]);
@@ -281,13 +306,22 @@ async fn an_answer_is_found_by_whom_it_was_told_and_the_question_shows_it() {
     let asked = ask(&hive, "alice", "bob", "which colour", &[]).await;
     index(&hive).await;
     let answer = Answer { choices: Vec::new(), text: "ultramarine".to_owned() };
-    hive.engine().answer(actor("bob"), hive.request("AnswerQuestion"), asked, answer.clone()).await.expect("answered");
+    hive.engine()
+        .answer(actor("bob"), hive.request("AnswerQuestion"), asked, answer.clone())
+        .await
+        .expect("answered");
     index(&hive).await;
     let (told, _) = hits(&hive, "alice", search_for("ultramarine")).await.expect("found");
-    assert!(matches!(&told[..], [Hit::Message(message)] if message.question_id == Some(asked)), "{told:?}");
+    assert!(
+        matches!(&told[..], [Hit::Message(message)] if message.question_id == Some(asked)),
+        "{told:?}"
+    );
     assert_eq!(found(&hive, "carol", "ultramarine").await, [0; 0]);
     let (hits, _) = hits(&hive, "bob", search_for("colour")).await.expect("found");
-    assert!(matches!(&hits[..], [Hit::Question(question)] if question.answer == Some(answer)), "{hits:?}");
+    assert!(
+        matches!(&hits[..], [Hit::Question(question)] if question.answer == Some(answer)),
+        "{hits:?}"
+    );
 }
 
 #[tokio::test]
@@ -306,7 +340,10 @@ async fn a_retired_agents_mail_is_the_operators_until_its_name_is_adopted() {
         policy: hive_core::agent::Policy::default(),
         adopt: true,
     };
-    hive.engine().create_agent(caller("operator"), hive.request("CreateAgent"), create).await.expect("adopted");
+    hive.engine()
+        .create_agent(caller("operator"), hive.request("CreateAgent"), create)
+        .await
+        .expect("adopted");
     assert_eq!(found(&hive, "bob", "alone").await, [sent]);
 }
 
@@ -316,11 +353,16 @@ async fn a_search_before_the_index_is_filled_says_so() {
     for number in 0..700 {
         send(&hive, "operator", if number % 2 == 0 { "alice" } else { "bob" }, "hello").await;
     }
-    let refusal = hits(&hive, "alice", search_for("hello")).await.expect_err("nothing is there yet");
+    let refusal =
+        hits(&hive, "alice", search_for("hello")).await.expect_err("nothing is there yet");
     assert_eq!(refusal.reason(), Reason::StorageUnavailable);
     assert!(refusal.retry_after().is_some(), "it is worth a retry");
     assert!(hive.engine().index_search().await.expect("a step"), "there is more");
-    assert_eq!(reason(&hive, "alice", "hello").await, Reason::StorageUnavailable, "half of it would look like all of it");
+    assert_eq!(
+        reason(&hive, "alice", "hello").await,
+        Reason::StorageUnavailable,
+        "half of it would look like all of it"
+    );
     assert!(!hive.engine().index_search().await.expect("a step"));
     assert_eq!(hits(&hive, "alice", search_for("hello")).await.expect("found").0.len(), 20);
     assert_eq!(meddle(&hive, ""), 700);
@@ -344,10 +386,14 @@ async fn a_lost_or_damaged_index_is_made_anew() {
     let mut hive = Hive::new(&["alice", "bob"]).await;
     let sent = send(&hive, "alice", "bob", "hello").await;
     index(&hive).await;
-    hive.restart_after(|dir| std::fs::remove_file(dir.join("search.sqlite3")).expect("removed")).await;
+    hive.restart_after(|dir| std::fs::remove_file(dir.join("search.sqlite3")).expect("removed"))
+        .await;
     index(&hive).await;
     assert_eq!(found(&hive, "bob", "hello").await, [sent]);
-    hive.restart_after(|dir| std::fs::write(dir.join("search.sqlite3"), "no database".repeat(1000)).expect("written")).await;
+    hive.restart_after(|dir| {
+        std::fs::write(dir.join("search.sqlite3"), "no database".repeat(1000)).expect("written");
+    })
+    .await;
     index(&hive).await;
     assert_eq!(found(&hive, "bob", "hello").await, [sent]);
     // The copy that is left of a killed broker has none at all.
@@ -465,14 +511,18 @@ async fn pruning_takes_small_steps_and_begins_anew_after_the_last() {
 #[tokio::test]
 async fn an_index_that_cannot_be_written_keeps_nobody_from_sending() {
     let mut hive = Hive::new(&["alice", "bob"]).await;
-    hive.restart_after(|dir| std::fs::create_dir(dir.join("search.sqlite3")).expect("something is in the way")).await;
+    hive.restart_after(|dir| {
+        std::fs::create_dir(dir.join("search.sqlite3")).expect("something is in the way");
+    })
+    .await;
     let sent = send(&hive, "alice", "bob", "hello").await;
     let refusal = hive.engine().index_search().await.expect_err("it cannot be opened");
     assert_eq!(refusal.reason(), Reason::StorageUnavailable);
     let refusal = hits(&hive, "alice", search_for("hello")).await.expect_err("there is no index");
     assert_eq!(refusal.reason(), Reason::StorageUnavailable);
     assert!(
-        refusal.to_string().starts_with("search does not work now: ") && refusal.to_string().contains("search.sqlite3"),
+        refusal.to_string().starts_with("search does not work now: ")
+            && refusal.to_string().contains("search.sqlite3"),
         "{refusal}"
     );
     assert_eq!(hive.receive("bob", 1).await.len(), 1, "mail goes on");
@@ -489,7 +539,9 @@ async fn more_searches_than_places_wait_for_each_other() {
     let searches: Vec<_> = (0..32)
         .map(|_| {
             let engine = Arc::clone(hive.engine());
-            tokio::spawn(async move { engine.search_messages(caller("bob"), search_for("hello")).await })
+            tokio::spawn(
+                async move { engine.search_messages(caller("bob"), search_for("hello")).await },
+            )
         })
         .collect();
     for search in searches {
@@ -507,7 +559,9 @@ async fn the_reconciler_finds_new_mail_within_a_second_and_ends_when_told() {
     let mut expected = vec![before];
     for number in 0..3 {
         let start = Instant::now();
-        while hits(&hive, "bob", search_for("hello")).await.map_or(0, |(hits, _)| hits.len()) < expected.len() {
+        while hits(&hive, "bob", search_for("hello")).await.map_or(0, |(hits, _)| hits.len())
+            < expected.len()
+        {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());

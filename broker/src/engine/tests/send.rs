@@ -1,4 +1,5 @@
-//! Accepting: a receipt never lies, a repeated request is answered as the first time, and what is refused leaves nothing behind.
+//! Accepting: a receipt never lies, a repeated request is answered as the first time, and what is
+//! refused leaves nothing behind.
 
 use std::time::Duration;
 
@@ -30,12 +31,24 @@ async fn a_receipt_is_on_disk_before_it_is_given() {
 async fn a_repeated_request_gets_the_first_answer_and_the_work_is_not_done_twice() {
     let mut hive = Hive::new(&["alice", "bob"]).await;
     let key = request("SendMessage", "r1", 7);
-    let first = hive.engine().send(actor("alice"), key.clone(), mail("bob", "hello")).await.expect("accepted");
+    let first = hive
+        .engine()
+        .send(actor("alice"), key.clone(), mail("bob", "hello"))
+        .await
+        .expect("accepted");
     hive.pass(5);
-    let second = hive.engine().send(actor("alice"), key.clone(), mail("bob", "hello")).await.expect("answered again");
+    let second = hive
+        .engine()
+        .send(actor("alice"), key.clone(), mail("bob", "hello"))
+        .await
+        .expect("answered again");
     assert_eq!(first, second);
     hive.crash().await;
-    let third = hive.engine().send(actor("alice"), key, mail("bob", "hello")).await.expect("answered by the next broker too");
+    let third = hive
+        .engine()
+        .send(actor("alice"), key, mail("bob", "hello"))
+        .await
+        .expect("answered by the next broker too");
     assert_eq!(first, third);
     assert_eq!(hive.inbox("bob").await.len(), 1);
 }
@@ -43,9 +56,15 @@ async fn a_repeated_request_gets_the_first_answer_and_the_work_is_not_done_twice
 #[tokio::test]
 async fn a_request_id_does_not_serve_two_contents() {
     let hive = Hive::new(&["alice", "bob"]).await;
-    let first = hive.engine().send(actor("alice"), request("SendMessage", "r1", 1), mail("bob", "hello")).await;
+    let first = hive
+        .engine()
+        .send(actor("alice"), request("SendMessage", "r1", 1), mail("bob", "hello"))
+        .await;
     first.expect("accepted");
-    let other = hive.engine().send(actor("alice"), request("SendMessage", "r1", 2), mail("bob", "good bye")).await;
+    let other = hive
+        .engine()
+        .send(actor("alice"), request("SendMessage", "r1", 2), mail("bob", "good bye"))
+        .await;
     assert_eq!(reason(other), Reason::RequestIdReused);
     assert_eq!(hive.inbox("bob").await.len(), 1);
 }
@@ -53,10 +72,22 @@ async fn a_request_id_does_not_serve_two_contents() {
 #[tokio::test]
 async fn request_ids_belong_to_a_caller_and_an_rpc() {
     let hive = Hive::new(&["alice", "bob"]).await;
-    let from_alice = hive.engine().send(actor("alice"), request("SendMessage", "r1", 1), mail("bob", "hello")).await;
-    let from_bob = hive.engine().send(actor("bob"), request("SendMessage", "r1", 2), mail("alice", "hi")).await;
-    let by_operator = hive.engine().send(actor("operator"), request("SendMessage", "r1", 3), mail("bob", "you")).await;
-    let status = hive.engine().set_status_text(actor("alice"), request("SetStatusText", "r1", 4), "busy".to_owned()).await;
+    let from_alice = hive
+        .engine()
+        .send(actor("alice"), request("SendMessage", "r1", 1), mail("bob", "hello"))
+        .await;
+    let from_bob = hive
+        .engine()
+        .send(actor("bob"), request("SendMessage", "r1", 2), mail("alice", "hi"))
+        .await;
+    let by_operator = hive
+        .engine()
+        .send(actor("operator"), request("SendMessage", "r1", 3), mail("bob", "you"))
+        .await;
+    let status = hive
+        .engine()
+        .set_status_text(actor("alice"), request("SetStatusText", "r1", 4), "busy".to_owned())
+        .await;
     assert!(from_alice.is_ok() && from_bob.is_ok() && by_operator.is_ok() && status.is_ok());
     assert_eq!(hive.inbox("bob").await.len(), 2);
 }
@@ -75,15 +106,27 @@ async fn a_refusal_is_not_remembered() {
 async fn request_ids_are_kept_seven_days_and_no_longer() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let key = request("SendMessage", "r1", 1);
-    let first = hive.engine().send(actor("alice"), key.clone(), mail("bob", "hello")).await.expect("accepted");
+    let first = hive
+        .engine()
+        .send(actor("alice"), key.clone(), mail("bob", "hello"))
+        .await
+        .expect("accepted");
     let (month, day) = (Duration::from_secs(30 * 86_400), 86_400);
     hive.pass(7 * day);
     while hive.engine().sweep_retention(month).await.expect("swept") {}
-    let again = hive.engine().send(actor("alice"), key.clone(), mail("bob", "hello")).await.expect("answered");
+    let again = hive
+        .engine()
+        .send(actor("alice"), key.clone(), mail("bob", "hello"))
+        .await
+        .expect("answered");
     assert_eq!(first, again);
     hive.pass(1);
     while hive.engine().sweep_retention(month).await.expect("swept") {}
-    let new = hive.engine().send(actor("alice"), key, mail("bob", "hello")).await.expect("accepted as a new one");
+    let new = hive
+        .engine()
+        .send(actor("alice"), key, mail("bob", "hello"))
+        .await
+        .expect("accepted as a new one");
     assert_ne!(first.message, new.message);
 }
 
@@ -119,7 +162,8 @@ async fn a_broadcast_reaches_the_active_agents_without_the_sender() {
     for (who, expected) in [("alice", 0), ("bob", 1), ("carol", 1), ("dave", 0), ("operator", 0)] {
         assert_eq!(hive.inbox(who).await.len(), expected, "{who}");
     }
-    let message = hive.engine().get_message(caller("bob"), receipt.message).await.expect("bob received it");
+    let message =
+        hive.engine().get_message(caller("bob"), receipt.message).await.expect("bob received it");
     assert!(message.broadcast);
     assert_eq!(message.recipients, ["bob", "carol"]);
     let from_operator = hive.try_send("operator", "*", "hear me").await.expect("accepted");
@@ -153,7 +197,11 @@ async fn the_parent_of_a_root_is_the_operator() {
 async fn the_operator_has_no_parent_and_no_mail_to_themselves() {
     let hive = Hive::new(&["alice"]).await;
     for to in ["operator", "<parent>"] {
-        assert_eq!(reason(hive.try_send("operator", to, "hello").await), Reason::FieldInvalid, "{to}");
+        assert_eq!(
+            reason(hive.try_send("operator", to, "hello").await),
+            Reason::FieldInvalid,
+            "{to}"
+        );
     }
 }
 
@@ -167,8 +215,13 @@ async fn an_agent_writes_only_to_whom_its_policy_allows_and_to_its_parent() {
     hive.send("kid", "<parent>", "my parent").await;
     for to in ["alice", "*", "operator"] {
         let refusal = hive.try_send("kid", to, "hello").await.expect_err("not allowed");
-        let Refusal::RecipientNotAllowed { recipient, allowed } = refusal else { panic!("{refusal:?}") };
-        assert_eq!((recipient.as_str(), allowed), (to, vec!["bob".to_owned(), "<parent>".to_owned()]));
+        let Refusal::RecipientNotAllowed { recipient, allowed } = refusal else {
+            panic!("{refusal:?}")
+        };
+        assert_eq!(
+            (recipient.as_str(), allowed),
+            (to, vec!["bob".to_owned(), "<parent>".to_owned()])
+        );
     }
     // The operator sees who tried what.
     assert_eq!(hive.count_events(EventKind::Refused).await, 3);
@@ -179,13 +232,23 @@ async fn an_agent_writes_only_to_whom_its_policy_allows_and_to_its_parent() {
 async fn a_reply_answers_something_that_its_sender_sent_or_received() {
     let hive = Hive::new(&["alice", "bob", "carol"]).await;
     let question = hive.send("alice", "bob", "well?").await;
-    let reply = |to: &str| super::super::send::Send { in_reply_to: Some(question), ..mail(to, "well.") };
-    let sent = hive.engine().send(actor("bob"), hive.request("SendMessage"), reply("alice")).await.expect("accepted");
+    let reply =
+        |to: &str| super::super::send::Send { in_reply_to: Some(question), ..mail(to, "well.") };
+    let sent = hive
+        .engine()
+        .send(actor("bob"), hive.request("SendMessage"), reply("alice"))
+        .await
+        .expect("accepted");
     assert_eq!(hive.delivery("alice", sent.message).await.message.in_reply_to, Some(question));
-    let foreign = hive.engine().send(actor("carol"), hive.request("SendMessage"), reply("alice")).await;
+    let foreign =
+        hive.engine().send(actor("carol"), hive.request("SendMessage"), reply("alice")).await;
     assert_eq!(reason(foreign), Reason::MessageNotFound);
-    hive.engine().send(actor("operator"), hive.request("SendMessage"), reply("alice")).await.expect("the operator knows all");
-    let unknown = super::super::send::Send { in_reply_to: Some(message(9999)), ..mail("alice", "?") };
+    hive.engine()
+        .send(actor("operator"), hive.request("SendMessage"), reply("alice"))
+        .await
+        .expect("the operator knows all");
+    let unknown =
+        super::super::send::Send { in_reply_to: Some(message(9999)), ..mail("alice", "?") };
     let unknown = hive.engine().send(actor("operator"), hive.request("SendMessage"), unknown).await;
     assert_eq!(reason(unknown), Reason::MessageNotFound);
 }
@@ -221,10 +284,17 @@ async fn a_broker_that_drains_takes_no_more_work() {
 async fn a_receipt_tells_what_is_unsettled_before_the_message() {
     let hive = Hive::new(&["alice", "bob"]).await;
     for ahead in 0..3 {
-        assert_eq!(hive.try_send("alice", "bob", "hello").await.expect("accepted").ahead, Some(ahead));
+        assert_eq!(
+            hive.try_send("alice", "bob", "hello").await.expect("accepted").ahead,
+            Some(ahead)
+        );
     }
     let first = hive.receive("bob", 1).await.remove(0);
-    assert_eq!(hive.try_send("alice", "bob", "hello").await.expect("accepted").ahead, Some(3), "a lease settles nothing");
+    assert_eq!(
+        hive.try_send("alice", "bob", "hello").await.expect("accepted").ahead,
+        Some(3),
+        "a lease settles nothing"
+    );
     hive.ack("bob", &first).await.expect("acked");
     assert_eq!(hive.try_send("alice", "bob", "hello").await.expect("accepted").ahead, Some(3));
     assert_eq!(hive.try_send("alice", "operator", "hello").await.expect("accepted").ahead, Some(0));

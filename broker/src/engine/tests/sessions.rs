@@ -1,4 +1,5 @@
-//! Sessions: one harness per agent, fenced at the moment another takes over; who comes back in time keeps everything.
+//! Sessions: one harness per agent, fenced at the moment another takes over; who comes back in time
+//! keeps everything.
 
 use hive_core::delivery::{RedeliveryCause, State};
 use hive_core::event::Kind as EventKind;
@@ -29,9 +30,15 @@ async fn outcome(hive: &Hive, run: &Run) -> Option<Outcome> {
 async fn a_second_harness_is_refused_while_the_first_lives() {
     let (hive, harness, run) = in_mid_turn().await;
     assert_eq!(reason(hive.try_attach("bob", "", false).await), Reason::AlreadyAttached);
-    assert_eq!(reason(hive.try_attach("bob", "some old token", false).await), Reason::AlreadyAttached);
+    assert_eq!(
+        reason(hive.try_attach("bob", "some old token", false).await),
+        Reason::AlreadyAttached
+    );
     assert!(!harness.attachment().ended().is_cancelled());
-    assert_eq!(hive.engine().heartbeat(caller("bob"), harness.token.clone()).await.expect("alive"), Some(run.id));
+    assert_eq!(
+        hive.engine().heartbeat(caller("bob"), harness.token.clone()).await.expect("alive"),
+        Some(run.id)
+    );
     hive.end(&run, Outcome::Ok).await;
     hive.attach("alice").await;
 }
@@ -40,15 +47,23 @@ async fn a_second_harness_is_refused_while_the_first_lives() {
 async fn a_takeover_fences_the_older_harness_at_that_moment() {
     let (hive, older, run) = in_mid_turn().await;
     let newer = hive.try_attach("bob", "", true).await.expect("it takes over");
-    assert_eq!(hive.count_events(EventKind::HarnessLost).await, 1, "the log tells that the older one was fenced");
+    assert_eq!(
+        hive.count_events(EventKind::HarnessLost).await,
+        1,
+        "the log tells that the older one was fenced"
+    );
     assert!(older.attachment().ended().is_cancelled());
     assert_eq!((newer.epoch, newer.resumed), (older.epoch + 1, false));
-    // Its mail went back without blame, and whatever the zombie says is refused and changes nothing.
+    // Its mail went back without blame, and whatever the zombie says is refused and changes
+    // nothing.
     assert_eq!(outcome(&hive, &run).await, Some(Outcome::Fenced));
     assert_eq!(hive.state("bob", run.message()).await, (State::Ready, 1));
     let events = hive.events().await;
     assert_eq!(reason(hive.try_end(&run, ended(&run, Outcome::Ok)).await), Reason::LeaseLost);
-    assert_eq!(reason(hive.engine().heartbeat(caller("bob"), older.token.clone()).await), Reason::LeaseLost);
+    assert_eq!(
+        reason(hive.engine().heartbeat(caller("bob"), older.token.clone()).await),
+        Reason::LeaseLost
+    );
     assert_eq!(reason(hive.try_begin(&older).await), Reason::LeaseLost);
     assert_eq!(reason(hive.send_in(&run, "alice", "from the grave").await), Reason::TurnEnded);
     assert_eq!(reason(hive.open(&older, hive_core::turn::Kind::Continue).await), Reason::LeaseLost);
@@ -57,8 +72,18 @@ async fn a_takeover_fences_the_older_harness_at_that_moment() {
     drop(older);
     hive.pass_and_sweep(30).await;
     let again = hive.begin(&newer).await;
-    assert_eq!((again.message(), again.woken().delivery.cause), (run.message(), Some(RedeliveryCause::Drained)));
-    assert_eq!(hive.try_end(&run, ended(&run, Outcome::Ok)).await.map(|_| ()).expect_err("fenced").reason(), Reason::LeaseLost);
+    assert_eq!(
+        (again.message(), again.woken().delivery.cause),
+        (run.message(), Some(RedeliveryCause::Drained))
+    );
+    assert_eq!(
+        hive.try_end(&run, ended(&run, Outcome::Ok))
+            .await
+            .map(|_| ())
+            .expect_err("fenced")
+            .reason(),
+        Reason::LeaseLost
+    );
     assert_eq!(hive.state("bob", run.message()).await, (State::Leased, 1));
 }
 
@@ -104,7 +129,10 @@ async fn a_session_may_be_taken_up_while_its_old_connection_still_looks_alive() 
     assert!(harness.attachment().ended().is_cancelled(), "the older connection is cut off");
     drop(harness);
     hive.pass_and_sweep(30).await;
-    assert_eq!(hive.engine().heartbeat(caller("bob"), back.token.clone()).await.expect("alive"), Some(run.id));
+    assert_eq!(
+        hive.engine().heartbeat(caller("bob"), back.token.clone()).await.expect("alive"),
+        Some(run.id)
+    );
     assert_eq!(outcome(&hive, &run).await, None);
 }
 
@@ -127,17 +155,27 @@ async fn after_the_grace_time_the_turn_is_given_back() {
 #[tokio::test]
 async fn grace_counts_from_the_last_contact_and_every_call_is_a_contact() {
     let (hive, harness, run) = in_mid_turn().await;
-    // Attached, but silent: a connection that stays open proves nothing about the process behind it.
+    // Attached, but silent: a connection that stays open proves nothing about the process behind
+    // it.
     hive.pass_and_sweep(59).await;
     hive.engine().heartbeat(caller("bob"), harness.token.clone()).await.expect("alive");
     hive.pass_and_sweep(59).await;
     let thinking = hive_core::agent::HarnessState::Thinking;
-    hive.engine().report_harness(caller("bob"), harness.token.clone(), thinking).await.expect("noted");
+    hive.engine()
+        .report_harness(caller("bob"), harness.token.clone(), thinking)
+        .await
+        .expect("noted");
     hive.pass_and_sweep(59).await;
-    hive.engine().check_reporter(caller("bob"), harness.token.clone(), run.id).await.expect("it reports lines");
+    hive.engine()
+        .check_reporter(caller("bob"), harness.token.clone(), run.id)
+        .await
+        .expect("it reports lines");
     hive.pass_and_sweep(59).await;
     let command = hive_core::id::CommandId::new(999).expect("a number");
-    let ack = hive.engine().ack_command(caller("bob"), harness.token.clone(), command, String::new()).await;
+    let ack = hive
+        .engine()
+        .ack_command(caller("bob"), harness.token.clone(), command, String::new())
+        .await;
     assert_eq!(reason(ack), Reason::CommandNotFound, "even a call that is refused");
     hive.pass_and_sweep(59).await;
     assert_eq!(outcome(&hive, &run).await, None);
@@ -168,7 +206,9 @@ async fn the_sweeper_is_told_when_a_turn_makes_silence_a_sign_of_death() {
     let due = hive.engine().hints().due.notified();
     tokio::pin!(due);
     hive.begin(&harness).await;
-    tokio::time::timeout(std::time::Duration::from_secs(30), due).await.expect("it is told to look again");
+    tokio::time::timeout(std::time::Duration::from_secs(30), due)
+        .await
+        .expect("it is told to look again");
     let now = hive.engine().clock().now().boot;
     assert_eq!(hive.sweep().await.expect("a time").since(now), hive.limits.harness_grace());
 }
@@ -197,7 +237,10 @@ async fn a_broker_that_restarts_in_mid_turn_does_not_end_it_and_gives_the_whole_
     assert_eq!(outcome(&hive, &run).await, None);
     hive.send_in(&run, "alice", "the process never noticed").await.expect("accepted");
     let back = hive.try_attach("bob", &token, false).await.expect("it comes back");
-    assert_eq!((back.epoch, back.resumed, back.open_turn.map(|turn| turn.id)), (epoch, true, Some(run.id)));
+    assert_eq!(
+        (back.epoch, back.resumed, back.open_turn.map(|turn| turn.id)),
+        (epoch, true, Some(run.id))
+    );
     assert_eq!(hive.end(&run, Outcome::Ok).await.settled.acked, 1);
     assert_eq!(hive.state("bob", run.message()).await, (State::Acked, 1));
 }
@@ -291,14 +334,20 @@ async fn a_harness_that_gives_up_while_it_attaches_leaves_no_session_behind() {
     hive.sweep().await;
     let hold = hive.hold().await;
     let engine = std::sync::Arc::clone(hive.engine());
-    let attach =
-        super::super::attach::Attach { session_token: String::new(), take_over: false, revision: String::new(), isolation: None };
+    let attach = super::super::attach::Attach {
+        session_token: String::new(),
+        take_over: false,
+        revision: String::new(),
+        isolation: None,
+    };
     let attaching = tokio::spawn(async move { engine.attach(caller("bob"), attach).await });
     tokio::task::yield_now().await;
     super::hive::stop(attaching).await;
     let due = hive.engine().hints().due.notified();
     super::hive::done(hold.release()).await.expect("committed");
-    tokio::time::timeout(std::time::Duration::from_secs(30), due).await.expect("the sweeper is told to look");
+    tokio::time::timeout(std::time::Duration::from_secs(30), due)
+        .await
+        .expect("the sweeper is told to look");
     assert!(hive.row("bob").await.session_token.is_some(), "the attach itself was committed");
     hive.sweep().await;
     assert_eq!(hive.row("bob").await.session_token, None);

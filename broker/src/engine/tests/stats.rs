@@ -25,7 +25,12 @@ fn tools(called: &[(&str, u32)]) -> Vec<ToolUse> {
     called.iter().map(|(name, count)| ToolUse { name: (*name).to_owned(), count: *count }).collect()
 }
 
-async fn stats(hive: &Hive, who: &str, agent: &str, window: Duration) -> Result<TurnStats, Refusal> {
+async fn stats(
+    hive: &Hive,
+    who: &str,
+    agent: &str,
+    window: Duration,
+) -> Result<TurnStats, Refusal> {
     hive.engine().turn_stats(caller(who), agent.to_owned(), window).await
 }
 
@@ -49,7 +54,8 @@ async fn counts_of_tools_that_no_turn_has_are_refused() {
     let hive = Hive::new(&["bob"]).await;
     let bob = hive.attach("bob").await;
     let run = hive.open(&bob, Kind::Continue).await.expect("opened");
-    let many: Vec<ToolUse> = (0..65).map(|number| ToolUse { name: format!("tool-{number}"), count: 1 }).collect();
+    let many: Vec<ToolUse> =
+        (0..65).map(|number| ToolUse { name: format!("tool-{number}"), count: 1 }).collect();
     let long = "x".repeat(129);
     let bad = [
         tools(&[("", 1)]),
@@ -60,11 +66,17 @@ async fn counts_of_tools_that_no_turn_has_are_refused() {
         many,
     ];
     for tool_uses in bad {
-        let end = hive.try_end(&run, Ended { tool_uses: tool_uses.clone(), ..ended(&run, Outcome::Ok) }).await;
+        let end = hive
+            .try_end(&run, Ended { tool_uses: tool_uses.clone(), ..ended(&run, Outcome::Ok) })
+            .await;
         assert_eq!(end.expect_err("refused").reason(), Reason::FieldInvalid, "{tool_uses:?}");
     }
-    let most: Vec<ToolUse> = (0..64).map(|number| ToolUse { name: format!("{number:ä>128}"), count: u32::MAX }).collect();
-    hive.try_end(&run, Ended { tool_uses: most, ..ended(&run, Outcome::Ok) }).await.expect("as much as there may be");
+    let most: Vec<ToolUse> = (0..64)
+        .map(|number| ToolUse { name: format!("{number:ä>128}"), count: u32::MAX })
+        .collect();
+    hive.try_end(&run, Ended { tool_uses: most, ..ended(&run, Outcome::Ok) })
+        .await
+        .expect("as much as there may be");
     assert_eq!(total(&hive, "bob", DAY).await.tools.len(), STATS_TOOLS_MAX);
 }
 
@@ -73,13 +85,18 @@ async fn an_end_that_is_said_twice_counts_its_tools_once() {
     let mut hive = Hive::new(&["bob"]).await;
     let bob = hive.attach("bob").await;
     let run = hive.open(&bob, Kind::Continue).await.expect("opened");
-    let end = || Ended { tool_uses: tools(&[("Bash", 2), ("Read", 3)]), ..ended(&run, Outcome::Ok) };
+    let end =
+        || Ended { tool_uses: tools(&[("Bash", 2), ("Read", 3)]), ..ended(&run, Outcome::Ok) };
     let key = |id| request("EndTurn", id, 1);
     let first = hive.engine().end_turn(caller("bob"), key("e1"), end()).await.expect("it ends");
     hive.crash().await;
     // Again with its request id, and again with another one by a harness that forgot.
     for id in ["e1", "e2"] {
-        let again = hive.engine().end_turn(caller("bob"), key(id), end()).await.expect("answered as before");
+        let again = hive
+            .engine()
+            .end_turn(caller("bob"), key(id), end())
+            .await
+            .expect("answered as before");
         assert_eq!(again.settled, first.settled);
     }
     assert_eq!(total(&hive, "", DAY).await.tools, tools(&[("Read", 3), ("Bash", 2)]));
@@ -92,10 +109,17 @@ async fn a_commit_that_fails_leaves_no_tools_behind() {
     let run = hive.open(&bob, Kind::Continue).await.expect("opened");
     let end = Ended { tool_uses: tools(&[("Bash", 2)]), ..ended(&run, Outcome::Ok) };
     let (engine, again) = (std::sync::Arc::clone(hive.engine()), end.clone());
-    let voided = hive.voided(async move { engine.end_turn(caller("bob"), request("EndTurn", "e1", 1), end).await }).await;
+    let voided = hive
+        .voided(
+            async move { engine.end_turn(caller("bob"), request("EndTurn", "e1", 1), end).await },
+        )
+        .await;
     assert_eq!(voided.expect_err("not written").reason(), Reason::StorageUnavailable);
     assert!(total(&hive, "", DAY).await.tools.is_empty());
-    hive.engine().end_turn(caller("bob"), request("EndTurn", "e1", 1), again).await.expect("it ends");
+    hive.engine()
+        .end_turn(caller("bob"), request("EndTurn", "e1", 1), again)
+        .await
+        .expect("it ends");
     assert_eq!(total(&hive, "", DAY).await.tools, tools(&[("Bash", 2)]));
 }
 
@@ -112,7 +136,9 @@ async fn turns_are_summed_up_for_each_agent_and_for_all() {
         inference_count: 6,
         tool_call_count: 7,
     };
-    for (harness, seconds, outcome) in [(&alice, 1, Outcome::Ok), (&bob, 2, Outcome::Ok), (&bob, 10, Outcome::Failed)] {
+    for (harness, seconds, outcome) in
+        [(&alice, 1, Outcome::Ok), (&bob, 2, Outcome::Ok), (&bob, 10, Outcome::Failed)]
+    {
         let run = hive.open(harness, Kind::Continue).await.expect("opened");
         let end = Ended {
             usage,
@@ -123,8 +149,12 @@ async fn turns_are_summed_up_for_each_agent_and_for_all() {
         lasting(&hive, &run, seconds, end).await;
     }
     hive.open(&alice, Kind::Continue).await.expect("one that runs is not counted");
-    let TurnStats { window, total, agents, .. } = stats(&hive, "operator", "", HOUR).await.expect("summed up");
-    assert_eq!((window.end, window.end.since(window.start)), (hive.engine().clock().now().wall, HOUR));
+    let TurnStats { window, total, agents, .. } =
+        stats(&hive, "operator", "", HOUR).await.expect("summed up");
+    assert_eq!(
+        (window.end, window.end.since(window.start)),
+        (hive.engine().clock().now().wall, HOUR)
+    );
     assert_eq!((total.turns, total.compactions), (3, 1));
     assert_eq!(total.kinds, [(Kind::Continue, 3)]);
     assert_eq!(total.outcomes, [(Outcome::Ok, 2), (Outcome::Failed, 1)]);
@@ -138,17 +168,27 @@ async fn turns_are_summed_up_for_each_agent_and_for_all() {
         tool_call_count: 21,
     };
     assert_eq!(total.usage, thrice);
-    assert_eq!((total.duration_p50, total.duration_p95), (Some(Duration::from_secs(2)), Some(Duration::from_secs(10))));
+    assert_eq!(
+        (total.duration_p50, total.duration_p95),
+        (Some(Duration::from_secs(2)), Some(Duration::from_secs(10)))
+    );
     assert_eq!(total.tools, tools(&[("bob", 4), ("Bash", 3), ("alice", 2)]));
-    let of: Vec<_> = agents.iter().map(|(name, stats)| (name.as_str(), stats.turns, stats.usage.cost_micro_usd)).collect();
+    let of: Vec<_> = agents
+        .iter()
+        .map(|(name, stats)| (name.as_str(), stats.turns, stats.usage.cost_micro_usd))
+        .collect();
     assert_eq!(of, [("alice", 1, 5), ("bob", 2, 10)], "by name, and only who had one");
     assert!(agents.iter().all(|(_, stats)| stats.tools.is_empty() && stats.slices.is_empty()));
     // Of one alone.
-    let TurnStats { total, agents, .. } = stats(&hive, "operator", "bob", HOUR).await.expect("summed up");
+    let TurnStats { total, agents, .. } =
+        stats(&hive, "operator", "bob", HOUR).await.expect("summed up");
     assert_eq!((total.turns, agents.len()), (2, 0));
     assert_eq!(total.tools, tools(&[("bob", 4), ("Bash", 2)]));
     let none = stats(&hive, "operator", "idle", HOUR).await.expect("summed up").total;
-    assert_eq!((none.turns, none.duration_p50, none.duration_p95, none.slices.len()), (0, None, None, STATS_SLICES));
+    assert_eq!(
+        (none.turns, none.duration_p50, none.duration_p95, none.slices.len()),
+        (0, None, None, STATS_SLICES)
+    );
 }
 
 #[tokio::test]
@@ -162,11 +202,22 @@ async fn an_agent_sees_its_own_sums_and_no_others() {
     }
     assert_eq!(stats(&hive, "alice", "", HOUR).await.expect("her own").total.turns, 0);
     for agent in ["bob", "nobody", "operator"] {
-        assert_eq!(stats(&hive, "alice", agent, HOUR).await.expect_err(agent).reason(), Reason::NotYours);
+        assert_eq!(
+            stats(&hive, "alice", agent, HOUR).await.expect_err(agent).reason(),
+            Reason::NotYours
+        );
     }
-    assert_eq!(stats(&hive, "operator", "nobody", HOUR).await.expect_err("nobody").reason(), Reason::AgentNotFound);
-    for window in [Duration::ZERO, Duration::from_millis(999), STATS_WINDOW_MAX + Duration::from_millis(1)] {
-        assert_eq!(stats(&hive, "bob", "", window).await.expect_err("a bad window").reason(), Reason::FieldInvalid);
+    assert_eq!(
+        stats(&hive, "operator", "nobody", HOUR).await.expect_err("nobody").reason(),
+        Reason::AgentNotFound
+    );
+    for window in
+        [Duration::ZERO, Duration::from_millis(999), STATS_WINDOW_MAX + Duration::from_millis(1)]
+    {
+        assert_eq!(
+            stats(&hive, "bob", "", window).await.expect_err("a bad window").reason(),
+            Reason::FieldInvalid
+        );
     }
     stats(&hive, "bob", "", STATS_WINDOW_MAX).await.expect("the longest");
     stats(&hive, "bob", "", Duration::from_secs(1)).await.expect("the shortest");
@@ -194,8 +245,16 @@ async fn a_window_has_a_beginning_an_end_and_slices() {
         assert_eq!((slice.turns, slice.not_ok), (1, hour % 2), "slice {hour}");
         assert_eq!((slice.output_tokens, slice.cost_micro_usd), (hour, 100 * hour));
     }
-    assert_eq!(total(&hive, "bob", DAY - Duration::from_millis(1)).await.turns, 23 + 1, "what ended after its start");
-    assert_eq!(total(&hive, "bob", 23 * HOUR).await.turns, 23, "what ended at its start is of the window before");
+    assert_eq!(
+        total(&hive, "bob", DAY - Duration::from_millis(1)).await.turns,
+        23 + 1,
+        "what ended after its start"
+    );
+    assert_eq!(
+        total(&hive, "bob", 23 * HOUR).await.turns,
+        23,
+        "what ended at its start is of the window before"
+    );
     hive.pass(3600);
     assert_eq!(total(&hive, "bob", DAY).await.turns, 23);
 }
@@ -239,8 +298,15 @@ async fn what_woke_the_turns_is_told_most_first() {
         hive.turn(&bob, Outcome::Ok).await;
     }
     let kid = hive.attach("kid").await;
-    let problem = Problem { session_token: kid.token.clone(), subject: "plugins".to_owned(), text: "gone".to_owned() };
-    hive.engine().report_problem(caller("kid"), hive.request("ReportProblem"), problem).await.expect("told");
+    let problem = Problem {
+        session_token: kid.token.clone(),
+        subject: "plugins".to_owned(),
+        text: "gone".to_owned(),
+    };
+    hive.engine()
+        .report_problem(caller("kid"), hive.request("ReportProblem"), problem)
+        .await
+        .expect("told");
     hive.turn(&bob, Outcome::Ok).await;
     for kind in [Kind::Continue, Kind::Compact, Kind::Checkpoint, Kind::Checkpoint] {
         open(&hive, &bob, kind, 1, Outcome::Ok).await;
@@ -259,10 +325,14 @@ async fn what_woke_the_turns_is_told_most_first() {
     ];
     assert_eq!(sum.wakes, wakes);
     assert_eq!(sum.wakes.iter().map(|(_, count)| count).sum::<u64>(), sum.turns);
-    assert_eq!(sum.kinds, [(Kind::Mail, 8), (Kind::Checkpoint, 2), (Kind::Continue, 1), (Kind::Compact, 1)]);
+    assert_eq!(
+        sum.kinds,
+        [(Kind::Mail, 8), (Kind::Checkpoint, 2), (Kind::Continue, 1), (Kind::Compact, 1)]
+    );
 }
 
-/// A hundred thousand turns of the last day, half as many of the time before, and the mail that woke them.
+/// A hundred thousand turns of the last day, half as many of the time before, and the mail that
+/// woke them.
 const MANY: &str = "
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150000)
     INSERT INTO message (id, origin_kind, origin_name, to_id, body, accept_time, system_kind)
@@ -281,7 +351,8 @@ async fn a_hundred_thousand_turns_are_summed_up_at_once() {
     let written = hive.engine().store().write(move |tx| {
         for sql in MANY.split(';') {
             let mut insert = tx.prepare(sql)?;
-            let parameters: Vec<i64> = if insert.parameter_count() == 1 { vec![now] } else { Vec::new() };
+            let parameters: Vec<i64> =
+                if insert.parameter_count() == 1 { vec![now] } else { Vec::new() };
             insert.execute(rusqlite::params_from_iter(parameters))?;
         }
         Ok::<_, Refusal>(())
@@ -292,7 +363,10 @@ async fn a_hundred_thousand_turns_are_summed_up_at_once() {
         let sum = total(&hive, agent, DAY).await;
         let took = began.elapsed();
         assert_eq!((sum.turns, sum.usage.output_tokens), (turns, turns));
-        assert_eq!(sum.tools[0], ToolUse { name: "Bash".to_owned(), count: u32::try_from(3 * turns).expect("small") });
+        assert_eq!(
+            sum.tools[0],
+            ToolUse { name: "Bash".to_owned(), count: u32::try_from(3 * turns).expect("small") }
+        );
         assert_eq!(sum.tools.len(), STATS_TOOLS_MAX);
         assert_eq!(sum.slices.iter().map(|slice| slice.turns).sum::<u64>(), turns);
         // Unoptimized and beside other tests; built for use it takes a small part of that.
@@ -321,7 +395,12 @@ async fn what_is_open_is_counted_beside_the_turns() {
     let closed = hive.asked("alice", plain("operator", "may I?")).await;
     hive.asked("operator", plain("bob", "done?")).await;
     hive.withdraw("alice", closed).await.expect("withdrawn");
-    let reminder = hive.engine().set_reminder(actor("bob"), hive.request("CreateReminder"), "look".to_owned(), Due::In(HOUR));
+    let reminder = hive.engine().set_reminder(
+        actor("bob"),
+        hive.request("CreateReminder"),
+        "look".to_owned(),
+        Due::In(HOUR),
+    );
     reminder.await.expect("set");
     assert_eq!(open("operator", "").await, (2, 0, 1));
     assert_eq!((open("alice", "").await, open("operator", "bob").await), ((1, 0, 0), (0, 2, 1)));

@@ -8,7 +8,9 @@ use super::super::Refusal;
 use super::hive::{Hive, actor, caller, name};
 
 async fn say(hive: &Hive, text: &str) -> Result<(), Refusal> {
-    hive.engine().set_status_text(actor("bob"), hive.request("SetStatusText"), text.to_owned()).await
+    hive.engine()
+        .set_status_text(actor("bob"), hive.request("SetStatusText"), text.to_owned())
+        .await
 }
 
 #[tokio::test]
@@ -19,7 +21,10 @@ async fn a_status_is_shown_with_its_time_and_can_be_cleared() {
     say(&hive, "reading").await.expect("set");
     let now = hive.engine().clock().now().wall;
     hive.pass(10);
-    assert_eq!((show().await.status_text.as_str(), show().await.status_time), ("reading", Some(now)));
+    assert_eq!(
+        (show().await.status_text.as_str(), show().await.status_time),
+        ("reading", Some(now))
+    );
     say(&hive, "").await.expect("cleared");
     assert_eq!((show().await.status_text.as_str(), show().await.status_time), ("", None));
     assert_eq!(hive.count_events(EventKind::StatusChanged).await, 2);
@@ -32,9 +37,16 @@ async fn a_status_is_one_short_line() {
     let refusal = say(&hive, &"x".repeat(201)).await.expect_err("too long");
     assert!(matches!(refusal, Refusal::StatusTooLong { chars: 201, max: 200 }));
     for text in ["two\nlines", "\u{1b}[31mred", "nul\0"] {
-        assert_eq!(say(&hive, text).await.expect_err("control characters").reason(), Reason::FieldInvalid, "{text:?}");
+        assert_eq!(
+            say(&hive, text).await.expect_err("control characters").reason(),
+            Reason::FieldInvalid,
+            "{text:?}"
+        );
     }
-    let operator = hive.engine().set_status_text(actor("operator"), hive.request("SetStatusText"), "hi".to_owned()).await;
+    let operator = hive
+        .engine()
+        .set_status_text(actor("operator"), hive.request("SetStatusText"), "hi".to_owned())
+        .await;
     assert_eq!(operator.expect_err("no agent").reason(), Reason::NotAnAgent);
 }
 
@@ -42,16 +54,28 @@ async fn a_status_is_one_short_line() {
 async fn an_attached_harness_is_not_offline() {
     let hive = Hive::new(&["bob"]).await;
     let harness = hive.attach("bob").await;
-    let report = async |state| hive.engine().report_harness(caller("bob"), harness.token.clone(), state).await;
-    assert_eq!(report(HarnessState::Offline).await.expect_err("a lie").reason(), Reason::FieldInvalid);
+    let report = async |state| {
+        hive.engine().report_harness(caller("bob"), harness.token.clone(), state).await
+    };
+    assert_eq!(
+        report(HarnessState::Offline).await.expect_err("a lie").reason(),
+        Reason::FieldInvalid
+    );
     report(HarnessState::Compacting).await.expect("noted");
-    assert_eq!(hive.engine().get_agent(name("bob")).await.expect("bob").state, HarnessState::Compacting);
+    assert_eq!(
+        hive.engine().get_agent(name("bob")).await.expect("bob").state,
+        HarnessState::Compacting
+    );
     for state in [HarnessState::Compacting, HarnessState::Idle, HarnessState::Idle] {
         report(state).await.expect("noted");
     }
     let mut changes = hive.events().await;
     changes.retain(|event| event.kind == EventKind::HarnessStateChanged);
-    assert_eq!(changes.iter().map(|event| event.detail.as_str()).collect::<Vec<_>>(), ["compacting", "idle"]);
-    let stale = hive.engine().report_harness(caller("bob"), "old".to_owned(), HarnessState::Idle).await;
+    assert_eq!(
+        changes.iter().map(|event| event.detail.as_str()).collect::<Vec<_>>(),
+        ["compacting", "idle"]
+    );
+    let stale =
+        hive.engine().report_harness(caller("bob"), "old".to_owned(), HarnessState::Idle).await;
     assert_eq!(stale.expect_err("stale").reason(), Reason::LeaseLost);
 }

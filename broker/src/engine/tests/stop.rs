@@ -11,7 +11,11 @@ use super::hive::{Hive, actor, caller, done, name, up_to};
 
 async fn set(hive: &Hive, stopped: bool) -> bool {
     let request = hive.request(if stopped { "StopAgent" } else { "StartAgent" });
-    hive.engine().set_stopped(caller("operator"), request, name("bob"), stopped).await.expect("set").stopped
+    hive.engine()
+        .set_stopped(caller("operator"), request, name("bob"), stopped)
+        .await
+        .expect("set")
+        .stopped
 }
 
 async fn state(hive: &Hive) -> HarnessState {
@@ -72,7 +76,11 @@ async fn a_consumer_of_a_stopped_agent_gets_nothing() {
     let hive = Hive::new(&["alice", "bob"]).await;
     set(&hive, true).await;
     hive.send("alice", "bob", "hello").await;
-    let received = hive.engine().receive(actor("bob"), hive.request("ReceiveMessages"), up_to(5)).await.expect("answered");
+    let received = hive
+        .engine()
+        .receive(actor("bob"), hive.request("ReceiveMessages"), up_to(5))
+        .await
+        .expect("answered");
     assert_eq!((received.deliveries.len(), received.pending), (0, 1));
     set(&hive, false).await;
     assert_eq!(hive.receive("bob", 5).await.len(), 1);
@@ -86,12 +94,16 @@ async fn stopping_twice_is_stopping_once_and_a_stopped_harness_is_not_restarted(
     }
     assert_eq!(hive.count_events(EventKind::AgentStopped).await, 1);
     let restart = Tell::Order(Order::RestartHarness);
-    let refusal = hive.engine().tell(caller("operator"), hive.request("Tell"), name("bob"), restart).await;
+    let refusal =
+        hive.engine().tell(caller("operator"), hive.request("Tell"), name("bob"), restart).await;
     assert_eq!(refusal.expect_err("stopped").reason(), Reason::AgentStopped);
     set(&hive, false).await;
     set(&hive, false).await;
     assert_eq!(hive.count_events(EventKind::AgentStarted).await, 1);
-    let gone = hive.engine().set_stopped(caller("operator"), hive.request("StopAgent"), name("bo"), true).await;
+    let gone = hive
+        .engine()
+        .set_stopped(caller("operator"), hive.request("StopAgent"), name("bo"), true)
+        .await;
     assert_eq!(gone.expect_err("no such agent").reason(), Reason::AgentNotFound);
 }
 
@@ -100,7 +112,10 @@ async fn an_agent_that_is_taken_back_is_not_stopped() {
     let hive = Hive::new(&["bob"]).await;
     set(&hive, true).await;
     hive.retire("bob").await;
-    let refusal = hive.engine().set_stopped(caller("operator"), hive.request("StartAgent"), name("bob"), false).await;
+    let refusal = hive
+        .engine()
+        .set_stopped(caller("operator"), hive.request("StartAgent"), name("bob"), false)
+        .await;
     assert_eq!(refusal.expect_err("retired").reason(), Reason::AgentRetired);
     assert!(!hive.row("bob").await.stopped);
 }

@@ -1,8 +1,10 @@
 //! Timers: who waits for a time is woken by that time alone, without mail, hints or polling.
 //!
-//! These tests run on the runtime's paused time: it jumps to the next timer whenever everybody waits, and the broker's clock follows it. So a
-//! timer that is missing hangs the test, and one that fires again and again would show in the number of looks. The writer's thread is no part of
-//! that time, so only one task of a test may have a timer: another one's would fire while it is being answered.
+//! These tests run on the runtime's paused time: it jumps to the next timer whenever everybody
+//! waits, and the broker's clock follows it. So a timer that is missing hangs the test, and one
+//! that fires again and again would show in the number of looks. The writer's thread is no part of
+//! that time, so only one task of a test may have a timer: another one's would fire while it is
+//! being answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,14 +42,24 @@ impl Clock for RuntimeClock {
 
 async fn hive() -> Hive {
     let clock = RuntimeClock { runtime: tokio::runtime::Handle::current(), start: Instant::now() };
-    Hive::on(&["alice", "bob"], Limits::default(), Arc::new(ManualClock::new("boot-0")), Arc::new(clock)).await
+    Hive::on(
+        &["alice", "bob"],
+        Limits::default(),
+        Arc::new(ManualClock::new("boot-0")),
+        Arc::new(clock),
+    )
+    .await
 }
 
 /// Begins a turn, however long that takes.
 async fn begin(hive: &Hive, session_token: &str) -> Run {
     let wish = hive.wish(session_token);
     let process_token = wish.process_token.clone();
-    let begun = hive.engine().begin_turn(caller("bob"), hive.request("BeginTurn"), wish).await.expect("a turn");
+    let begun = hive
+        .engine()
+        .begin_turn(caller("bob"), hive.request("BeginTurn"), wish)
+        .await
+        .expect("a turn");
     let (agent, session_token) = ("bob".to_owned(), session_token.to_owned());
     Run { agent, session_token, process_token, id: begun.turn.id, begun: Some(begun) }
 }
@@ -90,7 +102,10 @@ async fn a_parked_agent_goes_on_when_its_park_is_over() {
     let commits = hive.commits();
     begin(&hive, &harness.token).await;
     assert_eq!(seconds(&hive, before.boot), 1800);
-    assert!(hive.commits() - commits <= 35, "about once a minute, because the wall clock may be set meanwhile");
+    assert!(
+        hive.commits() - commits <= 35,
+        "about once a minute, because the wall clock may be set meanwhile"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,7 +114,11 @@ async fn a_consumer_that_waits_in_vain_is_told_so_in_time() {
     let before = hive.engine().clock().now().boot;
     let commits = hive.commits();
     let ask = Receive { wait: Duration::from_secs(180), ..up_to(1) };
-    let received = hive.engine().receive(actor("bob"), hive.request("ReceiveMessages"), ask).await.expect("answered");
+    let received = hive
+        .engine()
+        .receive(actor("bob"), hive.request("ReceiveMessages"), ask)
+        .await
+        .expect("answered");
     assert!(received.deliveries.is_empty());
     assert_eq!(seconds(&hive, before), 180);
     assert_eq!(hive.commits() - commits, 1, "it looked at the beginning, and nothing woke it");
@@ -117,8 +136,13 @@ async fn a_turn_that_waits_for_mail_does_not_spin_over_a_delivery_that_is_served
     // Its backoff runs out while another turn waits, and that turn may not have it.
     let run = hive.open(&harness, Kind::Continue).await.expect("it opens");
     let commits = hive.commits();
-    let ask = Receive { wait: Duration::from_secs(180), tool_use: Some("tool-1".to_owned()), ..up_to(1) };
-    let received = hive.engine().receive(run.actor(), hive.request("ReceiveMessages"), ask).await.expect("answered");
+    let ask =
+        Receive { wait: Duration::from_secs(180), tool_use: Some("tool-1".to_owned()), ..up_to(1) };
+    let received = hive
+        .engine()
+        .receive(run.actor(), hive.request("ReceiveMessages"), ask)
+        .await
+        .expect("answered");
     assert!(received.deliveries.is_empty());
     assert!(hive.commits() - commits <= 3, "{} looks", hive.commits() - commits);
 }

@@ -1,4 +1,5 @@
-//! Process tokens: while a harness has a session, its agent acts only through a process of an open turn. A leaked bridge cannot send.
+//! Process tokens: while a harness has a session, its agent acts only through a process of an open
+//! turn. A leaked bridge cannot send.
 
 use hive_core::reason::Reason;
 use hive_core::turn::Outcome;
@@ -21,11 +22,20 @@ async fn running() -> (Hive, super::hive::Harness, Run) {
 /// Everything that a bridge may do, and how it is answered.
 async fn attempts(hive: &Hive, actor: &Actor) -> Vec<Option<Reason>> {
     let engine = hive.engine();
-    let send = engine.send(actor.clone(), hive.request("SendMessage"), mail("alice", "hi")).await.map(|_| ());
-    let receive = engine.receive(actor.clone(), hive.request("ReceiveMessages"), up_to(1)).await.map(|_| ());
-    let status = engine.set_status_text(actor.clone(), hive.request("SetStatusText"), "busy".to_owned()).await;
+    let send = engine
+        .send(actor.clone(), hive.request("SendMessage"), mail("alice", "hi"))
+        .await
+        .map(|_| ());
+    let receive =
+        engine.receive(actor.clone(), hive.request("ReceiveMessages"), up_to(1)).await.map(|_| ());
+    let status = engine
+        .set_status_text(actor.clone(), hive.request("SetStatusText"), "busy".to_owned())
+        .await;
     let next = engine.request_next_turn(actor.clone()).await;
-    [send, receive, status, next].into_iter().map(|answer| answer.err().map(|refusal| refusal.reason())).collect()
+    [send, receive, status, next]
+        .into_iter()
+        .map(|answer| answer.err().map(|refusal| refusal.reason()))
+        .collect()
 }
 
 #[tokio::test]
@@ -50,7 +60,11 @@ async fn without_a_token_nothing_is_sent_or_taken_while_a_session_lives() {
     drop(harness);
     hive.pass_and_sweep(59).await;
     assert_eq!(
-        reason(hive.engine().send(actor("bob"), hive.request("SendMessage"), mail("alice", "hi")).await),
+        reason(
+            hive.engine()
+                .send(actor("bob"), hive.request("SendMessage"), mail("alice", "hi"))
+                .await
+        ),
         Reason::TurnEnded
     );
     hive.pass_and_sweep(1).await;
@@ -91,9 +105,11 @@ async fn a_token_dies_with_its_turn() {
 async fn a_send_repeated_after_its_turn_is_still_answered_as_the_first_time() {
     let (hive, _harness, run) = running().await;
     let key = super::hive::request("SendMessage", "turn-3:tool-1", 1);
-    let first = hive.engine().send(run.actor(), key.clone(), mail("alice", "hi")).await.expect("accepted");
+    let first =
+        hive.engine().send(run.actor(), key.clone(), mail("alice", "hi")).await.expect("accepted");
     hive.end(&run, Outcome::Ok).await;
-    let again = hive.engine().send(run.actor(), key, mail("alice", "hi")).await.expect("answered again");
+    let again =
+        hive.engine().send(run.actor(), key, mail("alice", "hi")).await.expect("answered again");
     assert_eq!(first, again);
     assert_eq!(hive.inbox("alice").await.len(), 1);
 }
@@ -106,7 +122,8 @@ async fn a_recv_repeated_in_its_turn_gives_the_same_mail_and_after_it_none() {
     let key = super::hive::request("ReceiveMessages", "turn-3:tool-1", 1);
     let ask = super::super::receive::Receive { tool_use: Some("tool-1".to_owned()), ..up_to(1) };
     let first = hive.engine().receive(run.actor(), key.clone(), ask.clone()).await.expect("taken");
-    let again = hive.engine().receive(run.actor(), key.clone(), ask.clone()).await.expect("answered again");
+    let again =
+        hive.engine().receive(run.actor(), key.clone(), ask.clone()).await.expect("answered again");
     assert_eq!(super::hive::ids(&first.deliveries), super::hive::ids(&again.deliveries));
     hive.end(&run, Outcome::Drained).await;
     assert_eq!(reason(hive.engine().receive(run.actor(), key, ask).await), Reason::TurnEnded);

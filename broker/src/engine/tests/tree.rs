@@ -1,4 +1,5 @@
-//! The tree as an agent sees it: what it finds, which agents it may write to, and the kin that its prompt names.
+//! The tree as an agent sees it: what it finds, which agents it may write to, and the kin that its
+//! prompt names.
 
 use hive_core::agent::{HarnessState, Policy};
 use hive_core::reason::Reason;
@@ -19,9 +20,18 @@ async fn names(hive: &Hive, who: &str, text: &str) -> Vec<String> {
 }
 
 async fn create(hive: &Hive, agent: &str, parent: Option<&str>, role: &str, policy: Policy) {
-    let create =
-        Create { name: name(agent), parent: parent.map(name), role: role.to_owned(), model: String::new(), policy, adopt: false };
-    hive.engine().create_agent(caller("operator"), hive.request("CreateAgent"), create).await.expect("created");
+    let create = Create {
+        name: name(agent),
+        parent: parent.map(name),
+        role: role.to_owned(),
+        model: String::new(),
+        policy,
+        adopt: false,
+    };
+    hive.engine()
+        .create_agent(caller("operator"), hive.request("CreateAgent"), create)
+        .await
+        .expect("created");
 }
 
 #[tokio::test]
@@ -51,7 +61,11 @@ async fn a_text_is_looked_for_in_name_role_and_status_and_is_no_pattern() {
     hive.send("operator", "me", "hello").await;
     let run = hive.begin(&harness).await;
     hive.engine()
-        .set_status_text(run.actor(), hive.request("SetStatusText"), "counts 100 \\ bees".to_owned())
+        .set_status_text(
+            run.actor(),
+            hive.request("SetStatusText"),
+            "counts 100 \\ bees".to_owned(),
+        )
         .await
         .expect("set");
     assert_eq!(names(&hive, "y", "bees").await, ["bees", "me", "x"]);
@@ -60,7 +74,10 @@ async fn a_text_is_looked_for_in_name_role_and_status_and_is_no_pattern() {
     assert_eq!(names(&hive, "x", "\\").await, ["me"]);
     assert_eq!(names(&hive, "x", "wasps").await, Vec::<String>::new());
     let (found, _) = find(&hive, "x", "counts").await.expect("found");
-    assert_eq!((found[0].status_text.as_str(), found[0].state), ("counts 100 \\ bees", HarnessState::Thinking));
+    assert_eq!(
+        (found[0].status_text.as_str(), found[0].state),
+        ("counts 100 \\ bees", HarnessState::Thinking)
+    );
     let refusal = find(&hive, "x", &"x".repeat(257)).await.expect_err("too long");
     assert_eq!(refusal.reason(), Reason::FieldInvalid);
 }
@@ -82,7 +99,10 @@ async fn whether_an_agent_may_write_is_what_a_send_would_be_told() {
     }
     let policy = Policy { tool_groups: vec!["messaging".to_owned()], ..Policy::default() };
     hive.create("blind", None, policy).await;
-    assert_eq!(find(&hive, "blind", "").await.expect_err("refused").reason(), Reason::CapabilityMissing);
+    assert_eq!(
+        find(&hive, "blind", "").await.expect_err("refused").reason(),
+        Reason::CapabilityMissing
+    );
 }
 
 #[tokio::test]
@@ -108,16 +128,25 @@ async fn kin_are_the_parent_and_the_first_children() {
     let key = async |who: &str| hive.row(who).await.key;
     let kin = async |who: &str| hive.engine().kin(hive.row(who).await.key).await.expect("kin");
     create(&hive, "kid", Some("mid"), &"r".repeat(300), Policy::default()).await;
-    assert_eq!((kin("root").await.parent_role, kin("root").await.children_count), (String::new(), 1));
+    assert_eq!(
+        (kin("root").await.parent_role, kin("root").await.children_count),
+        (String::new(), 1)
+    );
     let mid = kin("kid").await;
-    assert_eq!((mid.parent_role.as_str(), mid.children_count, mid.children), ("sorts", 0, Vec::new()));
+    assert_eq!(
+        (mid.parent_role.as_str(), mid.children_count, mid.children),
+        ("sorts", 0, Vec::new())
+    );
     let children = kin("mid").await.children;
     assert_eq!((children[0].name.as_str(), children[0].role.len()), ("kid", 200));
     for number in 0..KIN_CHILDREN_MAX {
         hive.create(&format!("kid-{number:03}"), Some("mid"), Policy::default()).await;
     }
     let many = kin("mid").await;
-    assert_eq!((many.children.len(), many.children_count), (KIN_CHILDREN_MAX as usize, KIN_CHILDREN_MAX + 1));
+    assert_eq!(
+        (many.children.len(), many.children_count),
+        (KIN_CHILDREN_MAX as usize, KIN_CHILDREN_MAX + 1)
+    );
 
     // A harness is notified of a child that comes, goes or moves.
     for change in ["create", "move", "retire"] {
@@ -128,12 +157,19 @@ async fn kin_are_the_parent_and_the_first_children() {
         match change {
             "create" => hive.create("late", Some("root"), Policy::default()).await,
             "move" => {
-                let moved = hive.engine().set_parent(caller("operator"), hive.request("SetParent"), name("late"), None).await;
+                let moved = hive
+                    .engine()
+                    .set_parent(caller("operator"), hive.request("SetParent"), name("late"), None)
+                    .await;
                 assert_eq!(moved.expect("moved").parent, None);
             }
             _ => drop(hive.retire("mid").await),
         }
         told.await;
     }
-    assert_eq!(kin("root").await.children_count, KIN_CHILDREN_MAX + 1, "the children of a retired agent move up");
+    assert_eq!(
+        kin("root").await.children_count,
+        KIN_CHILDREN_MAX + 1,
+        "the children of a retired agent move up"
+    );
 }

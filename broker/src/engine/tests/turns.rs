@@ -1,4 +1,5 @@
-//! Turns: BeginTurn waits as long as it takes, returns the delivery that woke it, and is a row before the reply leaves.
+//! Turns: BeginTurn waits as long as it takes, returns the delivery that woke it, and is a row
+//! before the reply leaves.
 
 use std::sync::Arc;
 
@@ -18,7 +19,10 @@ async fn a_harness_waits_until_mail_comes_and_is_woken_by_it() {
     let sent = hive.send("alice", "bob", "hello").await;
     let begun = done(waiting).await.expect("a turn begins");
     assert_eq!((begun.delivery.message.id, begun.delivery.attempt, begun.pending), (sent, 1, 0));
-    assert_eq!((begun.turn.kind, begun.turn.message_id, begun.turn.attempt), (Kind::Mail, Some(sent), 1));
+    assert_eq!(
+        (begun.turn.kind, begun.turn.message_id, begun.turn.attempt),
+        (Kind::Mail, Some(sent), 1)
+    );
     assert!(begun.already_sent.is_empty());
 }
 
@@ -30,7 +34,8 @@ async fn waiting_costs_nothing_and_mail_for_others_wakes_nobody() {
     let (commits, events) = (hive.commits(), hive.events().await.len());
     hive.send("alice", "carol", "not for bob").await;
     hive.still_waits(&waiting).await;
-    // One commit for the send, three for the look whether anything else happens: bob did not look again.
+    // One commit for the send, three for the look whether anything else happens: bob did not look
+    // again.
     assert_eq!(hive.commits() - commits, 4);
     assert_eq!(hive.events().await.len() - events, 1);
     stop(waiting).await;
@@ -70,7 +75,10 @@ async fn a_turn_is_a_row_before_its_reply_leaves() {
     let run = hive.begin(&harness).await;
     hive.crash().await;
     let turn = hive.engine().get_turn(caller("bob"), run.id).await.expect("the turn is there");
-    assert_eq!((turn.outcome, turn.message_id, turn.session_epoch), (None, Some(sent), harness.epoch));
+    assert_eq!(
+        (turn.outcome, turn.message_id, turn.session_epoch),
+        (None, Some(sent), harness.epoch)
+    );
     assert_eq!(hive.state("bob", sent).await, (State::Leased, 1));
 }
 
@@ -81,11 +89,20 @@ async fn a_repeated_begin_returns_the_same_turn_while_it_is_open() {
     hive.send("alice", "bob", "two").await;
     let harness = hive.attach("bob").await;
     let (wish, key) = (hive.wish(&harness.token), request("BeginTurn", "b1", 1));
-    let first = hive.engine().begin_turn(caller("bob"), key.clone(), wish.clone()).await.expect("a turn");
-    let second = hive.engine().begin_turn(caller("bob"), key.clone(), wish.clone()).await.expect("the same turn");
-    assert_eq!((second.turn.id, second.delivery.message.id), (first.turn.id, first.delivery.message.id));
+    let first =
+        hive.engine().begin_turn(caller("bob"), key.clone(), wish.clone()).await.expect("a turn");
+    let second = hive
+        .engine()
+        .begin_turn(caller("bob"), key.clone(), wish.clone())
+        .await
+        .expect("the same turn");
+    assert_eq!(
+        (second.turn.id, second.delivery.message.id),
+        (first.turn.id, first.delivery.message.id)
+    );
     assert_eq!(hive.count_events(EventKind::TurnBegun).await, 1);
-    let other = hive.engine().begin_turn(caller("bob"), request("BeginTurn", "b1", 2), wish.clone()).await;
+    let other =
+        hive.engine().begin_turn(caller("bob"), request("BeginTurn", "b1", 2), wish.clone()).await;
     assert_eq!(other.expect_err("another content").reason(), Reason::RequestIdReused);
     let run = super::hive::Run {
         agent: "bob".to_owned(),
@@ -126,7 +143,11 @@ async fn turns_without_mail_are_opened_by_the_harness_and_tools_work_in_them() {
         let answer = hive.end(&run, Outcome::Ok).await;
         assert_eq!((answer.settled.acked, answer.settled.returned), (0, 0));
     }
-    assert_eq!(hive.state("bob", waiting).await, (State::Ready, 0), "they carry no delivery by themselves");
+    assert_eq!(
+        hive.state("bob", waiting).await,
+        (State::Ready, 0),
+        "they carry no delivery by themselves"
+    );
     let run = hive.open(&harness, Kind::Checkpoint).await.expect("it opens");
     assert_eq!(hive.recv(&run, "tool-1", 1).await.deliveries.len(), 1, "but may take one");
     hive.end(&run, Outcome::Failed).await;
@@ -157,7 +178,12 @@ async fn a_turn_keeps_what_the_harness_said_of_it() {
     let taken = hive.recv(&run, "tool-1", 1).await;
     let sent = hive.send_in(&run, "alice", "answer").await.expect("accepted");
     hive.pass(7);
-    let usage = hive_core::turn::Usage { input_tokens: 3, cost_micro_usd: 5, tool_call_count: 2, ..Default::default() };
+    let usage = hive_core::turn::Usage {
+        input_tokens: 3,
+        cost_micro_usd: 5,
+        tool_call_count: 2,
+        ..Default::default()
+    };
     let ended = super::super::turn::Ended {
         usage,
         model: "large".to_owned(),
@@ -170,8 +196,14 @@ async fn a_turn_keeps_what_the_harness_said_of_it() {
     };
     hive.try_end(&run, ended).await.expect("it ends");
     let turn = hive.engine().get_turn(caller("bob"), run.id).await.expect("the turn is there");
-    assert_eq!((turn.outcome, turn.usage, turn.model.as_str(), turn.compacted), (Some(Outcome::Ok), usage, "large", true));
-    assert_eq!((turn.received, turn.sent), (super::hive::ids(&taken.deliveries), vec![sent.message]));
+    assert_eq!(
+        (turn.outcome, turn.usage, turn.model.as_str(), turn.compacted),
+        (Some(Outcome::Ok), usage, "large", true)
+    );
+    assert_eq!(
+        (turn.received, turn.sent),
+        (super::hive::ids(&taken.deliveries), vec![sent.message])
+    );
     assert_eq!(turn.end_time.expect("it has ended").since(turn.start_time).as_secs(), 7);
     assert_eq!(turn.error.len(), 4096);
     assert!(turn.output_tail.ends_with("the end") && turn.output_tail.len() <= 8192);
@@ -181,7 +213,10 @@ async fn a_turn_keeps_what_the_harness_said_of_it() {
     hive.turn(&harness, Outcome::Unavailable).await;
     let agent = hive.engine().get_agent(super::hive::name("bob")).await.expect("bob");
     assert_eq!(agent.model_in_use, "large", "a turn in which no model ran changes nothing");
-    assert_eq!((agent.context_tokens, agent.context_window_tokens, agent.open_turn), (1000, 200_000, None));
+    assert_eq!(
+        (agent.context_tokens, agent.context_window_tokens, agent.open_turn),
+        (1000, 200_000, None)
+    );
 }
 
 #[tokio::test]
@@ -193,7 +228,8 @@ async fn histories_are_for_their_owner_and_the_operator() {
     hive.engine().get_turn(caller("operator"), run.id).await.expect("the operator sees all");
     let foreign = hive.engine().get_turn(caller("alice"), run.id).await;
     assert_eq!(foreign.expect_err("not hers").reason(), Reason::TurnNotFound);
-    let (own, more) = hive.engine().list_turns(caller("bob"), String::new(), None, 10).await.expect("listed");
+    let (own, more) =
+        hive.engine().list_turns(caller("bob"), String::new(), None, 10).await.expect("listed");
     assert_eq!((own.len(), more), (1, false));
     let foreign = hive.engine().list_turns(caller("alice"), "bob".to_owned(), None, 10).await;
     assert_eq!(foreign.expect_err("not hers").reason(), Reason::NotYours);
@@ -232,7 +268,8 @@ async fn a_hint_between_looking_and_waiting_is_not_lost() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let harness = hive.attach("bob").await;
     for round in 0..50 {
-        let (engine, wish, key) = (Arc::clone(hive.engine()), hive.wish(&harness.token), hive.request("BeginTurn"));
+        let (engine, wish, key) =
+            (Arc::clone(hive.engine()), hive.wish(&harness.token), hive.request("BeginTurn"));
         let process_token = wish.process_token.clone();
         let task = tokio::spawn(async move { engine.begin_turn(caller("bob"), key, wish).await });
         for _ in 0..round % 7 {
@@ -267,13 +304,19 @@ async fn the_lines_of_a_turn_are_reported_by_its_session_only_and_read_in_order(
     };
     let mut changed = engine.lines_changed();
     changed.mark_unchanged();
-    assert_eq!(engine.keep_lines(run.id, vec![line(1, "one"), line(2, "two")]).await.expect("kept"), 2);
+    assert_eq!(
+        engine.keep_lines(run.id, vec![line(1, "one"), line(2, "two")]).await.expect("kept"),
+        2
+    );
     assert!(changed.has_changed().expect("the broker runs"));
     let read = engine.lines_after(run.id, 1).await.expect("read");
     assert_eq!(read.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["two"]);
     let newer = hive.try_attach("bob", "", true).await.expect("it takes over");
     for token in [&older.token, &newer.token] {
-        let refusal = engine.check_reporter(caller("bob"), token.clone(), run.id).await.expect_err("another session's turn");
+        let refusal = engine
+            .check_reporter(caller("bob"), token.clone(), run.id)
+            .await
+            .expect_err("another session's turn");
         assert_eq!(refusal.reason(), Reason::LeaseLost);
     }
 }

@@ -1,4 +1,5 @@
-//! Upkeep: turns that tend the conversation itself. They may fail without any trouble of their own, and one that ran shows that turns run.
+//! Upkeep: turns that tend the conversation itself. They may fail without any trouble of their own,
+//! and one that ran shows that turns run.
 
 use std::time::Duration;
 
@@ -21,7 +22,12 @@ async fn is_parked(hive: &Hive) -> bool {
 
 /// Ends a turn with these sizes.
 async fn end_with(hive: &Hive, run: &Run, outcome: Outcome, compacted: bool, tokens: u64) {
-    let end = Ended { compacted, context_tokens: tokens, context_window_tokens: 200_000, ..ended(run, outcome) };
+    let end = Ended {
+        compacted,
+        context_tokens: tokens,
+        context_window_tokens: 200_000,
+        ..ended(run, outcome)
+    };
     hive.try_end(run, end).await.expect("it ends");
 }
 
@@ -68,7 +74,10 @@ async fn an_upkeep_that_failed_is_told_nobody_and_counts_for_nothing() {
     // A failed turn of any other kind is told.
     let run = hive.open(&harness, Kind::Continue).await.expect("opened");
     hive.end(&run, Outcome::Failed).await;
-    assert_eq!((hive.notices("operator").await.len(), hive.row("bob").await.failures_in_a_row), (1, 1));
+    assert_eq!(
+        (hive.notices("operator").await.len(), hive.row("bob").await.failures_in_a_row),
+        (1, 1)
+    );
 }
 
 #[tokio::test]
@@ -76,7 +85,8 @@ async fn what_a_failed_upkeep_received_goes_back_as_from_any_turn() {
     let (hive, harness) = waiting_hive().await;
     let run = hive.open(&harness, Kind::Checkpoint).await.expect("opened");
     let taken = hive.recv(&run, "tool-1", 1).await.deliveries;
-    let end = Ended { returned_tool_uses: ["tool-1".to_owned()].into(), ..ended(&run, Outcome::Failed) };
+    let end =
+        Ended { returned_tool_uses: ["tool-1".to_owned()].into(), ..ended(&run, Outcome::Failed) };
     hive.try_end(&run, end).await.expect("it ends");
     assert_eq!(hive.state("bob", taken[0].delivery.message.id).await.1, 1, "one attempt was used");
 }
@@ -126,7 +136,8 @@ async fn the_size_of_a_context_is_told_with_the_time_at_which_it_was_measured() 
     assert_eq!(context().await, (30_000, 200_000, Some(measured.after(Duration::from_secs(3600)))));
     // A claude that was cut off tells its size, but not the window.
     let run = hive.open(&harness, Kind::Continue).await.expect("opened");
-    let end = Ended { context_tokens: 40_000, context_window_tokens: 0, ..ended(&run, Outcome::Drained) };
+    let end =
+        Ended { context_tokens: 40_000, context_window_tokens: 0, ..ended(&run, Outcome::Drained) };
     hive.try_end(&run, end).await.expect("it ends");
     assert_eq!((context().await.0, context().await.1), (40_000, 200_000));
     // What was compacted and not measured is no longer of the size of before.

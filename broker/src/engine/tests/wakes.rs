@@ -1,4 +1,5 @@
-//! Wakes: mail from a co-process of the agent, under a label that imitates nobody; a coalescing key keeps only the newest undelivered one.
+//! Wakes: mail from a co-process of the agent, under a label that imitates nobody; a coalescing key
+//! keeps only the newest undelivered one.
 
 use hive_core::delivery::{Lane, State};
 use hive_core::message::Origin;
@@ -12,7 +13,12 @@ use super::hive::{Hive, Run, actor, bodies, done, request};
 
 fn word(label: &str, body: &str, key: Option<&str>) -> Wake {
     let label = Label::parse(label).expect("a label");
-    Wake { label, body: body.to_owned(), coalescing_key: key.map(str::to_owned), session_token: None }
+    Wake {
+        label,
+        body: body.to_owned(),
+        coalescing_key: key.map(str::to_owned),
+        session_token: None,
+    }
 }
 
 async fn wake(hive: &Hive, label: &str, body: &str, key: Option<&str>) -> Result<Woken, Refusal> {
@@ -28,7 +34,10 @@ async fn a_wake_is_ordinary_durable_mail_to_oneself() {
     let woken = wake(&hive, "matrix.room", "a guest came", None).await.expect("accepted");
     let begun = done(waiting).await.expect("a turn begins");
     assert_eq!((begun.delivery.message.id, begun.delivery.lane), (woken.message, Lane::Normal));
-    assert_eq!(begun.delivery.message.origin, Origin::External(Label::parse("matrix.room").expect("a label")));
+    assert_eq!(
+        begun.delivery.message.origin,
+        Origin::External(Label::parse("matrix.room").expect("a label"))
+    );
     assert_eq!(begun.delivery.message.origin.to_string(), "external:matrix.room");
     let second = wake(&hive, "matrix.room", "another one", None).await.expect("accepted");
     hive.crash().await;
@@ -40,9 +49,14 @@ async fn a_label_imitates_nobody() {
     let hive = Hive::new(&["alice", "bob", "dave"]).await;
     hive.retire("dave").await;
     for label in ["alice", "bob", "dave", "alice.", "bob-", "dave._", "operator.", "s.e-l_f"] {
-        assert_eq!(wake(&hive, label, "it is me", None).await.expect_err("an agent's name").reason(), Reason::FieldInvalid);
+        assert_eq!(
+            wake(&hive, label, "it is me", None).await.expect_err("an agent's name").reason(),
+            Reason::FieldInvalid
+        );
     }
-    for label in ["operator", "system", "reminder", "self", "external", "external:x", "<parent>", ""] {
+    for label in
+        ["operator", "system", "reminder", "self", "external", "external:x", "<parent>", ""]
+    {
         assert!(Label::parse(label).is_err(), "{label:?}");
     }
     assert!(hive.inbox("bob").await.is_empty());
@@ -52,8 +66,16 @@ async fn a_label_imitates_nobody() {
 async fn a_repeated_wake_is_one_wake() {
     let hive = Hive::new(&["bob"]).await;
     let key = request("Wake", "w1", 1);
-    let first = hive.engine().wake(actor("bob"), key.clone(), word("timer", "tick", Some("t"))).await.expect("accepted");
-    let again = hive.engine().wake(actor("bob"), key, word("timer", "tick", Some("t"))).await.expect("answered again");
+    let first = hive
+        .engine()
+        .wake(actor("bob"), key.clone(), word("timer", "tick", Some("t")))
+        .await
+        .expect("accepted");
+    let again = hive
+        .engine()
+        .wake(actor("bob"), key, word("timer", "tick", Some("t")))
+        .await
+        .expect("answered again");
     assert_eq!((first.message, first.superseded), (again.message, again.superseded));
     assert_eq!(hive.inbox("bob").await.len(), 1);
 }
@@ -67,9 +89,14 @@ async fn a_newer_wake_takes_the_undelivered_ones_place() {
     let third = wake(&hive, "timer", "tick 3", Some("tick")).await.expect("accepted");
     assert_eq!(third.superseded, Some(second.message));
     assert_eq!(bodies(&hive.receive("bob", 10).await), ["tick 3"]);
-    let states: Vec<State> = hive.inbox("bob").await.iter().map(|delivery| delivery.state).collect();
+    let states: Vec<State> =
+        hive.inbox("bob").await.iter().map(|delivery| delivery.state).collect();
     assert_eq!(states, [State::Superseded, State::Superseded, State::Leased]);
-    assert_eq!(hive.delivery("bob", first.message).await.message.body, "tick 1", "messages are immutable");
+    assert_eq!(
+        hive.delivery("bob", first.message).await.message.body,
+        "tick 1",
+        "messages are immutable"
+    );
     assert_eq!(hive.numbers("bob").await.open_count, 1);
 }
 
@@ -82,7 +109,8 @@ async fn what_is_being_worked_on_is_not_superseded() {
     let second = wake(&hive, "timer", "tick 2", Some("tick")).await.expect("accepted");
     assert_eq!(second.superseded, None);
     hive.end(&run, Outcome::Drained).await;
-    // Now there are two undelivered ones of a key; a newer one takes the newest one's place and loses none.
+    // Now there are two undelivered ones of a key; a newer one takes the newest one's place and
+    // loses none.
     assert_eq!(hive.state("bob", first.message).await, (State::Ready, 1));
     assert_eq!(hive.turn(&harness, Outcome::Ok).await.body(), "tick 1");
     assert_eq!(hive.turn(&harness, Outcome::Ok).await.body(), "tick 2");
@@ -95,7 +123,10 @@ async fn keys_belong_to_a_label_and_an_agent() {
     wake(&hive, "mailer", "two", Some("k")).await.expect("accepted");
     wake(&hive, "timer", "three", Some("other")).await.expect("accepted");
     wake(&hive, "timer", "four", None).await.expect("accepted");
-    hive.engine().wake(actor("alice"), hive.request("Wake"), word("timer", "hers", Some("k"))).await.expect("accepted");
+    hive.engine()
+        .wake(actor("alice"), hive.request("Wake"), word("timer", "hers", Some("k")))
+        .await
+        .expect("accepted");
     assert_eq!(bodies(&hive.receive("bob", 10).await), ["one", "two", "three", "four"]);
     assert_eq!(bodies(&hive.receive("alice", 10).await), ["hers"]);
 }
@@ -105,7 +136,10 @@ async fn a_refused_wake_supersedes_nothing() {
     let limits = hive_core::limits::Limits { sends_per_minute_max: 1, ..Default::default() };
     let hive = Hive::bounded(&["bob"], limits).await;
     let first = wake(&hive, "timer", "tick 1", Some("tick")).await.expect("accepted");
-    assert_eq!(wake(&hive, "timer", "tick 2", Some("tick")).await.expect_err("too fast").reason(), Reason::RateLimited);
+    assert_eq!(
+        wake(&hive, "timer", "tick 2", Some("tick")).await.expect_err("too fast").reason(),
+        Reason::RateLimited
+    );
     assert_eq!(hive.state("bob", first.message).await, (State::Ready, 0));
 }
 
@@ -115,14 +149,20 @@ async fn a_full_inbox_takes_a_wake_that_only_takes_a_place() {
     let hive = Hive::bounded(&["bob"], limits).await;
     wake(&hive, "timer", "tick 1", Some("tick")).await.expect("accepted");
     wake(&hive, "timer", "tick 2", Some("tick")).await.expect("accepted in its place");
-    assert_eq!(wake(&hive, "timer", "tick 3", None).await.expect_err("full").reason(), Reason::InboxFull);
+    assert_eq!(
+        wake(&hive, "timer", "tick 3", None).await.expect_err("full").reason(),
+        Reason::InboxFull
+    );
 }
 
 #[tokio::test]
 async fn a_coalescing_key_is_short() {
     let hive = Hive::new(&["bob"]).await;
     assert!(wake(&hive, "timer", "tick", Some(&"k".repeat(128))).await.is_ok());
-    assert_eq!(wake(&hive, "timer", "tick", Some(&"k".repeat(129))).await.expect_err("long").reason(), Reason::FieldInvalid);
+    assert_eq!(
+        wake(&hive, "timer", "tick", Some(&"k".repeat(129))).await.expect_err("long").reason(),
+        Reason::FieldInvalid
+    );
 }
 
 #[tokio::test]
@@ -130,8 +170,12 @@ async fn a_wake_with_the_token_of_the_session_goes_before_other_mail() {
     let hive = Hive::new(&["bob"]).await;
     hive.send("operator", "bob", "mail").await;
     let harness = hive.attach("bob").await;
-    let with = |token: &str| Wake { session_token: Some(token.to_owned()), ..word("bash", "a task has ended", None) };
-    let wake = async |wake: Wake| hive.engine().wake(actor("bob"), hive.request("Wake"), wake).await;
+    let with = |token: &str| Wake {
+        session_token: Some(token.to_owned()),
+        ..word("bash", "a task has ended", None)
+    };
+    let wake =
+        async |wake: Wake| hive.engine().wake(actor("bob"), hive.request("Wake"), wake).await;
     assert_eq!(wake(with("guessed")).await.expect_err("no session").reason(), Reason::LeaseLost);
     wake(word("ci", "built", None)).await.expect("accepted");
     let woken = wake(with(&harness.token)).await.expect("accepted").message;

@@ -11,10 +11,16 @@ fn what_is_open_is_counted_by_its_own_index() {
         for whose in ["= 5", "<> 1"] {
             let sql = format!("EXPLAIN QUERY PLAN {}", count_sql(whose, state));
             let mut explain = conn.prepare(&sql).expect("a statement");
-            let plan: Vec<String> =
-                explain.query_map([], |row| row.get(3)).expect("a plan").collect::<Result<_>>().expect("its steps");
+            let plan: Vec<String> = explain
+                .query_map([], |row| row.get(3))
+                .expect("a plan")
+                .collect::<Result<_>>()
+                .expect("its steps");
             let reads = plan.iter().filter(|step| step.contains("delivery"));
-            assert!(reads.clone().all(|step| step.contains("USING COVERING INDEX")), "{state} {whose}: {plan:?}");
+            assert!(
+                reads.clone().all(|step| step.contains("USING COVERING INDEX")),
+                "{state} {whose}: {plan:?}"
+            );
             assert_eq!(reads.count(), in_state(state).len());
         }
     }

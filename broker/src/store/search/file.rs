@@ -1,8 +1,9 @@
 //! The file of the index: made, opened, written and asked. Its SQL is here alone.
 //!
-//! A row of `words` has the number of its message or question, and keeps no text: only which words stand where. `who` has a word for each
-//! one who sent or received it, so that a search in one's own mail is as fast in a large hive. Invariant: what was opened is of this version
-//! and answers; anything else is thrown away and made anew.
+//! A row of `words` has the number of its message or question, and keeps no text: only which words
+//! stand where. `who` has a word for each one who sent or received it, so that a search in one's
+//! own mail is as fast in a large hive. Invariant: what was opened is of this version and answers;
+//! anything else is thrown away and made anew.
 
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -28,9 +29,13 @@ const SCHEMA: &str = "CREATE VIRTUAL TABLE words USING fts5(body, who, content='
 pub(super) fn open(path: &Path) -> Result<(Connection, Place)> {
     match try_open(path) {
         Ok(Some(opened)) => return Ok(opened),
-        Ok(None) => tracing::info!("the search index is of another version and is made anew from the mail"),
+        Ok(None) => {
+            tracing::info!("the search index is of another version and is made anew from the mail");
+        }
         Err(error) if is_of_host(&error) => return Err(error),
-        Err(error) => tracing::warn!(%error, "the search index cannot be read and is made anew from the mail"),
+        Err(error) => {
+            tracing::warn!(%error, "the search index cannot be read and is made anew from the mail");
+        }
     }
     remove_files(path);
     try_open(path)?.ok_or(rusqlite::Error::InvalidQuery)
@@ -38,11 +43,17 @@ pub(super) fn open(path: &Path) -> Result<(Connection, Place)> {
 
 /// Opens the file; `None` if it is of another version.
 fn try_open(path: &Path) -> Result<Option<(Connection, Place)>> {
-    // SQLite gives the log and the shared memory the mode of the database, so the file is made first, private.
-    let made = std::fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+    // SQLite gives the log and the shared memory the mode of the database, so the file is made
+    // first, private.
+    let made =
+        std::fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
     made.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-    let mut conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    // A commit waits for no disk: after a loss of power the file is whole and a little behind, and the mail is all there.
+    let mut conn = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    // A commit waits for no disk: after a loss of power the file is whole and a little behind, and
+    // the mail is all there.
     conn.pragma_update(None, "synchronous", "normal")?;
     conn.pragma_update(None, "journal_mode", "wal")?;
     conn.pragma_update(None, "cache_size", -2048)?;
@@ -66,7 +77,10 @@ fn try_open(path: &Path) -> Result<Option<(Connection, Place)>> {
 
 /// A connection that only reads, on which the file was read once.
 pub(super) fn reader(path: &Path) -> Result<Connection> {
-    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let conn = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
     conn.pragma_update(None, "query_only", "on")?;
     conn.pragma_update(None, "cache_size", -2048)?;
     conn.query_row("SELECT id FROM place", [], |_| Ok(()))?;
@@ -78,7 +92,8 @@ pub(super) fn remove_files(path: &Path) {
     for suffix in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
-        // A file that is not there is as good as removed; what is really wrong shows when it is opened.
+        // A file that is not there is as good as removed; what is really wrong shows when it is
+        // opened.
         drop(std::fs::remove_file(name));
     }
 }
@@ -88,8 +103,14 @@ pub(super) fn is_of_host(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     // The file could not be made.
     matches!(error, rusqlite::Error::ToSqlConversionFailure(_))
-        || matches!(code, Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly))
-        || matches!(code, Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory))
+        || matches!(
+            code,
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly)
+        )
+        || matches!(
+            code,
+            Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory)
+        )
         || matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
@@ -102,20 +123,24 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
 pub(super) fn put(conn: &mut Connection, entries: &[Entry], next: &Place) -> Result<()> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     {
-        let mut insert = tx.prepare_cached("INSERT INTO words (rowid, body, who) VALUES (?1, ?2, ?3)")?;
+        let mut insert =
+            tx.prepare_cached("INSERT INTO words (rowid, body, who) VALUES (?1, ?2, ?3)")?;
         for Entry { id, text, who } in entries {
             insert.execute((integer(*id), cut(text), who))?;
         }
-        tx.prepare_cached("UPDATE place SET id = ?1, mark = ?2")?.execute((integer(next.id), &next.mark))?;
+        tx.prepare_cached("UPDATE place SET id = ?1, mark = ?2")?
+            .execute((integer(next.id), &next.mark))?;
     }
     tx.commit()
 }
 
 /// Numbers of what has these words, newest first.
 pub(super) fn find(conn: &Connection, words: &str, before: i64, rows: u32) -> Result<Vec<u64>> {
-    conn.prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC LIMIT ?3")?
-        .query_map((words, before, rows), |row| unsigned(row, 0))?
-        .collect()
+    conn.prepare_cached(
+        "SELECT rowid FROM words WHERE words MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC LIMIT ?3",
+    )?
+    .query_map((words, before, rows), |row| unsigned(row, 0))?
+    .collect()
 }
 
 /// Numbers behind one, in order.

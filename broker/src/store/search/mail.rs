@@ -1,7 +1,8 @@
 //! What the index is made of, and what becomes of its proposals: the mail on both sides.
 //!
-//! Messages and questions have their numbers from one sequence and one writer commits them in order, so "behind the last one" misses
-//! nothing. Invariant: whatever the index says, only what is there and concerns whom it may is shown.
+//! Messages and questions have their numbers from one sequence and one writer commits them in
+//! order, so "behind the last one" misses nothing. Invariant: whatever the index says, only what is
+//! there and concerns whom it may is shown.
 
 use hive_core::id::{MessageId, QuestionId};
 use hive_core::message::{Message, SystemKind};
@@ -14,7 +15,8 @@ use super::{BATCH_BYTES, BATCH_ROWS, Place};
 use crate::store::codec::{Coded as _, integer, unsigned};
 use crate::store::{AgentKey, message, question};
 
-/// Between a question and its options, so that no phrase reaches from one into the other. A word of its own that nobody writes.
+/// Between a question and its options, so that no phrase reaches from one into the other. A word of
+/// its own that nobody writes.
 const BETWEEN: &str = " \u{E000} ";
 /// About what a recipient costs, counted as bytes of a batch.
 const RECIPIENT_BYTES: usize = 64;
@@ -72,8 +74,8 @@ pub(super) fn word(key: i64) -> String {
     format!("k{key}")
 }
 
-/// The mail behind a place; `None` if the place is not of this mail: of another database, or of a later time of this one, of which a backup
-/// was put back.
+/// The mail behind a place; `None` if the place is not of this mail: of another database, or of a
+/// later time of this one, of which a backup was put back.
 pub fn after(conn: &Connection, place: &Place) -> Result<Option<Batch>> {
     if place.id != 0 && !place.proven && mark_of(conn, place.id)?.as_deref() != Some(&place.mark) {
         return Ok(None);
@@ -102,7 +104,11 @@ pub fn after(conn: &Connection, place: &Place) -> Result<Option<Batch>> {
         let keys = if to == 0 { recipients(conn, id)? } else { vec![to] };
         bytes += text.len() + RECIPIENT_BYTES * keys.len();
         let words: Vec<String> = from.into_iter().chain(keys).map(word).collect();
-        batch.entries.push(Entry { id, text: with_options(text, options.as_deref()), who: words.join(" ") });
+        batch.entries.push(Entry {
+            id,
+            text: with_options(text, options.as_deref()),
+            who: words.join(" "),
+        });
     }
     batch.last = last;
     Ok(Some(batch))
@@ -110,7 +116,8 @@ pub fn after(conn: &Connection, place: &Place) -> Result<Option<Batch>> {
 
 fn with_options(mut text: String, options: Option<&str>) -> String {
     // The table checks that it is JSON; what is no list of texts has no words.
-    let options: Vec<String> = options.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
+    let options: Vec<String> =
+        options.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
     for option in options {
         text.push_str(BETWEEN);
         text.push_str(&option);
@@ -127,7 +134,8 @@ fn recipients(conn: &Connection, id: u64) -> Result<Vec<i64>> {
     .collect()
 }
 
-/// By what a row is known again: a database that has another one under this number is not the one that the index was made from.
+/// By what a row is known again: a database that has another one under this number is not the one
+/// that the index was made from.
 fn mark_of(conn: &Connection, id: u64) -> Result<Option<String>> {
     conn.prepare_cached(
         "SELECT accept_time, body FROM message WHERE id = ?1 UNION ALL SELECT create_time, text FROM question WHERE id = ?1",
@@ -142,7 +150,8 @@ fn digest(time: i64, text: &str) -> String {
     format!("{time}:{start}")
 }
 
-/// Which of these, in order, are no more; and whether the first was reached that is of `young` or later. Behind it nothing was pruned.
+/// Which of these, in order, are no more; and whether the first was reached that is of `young` or
+/// later. Behind it nothing was pruned.
 pub fn gone(conn: &Connection, ids: &[u64], young: WallTime) -> Result<(Vec<u64>, bool)> {
     let mut time = conn.prepare_cached(
         "SELECT accept_time FROM message WHERE id = ?1 UNION ALL SELECT create_time FROM question WHERE id = ?1",
@@ -158,7 +167,8 @@ pub fn gone(conn: &Connection, ids: &[u64], young: WallTime) -> Result<(Vec<u64>
     Ok((gone, false))
 }
 
-/// The message or question of this number, if it is there and, where an agent is named, that agent sent, received, asked or was asked it.
+/// The message or question of this number, if it is there and, where an agent is named, that agent
+/// sent, received, asked or was asked it.
 pub fn hit(conn: &Connection, id: u64, concerning: Option<AgentKey>) -> Result<Option<Hit>> {
     if let Some(id) = MessageId::new(id)
         && concerning.map_or(Ok(true), |key| message::concerns(conn, id, key))?

@@ -1,12 +1,15 @@
-//! The search index: which words stand in which message or question, in a database file of its own beside the mail.
+//! The search index: which words stand in which message or question, in a database file of its own
+//! beside the mail.
 //!
 //! ```text
 //!   mail ── after(place) ──► batch ── put ──► search.sqlite3 ── find ──► ids ── hit ──► mail, if it may be seen
 //! ```
 //!
-//! It is no mail and no authority: it proposes ids, and the mail decides whether there is something and who may see it. The file is made
-//! from the mail and can be made again at any time, so it never sits on the path of a send and is no reason not to start. Invariant: the
-//! words of a batch and the place up to which the mail is in are one transaction; a file that does not fit the mail is thrown away.
+//! It is no mail and no authority: it proposes ids, and the mail decides whether there is something
+//! and who may see it. The file is made from the mail and can be made again at any time, so it
+//! never sits on the path of a send and is no reason not to start. Invariant: the words of a batch
+//! and the place up to which the mail is in are one transaction; a file that does not fit the mail
+//! is thrown away.
 
 mod file;
 mod mail;
@@ -119,11 +122,15 @@ impl Index {
         Ok(place)
     }
 
-    /// Adds what comes behind a place; nothing where somebody else did, or the file was made anew meanwhile.
+    /// Adds what comes behind a place; nothing where somebody else did, or the file was made anew
+    /// meanwhile.
     pub fn put(&self, place: &Place, batch: &Batch) -> Result<(), SearchError> {
         let mut writer = lock(&self.writer);
-        let Some(open) = writer.as_mut().filter(|open| open.place.id == place.id) else { return Ok(()) };
-        let (id, mark) = batch.last.clone().unwrap_or_else(|| (open.place.id, open.place.mark.clone()));
+        let Some(open) = writer.as_mut().filter(|open| open.place.id == place.id) else {
+            return Ok(());
+        };
+        let (id, mark) =
+            batch.last.clone().unwrap_or_else(|| (open.place.id, open.place.mark.clone()));
         let next = Place { id, mark, proven: true };
         if next.id != place.id
             && let Err(error) = file::put(&mut open.conn, &batch.entries, &next)
@@ -145,11 +152,18 @@ impl Index {
     }
 
     /// Ids of what has these words, newest first, all below `before`.
-    pub fn find(&self, words: &str, before: Option<u64>, rows: u32) -> Result<Vec<u64>, SearchError> {
+    pub fn find(
+        &self,
+        words: &str,
+        before: Option<u64>,
+        rows: u32,
+    ) -> Result<Vec<u64>, SearchError> {
         let (conn, files) = self.reader()?;
         let found = file::find(&conn, words, before.map_or(i64::MAX, integer), rows);
         // Of a file that was thrown away meanwhile nothing is to be mended.
-        let found = found.map_err(|error| self.failed(&error, file::is_damage(&error) && lock(&self.readers).files == files))?;
+        let found = found.map_err(|error| {
+            self.failed(&error, file::is_damage(&error) && lock(&self.readers).files == files)
+        })?;
         let mut readers = lock(&self.readers);
         if readers.files == files && readers.idle.len() < IDLE_MAX {
             readers.idle.push(conn);
@@ -160,7 +174,9 @@ impl Index {
     /// Ids in the index behind one, in order. None while it does not fit the mail for sure.
     pub fn ids_after(&self, id: u64, rows: u32) -> Result<Vec<u64>, SearchError> {
         let writer = lock(&self.writer);
-        let Some(open) = writer.as_ref().filter(|open| open.place.proven) else { return Ok(Vec::new()) };
+        let Some(open) = writer.as_ref().filter(|open| open.place.proven) else {
+            return Ok(Vec::new());
+        };
         let found = file::ids_after(&open.conn, integer(id), rows);
         drop(writer);
         found.map_err(|error| self.failed(&error, !file::is_of_host(&error)))
@@ -175,7 +191,8 @@ impl Index {
         removed.map_err(|error| self.failed(&error, !file::is_of_host(&error)))
     }
 
-    /// Throws the file away, because it is damaged or of other mail; the next look at the place makes a new one.
+    /// Throws the file away, because it is damaged or of other mail; the next look at the place
+    /// makes a new one.
     pub fn forget(&self) {
         let mut writer = lock(&self.writer);
         let mut readers = lock(&self.readers);

@@ -1,7 +1,7 @@
 //! What a search asks for: words, phrases, beginnings of words, all of which must occur.
 //!
-//! Invariant: whatever somebody writes, what reaches SQLite is a list of quoted texts that it understands; nothing in it is an operator, a
-//! column or a quote.
+//! Invariant: whatever somebody writes, what reaches SQLite is a list of quoted texts that it
+//! understands; nothing in it is an operator, a column or a quote.
 
 use hive_core::limits::{SEARCH_BEGINNING_CHARS_MIN, SEARCH_CHARS_MAX, SEARCH_WORDS_MAX};
 
@@ -16,13 +16,17 @@ pub enum Fault {
     #[error("it has {0} characters; a search has at most {SEARCH_CHARS_MAX}")]
     TooLong(usize),
     /// There is nothing to search for.
-    #[error("there is no word in it; search for words, a \"phrase\" or the beginning of a word: release \"build failed\" deplo*")]
+    #[error(
+        "there is no word in it; search for words, a \"phrase\" or the beginning of a word: release \"build failed\" deplo*"
+    )]
     NoWord,
     /// There is too much to search for.
     #[error("it has {0} words; a search has at most {SEARCH_WORDS_MAX}")]
     TooManyWords(usize),
     /// A beginning that is too short.
-    #[error("`{0}*` stands for too many words; write at least {SEARCH_BEGINNING_CHARS_MIN} characters before the `*`")]
+    #[error(
+        "`{0}*` stands for too many words; write at least {SEARCH_BEGINNING_CHARS_MIN} characters before the `*`"
+    )]
     ShortBeginning(String),
 }
 
@@ -46,7 +50,8 @@ impl Query {
             return Err(Fault::TooLong(chars));
         }
         let plain = text.replace(char::is_control, " ");
-        let terms: Vec<Term> = terms(&plain).into_iter().filter(|term| words(&term.text).next().is_some()).collect();
+        let terms: Vec<Term> =
+            terms(&plain).into_iter().filter(|term| words(&term.text).next().is_some()).collect();
         let count = terms.iter().flat_map(|term| words(&term.text)).count();
         if count == 0 {
             return Err(Fault::NoWord);
@@ -70,7 +75,9 @@ impl Query {
         let terms: Vec<String> = self
             .0
             .iter()
-            .map(|Term { text, beginning }| format!("\"{}\"{}", cut(text), if *beginning { " *" } else { "" }))
+            .map(|Term { text, beginning }| {
+                format!("\"{}\"{}", cut(text), if *beginning { " *" } else { "" })
+            })
             .collect();
         let words = format!("{{body}} : ({})", terms.join(" AND "));
         match concerning {
@@ -123,9 +130,15 @@ mod tests {
     #[test]
     fn words_phrases_and_beginnings_must_all_occur() {
         assert_eq!(expression("  release\tnotes "), r#"{body} : ("release" AND "notes")"#);
-        assert_eq!(expression(r#""build failed" again"#), r#"{body} : ("build failed" AND "again")"#);
+        assert_eq!(
+            expression(r#""build failed" again"#),
+            r#"{body} : ("build failed" AND "again")"#
+        );
         assert_eq!(expression("deplo* now"), r#"{body} : ("deplo" * AND "now")"#);
-        assert_eq!(expression(r#"say"build fai"*now"#), r#"{body} : ("say" AND "build fai" * AND "now")"#);
+        assert_eq!(
+            expression(r#"say"build fai"*now"#),
+            r#"{body} : ("say" AND "build fai" * AND "now")"#
+        );
         let own = Query::parse("x").expect("a word").expression(Some(AgentKey(12)));
         assert_eq!(own, r#"{body} : ("x") AND {who} : "k12""#);
     }
@@ -138,7 +151,10 @@ mod tests {
 
     #[test]
     fn nothing_in_it_is_syntax() {
-        assert_eq!(expression("body:x OR (NEAR) ^y -z"), r#"{body} : ("body:x" AND "OR" AND "(NEAR)" AND "^y" AND "-z")"#);
+        assert_eq!(
+            expression("body:x OR (NEAR) ^y -z"),
+            r#"{body} : ("body:x" AND "OR" AND "(NEAR)" AND "^y" AND "-z")"#
+        );
         assert_eq!(expression("a\0b {who}:k1"), r#"{body} : ("a" AND "b" AND "{who}:k1")"#);
         assert_eq!(expression(r#"5" pipe"#), r#"{body} : ("5" AND "pipe")"#);
         assert_eq!(expression("-> * done !"), r#"{body} : ("done")"#);
@@ -150,13 +166,23 @@ mod tests {
             assert_eq!(Query::parse(empty), Err(Fault::NoWord), "{empty:?}");
         }
         assert!(Query::parse(&"x".repeat(SEARCH_CHARS_MAX)).is_ok());
-        assert_eq!(Query::parse(&"x".repeat(SEARCH_CHARS_MAX + 1)), Err(Fault::TooLong(SEARCH_CHARS_MAX + 1)));
-        assert_eq!(Query::parse(&"ä".repeat(SEARCH_CHARS_MAX)).map(|_| ()), Ok(()), "characters are counted, not bytes");
+        assert_eq!(
+            Query::parse(&"x".repeat(SEARCH_CHARS_MAX + 1)),
+            Err(Fault::TooLong(SEARCH_CHARS_MAX + 1))
+        );
+        assert_eq!(
+            Query::parse(&"ä".repeat(SEARCH_CHARS_MAX)).map(|_| ()),
+            Ok(()),
+            "characters are counted, not bytes"
+        );
         assert_eq!(Query::parse("a*"), Err(Fault::ShortBeginning("a".to_owned())));
         assert_eq!(Query::parse("re-a*"), Err(Fault::ShortBeginning("a".to_owned())));
         assert!(Query::parse("日*").is_ok(), "a character of a script without spaces is a word");
         assert_eq!(Query::parse("日a*"), Err(Fault::ShortBeginning("a".to_owned())));
-        assert!(Query::parse(&"日".repeat(SEARCH_CHARS_MAX)).is_ok(), "a sentence without spaces is one word of a search");
+        assert!(
+            Query::parse(&"日".repeat(SEARCH_CHARS_MAX)).is_ok(),
+            "a sentence without spaces is one word of a search"
+        );
         assert!(Query::parse(&"a ".repeat(SEARCH_WORDS_MAX)).is_ok());
         assert_eq!(Query::parse(&"a-b ".repeat(9)), Err(Fault::TooManyWords(18)));
     }

@@ -1,8 +1,10 @@
-//! Scripts that write no spaces between words: each of their characters is a word of its own in the index.
+//! Scripts that write no spaces between words: each of their characters is a word of its own in the
+//! index.
 //!
-//! The tokenizer of SQLite takes a run of letters as one word, so a whole sentence in Chinese or Japanese would be one. Invariant: texts and
-//! searches are cut by the same function, so a run of such characters in a search is the phrase of its characters, found wherever they follow
-//! each other.
+//! The tokenizer of SQLite takes a run of letters as one word, so a whole sentence in Chinese or
+//! Japanese would be one. Invariant: texts and searches are cut by the same function, so a run of
+//! such characters in a search is the phrase of its characters, found wherever they follow each
+//! other.
 
 use std::borrow::Cow;
 
@@ -22,8 +24,8 @@ pub(super) fn cut(text: &str) -> Cow<'_, str> {
     Cow::Owned(cut)
 }
 
-/// Whether a character is a word by itself: Han, Hiragana, Katakana, Bopomofo, and the syllables of Hangul, whose words carry their particles
-/// without a space.
+/// Whether a character is a word by itself: Han, Hiragana, Katakana, Bopomofo, and the syllables of
+/// Hangul, whose words carry their particles without a space.
 fn is_word(c: char) -> bool {
     matches!(c,
         '\u{3005}'..='\u{3007}'     // iteration mark, closing mark, zero
@@ -42,7 +44,8 @@ mod tests {
     #[test]
     fn only_these_scripts_are_cut() {
         assert!(matches!(cut("plain, Größe, привет, สวัสดี"), Cow::Borrowed(_)));
-        let words = |text: &str| cut(text).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let words =
+            |text: &str| cut(text).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(words("Rust言語 v2"), ["Rust", "言", "語", "v2"]);
         assert_eq!(words("データの山々"), ["デ", "ー", "タ", "の", "山", "々"]);
         assert_eq!(words("한국어를 a"), ["한", "국", "어", "를", "a"]);

@@ -1,4 +1,5 @@
-//! Tests of the index: what somebody writes never makes SQLite fail, and a file that is no use is made anew.
+//! Tests of the index: what somebody writes never makes SQLite fail, and a file that is no use is
+//! made anew.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -24,7 +25,9 @@ fn index(dir: &tempfile::TempDir) -> Index {
 fn add(index: &Index, id: u64, text: &str, key: i64) {
     let place = index.place().expect("a place");
     let entries = vec![Entry { id, text: text.to_owned(), who: word(key) }];
-    index.put(&place, &Batch { entries, last: Some((id, format!("mark of {id}"))), more: false }).expect("put");
+    index
+        .put(&place, &Batch { entries, last: Some((id, format!("mark of {id}"))), more: false })
+        .expect("put");
 }
 
 fn find(index: &Index, query: &str) -> Vec<u64> {
@@ -86,7 +89,11 @@ fn no_search_makes_sqlite_fail_or_leaves_its_scope() {
     let dir = directory();
     let index = with_text(&dir);
     add(&index, 6, "k7 {who} : k7 a ab AND OR NOT", 8);
-    let mut runner = TestRunner::new(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() });
+    let mut runner = TestRunner::new(ProptestConfig {
+        cases: 2000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
     let tried = runner.run(&anything(), |text| {
         if let Ok(query) = Query::parse(&text) {
             prop_assert!(index.find(&query.expression(None), None, 10).is_ok());
@@ -102,7 +109,11 @@ fn no_search_makes_sqlite_fail_or_leaves_its_scope() {
 fn every_text_is_found_by_its_words_by_itself_and_by_a_beginning() {
     let dir = directory();
     let index = index(&dir);
-    let mut runner = TestRunner::new(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() });
+    let mut runner = TestRunner::new(ProptestConfig {
+        cases: 200,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
     let next = std::cell::Cell::new(0);
     let tried = runner.run(
         &prop::collection::vec("[a-zA-Z0-9äÖéñßжЖ]{2,8}|[日本語かなカナーー한국]{2,8}", 1..10),
@@ -153,7 +164,8 @@ fn the_files_are_private_and_keep_no_text() {
     let dir = directory();
     let index = with_text(&dir);
     for file in ["search.sqlite3", "search.sqlite3-wal", "search.sqlite3-shm"] {
-        let mode = std::fs::metadata(dir.path().join(file)).expect("it is there").permissions().mode();
+        let mode =
+            std::fs::metadata(dir.path().join(file)).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }
     drop(index);
@@ -171,10 +183,16 @@ fn a_batch_is_added_once() {
     index.put(&place, &batch).expect("put");
     index.put(&place, &batch).expect("nothing to do");
     assert_eq!(find(&index, "hello"), [5]);
-    assert_eq!(index.place().expect("a place"), Place { id: 5, mark: "mark".to_owned(), proven: true });
+    assert_eq!(
+        index.place().expect("a place"),
+        Place { id: 5, mark: "mark".to_owned(), proven: true }
+    );
     drop(index);
     let index = self::index(&dir);
-    assert_eq!(index.place().expect("a place"), Place { id: 5, mark: "mark".to_owned(), proven: false });
+    assert_eq!(
+        index.place().expect("a place"),
+        Place { id: 5, mark: "mark".to_owned(), proven: false }
+    );
 }
 
 #[test]
@@ -208,7 +226,8 @@ fn a_file_of_another_version_or_program_is_made_anew() {
         assert_eq!(find(&index, "hello"), [1], "{sql}");
     }
     let dir = directory();
-    std::fs::write(dir.path().join("search.sqlite3"), "this is no database at all".repeat(100)).expect("written");
+    std::fs::write(dir.path().join("search.sqlite3"), "this is no database at all".repeat(100))
+        .expect("written");
     assert_eq!(index(&dir).place().expect("made anew"), Place::default());
 }
 
@@ -219,7 +238,10 @@ fn damage_that_shows_in_a_search_is_mended_by_a_new_file() {
     meddle(&dir, "UPDATE words_data SET block = x'0102' WHERE id > 10");
     let words = Query::parse("hello").expect("a word").expression(None);
     assert!(matches!(index.find(&words, None, 10), Err(SearchError::Filling)));
-    assert!(matches!(index.find(&words, None, 10), Err(SearchError::Filling)), "until it has been filled");
+    assert!(
+        matches!(index.find(&words, None, 10), Err(SearchError::Filling)),
+        "until it has been filled"
+    );
     assert_eq!(index.place().expect("made anew"), Place::default());
     add(&index, 5, "hello world", 7);
     assert_eq!(find(&index, "hello"), [5]);
@@ -232,7 +254,8 @@ fn damage_that_shows_in_writing_is_mended_by_a_new_file() {
     let place = index.place().expect("a place");
     meddle(&dir, "UPDATE words_data SET block = x'0102'");
     let entries = vec![Entry { id: 6, text: "hello".to_owned(), who: word(7) }];
-    let put = index.put(&place, &Batch { entries, last: Some((6, "mark".to_owned())), more: false });
+    let put =
+        index.put(&place, &Batch { entries, last: Some((6, "mark".to_owned())), more: false });
     assert!(matches!(put, Err(SearchError::Filling)), "{put:?}");
     assert_eq!(index.place().expect("made anew"), Place::default());
 }

@@ -1,4 +1,5 @@
-//! Backups and checks: a copy is whole or is not there, nothing is left of one that was given up, and damage is told.
+//! Backups and checks: a copy is whole or is not there, nothing is left of one that was given up,
+//! and damage is told.
 
 use std::io::Read as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
@@ -14,7 +15,9 @@ use super::{Failed, directory, open, said, say};
 
 /// What lies in a directory, by name.
 fn names(dir: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry").file_name());
+    let entries = std::fs::read_dir(dir)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").file_name());
     let mut names: Vec<String> = entries.map(|name| name.into_string().expect("text")).collect();
     names.sort();
     names
@@ -56,7 +59,11 @@ async fn a_copy_is_the_database_and_has_no_name() {
 
     let there = restored(&mut copied);
     let (other, _) = open(there.path());
-    assert_eq!(said(&other, "there").await.expect("written"), 4, "numbers go on where the copy was made");
+    assert_eq!(
+        said(&other, "there").await.expect("written"),
+        4,
+        "numbers go on where the copy was made"
+    );
     let checked = other.check(CancellationToken::new()).await.expect("checked");
     assert_eq!(checked.problems, [] as [&str; 0]);
     assert!(checked.pages > 20, "{}", checked.pages);
@@ -94,7 +101,11 @@ async fn what_a_killed_broker_left_is_removed_at_the_next_start() {
         std::fs::write(dir.path().join(leftover), "half of it").expect("a file");
     }
     let (store, _) = open(dir.path());
-    assert!(!names(dir.path()).iter().any(|name| name.starts_with("backup")), "{:?}", names(dir.path()));
+    assert!(
+        !names(dir.path()).iter().any(|name| name.starts_with("backup")),
+        "{:?}",
+        names(dir.path())
+    );
     store.copy(CancellationToken::new()).await.expect("copied");
 }
 
@@ -127,7 +138,8 @@ async fn a_damaged_database_is_told_and_not_passed_on_as_a_copy() {
     let checked = store.check(CancellationToken::new()).await.expect("checked");
     assert!(checked.problems[0].starts_with("the file is damaged: "), "{:?}", checked.problems);
     assert!(checked.problems.len() <= 100, "{}", checked.problems.len());
-    let refused = store.copy(CancellationToken::new()).await.expect_err("it cannot be read through");
+    let refused =
+        store.copy(CancellationToken::new()).await.expect_err("it cannot be read through");
     assert!(matches!(refused, CopyError::Unreadable { .. }), "{refused:?}");
     assert!(refused.to_string().contains("`hivectl doctor --deep` tells"), "{refused}");
     assert!(!names(dir.path()).iter().any(|name| name.starts_with("backup")));
@@ -144,10 +156,14 @@ fn what_is_no_database_is_a_problem_and_not_an_empty_list() {
     assert!(problems[0].contains("file is not a database"), "{problems:?}");
     std::fs::write(&path, "").expect("a file");
     let problems = check(&path, CancellationToken::new()).problems;
-    assert!(problems.contains(&"the books cannot be read to the end: no such table: agent".to_owned()), "{problems:?}");
+    assert!(
+        problems.contains(&"the books cannot be read to the end: no such table: agent".to_owned()),
+        "{problems:?}"
+    );
 }
 
-/// Ways to cook the books of a hive of `alice` (2), `bob` (3) and the retired `zoe` (4), and what is said of each.
+/// Ways to cook the books of a hive of `alice` (2), `bob` (3) and the retired `zoe` (4), and what
+/// is said of each.
 const COOKED: &[(&str, &[&str])] = &[
     ("DELETE FROM inbox WHERE agent_id = 3", &["agent `bob` has no inbox"]),
     (
@@ -200,17 +216,32 @@ const COOKED: &[(&str, &[&str])] = &[
         "UPDATE turn SET outcome = NULL, end_time = NULL WHERE id = 11",
         &["turn 11 of `alice` is open, and not of its present session"],
     ),
-    ("UPDATE agent SET parent_id = 4 WHERE id = 2", &["the parent of `alice` is `zoe`, who is retired"]),
-    ("UPDATE agent SET parent_id = 5 - id WHERE id IN (2, 3)", &["`alice` is its own ancestor", "`bob` is its own ancestor"]),
-    ("UPDATE message SET question_id = 12, system_kind = 6 WHERE id = 10", &["the asker of question 12 was told 1 outcomes"]),
+    (
+        "UPDATE agent SET parent_id = 4 WHERE id = 2",
+        &["the parent of `alice` is `zoe`, who is retired"],
+    ),
+    (
+        "UPDATE agent SET parent_id = 5 - id WHERE id IN (2, 3)",
+        &["`alice` is its own ancestor", "`bob` is its own ancestor"],
+    ),
+    (
+        "UPDATE message SET question_id = 12, system_kind = 6 WHERE id = 10",
+        &["the asker of question 12 was told 1 outcomes"],
+    ),
     (
         "UPDATE question SET target_id = 4; UPDATE reminder SET agent_id = 4",
-        &["question 12 is open, and `zoe` is retired", "reminder 13 is pending, and `zoe` is retired"],
+        &[
+            "question 12 is open, and `zoe` is retired",
+            "reminder 13 is pending, and `zoe` is retired",
+        ],
     ),
     ("UPDATE message SET reminder_id = 13 WHERE id = 10", &["reminder 13 became 1 messages"]),
     (
         "UPDATE turn SET id = 10; UPDATE reminder SET id = 12",
-        &["number 10 was given to a turn and to a message", "number 12 was given to a reminder and to a question"],
+        &[
+            "number 10 was given to a turn and to a message",
+            "number 12 was given to a reminder and to a question",
+        ],
     ),
     (
         "PRAGMA foreign_keys = off; UPDATE turn SET agent_id = 9",

@@ -19,7 +19,11 @@ async fn commands_that_wait_together_are_committed_together() {
     }
     hold.release().await.expect("committed");
     for (number, task) in (1..=100).zip(tasks) {
-        assert_eq!(task.await.expect("no panic").expect("committed"), number, "first come, first served");
+        assert_eq!(
+            task.await.expect("no panic").expect("committed"),
+            number,
+            "first come, first served"
+        );
     }
     let told = commits.all();
     assert_eq!((told.len(), told[0].last_event), (1, 100));
@@ -50,8 +54,13 @@ async fn many_at_once_are_all_there_and_none_twice() {
     assert!(commits.all().len() < 2000);
     drop(Arc::into_inner(store).expect("the last one"));
     let (store, _) = open(dir.path());
-    let mut bodies: Vec<u32> =
-        heard(&store).await.expect("read").0.iter().map(|(_, body)| body.parse().expect("a number")).collect();
+    let mut bodies: Vec<u32> = heard(&store)
+        .await
+        .expect("read")
+        .0
+        .iter()
+        .map(|(_, body)| body.parse().expect("a number"))
+        .collect();
     bodies.sort_unstable();
     assert_eq!(bodies, (0..2000).collect::<Vec<u32>>());
 }
@@ -65,7 +74,8 @@ struct Witness {
 impl Committed for Witness {
     fn committed(&self, _: &[Effect], _: u64) {
         let conn = rusqlite::Connection::open(&self.path).expect("opened");
-        let rows: i64 = conn.query_row("SELECT count(*) FROM message", [], |row| row.get(0)).expect("counted");
+        let rows: i64 =
+            conn.query_row("SELECT count(*) FROM message", [], |row| row.get(0)).expect("counted");
         self.saw.store(rows > 0, Ordering::SeqCst);
     }
 }
@@ -73,9 +83,11 @@ impl Committed for Witness {
 #[tokio::test]
 async fn effects_and_answers_come_after_the_commit() {
     let dir = directory();
-    let witness = Arc::new(Witness { path: dir.path().join("hive.db"), saw: AtomicBool::new(false) });
+    let witness =
+        Arc::new(Witness { path: dir.path().join("hive.db"), saw: AtomicBool::new(false) });
     let committed: Arc<dyn Committed> = Arc::<Witness>::clone(&witness);
-    let store = Store::open(dir.path(), Arc::new(ManualClock::new("boot-0")), committed).expect("it opens");
+    let store =
+        Store::open(dir.path(), Arc::new(ManualClock::new("boot-0")), committed).expect("it opens");
     said(&store, "hello").await.expect("committed");
     assert!(witness.saw.load(Ordering::SeqCst));
 }
@@ -105,7 +117,11 @@ async fn a_command_that_fails_takes_back_only_itself() {
     assert_eq!(first.await.expect("no panic").expect("committed"), 1);
     assert!(matches!(refused.await.expect("no panic"), Err(Failed::Refused)));
     assert!(matches!(wrong.await.expect("no panic"), Err(Failed::Store(StoreError::Sql(_)))));
-    assert_eq!(last.await.expect("no panic").expect("committed"), 2, "the numbers of those that failed are free again");
+    assert_eq!(
+        last.await.expect("no panic").expect("committed"),
+        2,
+        "the numbers of those that failed are free again"
+    );
     let bodies = vec![(1, "first".to_owned()), (2, "last".to_owned())];
     assert_eq!(heard(&store).await.expect("read"), (bodies, vec![1, 2]));
     let told = commits.all();
@@ -128,7 +144,10 @@ async fn a_command_that_panics_takes_back_only_itself_and_the_writer_lives() {
     let last = queue(&store, |tx| Ok(say(tx, "last")?)).await;
     hold.release().await.expect("committed");
     assert_eq!(first.await.expect("no panic").expect("committed"), 1);
-    assert!(matches!(panics.await.expect("the caller does not panic"), Err(Failed::Store(StoreError::Panicked))));
+    assert!(matches!(
+        panics.await.expect("the caller does not panic"),
+        Err(Failed::Store(StoreError::Panicked))
+    ));
     assert_eq!(last.await.expect("no panic").expect("committed"), 2);
     assert_eq!(commits.all().len(), 1);
     assert_eq!(said(&store, "on and on").await.expect("the writer lives"), 3);
@@ -184,7 +203,8 @@ async fn a_query_reads_one_moment() {
     let reader = Arc::clone(&store);
     let query = tokio::spawn(async move {
         let read = reader.read(move |conn, _| {
-            let count = || conn.query_row("SELECT count(*) FROM message", [], |row| row.get::<_, i64>(0));
+            let count =
+                || conn.query_row("SELECT count(*) FROM message", [], |row| row.get::<_, i64>(0));
             let before = count()?;
             begun.send(()).expect("the test waits");
             goes_on.recv().expect("the test goes on");
@@ -219,8 +239,13 @@ async fn closing_finishes_what_is_queued_and_refuses_what_comes_later() {
 #[tokio::test]
 async fn a_command_knows_no_time_before_it_was_called() {
     let dir = directory();
-    let (clock, committed) = (Arc::new(ManualClock::new("boot-0")), Arc::new(super::Commits::default()));
-    let store = Store::open(dir.path(), Arc::<ManualClock>::clone(&clock), Arc::<super::Commits>::clone(&committed));
+    let (clock, committed) =
+        (Arc::new(ManualClock::new("boot-0")), Arc::new(super::Commits::default()));
+    let store = Store::open(
+        dir.path(),
+        Arc::<ManualClock>::clone(&clock),
+        Arc::<super::Commits>::clone(&committed),
+    );
     let store = Arc::new(store.expect("it opens"));
     let hold = Hold::on(&store).await;
     // The batch has begun, and the command that will be in it has not been called.
@@ -230,5 +255,9 @@ async fn a_command_knows_no_time_before_it_was_called() {
     hold.release().await.expect("committed");
     let now = told.await.expect("no panic").expect("committed");
     assert_eq!(committed.all().len(), 1, "they share a batch");
-    assert_eq!((now.wall, now.boot), (called.wall, called.boot), "a span of it would begin before it was asked for");
+    assert_eq!(
+        (now.wall, now.boot),
+        (called.wall, called.boot),
+        "a span of it would begin before it was asked for"
+    );
 }

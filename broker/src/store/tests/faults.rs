@@ -1,4 +1,5 @@
-//! Faults: a full or failing disk voids the whole batch, says "unknown, retry", and nothing is answered until the database is sound again.
+//! Faults: a full or failing disk voids the whole batch, says "unknown, retry", and nothing is
+//! answered until the database is sound again.
 
 use std::sync::Arc;
 
@@ -7,7 +8,8 @@ use super::{Failed, GUARD, Hold, directory, heard, open, queue, recovered, said,
 
 /// What a disk without room says.
 fn disk_full() -> Failed {
-    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None).into()
+    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None)
+        .into()
 }
 
 #[tokio::test]
@@ -32,10 +34,17 @@ async fn a_full_disk_voids_the_batch_and_the_store_recovers() {
         assert!(task.await.expect("no panic").expect_err("void").is_unavailable());
     }
     recovered(&store).await;
-    // The bound was the connection's own; on the new one there is room again. Nobody was told of the void numbers.
-    assert_eq!(late.await.expect("no panic").expect("it was behind the fault, and is the first of the next batch"), 2);
+    // The bound was the connection's own; on the new one there is room again. Nobody was told of
+    // the void numbers.
+    assert_eq!(
+        late.await
+            .expect("no panic")
+            .expect("it was behind the fault, and is the first of the next batch"),
+        2
+    );
     assert_eq!(said(&store, "after").await.expect("committed"), 3);
-    let bodies = [(1, "before"), (2, "small, and last"), (3, "after")].map(|(id, body)| (id, body.to_owned()));
+    let bodies = [(1, "before"), (2, "small, and last"), (3, "after")]
+        .map(|(id, body)| (id, body.to_owned()));
     assert_eq!(heard(&store).await.expect("read"), (bodies.to_vec(), vec![1, 2, 3]));
     assert_eq!(commits.all().len(), before + 2, "nobody was woken by what was void");
 }
@@ -71,7 +80,9 @@ async fn while_the_database_is_gone_nothing_is_accepted_or_answered() {
     });
     assert!(fault.await.expect_err("void").is_unavailable());
     // Whoever was told "unknown" finds the store already faulted.
-    assert!(matches!(&*store.health().borrow(), Health::Faulted(problem) if problem.contains("full")));
+    assert!(
+        matches!(&*store.health().borrow(), Health::Faulted(problem) if problem.contains("full"))
+    );
     assert!(heard(&store).await.expect_err("no answer").is_unavailable());
     assert!(said(&store, "meanwhile").await.expect_err("not accepted").is_unavailable());
     assert_eq!(commits.all().len(), 1);

@@ -1,4 +1,5 @@
-//! What comes next is found at the same cost however much lies behind: counted in steps of SQLite's machine.
+//! What comes next is found at the same cost however much lies behind: counted in steps of SQLite's
+//! machine.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,11 +14,16 @@ use super::*;
 const AGENT: AgentKey = AgentKey(2);
 const NOW: Now = Now { wall: WallTime(1_000_000), boot: BootTime(1_000) };
 
-/// A hive's database with one agent that has so many settled deliveries and ended turns, and behind them one that waits and one that runs.
+/// A hive's database with one agent that has so many settled deliveries and ended turns, and behind
+/// them one that waits and one that runs.
 fn database(past: u32) -> Connection {
     let mut conn = Connection::open_in_memory().expect("a database");
     super::super::migrate::migrate(&mut conn).expect("the schema");
-    conn.execute("INSERT INTO agent (id, name, source, harness_state_time) VALUES (2, 'ann', 1, 0)", []).expect("an agent");
+    conn.execute(
+        "INSERT INTO agent (id, name, source, harness_state_time) VALUES (2, 'ann', 1, 0)",
+        [],
+    )
+    .expect("an agent");
     for number in 1..=past + 1 {
         let (state, outcome) = if number <= past { (5, Some(1)) } else { (1, None) };
         conn.execute(
@@ -59,19 +65,30 @@ fn steps<T>(conn: &mut Connection, work: impl Fn(&Connection) -> rusqlite::Resul
 #[test]
 fn what_comes_next_is_not_looked_for_in_the_history() {
     let (mut short, mut long) = (database(10), database(2_000));
-    let open = |conn: &Connection| turn::open_of_process(conn, AGENT, "token").map(|open| open.expect("one is open").id);
+    let open = |conn: &Connection| {
+        turn::open_of_process(conn, AGENT, "token").map(|open| open.expect("one is open").id)
+    };
     type Work<'a> = (&'a str, &'a dyn Fn(&Connection) -> rusqlite::Result<()>);
     let all: [Work<'_>; 7] = [
-        ("due", &|conn| delivery::due(conn, AGENT, Lane::Normal, NOW, 5, 8).map(|due| assert_eq!(due.len(), 1))),
+        ("due", &|conn| {
+            delivery::due(conn, AGENT, Lane::Normal, NOW, 5, 8).map(|due| assert_eq!(due.len(), 1))
+        }),
         ("next due", &|conn| delivery::next_due(conn, AGENT, NOW).map(drop)),
-        ("oldest", &|conn| delivery::oldest_ready(conn, AGENT).map(|oldest| assert!(oldest.is_some()))),
+        ("oldest", &|conn| {
+            delivery::oldest_ready(conn, AGENT).map(|oldest| assert!(oldest.is_some()))
+        }),
         ("open", &|conn| turn::open_of(conn, AGENT, "").map(|open| assert!(open.is_some()))),
         ("all open", &|conn| turn::open_all(conn, AGENT).map(|open| assert_eq!(open.len(), 1))),
         ("open of a process", &|conn| open(conn).map(drop)),
-        ("leased", &|conn| delivery::leased_by(conn, TurnId::new(1_000_001).expect("an id")).map(drop)),
+        ("leased", &|conn| {
+            delivery::leased_by(conn, TurnId::new(1_000_001).expect("an id")).map(drop)
+        }),
     ];
     for (name, work) in all {
         let (few, many) = (steps(&mut short, work), steps(&mut long, work));
-        assert!(few > 0 && few == many, "{name}: {few} steps over a short history, {many} over a long one");
+        assert!(
+            few > 0 && few == many,
+            "{name}: {few} steps over a short history, {many} over a long one"
+        );
     }
 }

@@ -11,7 +11,8 @@ use super::super::turn_stats::Window;
 use super::super::{SCHEMA_VERSION, event, message, question, turn, turn_stats, turn_tool};
 use super::{Failed, directory, open, said};
 
-/// What hived of schema version 1 left behind: an agent, a message on its way, its event, and counters that pruning kept.
+/// What hived of schema version 1 left behind: an agent, a message on its way, its event, and
+/// counters that pruning kept.
 const VERSION_1: &str = "
     INSERT INTO agent (id, name, source, harness_state_time) VALUES (1, 'operator', 0, 0), (2, 'ada', 2, 0);
     UPDATE agent SET policy = '{\"tool_groups\":[\"messaging\"],\"allowed_recipients\":[],\"capabilities\":[]}' WHERE id = 2;
@@ -23,7 +24,8 @@ const VERSION_1: &str = "
     PRAGMA user_version = 1;
 ";
 
-/// What hived of schema version 2 left behind: an agent of the file in mid-conversation, a turn that ended, one that is open, and a question.
+/// What hived of schema version 2 left behind: an agent of the file in mid-conversation, a turn
+/// that ended, one that is open, and a question.
 const VERSION_2: &str = "
     INSERT INTO agent (id, name, source, harness_state_time) VALUES (1, 'operator', 0, 0);
     INSERT INTO agent (id, name, source, model, declared, harness_state_time, context_tokens, context_window_tokens, session_epoch, session_token)
@@ -63,17 +65,24 @@ async fn a_database_of_version_1_is_brought_forward_with_all_it_held() {
     assert_eq!((held.body.as_str(), held.question_id, held.reminder_id), ("hello", None, None));
     assert_eq!((events.len(), events[0].sequence, events[0].question_id), (1, 3, None));
     assert_eq!(open_questions, 0);
-    assert_eq!((policy.tool_groups, policy.questions_open_max), (vec!["messaging".to_owned()], None));
+    assert_eq!(
+        (policy.tool_groups, policy.questions_open_max),
+        (vec!["messaging".to_owned()], None)
+    );
     said(&store, "it goes on").await.expect("written");
-    let newest =
-        store.read(|conn, _| Ok::<_, Failed>(conn.query_row("SELECT max(id) FROM message", [], |row| row.get::<_, i64>(0))?));
+    let newest = store.read(|conn, _| {
+        Ok::<_, Failed>(
+            conn.query_row("SELECT max(id) FROM message", [], |row| row.get::<_, i64>(0))?,
+        )
+    });
     assert_eq!(newest.await.expect("read"), 42, "ids go on behind what was given out");
 }
 
 #[tokio::test]
 async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_up() {
     let dir = directory();
-    let schema = concat!(include_str!("../sql/0001_init.sql"), include_str!("../sql/0002_conversation.sql"));
+    let schema =
+        concat!(include_str!("../sql/0001_init.sql"), include_str!("../sql/0002_conversation.sql"));
     seed(dir.path(), schema, VERSION_2);
     let (store, _) = open(dir.path());
     let found = store.read(|conn, _| {
@@ -87,7 +96,10 @@ async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_
     });
     let (version, ada, ended, tools, open_questions) = found.await.expect("read");
     assert_eq!(version, SCHEMA_VERSION);
-    assert_eq!((ada.context_tokens, ada.context_time, ada.available_models.len()), (90_000, None, 0));
+    assert_eq!(
+        (ada.context_tokens, ada.context_time, ada.available_models.len()),
+        (90_000, None, 0)
+    );
     assert_eq!((ada.model.as_str(), ada.session_token.as_deref()), ("large", Some("session")));
     let [turn] = &ended[..] else { panic!("{ended:?}") };
     assert_eq!((turn.usage.output_tokens, turn.end_time.since(turn.start_time).as_secs()), (70, 2));
@@ -99,8 +111,14 @@ async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_
         turn_tool::insert(tx, open, &[ToolUse { name: "Bash".to_owned(), count: 4 }])?;
         super::super::agent::set_context(tx, ada.key, 5, 10)?;
         let models = vec!["small".to_owned()];
-        super::super::agent::update(tx, &super::super::agent::AgentRow { available_models: models, ..ada })?;
-        Ok::<_, Failed>((tx.now.wall, super::super::agent::by_name(tx, "ada")?.expect("it is there")))
+        super::super::agent::update(
+            tx,
+            &super::super::agent::AgentRow { available_models: models, ..ada },
+        )?;
+        Ok::<_, Failed>((
+            tx.now.wall,
+            super::super::agent::by_name(tx, "ada")?.expect("it is there"),
+        ))
     });
     let (now, ada) = written.await.expect("written");
     assert_eq!((ada.context_time, ada.available_models), (Some(now), vec!["small".to_owned()]));
@@ -110,7 +128,8 @@ async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_
 #[tokio::test]
 async fn a_database_that_holds_what_no_version_wrote_is_not_brought_forward_by_half() {
     let dir = directory();
-    let schema = concat!(include_str!("../sql/0001_init.sql"), include_str!("../sql/0002_conversation.sql"));
+    let schema =
+        concat!(include_str!("../sql/0001_init.sql"), include_str!("../sql/0002_conversation.sql"));
     // Somebody's own table stands where the new one would.
     seed(dir.path(), schema, "CREATE TABLE turn_tool (x); PRAGMA user_version = 2");
     let opened = super::super::Store::open(
@@ -120,9 +139,14 @@ async fn a_database_that_holds_what_no_version_wrote_is_not_brought_forward_by_h
     );
     assert!(opened.is_err());
     let conn = Connection::open(dir.path().join("hive.db")).expect("opened");
-    let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).expect("read");
+    let version: u32 =
+        conn.pragma_query_value(None, "user_version", |row| row.get(0)).expect("read");
     let columns: i64 = conn
-        .query_row("SELECT count(*) FROM pragma_table_info('agent') WHERE name = 'context_time'", [], |row| row.get(0))
+        .query_row(
+            "SELECT count(*) FROM pragma_table_info('agent') WHERE name = 'context_time'",
+            [],
+            |row| row.get(0),
+        )
         .expect("read");
     assert_eq!((version, columns), (2, 0), "all of a step or nothing");
 }

@@ -1,4 +1,5 @@
-//! Opening: one broker at a time, private files, and a clear word for everything that is no database of ours.
+//! Opening: one broker at a time, private files, and a clear word for everything that is no
+//! database of ours.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -9,7 +10,8 @@ use super::{Commits, Failed, directory, heard, open, said};
 use crate::clock::ManualClock;
 
 fn refused(dir: &Path) -> OpenError {
-    Store::open(dir, Arc::new(ManualClock::new("boot-0")), Arc::new(Commits::default())).expect_err("it is refused")
+    Store::open(dir, Arc::new(ManualClock::new("boot-0")), Arc::new(Commits::default()))
+        .expect_err("it is refused")
 }
 
 /// The error with its causes, as the daemon prints it.
@@ -23,7 +25,8 @@ async fn the_directory_and_its_files_are_made_and_private() {
     let dir = root.path().join("state/hive");
     let (store, _) = open(&dir);
     said(&store, "hello").await.expect("written");
-    let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    let mode =
+        |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
     assert_eq!(mode(&dir), 0o700);
     for file in ["hive.db", "hive.db-wal", "hive.db-shm", "hived.lock"] {
         assert_eq!(mode(&dir.join(file)), 0o600, "{file}");
@@ -47,10 +50,13 @@ async fn a_second_broker_is_refused_while_the_first_runs() {
 
 /// Everything in a directory but the lock.
 fn contents(dir: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
-    let files = std::fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let files =
+        std::fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry").path());
     let mut files: Vec<_> = files
         .filter(|path| !path.ends_with("hived.lock"))
-        .map(|path| (path.file_name().expect("a name").to_owned(), std::fs::read(&path).expect("a file")))
+        .map(|path| {
+            (path.file_name().expect("a name").to_owned(), std::fs::read(&path).expect("a file"))
+        })
         .collect();
     files.sort();
     files
@@ -67,7 +73,9 @@ async fn a_database_from_the_future_is_refused_and_not_touched() {
     drop(conn);
     let before = contents(dir.path());
     let error = refused(dir.path());
-    assert!(matches!(error, OpenError::Migrate(MigrateError::FromTheFuture { found }) if found == SCHEMA_VERSION + 1));
+    assert!(
+        matches!(error, OpenError::Migrate(MigrateError::FromTheFuture { found }) if found == SCHEMA_VERSION + 1)
+    );
     assert!(told(error).contains("a newer hived wrote it"));
     assert!(contents(dir.path()) == before, "a byte has changed");
 }
@@ -76,17 +84,25 @@ async fn a_database_from_the_future_is_refused_and_not_touched() {
 async fn not_even_the_journal_of_a_database_from_the_future_is_changed() {
     let dir = directory();
     let conn = rusqlite::Connection::open(dir.path().join("hive.db")).expect("opened");
-    conn.execute_batch("CREATE TABLE what_may_come (x); PRAGMA user_version = 1000000").expect("written");
+    conn.execute_batch("CREATE TABLE what_may_come (x); PRAGMA user_version = 1000000")
+        .expect("written");
     drop(conn);
     let before = contents(dir.path());
-    assert!(matches!(refused(dir.path()), OpenError::Migrate(MigrateError::FromTheFuture { found: 1_000_000 })));
+    assert!(matches!(
+        refused(dir.path()),
+        OpenError::Migrate(MigrateError::FromTheFuture { found: 1_000_000 })
+    ));
     assert!(contents(dir.path()) == before, "a byte has changed");
 }
 
 #[tokio::test]
 async fn a_file_that_is_no_database_is_refused_and_not_touched() {
     let dir = directory();
-    std::fs::write(dir.path().join("hive.db"), "my shopping list, which is longer than a header\n".repeat(100)).expect("written");
+    std::fs::write(
+        dir.path().join("hive.db"),
+        "my shopping list, which is longer than a header\n".repeat(100),
+    )
+    .expect("written");
     let before = contents(dir.path());
     let error = refused(dir.path());
     assert!(matches!(error, OpenError::Sqlite { .. }));
@@ -98,12 +114,15 @@ async fn a_file_that_is_no_database_is_refused_and_not_touched() {
 async fn a_database_of_somebody_else_is_not_made_ours() {
     let dir = directory();
     let conn = rusqlite::Connection::open(dir.path().join("hive.db")).expect("opened");
-    conn.execute_batch("CREATE TABLE message (x); INSERT INTO message VALUES (1)").expect("written");
+    conn.execute_batch("CREATE TABLE message (x); INSERT INTO message VALUES (1)")
+        .expect("written");
     drop(conn);
     assert!(matches!(refused(dir.path()), OpenError::Sqlite { .. }));
     let conn = rusqlite::Connection::open(dir.path().join("hive.db")).expect("opened");
-    let rows: i64 = conn.query_row("SELECT count(*) FROM message", [], |row| row.get(0)).expect("still theirs");
-    let version: i64 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).expect("read");
+    let rows: i64 =
+        conn.query_row("SELECT count(*) FROM message", [], |row| row.get(0)).expect("still theirs");
+    let version: i64 =
+        conn.pragma_query_value(None, "user_version", |row| row.get(0)).expect("read");
     assert_eq!((rows, version), (1, 0));
 }
 
@@ -140,7 +159,8 @@ async fn a_commit_is_synced_and_readers_cannot_write() {
         Ok::<_, Failed>((journal, synchronous))
     });
     assert_eq!(settings.await.expect("read"), ("wal".to_owned(), 2));
-    let written = store.read(|conn, _| Ok::<_, Failed>(conn.execute("DELETE FROM meta", [])?)).await;
+    let written =
+        store.read(|conn, _| Ok::<_, Failed>(conn.execute("DELETE FROM meta", [])?)).await;
     assert!(written.is_err());
 }
 
@@ -155,7 +175,11 @@ async fn what_a_killed_broker_left_in_the_log_is_synced_before_it_is_told() {
     }
     assert!(std::fs::metadata(copy.path().join("hive.db-wal")).expect("a log").len() > 0);
     let (store, _) = open(copy.path());
-    assert_eq!(std::fs::metadata(copy.path().join("hive.db-wal")).expect("a log").len(), 0, "it was folded in and synced");
+    assert_eq!(
+        std::fs::metadata(copy.path().join("hive.db-wal")).expect("a log").len(),
+        0,
+        "it was folded in and synced"
+    );
     assert_eq!(heard(&store).await.expect("read").0, [(1, "hello".to_owned())]);
 }
 
@@ -173,10 +197,16 @@ async fn a_log_that_was_cut_off_in_mid_commit_loses_only_what_had_no_receipt() {
         for file in ["hive.db", "hive.db-wal"] {
             std::fs::copy(dir.path().join(file), copy.path().join(file)).expect("copied");
         }
-        let cut = std::fs::OpenOptions::new().write(true).open(copy.path().join("hive.db-wal")).expect("opened");
+        let cut = std::fs::OpenOptions::new()
+            .write(true)
+            .open(copy.path().join("hive.db-wal"))
+            .expect("opened");
         cut.set_len(length).expect("cut");
         let (store, _) = open(copy.path());
-        assert_eq!(heard(&store).await.expect("read"), (vec![(1, "with a receipt".to_owned())], vec![1]));
+        assert_eq!(
+            heard(&store).await.expect("read"),
+            (vec![(1, "with a receipt".to_owned())], vec![1])
+        );
         assert_eq!(said(&store, "again").await.expect("written"), 2);
     }
 }

@@ -1,4 +1,5 @@
-//! Looks that are stopped while the database fails: their callers hear of it, whatever became of the batch.
+//! Looks that are stopped while the database fails: their callers hear of it, whatever became of
+//! the batch.
 
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use super::{Failed, GUARD, Hold, directory, open, queue, recovered, said};
 
 /// What a disk says that fails.
 fn disk_fails() -> Failed {
-    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR), None).into()
+    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR), None)
+        .into()
 }
 
 fn nothing(so_far: u32) -> Result<Seen<u32>, Failed> {
@@ -29,8 +31,13 @@ async fn one_that_is_stopped_while_the_database_is_gone_ends_at_once() {
     });
     assert!(fault.await.expect_err("void").is_unavailable());
     // What it may have found in the void batch nobody knows before the database is back.
-    let stopped = tokio::time::timeout(GUARD, looking.stop()).await.expect("it ends while the database is gone");
-    assert!(matches!(stopped, Some(Err(Failed::Store(StoreError::Unavailable { .. })))), "{stopped:?}");
+    let stopped = tokio::time::timeout(GUARD, looking.stop())
+        .await
+        .expect("it ends while the database is gone");
+    assert!(
+        matches!(stopped, Some(Err(Failed::Store(StoreError::Unavailable { .. })))),
+        "{stopped:?}"
+    );
     std::fs::rename(&aside, &here).expect("moved back");
     recovered(&store).await;
     said(&store, "after").await.expect("committed");
@@ -72,6 +79,9 @@ async fn a_new_one_is_refused_with_its_batch() {
     assert!(hold.release().await.expect_err("void").is_unavailable());
     assert!(fault.await.expect("no panic").expect_err("void").is_unavailable());
     let answer = tokio::time::timeout(GUARD, looking.next()).await.expect("it is answered");
-    assert!(matches!(answer, Answer::Done(Err(Failed::Store(StoreError::Unavailable { .. })))), "{answer:?}");
+    assert!(
+        matches!(answer, Answer::Done(Err(Failed::Store(StoreError::Unavailable { .. })))),
+        "{answer:?}"
+    );
     recovered(&store).await;
 }

@@ -25,13 +25,22 @@ async fn a_window_is_read_by_the_index_of_ends_whatever_else_there_is() {
         let (sums, tools) = plans.await.expect("explained");
         let by_end = "SEARCH t USING INDEX turn_ended (agent_id=? AND end_time>? AND end_time<?)";
         assert!(sums.iter().any(|line| line == by_end), "{sums:?}");
-        assert!(sums.iter().any(|line| line.starts_with("SEARCH m USING INTEGER PRIMARY KEY")), "{sums:?}");
+        assert!(
+            sums.iter().any(|line| line.starts_with("SEARCH m USING INTEGER PRIMARY KEY")),
+            "{sums:?}"
+        );
         // Of a turn's row its tools need nothing.
         let by_end = by_end.replace("INDEX", "COVERING INDEX");
         assert!(tools.contains(&by_end), "{tools:?}");
-        assert!(tools.iter().any(|line| line.starts_with("SEARCH u USING PRIMARY KEY (turn_id=?)")), "{tools:?}");
+        assert!(
+            tools.iter().any(|line| line.starts_with("SEARCH u USING PRIMARY KEY (turn_id=?)")),
+            "{tools:?}"
+        );
         // Agents are few; nothing else is gone through.
         let scans = sums.iter().chain(&tools).filter(|line| line.contains("SCAN"));
-        assert!(scans.clone().all(|line| line.starts_with("SCAN a") || line == "SCAN CONSTANT ROW"), "{sums:?} {tools:?}");
+        assert!(
+            scans.clone().all(|line| line.starts_with("SCAN a") || line == "SCAN CONSTANT ROW"),
+            "{sums:?} {tools:?}"
+        );
     }
 }

@@ -11,7 +11,12 @@ fn turn(number: u64) -> TurnId {
 }
 
 fn line(sequence: u64, text: &str) -> Line {
-    Line { sequence, stream: 1, text: text.to_owned(), time: WallTime(i64::try_from(sequence).expect("small")) }
+    Line {
+        sequence,
+        stream: 1,
+        text: text.to_owned(),
+        time: WallTime(i64::try_from(sequence).expect("small")),
+    }
 }
 
 #[test]
@@ -22,7 +27,12 @@ fn lines_are_kept_once_and_in_order() {
     assert_eq!(lines.append(turn(7), &[line(2, "two again"), line(3, "three")]).expect("kept"), 1);
     lines.append(turn(8), &[line(1, "another turn's")]).expect("kept");
     let texts = |after, rows, bytes| -> Vec<String> {
-        lines.after(turn(7), after, rows, bytes).expect("read").into_iter().map(|line| line.text).collect()
+        lines
+            .after(turn(7), after, rows, bytes)
+            .expect("read")
+            .into_iter()
+            .map(|line| line.text)
+            .collect()
     };
     assert_eq!(texts(0, 10, 1000), ["one", "two", "three"]);
     assert_eq!(texts(1, 1, 1000), ["two"]);
@@ -34,7 +44,9 @@ fn lines_are_kept_once_and_in_order() {
 fn old_lines_go_and_so_do_the_oldest_beyond_the_bound() {
     let dir = directory();
     let lines = TurnEvents::open(dir.path()).expect("opened");
-    lines.append(turn(1), &(1..=10).map(|number| line(number, "x")).collect::<Vec<_>>()).expect("kept");
+    lines
+        .append(turn(1), &(1..=10).map(|number| line(number, "x")).collect::<Vec<_>>())
+        .expect("kept");
     assert_eq!(lines.prune(WallTime(5), u64::MAX, 3).expect("pruned"), 3, "a step is small");
     assert_eq!(lines.prune(WallTime(5), u64::MAX, 3).expect("pruned"), 1);
     assert_eq!(lines.prune(WallTime(5), u64::MAX, 3).expect("pruned"), 0);
@@ -52,7 +64,8 @@ fn old_lines_go_and_so_do_the_oldest_beyond_the_bound() {
 #[test]
 fn a_damaged_file_is_started_afresh() {
     let dir = directory();
-    std::fs::write(dir.path().join("turn-events.db"), "this is no database at all".repeat(100)).expect("written");
+    std::fs::write(dir.path().join("turn-events.db"), "this is no database at all".repeat(100))
+        .expect("written");
     let lines = TurnEvents::open(dir.path()).expect("opened all the same");
     lines.append(turn(1), &[line(1, "hello")]).expect("kept");
     drop(lines);

@@ -8,7 +8,10 @@ fn an_agent_that_says_nothing_has_the_defaults() {
     let ada = agent(&config, "ada");
     assert_eq!(ada, &AgentConfig::default());
     assert_eq!(ada.kick_on_start, crate::agent::KickOnStart::Interrupted);
-    assert_eq!((ada.marketplaces.as_ref(), ada.settings.iter().count(), ada.first_model()), (None, 0, None));
+    assert_eq!(
+        (ada.marketplaces.as_ref(), ada.settings.iter().count(), ada.first_model()),
+        (None, 0, None)
+    );
 }
 
 #[test]
@@ -37,7 +40,8 @@ fn every_key_reaches_its_value_and_paths_lie_beside_the_file() {
     assert_eq!(ada.available_models, ["opus", "haiku"]);
     assert_eq!(ada.first_model(), Some("opus"));
     assert_eq!(ada.plugins, ["formatter@mine"]);
-    let sources = ["acme/tools", "/etc/hive/./market", "https://example.org/x.git"].map(str::to_owned);
+    let sources =
+        ["acme/tools", "/etc/hive/./market", "https://example.org/x.git"].map(str::to_owned);
     assert_eq!(ada.marketplaces.as_deref(), Some(&sources[..]));
     let notes = &ada.extra_mcp_servers["notes"];
     assert_eq!(notes.command, "/etc/hive/bin/notes");
@@ -45,18 +49,23 @@ fn every_key_reaches_its_value_and_paths_lie_beside_the_file() {
     assert_eq!((notes.env["NOTES_KEY"].as_str(), notes.env["HOME"].as_str()), ("k", "/n"));
     assert_eq!(notes.allowed_tools, ["read_*", "list"]);
     let clock = &ada.extra_mcp_servers["time-of_day"];
-    assert_eq!((clock.command.as_str(), clock.allowed_tools.as_slice()), ("clock", &["*".to_owned()][..]));
+    assert_eq!(
+        (clock.command.as_str(), clock.allowed_tools.as_slice()),
+        ("clock", &["*".to_owned()][..])
+    );
     assert!(clock.args.is_empty() && clock.env.is_empty());
     assert_eq!((notes.timeout_seconds, clock.timeout_seconds), (5, 60));
 }
 
 #[test]
 fn broken_agents_say_what_is_wrong_and_where() {
-    let models = |count: usize| format!("[agents.bob]\navailable_models = [{}]", "'m',".repeat(count));
+    let models =
+        |count: usize| format!("[agents.bob]\navailable_models = [{}]", "'m',".repeat(count));
     let server = |name: &str, body: &str| format!("[agents.bob.extra_mcp_servers.{name}]\n{body}");
     let long = "k".repeat(33);
     let name_rule = "is no name of an MCP server: use letters, digits, `-` and single `_`, at most 32 characters";
-    let tool_rule = "is no tool: use letters, digits, `_`, `-`, and `*` for any, at most 128 characters";
+    let tool_rule =
+        "is no tool: use letters, digits, `_`, `-`, and `*` for any, at most 128 characters";
     let cases = [
         (
             "[agents.bob]\nkick_on_start = \"alwys\"".to_owned(),
@@ -156,8 +165,11 @@ fn broken_agents_say_what_is_wrong_and_where() {
 
 #[test]
 fn a_server_of_the_fleets_own_name_is_refused_and_ours_is_free_then() {
-    let text =
-        |name: &str| format!("[claude]\nmcp_server_name = \"hub\"\n[agents.bob.extra_mcp_servers.{name}]\ncommand = \"x\"");
+    let text = |name: &str| {
+        format!(
+            "[claude]\nmcp_server_name = \"hub\"\n[agents.bob.extra_mcp_servers.{name}]\ncommand = \"x\""
+        )
+    };
     assert!(message(&text("hub")).contains("`hub` is the name of a server of Hive's own"));
     assert!(parse(&text("hive")).is_ok());
 }
@@ -172,13 +184,23 @@ fn paths_of_a_sandbox_are_beside_the_file_or_in_a_home() {
     config.resolve_paths(Path::new("/etc/hive"));
     let sandbox = &agent(&config, "ada").sandbox;
     assert_eq!(sandbox.readable, ["/etc/hive/lib", "/opt/x", "~/.cargo"].map(PathBuf::from));
-    assert_eq!((sandbox.writable.as_slice(), sandbox.user_namespaces), (&[PathBuf::from("/etc/hive/work")][..], true));
-    let rule = "must be paths: absolute, beginning with `~/`, or relative to the directory of the file";
+    assert_eq!(
+        (sandbox.writable.as_slice(), sandbox.user_namespaces),
+        (&[PathBuf::from("/etc/hive/work")][..], true)
+    );
+    let rule =
+        "must be paths: absolute, beginning with `~/`, or relative to the directory of the file";
     for (text, wanted) in [
         ("readable = [\"~bob/x\"]", format!("line 2, column 13: `readable` {rule}")),
         ("writable = [\"\"]", format!("line 2, column 13: `writable` {rule}")),
-        ("devices = [\"/etc/passwd\"]", "line 2, column 11: `/etc/passwd` is not below /dev".to_owned()),
-        ("readable = \"x\"", "line 2, column 12: `readable` must be a list of strings, not a string".to_owned()),
+        (
+            "devices = [\"/etc/passwd\"]",
+            "line 2, column 11: `/etc/passwd` is not below /dev".to_owned(),
+        ),
+        (
+            "readable = \"x\"",
+            "line 2, column 12: `readable` must be a list of strings, not a string".to_owned(),
+        ),
     ] {
         assert_eq!(message(&format!("[agents.ada]\n{text}")), wanted);
     }

@@ -33,9 +33,18 @@ fn a_webhook_is_a_url_that_can_be_called_as_it_is() {
             "http://me:secret@x",
             "must have no user name and password, for they would not be sent; put a token into the path or the query",
         ),
-        ("http://x/a b", "must be a URL without spaces, `#` and characters that have to be written with `%`"),
-        ("http://x/ä", "must be a URL without spaces, `#` and characters that have to be written with `%`"),
-        ("http://x/#y", "must be a URL without spaces, `#` and characters that have to be written with `%`"),
+        (
+            "http://x/a b",
+            "must be a URL without spaces, `#` and characters that have to be written with `%`",
+        ),
+        (
+            "http://x/ä",
+            "must be a URL without spaces, `#` and characters that have to be written with `%`",
+        ),
+        (
+            "http://x/#y",
+            "must be a URL without spaces, `#` and characters that have to be written with `%`",
+        ),
     ];
     for (url, problem) in cases {
         let error = webhook(url).expect_err(url).to_string();

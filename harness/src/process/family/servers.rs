@@ -1,9 +1,11 @@
-//! The list of programs that run for `hive confine`: what of the processes below this one is an MCP server of a claude that runs.
+//! The list of programs that run for `hive confine`: what of the processes below this one is an MCP
+//! server of a claude that runs.
 //!
-//! A server is a child of the harness, not of claude. It belongs to the process that claude has started for it, its client: a look spares
-//! the server as long as the client lives.
+//! A server is a child of the harness, not of claude. It belongs to the process that claude has
+//! started for it, its client: a look spares the server as long as the client lives.
 //!
-//! Invariant: a server is on the list before its process can be seen, and until it is reaped. Only the entry's owner ends and reaps it.
+//! Invariant: a server is on the list before its process can be seen, and until it is reaped. Only
+//! the entry's owner ends and reaps it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Process;
 use super::table::Entry;
 
-/// The servers that run, shared between the service that starts them and what ends the leftovers of turns.
+/// The servers that run, shared between the service that starts them and what ends the leftovers of
+/// turns.
 #[derive(Clone, Debug, Default)]
 pub struct Servers(Arc<Mutex<Serving>>);
 
@@ -21,7 +24,11 @@ pub struct Serving(HashMap<Process, Process>);
 
 impl Servers {
     /// Starts a server for a client. No look happens in the meantime.
-    pub fn enter<T, E>(&self, client: Process, start: impl FnOnce() -> Result<(T, Process), E>) -> Result<(T, Entered), E> {
+    pub fn enter<T, E>(
+        &self,
+        client: Process,
+        start: impl FnOnce() -> Result<(T, Process), E>,
+    ) -> Result<(T, Entered), E> {
         let mut serving = self.lock();
         let (started, root) = start()?;
         serving.0.insert(root, client);
@@ -42,7 +49,9 @@ impl Serving {
     /// Whether it is a server whose client lives, or in the process group of one.
     #[must_use]
     pub fn spares(&self, entry: &Entry, lives: impl Fn(Process) -> bool) -> bool {
-        self.0.iter().any(|(root, client)| (*root == entry.process || root.pid == entry.group) && lives(*client))
+        self.0.iter().any(|(root, client)| {
+            (*root == entry.process || root.pid == entry.group) && lives(*client)
+        })
     }
 
     /// Whether it is the first process of a server.
@@ -80,9 +89,11 @@ mod tests {
     #[test]
     fn a_server_is_spared_as_long_as_its_client_lives() {
         let process = |pid| Process { pid, start: 1 };
-        let entry = |pid, group| Entry { process: process(pid), parent: 1, group, is_zombie: false };
+        let entry =
+            |pid, group| Entry { process: process(pid), parent: 1, group, is_zombie: false };
         let servers = Servers::default();
-        let ((), entered) = servers.enter(process(4), || Ok::<_, ()>(((), process(7)))).expect("entered");
+        let ((), entered) =
+            servers.enter(process(4), || Ok::<_, ()>(((), process(7)))).expect("entered");
         let spares = |entry: &Entry, clients: &[i32]| {
             servers.look(|serving| serving.spares(entry, |client| clients.contains(&client.pid)))
         };

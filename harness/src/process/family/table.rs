@@ -34,7 +34,9 @@ pub fn below(root: i32, entries: &[Entry], is_spared: impl Fn(&Entry) -> bool) -
     let mut found = Vec::new();
     let mut open = vec![root];
     while let Some(pid) = open.pop() {
-        for child in children.remove(&pid).unwrap_or_default().into_iter().filter(|child| !is_spared(child)) {
+        for child in
+            children.remove(&pid).unwrap_or_default().into_iter().filter(|child| !is_spared(child))
+        {
             open.push(child.process.pid);
             found.push(child);
         }
@@ -49,8 +51,9 @@ pub fn read(pid: i32) -> Option<Entry> {
     parse(pid, &stat)
 }
 
-/// The environment that a process was started with; empty for zombies. `None` where a process that lives shows none, or not the same twice: it
-/// has none, or it is in the midst of an `exec`, in which the kernel takes the old one away and does not show the new one yet.
+/// The environment that a process was started with; empty for zombies. `None` where a process that
+/// lives shows none, or not the same twice: it has none, or it is in the midst of an `exec`, in
+/// which the kernel takes the old one away and does not show the new one yet.
 #[must_use]
 pub fn environment(process: Process) -> Option<Vec<u8>> {
     let look = || fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
@@ -80,13 +83,19 @@ fn parse(pid: i32, stat: &str) -> Option<Entry> {
 mod tests {
     use super::*;
 
-    /// Of a process that does nothing but exec itself every hundredth look shows no environment, or the half of one.
+    /// Of a process that does nothing but exec itself every hundredth look shows no environment, or
+    /// the half of one.
     #[test]
     fn what_execs_is_not_taken_for_one_without_an_environment() {
         let script = "[ $1 = 0 ] && exit; exec bash -c \"$0\" \"$0\" $(($1 - 1))";
         let mut child = std::process::Command::new("bash");
-        let mut child = child.args(["-c", script, script, "300"]).env("HIVE_TASK", "n:1").spawn().expect("bash starts");
-        let process = read(i32::try_from(child.id()).expect("a number")).expect("it is there").process;
+        let mut child = child
+            .args(["-c", script, script, "300"])
+            .env("HIVE_TASK", "n:1")
+            .spawn()
+            .expect("bash starts");
+        let process =
+            read(i32::try_from(child.id()).expect("a number")).expect("it is there").process;
         let (mut right, mut wrong) = (0_u32, 0_u32);
         while child.try_wait().expect("it can be waited for").is_none() {
             let found = environment(process);
@@ -105,7 +114,10 @@ mod tests {
     fn names_with_parentheses_are_read() {
         let stat = "42 (a) b (c) Z 7 41 42 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 9911 0 0";
         let entry = parse(42, stat).expect("readable");
-        assert_eq!((entry.process, entry.parent, entry.group, entry.is_zombie), (Process { pid: 42, start: 9911 }, 7, 41, true));
+        assert_eq!(
+            (entry.process, entry.parent, entry.group, entry.is_zombie),
+            (Process { pid: 42, start: 9911 }, 7, 41, true)
+        );
         assert!(parse(1, "nonsense").is_none());
     }
 }

@@ -1,9 +1,11 @@
 //! The list of running shell tasks: what of the processes below us is theirs.
 //!
-//! A task is known by its first process and by its mark, a word in the environment that everything it starts inherits. A process is the
-//! task's if it is below the first one, in its process group, or carries the mark.
+//! A task is known by its first process and by its mark, a word in the environment that everything
+//! it starts inherits. A process is the task's if it is below the first one, in its process group,
+//! or carries the mark.
 //!
-//! Invariant: a task is on the list before anybody can see its process, and until everything of it is gone.
+//! Invariant: a task is on the list before anybody can see its process, and until everything of it
+//! is gone.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +26,11 @@ pub struct Running(HashMap<String, Option<Process>>);
 
 impl Tasks {
     /// Starts a task under its mark. Nobody looks at the processes meanwhile.
-    pub fn enter<T, E>(&self, mark: &str, start: impl FnOnce() -> Result<(T, Option<Process>), E>) -> Result<(Entered, T), E> {
+    pub fn enter<T, E>(
+        &self,
+        mark: &str,
+        start: impl FnOnce() -> Result<(T, Option<Process>), E>,
+    ) -> Result<(Entered, T), E> {
         let mut running = self.lock();
         let (started, root) = start()?;
         running.0.insert(mark.to_owned(), root);
@@ -42,9 +48,13 @@ impl Tasks {
 }
 
 impl Running {
-    /// Whether a process is a running task's; `None` where its environment cannot be seen yet. What is below one that is need not be asked
-    /// for.
-    pub fn owns(&self, entry: &Entry, environment: impl FnOnce(Process) -> Option<Vec<u8>>) -> Option<bool> {
+    /// Whether a process is a running task's; `None` where its environment cannot be seen yet. What
+    /// is below one that is need not be asked for.
+    pub fn owns(
+        &self,
+        entry: &Entry,
+        environment: impl FnOnce(Process) -> Option<Vec<u8>>,
+    ) -> Option<bool> {
         if self.0.is_empty() {
             return Some(false);
         }
@@ -52,14 +62,17 @@ impl Running {
         if roots.any(|root| *root == entry.process || root.pid == entry.group) {
             return Some(true);
         }
-        environment(entry.process).map(|found| mark(&found).is_some_and(|mark| self.0.contains_key(mark)))
+        environment(entry.process)
+            .map(|found| mark(&found).is_some_and(|mark| self.0.contains_key(mark)))
     }
 }
 
 /// The mark in an environment.
 #[must_use]
 pub fn mark(environment: &[u8]) -> Option<&str> {
-    let line = environment.split(|byte| *byte == 0).find_map(|line| line.strip_prefix(MARK_ENV.as_bytes())?.strip_prefix(b"="));
+    let line = environment
+        .split(|byte| *byte == 0)
+        .find_map(|line| line.strip_prefix(MARK_ENV.as_bytes())?.strip_prefix(b"="));
     line.and_then(|mark| std::str::from_utf8(mark).ok())
 }
 
@@ -83,16 +96,24 @@ mod tests {
     #[test]
     fn the_mark_counts_and_nothing_that_looks_like_it() {
         let tasks = Tasks::default();
-        let stray = Entry { process: Process { pid: 9, start: 5 }, parent: 1, group: 9, is_zombie: false };
-        let owned = |environment: Option<&[u8]>| tasks.look(|running| running.owns(&stray, |_| environment.map(<[u8]>::to_vec)));
+        let stray =
+            Entry { process: Process { pid: 9, start: 5 }, parent: 1, group: 9, is_zombie: false };
+        let owned = |environment: Option<&[u8]>| {
+            tasks.look(|running| running.owns(&stray, |_| environment.map(<[u8]>::to_vec)))
+        };
         let owns = |environment: &[u8]| owned(Some(environment)) == Some(true);
         assert!(!owns(b"HIVE_TASK=n:1\0"));
         assert_eq!(owned(None), Some(false), "nobody has a task");
         let task = tasks.enter("n:1", || Ok::<_, ()>(((), None))).expect("entered").0;
         assert!(owns(b"PATH=/bin\0HIVE_TASK=n:1\0A=b\0"));
-        for other in
-            [&b"HIVE_TASK=n:2\0"[..], b"HIVE_TASK=n:11\0", b"XHIVE_TASK=n:1\0", b"HIVE_TASKS=n:1\0", b"X=HIVE_TASK=n:1\0", b""]
-        {
+        for other in [
+            &b"HIVE_TASK=n:2\0"[..],
+            b"HIVE_TASK=n:11\0",
+            b"XHIVE_TASK=n:1\0",
+            b"HIVE_TASKS=n:1\0",
+            b"X=HIVE_TASK=n:1\0",
+            b"",
+        ] {
             assert!(!owns(other), "{}", String::from_utf8_lossy(other));
         }
         assert_eq!(owned(None), None, "it may be the task's");
@@ -103,7 +124,10 @@ mod tests {
     #[test]
     fn a_task_that_does_not_start_is_not_listed() {
         let tasks = Tasks::default();
-        assert_eq!(tasks.enter("n:1", || Err::<((), Option<Process>), _>("no bash")).err(), Some("no bash"));
+        assert_eq!(
+            tasks.enter("n:1", || Err::<((), Option<Process>), _>("no bash")).err(),
+            Some("no bash")
+        );
         assert!(tasks.look(|running| running.0.is_empty()));
     }
 }

@@ -132,7 +132,11 @@ fn a_changed_agent_takes_effect_at_the_next_turn() {
     agent.model = "opus".into();
     rig.give(Input::AgentChanged(Box::new(agent)));
     let child = v1::Child { name: "carol".into(), role: "builds".into() };
-    rig.give(Input::KinChanged(v1::Kin { children: vec![child.clone()], children_count: 1, ..v1::Kin::default() }));
+    rig.give(Input::KinChanged(v1::Kin {
+        children: vec![child.clone()],
+        children_count: 1,
+        ..v1::Kin::default()
+    }));
     end_well(&mut rig);
     rig.give(Input::Ended(Answer::default()));
     rig.drain();

@@ -17,7 +17,10 @@ fn a_cancel_ends_exactly_its_turn_and_is_closed_after_the_end() {
     rig.give(Input::Exited(Exit::Code(0)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled));
     rig.give(Input::Ended(Answer::default()));
-    assert_eq!(rig.drain(), [Output::Ack(31, String::new()), Output::Report(State::Idle, None), Output::Begin]);
+    assert_eq!(
+        rig.drain(),
+        [Output::Ack(31, String::new()), Output::Report(State::Idle, None), Output::Begin]
+    );
     // A lost stream shows it again.
     rig.give(cancel(31, 7));
     assert_eq!(rig.drain(), [Output::Ack(31, String::new())]);
@@ -188,7 +191,11 @@ fn a_command_that_was_given_before_a_turn_holds_for_it_although_its_stream_is_sl
     let with = |order: Order| {
         let turn = Some(v1::Turn { id: 7, ..v1::Turn::default() });
         let commands = vec![v1::Command { id: 30, command: Some(order), create_time: None }];
-        Input::Begun(Arc::new(v1::BeginTurnResponse { turn, commands, ..v1::BeginTurnResponse::default() }))
+        Input::Begun(Arc::new(v1::BeginTurnResponse {
+            turn,
+            commands,
+            ..v1::BeginTurnResponse::default()
+        }))
     };
     let mut rig = Rig::waiting();
     rig.give(with(Order::StartNewSession(v1::StartNewSession {})));
@@ -276,7 +283,10 @@ fn a_shutdown_of_a_harness_that_stops_ends_it_for_good() {
 fn a_stopped_harness_ends_on_a_shutdown_and_attaches_again_after_a_lost_session() {
     let mut attached = facts();
     attached.agent.stopped = true;
-    for (input, wanted) in [(Input::Drain, Output::Exit(Leaving::Drained)), (Input::Fenced("gone".into()), Output::Attach)] {
+    for (input, wanted) in [
+        (Input::Drain, Output::Exit(Leaving::Drained)),
+        (Input::Fenced("gone".into()), Output::Attach),
+    ] {
         let mut rig = Rig::new();
         rig.drain();
         rig.give(Input::Attached(Box::new(attached.clone())));

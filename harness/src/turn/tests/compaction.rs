@@ -11,13 +11,22 @@ fn a_prompt_that_is_too_long_is_tried_once_more_after_a_compaction() {
     let mut rig = Rig::running();
     rig.overflow();
     let launch = rig.launch();
-    assert_eq!((launch.turn_id, launch.step, launch.continues, launch.made_room), (7, Step::Compact, true, false));
+    assert_eq!(
+        (launch.turn_id, launch.step, launch.continues, launch.made_room),
+        (7, Step::Compact, true, false)
+    );
     rig.compacted(Ok(10));
     let launch = rig.launch();
-    assert_eq!((launch.turn_id, launch.step, launch.continues, launch.made_room), (7, Step::Work, true, true));
+    assert_eq!(
+        (launch.turn_id, launch.step, launch.continues, launch.made_room),
+        (7, Step::Work, true, true)
+    );
     rig.succeed(20);
     let ending = rig.ending();
-    assert_eq!((ending.outcome, ending.compacted, ending.context_tokens), (Some(Outcome::Ok), true, 20));
+    assert_eq!(
+        (ending.outcome, ending.compacted, ending.context_tokens),
+        (Some(Outcome::Ok), true, 20)
+    );
 }
 
 #[test]
@@ -37,7 +46,11 @@ fn a_compaction_that_fails_ends_the_turn_unavailable_and_says_what_helps() {
     rig.compacted(Err("Compaction failed"));
     let ending = rig.ending();
     assert_eq!(ending.outcome, Some(Outcome::Unavailable));
-    assert!(ending.error.contains("Compaction failed") && ending.error.contains("hivectl turn new-session bob"), "{ending:?}");
+    assert!(
+        ending.error.contains("Compaction failed")
+            && ending.error.contains("hivectl turn new-session bob"),
+        "{ending:?}"
+    );
 }
 
 #[test]
@@ -77,7 +90,10 @@ fn a_conversation_with_nothing_else_in_it_cannot_be_made_smaller() {
 #[test]
 fn the_weather_during_a_compaction_is_the_turns_weather() {
     for (words, outcome) in [
-        ("Error during compaction: API Error: 529 Overloaded. check (127.0.0.1:4290)", Outcome::Unavailable),
+        (
+            "Error during compaction: API Error: 529 Overloaded. check (127.0.0.1:4290)",
+            Outcome::Unavailable,
+        ),
         ("Error during compaction: Failed to authenticate. API Error: 401 x", Outcome::AuthFailed),
         ("Error during compaction: You've hit your 5-hour limit", Outcome::RateLimited),
     ] {
@@ -109,7 +125,10 @@ fn a_full_conversation_is_compacted_after_its_turn_with_notes_before() {
     assert_eq!(rig.launch().step, Step::Compact);
     rig.compacted(Ok(10));
     let ending = rig.ending();
-    assert_eq!((ending.turn_id, ending.outcome, ending.compacted, ending.context_tokens), (9, Some(Outcome::Ok), true, 10));
+    assert_eq!(
+        (ending.turn_id, ending.outcome, ending.compacted, ending.context_tokens),
+        (9, Some(Outcome::Ok), true, 10)
+    );
     rig.give(Input::Ended(Answer::default()));
     assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
 }
@@ -185,8 +204,12 @@ fn the_operators_compaction_runs_at_once_or_after_the_turn_and_is_closed_with_it
     rig.launch();
     rig.compacted(Ok(10));
     rig.settle();
-    let expected =
-        [Output::Ack(30, String::new()), Output::Ack(31, String::new()), Output::Report(State::Idle, None), Output::Begin];
+    let expected = [
+        Output::Ack(30, String::new()),
+        Output::Ack(31, String::new()),
+        Output::Report(State::Idle, None),
+        Output::Begin,
+    ];
     assert_eq!(rig.drain(), expected);
 
     let mut rig = Rig::running();
@@ -200,7 +223,10 @@ fn the_operators_compaction_runs_at_once_or_after_the_turn_and_is_closed_with_it
     rig.compacted(Err("Compaction failed"));
     assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
     rig.give(Input::Ended(Answer::default()));
-    assert_eq!(rig.drain()[0], Output::Ack(30, "the conversation was not compacted: Compaction failed".into()));
+    assert_eq!(
+        rig.drain()[0],
+        Output::Ack(30, "the conversation was not compacted: Compaction failed".into())
+    );
 }
 
 #[test]
@@ -263,23 +289,32 @@ fn what_a_turn_used_is_the_sum_over_its_runs() {
     rig.line(DONE);
     rig.give(Input::Exited(Exit::Code(0)));
     let ending = rig.ending();
-    assert_eq!((ending.usage.input_tokens, ending.usage.inference_count, ending.usage.tool_call_count), (12, 2, 2));
+    assert_eq!(
+        (ending.usage.input_tokens, ending.usage.inference_count, ending.usage.tool_call_count),
+        (12, 2, 2)
+    );
     assert_eq!(ending.tool_uses, [("Read".to_owned(), 2)]);
-    // The result was in the prompt that was refused, and not in the one that was told after the compaction.
+    // The result was in the prompt that was refused, and not in the one that was told after the
+    // compaction.
     assert!(ending.returned_tool_use_ids.is_empty(), "{ending:?}");
 }
 
 #[test]
 fn what_was_used_before_claude_could_not_be_started_counts_too() {
     let mut rig = Rig::running();
-    rig.line(r#"{"type":"assistant","message":{"id":"a","content":[],"usage":{"input_tokens":7}}}"#);
+    rig.line(
+        r#"{"type":"assistant","message":{"id":"a","content":[],"usage":{"input_tokens":7}}}"#,
+    );
     rig.overflow();
     rig.launch();
     rig.compacted(Ok(10));
     rig.launch();
     rig.give(Input::NotStarted("no such file".into()));
     let ending = rig.ending();
-    assert_eq!((ending.outcome, ending.compacted, ending.usage.input_tokens), (Some(Outcome::Unavailable), true, 7));
+    assert_eq!(
+        (ending.outcome, ending.compacted, ending.usage.input_tokens),
+        (Some(Outcome::Unavailable), true, 7)
+    );
 }
 
 #[test]
@@ -384,7 +419,9 @@ fn words_that_are_too_long_for_the_broker_are_cut() {
     rig.drain();
     rig.give(Input::Ended(Answer::default()));
     let outputs = rig.drain();
-    let words = outputs.iter().find_map(|output| if let Output::Ack(30, words) = output { Some(words) } else { None });
+    let words = outputs
+        .iter()
+        .find_map(|output| if let Output::Ack(30, words) = output { Some(words) } else { None });
     assert!(words.expect("it is closed").len() <= hive_core::limits::ERROR_BYTES_MAX);
 }
 

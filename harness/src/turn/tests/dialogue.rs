@@ -28,7 +28,10 @@ fn without_login() -> Rig {
     rig.give(Input::Attached(Box::new(facts())));
     rig.drain();
     rig.give(found(false));
-    assert_eq!(rig.drain(), [Output::WatchLogin, Output::Report(State::NeedsLogin, None), Output::Begin]);
+    assert_eq!(
+        rig.drain(),
+        [Output::WatchLogin, Output::Report(State::NeedsLogin, None), Output::Begin]
+    );
     rig
 }
 
@@ -46,7 +49,8 @@ fn a_login_that_was_made_while_no_harness_ran_ends_the_wait() {
     let mut rig = Rig::new();
     rig.drain();
     let mut facts = facts();
-    facts.agent.park = Some(v1::Park { cause: v1::TurnOutcome::AuthFailed.into(), ..v1::Park::default() });
+    facts.agent.park =
+        Some(v1::Park { cause: v1::TurnOutcome::AuthFailed.into(), ..v1::Park::default() });
     rig.give(Input::Attached(Box::new(facts)));
     rig.give(found(true));
     assert!(rig.drain().contains(&Output::Report(State::Idle, None)));
@@ -61,7 +65,9 @@ fn the_operators_dialogue_is_followed_by_a_look() {
     rig.give(Input::LoginWanted(wanted()));
     assert_eq!(rig.drain(), []);
     rig.give(Input::LoginWanted(wanted_as(6)));
-    assert!(matches!(&rig.drain()[..], [Output::RefuseLogin(_, words)] if words.contains("another")));
+    assert!(
+        matches!(&rig.drain()[..], [Output::RefuseLogin(_, words)] if words.contains("another"))
+    );
     rig.give(Input::LoginEnded(true));
     assert_eq!(rig.drain(), [Output::Probe]);
     rig.give(found(true));
@@ -96,7 +102,9 @@ fn a_turn_that_comes_during_the_dialogue_waits_for_it() {
 fn no_dialogue_while_a_turn_runs() {
     let mut rig = Rig::running();
     rig.give(Input::LoginWanted(wanted()));
-    assert!(matches!(&rig.drain()[..], [Output::RefuseLogin(_, words)] if words.contains("turn runs")));
+    assert!(
+        matches!(&rig.drain()[..], [Output::RefuseLogin(_, words)] if words.contains("turn runs"))
+    );
 }
 
 #[test]
@@ -131,7 +139,8 @@ fn a_new_session_does_not_forget_that_a_login_is_waited_for() {
     rig.give(Input::Fenced("taken over".into()));
     rig.drain();
     let mut facts = facts();
-    facts.agent.park = Some(v1::Park { cause: v1::TurnOutcome::AuthFailed.into(), ..v1::Park::default() });
+    facts.agent.park =
+        Some(v1::Park { cause: v1::TurnOutcome::AuthFailed.into(), ..v1::Park::default() });
     rig.give(Input::Attached(Box::new(facts)));
     assert!(!rig.drain().contains(&Output::Report(State::Idle, None)));
 }
@@ -147,7 +156,11 @@ fn after_a_compaction_by_order_the_login_is_waited_for_as_before() {
     rig.drain();
     rig.give(parked(Outcome::AuthFailed, None, rig.now));
     let outputs = rig.drain();
-    assert!(outputs.contains(&Output::WatchLogin) && outputs.contains(&Output::Report(State::NeedsLogin, None)), "{outputs:?}");
+    assert!(
+        outputs.contains(&Output::WatchLogin)
+            && outputs.contains(&Output::Report(State::NeedsLogin, None)),
+        "{outputs:?}"
+    );
 }
 
 #[test]

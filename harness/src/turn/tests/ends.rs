@@ -6,7 +6,9 @@ use super::*;
 fn a_turn_that_goes_well_is_ended_ok_and_the_next_is_waited_for() {
     let mut rig = Rig::running();
     rig.line(r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"t1","name":"mcp__hive__recv"}],"usage":{"input_tokens":5}}}"#);
-    rig.line(r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#);
+    rig.line(
+        r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#,
+    );
     rig.line(DONE);
     rig.give(Input::Exited(Exit::Code(0)));
     let ending = rig.ending();
@@ -31,7 +33,8 @@ fn a_turn_of_more_calls_than_can_be_told_can_still_be_ended() {
     }
     rig.line(DONE);
     rig.give(Input::Exited(Exit::Code(0)));
-    let told: Vec<char> = rig.ending().returned_tool_use_ids.iter().filter_map(|id| id.chars().next()).collect();
+    let told: Vec<char> =
+        rig.ending().returned_tool_use_ids.iter().filter_map(|id| id.chars().next()).collect();
     assert_eq!(told, ['a', 'b', 'c'], "as many as there is room for");
 }
 
@@ -48,7 +51,9 @@ fn a_crash_in_mid_turn_is_failed_with_the_tail_of_the_output() {
 #[test]
 fn a_rate_limit_parks_until_it_ends() {
     let mut rig = Rig::running();
-    rig.line(r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":2000}}"#);
+    rig.line(
+        r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":2000}}"#,
+    );
     rig.fail("rate_limit", 429);
     let ending = rig.ending();
     assert_eq!(ending.outcome, Some(Outcome::RateLimited));
@@ -57,7 +62,10 @@ fn a_rate_limit_parks_until_it_ends() {
     rig.give(parked(Outcome::RateLimited, Some(60), rig.now));
     assert_eq!(
         rig.drain(),
-        [Output::Report(State::RateLimited, Some(rig.now.wall.after(Duration::from_secs(60)))), Output::Begin]
+        [
+            Output::Report(State::RateLimited, Some(rig.now.wall.after(Duration::from_secs(60)))),
+            Output::Begin
+        ]
     );
     rig.sleep();
     assert_eq!(rig.drain(), [Output::Report(State::Idle, None)]);
@@ -125,7 +133,10 @@ fn an_unavailable_api_parks() {
     rig.fail("server_error", 529);
     assert_eq!(rig.ending().outcome, Some(Outcome::Unavailable));
     rig.give(parked(Outcome::Unavailable, Some(10), rig.now));
-    assert!(matches!(rig.drain()[..], [Output::Report(State::Unavailable, Some(_)), Output::Begin]));
+    assert!(matches!(
+        rig.drain()[..],
+        [Output::Report(State::Unavailable, Some(_)), Output::Begin]
+    ));
 }
 
 #[test]
@@ -189,7 +200,10 @@ fn a_claude_that_does_not_start_is_unavailable_and_looked_at_again() {
     rig.launch();
     rig.give(Input::NotStarted("no such file".into()));
     let ending = rig.ending();
-    assert_eq!((ending.outcome, ending.error.as_str()), (Some(Outcome::Unavailable), "no such file"));
+    assert_eq!(
+        (ending.outcome, ending.error.as_str()),
+        (Some(Outcome::Unavailable), "no such file")
+    );
     rig.give(Input::Ended(Answer::default()));
     rig.drain();
     rig.give(begun(8));
@@ -200,7 +214,8 @@ fn a_claude_that_does_not_start_is_unavailable_and_looked_at_again() {
 fn an_agent_without_a_cli_tells_it_and_does_not_spin() {
     let by_default = pauses_without_a_cli(Backoff::default());
     assert_eq!(by_default, [20, 40, 80]);
-    let of_the_hive = pauses_without_a_cli(Backoff { base: Duration::from_secs(1), max: Duration::from_secs(3) });
+    let of_the_hive =
+        pauses_without_a_cli(Backoff { base: Duration::from_secs(1), max: Duration::from_secs(3) });
     assert_eq!(of_the_hive, [2, 3, 3]);
 }
 
@@ -210,13 +225,19 @@ fn pauses_without_a_cli(park_backoff: Backoff) -> Vec<u64> {
     rig.give(Input::Attached(Box::new(Attachment { park_backoff, ..facts() })));
     rig.drain();
     rig.give(Input::Probed(Err("claude is not installed".into())));
-    assert!(matches!(rig.drain()[..], [Output::Report(State::Unavailable, Some(_)), Output::Begin]));
+    assert!(matches!(
+        rig.drain()[..],
+        [Output::Report(State::Unavailable, Some(_)), Output::Begin]
+    ));
     // A turn is begun all the same, so that the broker hears why and parks.
     rig.give(begun(7));
     assert_eq!(rig.drain(), [Output::Probe]);
     rig.give(Input::Probed(Err("claude is not installed".into())));
     let ending = rig.ending();
-    assert_eq!((ending.outcome, ending.error.as_str()), (Some(Outcome::Unavailable), "claude is not installed"));
+    assert_eq!(
+        (ending.outcome, ending.error.as_str()),
+        (Some(Outcome::Unavailable), "claude is not installed")
+    );
     rig.give(parked(Outcome::Unavailable, Some(3600), rig.now));
     rig.drain();
     // In the background it is looked at again, later each time, until it is there.
@@ -238,15 +259,22 @@ fn pauses_without_a_cli(park_backoff: Backoff) -> Vec<u64> {
 
 #[test]
 fn a_server_of_the_agents_own_that_does_not_work_ends_no_turn_and_is_told_once() {
-    let without = GOOD_INIT.replace(r#""extra","status":"connected""#, r#""extra","status":"failed""#);
+    let without =
+        GOOD_INIT.replace(r#""extra","status":"connected""#, r#""extra","status":"failed""#);
     let mut rig = Rig::waiting();
     for turn_id in [7, 8] {
         rig.give(begun(turn_id));
         rig.launch();
         rig.line(&without);
-        let told: Vec<_> = rig.drain().into_iter().filter(|output| matches!(output, Output::Problem(..))).collect();
+        let told: Vec<_> = rig
+            .drain()
+            .into_iter()
+            .filter(|output| matches!(output, Output::Problem(..)))
+            .collect();
         if turn_id == 7 {
-            assert!(matches!(&told[..], [Output::Problem(subject, words)] if subject == "mcp:extra" && words.contains("failed")));
+            assert!(
+                matches!(&told[..], [Output::Problem(subject, words)] if subject == "mcp:extra" && words.contains("failed"))
+            );
         } else {
             assert_eq!(told, []);
         }

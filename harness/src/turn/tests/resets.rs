@@ -67,7 +67,10 @@ fn notes_before_it_are_a_setting() {
     assert_eq!((launch.step, launch.continues, launch.resets), (Step::Checkpoint, true, false));
     rig.succeed(610);
     let launch = rig.launch();
-    assert_eq!((launch.turn_id, launch.step, launch.continues, launch.resets), (8, Step::Work, false, true));
+    assert_eq!(
+        (launch.turn_id, launch.step, launch.continues, launch.resets),
+        (8, Step::Work, false, true)
+    );
     rig.succeed(10);
     rig.settle();
 }
@@ -121,8 +124,12 @@ fn notes_that_do_not_fit_while_shutting_down_start_no_work() {
 fn ruled(daily_at: Option<&str>, idle_secs: Option<u64>, notes: bool) -> Rig {
     let mut rig = Rig::waiting();
     let daily_at = daily_at.and_then(TimeOfDay::parse);
-    rig.machine.watermarks.reset_rule =
-        ResetRule { daily_at, idle: idle_secs.map(Duration::from_secs), notes, ..ResetRule::default() };
+    rig.machine.watermarks.reset_rule = ResetRule {
+        daily_at,
+        idle: idle_secs.map(Duration::from_secs),
+        notes,
+        ..ResetRule::default()
+    };
     rig.give(begun(7));
     rig.launch();
     rig.succeed(10);
@@ -169,5 +176,8 @@ fn a_daily_reset_may_ask_for_notes_first() {
     assert_eq!((launch.step, launch.continues, launch.resets), (Step::Checkpoint, true, false));
     rig.succeed(20);
     let launch = rig.launch();
-    assert_eq!((launch.turn_id, launch.step, launch.continues, launch.resets), (9, Step::Work, false, true));
+    assert_eq!(
+        (launch.turn_id, launch.step, launch.continues, launch.resets),
+        (9, Step::Work, false, true)
+    );
 }

@@ -1,4 +1,5 @@
-//! A broker that is played: it answers as the contract says, keeps nothing, and tells the test what it was asked.
+//! A broker that is played: it answers as the contract says, keeps nothing, and tells the test what
+//! it was asked.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -67,7 +68,8 @@ impl Broker {
     pub(crate) async fn start(path: &Path) -> Self {
         let (sender, asked) = mpsc::unbounded_channel();
         let state = State { next_turn_id: 7, ..State::default() };
-        let service = Service { state: Arc::new(Mutex::new(state)), mail: Arc::default(), asked: sender };
+        let service =
+            Service { state: Arc::new(Mutex::new(state)), mail: Arc::default(), asked: sender };
         let server = listen(path, &service);
         Self { path: path.to_path_buf(), service, asked, server }
     }
@@ -88,10 +90,13 @@ impl Broker {
     /// Puts a message into the inbox.
     pub(crate) fn mail(&self, id: u64, body: &str, change: impl FnOnce(&mut v1::Delivery)) {
         let origin = v1::Origin { kind: v1::OriginKind::Agent.into(), name: "alice".into() };
-        let message = v1::Message { id, origin: Some(origin), body: body.into(), ..v1::Message::default() };
-        let mut delivery = v1::Delivery { message: Some(message), attempt: 1, ..v1::Delivery::default() };
+        let message =
+            v1::Message { id, origin: Some(origin), body: body.into(), ..v1::Message::default() };
+        let mut delivery =
+            v1::Delivery { message: Some(message), attempt: 1, ..v1::Delivery::default() };
         change(&mut delivery);
-        let begun = v1::BeginTurnResponse { delivery: Some(delivery), ..v1::BeginTurnResponse::default() };
+        let begun =
+            v1::BeginTurnResponse { delivery: Some(delivery), ..v1::BeginTurnResponse::default() };
         self.service.state.lock().expect("not poisoned").mail.push_back(begun);
         self.service.mail.notify_waiters();
     }
@@ -108,7 +113,8 @@ impl Broker {
 
     /// Tells the harness something.
     pub(crate) async fn tell(&self, step: Result<Step, Status>) {
-        let stream = self.service.state.lock().expect("not poisoned").stream.clone().expect("attached");
+        let stream =
+            self.service.state.lock().expect("not poisoned").stream.clone().expect("attached");
         let _ = stream.send(step.map(|step| v1::AttachResponse { step: Some(step) })).await;
     }
 
@@ -133,15 +139,26 @@ impl Broker {
     }
 
     pub(crate) async fn end(&mut self) -> v1::EndTurnRequest {
-        self.next("the end of a turn", |asked| if let Asked::End(end) = asked { Some(*end) } else { None }).await
+        self.next(
+            "the end of a turn",
+            |asked| if let Asked::End(end) = asked { Some(*end) } else { None },
+        )
+        .await
     }
 
     pub(crate) async fn status(&mut self, state: v1::HarnessState) {
-        self.next(state.as_str_name(), |asked| matches!(asked, Asked::Status(told) if told == state).then_some(())).await;
+        self.next(state.as_str_name(), |asked| {
+            matches!(asked, Asked::Status(told) if told == state).then_some(())
+        })
+        .await;
     }
 
     pub(crate) async fn attach(&mut self) -> v1::AttachRequest {
-        self.next("an attach", |asked| if let Asked::Attach(attach) = asked { Some(attach) } else { None }).await
+        self.next(
+            "an attach",
+            |asked| if let Asked::Attach(attach) = asked { Some(attach) } else { None },
+        )
+        .await
     }
 }
 
@@ -181,7 +198,10 @@ impl Service {
 impl TurnService for Service {
     type AttachStream = Pin<Box<dyn Stream<Item = Result<v1::AttachResponse, Status>> + Send>>;
 
-    async fn attach(&self, request: Request<v1::AttachRequest>) -> Result<Response<Self::AttachStream>, Status> {
+    async fn attach(
+        &self,
+        request: Request<v1::AttachRequest>,
+    ) -> Result<Response<Self::AttachStream>, Status> {
         let request = request.into_inner();
         let (sender, receiver) = mpsc::channel(16);
         let attached = {
@@ -202,7 +222,10 @@ impl TurnService for Service {
                 resumed,
                 agent: Some(v1::Agent {
                     name: "bob".into(),
-                    policy: Some(v1::Policy { tool_groups: vec!["messaging".into()], ..v1::Policy::default() }),
+                    policy: Some(v1::Policy {
+                        tool_groups: vec!["messaging".into()],
+                        ..v1::Policy::default()
+                    }),
                     ..v1::Agent::default()
                 }),
                 open_turn: state.open_turn.map(|id| v1::Turn { id, ..v1::Turn::default() }),
@@ -214,14 +237,20 @@ impl TurnService for Service {
         Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
     }
 
-    async fn ack_command(&self, request: Request<v1::AckCommandRequest>) -> Result<Response<v1::AckCommandResponse>, Status> {
+    async fn ack_command(
+        &self,
+        request: Request<v1::AckCommandRequest>,
+    ) -> Result<Response<v1::AckCommandResponse>, Status> {
         let request = request.into_inner();
         drop(self.check(&request.session_token)?);
         self.ask(Asked::Ack(request.command_id, request.error));
         Ok(Response::new(v1::AckCommandResponse {}))
     }
 
-    async fn begin_turn(&self, request: Request<v1::BeginTurnRequest>) -> Result<Response<v1::BeginTurnResponse>, Status> {
+    async fn begin_turn(
+        &self,
+        request: Request<v1::BeginTurnRequest>,
+    ) -> Result<Response<v1::BeginTurnResponse>, Status> {
         let request = request.into_inner();
         loop {
             let mail = self.mail.notified();
@@ -241,14 +270,19 @@ impl TurnService for Service {
         }
     }
 
-    async fn open_turn(&self, request: Request<v1::OpenTurnRequest>) -> Result<Response<v1::OpenTurnResponse>, Status> {
+    async fn open_turn(
+        &self,
+        request: Request<v1::OpenTurnRequest>,
+    ) -> Result<Response<v1::OpenTurnResponse>, Status> {
         let request = request.into_inner();
         self.ask(Asked::Open(request.kind()));
         let mut state = self.check(&request.session_token)?;
         let id = state.next_turn_id;
         state.next_turn_id += 1;
         state.open_turn = Some(id);
-        Ok(Response::new(v1::OpenTurnResponse { turn: Some(v1::Turn { id, ..v1::Turn::default() }) }))
+        Ok(Response::new(v1::OpenTurnResponse {
+            turn: Some(v1::Turn { id, ..v1::Turn::default() }),
+        }))
     }
 
     async fn request_next_turn(
@@ -258,7 +292,10 @@ impl TurnService for Service {
         Ok(Response::new(v1::RequestNextTurnResponse {}))
     }
 
-    async fn heartbeat(&self, request: Request<v1::HeartbeatRequest>) -> Result<Response<v1::HeartbeatResponse>, Status> {
+    async fn heartbeat(
+        &self,
+        request: Request<v1::HeartbeatRequest>,
+    ) -> Result<Response<v1::HeartbeatResponse>, Status> {
         let state = self.check(&request.into_inner().session_token)?;
         Ok(Response::new(v1::HeartbeatResponse { open_turn_id: state.open_turn.unwrap_or(0) }))
     }
@@ -278,7 +315,10 @@ impl TurnService for Service {
         Ok(Response::new(v1::ReportTurnEventsResponse { kept_count }))
     }
 
-    async fn end_turn(&self, request: Request<v1::EndTurnRequest>) -> Result<Response<v1::EndTurnResponse>, Status> {
+    async fn end_turn(
+        &self,
+        request: Request<v1::EndTurnRequest>,
+    ) -> Result<Response<v1::EndTurnResponse>, Status> {
         let request = request.into_inner();
         let answer = {
             let mut state = self.check(&request.session_token)?;
@@ -308,7 +348,10 @@ impl TurnService for Service {
 
 #[tonic::async_trait]
 impl StatusService for Service {
-    async fn set_status_text(&self, _: Request<v1::SetStatusTextRequest>) -> Result<Response<v1::SetStatusTextResponse>, Status> {
+    async fn set_status_text(
+        &self,
+        _: Request<v1::SetStatusTextRequest>,
+    ) -> Result<Response<v1::SetStatusTextResponse>, Status> {
         Ok(Response::new(v1::SetStatusTextResponse {}))
     }
 
@@ -325,7 +368,10 @@ impl StatusService for Service {
 
 #[tonic::async_trait]
 impl WakeService for Service {
-    async fn wake(&self, request: Request<v1::WakeRequest>) -> Result<Response<v1::WakeResponse>, Status> {
+    async fn wake(
+        &self,
+        request: Request<v1::WakeRequest>,
+    ) -> Result<Response<v1::WakeResponse>, Status> {
         let request = request.into_inner();
         if request.body.len() > 32 * 1024 {
             return Err(refusal(Reason::BodyTooLarge, "the body has more than 32768 bytes", None));

@@ -1,4 +1,5 @@
-//! A harness under test: the real program, a broker that is played over a real socket, and a scripted claude.
+//! A harness under test: the real program, a broker that is played over a real socket, and a
+//! scripted claude.
 //!
 //! Invariant: nothing outlives a test: the harness is told to end, twice, and then killed.
 
@@ -110,7 +111,9 @@ impl Stage {
 impl Drop for Stage {
     /// What a test that failed half way left running.
     fn drop(&mut self) {
-        let pid = std::fs::read_to_string(self.path("home/running")).ok().and_then(|pid| pid.trim().parse().ok());
+        let pid = std::fs::read_to_string(self.path("home/running"))
+            .ok()
+            .and_then(|pid| pid.trim().parse().ok());
         if let Some(pid) = pid.and_then(Pid::from_raw) {
             let ours = std::fs::read_link(format!("/proc/{}/cwd", pid.as_raw_pid()));
             if ours.is_ok_and(|dir| Some(dir) == self.path("state").canonicalize().ok()) {
@@ -143,7 +146,8 @@ pub(crate) struct Harness {
 
 impl Harness {
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process id");
+        let pid =
+            i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process id");
         rustix::process::kill_process(pid, signal).expect("it lives");
     }
 

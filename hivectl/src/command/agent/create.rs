@@ -13,7 +13,8 @@ use crate::view::agent::Agent;
 
 /// Create an agent at run time.
 ///
-/// Under `hivectl up` its harness starts at once. Without it start one yourself: `HIVE_SOCKET=<its socket> hive serve`.
+/// Under `hivectl up` its harness starts at once. Without it start one yourself:
+/// `HIVE_SOCKET=<its socket> hive serve`.
 #[derive(Args, Debug)]
 pub(crate) struct Create {
     /// Its name
@@ -60,18 +61,26 @@ impl Create {
                 async move { admin.create_agent(request).await }
             })
             .await?;
-        context.out.one(&Agent::from(response.agent.ok_or(Failure::Incomplete { field: "agent" })?))?;
+        context
+            .out
+            .one(&Agent::from(response.agent.ok_or(Failure::Incomplete { field: "agent" })?))?;
         note(&format!("its socket is {}", response.socket_path));
         Ok(Exit::Ok)
     }
 
     /// The policy, if anything was said about it; what was not said is the default.
     fn policy(&self) -> Option<Policy> {
-        if self.tool_groups.is_empty() && self.allowed_recipients.is_empty() && self.capabilities.is_empty() {
+        if self.tool_groups.is_empty()
+            && self.allowed_recipients.is_empty()
+            && self.capabilities.is_empty()
+        {
             return None;
         }
-        let tool_groups =
-            if self.tool_groups.is_empty() { DEFAULT_TOOL_GROUPS.map(str::to_owned).to_vec() } else { self.tool_groups.clone() };
+        let tool_groups = if self.tool_groups.is_empty() {
+            DEFAULT_TOOL_GROUPS.map(str::to_owned).to_vec()
+        } else {
+            self.tool_groups.clone()
+        };
         Some(Policy {
             tool_groups,
             allowed_recipients: self.allowed_recipients.clone(),

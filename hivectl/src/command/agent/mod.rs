@@ -25,7 +25,8 @@ pub(crate) enum Agent {
     Stop(stop::Stop),
     /// Hand back the agent's running turn and start its harness again
     Restart(Restart),
-    /// Retire an agent: its mail is kept, its connections are closed; with --purge, nothing is kept but what it sent
+    /// Retire an agent: its mail is kept, its connections are closed; with --purge, nothing is kept
+    /// but what it sent
     Remove(remove::Remove),
     /// Move an agent in the tree
     SetParent(set_parent::SetParent),

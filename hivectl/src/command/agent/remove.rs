@@ -21,10 +21,12 @@ use crate::view::done::Done;
 /// How long the deletion of directories is waited for, unless --timeout says otherwise.
 const DELETION_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Retire an agent: its mail is kept, its leases go back, its connections are closed, its children move to its parent.
+/// Retire an agent: its mail is kept, its leases go back, its connections are closed, its children
+/// move to its parent.
 ///
-/// With --purge nothing of it is kept but what it sent: its unsettled mail, dead letters included, is dropped, its directories are deleted by the
-/// `hivectl up` that runs it, and its name is free. A new agent of that name inherits nothing. An agent that is retired already can be purged, too.
+/// With --purge nothing of it is kept but what it sent: its unsettled mail, dead letters included,
+/// is dropped, its directories are deleted by the `hivectl up` that runs it, and its name is free.
+/// A new agent of that name inherits nothing. An agent that is retired already can be purged, too.
 #[derive(Args, Debug)]
 pub(crate) struct Remove {
     /// Its name
@@ -43,9 +45,13 @@ impl Remove {
         let name = visible_line(&self.name);
         if self.purge && !self.yes {
             if !input::is_terminal() {
-                return Err(Failure::NotConfirmed { instead: "add --yes to do it without being asked" });
+                return Err(Failure::NotConfirmed {
+                    instead: "add --yes to do it without being asked",
+                });
             }
-            let question = format!("Purge {name}? Its unsettled mail is dropped and its directories are deleted.");
+            let question = format!(
+                "Purge {name}? Its unsettled mail is dropped and its directories are deleted."
+            );
             if !input::confirm(&question).await? {
                 note(&format!("{name} is left as it is"));
                 return Ok(Exit::Failure);
@@ -53,10 +59,12 @@ impl Remove {
         }
         let broker = context.broker().await?;
         // Before the purge, so that its end cannot be missed.
-        let feed = if self.purge { Some(Feed::open(context, &broker, "", None).await?.0) } else { None };
+        let feed =
+            if self.purge { Some(Feed::open(context, &broker, "", None).await?.0) } else { None };
         let response = broker
             .change(|request_id| {
-                let request = RemoveAgentRequest { request_id, name: self.name.clone(), purge: self.purge };
+                let request =
+                    RemoveAgentRequest { request_id, name: self.name.clone(), purge: self.purge };
                 let mut admin = broker.admin();
                 async move { admin.remove_agent(request).await }
             })
@@ -65,7 +73,10 @@ impl Remove {
         let (done, sentence) = match feed {
             None => (
                 "retired",
-                format!("{name} is retired; {} kept", counted(kept_count, "unsettled delivery is", "unsettled deliveries are")),
+                format!(
+                    "{name} is retired; {} kept",
+                    counted(kept_count, "unsettled delivery is", "unsettled deliveries are")
+                ),
             ),
             Some(feed) => {
                 let dropped = counted(dropped_count, "delivery was", "deliveries were");
@@ -73,7 +84,9 @@ impl Remove {
                 let directories = match (purge_id, deleted) {
                     (0, _) => "delete its directories yourself, if it has any",
                     (_, true) => "its directories are deleted",
-                    (_, false) => "its directories are not deleted yet; the output of `hivectl up` says why",
+                    (_, false) => {
+                        "its directories are not deleted yet; the output of `hivectl up` says why"
+                    }
                 };
                 ("purged", format!("{name} is purged; {dropped} dropped; {directories}"))
             }
@@ -84,7 +97,12 @@ impl Remove {
 }
 
 /// Waits until the directories of a purged agent are deleted; whether they are.
-async fn deleted(context: &Context, broker: &Broker, mut feed: Feed, purge_id: u64) -> Result<bool, Failure> {
+async fn deleted(
+    context: &Context,
+    broker: &Broker,
+    mut feed: Feed,
+    purge_id: u64,
+) -> Result<bool, Failure> {
     if purge_id == 0 {
         return Ok(true);
     }

@@ -27,12 +27,18 @@ impl SetParent {
         let parent = if self.parent == OPERATOR { String::new() } else { self.parent };
         let response = broker
             .change(|request_id| {
-                let request = SetParentRequest { request_id, name: self.name.clone(), parent: parent.clone() };
+                let request = SetParentRequest {
+                    request_id,
+                    name: self.name.clone(),
+                    parent: parent.clone(),
+                };
                 let mut admin = broker.admin();
                 async move { admin.set_parent(request).await }
             })
             .await?;
-        context.out.one(&Agent::from(response.agent.ok_or(Failure::Incomplete { field: "agent" })?))?;
+        context
+            .out
+            .one(&Agent::from(response.agent.ok_or(Failure::Incomplete { field: "agent" })?))?;
         Ok(Exit::Ok)
     }
 }

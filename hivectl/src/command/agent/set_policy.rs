@@ -1,6 +1,7 @@
 //! `hivectl agent set-policy`: change what an agent may do.
 //!
-//! Invariant: only what is named on the command line changes; the broker is told which fields these are.
+//! Invariant: only what is named on the command line changes; the broker is told which fields these
+//! are.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -20,7 +21,9 @@ const DEFAULT: &str = "default";
 
 /// Change what an agent may do, from its next call on.
 ///
-/// The tools that it is offered change with its next turn. Only what is named changes. `default` as a tool group or a number takes that field back to its default; for a number that is the hive's limit.
+/// The tools that it is offered change with its next turn. Only what is named changes. `default` as
+/// a tool group or a number takes that field back to its default; for a number that is the hive's
+/// limit.
 #[derive(Args, Debug)]
 #[command(override_usage = "hivectl agent set-policy [OPTIONS] <NAME>")]
 #[command(group = ArgGroup::new("change").required(true).multiple(true).args([
@@ -31,7 +34,8 @@ pub(crate) struct SetPolicy {
     /// Which agent
     #[arg(add = complete::agents())]
     name: String,
-    /// A tool group that it gets, in place of those it has; may be repeated. Groups: messaging, inbox, meta, execution, web_tools
+    /// A tool group that it gets, in place of those it has; may be repeated. Groups: messaging,
+    /// inbox, meta, execution, web_tools
     #[arg(long = "tool-group", value_name = "GROUP", add = complete::tool_groups_or_default())]
     tool_groups: Vec<String>,
     /// Whom it may send to and ask, besides its parent, in place of those it may; may be repeated
@@ -40,7 +44,8 @@ pub(crate) struct SetPolicy {
     /// It may send to everyone; the default
     #[arg(long, conflicts_with = "allowed_recipients")]
     allow_everyone: bool,
-    /// A further right, in place of those it has; may be repeated. `query_agent_state` lets it read the loose ends of all agents
+    /// A further right, in place of those it has; may be repeated. `query_agent_state` lets it read
+    /// the loose ends of all agents
     #[arg(long = "capability", value_name = "WORD", add = complete::capabilities())]
     capabilities: Vec<String>,
     /// It has no further rights; the default
@@ -71,7 +76,9 @@ impl<N: FromStr<Err: Display>> FromStr for Quota<N> {
         if text == DEFAULT {
             return Ok(Self(None));
         }
-        text.parse().map(|number| Self(Some(number))).map_err(|error: N::Err| format!("give a number or `{DEFAULT}`: {error}"))
+        text.parse()
+            .map(|number| Self(Some(number)))
+            .map_err(|error: N::Err| format!("give a number or `{DEFAULT}`: {error}"))
     }
 }
 
@@ -91,7 +98,9 @@ impl SetPolicy {
                 async move { admin.set_policy(request).await }
             })
             .await?;
-        context.out.one(&WithPolicy(Agent::from(response.agent.ok_or(Failure::Incomplete { field: "agent" })?)))?;
+        context.out.one(&WithPolicy(Agent::from(
+            response.agent.ok_or(Failure::Incomplete { field: "agent" })?,
+        )))?;
         Ok(Exit::Ok)
     }
 
@@ -112,7 +121,11 @@ impl SetPolicy {
         changes("reminders_pending_max", self.reminders_pending.is_some());
         let policy = Policy {
             // None are the default ones; an agent may be called `default`, but no group is.
-            tool_groups: if self.tool_groups == [DEFAULT] { Vec::new() } else { self.tool_groups.clone() },
+            tool_groups: if self.tool_groups == [DEFAULT] {
+                Vec::new()
+            } else {
+                self.tool_groups.clone()
+            },
             allowed_recipients: self.allowed_recipients.clone(),
             capabilities: self.capabilities.clone(),
             sends_per_minute_max: number(self.sends_per_minute),

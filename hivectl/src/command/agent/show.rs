@@ -20,7 +20,10 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
-        let agent = broker.read(broker.topology().get_agent(GetAgentRequest { name: self.name })).await?.agent;
+        let agent = broker
+            .read(broker.topology().get_agent(GetAgentRequest { name: self.name }))
+            .await?
+            .agent;
         context.out.one(&Agent::from(agent.ok_or(Failure::Incomplete { field: "agent" })?))?;
         Ok(Exit::Ok)
     }

@@ -15,8 +15,9 @@ use crate::view::done::Done;
 
 /// Stop an agent: its running turn is handed back, no turn begins, and its mail waits.
 ///
-/// The broker stores this: it outlives restarts of everything until `hivectl agent start`. A running turn gets the grace time of a drain (20 s); what it
-/// was about comes back without losing an attempt. Shell tasks of the agent are ended. No mail is refused in the meantime.
+/// The broker stores this: it outlives restarts of everything until `hivectl agent start`. A
+/// running turn gets the grace time of a drain (20 s); what it was about comes back without losing
+/// an attempt. Shell tasks of the agent are ended. No mail is refused in the meantime.
 #[derive(Args, Debug)]
 pub(crate) struct Stop {
     /// Its name
@@ -39,7 +40,11 @@ impl Stop {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
         // Before the stop, so that the end of the turn cannot be missed.
-        let feed = if self.wait { Some(Feed::open(context, &broker, &self.name, None).await?.0) } else { None };
+        let feed = if self.wait {
+            Some(Feed::open(context, &broker, &self.name, None).await?.0)
+        } else {
+            None
+        };
         let response = broker
             .change(|request_id| {
                 let request = StopAgentRequest { request_id, name: self.name.clone() };
@@ -52,26 +57,48 @@ impl Stop {
             (0, _) => format!("{} is stopped", self.name),
             (turn, None) => format!("{} is stopped; turn {turn} is being handed back", self.name),
             (turn, Some(feed)) => {
-                note(&visible_line(&format!("{} is stopped; waiting for the end of turn {turn}", self.name)));
+                note(&visible_line(&format!(
+                    "{} is stopped; waiting for the end of turn {turn}",
+                    self.name
+                )));
                 handed_back(context, feed, &self.name, turn).await?;
                 format!("{} is stopped; turn {turn} has ended", self.name)
             }
         };
-        context.out.one(&Done { done: "stopped", agent: Some(self.name), sentence, ..Done::default() })?;
+        context.out.one(&Done {
+            done: "stopped",
+            agent: Some(self.name),
+            sentence,
+            ..Done::default()
+        })?;
         Ok(Exit::Ok)
     }
 }
 
 /// Waits until the turn has ended.
-async fn handed_back(context: &Context, mut feed: Feed, name: &str, turn: u64) -> Result<(), Failure> {
+async fn handed_back(
+    context: &Context,
+    mut feed: Feed,
+    name: &str,
+    turn: u64,
+) -> Result<(), Failure> {
     let ended = async {
         loop {
             match feed.next().await? {
-                Step::Event(event) if event.kind() == EventKind::TurnEnded && event.turn_id == turn => return Ok(()),
+                Step::Event(event)
+                    if event.kind() == EventKind::TurnEnded && event.turn_id == turn =>
+                {
+                    return Ok(());
+                }
                 Step::Event(_) => {}
                 Step::Gap => {
                     let broker = context.broker().await?;
-                    let agent = broker.read(broker.topology().get_agent(GetAgentRequest { name: name.to_owned() })).await?.agent;
+                    let agent = broker
+                        .read(
+                            broker.topology().get_agent(GetAgentRequest { name: name.to_owned() }),
+                        )
+                        .await?
+                        .agent;
                     if agent.is_none_or(|agent| agent.open_turn_id != turn) {
                         return Ok(());
                     }
@@ -84,11 +111,17 @@ async fn handed_back(context: &Context, mut feed: Feed, name: &str, turn: u64) -
             None => ended.await,
             Some(patience) => match tokio::time::timeout(patience, ended).await {
                 Ok(ended) => ended,
-                Err(_) => Err(Failure::StopTimedOut { agent: name.to_owned(), turn, seconds: patience.as_secs_f64() }),
+                Err(_) => Err(Failure::StopTimedOut {
+                    agent: name.to_owned(),
+                    turn,
+                    seconds: patience.as_secs_f64(),
+                }),
             },
         }
     };
-    until_interrupted(waited).await.ok_or_else(|| Failure::StopInterrupted { agent: name.to_owned(), turn })?
+    until_interrupted(waited)
+        .await
+        .ok_or_else(|| Failure::StopInterrupted { agent: name.to_owned(), turn })?
 }
 
 impl Start {
@@ -107,7 +140,12 @@ impl Start {
         } else {
             format!("{} is started; it runs turns once its harness is attached", self.name)
         };
-        context.out.one(&Done { done: "started", agent: Some(self.name), sentence, ..Done::default() })?;
+        context.out.one(&Done {
+            done: "started",
+            agent: Some(self.name),
+            sentence,
+            ..Done::default()
+        })?;
         Ok(Exit::Ok)
     }
 }

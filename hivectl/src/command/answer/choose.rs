@@ -1,6 +1,7 @@
 //! Asking the operator at the terminal: options by number, or words.
 //!
-//! Invariant: what is typed is either understood in full or asked for again; nothing typed means that nothing is answered.
+//! Invariant: what is typed is either understood in full or asked for again; nothing typed means
+//! that nothing is answered.
 
 use super::Given;
 use crate::error::Failure;
@@ -45,20 +46,26 @@ fn understood(line: &str, options: &[String], multi: bool) -> Result<Option<Give
     if options.is_empty() || !words().all(is_number) {
         return Ok(Some(Given { choices: Vec::new(), text: line.to_owned() }));
     }
-    let choices = words().map(|word| numbered(options, word).ok_or(word)).collect::<Result<Vec<_>, _>>();
-    let choices = choices.map_err(|word| format!("there is no option {word}; there are 1 to {}", options.len()))?;
+    let choices =
+        words().map(|word| numbered(options, word).ok_or(word)).collect::<Result<Vec<_>, _>>();
+    let choices = choices
+        .map_err(|word| format!("there is no option {word}; there are 1 to {}", options.len()))?;
     if choices.len() > 1 && !multi {
         return Err("only one may be chosen".to_owned());
     }
     Ok(Some(Given { choices: choices.into_iter().cloned().collect(), text: String::new() }))
 }
 
-/// The option that is meant: by its text, else by its number, else by its text in other letters. What is none of these is left to the broker, which
-/// says what is offered.
+/// The option that is meant: by its text, else by its number, else by its text in other letters.
+/// What is none of these is left to the broker, which says what is offered.
 pub(super) fn option(options: &[String], choice: &str) -> String {
     let by_text = options.iter().find(|option| *option == choice);
-    let by_letters = || options.iter().find(|option| option.to_lowercase() == choice.to_lowercase());
-    by_text.or_else(|| numbered(options, choice)).or_else(by_letters).map_or_else(|| choice.to_owned(), Clone::clone)
+    let by_letters =
+        || options.iter().find(|option| option.to_lowercase() == choice.to_lowercase());
+    by_text
+        .or_else(|| numbered(options, choice))
+        .or_else(by_letters)
+        .map_or_else(|| choice.to_owned(), Clone::clone)
 }
 
 fn is_number(word: &str) -> bool {
@@ -80,7 +87,10 @@ mod tests {
     }
 
     fn given(choices: &[&str], text: &str) -> Result<Option<Given>, String> {
-        Ok(Some(Given { choices: choices.iter().map(|choice| (*choice).to_owned()).collect(), text: text.to_owned() }))
+        Ok(Some(Given {
+            choices: choices.iter().map(|choice| (*choice).to_owned()).collect(),
+            text: text.to_owned(),
+        }))
     }
 
     #[test]
@@ -89,7 +99,10 @@ mod tests {
         assert_eq!(understood(" 2 ", &options, false), given(&["no"], ""));
         assert_eq!(understood("no", &options, false), given(&["no"], ""));
         assert_eq!(understood("1, 4", &options, true), given(&["yes", "Later"], ""));
-        assert_eq!(understood("yes, but tomorrow", &options, false), given(&[], "yes, but tomorrow"));
+        assert_eq!(
+            understood("yes, but tomorrow", &options, false),
+            given(&[], "yes, but tomorrow")
+        );
         assert_eq!(understood("2 days", &options, false), given(&[], "2 days"));
         assert_eq!(understood("7", &options, false), given(&["7"], ""));
         assert_eq!(understood("7", &[], false), given(&[], "7"));
@@ -99,10 +112,21 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_asked_again() {
         let options = options();
-        assert_eq!(understood("5", &options, false), Err("there is no option 5; there are 1 to 4".to_owned()));
-        assert_eq!(understood("0", &options, false), Err("there is no option 0; there are 1 to 4".to_owned()));
+        assert_eq!(
+            understood("5", &options, false),
+            Err("there is no option 5; there are 1 to 4".to_owned())
+        );
+        assert_eq!(
+            understood("0", &options, false),
+            Err("there is no option 0; there are 1 to 4".to_owned())
+        );
         assert_eq!(understood("1 2", &options, false), Err("only one may be chosen".to_owned()));
-        assert_eq!(understood("99999999999999999999", &options, true).map(drop).map_err(|why| why.len() > 20), Err(true));
+        assert_eq!(
+            understood("99999999999999999999", &options, true)
+                .map(drop)
+                .map_err(|why| why.len() > 20),
+            Err(true)
+        );
     }
 
     #[test]

@@ -15,8 +15,9 @@ use crate::view::question::Closed;
 
 /// Answer a question; on a terminal you are asked for what you leave out.
 ///
-/// Any question can be answered, also one that an agent is asked: then you answer in its place, and it is told. A question that is closed already
-/// ends with exit code 5, and the broker says what its outcome was.
+/// Any question can be answered, also one that an agent is asked: then you answer in its place, and
+/// it is told. A question that is closed already ends with exit code 5, and the broker says what
+/// its outcome was.
 #[derive(Args, Debug)]
 pub(crate) struct Answer {
     /// The question
@@ -51,7 +52,14 @@ impl Answer {
             Given { choices: Vec::new(), text }
         } else {
             let options = question(&broker, question_id).await?.options;
-            Given { choices: self.choices.iter().map(|choice| choose::option(&options, choice)).collect(), text }
+            Given {
+                choices: self
+                    .choices
+                    .iter()
+                    .map(|choice| choose::option(&options, choice))
+                    .collect(),
+                text,
+            }
         };
         let response = broker
             .change(|request_id| {
@@ -61,7 +69,9 @@ impl Answer {
                 async move { questions.answer_question(request).await }
             })
             .await?;
-        context.out.one(&Closed(response.question.ok_or(Failure::Incomplete { field: "question" })?.into()))?;
+        context.out.one(&Closed(
+            response.question.ok_or(Failure::Incomplete { field: "question" })?.into(),
+        ))?;
         Ok(Exit::Ok)
     }
 }

@@ -29,8 +29,12 @@ impl BackupError {
         match self {
             Self::Exists { .. } => Exit::Conflict,
             Self::NoFile { .. } | Self::Terminal | Self::NoRoomForJson => Exit::Usage,
-            Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
-            Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Exit::Denied,
+            Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Exit::NotFound
+            }
+            Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Exit::Denied
+            }
             Self::Unwritable { .. } | Self::Incomplete { .. } | Self::Interrupted => Exit::Failure,
         }
     }
@@ -39,11 +43,17 @@ impl BackupError {
         let hint = match self {
             Self::Exists { .. } => "choose another name, or overwrite it with --force",
             Self::NoFile { .. } => "name a file; its directory has to be there",
-            Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::NotFound => "its directory has to be there",
+            Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                "its directory has to be there"
+            }
             Self::Unwritable { .. } => return None,
-            Self::Terminal => "name a file, or send it to a program: `hivectl backup - | gzip > hive.db.gz`",
+            Self::Terminal => {
+                "name a file, or send it to a program: `hivectl backup - | gzip > hive.db.gz`"
+            }
             Self::NoRoomForJson => "leave out --json, or name a file",
-            Self::Incomplete { .. } => "nothing of it was kept; `hivectl status` tells whether the broker is back",
+            Self::Incomplete { .. } => {
+                "nothing of it was kept; `hivectl status` tells whether the broker is back"
+            }
             Self::Interrupted => return None,
         };
         Some(hint.to_owned())

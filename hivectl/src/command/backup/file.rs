@@ -1,6 +1,8 @@
-//! The file that a backup becomes: written under another name beside it, and given its own when it is whole and on disk.
+//! The file that a backup becomes: written under another name beside it, and given its own when it
+//! is whole and on disk.
 //!
-//! Invariant: under its own name there is either what was there before or a whole backup, and nothing else is left behind.
+//! Invariant: under its own name there is either what was there before or a whole backup, and
+//! nothing else is left behind.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -28,17 +30,28 @@ impl Unfinished {
     pub(super) fn begin(path: &Path, force: bool) -> Result<Self, BackupError> {
         let unwritable = |source| BackupError::Unwritable { path: path.to_path_buf(), source };
         match path.symlink_metadata() {
-            Ok(there) if !there.is_file() => return Err(BackupError::NoFile { path: path.to_path_buf() }),
+            Ok(there) if !there.is_file() => {
+                return Err(BackupError::NoFile { path: path.to_path_buf() });
+            }
             Ok(_) if !force => return Err(BackupError::Exists { path: path.to_path_buf() }),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(unwritable(error)),
         }
-        let Some(name) = path.file_name() else { return Err(BackupError::NoFile { path: path.to_path_buf() }) };
-        // A name that nobody else takes, in the same directory, so that giving it the other is one step.
-        let temporary = path.with_file_name(format!(".{}.{}", name.to_string_lossy(), request_id()));
+        let Some(name) = path.file_name() else {
+            return Err(BackupError::NoFile { path: path.to_path_buf() });
+        };
+        // A name that nobody else takes, in the same directory, so that giving it the other is one
+        // step.
+        let temporary =
+            path.with_file_name(format!(".{}.{}", name.to_string_lossy(), request_id()));
         // The mail of the hive: for nobody else to read.
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).map_err(unwritable)?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&temporary)
+            .map_err(unwritable)?;
         Ok(Self { file, temporary: Some(temporary), path: path.to_path_buf(), force })
     }
 
@@ -55,14 +68,16 @@ impl Unfinished {
         match renameat_with(CWD, temporary, CWD, &self.path, flags) {
             Ok(()) => {}
             Err(Errno::EXIST) => return Err(BackupError::Exists { path: self.path.clone() }),
-            // Not every file system can do it without replacing; that the name was free was seen above.
+            // Not every file system can do it without replacing; that the name was free was seen
+            // above.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 std::fs::rename(temporary, &self.path).map_err(|source| self.unwritable(source))?;
             }
             Err(errno) => return Err(self.unwritable(errno.into())),
         }
         self.temporary = None;
-        let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let dir =
+            self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // The name is on disk, too, before anybody relies on it.
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(|source| self.unwritable(source))
     }

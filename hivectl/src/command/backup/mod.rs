@@ -1,6 +1,7 @@
 //! `hivectl backup`: a copy of the database of a running broker.
 //!
-//! What it is not: an archive of many states. One call makes one file, and who keeps how many of them is the business of whoever calls.
+//! What it is not: an archive of many states. One call makes one file, and who keeps how many of
+//! them is the business of whoever calls.
 
 mod error;
 mod file;
@@ -30,8 +31,9 @@ agents, mail, questions, reminders and numbers. Live turn output is not part of 
 
 /// Copy the database while the broker runs, into one file.
 ///
-/// The copy holds everything that was accepted before the call. Sending and receiving go on meanwhile. The broker makes it beside its
-/// database first, so there has to be room for it there. The file is private (0600), and under its name it is either whole or not there.
+/// The copy holds everything that was accepted before the call. Sending and receiving go on
+/// meanwhile. The broker makes it beside its database first, so there has to be room for it there.
+/// The file is private (0600), and under its name it is either whole or not there.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Backup {
@@ -57,7 +59,8 @@ impl Backup {
             file.finish()?;
             Ok::<_, Failure>(pieces.bytes)
         };
-        let bytes = until_interrupted(work).await.unwrap_or(Err(BackupError::Interrupted.into()))?;
+        let bytes =
+            until_interrupted(work).await.unwrap_or(Err(BackupError::Interrupted.into()))?;
         context.out.one(&Made::new(&self.path, bytes, begin.elapsed()))?;
         if !context.out.json {
             note(HOW_TO_RESTORE);
@@ -76,7 +79,10 @@ impl Backup {
             let mut pieces = Pieces::ask(context).await?;
             while let Some(chunk) = pieces.next().await? {
                 // A reader that goes has no backup, so here that is an error.
-                let unwritable = |source| BackupError::Unwritable { path: Path::new("stdout").to_path_buf(), source };
+                let unwritable = |source| BackupError::Unwritable {
+                    path: Path::new("stdout").to_path_buf(),
+                    source,
+                };
                 context.out.bytes(&chunk).map_err(unwritable)?;
             }
             Ok::<_, Failure>(())
@@ -87,8 +93,7 @@ impl Backup {
     }
 }
 
-const HOW_TO_RESTORE: &str =
-    "to restore: stop hived, put the file as hive.db into an empty state directory, and start hived on that directory";
+const HOW_TO_RESTORE: &str = "to restore: stop hived, put the file as hive.db into an empty state directory, and start hived on that directory";
 
 /// The pieces of a backup, in order.
 struct Pieces {
@@ -100,30 +105,45 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// Asks the broker for a backup. It answers when the copy is made, which takes as long as the database is large.
+    /// Asks the broker for a backup. It answers when the copy is made, which takes as long as the
+    /// database is large.
     async fn ask(context: &Context) -> Result<Self, Failure> {
         let broker = context.broker().await?;
         let progress = Progress::begin("the broker copies its database ...");
         let patience = context.patience;
-        let stream = patiently(patience, broker.admin().backup(BackupRequest {})).await??.into_inner();
+        let stream =
+            patiently(patience, broker.admin().backup(BackupRequest {})).await??.into_inner();
         Ok(Self { stream, patience, progress, bytes: 0, total: 0 })
     }
 
     /// The next piece; `None` once all of it came.
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
-        let Some(BackupResponse { chunk, total_bytes }) = patiently(self.patience, self.stream.message()).await?? else {
+        let Some(BackupResponse { chunk, total_bytes }) =
+            patiently(self.patience, self.stream.message()).await??
+        else {
             let Self { bytes, total, .. } = *self;
             let whole = bytes == total && total > 0;
-            return if whole { Ok(None) } else { Err(BackupError::Incomplete { bytes, total }.into()) };
+            return if whole {
+                Ok(None)
+            } else {
+                Err(BackupError::Incomplete { bytes, total }.into())
+            };
         };
         (self.bytes, self.total) = (self.bytes + chunk.len() as u64, total_bytes);
-        self.progress.tell(&format!("{} of {} MiB", self.bytes >> 20, self.total.div_ceil(1 << 20)));
+        self.progress.tell(&format!(
+            "{} of {} MiB",
+            self.bytes >> 20,
+            self.total.div_ceil(1 << 20)
+        ));
         Ok(Some(chunk))
     }
 }
 
 /// Waits as long as it takes, or as long as --timeout says.
-async fn patiently<T>(patience: Option<Duration>, work: impl Future<Output = T>) -> Result<T, Failure> {
+async fn patiently<T>(
+    patience: Option<Duration>,
+    work: impl Future<Output = T>,
+) -> Result<T, Failure> {
     let Some(patience) = patience else { return Ok(work.await) };
     let timed_out = |_| Failure::TimedOut { seconds: patience.as_secs_f64(), mutation: false };
     tokio::time::timeout(patience, work).await.map_err(timed_out)

@@ -1,4 +1,5 @@
-//! `hivectl config check`: what is wrong with a configuration file, or may be unexpected in it, line by line. Needs no broker.
+//! `hivectl config check`: what is wrong with a configuration file, or may be unexpected in it,
+//! line by line. Needs no broker.
 
 use std::path::PathBuf;
 
@@ -21,15 +22,25 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn run(self, context: &mut Context) -> Result<Exit, Failure> {
-        let text =
-            std::fs::read_to_string(&self.file).map_err(|source| Failure::FileUnreadable { path: self.file.clone(), source })?;
+        let text = std::fs::read_to_string(&self.file)
+            .map_err(|source| Failure::FileUnreadable { path: self.file.clone(), source })?;
         let (findings, exit): (Vec<Finding>, Exit) = match hive_core::config::check(&text) {
             Ok(Checked { config, remarks }) => {
                 let agents = config.agents.len();
-                note(&format!("{}: ok, {agents} {}", self.file.display(), if agents == 1 { "agent" } else { "agents" }));
-                (remarks.iter().map(|remark| Finding::remark(&self.file, remark)).collect(), Exit::Ok)
+                note(&format!(
+                    "{}: ok, {agents} {}",
+                    self.file.display(),
+                    if agents == 1 { "agent" } else { "agents" }
+                ));
+                (
+                    remarks.iter().map(|remark| Finding::remark(&self.file, remark)).collect(),
+                    Exit::Ok,
+                )
             }
-            Err(error) => (error.findings.iter().map(|finding| Finding::new(&self.file, finding)).collect(), Exit::Findings),
+            Err(error) => (
+                error.findings.iter().map(|finding| Finding::new(&self.file, finding)).collect(),
+                Exit::Findings,
+            ),
         };
         context.out.each(&findings)?;
         Ok(exit)

@@ -52,7 +52,8 @@ impl DeadLetters {
 async fn dead_letters(broker: &Broker, agent: Option<&str>) -> Result<Vec<Delivery>, Failure> {
     let agent = agent.unwrap_or_default();
     let deliveries = all_pages(|page_token| async {
-        let request = ListDeadLettersRequest { page_size: 500, page_token, agent: agent.to_owned() };
+        let request =
+            ListDeadLettersRequest { page_size: 500, page_token, agent: agent.to_owned() };
         let page = broker.read(broker.admin().list_dead_letters(request)).await?;
         Ok((page.deliveries, page.next_page_token))
     });
@@ -65,6 +66,9 @@ fn the_one(letters: &[Delivery], id: u64, agent: Option<&str>) -> Result<Deliver
     match of_id.as_slice() {
         [] => Err(Failure::NoDeadLetter { id, agent: agent.map(str::to_owned) }),
         [letter] => Ok(DeliveryKey { agent: letter.agent.clone(), message_id: id }),
-        several => Err(Failure::SeveralDeadLetters { id, agents: several.iter().map(|letter| letter.agent.clone()).collect() }),
+        several => Err(Failure::SeveralDeadLetters {
+            id,
+            agents: several.iter().map(|letter| letter.agent.clone()).collect(),
+        }),
     }
 }

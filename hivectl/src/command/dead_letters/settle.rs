@@ -72,9 +72,10 @@ impl Which {
         let letters = super::dead_letters(broker, agent).await?;
         if self.all {
             if letters.is_empty() {
-                note(
-                    &agent.map_or_else(|| "there are no dead letters".to_owned(), |agent| format!("{agent} has no dead letters")),
-                );
+                note(&agent.map_or_else(
+                    || "there are no dead letters".to_owned(),
+                    |agent| format!("{agent} has no dead letters"),
+                ));
             }
             return Ok(letters
                 .into_iter()

@@ -23,7 +23,10 @@ impl Show {
         let agent = self.agent.as_deref();
         let letters = super::dead_letters(&context.broker().await?, agent).await?;
         let key = super::the_one(&letters, self.id, agent)?;
-        for letter in letters.iter().filter(|letter| letter.message.id == key.message_id && letter.agent == key.agent) {
+        for letter in letters
+            .iter()
+            .filter(|letter| letter.message.id == key.message_id && letter.agent == key.agent)
+        {
             context.out.one(letter)?;
         }
         Ok(Exit::Ok)

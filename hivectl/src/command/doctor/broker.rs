@@ -16,24 +16,38 @@ const SKEW_MAX: Duration = Duration::from_secs(5);
 
 /// Everything about the broker itself.
 pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
-    let GetBrokerStatusResponse { version, storage_ok, storage_error, draining, start_time, .. } = &reached.status;
+    let GetBrokerStatusResponse {
+        version, storage_ok, storage_error, draining, start_time, ..
+    } = &reached.status;
     let ours = env!("CARGO_PKG_VERSION");
     if version == ours {
         list.ok("version", format!("hived and hivectl are both {ours}"));
     } else {
         let sentence = format!("hived is {version}, and hivectl is {ours}");
-        list.warning("version", sentence, "install all programs from one build, then restart hived and the harnesses");
+        list.warning(
+            "version",
+            sentence,
+            "install all programs from one build, then restart hived and the harnesses",
+        );
     }
     if *storage_ok {
         list.ok("storage", "the database can be written");
     } else {
-        let next = "make room on its disk, or see to the disk; hived goes on by itself once it can write";
+        let next =
+            "make room on its disk, or see to the disk; hived goes on by itself once it can write";
         list.problem("storage", format!("the database cannot be written: {storage_error}"), next);
     }
     if *draining {
-        list.warning("draining", "the broker is shutting down", "wait for its end, then start it again");
+        list.warning(
+            "draining",
+            "the broker is shutting down",
+            "wait for its end, then start it again",
+        );
     } else {
-        list.ok("draining", format!("no; the broker runs since {}", style.time(time::of_wire(*start_time))));
+        list.ok(
+            "draining",
+            format!("no; the broker runs since {}", style.time(time::of_wire(*start_time))),
+        );
     }
     let newest = if *storage_ok { newest_event(reached).await } else { None };
     clock(reached.clock, reached.here, newest.max(time::of_wire(*start_time)), list);
@@ -47,18 +61,28 @@ async fn newest_event(reached: &Reached) -> Option<WallTime> {
     time::of_wire(page.events.last()?.time)
 }
 
-/// Judges clocks: ours and the broker's, and whether the broker's was set back behind what it wrote.
+/// Judges clocks: ours and the broker's, and whether the broker's was set back behind what it
+/// wrote.
 fn clock(theirs: Option<Timestamp>, ours: Timestamp, newest: Option<WallTime>, list: &mut List) {
     const NAME: &str = "clock";
     const NEXT: &str = "set the clock right; deadlines and reminders go by it";
     // The broker tells whole seconds.
-    let apart = theirs.map(|theirs| theirs.duration_since(ours).unsigned_abs().saturating_sub(Duration::from_secs(1)));
+    let apart = theirs.map(|theirs| {
+        theirs.duration_since(ours).unsigned_abs().saturating_sub(Duration::from_secs(1))
+    });
     if let Some(apart) = apart.filter(|apart| *apart > SKEW_MAX) {
-        return list.warning(NAME, format!("the broker's clock and this one are {} s apart", apart.as_secs()), NEXT);
+        return list.warning(
+            NAME,
+            format!("the broker's clock and this one are {} s apart", apart.as_secs()),
+            NEXT,
+        );
     }
     let ahead = newest.map(|newest| newest.since(WallTime(ours.as_millisecond())));
     if let Some(ahead) = ahead.filter(|ahead| *ahead > SKEW_MAX) {
-        let sentence = format!("the broker wrote something {} s in the future: the clock was set back since", ahead.as_secs());
+        let sentence = format!(
+            "the broker wrote something {} s in the future: the clock was set back since",
+            ahead.as_secs()
+        );
         return list.warning(NAME, sentence, NEXT);
     }
     if theirs.is_none() {
@@ -75,7 +99,12 @@ mod tests {
     fn judged(theirs: Option<i64>, newest: Option<i64>) -> (State, String) {
         let mut list = List::default();
         let time = |second| Timestamp::from_second(second).expect("a time");
-        clock(theirs.map(time), time(1_000), newest.map(|second| WallTime(second * 1000)), &mut list);
+        clock(
+            theirs.map(time),
+            time(1_000),
+            newest.map(|second| WallTime(second * 1000)),
+            &mut list,
+        );
         let check = list.checks.pop().expect("a check");
         (check.state, check.sentence)
     }

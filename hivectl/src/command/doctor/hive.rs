@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use hive_core::message::OPERATOR;
 use hive_core::time::WallTime;
-use hive_proto::v1::{GetBrokerStatusResponse, GetInboxStatusRequest, ListQuestionsRequest, Question, QuestionState};
+use hive_proto::v1::{
+    GetBrokerStatusResponse, GetInboxStatusRequest, ListQuestionsRequest, Question, QuestionState,
+};
 
 use super::list::List;
 use super::reach::Reached;
@@ -21,28 +23,46 @@ use crate::view::status::ACCEPT_ISOLATION;
 /// What has waited on the operator for longer is told.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// Everything about agents and their mail. A database that cannot be used is told elsewhere, and answers nothing of this.
+/// Everything about agents and their mail. A database that cannot be used is told elsewhere, and
+/// answers nothing of this.
 pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
     if !reached.status.storage_ok {
-        return list.not_checked("agents", "while the database cannot be used, nothing is known of agents and mail");
+        return list.not_checked(
+            "agents",
+            "while the database cannot be used, nothing is known of agents and mail",
+        );
     }
     let day_ago = WallTime(reached.here.as_millisecond()).before(WAIT_MAX);
-    told(list, "agents", agents::list(&reached.broker, false).await, |list, agents| of_agents(&agents, style, list));
+    told(list, "agents", agents::list(&reached.broker, false).await, |list, agents| {
+        of_agents(&agents, style, list);
+    });
     isolation(&reached.status, list);
     counts(reached, list);
-    told(list, "questions", questions(reached).await, |list, open| of_questions(&open, day_ago, style, list));
-    let inbox = reached.broker.read(reached.broker.inbox().get_inbox_status(GetInboxStatusRequest::default())).await;
+    told(list, "questions", questions(reached).await, |list, open| {
+        of_questions(&open, day_ago, style, list);
+    });
+    let inbox = reached
+        .broker
+        .read(reached.broker.inbox().get_inbox_status(GetInboxStatusRequest::default()))
+        .await;
     told(list, "mail", inbox, |list, inbox| {
         of_mail(inbox.ready_count, time::of_wire(inbox.oldest_ready_time), day_ago, style, list);
     });
 }
 
 /// Judges an answer; that there is none is a problem.
-fn told<T>(list: &mut List, name: &'static str, answer: Result<T, Failure>, judge: impl FnOnce(&mut List, T)) {
+fn told<T>(
+    list: &mut List,
+    name: &'static str,
+    answer: Result<T, Failure>,
+    judge: impl FnOnce(&mut List, T),
+) {
     match answer {
         Ok(answer) => judge(list, answer),
         Err(failure) => {
-            let next = failure.hint().unwrap_or_else(|| "`hivectl status` tells how the broker is".to_owned());
+            let next = failure
+                .hint()
+                .unwrap_or_else(|| "`hivectl status` tells how the broker is".to_owned());
             list.problem(name, failure.in_one_line(), next);
         }
     }
@@ -58,27 +78,46 @@ fn of_agents(agents: &[Agent], style: &Style, list: &mut List) {
             let needs_login = park.needs_login();
             let sentence = format!("{name} starts no turns since {since}: {}", park.line(style));
             let (state, next) = if needs_login {
-                (State::Problem, format!("`hivectl login {name}` logs claude in; a key does too, `hivectl up --help` tells how"))
+                (
+                    State::Problem,
+                    format!(
+                        "`hivectl login {name}` logs claude in; a key does too, `hivectl up --help` tells how"
+                    ),
+                )
             } else if park.until_time.is_some() {
-                (State::Warning, format!("it goes on by itself; `hivectl agent show {name}` shows more"))
+                (
+                    State::Warning,
+                    format!("it goes on by itself; `hivectl agent show {name}` shows more"),
+                )
             } else {
-                (State::Warning, format!("`hivectl agent show {name}` shows more; `hivectl agent restart {name}` tries again"))
+                (
+                    State::Warning,
+                    format!(
+                        "`hivectl agent show {name}` shows more; `hivectl agent restart {name}` tries again"
+                    ),
+                )
             };
             list.of_agent(NAME, state, name, sentence, next);
         } else if agent.state.as_deref() == Some("offline") {
-            let sentence = format!("{name} has no harness since {since}, and {} unread", agent.ready_count);
-            let next =
-                format!("start its harness, or `hivectl agent remove {name}` if it is wanted no more; its log says why it ended");
+            let sentence =
+                format!("{name} has no harness since {since}, and {} unread", agent.ready_count);
+            let next = format!(
+                "start its harness, or `hivectl agent remove {name}` if it is wanted no more; its log says why it ended"
+            );
             list.of_agent(NAME, State::Warning, name, sentence, next);
         }
     }
     if list.checks.len() == before {
-        let count = |stopped| agents.iter().filter(|agent| !agent.retired && agent.stopped == stopped).count();
+        let count = |stopped| {
+            agents.iter().filter(|agent| !agent.retired && agent.stopped == stopped).count()
+        };
         let sentence = match (count(false), count(true)) {
             (0, 0) => "there are none".to_owned(),
             (0, stopped) => format!("{stopped}, and all of them are stopped"),
             (active, 0) => format!("{active}, and each has a harness and starts turns"),
-            (active, stopped) => format!("{active} have a harness and start turns, and {stopped} are stopped"),
+            (active, stopped) => {
+                format!("{active} have a harness and start turns, and {stopped} are stopped")
+            }
         };
         list.ok(NAME, sentence);
     }
@@ -93,7 +132,9 @@ fn isolation(status: &GetBrokerStatusResponse, list: &mut List) {
     };
     let findings = lacking.findings();
     if findings.is_empty() {
-        let sentence = lacking.accepted().unwrap_or_else(|| "no agent with a harness can open another's socket".to_owned());
+        let sentence = lacking
+            .accepted()
+            .unwrap_or_else(|| "no agent with a harness can open another's socket".to_owned());
         return list.ok(NAME, sentence);
     }
     for Lack { kind, sentence, command } in findings {
@@ -133,7 +174,13 @@ async fn questions(reached: &Reached) -> Result<Vec<Question>, Failure> {
     let questions = all_pages(|page_token| async {
         let states = vec![QuestionState::Open.into()];
         let target = OPERATOR.to_owned();
-        let request = ListQuestionsRequest { page_size: 500, page_token, states, asker: String::new(), target };
+        let request = ListQuestionsRequest {
+            page_size: 500,
+            page_token,
+            states,
+            asker: String::new(),
+            target,
+        };
         let page = broker.read(broker.questions().list_questions(request)).await?;
         Ok((page.questions, page.next_page_token))
     });
@@ -143,7 +190,10 @@ async fn questions(reached: &Reached) -> Result<Vec<Question>, Failure> {
 fn of_questions(open: &[Question], day_ago: WallTime, style: &Style, list: &mut List) {
     const NAME: &str = "questions";
     let asked = |question: &&Question| time::of_wire(question.create_time);
-    let old: Vec<&Question> = open.iter().filter(|question| asked(question).is_some_and(|asked| asked < day_ago)).collect();
+    let old: Vec<&Question> = open
+        .iter()
+        .filter(|question| asked(question).is_some_and(|asked| asked < day_ago))
+        .collect();
     match old.iter().min_by_key(|question| (asked(question), question.id)) {
         Some(oldest) => {
             let sentence = format!(
@@ -155,19 +205,34 @@ fn of_questions(open: &[Question], day_ago: WallTime, style: &Style, list: &mut 
                 oldest.asker,
                 style.time(asked(oldest))
             );
-            list.warning(NAME, sentence, "`hivectl questions` lists them, and `hivectl answer ID` answers");
+            list.warning(
+                NAME,
+                sentence,
+                "`hivectl questions` lists them, and `hivectl answer ID` answers",
+            );
         }
         None if open.is_empty() => list.ok(NAME, "none waits on you"),
         None => list.ok(NAME, format!("{} open to you, none for longer than a day", open.len())),
     }
 }
 
-fn of_mail(unread: u32, oldest: Option<WallTime>, day_ago: WallTime, style: &Style, list: &mut List) {
+fn of_mail(
+    unread: u32,
+    oldest: Option<WallTime>,
+    day_ago: WallTime,
+    style: &Style,
+    list: &mut List,
+) {
     const NAME: &str = "mail";
     match oldest.filter(|oldest| *oldest < day_ago) {
         Some(oldest) => {
-            let sentence = format!("{unread} unread, the oldest since {}", style.time(Some(oldest)));
-            list.warning(NAME, sentence, "`hivectl inbox` lists it, and `hivectl inbox ack ID` marks it as read");
+            let sentence =
+                format!("{unread} unread, the oldest since {}", style.time(Some(oldest)));
+            list.warning(
+                NAME,
+                sentence,
+                "`hivectl inbox` lists it, and `hivectl inbox ack ID` marks it as read",
+            );
         }
         None => list.ok(NAME, format!("{unread} unread")),
     }

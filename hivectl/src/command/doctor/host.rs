@@ -1,4 +1,5 @@
-//! What the host tells without a broker: the database file and its disk, the configuration, claude, bubblewrap.
+//! What the host tells without a broker: the database file and its disk, the configuration, claude,
+//! bubblewrap.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -44,7 +45,10 @@ pub(super) fn database(path: &Path, list: &mut List) {
             let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
             room(dir, bytes(disk.f_bavail), bytes(disk.f_blocks), list);
         }
-        Err(errno) => list.not_checked("disk", format!("the disk of {} does not tell its room: {errno}", dir.display())),
+        Err(errno) => list.not_checked(
+            "disk",
+            format!("the disk of {} does not tell its room: {errno}", dir.display()),
+        ),
     }
 }
 
@@ -56,13 +60,23 @@ fn schema(path: &Path, list: &mut List) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return list.not_checked(NAME, format!("there is no database {} yet", path.display()));
         }
-        Err(error) => return list.not_checked(NAME, format!("the database cannot be read from here: {error}")),
+        Err(error) => {
+            return list
+                .not_checked(NAME, format!("the database cannot be read from here: {error}"));
+        }
         Ok(_) => {}
     }
-    let version = header.get(VERSION_AT..VERSION_AT + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
+    let version = header
+        .get(VERSION_AT..VERSION_AT + 4)
+        .and_then(|bytes| bytes.try_into().ok())
+        .map(u32::from_be_bytes);
     match version.filter(|_| header.starts_with(SQLITE_MAGIC)) {
-        Some(version) => list.ok(NAME, format!("the database {} has schema version {version}", path.display())),
-        None if header.is_empty() => list.not_checked(NAME, format!("the database {} is empty", path.display())),
+        Some(version) => {
+            list.ok(NAME, format!("the database {} has schema version {version}", path.display()));
+        }
+        None if header.is_empty() => {
+            list.not_checked(NAME, format!("the database {} is empty", path.display()));
+        }
         None => {
             let sentence = format!("{} is no database", path.display());
             list.problem(
@@ -76,8 +90,13 @@ fn schema(path: &Path, list: &mut List) {
 
 fn room(dir: &Path, free: u64, total: u64, list: &mut List) {
     const NAME: &str = "disk";
-    let percent = if total == 0 { 100 } else { u64::try_from(u128::from(free) * 100 / u128::from(total)).unwrap_or(100) };
-    let sentence = format!("{} MiB are free on the disk of {}, {percent} % of it", free >> 20, dir.display());
+    let percent = if total == 0 {
+        100
+    } else {
+        u64::try_from(u128::from(free) * 100 / u128::from(total)).unwrap_or(100)
+    };
+    let sentence =
+        format!("{} MiB are free on the disk of {}, {percent} % of it", free >> 20, dir.display());
     if free < FREE_BYTES_MIN || percent < FREE_PERCENT_MIN {
         list.warning(
             NAME,
@@ -96,15 +115,26 @@ pub(super) fn config(file: &Path, list: &mut List) -> Option<Config> {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) => {
-            list.problem(NAME, format!("{shown} cannot be read: {error}"), "name the configuration with --config FILE");
+            list.problem(
+                NAME,
+                format!("{shown} cannot be read: {error}"),
+                "name the configuration with --config FILE",
+            );
             return None;
         }
     };
     match hive_core::config::parse(&text) {
         Ok(mut config) => {
             let agents = config.agents.len();
-            list.ok(NAME, format!("{shown} is valid, with {agents} {}", if agents == 1 { "agent" } else { "agents" }));
-            let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            list.ok(
+                NAME,
+                format!(
+                    "{shown} is valid, with {agents} {}",
+                    if agents == 1 { "agent" } else { "agents" }
+                ),
+            );
+            let dir =
+                file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
             config.resolve_paths(dir);
             Some(config)
         }
@@ -129,10 +159,15 @@ pub(super) async fn claude(command: &str, list: &mut List) {
         return list.problem(NAME, format!("claude is not there: `{command}` was not found"), next);
     };
     let shown = program.display();
-    let asked = Command::new(&program).arg("--version").stdin(Stdio::null()).kill_on_drop(true).output();
+    let asked =
+        Command::new(&program).arg("--version").stdin(Stdio::null()).kill_on_drop(true).output();
     let next = "run it by hand; where it is broken, install Claude Code again";
     match tokio::time::timeout(CLAUDE_MAX, asked).await {
-        Err(_) => list.problem(NAME, format!("`{shown} --version` did not end within {} s", CLAUDE_MAX.as_secs()), next),
+        Err(_) => list.problem(
+            NAME,
+            format!("`{shown} --version` did not end within {} s", CLAUDE_MAX.as_secs()),
+            next,
+        ),
         Ok(Err(error)) => list.problem(NAME, format!("{shown} cannot be started: {error}"), next),
         Ok(Ok(output)) if output.status.success() => {
             let version = String::from_utf8_lossy(&output.stdout);
@@ -140,20 +175,31 @@ pub(super) async fn claude(command: &str, list: &mut List) {
         }
         Ok(Ok(output)) => {
             let words = String::from_utf8_lossy(&output.stderr);
-            list.problem(NAME, format!("`{shown} --version` failed ({}): {}", output.status, words.trim()), next);
+            list.problem(
+                NAME,
+                format!("`{shown} --version` failed ({}): {}", output.status, words.trim()),
+                next,
+            );
         }
     }
 }
 
 /// Whether agents can be kept apart by `hivectl up`.
-pub(super) fn bubblewrap(status: Option<&GetBrokerStatusResponse>, config: Option<&Config>, list: &mut List) {
+pub(super) fn bubblewrap(
+    status: Option<&GetBrokerStatusResponse>,
+    config: Option<&Config>,
+    list: &mut List,
+) {
     const NAME: &str = "bubblewrap";
     if config.is_some_and(accepts_none) || status.is_some_and(is_accepted) {
-        return list.ok(NAME, "not needed: the configuration accepts agents that are not kept apart");
+        return list
+            .ok(NAME, "not needed: the configuration accepts agents that are not kept apart");
     }
     match sandboxes() {
         Ok(bwrap) => list.ok(NAME, format!("{} makes sandboxes", bwrap.display())),
-        Err(_) if status.is_some_and(is_apart) => list.ok(NAME, "not needed: the agents are kept apart without it"),
+        Err(_) if status.is_some_and(is_apart) => {
+            list.ok(NAME, "not needed: the agents are kept apart without it");
+        }
         Err(why) => {
             let sentence = format!("`hivectl up` makes no sandbox: {why}");
             list.warning(NAME, sentence, "docs/isolation.md has a remedy for each cause");
@@ -170,7 +216,8 @@ fn accepts_none(config: &Config) -> bool {
 /// Whether each agent that is not kept apart is so by its configuration.
 fn is_accepted(status: &GetBrokerStatusResponse) -> bool {
     let GetBrokerStatusResponse { not_isolated_agents, isolation_accepted_agents, .. } = status;
-    !not_isolated_agents.is_empty() && not_isolated_agents.iter().all(|agent| isolation_accepted_agents.contains(agent))
+    !not_isolated_agents.is_empty()
+        && not_isolated_agents.iter().all(|agent| isolation_accepted_agents.contains(agent))
 }
 
 /// Whether agents are there and each is kept apart.
@@ -197,7 +244,10 @@ mod tests {
         assert_eq!(state(gib, 20 * gib), State::Ok);
         assert_eq!(state(gib - 1, 2 * gib), State::Warning);
         assert_eq!(state(2 * gib, 41 * gib), State::Warning);
-        assert_eq!(judged(|list| room(Path::new("/d"), gib, 4 * gib, list)).1, "1024 MiB are free on the disk of /d, 25 % of it");
+        assert_eq!(
+            judged(|list| room(Path::new("/d"), gib, 4 * gib, list)).1,
+            "1024 MiB are free on the disk of /d, 25 % of it"
+        );
     }
 
     #[test]

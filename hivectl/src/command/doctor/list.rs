@@ -17,17 +17,34 @@ impl List {
     }
 
     /// It works, and somebody should look at it.
-    pub(super) fn warning(&mut self, name: &'static str, sentence: impl Into<String>, next: impl Into<String>) {
+    pub(super) fn warning(
+        &mut self,
+        name: &'static str,
+        sentence: impl Into<String>,
+        next: impl Into<String>,
+    ) {
         self.add(name, State::Warning, None, sentence.into(), Some(next.into()));
     }
 
     /// It does not work.
-    pub(super) fn problem(&mut self, name: &'static str, sentence: impl Into<String>, next: impl Into<String>) {
+    pub(super) fn problem(
+        &mut self,
+        name: &'static str,
+        sentence: impl Into<String>,
+        next: impl Into<String>,
+    ) {
         self.add(name, State::Problem, None, sentence.into(), Some(next.into()));
     }
 
     /// The same, with an agent whom it concerns.
-    pub(super) fn of_agent(&mut self, name: &'static str, state: State, agent: &str, sentence: String, next: String) {
+    pub(super) fn of_agent(
+        &mut self,
+        name: &'static str,
+        state: State,
+        agent: &str,
+        sentence: String,
+        next: String,
+    ) {
         self.add(name, state, Some(agent.to_owned()), sentence, Some(next));
     }
 
@@ -42,7 +59,14 @@ impl List {
         (count(State::Warning), count(State::Problem))
     }
 
-    fn add(&mut self, name: &'static str, state: State, agent: Option<String>, sentence: String, next: Option<String>) {
+    fn add(
+        &mut self,
+        name: &'static str,
+        state: State,
+        agent: Option<String>,
+        sentence: String,
+        next: Option<String>,
+    ) {
         self.checks.push(Check { name, state, agent, sentence, next });
     }
 }

@@ -1,7 +1,7 @@
 //! `hivectl doctor`: one list of all that can be wrong with a hive, and what to do about it.
 //!
-//! What it is not: it changes nothing and repairs nothing. It asks the broker where there is one, and the host for the rest; without a broker the
-//! list is shorter, and says so.
+//! What it is not: it changes nothing and repairs nothing. It asks the broker where there is one,
+//! and the host for the rest; without a broker the list is shorter, and says so.
 
 mod broker;
 mod hive;
@@ -21,8 +21,9 @@ use crate::output::note;
 
 /// Look at everything that can be wrong with a hive, and say what to do about it.
 ///
-/// Looks at the socket, the broker and its version, the database and its disk, clocks, every agent, and what waits on you. Needs no broker for what the
-/// host can tell. Changes nothing. Ends with 0 if all is well and with 8 if there is a warning or a problem, also where no broker answers.
+/// Looks at the socket, the broker and its version, the database and its disk, clocks, every agent,
+/// and what waits on you. Needs no broker for what the host can tell. Changes nothing. Ends with 0
+/// if all is well and with 8 if there is a warning or a problem, also where no broker answers.
 #[derive(Args, Debug)]
 pub(crate) struct Doctor {
     /// Look at this configuration too, and at the claude that it names
@@ -50,17 +51,25 @@ impl Doctor {
         if let Some(config) = &config {
             host::claude(&config.claude.command, &mut list).await;
         }
-        host::bubblewrap(reached.as_ref().map(|reached| &reached.status), config.as_ref(), &mut list);
+        host::bubblewrap(
+            reached.as_ref().map(|reached| &reached.status),
+            config.as_ref(),
+            &mut list,
+        );
         if self.deep {
             reach::integrity(context, reached.as_ref(), &mut list).await;
         }
         let (warnings, problems) = list.findings();
         context.out.each(&list.checks)?;
         if !context.out.json {
-            let of = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+            let of = |count: usize, what: &str| {
+                format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+            };
             match (warnings, problems) {
                 (0, 0) => note("all is well"),
-                (warnings, problems) => note(&format!("{}, {}", of(problems, "problem"), of(warnings, "warning"))),
+                (warnings, problems) => {
+                    note(&format!("{}, {}", of(problems, "problem"), of(warnings, "warning")));
+                }
             }
         }
         Ok(if warnings + problems == 0 { Exit::Ok } else { Exit::Findings })

@@ -3,7 +3,9 @@
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use hive_proto::v1::{CheckIntegrityRequest, CheckIntegrityResponse, GetBrokerStatusRequest, GetBrokerStatusResponse};
+use hive_proto::v1::{
+    CheckIntegrityRequest, CheckIntegrityResponse, GetBrokerStatusRequest, GetBrokerStatusResponse,
+};
 use jiff::Timestamp;
 
 use super::list::List;
@@ -31,14 +33,24 @@ pub(super) fn socket(path: &Path, list: &mut List) {
     let shown = path.display();
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,
-        Err(error) => return list.problem("socket", format!("there is no socket {shown}: {error}"), START),
+        Err(error) => {
+            return list.problem("socket", format!("there is no socket {shown}: {error}"), START);
+        }
     };
     let mode = metadata.permissions().mode() & 0o777;
     if !metadata.file_type().is_socket() {
-        list.problem("socket", format!("{shown} is no socket"), "name the broker's with --socket or HIVE_SOCKET");
+        list.problem(
+            "socket",
+            format!("{shown} is no socket"),
+            "name the broker's with --socket or HIVE_SOCKET",
+        );
     } else if mode & 0o002 != 0 {
         let sentence = format!("{shown} has mode {mode:04o}: every user of this host can open it");
-        list.problem("socket", sentence, format!("`chmod 0600 {shown}`; `socket_group` in hive.toml lets a group in"));
+        list.problem(
+            "socket",
+            sentence,
+            format!("`chmod 0600 {shown}`; `socket_group` in hive.toml lets a group in"),
+        );
     } else {
         list.ok("socket", format!("{shown}, mode {mode:04o}"));
     }
@@ -53,7 +65,11 @@ pub(super) async fn broker(context: &Context, list: &mut List) -> Option<Reached
             Some(reached)
         }
         Err(failure) => {
-            list.problem("broker", failure.in_one_line(), failure.hint().unwrap_or_else(|| START.to_owned()));
+            list.problem(
+                "broker",
+                failure.in_one_line(),
+                failure.hint().unwrap_or_else(|| START.to_owned()),
+            );
             None
         }
     }
@@ -63,18 +79,23 @@ async fn ask(context: &Context) -> Result<Reached, Failure> {
     let broker = context.broker().await?;
     let mut admin = broker.admin();
     let seconds = context.timeout.as_secs_f64();
-    let answer = tokio::time::timeout(context.timeout, admin.get_broker_status(GetBrokerStatusRequest {})).await;
+    let answer =
+        tokio::time::timeout(context.timeout, admin.get_broker_status(GetBrokerStatusRequest {}))
+            .await;
     let answer = answer.map_err(|_| Failure::TimedOut { seconds, mutation: false })??;
     // HTTP puts the time of the server on every answer.
     let date = answer.metadata().get("date").and_then(|date| date.to_str().ok());
-    let clock = date.and_then(|date| jiff::fmt::rfc2822::parse(date).ok()).map(|date| date.timestamp());
+    let clock =
+        date.and_then(|date| jiff::fmt::rfc2822::parse(date).ok()).map(|date| date.timestamp());
     Ok(Reached { broker, clock, here: Timestamp::now(), status: answer.into_inner() })
 }
 
 /// What a reading of the whole database finds.
 pub(super) async fn integrity(context: &Context, reached: Option<&Reached>, list: &mut List) {
     const NAME: &str = "integrity";
-    let Some(reached) = reached else { return list.not_checked(NAME, "no broker answers who could read its database") };
+    let Some(reached) = reached else {
+        return list.not_checked(NAME, "no broker answers who could read its database");
+    };
     let progress = Progress::begin("the broker reads its database ...");
     let mut admin = reached.broker.admin();
     let call = admin.check_integrity(CheckIntegrityRequest {});
@@ -90,12 +111,19 @@ pub(super) async fn integrity(context: &Context, reached: Option<&Reached>, list
     match answer.map(tonic::Response::into_inner) {
         Ok(CheckIntegrityResponse { problems, page_count }) => {
             if problems.is_empty() {
-                list.ok(NAME, format!("{page_count} pages were read, and nothing is wrong with them"));
+                list.ok(
+                    NAME,
+                    format!("{page_count} pages were read, and nothing is wrong with them"),
+                );
             }
             for problem in problems {
                 list.problem(NAME, problem, "keep the state directory as it is, and restore the last good backup into another");
             }
         }
-        Err(failure) => list.problem(NAME, failure.in_one_line(), failure.hint().unwrap_or_else(|| "try again".to_owned())),
+        Err(failure) => list.problem(
+            NAME,
+            failure.in_one_line(),
+            failure.hint().unwrap_or_else(|| "try again".to_owned()),
+        ),
     }
 }

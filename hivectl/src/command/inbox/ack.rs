@@ -25,7 +25,8 @@ pub(crate) struct Ack {
     /// Whose inbox [default: the operator's]
     #[arg(long, value_name = "NAME", default_value = OPERATOR, hide_default_value = true, add = complete::agents_and_operator())]
     agent: String,
-    /// All of the operator's unread mail; on a terminal it asks first. A question stays open until it is answered
+    /// All of the operator's unread mail; on a terminal it asks first. A question stays open until
+    /// it is answered
     #[arg(long, conflicts_with_all = ["ids", "agent"])]
     all: bool,
     /// Do not ask
@@ -60,7 +61,8 @@ impl Ack {
             let key = DeliveryKey { agent: self.agent.clone(), message_id };
             let acked = broker
                 .change(|request_id| {
-                    let request = AckDeliveryRequest { request_id, target: Some(Target::Key(key.clone())) };
+                    let request =
+                        AckDeliveryRequest { request_id, target: Some(Target::Key(key.clone())) };
                     let mut inbox = broker.inbox();
                     async move { inbox.ack_delivery(request).await }
                 })
@@ -68,7 +70,9 @@ impl Ack {
             match acked {
                 Ok(_) => {}
                 // Between the list and here it was answered or marked: what was asked for is true.
-                Err(failure) if self.all && failure.reason() == Some(Reason::WrongState) => continue,
+                Err(failure) if self.all && failure.reason() == Some(Reason::WrongState) => {
+                    continue;
+                }
                 Err(failure) => return Err(failure),
             }
             let sentence = format!("message {message_id} acked");

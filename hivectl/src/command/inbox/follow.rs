@@ -1,7 +1,8 @@
 //! `hivectl inbox --follow`: what waits, and then what arrives.
 //!
-//! Invariant: no message is shown twice and none is left out. The watch begins before the list is read; what both bring is shown once, since ids
-//! only grow. After a gap in the log the list is read again.
+//! Invariant: no message is shown twice and none is left out. The watch begins before the list is
+//! read; what both bring is shown once, since ids only grow. After a gap in the log the list is
+//! read again.
 
 use std::collections::BTreeSet;
 
@@ -17,13 +18,22 @@ use crate::interrupt::until_interrupted;
 use crate::output::note;
 use crate::view::message::Message;
 
-pub(super) async fn run(context: &mut Context, broker: &Broker, agent: Option<&str>) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    context: &mut Context,
+    broker: &Broker,
+    agent: Option<&str>,
+) -> Result<Exit, Failure> {
     until_interrupted(follow(context, broker, agent)).await.unwrap_or(Ok(Exit::Ok))
 }
 
-async fn follow(context: &mut Context, broker: &Broker, agent: Option<&str>) -> Result<Exit, Failure> {
+async fn follow(
+    context: &mut Context,
+    broker: &Broker,
+    agent: Option<&str>,
+) -> Result<Exit, Failure> {
     let inbox = agent.unwrap_or(OPERATOR);
-    // Not filtered by agent: an accepted message is an event of its sender's as much as of its recipients'.
+    // Not filtered by agent: an accepted message is an event of its sender's as much as of its
+    // recipients'.
     let (mut feed, _) = Feed::open(context, broker, "", None).await?;
     let mut shown = BTreeSet::new();
     show_waiting(context, broker, agent, &mut shown).await?;
@@ -32,10 +42,14 @@ async fn follow(context: &mut Context, broker: &Broker, agent: Option<&str>) -> 
     }
     loop {
         match feed.next().await? {
-            Step::Event(event) if event.kind() == EventKind::MessageAccepted && !shown.contains(&event.message_id) => {
+            Step::Event(event)
+                if event.kind() == EventKind::MessageAccepted
+                    && !shown.contains(&event.message_id) =>
+            {
                 let request = GetMessageRequest { message_id: event.message_id };
                 let message = broker.read(broker.messages().get_message(request)).await?.message;
-                let message = Message::from(message.ok_or(Failure::Incomplete { field: "message" })?);
+                let message =
+                    Message::from(message.ok_or(Failure::Incomplete { field: "message" })?);
                 if message.recipients.iter().any(|recipient| recipient == inbox) {
                     shown.insert(message.id);
                     context.out.one(&message)?;

@@ -56,10 +56,19 @@ fn wire_name(agent: Option<&str>) -> String {
 }
 
 /// The deliveries of an inbox; without states all that are unsettled.
-pub(crate) async fn deliveries(broker: &Broker, agent: Option<&str>, states: &[DeliveryState]) -> Result<Vec<Delivery>, Failure> {
+pub(crate) async fn deliveries(
+    broker: &Broker,
+    agent: Option<&str>,
+    states: &[DeliveryState],
+) -> Result<Vec<Delivery>, Failure> {
     let states: Vec<i32> = states.iter().map(|state| i32::from(*state)).collect();
     let deliveries = all_pages(|page_token| async {
-        let request = ListDeliveriesRequest { page_size: 500, page_token, agent: wire_name(agent), states: states.clone() };
+        let request = ListDeliveriesRequest {
+            page_size: 500,
+            page_token,
+            agent: wire_name(agent),
+            states: states.clone(),
+        };
         let page = broker.read(broker.inbox().list_deliveries(request)).await?;
         Ok((page.deliveries, page.next_page_token))
     });

@@ -31,8 +31,12 @@ pub(crate) struct Read {
 impl Read {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
-        // First of all: is there such a message at all? Then the answer for a wrong id is the broker's own.
-        let message = broker.read(broker.messages().get_message(GetMessageRequest { message_id: self.id })).await?.message;
+        // First of all: is there such a message at all? Then the answer for a wrong id is the
+        // broker's own.
+        let message = broker
+            .read(broker.messages().get_message(GetMessageRequest { message_id: self.id }))
+            .await?
+            .message;
         let message = Message::from(message.ok_or(Failure::Incomplete { field: "message" })?);
         if self.thread {
             context.out.each(&thread::whole(&broker, message).await?)?;
@@ -48,11 +52,18 @@ impl Read {
         let found = match found {
             Some(delivery) => Some(delivery),
             None => {
-                let settled = [DeliveryState::Acked, DeliveryState::Dropped, DeliveryState::Superseded];
-                super::deliveries(&broker, inbox, &settled).await?.into_iter().find(|delivery| delivery.message.id == self.id)
+                let settled =
+                    [DeliveryState::Acked, DeliveryState::Dropped, DeliveryState::Superseded];
+                super::deliveries(&broker, inbox, &settled)
+                    .await?
+                    .into_iter()
+                    .find(|delivery| delivery.message.id == self.id)
             }
         };
-        let delivery = found.ok_or_else(|| Failure::NotInInbox { id: self.id, agent: inbox.unwrap_or(OPERATOR).to_owned() })?;
+        let delivery = found.ok_or_else(|| Failure::NotInInbox {
+            id: self.id,
+            agent: inbox.unwrap_or(OPERATOR).to_owned(),
+        })?;
         context.out.one(&delivery)?;
         Ok(Exit::Ok)
     }

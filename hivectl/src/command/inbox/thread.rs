@@ -1,7 +1,7 @@
 //! Threads: a message, what it answers, and all replies below.
 //!
-//! Invariant: a reply has a greater id than what it answers, so every walk ends. Where the beginning of a thread is kept no more, the oldest
-//! message that is kept stands for it.
+//! Invariant: a reply has a greater id than what it answers, so every walk ends. Where the
+//! beginning of a thread is kept no more, the oldest message that is kept stands for it.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,8 @@ pub(crate) async fn below(broker: &Broker, id: u64) -> Result<BTreeMap<u64, Mess
     let (mut known, mut open) = (BTreeMap::new(), vec![id]);
     while let Some(thread_of) = open.pop() {
         let messages = all_pages(|page_token| async {
-            let request = ListMessagesRequest { page_size: 500, page_token, agent: String::new(), thread_of };
+            let request =
+                ListMessagesRequest { page_size: 500, page_token, agent: String::new(), thread_of };
             let page = broker.read(broker.messages().list_messages(request)).await?;
             Ok((page.messages, page.next_page_token))
         });
@@ -42,7 +43,10 @@ pub(crate) async fn below(broker: &Broker, id: u64) -> Result<BTreeMap<u64, Mess
 }
 
 /// Puts the mail of an inbox together by threads; the one with the newest mail comes last.
-pub(super) async fn threads(broker: &Broker, deliveries: Vec<Delivery>) -> Result<Vec<Thread>, Failure> {
+pub(super) async fn threads(
+    broker: &Broker,
+    deliveries: Vec<Delivery>,
+) -> Result<Vec<Thread>, Failure> {
     let mut roots = Roots::default();
     deliveries.iter().for_each(|delivery| roots.note(&delivery.message));
     let mut threads = BTreeMap::<u64, Thread>::new();
@@ -83,8 +87,12 @@ impl Roots {
     async fn above(&mut self, broker: &Broker, id: u64) -> Result<Option<u64>, Failure> {
         let Some(above) = self.0.get(&id).copied().flatten() else { return Ok(None) };
         if !self.0.contains_key(&above) {
-            match broker.read(broker.messages().get_message(GetMessageRequest { message_id: above })).await {
-                Ok(found) => self.note(&found.message.ok_or(Failure::Incomplete { field: "message" })?.into()),
+            match broker
+                .read(broker.messages().get_message(GetMessageRequest { message_id: above }))
+                .await
+            {
+                Ok(found) => self
+                    .note(&found.message.ok_or(Failure::Incomplete { field: "message" })?.into()),
                 Err(failure) if failure.reason() == Some(Reason::MessageNotFound) => {
                     self.0.insert(id, None);
                     return Ok(None);

@@ -5,7 +5,8 @@
 //!             <-----output---          <--           <--
 //! ```
 //!
-//! What it is not: it understands nothing of the dialogue. Bytes go to and fro, but for the one key that leaves.
+//! What it is not: it understands nothing of the dialogue. Bytes go to and fro, but for the one key
+//! that leaves.
 //!
 //! Invariant: however it ends, the terminal is as it was before.
 
@@ -42,8 +43,9 @@ const LEAVE: [&[u8]; 2] = [b"\x1d", b"\x1b[93;5u"];
 
 /// Log an agent's claude in, by claude's own dialogue in this terminal.
 ///
-/// `claude auth login` runs in the agent's environment, with its home, where its harness is; what it shows comes here, and what you type goes there, Ctrl-C
-/// too. Ctrl-] leaves. The harness must be attached and run no turn. When the login is there, the agent's turns go on by themselves.
+/// `claude auth login` runs in the agent's environment, with its home, where its harness is; what
+/// it shows comes here, and what you type goes there, Ctrl-C too. Ctrl-] leaves. The harness must
+/// be attached and run no turn. When the login is there, the agent's turns go on by themselves.
 ///
 /// Needs a terminal. Ends with 0 if claude has a valid login then, and with 1 if not.
 #[derive(Args, Debug)]
@@ -74,9 +76,11 @@ impl Login {
         let broker = context.broker().await?;
         let (say, said) = mpsc::channel(STEPS_WAITING);
         let kind = std::env::var("TERM").unwrap_or_default().chars().take(KIND_CHARS).collect();
-        let start = LoginStart { agent: agent.clone(), terminal: Some(Terminal { kind, ..size() }) };
+        let start =
+            LoginStart { agent: agent.clone(), terminal: Some(Terminal { kind, ..size() }) };
         say.try_send(step(Said::Start(start))).expect("there is room for the first one");
-        let asking = Progress::begin(&visible_line(&format!("waiting for the harness of {agent} ...")));
+        let asking =
+            Progress::begin(&visible_line(&format!("waiting for the harness of {agent} ...")));
         // All that can fail at once fails before the terminal is taken.
         let hear = broker.read(broker.admin().login(ReceiverStream::new(said))).await;
         drop(asking);
@@ -88,18 +92,32 @@ impl Login {
                 Ok(Exit::Ok)
             }
             Ended::There(LoginEnd { logged_in: false, error, exit_code }) => {
-                let why = if error.is_empty() { format!("its dialogue ended with code {exit_code}") } else { error };
+                let why = if error.is_empty() {
+                    format!("its dialogue ended with code {exit_code}")
+                } else {
+                    error
+                };
                 Err(Failure::NotLoggedIn { agent, why })
             }
-            Ended::Left => Err(Failure::NotLoggedIn { agent, why: "you left the dialogue".to_owned() }),
-            Ended::Interrupted => Err(Failure::NotLoggedIn { agent, why: "interrupted".to_owned() }),
-            Ended::TerminalGone => Err(Failure::NotLoggedIn { agent, why: "the terminal is gone".to_owned() }),
+            Ended::Left => {
+                Err(Failure::NotLoggedIn { agent, why: "you left the dialogue".to_owned() })
+            }
+            Ended::Interrupted => {
+                Err(Failure::NotLoggedIn { agent, why: "interrupted".to_owned() })
+            }
+            Ended::TerminalGone => {
+                Err(Failure::NotLoggedIn { agent, why: "the terminal is gone".to_owned() })
+            }
         }
     }
 }
 
 /// Takes the terminal for the dialogue, and gives it back.
-async fn taken(out: &mut Output, say: Sender<LoginRequest>, hear: Streaming<LoginResponse>) -> Result<Ended, Failure> {
+async fn taken(
+    out: &mut Output,
+    say: Sender<LoginRequest>,
+    hear: Streaming<LoginResponse>,
+) -> Result<Ended, Failure> {
     let mut signals = Signals::listen().map_err(Failure::Input)?;
     let raw = Raw::open().map_err(Failure::Input)?;
     let ended = match typed() {
@@ -113,9 +131,11 @@ async fn taken(out: &mut Output, say: Sender<LoginRequest>, hear: Streaming<Logi
     ended
 }
 
-/// Signals that end it, and that of a new size. The keys that make signals elsewhere are the dialogue's here.
+/// Signals that end it, and that of a new size. The keys that make signals elsewhere are the
+/// dialogue's here.
 ///
-/// They are listened for before the terminal is taken: a signal that nobody listens for ends the process at once, and leaves the terminal as it is.
+/// They are listened for before the terminal is taken: a signal that nobody listens for ends the
+/// process at once, and leaves the terminal as it is.
 struct Signals {
     resized: Signal,
     interrupt: Signal,
@@ -169,8 +189,9 @@ async fn dialogue(
     }
 }
 
-/// Tells the broker something, without ever waiting for it: whoever sits here must be able to leave. A broker that does not listen loses keys, as a
-/// terminal does that nobody reads; one that hears no more says why by itself.
+/// Tells the broker something, without ever waiting for it: whoever sits here must be able to
+/// leave. A broker that does not listen loses keys, as a terminal does that nobody reads; one that
+/// hears no more says why by itself.
 fn tell(say: &Sender<LoginRequest>, said: Said) {
     let _ = say.try_send(step(said));
 }
@@ -185,7 +206,8 @@ fn step(step: Said) -> LoginRequest {
 
 /// The terminal's size; 0 where it does not know it.
 fn size() -> Terminal {
-    let (rows, columns) = rustix::termios::tcgetwinsize(io::stdout()).map_or((0, 0), |size| (size.ws_row, size.ws_col));
+    let (rows, columns) = rustix::termios::tcgetwinsize(io::stdout())
+        .map_or((0, 0), |size| (size.ws_row, size.ws_col));
     Terminal { rows: rows.into(), columns: columns.into(), kind: String::new() }
 }
 

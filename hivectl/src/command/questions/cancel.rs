@@ -32,10 +32,16 @@ impl Cancel {
             let response = broker
                 .change(|request_id| {
                     let mut questions = broker.questions();
-                    async move { questions.cancel_question(CancelQuestionRequest { request_id, question_id }).await }
+                    async move {
+                        questions
+                            .cancel_question(CancelQuestionRequest { request_id, question_id })
+                            .await
+                    }
                 })
                 .await?;
-            closed.push(Closed(response.question.ok_or(Failure::Incomplete { field: "question" })?.into()));
+            closed.push(Closed(
+                response.question.ok_or(Failure::Incomplete { field: "question" })?.into(),
+            ));
         }
         Ok(())
     }

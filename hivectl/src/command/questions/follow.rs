@@ -1,6 +1,7 @@
 //! `hivectl questions --follow`: what is open, and then what is asked and closed.
 //!
-//! Invariant: each question that is shown open is shown once more when it is closed, also when that happened while the broker was not to be reached.
+//! Invariant: each question that is shown open is shown once more when it is closed, also when that
+//! happened while the broker was not to be reached.
 
 use std::collections::BTreeSet;
 
@@ -16,13 +17,22 @@ use crate::output::note;
 use crate::question_feed::{QuestionFeed, Step};
 use crate::view::question::{Followed, Question};
 
-pub(super) async fn run(context: &mut Context, broker: &Broker, whose: Whose) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    context: &mut Context,
+    broker: &Broker,
+    whose: Whose,
+) -> Result<Exit, Failure> {
     until_interrupted(follow(context, broker, whose)).await.unwrap_or(Ok(Exit::Ok))
 }
 
 async fn follow(context: &mut Context, broker: &Broker, whose: Whose) -> Result<Exit, Failure> {
     let Whose { asker, target } = whose;
-    let mut feed = QuestionFeed::open(context, broker, WatchQuestionsRequest { asker, target, question_id: 0 }).await?;
+    let mut feed = QuestionFeed::open(
+        context,
+        broker,
+        WatchQuestionsRequest { asker, target, question_id: 0 },
+    )
+    .await?;
     // What was shown open, and what of it the snapshot that is being read has not told yet.
     let mut open = BTreeSet::new();
     let mut untold = BTreeSet::new();
@@ -31,8 +41,13 @@ async fn follow(context: &mut Context, broker: &Broker, whose: Whose) -> Result<
             Step::Question(question) => {
                 let question = Question::from(*question);
                 untold.remove(&question.id);
-                let news = if question.is_open() { open.insert(question.id) } else { open.remove(&question.id) };
-                // One that was asked and closed between two looks was never shown open; its outcome is news all the same.
+                let news = if question.is_open() {
+                    open.insert(question.id)
+                } else {
+                    open.remove(&question.id)
+                };
+                // One that was asked and closed between two looks was never shown open; its outcome
+                // is news all the same.
                 if news || !question.is_open() {
                     context.out.one(&Followed(question))?;
                 }
@@ -49,7 +64,11 @@ async fn follow(context: &mut Context, broker: &Broker, whose: Whose) -> Result<
 }
 
 /// Shows the outcome of those that a new snapshot no longer has.
-async fn closed_meanwhile(context: &mut Context, open: &mut BTreeSet<u64>, untold: &mut BTreeSet<u64>) -> Result<(), Failure> {
+async fn closed_meanwhile(
+    context: &mut Context,
+    open: &mut BTreeSet<u64>,
+    untold: &mut BTreeSet<u64>,
+) -> Result<(), Failure> {
     if untold.is_empty() {
         return Ok(());
     }

@@ -60,7 +60,8 @@ impl List {
         if self.follow {
             return follow::run(context, &broker, whose).await;
         }
-        let mut states: Vec<QuestionState> = self.state.into_iter().map(QuestionState::from).collect();
+        let mut states: Vec<QuestionState> =
+            self.state.into_iter().map(QuestionState::from).collect();
         if states.is_empty() {
             states.push(QuestionState::Open);
         }
@@ -73,6 +74,9 @@ impl List {
     fn whose(&self) -> Whose {
         let named = |name: &Option<String>| name.clone().unwrap_or_default();
         let nobody = !self.all && self.asker.is_none() && self.target.is_none();
-        Whose { asker: named(&self.asker), target: if nobody { OPERATOR.to_owned() } else { named(&self.target) } }
+        Whose {
+            asker: named(&self.asker),
+            target: if nobody { OPERATOR.to_owned() } else { named(&self.target) },
+        }
     }
 }

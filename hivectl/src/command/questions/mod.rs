@@ -16,7 +16,8 @@ use crate::view::question::Question;
 
 /// What waits for your answer, and everyone's questions.
 ///
-/// Without arguments: the open questions that you are asked, newest first, with the time that is left to answer them. `hivectl answer ID` answers one.
+/// Without arguments: the open questions that you are asked, newest first, with the time that is
+/// left to answer them. `hivectl answer ID` answers one.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Questions {
@@ -65,7 +66,13 @@ async fn questions(
     let states: Vec<i32> = states.iter().map(|state| i32::from(*state)).collect();
     let questions = all_pages(|page_token| async {
         let Whose { asker, target } = whose.clone();
-        let request = ListQuestionsRequest { page_size: last.unwrap_or(500), page_token, states: states.clone(), asker, target };
+        let request = ListQuestionsRequest {
+            page_size: last.unwrap_or(500),
+            page_token,
+            states: states.clone(),
+            asker,
+            target,
+        };
         let page = broker.read(broker.questions().list_questions(request)).await?;
         let next = if last.is_some() { String::new() } else { page.next_page_token };
         Ok((page.questions, next))
@@ -75,6 +82,9 @@ async fn questions(
 
 /// One question.
 pub(crate) async fn question(broker: &Broker, question_id: u64) -> Result<Question, Failure> {
-    let question = broker.read(broker.questions().get_question(GetQuestionRequest { question_id })).await?.question;
+    let question = broker
+        .read(broker.questions().get_question(GetQuestionRequest { question_id }))
+        .await?
+        .question;
     Ok(question.ok_or(Failure::Incomplete { field: "question" })?.into())
 }

@@ -32,10 +32,15 @@ impl Cancel {
             let response = broker
                 .change(|request_id| {
                     let mut reminders = broker.reminders();
-                    async move { reminders.cancel_reminder(CancelReminderRequest { request_id, reminder_id }).await }
+                    async move {
+                        reminders
+                            .cancel_reminder(CancelReminderRequest { request_id, reminder_id })
+                            .await
+                    }
                 })
                 .await?;
-            cancelled.push(response.reminder.ok_or(Failure::Incomplete { field: "reminder" })?.into());
+            cancelled
+                .push(response.reminder.ok_or(Failure::Incomplete { field: "reminder" })?.into());
         }
         Ok(())
     }

@@ -46,10 +46,16 @@ impl List {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
         let states = if self.all { State::value_variants() } else { &self.state };
-        let states: Vec<i32> = states.iter().map(|state| ReminderState::from(*state).into()).collect();
+        let states: Vec<i32> =
+            states.iter().map(|state| ReminderState::from(*state).into()).collect();
         let agent = self.agent.unwrap_or_default();
         let reminders = all_pages(|page_token| async {
-            let request = ListRemindersRequest { page_size: 500, page_token, agent: agent.clone(), states: states.clone() };
+            let request = ListRemindersRequest {
+                page_size: 500,
+                page_token,
+                agent: agent.clone(),
+                states: states.clone(),
+            };
             let page = broker.read(broker.reminders().list_reminders(request)).await?;
             Ok((page.reminders, page.next_page_token))
         });

@@ -122,6 +122,9 @@ impl Held {
         if ids.is_empty() {
             note(&format!("nothing is held for {}", self.agent));
         }
-        Ok(ids.into_iter().map(|message_id| DeliveryKey { agent: self.agent.clone(), message_id }).collect())
+        Ok(ids
+            .into_iter()
+            .map(|message_id| DeliveryKey { agent: self.agent.clone(), message_id })
+            .collect())
     }
 }

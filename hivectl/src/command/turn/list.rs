@@ -23,7 +23,11 @@ pub(crate) struct List {
 impl List {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
-        let request = ListTurnsRequest { page_size: self.last, page_token: String::new(), agent: self.agent.unwrap_or_default() };
+        let request = ListTurnsRequest {
+            page_size: self.last,
+            page_token: String::new(),
+            agent: self.agent.unwrap_or_default(),
+        };
         let turns = broker.read(broker.turns().list_turns(request)).await?.turns;
         let turns: Vec<Turn> = turns.into_iter().map(Turn::from).collect();
         context.out.list(&turns)?;

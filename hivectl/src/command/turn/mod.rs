@@ -11,7 +11,8 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 
-/// Turns: what ran, what runs, and commands to a harness. Where a verb says nothing here, its own file says it, also at length.
+/// Turns: what ran, what runs, and commands to a harness. Where a verb says nothing here, its own
+/// file says it, also at length.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Turn {
     /// List turns, newest first

@@ -1,12 +1,13 @@
 //! `hivectl turn cancel|compact|new-session|model|restart`: commands to a harness.
 //!
-//! A command is a row in the broker: it outlives a harness that is away, and `hivectl events` tells when it was carried out. With --wait this program
-//! tells it.
+//! A command is a row in the broker: it outlives a harness that is away, and `hivectl events` tells
+//! when it was carried out. With --wait this program tells it.
 
 use clap::Args;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::{
-    CancelTurn, Command, CompactSession, Event, EventKind, RestartHarness, SendCommandRequest, SetModel, StartNewSession,
+    CancelTurn, Command, CompactSession, Event, EventKind, RestartHarness, SendCommandRequest,
+    SetModel, StartNewSession,
 };
 
 use crate::complete;
@@ -33,7 +34,8 @@ on as it is. So this ends at once, also with --wait; `hivectl events` tells when
 /// Whether to wait.
 #[derive(Args, Debug)]
 struct Waiting {
-    /// Wait until the harness has carried the command out, or refused it; no longer than --timeout, where that is given
+    /// Wait until the harness has carried the command out, or refused it; no longer than --timeout,
+    /// where that is given
     #[arg(long)]
     wait: bool,
 }
@@ -54,8 +56,9 @@ pub(crate) struct Cancel {
 
 /// Compact an agent's conversation, once no turn runs.
 ///
-/// The model sums its conversation up and goes on with the summary, so that its context is small again. A running turn is not disturbed: it ends first. An
-/// agent that is parked is compacted all the same.
+/// The model sums its conversation up and goes on with the summary, so that its context is small
+/// again. A running turn is not disturbed: it ends first. An agent that is parked is compacted all
+/// the same.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Compact {
@@ -85,7 +88,8 @@ pub(crate) struct Model {
     /// Whose
     #[arg(add = complete::agents())]
     agent: String,
-    /// A model's name or alias, as claude takes it; one of those that the agent may run on, where its configuration names them
+    /// A model's name or alias, as claude takes it; one of those that the agent may run on, where
+    /// its configuration names them
     #[arg(add = complete::models())]
     model: String,
     #[command(flatten)]
@@ -113,43 +117,69 @@ impl Cancel {
 impl Compact {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let words = "told to compact its conversation";
-        self.waiting.give(context, self.agent, Order::CompactSession(CompactSession {}), words).await
+        self.waiting
+            .give(context, self.agent, Order::CompactSession(CompactSession {}), words)
+            .await
     }
 }
 
 impl NewSession {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         if self.wait {
-            note("there is nothing to wait for: it holds from the next turn on, whenever that begins");
+            note(
+                "there is nothing to wait for: it holds from the next turn on, whenever that begins",
+            );
         }
         let words = "told to begin its next turn with a fresh conversation";
-        Waiting { wait: false }.give(context, self.agent, Order::StartNewSession(StartNewSession {}), words).await
+        Waiting { wait: false }
+            .give(context, self.agent, Order::StartNewSession(StartNewSession {}), words)
+            .await
     }
 }
 
 impl Model {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let words = format!("told to run on {} from the next turn on", self.model);
-        self.waiting.give(context, self.agent, Order::SetModel(SetModel { model: self.model }), &words).await
+        self.waiting
+            .give(context, self.agent, Order::SetModel(SetModel { model: self.model }), &words)
+            .await
     }
 }
 
 impl Restart {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
-        self.waiting.give(context, self.agent, Order::RestartHarness(RestartHarness {}), "told to start again").await
+        self.waiting
+            .give(
+                context,
+                self.agent,
+                Order::RestartHarness(RestartHarness {}),
+                "told to start again",
+            )
+            .await
     }
 }
 
 impl Waiting {
     /// Gives the command, and waits for its end where that is wanted.
-    async fn give(self, context: &mut Context, agent: String, order: Order, words: &str) -> Result<Exit, Failure> {
+    async fn give(
+        self,
+        context: &mut Context,
+        agent: String,
+        order: Order,
+        words: &str,
+    ) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
         // The watch stands before the command is given, so that its end cannot be missed.
-        let feed = if self.wait { Some(Feed::open(context, &broker, &agent, None).await?.0) } else { None };
+        let feed = if self.wait {
+            Some(Feed::open(context, &broker, &agent, None).await?.0)
+        } else {
+            None
+        };
         let response = broker
             .change(|request_id| {
                 let command = Command { id: 0, create_time: None, command: Some(order.clone()) };
-                let request = SendCommandRequest { request_id, agent: agent.clone(), command: Some(command) };
+                let request =
+                    SendCommandRequest { request_id, agent: agent.clone(), command: Some(command) };
                 let mut admin = broker.admin();
                 async move { admin.send_command(request).await }
             })
@@ -162,7 +192,8 @@ impl Waiting {
             closed(context, feed, id, &agent).await?;
             (sentence, done) = (format!("{agent} has done it (command {id})"), "carried_out");
         }
-        let done = Done { done, agent: Some(agent), command_id: Some(id), sentence, ..Done::default() };
+        let done =
+            Done { done, agent: Some(agent), command_id: Some(id), sentence, ..Done::default() };
         context.out.one(&done)?;
         Ok(Exit::Ok)
     }
@@ -175,7 +206,13 @@ async fn closed(context: &Context, feed: Feed, id: u64, agent: &str) -> Result<(
         None => ending.await,
         Some(patience) => match tokio::time::timeout(patience, ending).await {
             Ok(ending) => ending,
-            Err(_) => return Err(Failure::OrderTimedOut { id, agent: agent.to_owned(), seconds: patience.as_secs_f64() }),
+            Err(_) => {
+                return Err(Failure::OrderTimedOut {
+                    id,
+                    agent: agent.to_owned(),
+                    seconds: patience.as_secs_f64(),
+                });
+            }
         },
     };
     match ending.ok_or_else(|| Failure::OrderInterrupted { id, agent: agent.to_owned() })?? {
@@ -242,7 +279,13 @@ mod tests {
     #[test]
     fn an_event_tells_of_its_own_command_only() {
         assert_eq!(told("command 30: done", 30), Some(Ending::Done));
-        assert_eq!(told("command 30: refused: too late: it ended", 30), Some(Ending::Refused("too late: it ended".to_owned())));
-        assert_eq!((told("command 301: done", 30), told("command 3: done", 30), told("", 30)), (None, None, None));
+        assert_eq!(
+            told("command 30: refused: too late: it ended", 30),
+            Some(Ending::Refused("too late: it ended".to_owned()))
+        );
+        assert_eq!(
+            (told("command 301: done", 30), told("command 3: done", 30), told("", 30)),
+            (None, None, None)
+        );
     }
 }

@@ -28,12 +28,14 @@ Examples:
 
 /// Show a turn; with --output, --follow or --raw what it said.
 ///
-/// A number is a turn; a name is an agent, and means its open turn, or else its last one. Without either it is the newest turn of the hive.
+/// A number is a turn; a name is an agent, and means its open turn, or else its last one. Without
+/// either it is the newest turn of the hive.
 ///
-/// What a turn said is told in words: the model's text, each call of a tool with its arguments and the beginning of its result, errors, retries, rate
-/// limits, compactions and notes of the harness; at the end outcome, duration, tokens and cost. With --raw claude's lines go to stdout as they came,
-/// and everything else to stderr; on a terminal control characters are still shown, not obeyed. As JSON, all three print the lines only, one object
-/// each.
+/// What a turn said is told in words: the model's text, each call of a tool with its arguments and
+/// the beginning of its result, errors, retries, rate limits, compactions and notes of the harness;
+/// at the end outcome, duration, tokens and cost. With --raw claude's lines go to stdout as they
+/// came, and everything else to stderr; on a terminal control characters are still shown, not
+/// obeyed. As JSON, all three print the lines only, one object each.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Show {
@@ -43,7 +45,8 @@ pub(crate) struct Show {
     /// Show the output that is kept
     #[arg(long)]
     output: bool,
-    /// Show the output, and go on with it until the turn ends; of an agent, with its next turns too, until Ctrl-C
+    /// Show the output, and go on with it until the turn ends; of an agent, with its next turns
+    /// too, until Ctrl-C
     #[arg(long)]
     follow: bool,
     /// Show the output as it came
@@ -58,7 +61,9 @@ impl Show {
         let turn_id = self.subject.as_deref().and_then(|subject| subject.parse::<u64>().ok());
         let agent = if turn_id.is_none() { self.subject.clone() } else { None };
         if let (Some(agent), true) = (&agent, self.follow) {
-            return until_interrupted(self.agent(context, &broker, agent)).await.unwrap_or(Ok(Exit::Ok));
+            return until_interrupted(self.agent(context, &broker, agent))
+                .await
+                .unwrap_or(Ok(Exit::Ok));
         }
         let turn = match turn_id {
             Some(turn_id) => turn(&broker, turn_id).await?,
@@ -68,14 +73,22 @@ impl Show {
             }
         };
         if self.output || self.follow || self.raw {
-            return until_interrupted(self.turn(context, &broker, &turn)).await.unwrap_or(Ok(())).map(|()| Exit::Ok);
+            return until_interrupted(self.turn(context, &broker, &turn))
+                .await
+                .unwrap_or(Ok(()))
+                .map(|()| Exit::Ok);
         }
         context.out.one(&turn)?;
         Ok(Exit::Ok)
     }
 
     /// What a turn said; then how it ended.
-    async fn turn(&self, context: &mut Context, broker: &Broker, shown: &Turn) -> Result<(), Failure> {
+    async fn turn(
+        &self,
+        context: &mut Context,
+        broker: &Broker,
+        shown: &Turn,
+    ) -> Result<(), Failure> {
         let words = !self.raw && !context.out.json;
         if words {
             let beginning = shown.beginning(&context.out.style);
@@ -116,7 +129,12 @@ impl Show {
     }
 
     /// What an agent does, turn by turn, for ever.
-    async fn agent(&self, context: &mut Context, broker: &Broker, agent: &str) -> Result<Exit, Failure> {
+    async fn agent(
+        &self,
+        context: &mut Context,
+        broker: &Broker,
+        agent: &str,
+    ) -> Result<Exit, Failure> {
         // The watch stands before the first look, so that no turn begins between them.
         let (mut feed, _) = Feed::open(context, broker, agent, None).await?;
         let mut broker = broker.clone();
@@ -134,7 +152,11 @@ impl Show {
             note(&format!("waiting for the next turn of {agent}"));
             loop {
                 match feed.next().await? {
-                    Step::Event(event) if event.kind() == EventKind::TurnBegun && event.turn_id > shown => break,
+                    Step::Event(event)
+                        if event.kind() == EventKind::TurnBegun && event.turn_id > shown =>
+                    {
+                        break;
+                    }
                     Step::Event(_) => {}
                     Step::Gap => break,
                 }

@@ -1,4 +1,5 @@
-//! Where the programs of a hive are: beside `hivectl`, else on PATH. One build belongs together, so beside comes first.
+//! Where the programs of a hive are: beside `hivectl`, else on PATH. One build belongs together, so
+//! beside comes first.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -41,7 +42,10 @@ pub(super) fn on_path_in(path: &OsStr, name: &str) -> Option<PathBuf> {
 }
 
 fn all_in(path: &OsStr, name: &str) -> impl Iterator<Item = PathBuf> {
-    std::env::split_paths(path).filter(|dir| dir.is_absolute()).map(move |dir| dir.join(name)).filter(|path| is_program(path))
+    std::env::split_paths(path)
+        .filter(|dir| dir.is_absolute())
+        .map(move |dir| dir.join(name))
+        .filter(|path| is_program(path))
 }
 
 /// A program given as a name or a path, as an absolute path.
@@ -61,7 +65,8 @@ pub(super) fn resolve_in(command: &str, path: &OsStr) -> Option<PathBuf> {
 
 /// Returns whether this is a file that can be run.
 pub(super) fn is_program(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    path.metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! One child process: started in a process group of its own, ended with everything below it.
 //!
-//! A terminal's Ctrl-C reaches the foreground group only, so children end when `up` says so, in its order. `up` is the reaper of what a
-//! child leaves behind, and kills that. If `up` itself is killed, bubblewrap ends its harness, and `setpriv`, where the host has it, has
-//! the others told by SIGTERM.
+//! A terminal's Ctrl-C reaches the foreground group only, so children end when `up` says so, in its
+//! order. `up` is the reaper of what a child leaves behind, and kills that. If `up` itself is
+//! killed, bubblewrap ends its harness, and `setpriv`, where the host has it, has the others told
+//! by SIGTERM.
 //!
-//! Invariant: a [`Child`] that is dropped is dead, and after [`Registry::kill_all`] all are, and none is started again.
+//! Invariant: a [`Child`] that is dropped is dead, and after [`Registry::kill_all`] all are, and
+//! none is started again.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,7 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
+};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
@@ -74,7 +78,9 @@ impl Registry {
     /// Kills every child, and waits until all are gone, but no longer than a killed process takes.
     pub(super) async fn bury_all(&self) {
         self.kill_all();
-        let bury = tokio::task::spawn_blocking(|| while let Ok(_) | Err(Errno::INTR) = waitpid(None, WaitOptions::empty()) {});
+        let bury = tokio::task::spawn_blocking(|| {
+            while let Ok(_) | Err(Errno::INTR) = waitpid(None, WaitOptions::empty()) {}
+        });
         // One that the kernel does not end is left to it.
         let _ = tokio::time::timeout(BURIAL_MAX, bury).await;
     }
@@ -110,13 +116,19 @@ impl Registry {
         }
     }
 
-    /// Starts a program that inherits these descriptors under their numbers, and no others. Keep its entry until it has been waited for: without
-    /// it, the end of any other child would end this one, too.
-    pub(super) fn spawn(&self, command: &mut Command, inherited: &[OwnedFd]) -> io::Result<(tokio::process::Child, Entry)> {
+    /// Starts a program that inherits these descriptors under their numbers, and no others. Keep
+    /// its entry until it has been waited for: without it, the end of any other child would end
+    /// this one, too.
+    pub(super) fn spawn(
+        &self,
+        command: &mut Command,
+        inherited: &[OwnedFd],
+    ) -> io::Result<(tokio::process::Child, Entry)> {
         // With the lock, no other program is started while they can be inherited.
         let mut known = self.lock();
         let child = spawn_inheriting(command, inherited)?;
-        let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).ok_or(io::ErrorKind::NotFound)?;
+        let pid =
+            child.id().and_then(|pid| i32::try_from(pid).ok()).ok_or(io::ErrorKind::NotFound)?;
         known.insert(pid);
         drop(known);
         Ok((child, Entry { pid, registry: self.clone() }))
@@ -153,7 +165,8 @@ pub(super) struct Child {
 
 impl Child {
     pub(super) fn start(spec: &Spec, registry: &Registry) -> io::Result<Self> {
-        let Prepared { program, args, env, inherited, started } = spec.start.prepare().map_err(io::Error::other)?;
+        let Prepared { program, args, env, inherited, started } =
+            spec.start.prepare().map_err(io::Error::other)?;
         let file = log::open(&spec.log)?;
         let (output, log) = if spec.is_filtered {
             let (output, log) = Log::start(file)?;
@@ -172,9 +185,16 @@ impl Child {
         command.args(&args).env_clear().envs(&env).current_dir(&spec.dir);
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).process_group(0);
         let mut known = registry.lock();
-        let child = spawn_inheriting(&mut command, &inherited)
-            .map_err(|error| io::Error::new(error.kind(), format!("{} cannot be started: {error}", program.display())))?;
-        let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).ok_or(io::ErrorKind::NotFound)?;
+        let child = spawn_inheriting(&mut command, &inherited).map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("{} cannot be started: {error}", program.display()),
+            )
+        })?;
+        let pid = child
+            .id()
+            .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+            .ok_or(io::ErrorKind::NotFound)?;
         known.insert(pid.as_raw_nonzero().get());
         drop(known);
         let watch = started.and_then(|started| Some(started(child.id()?)));
@@ -202,7 +222,8 @@ impl Child {
 
     /// Asks the program to end; under bubblewrap the program itself, not bubblewrap.
     pub(super) fn terminate(&self) {
-        let target = process_tree::inside_bubblewrap(self.pid, &process_tree::all()).unwrap_or(self.pid);
+        let target =
+            process_tree::inside_bubblewrap(self.pid, &process_tree::all()).unwrap_or(self.pid);
         // It may have ended by itself.
         let _ = kill_process(target, Signal::TERM);
     }
@@ -230,7 +251,10 @@ fn kill_tree(root: Pid) {
 }
 
 /// Starts a program that inherits these descriptors. The caller holds the lock of the registry.
-fn spawn_inheriting(command: &mut Command, inherited: &[OwnedFd]) -> io::Result<tokio::process::Child> {
+fn spawn_inheriting(
+    command: &mut Command,
+    inherited: &[OwnedFd],
+) -> io::Result<tokio::process::Child> {
     let set = |flags: FdFlags| inherited.iter().try_for_each(|fd| fcntl_setfd(fd, flags));
     set(FdFlags::empty())?;
     let child = command.spawn();

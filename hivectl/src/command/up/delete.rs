@@ -1,9 +1,12 @@
-//! Deleting a directory tree that an agent has made, however deep it is and whatever its permissions are.
+//! Deleting a directory tree that an agent has made, however deep it is and whatever its
+//! permissions are.
 //!
-//! Every directory of the tree is first moved into one heap beside it. So nothing recurses, and three directories are open at a time. All of it
-//! goes along descriptors: an agent that still runs may replace what was looked at.
+//! Every directory of the tree is first moved into one heap beside it. So nothing recurses, and
+//! three directories are open at a time. All of it goes along descriptors: an agent that still runs
+//! may replace what was looked at.
 //!
-//! Invariant: links are deleted and not followed. What an interrupted deletion has left is deleted by the next one of the same path.
+//! Invariant: links are deleted and not followed. What an interrupted deletion has left is deleted
+//! by the next one of the same path.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
@@ -38,8 +41,14 @@ pub(super) fn tree(path: &Path) -> io::Result<()> {
 impl Heap {
     /// Takes what is at a path away, at once; `None` where its directory does not exist.
     pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
-        let parent = path.parent().map(Path::to_path_buf).filter(|parent| !parent.as_os_str().is_empty());
-        let parent = match openat(CWD, parent.unwrap_or_else(|| PathBuf::from(".")), DIRECTORY, Mode::empty()) {
+        let parent =
+            path.parent().map(Path::to_path_buf).filter(|parent| !parent.as_os_str().is_empty());
+        let parent = match openat(
+            CWD,
+            parent.unwrap_or_else(|| PathBuf::from(".")),
+            DIRECTORY,
+            Mode::empty(),
+        ) {
             Err(Errno::NOENT) => return Ok(None),
             parent => parent?,
         };
@@ -56,7 +65,8 @@ impl Heap {
 
     /// Takes an entry of the parent directory.
     fn accept(&self, last: &CStr) -> io::Result<()> {
-        // A move into a heap that was removed in between reports the same as one of an absent directory. So each try looks first.
+        // A move into a heap that was removed in between reports the same as one of an absent
+        // directory. So each try looks first.
         for _ in 0..TRIES_MAX {
             match openat(&self.parent, last, OFlags::PATH | DIRECTORY, Mode::empty()) {
                 Err(Errno::NOENT) => return Ok(()),
@@ -73,7 +83,9 @@ impl Heap {
                 Err(error) => return Err(error),
             }
         }
-        Err(io::Error::other(format!("it is still there after {TRIES_MAX} moves: end the program that makes it again")))
+        Err(io::Error::other(format!(
+            "it is still there after {TRIES_MAX} moves: end the program that makes it again"
+        )))
     }
 
     /// Deletes what was taken.
@@ -109,12 +121,15 @@ impl Heap {
         }
         match openat(&self.parent, &self.name, DIRECTORY, Mode::empty()) {
             Err(Errno::NOENT) => Ok(None),
-            Err(Errno::NOTDIR | Errno::LOOP) => unlink(self.parent.as_fd(), &self.name).map(|()| None),
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                unlink(self.parent.as_fd(), &self.name).map(|()| None)
+            }
             own => Ok(Some(own?)),
         }
     }
 
-    /// Makes an entry of the parent directory the heap: that needs no space, which a full disk does not have.
+    /// Makes an entry of the parent directory the heap: that needs no space, which a full disk does
+    /// not have.
     fn become_heap(&self, last: &CStr) -> io::Result<()> {
         make_accessible(self.parent.as_fd(), last)?;
         match renameat(&self.parent, last, &self.parent, &self.name) {
@@ -125,7 +140,8 @@ impl Heap {
     }
 }
 
-/// What one look at a directory has deleted. Where the disk is full, a move may fail that succeeds when files are deleted.
+/// What one look at a directory has deleted. Where the disk is full, a move may fail that succeeds
+/// when files are deleted.
 #[derive(Debug, Default)]
 struct Look {
     is_changed: bool,
@@ -189,7 +205,8 @@ fn flatten(heap: BorrowedFd<'_>, name: &CStr, number: &mut u64) -> io::Result<()
     }
 }
 
-/// Moves a directory to the heap; an empty one is deleted, because a full disk may have no place for another name.
+/// Moves a directory to the heap; an empty one is deleted, because a full disk may have no place
+/// for another name.
 fn put(dir: BorrowedFd<'_>, name: &CStr, heap: BorrowedFd<'_>, number: &mut u64) -> io::Result<()> {
     match unlinkat(dir, name, AtFlags::REMOVEDIR) {
         Err(Errno::NOTEMPTY | Errno::EXIST) => {}
@@ -219,15 +236,17 @@ fn make_accessible(dir: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
     chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), Mode::RWXU)
 }
 
-/// Reads the names in a directory as they are needed: an agent may leave millions. One that is missed because of deletions is found by the
-/// next look.
+/// Reads the names in a directory as they are needed: an agent may leave millions. One that is
+/// missed because of deletions is found by the next look.
 fn entries(dir: &OwnedFd) -> io::Result<impl Iterator<Item = io::Result<CString>> + use<>> {
     let names = Dir::read_from(dir)?.map(|entry| Ok(entry?.file_name().to_owned()));
     Ok(names.filter(|name| !name.as_deref().is_ok_and(|name: &CStr| name == c"." || name == c"..")))
 }
 
 fn is_full(error: &io::Error) -> bool {
-    [Errno::NOSPC, Errno::DQUOT].into_iter().any(|full| error.raw_os_error() == Some(full.raw_os_error()))
+    [Errno::NOSPC, Errno::DQUOT]
+        .into_iter()
+        .any(|full| error.raw_os_error() == Some(full.raw_os_error()))
 }
 
 fn unlink(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! The environment of the children: what they need, and nothing else of the caller's.
 //!
-//! Invariant: an agent's environment is made from an allow-list; a secret in the operator's shell that claude does not need never reaches it.
+//! Invariant: an agent's environment is made from an allow-list; a secret in the operator's shell
+//! that claude does not need never reaches it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -41,8 +42,10 @@ const PASSED: [&str; 22] = [
 ];
 /// What claude's API needs, what the harness is tuned by, the words of the locale.
 const PASSED_PREFIXES: [&str; 4] = ["ANTHROPIC_", "CLAUDE_", "HIVE_", "LC_"];
-/// What the broker gets besides, for the command of `operator.notify`: a home, and the way to the operator's desktop.
-const PASSED_TO_BROKER: [&str; 5] = ["HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY"];
+/// What the broker gets besides, for the command of `operator.notify`: a home, and the way to the
+/// operator's desktop.
+const PASSED_TO_BROKER: [&str; 5] =
+    ["HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY"];
 /// What belongs to the caller's own claude or hive, and would mislead another.
 const DROPPED: [&str; 20] = [
     "CLAUDE_CONFIG_DIR",
@@ -75,23 +78,37 @@ pub(super) fn of_caller() -> Env {
 fn scrubbed(caller: &Env) -> Env {
     let passes = |name: &OsStr| {
         let named = PASSED.iter().any(|passed| name == *passed);
-        let prefixed = PASSED_PREFIXES.iter().any(|prefix| name.as_bytes().starts_with(prefix.as_bytes()));
+        let prefixed =
+            PASSED_PREFIXES.iter().any(|prefix| name.as_bytes().starts_with(prefix.as_bytes()));
         (named || prefixed) && !DROPPED.iter().any(|dropped| name == *dropped)
     };
-    caller.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    caller
+        .iter()
+        .filter(|(name, _)| passes(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 /// The environment of the broker: claude's keys are none of its business.
 pub(super) fn for_broker(caller: &Env) -> Env {
     let mut env = scrubbed(caller);
-    env.retain(|name, _| !name.as_bytes().starts_with(b"ANTHROPIC_") && !name.as_bytes().starts_with(b"CLAUDE_"));
-    let besides = caller.iter().filter(|(name, _)| PASSED_TO_BROKER.iter().any(|passed| name == passed));
+    env.retain(|name, _| {
+        !name.as_bytes().starts_with(b"ANTHROPIC_") && !name.as_bytes().starts_with(b"CLAUDE_")
+    });
+    let besides =
+        caller.iter().filter(|(name, _)| PASSED_TO_BROKER.iter().any(|passed| name == passed));
     env.extend(besides.map(|(name, value)| (name.clone(), value.clone())));
     env
 }
 
-/// The environment of an agent's harness. Settings that may change while it runs are in its settings file.
-pub(super) fn for_agent(caller: &Env, agent: &AgentPlan, claude: &Path, binaries: &Binaries) -> Env {
+/// The environment of an agent's harness. Settings that may change while it runs are in its
+/// settings file.
+pub(super) fn for_agent(
+    caller: &Env,
+    agent: &AgentPlan,
+    claude: &Path,
+    binaries: &Binaries,
+) -> Env {
     let mut env = scrubbed(caller);
     let mut set = |name: &str, value: &OsStr| {
         env.insert(name.into(), value.to_owned());
@@ -135,9 +152,13 @@ mod tests {
             ("HIVE_MARKETPLACES", "[]"),
             ("HIVE_TURN_MAX_SECS", "9"),
         ]);
-        let names: Vec<String> = scrubbed(&caller).into_keys().map(|name| name.to_string_lossy().into_owned()).collect();
+        let names: Vec<String> =
+            scrubbed(&caller).into_keys().map(|name| name.to_string_lossy().into_owned()).collect();
         assert_eq!(names, ["ANTHROPIC_API_KEY", "HIVE_TURN_MAX_SECS", "LC_ALL", "PATH"]);
-        let names: Vec<String> = for_broker(&caller).into_keys().map(|name| name.to_string_lossy().into_owned()).collect();
+        let names: Vec<String> = for_broker(&caller)
+            .into_keys()
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
         assert_eq!(names, ["DISPLAY", "HIVE_TURN_MAX_SECS", "HOME", "LC_ALL", "PATH"]);
     }
 
@@ -148,14 +169,24 @@ mod tests {
         std::fs::write(&file, "[agents.ada]\n").expect("a file");
         let plan = Plan::make(&file, &dir.path().join("h")).expect("a plan");
         let ada = &plan.agents[0];
-        let binaries = Binaries { hived: "/b/hived".into(), hive: "/b/hive".into(), hive_mcp: "/b/hive-mcp".into() };
-        let caller = env(&[("HOME", "/root"), ("HIVE_SOCKET", "/other"), ("HIVE_SETTINGS", "/other")]);
+        let binaries = Binaries {
+            hived: "/b/hived".into(),
+            hive: "/b/hive".into(),
+            hive_mcp: "/b/hive-mcp".into(),
+        };
+        let caller =
+            env(&[("HOME", "/root"), ("HIVE_SOCKET", "/other"), ("HIVE_SETTINGS", "/other")]);
         let env = for_agent(&caller, ada, Path::new("/c/claude"), &binaries);
-        let get = |name: &str| env.get(OsStr::new(name)).map(|value| value.to_string_lossy().into_owned());
+        let get = |name: &str| {
+            env.get(OsStr::new(name)).map(|value| value.to_string_lossy().into_owned())
+        };
         assert_eq!(get("HOME").as_deref(), ada.home_dir.to_str());
         assert_eq!(get("HIVE_SOCKET").as_deref(), ada.socket().to_str());
         assert_eq!(get("HIVE_CLAUDE").as_deref(), Some("/c/claude"));
         assert_eq!(get("HIVE_MCP").as_deref(), Some("/b/hive-mcp"));
-        assert_eq!(get("HIVE_SETTINGS").as_deref(), ada.settings_dir().join("settings.json").to_str());
+        assert_eq!(
+            get("HIVE_SETTINGS").as_deref(),
+            ada.settings_dir().join("settings.json").to_str()
+        );
     }
 }

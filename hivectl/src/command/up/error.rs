@@ -59,7 +59,8 @@ const PATHS_PAUSE: Duration = Duration::from_secs(10);
 const TRIAL_PAUSE: Duration = Duration::from_secs(60);
 
 impl UpError {
-    /// Returns whether it concerns the paths of one agent and may pass: the others are started, and this one is tried again.
+    /// Returns whether it concerns the paths of one agent and may pass: the others are started, and
+    /// this one is tried again.
     pub(super) fn may_pass(&self) -> bool {
         match self {
             Self::Grant { may_be_an_agents, .. } => *may_be_an_agents,
@@ -81,20 +82,29 @@ impl UpError {
         }
     }
 
-    /// Returns the pause after which an agent of a hive that runs is tried again; `None` if only a changed configuration helps.
+    /// Returns the pause after which an agent of a hive that runs is tried again; `None` if only a
+    /// changed configuration helps.
     pub(super) fn retry_after(&self) -> Option<Duration> {
-        if matches!(self, Self::Trial { .. }) { Some(TRIAL_PAUSE) } else { self.may_pass().then_some(PATHS_PAUSE) }
+        if matches!(self, Self::Trial { .. }) {
+            Some(TRIAL_PAUSE)
+        } else {
+            self.may_pass().then_some(PATHS_PAUSE)
+        }
     }
 
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::ConfigUnreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
+            Self::ConfigUnreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Exit::NotFound
+            }
             Self::ConfigUnreadable { source, .. } | Self::Settings { source, .. }
                 if source.kind() == io::ErrorKind::PermissionDenied =>
             {
                 Exit::Denied
             }
-            Self::Directory { source: WalkError::Absent { source: Errno::ACCESS, .. }, .. } => Exit::Denied,
+            Self::Directory { source: WalkError::Absent { source: Errno::ACCESS, .. }, .. } => {
+                Exit::Denied
+            }
             Self::Directory { source: WalkError::Link(_), .. } => Exit::Usage,
             Self::ConfigInvalid { .. } => Exit::Findings,
             Self::SocketTooLong { .. }

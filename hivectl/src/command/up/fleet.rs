@@ -6,7 +6,8 @@
 //!                                            └─► purge   end the harness, delete the directories, tell the broker
 //! ```
 //!
-//! Invariant: no harness of an agent starts before everything of an earlier agent of its name has ended and its directories are deleted.
+//! Invariant: no harness of an agent starts before everything of an earlier agent of its name has
+//! ended and its directories are deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -90,7 +91,8 @@ impl Fleet {
         self.reconcile().await;
     }
 
-    /// Waits until something that was being ended has ended. It is lost nowhere if this is given up.
+    /// Waits until something that was being ended has ended. It is lost nowhere if this is given
+    /// up.
     pub(super) async fn ended(&mut self) {
         match self.ending.join_next().await {
             Some(Ok((name, words))) => {
@@ -107,17 +109,24 @@ impl Fleet {
 
     /// Starts and ends what is missing and what is too much.
     pub(super) async fn reconcile(&mut self) {
-        let purges: Vec<(u64, AgentName)> = self.wanted.purges.iter().map(|(id, name)| (*id, name.clone())).collect();
+        let purges: Vec<(u64, AgentName)> =
+            self.wanted.purges.iter().map(|(id, name)| (*id, name.clone())).collect();
         for (id, name) in purges {
             if !self.busy.contains(&name) && self.tried.insert(id) {
                 self.end(name, Some(id));
             }
         }
-        let gone: Vec<AgentName> = self.running.keys().filter(|name| !self.wanted.agents.contains(*name)).cloned().collect();
+        let gone: Vec<AgentName> = self
+            .running
+            .keys()
+            .filter(|name| !self.wanted.agents.contains(*name))
+            .cloned()
+            .collect();
         for name in gone {
             self.end(name, None);
         }
-        let missing: Vec<AgentName> = self.wanted.agents.iter().filter(|name| self.may_start(name)).cloned().collect();
+        let missing: Vec<AgentName> =
+            self.wanted.agents.iter().filter(|name| self.may_start(name)).cloned().collect();
         for name in missing {
             self.try_start(name).await;
         }
@@ -132,9 +141,17 @@ impl Fleet {
     /// Tries agents again that were not started for what may have passed.
     pub(super) async fn try_again(&mut self) {
         let now = Instant::now();
-        let is_due = |name: &&AgentName| self.refused.get(name).and_then(|refusal| refusal.again_at).is_some_and(|at| at <= now);
-        let again: Vec<AgentName> =
-            self.wanted.agents.iter().filter(is_due).filter(|name| self.is_missing(name)).cloned().collect();
+        let is_due = |name: &&AgentName| {
+            self.refused.get(name).and_then(|refusal| refusal.again_at).is_some_and(|at| at <= now)
+        };
+        let again: Vec<AgentName> = self
+            .wanted
+            .agents
+            .iter()
+            .filter(is_due)
+            .filter(|name| self.is_missing(name))
+            .cloned()
+            .collect();
         for name in again {
             self.try_start(name).await;
         }
@@ -146,7 +163,8 @@ impl Fleet {
             self.refused.remove(&name);
             return;
         };
-        let words = std::error::Error::source(&error).map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
+        let words = std::error::Error::source(&error)
+            .map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
         if self.refused.get(&name).is_none_or(|before| before.words != words) {
             note(&format!("{name} is not started: {}", visible_line(&words)));
         }
@@ -166,8 +184,10 @@ impl Fleet {
     async fn start(&mut self, name: &AgentName) -> Result<(), UpError> {
         let agent = self.plan.agent(name)?;
         let choice = self.isolation.choose(&self.plan, &agent).await?;
-        let unhidden = || agent.dirs().into_iter().find(|dir| !self.is_hidden(dir)).map(Path::to_path_buf);
-        let peers_share_files = self.running.values().any(|running| running.level == Level::SharedFiles);
+        let unhidden =
+            || agent.dirs().into_iter().find(|dir| !self.is_hidden(dir)).map(Path::to_path_buf);
+        let peers_share_files =
+            self.running.values().any(|running| running.level == Level::SharedFiles);
         if (choice.level == Level::SharedFiles || peers_share_files)
             && let Some(path) = unhidden()
         {
@@ -188,7 +208,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Returns whether the mounts of the other agents hide a directory, at the level at which they share files.
+    /// Returns whether the mounts of the other agents hide a directory, at the level at which they
+    /// share files.
     fn is_hidden(&self, dir: &Path) -> bool {
         dir.starts_with(&self.plan.agents_dir) || self.hidden.contains(dir)
     }
@@ -219,7 +240,10 @@ impl Fleet {
         self.tried.clear();
         let mut changed = Vec::new();
         for (name, running) in &self.running {
-            let written = self.plan.agent(name).and_then(|agent| settings::write(&self.plan, &agent, running.level));
+            let written = self
+                .plan
+                .agent(name)
+                .and_then(|agent| settings::write(&self.plan, &agent, running.level));
             match written {
                 Ok(true) => changed.push(name.clone()),
                 Ok(false) => {}

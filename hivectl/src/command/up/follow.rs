@@ -1,7 +1,8 @@
-//! Following the broker: one line per agent, printed when it changes, and the agents and purges that the fleet has to be in step with.
+//! Following the broker: one line per agent, printed when it changes, and the agents and purges
+//! that the fleet has to be in step with.
 //!
-//! Driven by the event log, read from the agents' own records. Invariant: agents are read before purges, so an agent of which an earlier one
-//! was purged is never seen without that purge.
+//! Driven by the event log, read from the agents' own records. Invariant: agents are read before
+//! purges, so an agent of which an earlier one was purged is never seen without that purge.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -89,7 +90,11 @@ fn of_fleet(agents: &[Agent], purges: &[Purge]) -> Wanted {
     }
 }
 
-fn show(context: &mut Context, agents: Vec<Agent>, printed: &mut BTreeMap<String, String>) -> Result<(), Failure> {
+fn show(
+    context: &mut Context,
+    agents: Vec<Agent>,
+    printed: &mut BTreeMap<String, String>,
+) -> Result<(), Failure> {
     printed.retain(|name, _| agents.iter().any(|agent| agent.name == *name));
     let width = agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
     for agent in agents {

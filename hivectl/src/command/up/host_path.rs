@@ -1,7 +1,8 @@
 //! Paths of the host, walked part by part along descriptors.
 //!
-//! An agent can replace what is below a directory that it can write in, at any moment. So a link there is never followed, and what a path names is
-//! read from the descriptor at which the walk ended, not by a second walk.
+//! An agent can replace what is below a directory that it can write in, at any moment. So a link
+//! there is never followed, and what a path names is read from the descriptor at which the walk
+//! ended, not by a second walk.
 //!
 //! Invariant: a link that an agent has made leads nowhere.
 
@@ -14,7 +15,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use hive_core::isolation::Mounted;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, readlinkat, statat,
+};
 use rustix::io::Errno;
 
 /// Most links on the way of one path, as for the kernel.
@@ -29,12 +32,14 @@ pub(super) struct AgentsWrite(Vec<PathBuf>);
 impl AgentsWrite {
     /// Adds a directory, if it is there. One that is not there contains no link.
     ///
-    /// Links are followed: the first directory on the way that an agent can write in is on the list itself.
+    /// Links are followed: the first directory on the way that an agent can write in is on the list
+    /// itself.
     pub(super) fn add(&mut self, dir: &Path) {
         self.0.extend(dir.canonicalize());
     }
 
-    /// Adds the directories of another list: what agents could write in before, they may have changed.
+    /// Adds the directories of another list: what agents could write in before, they may have
+    /// changed.
     pub(super) fn add_all(&mut self, other: &Self) {
         for dir in &other.0 {
             if !self.0.contains(dir) {
@@ -85,12 +90,17 @@ pub(crate) enum WalkError {
 }
 
 impl WalkError {
-    /// Returns whether an agent may have caused it, by what it has made or deleted where it can write.
+    /// Returns whether an agent may have caused it, by what it has made or deleted where it can
+    /// write.
     pub(super) fn may_be_an_agents(&self, agents_write: &AgentsWrite) -> bool {
         match self {
             Self::Link(_) => true,
             Self::Absent { at, .. } => agents_write.contains(at),
-            Self::Links | Self::Unreadable(_) | Self::NotRegular | Self::NotText | Self::TooLong(_) => false,
+            Self::Links
+            | Self::Unreadable(_)
+            | Self::NotRegular
+            | Self::NotText
+            | Self::TooLong(_) => false,
         }
     }
 }
@@ -118,24 +128,36 @@ impl HostPath {
 
     /// Returns the path, without links, that a path has as soon as it can be walked.
     pub(super) fn would_be(path: &Path, agents_write: &AgentsWrite) -> PathBuf {
-        let found =
-            path.ancestors().find_map(|outer| Some((Self::find(outer, agents_write).ok()?.path, path.strip_prefix(outer).ok()?)));
+        let found = path.ancestors().find_map(|outer| {
+            Some((Self::find(outer, agents_write).ok()?.path, path.strip_prefix(outer).ok()?))
+        });
         found.map_or_else(|| path.to_path_buf(), |(outer, rest)| outer.join(rest))
     }
 
     /// Reads a regular file.
-    pub(super) fn read(path: &Path, agents_write: &AgentsWrite, bytes_max: u64) -> Result<Vec<u8>, WalkError> {
+    pub(super) fn read(
+        path: &Path,
+        agents_write: &AgentsWrite,
+        bytes_max: u64,
+    ) -> Result<Vec<u8>, WalkError> {
         let bytes = Self::read_start(path, agents_write, bytes_max + 1)?;
         if bytes.len() as u64 > bytes_max { Err(WalkError::TooLong(bytes_max)) } else { Ok(bytes) }
     }
 
     /// Reads the first bytes of a regular file.
-    pub(super) fn read_start(path: &Path, agents_write: &AgentsWrite, bytes_max: u64) -> Result<Vec<u8>, WalkError> {
+    pub(super) fn read_start(
+        path: &Path,
+        agents_write: &AgentsWrite,
+        bytes_max: u64,
+    ) -> Result<Vec<u8>, WalkError> {
         let (found, fd) = walk(path, agents_write, false)?;
         if found.kind != FileType::RegularFile {
             return Err(WalkError::NotRegular);
         }
-        let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(by_descriptor(&fd))?;
+        let file = File::options()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(by_descriptor(&fd))?;
         let mut bytes = Vec::new();
         file.take(bytes_max).read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -163,7 +185,15 @@ impl HostPath {
 
     fn new(path: PathBuf, links: Vec<PathBuf>, stat: &Stat) -> Self {
         let kind = FileType::from_raw_mode(stat.st_mode);
-        Self { path, links, kind, mode: stat.st_mode, rdev: stat.st_rdev, device: stat.st_dev, inode: stat.st_ino }
+        Self {
+            path,
+            links,
+            kind,
+            mode: stat.st_mode,
+            rdev: stat.st_rdev,
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        }
     }
 }
 
@@ -173,7 +203,11 @@ fn by_descriptor(fd: &OwnedFd) -> PathBuf {
 }
 
 /// Walks a path; returns what it names, and a descriptor of it.
-fn walk(path: &Path, agents_write: &AgentsWrite, create: bool) -> Result<(HostPath, OwnedFd), WalkError> {
+fn walk(
+    path: &Path,
+    agents_write: &AgentsWrite,
+    create: bool,
+) -> Result<(HostPath, OwnedFd), WalkError> {
     let at = |at: &Path| {
         let at = at.to_path_buf();
         move |source| WalkError::Absent { at, source }
@@ -235,7 +269,8 @@ fn walk(path: &Path, agents_write: &AgentsWrite, create: bool) -> Result<(HostPa
 /// The parts of a path, the last one first.
 fn parts(path: &Path) -> Vec<PathBuf> {
     let kept = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
-    let mut parts: Vec<PathBuf> = path.components().filter(kept).map(|part| PathBuf::from(part.as_os_str())).collect();
+    let mut parts: Vec<PathBuf> =
+        path.components().filter(kept).map(|part| PathBuf::from(part.as_os_str())).collect();
     parts.reverse();
     parts
 }
@@ -266,11 +301,20 @@ mod tests {
         symlink("secret", root.join("link")).expect("a link");
         symlink(root.join("link"), root.join("links")).expect("a link");
         symlink("../../secret", root.join("project/in/evil")).expect("a link");
-        let found = HostPath::find(&root.join("links/../secret/./key"), &agents_write).expect("found");
-        assert_eq!((found.path, found.links), (root.join("secret/key"), vec![root.join("links"), root.join("link")]));
+        let found =
+            HostPath::find(&root.join("links/../secret/./key"), &agents_write).expect("found");
+        assert_eq!(
+            (found.path, found.links),
+            (root.join("secret/key"), vec![root.join("links"), root.join("link")])
+        );
         let inode = root.join("secret").metadata().expect("there").ino();
         assert_eq!(HostPath::find(&root.join("link"), &agents_write).expect("found").inode, inode);
-        for path in ["project/in/evil", "project/in/evil/key", "project/none/../in/evil", "link/../project/in/evil/key"] {
+        for path in [
+            "project/in/evil",
+            "project/in/evil/key",
+            "project/none/../in/evil",
+            "link/../project/in/evil/key",
+        ] {
             let found = HostPath::find(&root.join(path), &agents_write);
             let is_refused = match found {
                 Err(WalkError::Link(link)) => link == root.join("project/in/evil"),
@@ -280,8 +324,14 @@ mod tests {
             assert!(is_refused, "{path}");
         }
         let evil = root.join("project/in/evil");
-        assert!(matches!(HostPath::directory(&evil.join("new"), &agents_write), Err(WalkError::Link(_))));
-        assert!(matches!(HostPath::read(&evil.join("key"), &agents_write, 9), Err(WalkError::Link(_))));
+        assert!(matches!(
+            HostPath::directory(&evil.join("new"), &agents_write),
+            Err(WalkError::Link(_))
+        ));
+        assert!(matches!(
+            HostPath::read(&evil.join("key"), &agents_write, 9),
+            Err(WalkError::Link(_))
+        ));
         assert!(!root.join("secret/new").exists());
         assert_eq!(HostPath::follow(&evil).expect("found").path, root.join("secret"));
     }
@@ -292,9 +342,18 @@ mod tests {
         let made = HostPath::directory(&root.join("project/a/b"), &agents_write).expect("created");
         assert_eq!(made.path, root.join("project/a/b"));
         assert_eq!(made.path.metadata().expect("there").permissions().mode() & 0o777, 0o700);
-        assert_eq!(HostPath::directory(&root.join("project/a/b"), &agents_write).expect("there"), made);
-        assert!(matches!(HostPath::directory(&root.join("secret/key"), &agents_write), Err(WalkError::Absent { .. })));
-        assert!(matches!(HostPath::directory(&root.join("secret/key/x"), &agents_write), Err(WalkError::Absent { .. })));
+        assert_eq!(
+            HostPath::directory(&root.join("project/a/b"), &agents_write).expect("there"),
+            made
+        );
+        assert!(matches!(
+            HostPath::directory(&root.join("secret/key"), &agents_write),
+            Err(WalkError::Absent { .. })
+        ));
+        assert!(matches!(
+            HostPath::directory(&root.join("secret/key/x"), &agents_write),
+            Err(WalkError::Absent { .. })
+        ));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The link to the broker that this program starts: which sandbox is whose agent's.
 //!
-//! A broker that is started again knows no sandbox. It gets the whole list, and answers agents only after that. So this keeps what it has
-//! registered, with a descriptor for each namespace.
+//! A broker that is started again knows no sandbox. It gets the whole list, and answers agents only
+//! after that. So this keeps what it has registered, with a descriptor for each namespace.
 //!
-//! Invariant: [`Registrar::sandbox`] returns when the registration is in force, however often the broker is started again in between.
+//! Invariant: [`Registrar::sandbox`] returns when the registration is in force, however often the
+//! broker is started again in between.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -77,7 +78,11 @@ impl Registrar {
         self.register(agent, None).0
     }
 
-    fn register(&self, agent: String, namespace: Option<OwnedFd>) -> (Registration, oneshot::Receiver<u64>) {
+    fn register(
+        &self,
+        agent: String,
+        namespace: Option<OwnedFd>,
+    ) -> (Registration, oneshot::Receiver<u64>) {
         let (done, in_force) = oneshot::channel();
         let number = next_number();
         self.order(Order::Registered { agent: agent.clone(), number, namespace, done });
@@ -100,7 +105,11 @@ fn next_number() -> u64 {
 impl Registration {
     /// Reports the isolation that was reached.
     pub(super) fn isolation(&self, shown: Shown) {
-        let _ = self.orders.send(Order::Isolation { agent: self.agent.clone(), number: self.number, shown });
+        let _ = self.orders.send(Order::Isolation {
+            agent: self.agent.clone(),
+            number: self.number,
+            shown,
+        });
     }
 }
 
@@ -138,7 +147,9 @@ impl Keeper {
                     self.describe(&agent).await;
                 }
                 Order::Isolation { agent, number, shown } => {
-                    if let Some(entry) = self.entries.get_mut(&agent).filter(|entry| entry.number == number) {
+                    if let Some(entry) =
+                        self.entries.get_mut(&agent).filter(|entry| entry.number == number)
+                    {
                         entry.shown = Some(shown);
                         self.describe_isolation(&agent).await;
                     }
@@ -192,7 +203,9 @@ impl Keeper {
     }
 
     async fn describe_isolation(&mut self, agent: &str) {
-        let Some(shown) = self.entries.get(agent).and_then(|entry| entry.shown.clone()) else { return };
+        let Some(shown) = self.entries.get(agent).and_then(|entry| entry.shown.clone()) else {
+            return;
+        };
         let Shown { reached, notes, accepted, refused: _ } = shown;
         let notes = notes.iter().take(ISOLATION_NOTES_MAX).map(|note| bounded(note)).collect();
         let packet = ToBroker::Isolation { agent: agent.to_owned(), reached, notes, accepted };
@@ -227,7 +240,8 @@ impl Keeper {
     }
 }
 
-/// Cuts a note to a length that a packet has room for. A control character takes more room than others, so none is left.
+/// Cuts a note to a length that a packet has room for. A control character takes more room than
+/// others, so none is left.
 fn bounded(note: &str) -> String {
     visible_line(note).chars().take(ISOLATION_NOTE_CHARS_MAX).collect()
 }
@@ -265,7 +279,9 @@ mod tests {
     /// Gives an order and returns what the broker gets of it.
     async fn told(broker: &Link, order: impl FnOnce()) -> ToBroker {
         order();
-        let packet = tokio::time::timeout(Duration::from_secs(10), broker.recv::<ToBroker>()).await.expect("the link is kept");
+        let packet = tokio::time::timeout(Duration::from_secs(10), broker.recv::<ToBroker>())
+            .await
+            .expect("the link is kept");
         broker.send(&ToUp::Done, None).await.expect("the link is kept");
         packet.expect("a packet").0
     }
@@ -274,15 +290,22 @@ mod tests {
     async fn a_report_of_any_length_reaches_the_broker_and_the_next_one_too() {
         let (own, other) = link::pair().expect("a pair of sockets");
         let (broker, registrar) = (Link::new(other).expect("a link"), Registrar::start());
-        assert_eq!(told(&broker, || registrar.order(Order::Connected(own))).await, ToBroker::Complete);
+        assert_eq!(
+            told(&broker, || registrar.order(Order::Connected(own))).await,
+            ToBroker::Complete
+        );
         let mut ada = None;
         told(&broker, || ada = Some(registrar.unconfined("ada".to_owned()))).await;
         for c in ['x', '\u{1}', '"', '🐝'] {
             let notes = vec![c.to_string().repeat(1_000); 1_000];
             let shown = Shown { reached: Reached::None, notes, accepted: false, refused: None };
-            let got = told(&broker, || ada.iter().for_each(|ada| ada.isolation(shown.clone()))).await;
+            let got =
+                told(&broker, || ada.iter().for_each(|ada| ada.isolation(shown.clone()))).await;
             let ToBroker::Isolation { notes, .. } = got else { panic!("{got:?}") };
-            assert_eq!((notes.len(), notes[0].chars().count()), (ISOLATION_NOTES_MAX, ISOLATION_NOTE_CHARS_MAX));
+            assert_eq!(
+                (notes.len(), notes[0].chars().count()),
+                (ISOLATION_NOTES_MAX, ISOLATION_NOTE_CHARS_MAX)
+            );
         }
         // One that no bound holds for.
         let long = "x".repeat(hive_proto::supervisor::PACKET_BYTES_MAX);

@@ -1,7 +1,8 @@
 //! Logs: bounded files, and the pipe that an agent's output goes through.
 //!
-//! An agent's harness may repeat what a peer or a model wrote. So this program reads the output, makes it printable and writes it. The pipe is
-//! non-blocking for the writer: while this program is stopped (Ctrl-Z), a full pipe drops lines and no harness waits.
+//! An agent's harness may repeat what a peer or a model wrote. So this program reads the output,
+//! makes it printable and writes it. The pipe is non-blocking for the writer: while this program is
+//! stopped (Ctrl-Z), a full pipe drops lines and no harness waits.
 //!
 //! Invariant: a log has at most [`LOG_BYTES_MAX`] bytes and, of an agent, no control characters.
 
@@ -109,13 +110,17 @@ mod tests {
     async fn output_is_made_printable_line_by_line() {
         assert_eq!(written(b"a\x1b[2Jb\n\xff\nlast").await, "a\\u{1b}[2Jb\n\u{fffd}\nlast\n");
         let long = "x".repeat(LINE_BYTES_MAX + 1);
-        assert_eq!(written(long.as_bytes()).await.lines().map(str::len).collect::<Vec<_>>(), [LINE_BYTES_MAX, 1]);
+        assert_eq!(
+            written(long.as_bytes()).await.lines().map(str::len).collect::<Vec<_>>(),
+            [LINE_BYTES_MAX, 1]
+        );
     }
 
     #[tokio::test]
     async fn a_full_pipe_drops_lines_and_blocks_nobody() {
         let dir = tempfile::tempdir().expect("a directory");
-        let (writer, log) = Log::start(open(&dir.path().join("log")).expect("a file")).expect("a pipe");
+        let (writer, log) =
+            Log::start(open(&dir.path().join("log")).expect("a file")).expect("a pipe");
         // On this runtime of one thread nothing is read in between.
         let mut writer = File::from(writer);
         let dropped = (0..1000).filter(|_| writer.write_all(&[b'x'; 1024]).is_err()).count();

@@ -8,10 +8,11 @@
 //!   SIGHUP: the configuration is read again
 //! ```
 //!
-//! Which harnesses run follows the agents that the broker has ([`fleet`]), those that were created at run time included.
+//! Which harnesses run follows the agents that the broker has ([`fleet`]), those that were created
+//! at run time included.
 //!
-//! What it is not: it keeps no state. All of it is in the directories that the broker and the agents own; a second `up` goes on where the
-//! first ended.
+//! What it is not: it keeps no state. All of it is in the directories that the broker and the
+//! agents own; a second `up` goes on where the first ended.
 //!
 //! Invariant: when this command ends, however it ends, no process that it started is left.
 
@@ -94,7 +95,8 @@ pub(crate) struct Up {
     /// The configuration
     #[arg(long, default_value = "hive.toml", value_name = "FILE")]
     config: PathBuf,
-    /// Where the hive lives, as far as the configuration does not say it: database, sockets, logs, the agents' directories
+    /// Where the hive lives, as far as the configuration does not say it: database, sockets, logs,
+    /// the agents' directories
     #[arg(long, default_value = ".hive", value_name = "DIR")]
     state: PathBuf,
     /// The claude program, instead of the configuration's
@@ -114,7 +116,8 @@ impl Up {
         close_fds::set_fds_cloexec(FIRST_OTHER_FD, &[]);
         let plan = Arc::new(Plan::make(&self.config, &self.state)?);
         let binaries = Binaries::find()?;
-        let claude = claude::choose(self.claude.as_deref(), self.fallback_claude.as_deref(), &plan)?;
+        let claude =
+            claude::choose(self.claude.as_deref(), self.fallback_claude.as_deref(), &plan)?;
         supervise::refuse_second(&plan).await?;
         let mut signals = Signals::new().map_err(UpError::Signals)?;
         let registry = Registry::new().map_err(UpError::Signals)?;
@@ -163,7 +166,12 @@ impl Up {
         };
         let (wants, mut wanted) = watch::channel(Wanted::default());
         let watching = tokio::spawn(follow::run(context, wants));
-        let mut hive = Hive { fleet: Fleet::new(plan, isolation), broker, config: self.config, state: self.state };
+        let mut hive = Hive {
+            fleet: Fleet::new(plan, isolation),
+            broker,
+            config: self.config,
+            state: self.state,
+        };
         let why = hive.run(&mut signals, &mut wanted, &mut ended, &registry).await;
         watching.abort();
         hive.end(why, &mut signals.stop, &mut ended, &registry).await;
@@ -235,7 +243,8 @@ impl Hive {
                     }
                 }
                 Some(Ended { is_clean, .. }) = ended.recv() => {
-                    // Only the operator's drain ends it so; whatever else ended it, it is started again.
+                    // Only the operator's drain ends it so; whatever else ended it, it is started
+                    // again.
                     if is_clean {
                         return Why::Drained;
                     }
@@ -260,24 +269,42 @@ impl Hive {
         let names: Vec<String> = changed.iter().map(ToString::to_string).collect();
         note(&format!("{} was read again", shown(&self.fleet.plan().config_file)));
         if !names.is_empty() {
-            note(&format!("    from their next turns on, settings of {} have changed", names.join(", ")));
+            note(&format!(
+                "    from their next turns on, settings of {} have changed",
+                names.join(", ")
+            ));
         }
         if !restart.is_empty() {
-            note(&format!("    changed, and in force only when `hivectl up` is started again: {}", restart.join(", ")));
+            note(&format!(
+                "    changed, and in force only when `hivectl up` is started again: {}",
+                restart.join(", ")
+            ));
         }
     }
 
-    /// Ends everything: harnesses first, so that they can still hand their turns back; then the broker.
-    async fn end(self, why: Why, stop: &mut Stop, ended: &mut UnboundedReceiver<Ended>, registry: &Registry) {
+    /// Ends everything: harnesses first, so that they can still hand their turns back; then the
+    /// broker.
+    async fn end(
+        self,
+        why: Why,
+        stop: &mut Stop,
+        ended: &mut UnboundedReceiver<Ended>,
+        registry: &Registry,
+    ) {
         let Self { fleet, broker, .. } = self;
         match why {
-            Why::Asked => note("draining: running turns get their grace time; Ctrl-C again ends everything at once"),
-            Why::Drained => note("the broker was drained; it runs again until the harnesses have handed their turns back"),
+            Why::Asked => note(
+                "draining: running turns get their grace time; Ctrl-C again ends everything at once",
+            ),
+            Why::Drained => note(
+                "the broker was drained; it runs again until the harnesses have handed their turns back",
+            ),
         }
         let plan = fleet.plan().clone();
         let down = async {
             if why == Why::Drained {
-                // Without it the turns that run could not be settled, and would cost their mail an attempt.
+                // Without it the turns that run could not be settled, and would cost their mail an
+                // attempt.
                 supervise::answers_again(&plan, ended).await;
             }
             fleet.drain().await;
@@ -338,8 +365,15 @@ struct Signals {
 
 impl Signals {
     fn new() -> io::Result<Self> {
-        let stop = Stop { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? };
-        Ok(Self { stop, hangup: signal(SignalKind::hangup())?, child: signal(SignalKind::child())? })
+        let stop = Stop {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        };
+        Ok(Self {
+            stop,
+            hangup: signal(SignalKind::hangup())?,
+            child: signal(SignalKind::child())?,
+        })
     }
 }
 

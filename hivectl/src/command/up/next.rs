@@ -13,7 +13,11 @@ pub(super) fn print(plan: &Plan) {
     let program = program();
     let here = std::env::current_dir().unwrap_or_default();
     let command = command(&program, &plan.operator_socket(), &here);
-    note(&format!("the hive is up; its files are in {}, its logs in {}", shown(&plan.base), shown(&plan.log_dir)));
+    note(&format!(
+        "the hive is up; its files are in {}, its logs in {}",
+        shown(&plan.base),
+        shown(&plan.log_dir)
+    ));
     note("in a second terminal, in this directory:");
     if let Some(agent) = plan.agents.iter().find(|agent| agent.config.parent.is_none()) {
         note(&format!("    {command} send {} \"hello\"", agent.name));
@@ -46,7 +50,11 @@ fn command(program: &str, socket: &Path, here: &Path) -> String {
 /// A word as a shell takes it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]
@@ -61,7 +69,10 @@ mod tests {
         std::fs::create_dir_all(here.join(".hive/run")).expect("a directory");
         std::fs::write(&socket, "").expect("a file");
         assert_eq!(command("hivectl", &socket, &here), "hivectl");
-        assert_eq!(command("hivectl", Path::new("/r/hived.sock"), &here), "hivectl --socket /r/hived.sock");
+        assert_eq!(
+            command("hivectl", Path::new("/r/hived.sock"), &here),
+            "hivectl --socket /r/hived.sock"
+        );
     }
 
     #[test]

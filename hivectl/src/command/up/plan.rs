@@ -1,7 +1,7 @@
 //! What will run where: the configuration and the directories, settled before anything is started.
 //!
-//! Invariant: in a plan every path is absolute and without symbolic links, every directory is there, no two agents share one, and every
-//! socket has a path that Linux can address.
+//! Invariant: in a plan every path is absolute and without symbolic links, every directory is
+//! there, no two agents share one, and every socket has a path that Linux can address.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ use super::settings::PROMPT_VARIABLE;
 
 /// The directory of a harness's settings, beside its socket.
 pub(super) const SETTINGS_DIR: &str = "settings";
-/// The state directory of an agent for which the configuration names none, below the agent's own directory.
+/// The state directory of an agent for which the configuration names none, below the agent's own
+/// directory.
 const STATE: &str = "state";
 /// Its home, likewise.
 const HOME: &str = "home";
@@ -53,7 +54,8 @@ pub(super) struct AgentPlan {
     pub(super) socket_dir: PathBuf,
     pub(super) state_dir: PathBuf,
     pub(super) home_dir: PathBuf,
-    /// Whether its directories are there. Where an agent has made one unusable, the plan has its place, and its start reports why.
+    /// Whether its directories are there. Where an agent has made one unusable, the plan has its
+    /// place, and its start reports why.
     pub(super) is_laid_out: bool,
 }
 
@@ -61,14 +63,17 @@ impl Plan {
     /// Reads the configuration and creates the directories.
     pub(super) fn make(config_file: &Path, base: &Path) -> Result<Self, UpError> {
         let given = config_file;
-        let text = std::fs::read_to_string(config_file)
-            .map_err(|source| UpError::ConfigUnreadable { path: config_file.to_path_buf(), source })?;
+        let text = std::fs::read_to_string(config_file).map_err(|source| {
+            UpError::ConfigUnreadable { path: config_file.to_path_buf(), source }
+        })?;
         let config = hive_core::config::parse(&text)
             .map_err(|source| UpError::ConfigInvalid { path: config_file.to_path_buf(), source })?;
-        let config_file =
-            config_file.canonicalize().map_err(|source| UpError::ConfigUnreadable { path: config_file.to_path_buf(), source })?;
+        let config_file = config_file.canonicalize().map_err(|source| {
+            UpError::ConfigUnreadable { path: config_file.to_path_buf(), source }
+        })?;
         let (given_file, given_base) = (std::path::absolute(given), std::path::absolute(base));
-        let mut plan = Self::lay_out(config, config_file, &directory(base, &AgentsWrite::default())?)?;
+        let mut plan =
+            Self::lay_out(config, config_file, &directory(base, &AgentsWrite::default())?)?;
         plan.check()?;
         // Who makes the links to them decides which hive this is.
         for path in [given_file, given_base].into_iter().flatten() {
@@ -80,7 +85,9 @@ impl Plan {
 
     fn lay_out(mut config: Config, config_file: PathBuf, base: &Path) -> Result<Self, UpError> {
         config.resolve_paths(config_file.parent().unwrap_or(Path::new("/")));
-        let below = |given: &Option<PathBuf>, default: &str| given.clone().unwrap_or_else(|| base.join(default));
+        let below = |given: &Option<PathBuf>, default: &str| {
+            given.clone().unwrap_or_else(|| base.join(default))
+        };
         let agents_dir = directory(&base.join("agents"), &AgentsWrite::default())?;
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let home = home.map(|home| home.canonicalize().unwrap_or(home));
@@ -118,13 +125,16 @@ impl Plan {
     }
 
     fn lay_out_agent(&self, name: &AgentName, agent: &AgentConfig) -> Result<AgentPlan, UpError> {
-        let below = |given: &Option<PathBuf>, last: &str| given.clone().unwrap_or_else(|| self.agent_dir(name).join(last));
+        let below = |given: &Option<PathBuf>, last: &str| {
+            given.clone().unwrap_or_else(|| self.agent_dir(name).join(last))
+        };
         let (state_dir, has_state) = self.place(&below(&agent.state_dir, STATE))?;
         let (home_dir, has_home) = self.place(&below(&agent.home_dir, HOME))?;
         Ok(AgentPlan {
             name: name.clone(),
             config: agent.clone(),
-            // The broker would make it, too; but a harness that is confined has it mounted, and must find it there.
+            // The broker would make it, too; but a harness that is confined has it mounted, and
+            // must find it there.
             socket_dir: directory(&self.socket_dir(name), &self.agents_write)?,
             state_dir,
             home_dir,
@@ -132,16 +142,20 @@ impl Plan {
         })
     }
 
-    /// Creates a directory of an agent; returns its place, and whether it can be used. It fails only by what no agent can have caused.
+    /// Creates a directory of an agent; returns its place, and whether it can be used. It fails
+    /// only by what no agent can have caused.
     fn place(&self, path: &Path) -> Result<(PathBuf, bool), UpError> {
         match HostPath::directory(path, &self.agents_write) {
             Ok(found) => Ok((found.path, true)),
-            Err(why) if why.may_be_an_agents(&self.agents_write) => Ok((HostPath::would_be(path, &self.agents_write), false)),
+            Err(why) if why.may_be_an_agents(&self.agents_write) => {
+                Ok((HostPath::would_be(path, &self.agents_write), false))
+            }
             Err(source) => Err(UpError::Directory { path: path.to_path_buf(), source }),
         }
     }
 
-    /// Returns the part of an agent: of the configuration, or created at run time. Its directories are created.
+    /// Returns the part of an agent: of the configuration, or created at run time. Its directories
+    /// are created.
     pub(super) fn agent(&self, name: &AgentName) -> Result<AgentPlan, UpError> {
         let agent = match self.agents.iter().find(|agent| agent.name == *name) {
             Some(agent) => agent.clone(),
@@ -155,14 +169,22 @@ impl Plan {
             }
         }
         let sockets = [agent.socket(), agent.task_socket()].into_iter();
-        match sockets.max_by_key(|socket| socket.as_os_str().len()).filter(|socket| is_too_long(socket)) {
+        match sockets
+            .max_by_key(|socket| socket.as_os_str().len())
+            .filter(|socket| is_too_long(socket))
+        {
             Some(path) => Err(UpError::SocketTooLong { path }),
             None => Ok(agent),
         }
     }
 
-    /// This plan, with the directories of these agents where the old plan has them: their harnesses run there.
-    pub(super) fn keeping_places_of<'a>(mut self, old: &Self, running: impl Iterator<Item = &'a AgentName>) -> Self {
+    /// This plan, with the directories of these agents where the old plan has them: their harnesses
+    /// run there.
+    pub(super) fn keeping_places_of<'a>(
+        mut self,
+        old: &Self,
+        running: impl Iterator<Item = &'a AgentName>,
+    ) -> Self {
         self.agents_write.add_all(&old.agents_write);
         for name in running {
             let before = old.agents.iter().find(|agent| agent.name == *name);
@@ -185,8 +207,11 @@ impl Plan {
     pub(super) fn named_dirs(&self) -> Vec<(&AgentName, &Path)> {
         let named = self.agents.iter().flat_map(|agent| {
             let AgentConfig { state_dir, home_dir, .. } = &agent.config;
-            let named =
-                state_dir.as_ref().map(|_| &agent.state_dir).into_iter().chain(home_dir.as_ref().map(|_| &agent.home_dir));
+            let named = state_dir
+                .as_ref()
+                .map(|_| &agent.state_dir)
+                .into_iter()
+                .chain(home_dir.as_ref().map(|_| &agent.home_dir));
             named.map(|dir| (&agent.name, dir.as_path()))
         });
         named.collect()
@@ -220,20 +245,28 @@ impl Plan {
             return Err(UpError::SocketTooLong { path: longest });
         }
         for agent in &self.agents {
-            if let Some(dir) = agent.dirs().into_iter().find(|dir| self.is_the_hives(&agent.name, dir)) {
+            if let Some(dir) =
+                agent.dirs().into_iter().find(|dir| self.is_the_hives(&agent.name, dir))
+            {
                 let (first, second) = ("the hive".to_owned(), format!("agent {}", agent.name));
                 return Err(UpError::Shared { first, second, path: dir.to_path_buf() });
             }
         }
         let broker = "the broker".to_owned();
-        let mut owned: Vec<(String, &Path)> = vec![(broker.clone(), &self.state_dir), (broker, &self.runtime_dir)];
+        let mut owned: Vec<(String, &Path)> =
+            vec![(broker.clone(), &self.state_dir), (broker, &self.runtime_dir)];
         for agent in &self.agents {
             let name = format!("agent {}", agent.name);
             for dir in [agent.state_dir.as_path(), agent.home_dir.as_path()] {
-                let shared =
-                    owned.iter().find(|(owner, other)| *owner != name && (dir.starts_with(other) || other.starts_with(dir)));
+                let shared = owned.iter().find(|(owner, other)| {
+                    *owner != name && (dir.starts_with(other) || other.starts_with(dir))
+                });
                 if let Some((owner, _)) = shared {
-                    return Err(UpError::Shared { first: owner.clone(), second: name, path: dir.to_path_buf() });
+                    return Err(UpError::Shared {
+                        first: owner.clone(),
+                        second: name,
+                        path: dir.to_path_buf(),
+                    });
                 }
                 owned.push((name.clone(), dir));
             }
@@ -241,10 +274,12 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns whether a directory holds those of agents, or is where `up` deletes what an agent has left.
+    /// Returns whether a directory holds those of agents, or is where `up` deletes what an agent
+    /// has left.
     fn is_the_hives(&self, name: &AgentName, dir: &Path) -> bool {
         let own = self.agent_dir(name);
-        let is_deleted = dir.starts_with(&self.agents_dir) && dir != own.join(STATE) && dir != own.join(HOME);
+        let is_deleted =
+            dir.starts_with(&self.agents_dir) && dir != own.join(STATE) && dir != own.join(HOME);
         self.agents_dir.starts_with(dir) || is_deleted || dir.starts_with(self.trial_dir())
     }
 
@@ -258,12 +293,14 @@ impl Plan {
         self.log_dir.join(format!("{name}.log"))
     }
 
-    /// What an agent must not see: the sockets, the database, the logs, and the directories of its peers.
+    /// What an agent must not see: the sockets, the database, the logs, and the directories of its
+    /// peers.
     pub(super) fn hidden_from(&self, agent: &AgentPlan) -> Vec<&Path> {
         // A mount over a link of a peer's would fail.
         let peers = self.agents.iter().filter(|peer| peer.name != agent.name && peer.is_laid_out);
         let of_peers = peers.flat_map(|peer| [peer.state_dir.as_path(), peer.home_dir.as_path()]);
-        let of_hive = [&self.runtime_dir, &self.state_dir, &self.log_dir, &self.agents_dir].map(PathBuf::as_path);
+        let of_hive = [&self.runtime_dir, &self.state_dir, &self.log_dir, &self.agents_dir]
+            .map(PathBuf::as_path);
         of_hive.into_iter().chain(of_peers).collect()
     }
 }
@@ -279,7 +316,8 @@ impl AgentPlan {
         self.home_dir.join(".hive/tasks.sock")
     }
 
-    /// Returns where the settings of its harness are. They may hold keys: its shell tasks see its socket, and not this directory.
+    /// Returns where the settings of its harness are. They may hold keys: its shell tasks see its
+    /// socket, and not this directory.
     pub(super) fn settings_dir(&self) -> PathBuf {
         self.socket_dir.join(SETTINGS_DIR)
     }
@@ -303,11 +341,17 @@ fn is_too_long(socket: &Path) -> bool {
 /// Creates a directory for its owner only, if it is not there; answers with its real path.
 fn directory(path: &Path, agents_write: &AgentsWrite) -> Result<PathBuf, UpError> {
     let found = HostPath::directory(path, agents_write);
-    found.map(|found| found.path).map_err(|source| UpError::Directory { path: path.to_path_buf(), source })
+    found
+        .map(|found| found.path)
+        .map_err(|source| UpError::Directory { path: path.to_path_buf(), source })
 }
 
 /// Returns the directories that agents can write in, as far as they are there.
-fn agents_write(agents: &BTreeMap<AgentName, AgentConfig>, agents_dir: &Path, home: Option<&Path>) -> AgentsWrite {
+fn agents_write(
+    agents: &BTreeMap<AgentName, AgentConfig>,
+    agents_dir: &Path,
+    home: Option<&Path>,
+) -> AgentsWrite {
     let mut all = AgentsWrite::default();
     all.add(agents_dir);
     let mut dirs: Vec<PathBuf> = Vec::new();
@@ -315,9 +359,11 @@ fn agents_write(agents: &BTreeMap<AgentName, AgentConfig>, agents_dir: &Path, ho
         dirs.extend(agent.state_dir.iter().chain(&agent.home_dir).cloned());
         dirs.extend(agent.sandbox.writable.iter().map(|dir| expand(dir, home)));
     }
-    // What is behind a link of an agent's is no directory of its own. So outer directories are added before inner ones.
+    // What is behind a link of an agent's is no directory of its own. So outer directories are
+    // added before inner ones.
     dirs.sort_by_key(|dir| dir.components().count());
-    let leads_over_link = |dir: &Path, all: &AgentsWrite| matches!(HostPath::find(dir, all), Err(WalkError::Link(_)));
+    let leads_over_link =
+        |dir: &Path, all: &AgentsWrite| matches!(HostPath::find(dir, all), Err(WalkError::Link(_)));
     let mut added = Vec::new();
     for dir in &dirs {
         if !leads_over_link(dir, &all) {
@@ -325,7 +371,8 @@ fn agents_write(agents: &BTreeMap<AgentName, AgentConfig>, agents_dir: &Path, ho
             added.push(dir);
         }
     }
-    // Links of the operator's can make an inner one the first. Then the list may be wrong, and everything that could be on it is.
+    // Links of the operator's can make an inner one the first. Then the list may be wrong, and
+    // everything that could be on it is.
     if added.into_iter().any(|dir| leads_over_link(dir, &all)) {
         dirs.iter().for_each(|dir| all.add(dir));
     }

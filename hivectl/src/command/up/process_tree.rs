@@ -17,10 +17,12 @@ pub(super) fn all() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     // A process that ends while it is read is not there any more.
-    pids.filter_map(|pid| parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)).collect()
+    pids.filter_map(|pid| parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?))
+        .collect()
 }
 
-/// A line of `/proc/PID/stat`: `pid (name) state parent ...`; the name may have blanks and brackets.
+/// A line of `/proc/PID/stat`: `pid (name) state parent ...`; the name may have blanks and
+/// brackets.
 fn parse(stat: &str) -> Option<Process> {
     let (before, after) = stat.rsplit_once(')')?;
     let (pid, name) = before.split_once(" (")?;
@@ -46,7 +48,11 @@ pub(super) fn below(root: Pid, processes: &[Process]) -> Vec<Pid> {
 
 /// The direct children of a process.
 pub(super) fn children(parent: Pid, processes: &[Process]) -> Vec<Pid> {
-    processes.iter().filter(|process| process.parent == parent.as_raw_nonzero().get()).map(|process| process.pid).collect()
+    processes
+        .iter()
+        .filter(|process| process.parent == parent.as_raw_nonzero().get())
+        .map(|process| process.pid)
+        .collect()
 }
 
 /// The program that bubblewrap runs: bubblewrap itself neither passes signals on nor survives them.
@@ -84,7 +90,9 @@ mod tests {
             process(7, 6, "hive"),
             process(8, 7, "claude"),
         ];
-        let pids = |pids: Vec<Pid>| pids.into_iter().map(|pid| pid.as_raw_nonzero().get()).collect::<Vec<_>>();
+        let pids = |pids: Vec<Pid>| {
+            pids.into_iter().map(|pid| pid.as_raw_nonzero().get()).collect::<Vec<_>>()
+        };
         let outer = table[1].pid;
         assert_eq!(pids(below(outer, &table)), [6, 7, 8]);
         assert_eq!(pids(children(outer, &table)), [6]);

@@ -1,8 +1,9 @@
 //! Deleting the directories of a purged agent.
 //!
-//! Invariant: only what this hive made for the agent is deleted, below the hive's own directory. Links are deleted and not followed, and a
-//! directory that the configuration names is left alone: where one is below the place to be deleted, nothing is. The broker is notified when everything is gone, so a deletion that was interrupted is
-//! done again.
+//! Invariant: only what this hive made for the agent is deleted, below the hive's own directory.
+//! Links are deleted and not followed, and a directory that the configuration names is left alone:
+//! where one is below the place to be deleted, nothing is. The broker is notified when everything
+//! is gone, so a deletion that was interrupted is done again.
 
 use std::fs;
 use std::io;
@@ -43,14 +44,22 @@ impl Places {
     pub(super) fn of(plan: &Plan, name: &AgentName) -> Self {
         let dir = plan.agent_dir(name);
         let named = plan.named_dirs();
-        let in_the_way = named.iter().map(|(_, named)| *named).filter(|named| named.starts_with(&dir)).map(Path::to_path_buf);
+        let in_the_way = named
+            .iter()
+            .map(|(_, named)| *named)
+            .filter(|named| named.starts_with(&dir))
+            .map(Path::to_path_buf);
         Self {
             name: name.clone(),
             in_the_way: in_the_way.collect(),
             dir,
             socket_dir: plan.socket_dir(name),
             log: plan.log_file(name.as_str()),
-            named: named.iter().filter(|(agent, _)| *agent == name).map(|(_, named)| named.to_path_buf()).collect(),
+            named: named
+                .iter()
+                .filter(|(agent, _)| *agent == name)
+                .map(|(_, named)| named.to_path_buf())
+                .collect(),
             operator_socket: plan.operator_socket(),
         }
     }
@@ -82,8 +91,13 @@ pub(super) async fn run(places: Places, purge_id: u64) -> String {
     }
     match finish_soon(&places.operator_socket, purge_id).await {
         Ok(()) => {
-            let kept: Vec<String> = places.named.iter().map(|dir| dir.display().to_string()).collect();
-            let kept = if kept.is_empty() { String::new() } else { format!("; {} is left alone", kept.join(" and ")) };
+            let kept: Vec<String> =
+                places.named.iter().map(|dir| dir.display().to_string()).collect();
+            let kept = if kept.is_empty() {
+                String::new()
+            } else {
+                format!("; {} is left alone", kept.join(" and "))
+            };
             format!("{name} is purged, and its directories are deleted{kept}")
         }
         Err(error) => {
@@ -110,7 +124,10 @@ async fn finish(socket: &Path, purge_id: u64) -> Result<(), String> {
     let channel = connect(socket).await.map_err(|error| error.to_string())?;
     // One id for one purge, so that a repeat is the same request.
     let request = FinishPurgeRequest { request_id: format!("up-purge-{purge_id}"), purge_id };
-    AdminServiceClient::new(channel).finish_purge(request).await.map_err(|status| status.message().to_owned())?;
+    AdminServiceClient::new(channel)
+        .finish_purge(request)
+        .await
+        .map_err(|status| status.message().to_owned())?;
     Ok(())
 }
 
@@ -142,7 +159,10 @@ mod tests {
         let places = places(&root, "[agents.ada]\nstate_dir = \"h/agents/ada/state\"\n", "ada");
         fs::write(named.join("work"), "kept").expect("a file");
         let said = run(places, 1).await;
-        assert!(said.contains(&format!("are not deleted: hive.toml names {} there", named.display())), "{said}");
+        assert!(
+            said.contains(&format!("are not deleted: hive.toml names {} there", named.display())),
+            "{said}"
+        );
         assert!(named.join("work").exists());
     }
 
@@ -150,10 +170,14 @@ mod tests {
     fn only_what_is_below_the_place_is_in_the_way() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path().canonicalize().expect("a path");
-        let text = "[agents.ada]\nhome_dir = \"ada\"\n[agents.bob]\nhome_dir = \"h/agents/bob/home\"\n";
+        let text =
+            "[agents.ada]\nhome_dir = \"ada\"\n[agents.bob]\nhome_dir = \"h/agents/bob/home\"\n";
         let ada = places(&root, text, "ada");
         assert_eq!((ada.named, ada.in_the_way), (vec![root.join("ada")], Vec::new()));
         let bob = places(&root, text, "bob");
-        assert_eq!((&bob.named, &bob.in_the_way), (&vec![root.join("h/agents/bob/home")], &bob.named));
+        assert_eq!(
+            (&bob.named, &bob.in_the_way),
+            (&vec![root.join("h/agents/bob/home")], &bob.named)
+        );
     }
 }

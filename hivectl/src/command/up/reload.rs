@@ -1,6 +1,7 @@
 //! What a changed configuration means for a hive that runs.
 //!
-//! Invariant: a file that is not valid changes nothing, and every changed key that holds only after a restart is named.
+//! Invariant: a file that is not valid changes nothing, and every changed key that holds only after
+//! a restart is named.
 
 use hive_core::config::{Claude, Config, SandboxConfig};
 
@@ -26,7 +27,8 @@ pub(super) fn needs_restart(old: &Plan, new: &Plan) -> Vec<String> {
         changed(&format!("agents.{name}.state_dir"), agent.state_dir != now.state_dir);
         changed(&format!("agents.{name}.home_dir"), agent.home_dir != now.home_dir);
         let (sandbox, now) = (&agent.sandbox, &now.sandbox);
-        let SandboxConfig { isolation, readable: _, writable: _, devices: _, user_namespaces } = sandbox;
+        let SandboxConfig { isolation, readable: _, writable: _, devices: _, user_namespaces } =
+            sandbox;
         changed(&format!("agents.{name}.isolation"), *isolation != now.isolation);
         changed(&format!("agents.{name}.user_namespaces"), *user_namespaces != now.user_namespaces);
         for ((key, paths), (_, now)) in sandbox.paths().into_iter().zip(now.paths()) {
@@ -54,6 +56,9 @@ mod tests {
              [agents.ada]\nhome_dir = \"ada\"\nmodel = \"opus\"\n[agents.eve]\nhome_dir = \"eve\"\n",
         );
         assert_eq!(needs_restart(&old, &old), Vec::<String>::new());
-        assert_eq!(needs_restart(&old, &new), ["[hive]", "[broker]", "claude.command", "agents.ada.home_dir"]);
+        assert_eq!(
+            needs_restart(&old, &new),
+            ["[hive]", "[broker]", "claude.command", "agents.ada.home_dir"]
+        );
     }
 }

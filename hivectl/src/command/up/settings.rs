@@ -1,8 +1,11 @@
-//! The files that a harness reads again before each turn: its settings, and its agent's own MCP servers.
+//! The files that a harness reads again before each turn: its settings, and its agent's own MCP
+//! servers.
 //!
-//! They may hold keys, so they are in a directory beside the agent's socket. Under bubblewrap no other agent sees it, its harness cannot write in
-//! it, and its shell tasks and its own MCP servers do not see it. It is a directory because a mount over a single file would end with the next
-//! replacement of that file. Invariant: only their owner can read them, no link is followed, and each file is replaced as a whole.
+//! They may hold keys, so they are in a directory beside the agent's socket. Under bubblewrap no
+//! other agent sees it, its harness cannot write in it, and its shell tasks and its own MCP servers
+//! do not see it. It is a directory because a mount over a single file would end with the next
+//! replacement of that file. Invariant: only their owner can read them, no link is followed, and
+//! each file is replaced as a whole.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -34,15 +37,22 @@ pub(super) fn write(plan: &Plan, agent: &AgentPlan, level: Level) -> Result<bool
     let path = agent.settings_dir().join(EXTRA_MCP_FILE);
     // The servers first: the settings name their file.
     let servers = put(&path, extra_mcp.as_deref())?;
-    let mut variables = variables(&plan.config, agent, extra_mcp.is_some().then_some(path.as_path()));
-    let prompt = if level == Level::Sandbox { copy_prompt(plan, agent, &mut variables)? } else { false };
+    let mut variables =
+        variables(&plan.config, agent, extra_mcp.is_some().then_some(path.as_path()));
+    let prompt =
+        if level == Level::Sandbox { copy_prompt(plan, agent, &mut variables)? } else { false };
     let text = format!("{:#}\n", json!(variables));
     let settings = put(&self::path(agent), Some(&text))?;
     Ok(servers || settings || prompt)
 }
 
-/// Copies the system prompt beside the settings: a sandbox does not show the file, and a mount of it would not follow an editor that replaces it.
-fn copy_prompt(plan: &Plan, agent: &AgentPlan, variables: &mut BTreeMap<String, String>) -> Result<bool, UpError> {
+/// Copies the system prompt beside the settings: a sandbox does not show the file, and a mount of
+/// it would not follow an editor that replaces it.
+fn copy_prompt(
+    plan: &Plan,
+    agent: &AgentPlan,
+    variables: &mut BTreeMap<String, String>,
+) -> Result<bool, UpError> {
     let copy = agent.settings_dir().join(PROMPT_FILE);
     let Some(path) = variables.get_mut(PROMPT_VARIABLE) else { return put(&copy, None) };
     let text = HostPath::read(Path::new(&*path), &plan.agents_write, PROMPT_BYTES_MAX);
@@ -61,10 +71,18 @@ pub(super) fn remove(socket_dir: &Path) -> io::Result<()> {
 }
 
 /// The settings of an agent's harness; `extra_mcp` is the file of its own MCP servers.
-fn variables(config: &Config, agent: &AgentPlan, extra_mcp: Option<&Path>) -> BTreeMap<String, String> {
-    let claude_env: BTreeMap<&String, &String> = config.claude.env.iter().chain(&agent.config.env).collect();
-    let mut variables: BTreeMap<String, String> =
-        config.harness_variables(&agent.config).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+fn variables(
+    config: &Config,
+    agent: &AgentPlan,
+    extra_mcp: Option<&Path>,
+) -> BTreeMap<String, String> {
+    let claude_env: BTreeMap<&String, &String> =
+        config.claude.env.iter().chain(&agent.config.env).collect();
+    let mut variables: BTreeMap<String, String> = config
+        .harness_variables(&agent.config)
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
     let mut set = |name: &str, value: Option<String>| {
         if let Some(value) = value {
             variables.insert(name.to_owned(), value);
@@ -88,7 +106,8 @@ fn as_json(value: &impl serde::Serialize) -> String {
 
 fn extra_mcp(agent: &AgentPlan) -> Option<String> {
     let servers = &agent.config.extra_mcp_servers;
-    let file: Map<String, Value> = servers.iter().map(|(name, server)| (name.clone(), value(server))).collect();
+    let file: Map<String, Value> =
+        servers.iter().map(|(name, server)| (name.clone(), value(server))).collect();
     (!servers.is_empty()).then(|| format!("{:#}\n", Value::Object(file)))
 }
 
@@ -97,7 +116,8 @@ fn value(server: &ExtraMcpServer) -> Value {
     json!({ "command": command, "args": args, "env": env, "allowedTools": allowed_tools, "timeoutSeconds": timeout_seconds })
 }
 
-/// Puts the text in the file's place, or removes the file; returns whether that changed anything. A file with the same text is left alone.
+/// Puts the text in the file's place, or removes the file; returns whether that changed anything. A
+/// file with the same text is left alone.
 pub(super) fn put(path: &Path, text: Option<&str>) -> Result<bool, UpError> {
     let failed = |source| UpError::Settings { path: path.to_path_buf(), source };
     let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
@@ -112,7 +132,8 @@ pub(super) fn put(path: &Path, text: Option<&str>) -> Result<bool, UpError> {
     Ok(true)
 }
 
-/// Beside it first, then in its place: a harness that reads in between sees the old or the new file.
+/// Beside it first, then in its place: a harness that reads in between sees the old or the new
+/// file.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
@@ -158,7 +179,8 @@ mod tests {
     }
 
     fn read(plan: &Plan, agent: usize, name: &str) -> Value {
-        let text = fs::read_to_string(plan.agents[agent].settings_dir().join(name)).expect("a file");
+        let text =
+            fs::read_to_string(plan.agents[agent].settings_dir().join(name)).expect("a file");
         serde_json::from_str(&text).expect("JSON")
     }
 
@@ -232,7 +254,11 @@ mod tests {
         }
         assert!(written(&plan, 0));
         for name in [EXTRA_MCP_FILE, SETTINGS_FILE] {
-            assert!(fs::symlink_metadata(plan.agents[0].settings_dir().join(name)).expect("there").is_file());
+            assert!(
+                fs::symlink_metadata(plan.agents[0].settings_dir().join(name))
+                    .expect("there")
+                    .is_file()
+            );
         }
         assert_eq!(fs::read_to_string(target).expect("untouched"), "mine");
     }

@@ -1,4 +1,5 @@
-//! How a supervised process is started: what is decided at each start, and what happens once it runs.
+//! How a supervised process is started: what is decided at each start, and what happens once it
+//! runs.
 
 use std::any::Any;
 use std::ffi::OsString;

@@ -1,7 +1,8 @@
 //! Keeping a child running: restarted with backoff when it dies, ended when asked.
 //!
-//! Invariant: the pause before a restart doubles from half a second to thirty, and begins anew after a minute of life, so that a child that
-//! cannot start does not spin. A child that asks for a restart is started at once.
+//! Invariant: the pause before a restart doubles from half a second to thirty, and begins anew
+//! after a minute of life, so that a child that cannot start does not spin. A child that asks for a
+//! restart is started at once.
 
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,11 +74,22 @@ pub(super) struct Supervised {
 
 impl Supervised {
     /// Starts it; each end of it is told to `told`.
-    pub(super) fn start(spec: Spec, registry: Registry, told: Option<UnboundedSender<Ended>>) -> Self {
+    pub(super) fn start(
+        spec: Spec,
+        registry: Registry,
+        told: Option<UnboundedSender<Ended>>,
+    ) -> Self {
         let (end, kill) = (CancellationToken::new(), CancellationToken::new());
         let name = spec.name.clone();
         let pid = Arc::default();
-        let task = tokio::spawn(keep_running(spec, registry, told, Arc::clone(&pid), end.clone(), kill.clone()));
+        let task = tokio::spawn(keep_running(
+            spec,
+            registry,
+            told,
+            Arc::clone(&pid),
+            end.clone(),
+            kill.clone(),
+        ));
         Self { name, end, kill, pid, task }
     }
 
@@ -127,9 +139,15 @@ async fn keep_running(
                     () = end.cancelled() => return finish(child, &kill).await,
                 };
                 set(None);
-                is_restart = ended.as_ref().is_ok_and(|status| status.code() == Some(i32::from(RESTART_CODE)));
+                is_restart = ended
+                    .as_ref()
+                    .is_ok_and(|status| status.code() == Some(i32::from(RESTART_CODE)));
                 let is_clean = ended.as_ref().is_ok_and(ExitStatus::success);
-                Ended { words: ended.map_or_else(|error| error.to_string(), |status| status.to_string()), is_clean }
+                Ended {
+                    words: ended
+                        .map_or_else(|error| error.to_string(), |status| status.to_string()),
+                    is_clean,
+                }
             }
             Err(error) => Ended { words: error.to_string(), is_clean: false },
         };
@@ -148,7 +166,12 @@ async fn keep_running(
             pause = PAUSE_FIRST;
         }
         let Ended { words: ending, .. } = ending;
-        note(&format!("{} ended ({ending}); again in {:.1} s{}", spec.name, pause.as_secs_f64(), last_words(&spec.log)));
+        note(&format!(
+            "{} ended ({ending}); again in {:.1} s{}",
+            spec.name,
+            pause.as_secs_f64(),
+            last_words(&spec.log)
+        ));
         tokio::select! {
             () = sleep(pause) => {}
             () = end.cancelled() => return,
@@ -182,7 +205,11 @@ pub(super) async fn refuse_second(plan: &Plan) -> Result<(), UpError> {
 }
 
 /// Waits for the broker's first answer.
-pub(super) async fn first_answer(plan: &Plan, ended: &mut UnboundedReceiver<Ended>, stop: &mut Stop) -> Result<(), UpError> {
+pub(super) async fn first_answer(
+    plan: &Plan,
+    ended: &mut UnboundedReceiver<Ended>,
+    stop: &mut Stop,
+) -> Result<(), UpError> {
     let socket = plan.operator_socket();
     let log = plan.log_file("hived");
     let answered = async {
@@ -200,7 +227,8 @@ pub(super) async fn first_answer(plan: &Plan, ended: &mut UnboundedReceiver<Ende
     }
 }
 
-/// Waits until a broker that has ended is started again and answers; no longer than it may take to start.
+/// Waits until a broker that has ended is started again and answers; no longer than it may take to
+/// start.
 pub(super) async fn answers_again(plan: &Plan, ended: &mut UnboundedReceiver<Ended>) {
     let socket = plan.operator_socket();
     let answered = async {
@@ -221,10 +249,11 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_thirty_seconds() {
-        let pauses: Vec<u64> = std::iter::successors(Some(PAUSE_FIRST), |pause| Some(longer(*pause)))
-            .take(8)
-            .map(|p| p.as_millis() as u64)
-            .collect();
+        let pauses: Vec<u64> =
+            std::iter::successors(Some(PAUSE_FIRST), |pause| Some(longer(*pause)))
+                .take(8)
+                .map(|p| p.as_millis() as u64)
+                .collect();
         assert_eq!(pauses, [500, 1000, 2000, 4000, 8000, 16000, 30000, 30000]);
     }
 }

@@ -24,6 +24,12 @@ impl Start for Unconfined {
         let registration = registrar.unconfined(name);
         registration.isolation(isolation);
         let started: Started = Box::new(move |_| -> Watch { Box::new(registration) });
-        Ok(Prepared { program: hive, args: vec!["serve".into()], env, inherited: Vec::new(), started: Some(started) })
+        Ok(Prepared {
+            program: hive,
+            args: vec!["serve".into()],
+            env,
+            inherited: Vec::new(),
+            started: Some(started),
+        })
     }
 }

@@ -68,7 +68,10 @@ fn what_is_asked_about_is_done_by_y_and_left_by_n_and_by_nothing_else() {
     other.agent = text("ada");
     let changed = Reading { dead_letters: Some(vec![other, dead_letter()]), ..reading() };
     update(&mut state, Event::Read(Box::new(changed)), at(0));
-    assert_eq!(chars(&mut state, "y"), [change(Change::Drop { agent: text("bob"), message: 12 }, 1)]);
+    assert_eq!(
+        chars(&mut state, "y"),
+        [change(Change::Drop { agent: text("bob"), message: 12 }, 1)]
+    );
 }
 
 #[test]
@@ -104,7 +107,11 @@ fn what_was_written_is_kept_where_it_was_not_sent_or_refused() {
     // Another question has a form of its own.
     press(&mut state, &[Key::Escape, Key::Move(Move::Down)]);
     chars(&mut state, "a");
-    assert!(shown(&state).contains("Question 25 from bob") && !shown(&state).contains("I think"), "{}", shown(&state));
+    assert!(
+        shown(&state).contains("Question 25 from bob") && !shown(&state).contains("I think"),
+        "{}",
+        shown(&state)
+    );
 }
 
 #[test]
@@ -112,11 +119,23 @@ fn a_change_whose_outcome_nobody_knows_is_repeated_under_its_request_id() {
     let mut state = full((80, 24));
     go(&mut state, 1, 0);
     let redrive = Change::Redrive { agent: text("bob"), message: 12 };
-    assert_eq!(chars(&mut state, "dd"), [change(redrive.clone(), 1)], "a second press while it runs does nothing");
+    assert_eq!(
+        chars(&mut state, "dd"),
+        [change(redrive.clone(), 1)],
+        "a second press while it runs does nothing"
+    );
     assert_eq!(note(&state), "already redriving message 12 of bob ...");
     let asked = Asked { change: redrive.clone(), request_id: text("test-1") };
-    update(&mut state, Event::Changed(asked, Outcome::Unknown(text("the connection to the broker was lost"))), at(0));
-    assert!(note(&state).ends_with("press the key again, it is not done twice"), "{}", note(&state));
+    update(
+        &mut state,
+        Event::Changed(asked, Outcome::Unknown(text("the connection to the broker was lost"))),
+        at(0),
+    );
+    assert!(
+        note(&state).ends_with("press the key again, it is not done twice"),
+        "{}",
+        note(&state)
+    );
     assert_eq!(chars(&mut state, "d"), [change(redrive, 1)]);
 }
 
@@ -137,8 +156,14 @@ fn a_key_is_not_taken_for_the_row_that_slipped_under_it() {
     let settled = || Reading { dead_letters: Some(Vec::new()), ..reading() };
     update(&mut state, Event::Read(Box::new(settled())), at(0));
     assert_eq!(chars(&mut state, "r"), []);
-    assert_eq!(note(&state), "the row that you had chosen is gone; press again if you mean this one");
-    assert_eq!(chars(&mut state, "r"), [change(Change::Release { agent: text("ada"), message: 10 }, 1)]);
+    assert_eq!(
+        note(&state),
+        "the row that you had chosen is gone; press again if you mean this one"
+    );
+    assert_eq!(
+        chars(&mut state, "r"),
+        [change(Change::Release { agent: text("ada"), message: 10 }, 1)]
+    );
 
     // What went by one's own doing makes room for the next.
     let mut state = full((80, 24));

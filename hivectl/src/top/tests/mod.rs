@@ -1,4 +1,5 @@
-//! The screen without a terminal and without a broker: events go in, screens and actions are compared.
+//! The screen without a terminal and without a broker: events go in, screens and actions are
+//! compared.
 
 mod keys;
 mod screens;
@@ -6,8 +7,8 @@ mod updates;
 
 use hive_core::time::{BootTime, Now, WallTime};
 use hive_proto::v1::{
-    Agent, Delivery, DeliveryState, GetBrokerStatusResponse, HarnessState, LooseEnd, LooseEndKind, Message, Origin, OriginKind,
-    Park, Question, SystemKind, TurnOutcome,
+    Agent, Delivery, DeliveryState, GetBrokerStatusResponse, HarnessState, LooseEnd, LooseEndKind,
+    Message, Origin, OriginKind, Park, Question, SystemKind, TurnOutcome,
 };
 use jiff::tz::TimeZone;
 use prost_types::Timestamp;
@@ -50,10 +51,22 @@ fn message(id: u64, from: &str, body: &str) -> Option<Message> {
 
 fn mail(id: u64, from: &str, body: &str) -> Delivery {
     let state = DeliveryState::Ready.into();
-    Delivery { message: message(id, from, body), agent: text("operator"), state, attempt: 1, ..Delivery::default() }
+    Delivery {
+        message: message(id, from, body),
+        agent: text("operator"),
+        state,
+        attempt: 1,
+        ..Delivery::default()
+    }
 }
 
-fn question(id: u64, asker: &str, words: &str, options: &[&str], deadline: Option<i64>) -> Question {
+fn question(
+    id: u64,
+    asker: &str,
+    words: &str,
+    options: &[&str],
+    deadline: Option<i64>,
+) -> Question {
     Question {
         id,
         asker: text(asker),
@@ -102,7 +115,11 @@ fn agents() -> Vec<Agent> {
             ..agent("bob", "ada", HarnessState::RateLimited)
         },
         Agent {
-            park: Some(Park { cause: TurnOutcome::AuthFailed.into(), error: text("API Error: 401"), ..Park::default() }),
+            park: Some(Park {
+                cause: TurnOutcome::AuthFailed.into(),
+                error: text("API Error: 401"),
+                ..Park::default()
+            }),
             ..agent("cid", "ada", HarnessState::NeedsLogin)
         },
     ]
@@ -122,7 +139,12 @@ fn dead_letter() -> Delivery {
 }
 
 fn held() -> Delivery {
-    Delivery { agent: text("ada"), state: DeliveryState::Held.into(), state_time: wire(-5), ..mail(10, "bob", "Count to ten.") }
+    Delivery {
+        agent: text("ada"),
+        state: DeliveryState::Held.into(),
+        state_time: wire(-5),
+        ..mail(10, "bob", "Count to ten.")
+    }
 }
 
 /// What asks a question is mail too; it is shown once.
@@ -159,7 +181,11 @@ fn reading() -> Reading {
             ..GetBrokerStatusResponse::default()
         },
         agents: Some(agents()),
-        mail: Some(vec![mail(14, "ada", "It is 42.\nI asked bob."), ask(16, 22), mail(18, "日本", "終わりました\u{7}")]),
+        mail: Some(vec![
+            mail(14, "ada", "It is 42.\nI asked bob."),
+            ask(16, 22),
+            mail(18, "日本", "終わりました\u{7}"),
+        ]),
         dead_letters: Some(vec![dead_letter()]),
         held: Some(vec![held()]),
         questions: Some(vec![
@@ -189,7 +215,8 @@ fn full(size: (u16, u16)) -> State {
 
 /// What is on the screen.
 fn drawn(state: &State, now: Now) -> Terminal<TestBackend> {
-    let mut terminal = Terminal::new(TestBackend::new(state.size.0, state.size.1)).expect("a terminal");
+    let mut terminal =
+        Terminal::new(TestBackend::new(state.size.0, state.size.1)).expect("a terminal");
     terminal.draw(|frame| view(state, now, frame)).expect("it draws");
     terminal
 }

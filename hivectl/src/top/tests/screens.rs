@@ -33,9 +33,17 @@ fn a_screen_that_is_too_small_says_so() {
 fn nothing_waits_in_a_quiet_hive() {
     let mut state = empty((60, 12));
     insta::assert_snapshot!("before_it_was_read", shown(&state));
-    let status = GetBrokerStatusResponse { storage_ok: true, agent_count: 1, ..GetBrokerStatusResponse::default() };
+    let status = GetBrokerStatusResponse {
+        storage_ok: true,
+        agent_count: 1,
+        ..GetBrokerStatusResponse::default()
+    };
     let agents = Some(vec![agent("ada", "", HarnessState::Idle)]);
-    update(&mut state, Event::Read(Box::new(Reading { status, agents, ..Reading::default() })), at(0));
+    update(
+        &mut state,
+        Event::Read(Box::new(Reading { status, agents, ..Reading::default() })),
+        at(0),
+    );
     insta::assert_snapshot!("quiet", shown(&state));
 }
 
@@ -53,21 +61,37 @@ fn a_broker_that_is_away_is_said_and_the_rest_stays() {
     update(&mut state, Event::Lost(text("it shut down")), at(0));
     update(&mut state, Event::Lost(text("no broker answers on /run/hived.sock")), at(2000));
     let gone = drawn(&state, at(12_000)).backend().to_string();
-    assert!(gone.starts_with("\"hivectl top  broker not reachable, reconnecting (12s): no broker answe… 12:00:12\""), "{gone}");
+    assert!(
+        gone.starts_with(
+            "\"hivectl top  broker not reachable, reconnecting (12s): no broker answe… 12:00:12\""
+        ),
+        "{gone}"
+    );
     assert!(gone.contains("question 22"), "{gone}");
     update(&mut state, Event::Linked, at(13_000));
-    assert!(shown(&state).contains("duo: 3 agents") && shown(&state).contains("the broker is back"), "{}", shown(&state));
+    assert!(
+        shown(&state).contains("duo: 3 agents") && shown(&state).contains("the broker is back"),
+        "{}",
+        shown(&state)
+    );
 }
 
 #[test]
 fn a_broker_that_cannot_write_or_is_ending_is_said() {
     for (status, words) in [
         (
-            GetBrokerStatusResponse { storage_error: text("disk full"), ..GetBrokerStatusResponse::default() },
+            GetBrokerStatusResponse {
+                storage_error: text("disk full"),
+                ..GetBrokerStatusResponse::default()
+            },
             "the database cannot be written: disk full",
         ),
         (
-            GetBrokerStatusResponse { storage_ok: true, draining: true, ..GetBrokerStatusResponse::default() },
+            GetBrokerStatusResponse {
+                storage_ok: true,
+                draining: true,
+                ..GetBrokerStatusResponse::default()
+            },
             "the broker is shutting down",
         ),
     ] {
@@ -113,11 +137,19 @@ fn details_are_scrolled_and_stay_when_the_row_goes() {
     insta::assert_snapshot!("the_end_of_details", shown(&state));
     let none = Reading { dead_letters: Some(Vec::new()), ..reading() };
     update(&mut state, Event::Read(Box::new(none)), at(0));
-    assert!(shown(&state).contains("dead letter 12 (it is settled: this is how it was), lines"), "{}", shown(&state));
+    assert!(
+        shown(&state).contains("dead letter 12 (it is settled: this is how it was), lines"),
+        "{}",
+        shown(&state)
+    );
     assert!(shown(&state).contains("last \\u{1b}[31mline"), "{}", shown(&state));
     assert_eq!(chars(&mut state, "d"), []);
     press(&mut state, &[Key::Escape]);
-    assert!(shown(&state).contains("▸ Stuck: 0 of 1 dead letter, 1 held, 1 parked"), "{}", shown(&state));
+    assert!(
+        shown(&state).contains("▸ Stuck: 0 of 1 dead letter, 1 held, 1 parked"),
+        "{}",
+        shown(&state)
+    );
 }
 
 #[test]
@@ -136,7 +168,11 @@ fn an_answer_has_options_and_a_text() {
 fn a_question_that_closes_while_somebody_answers_it_is_said_in_the_form() {
     let mut state = full((80, 24));
     chars(&mut state, "ayes");
-    update(&mut state, Event::Read(Box::new(Reading { questions: Some(Vec::new()), ..reading() })), at(0));
+    update(
+        &mut state,
+        Event::Read(Box::new(Reading { questions: Some(Vec::new()), ..reading() })),
+        at(0),
+    );
     assert!(shown(&state).contains("! it is not open any more; Esc leaves"), "{}", shown(&state));
     assert!(shown(&state).contains("> or in words: yes"), "{}", shown(&state));
 }
@@ -159,7 +195,10 @@ fn what_cannot_be_taken_back_is_asked_about() {
     press(&mut state, &[Key::Tab]);
     chars(&mut state, "x");
     let lines: Vec<String> = shown(&state).lines().skip(22).map(str::to_owned).collect();
-    assert!(lines[0].starts_with("\"drop message 12 of bob? it is never delivered (y/n)"), "{lines:?}");
+    assert!(
+        lines[0].starts_with("\"drop message 12 of bob? it is never delivered (y/n)"),
+        "{lines:?}"
+    );
     assert!(lines[1].starts_with("\"y yes  n no "), "{lines:?}");
 }
 
@@ -175,7 +214,13 @@ fn help_lists_the_keys() {
 #[test]
 fn nothing_of_a_peer_reaches_the_terminal_as_a_control_character() {
     for size in [(40, 10), (80, 24), (200, 50)] {
-        for keys in [vec![], vec![Key::Enter], vec![Key::Tab, Key::Enter], vec![Key::BackTab, Key::Enter], vec![Key::Char('a')]] {
+        for keys in [
+            vec![],
+            vec![Key::Enter],
+            vec![Key::Tab, Key::Enter],
+            vec![Key::BackTab, Key::Enter],
+            vec![Key::Char('a')],
+        ] {
             let mut state = full(size);
             press(&mut state, &keys);
             let terminal = drawn(&state, at(0));
@@ -202,9 +247,18 @@ fn without_colours_there_is_none() {
 #[test]
 fn a_thousand_agents_fit_through_a_small_window() {
     let mut state = empty((80, 24));
-    let agents = (0..1000).map(|number| agent(&format!("a{number:04}"), "", HarnessState::Idle)).collect();
-    let status = GetBrokerStatusResponse { storage_ok: true, agent_count: 1000, ..GetBrokerStatusResponse::default() };
-    update(&mut state, Event::Read(Box::new(Reading { status, agents: Some(agents), ..Reading::default() })), at(0));
+    let agents =
+        (0..1000).map(|number| agent(&format!("a{number:04}"), "", HarnessState::Idle)).collect();
+    let status = GetBrokerStatusResponse {
+        storage_ok: true,
+        agent_count: 1000,
+        ..GetBrokerStatusResponse::default()
+    };
+    update(
+        &mut state,
+        Event::Read(Box::new(Reading { status, agents: Some(agents), ..Reading::default() })),
+        at(0),
+    );
     press(&mut state, &[Key::Move(Move::End)]);
     assert!(shown(&state).contains("> a0999"), "{}", shown(&state));
     press(&mut state, &[Key::Move(Move::PageUp)]);

@@ -15,7 +15,11 @@ fn happened(state: &mut State, kind: EventKind, agent: &str, now: i64) -> Vec<Ac
 fn parts(parts: &[Part]) -> Vec<Action> {
     // Ada is known to hold something.
     let holders = BTreeSet::from([text("ada")]);
-    vec![Action::Read(Wanted { parts: parts.iter().copied().collect(), holders, search_holders: false })]
+    vec![Action::Read(Wanted {
+        parts: parts.iter().copied().collect(),
+        holders,
+        search_holders: false,
+    })]
 }
 
 #[test]
@@ -32,12 +36,20 @@ fn only_what_may_have_changed_is_read() {
         (EventKind::MessageAccepted, "operator", &[Part::Agents, Part::Mail]),
         (EventKind::DeliveryAcked, "operator", &[Part::Agents, Part::Mail]),
         (EventKind::DeliveryDead, "bob", &[Part::Agents, Part::DeadLetters, Part::LooseEnds]),
-        (EventKind::QuestionAsked, "ada", &[Part::Agents, Part::Mail, Part::Questions, Part::LooseEnds]),
+        (
+            EventKind::QuestionAsked,
+            "ada",
+            &[Part::Agents, Part::Mail, Part::Questions, Part::LooseEnds],
+        ),
         (EventKind::ReminderSet, "ada", &[Part::Agents, Part::LooseEnds]),
         (EventKind::StatusChanged, "ada", &[Part::Agents]),
         (EventKind::Unspecified, "ada", &Part::ALL),
     ] {
-        assert_eq!(happened(&mut full((80, 24)), kind, agent, 1000), parts(touched), "{kind:?} of {agent}");
+        assert_eq!(
+            happened(&mut full((80, 24)), kind, agent, 1000),
+            parts(touched),
+            "{kind:?} of {agent}"
+        );
     }
     assert_eq!(happened(&mut full((80, 24)), EventKind::CommandGiven, "ada", 1000), []);
 }
@@ -45,10 +57,15 @@ fn only_what_may_have_changed_is_read() {
 #[test]
 fn who_holds_something_is_asked_for_it_and_after_a_gap_everybody_is() {
     let mut state = full((80, 24));
-    let Some(Action::Read(wanted)) = happened(&mut state, EventKind::DeliveryHeld, "bob", 1000).pop() else {
+    let Some(Action::Read(wanted)) =
+        happened(&mut state, EventKind::DeliveryHeld, "bob", 1000).pop()
+    else {
         panic!("it is read")
     };
-    assert_eq!((wanted.holders, wanted.search_holders), (BTreeSet::from([text("ada"), text("bob")]), false));
+    assert_eq!(
+        (wanted.holders, wanted.search_holders),
+        (BTreeSet::from([text("ada"), text("bob")]), false)
+    );
     update(&mut state, Event::Read(Box::default()), at(1001));
     let again = update(&mut state, Event::Missed, at(2000));
     assert!(matches!(&again[..], [Action::Read(Wanted { search_holders: true, .. })]), "{again:?}");
@@ -74,7 +91,11 @@ fn a_reading_that_fails_is_said_and_tried_again() {
     happened(&mut state, EventKind::TurnBegun, "ada", 1000);
     let after = update(&mut state, Event::NotRead(text("the database is locked")), at(1010));
     assert_eq!(after, [Action::WakeAt(BootTime(2010))]);
-    assert!(shown(&state).contains("! cannot read the hive, trying again: the database is locked"), "{}", shown(&state));
+    assert!(
+        shown(&state).contains("! cannot read the hive, trying again: the database is locked"),
+        "{}",
+        shown(&state)
+    );
     assert_eq!(update(&mut state, Event::Wake, at(2010)), parts(&[Part::Agents]));
 }
 
@@ -87,7 +108,10 @@ fn while_the_broker_is_away_nothing_is_read_and_then_everything() {
     assert!(!shown(&state).contains("transport error"), "{}", shown(&state));
     assert_eq!(update(&mut state, Event::Tick, at(9000)), []);
     let back = update(&mut state, Event::Linked, at(9001));
-    assert!(matches!(&back[..], [Action::Read(wanted)] if wanted.parts == Part::ALL.into()), "{back:?}");
+    assert!(
+        matches!(&back[..], [Action::Read(wanted)] if wanted.parts == Part::ALL.into()),
+        "{back:?}"
+    );
 }
 
 /// The end of a park is no event.

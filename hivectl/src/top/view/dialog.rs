@@ -17,7 +17,13 @@ pub(super) fn help(canvas: &mut Canvas<'_>, area: Rect) {
     canvas.title(Rect { height: 1, ..area }, "▸ Keys", canvas.theme.head());
     for (y, (name, words)) in (area.y + 1..area.bottom()).zip(KEYS) {
         canvas.put(area.x + 2, y, NAMES, name, canvas.theme.head());
-        canvas.put(area.x + 2 + NAMES, y, area.width.saturating_sub(2 + NAMES), words, canvas.theme.plain());
+        canvas.put(
+            area.x + 2 + NAMES,
+            y,
+            area.width.saturating_sub(2 + NAMES),
+            words,
+            canvas.theme.plain(),
+        );
     }
     let below = area.y + 2 + u16::try_from(KEYS.len()).unwrap_or(0);
     let words = [
@@ -33,9 +39,11 @@ pub(super) fn help(canvas: &mut Canvas<'_>, area: Rect) {
 pub(super) fn answer(canvas: &mut Canvas<'_>, form: &Form, area: Rect) -> Option<Position> {
     let title = format!("▸ Question {} from {}", form.question, form.asker);
     canvas.title(Rect { height: 1, ..area }, &title, canvas.theme.head());
-    // The last two lines are the text and what is wrong with it; of the rest the options get what they need, up to a half.
+    // The last two lines are the text and what is wrong with it; of the rest the options get what
+    // they need, up to a half.
     let between = area.height.saturating_sub(3);
-    let options = u16::try_from(form.wording.options.len()).unwrap_or(u16::MAX).min(between.div_ceil(2));
+    let options =
+        u16::try_from(form.wording.options.len()).unwrap_or(u16::MAX).min(between.div_ceil(2));
     let room = usize::from(between - options);
     let lines = wrap(&form.wording.text, usize::from(area.width));
     let cut = lines.len() > room;
@@ -44,7 +52,13 @@ pub(super) fn answer(canvas: &mut Canvas<'_>, form: &Form, area: Rect) -> Option
     }
     if cut && room > 0 {
         let y = area.y + u16::try_from(room).unwrap_or(0);
-        canvas.put(area.x, y, area.width, "… (leave with Esc; Enter shows all of it)", canvas.theme.faint());
+        canvas.put(
+            area.x,
+            y,
+            area.width,
+            "… (leave with Esc; Enter shows all of it)",
+            canvas.theme.faint(),
+        );
     }
     let taken = u16::try_from(lines.len().min(room)).unwrap_or(0);
     let list = Rect { y: area.y + 1 + taken, height: options, ..area };
@@ -100,7 +114,8 @@ fn draw_text(canvas: &mut Canvas<'_>, form: &Form, area: Rect) -> Option<Positio
     while width(&before[start..]) > room {
         start += before[start..].chars().next().map_or(1, char::len_utf8);
     }
-    let x = field.x + canvas.put(field.x, field.y, field.width, &before[start..], canvas.theme.plain());
+    let x =
+        field.x + canvas.put(field.x, field.y, field.width, &before[start..], canvas.theme.plain());
     canvas.put(x, field.y, field.right().saturating_sub(x), &after, canvas.theme.plain());
     form.typing.then_some(Position { x, y: area.y })
 }

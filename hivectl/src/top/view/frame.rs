@@ -1,4 +1,5 @@
-//! What stands around the panes: how the hive is at the top; the last remark and the keys at the bottom.
+//! What stands around the panes: how the hive is at the top; the last remark and the keys at the
+//! bottom.
 
 use hive_core::time::Now;
 use jiff::Timestamp;
@@ -13,7 +14,8 @@ use crate::top::state::{Dialog, Link, State, Tone};
 
 /// The first line.
 pub(super) fn header(canvas: &mut Canvas<'_>, state: &State, now: Now, area: Rect) {
-    let time = Timestamp::from_millisecond(now.wall.0).unwrap_or_default().to_zoned(state.zone.clone());
+    let time =
+        Timestamp::from_millisecond(now.wall.0).unwrap_or_default().to_zoned(state.zone.clone());
     let clock = time.strftime("%H:%M:%S").to_string();
     let columns = u16::try_from(width(&clock)).unwrap_or(0);
     canvas.put(area.right() - columns, area.y, columns, &clock, canvas.theme.plain());
@@ -22,10 +24,13 @@ pub(super) fn header(canvas: &mut Canvas<'_>, state: &State, now: Now, area: Rec
     let status = &state.hive.status;
     let (words, style) = match &state.link {
         Link::Beginning => ("reading the hive ...".to_owned(), theme.plain()),
-        Link::Down { since, why } => {
-            (format!("broker not reachable, reconnecting ({}): {why}", span::age(*since, now.wall)), theme.bad())
+        Link::Down { since, why } => (
+            format!("broker not reachable, reconnecting ({}): {why}", span::age(*since, now.wall)),
+            theme.bad(),
+        ),
+        Link::Up if !status.storage_ok => {
+            (format!("the database cannot be written: {}", status.storage_error), theme.bad())
         }
-        Link::Up if !status.storage_ok => (format!("the database cannot be written: {}", status.storage_error), theme.bad()),
         Link::Up if status.draining => ("the broker is shutting down".to_owned(), theme.bad()),
         Link::Up => (hive_in_a_line(state), theme.plain()),
     };
@@ -34,7 +39,12 @@ pub(super) fn header(canvas: &mut Canvas<'_>, state: &State, now: Now, area: Rec
 
 fn hive_in_a_line(state: &State) -> String {
     let status = &state.hive.status;
-    let name = state.hive.agents.first().map(|agent| agent.hive_name.as_str()).filter(|name| !name.is_empty());
+    let name = state
+        .hive
+        .agents
+        .first()
+        .map(|agent| agent.hive_name.as_str())
+        .filter(|name| !name.is_empty());
     let name = name.map(|name| format!("{name}: ")).unwrap_or_default();
     let turns = state.hive.agents.iter().filter(|agent| agent.open_turn_id != 0).count();
     let agents = if status.agent_count == 1 { "agent" } else { "agents" };
@@ -72,7 +82,9 @@ fn keys(state: &State) -> String {
         Some(Dialog::Answer(form)) if form.typing => {
             return "Enter sends  Tab options  Alt-Enter new line  Esc leaves".to_owned();
         }
-        Some(Dialog::Answer(_)) => return "1-9, space choose  Enter sends  Tab or letters: text  Esc leaves".to_owned(),
+        Some(Dialog::Answer(_)) => {
+            return "1-9, space choose  Enter sends  Tab or letters: text  Esc leaves".to_owned();
+        }
         None => {}
     }
     let subject = state.subject();

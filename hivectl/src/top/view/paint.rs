@@ -114,7 +114,8 @@ impl<'b> Canvas<'b> {
         x
     }
 
-    /// Puts a row of cells into an area's first line, a column apart. The last cell that begins in the area gets what is left of it.
+    /// Puts a row of cells into an area's first line, a column apart. The last cell that begins in
+    /// the area gets what is left of it.
     pub(super) fn row(&mut self, area: Rect, cells: &[Cell]) {
         let mut x = area.x;
         for (number, cell) in cells.iter().enumerate() {

@@ -57,11 +57,18 @@ fn title(state: &State, pane: Pane, items: &[Item<'_>]) -> String {
             let mail = state.hive.mail().count();
             // Asks that are shown as questions are in the count too.
             let asks = state.hive.unread_count() - mail;
-            let unread = usize::try_from(state.hive.status.operator_unread_count).unwrap_or(usize::MAX).saturating_sub(asks);
-            let questions = usize::try_from(state.hive.status.operator_question_count).unwrap_or(usize::MAX);
+            let unread = usize::try_from(state.hive.status.operator_unread_count)
+                .unwrap_or(usize::MAX)
+                .saturating_sub(asks);
+            let questions =
+                usize::try_from(state.hive.status.operator_question_count).unwrap_or(usize::MAX);
             list_of(
                 "Waits on you",
-                &[(state.hive.questions().len(), questions, "question"), (logins, logins, "login"), (mail, unread, "unread")],
+                &[
+                    (state.hive.questions().len(), questions, "question"),
+                    (logins, logins, "login"),
+                    (mail, unread, "unread"),
+                ],
             )
         }
         Pane::Stuck => {
@@ -70,13 +77,20 @@ fn title(state: &State, pane: Pane, items: &[Item<'_>]) -> String {
             list_of(
                 "Stuck",
                 &[
-                    (state.hive.dead_letter_count(), usize::try_from(dead).unwrap_or(usize::MAX), "dead letter"),
+                    (
+                        state.hive.dead_letter_count(),
+                        usize::try_from(dead).unwrap_or(usize::MAX),
+                        "dead letter",
+                    ),
                     (state.hive.held_count(), usize::try_from(held).unwrap_or(usize::MAX), "held"),
                     (parked, parked, "parked"),
                 ],
             )
         }
-        Pane::Agents => tree::title(items.len(), usize::try_from(state.hive.status.agent_count).unwrap_or(usize::MAX)),
+        Pane::Agents => tree::title(
+            items.len(),
+            usize::try_from(state.hive.status.agent_count).unwrap_or(usize::MAX),
+        ),
     }
 }
 
@@ -86,8 +100,18 @@ fn list_of(name: &str, counts: &[(usize, usize, &str)]) -> String {
         .iter()
         .filter(|(shown, all, _)| *shown > 0 || *all > 0)
         .map(|(shown, all, word)| {
-            let plural = if matches!(*word, "question" | "login" | "dead letter") && (*all).max(*shown) != 1 { "s" } else { "" };
-            if all > shown { format!("{shown} of {all} {word}{plural}") } else { format!("{shown} {word}{plural}") }
+            let plural = if matches!(*word, "question" | "login" | "dead letter")
+                && (*all).max(*shown) != 1
+            {
+                "s"
+            } else {
+                ""
+            };
+            if all > shown {
+                format!("{shown} of {all} {word}{plural}")
+            } else {
+                format!("{shown} {word}{plural}")
+            }
         })
         .collect();
     format!("{name}: {}", if told.is_empty() { "nothing".to_owned() } else { told.join(", ") })
@@ -136,10 +160,16 @@ fn said(item: Item<'_>, now: Now) -> Said {
             }
         }
         Item::DeadLetter(delivery) => {
-            let error = if delivery.last_error.is_empty() { body(delivery) } else { delivery.last_error.trim_end() };
+            let error = if delivery.last_error.is_empty() {
+                body(delivery)
+            } else {
+                delivery.last_error.trim_end()
+            };
             of_stuck(format!("dead letter {}", message_id(delivery)), delivery, error, now)
         }
-        Item::Held(delivery) => of_stuck(format!("held {}", message_id(delivery)), delivery, body(delivery), now),
+        Item::Held(delivery) => {
+            of_stuck(format!("held {}", message_id(delivery)), delivery, body(delivery), now)
+        }
         Item::Login(agent) => of_agent("login", agent, now),
         Item::Parked(agent) | Item::Agent(agent) => of_agent("parked", agent, now),
     }
@@ -147,7 +177,8 @@ fn said(item: Item<'_>, now: Now) -> Said {
 
 fn of_question(question: &Question, now: Now) -> Said {
     let options = question.options.iter().map(|option| format!(" [{option}]")).collect::<String>();
-    let when = of_wire(question.deadline_time).map_or_else(|| "-".to_owned(), |deadline| span::until(deadline, now.wall));
+    let when = of_wire(question.deadline_time)
+        .map_or_else(|| "-".to_owned(), |deadline| span::until(deadline, now.wall));
     Said {
         what: format!("question {}", question.id),
         who: question.asker.clone(),
@@ -158,15 +189,24 @@ fn of_question(question: &Question, now: Now) -> Said {
 }
 
 fn of_stuck(what: String, delivery: &Delivery, text: &str, now: Now) -> Said {
-    let when = of_wire(delivery.state_time).map_or_else(|| "-".to_owned(), |time| span::age(time, now.wall));
+    let when = of_wire(delivery.state_time)
+        .map_or_else(|| "-".to_owned(), |time| span::age(time, now.wall));
     Said { what, who: delivery.agent.clone(), when, text: text.to_owned(), bad: true }
 }
 
 fn of_agent(what: &str, agent: &Agent, now: Now) -> Said {
     let park = agent.park.clone().unwrap_or_default();
-    let when = of_wire(park.until_time).map_or_else(|| "-".to_owned(), |time| span::until(time, now.wall));
-    let error = if park.error.is_empty() { String::new() } else { format!(": {}", park.error.trim_end()) };
-    Said { what: what.to_owned(), who: agent.name.clone(), when, text: format!("{}{error}", cause(&park)), bad: true }
+    let when =
+        of_wire(park.until_time).map_or_else(|| "-".to_owned(), |time| span::until(time, now.wall));
+    let error =
+        if park.error.is_empty() { String::new() } else { format!(": {}", park.error.trim_end()) };
+    Said {
+        what: what.to_owned(),
+        who: agent.name.clone(),
+        when,
+        text: format!("{}{error}", cause(&park)),
+        bad: true,
+    }
 }
 
 fn body(delivery: &Delivery) -> &str {

@@ -36,7 +36,13 @@ pub(super) fn title(shown: usize, all: usize) -> String {
 pub(super) fn tree(canvas: &mut Canvas<'_>, state: &State, now: Now, first: usize, area: Rect) {
     let rows = usize::from(area.height);
     let shown: Vec<&Branch> = state.hive.branches.iter().skip(first).take(rows).collect();
-    let drawing = Drawing { state, now, screen: area.width, theme: canvas.theme, widths: widths(state, &shown) };
+    let drawing = Drawing {
+        state,
+        now,
+        screen: area.width,
+        theme: canvas.theme,
+        widths: widths(state, &shown),
+    };
     for (y, branch) in (area.y..area.bottom()).zip(shown) {
         let cells = drawing.cells(branch, &state.hive.agents[branch.agent]);
         canvas.row(Rect { x: area.x + 2, y, width: area.width - 2, height: 1 }, &cells);
@@ -69,7 +75,8 @@ impl Drawing<'_> {
         let theme = self.theme;
         let (name, width_of_model) = self.widths;
         let state = word(agent.state().as_str_name(), "HARNESS_STATE_");
-        let since = of_wire(agent.state_time).map_or_else(|| "-".to_owned(), |time| span::age(time, self.now.wall));
+        let since = of_wire(agent.state_time)
+            .map_or_else(|| "-".to_owned(), |time| span::age(time, self.now.wall));
         let mut cells = vec![
             Cell::new(name, format!("{}{}", branch.stem, agent.name), theme.plain()),
             Cell::new(STATE, state, self.style(agent.state())),
@@ -84,8 +91,16 @@ impl Drawing<'_> {
         }
         if self.screen >= WITH_TURN {
             let ends = self.state.hive.loose_end_count(&agent.name);
-            cells.push(Cell::new(COUNT, counted(u64::try_from(ends).unwrap_or(u64::MAX), 'l'), theme.plain()));
-            let turn = if agent.open_turn_id == 0 { "-".to_owned() } else { format!("t{}", agent.open_turn_id) };
+            cells.push(Cell::new(
+                COUNT,
+                counted(u64::try_from(ends).unwrap_or(u64::MAX), 'l'),
+                theme.plain(),
+            ));
+            let turn = if agent.open_turn_id == 0 {
+                "-".to_owned()
+            } else {
+                format!("t{}", agent.open_turn_id)
+            };
             cells.push(Cell::new(TURN, turn, theme.plain()));
         }
         if self.screen >= WITH_MODEL && width_of_model > 0 {
@@ -98,9 +113,15 @@ impl Drawing<'_> {
     fn style(&self, state: HarnessState) -> Style {
         match state {
             HarnessState::Idle => self.theme.good(),
-            HarnessState::Starting | HarnessState::Thinking | HarnessState::Compacting => self.theme.busy(),
-            HarnessState::RateLimited | HarnessState::NeedsLogin | HarnessState::Unavailable => self.theme.bad(),
-            HarnessState::Offline | HarnessState::Stopped | HarnessState::Unspecified => self.theme.faint(),
+            HarnessState::Starting | HarnessState::Thinking | HarnessState::Compacting => {
+                self.theme.busy()
+            }
+            HarnessState::RateLimited | HarnessState::NeedsLogin | HarnessState::Unavailable => {
+                self.theme.bad()
+            }
+            HarnessState::Offline | HarnessState::Stopped | HarnessState::Unspecified => {
+                self.theme.faint()
+            }
         }
     }
 }

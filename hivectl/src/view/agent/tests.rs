@@ -4,7 +4,9 @@ use super::*;
 
 #[test]
 fn a_park_that_ends_with_a_login_is_told_from_others() {
-    let parked = |cause: v1::TurnOutcome| Park::from(v1::Park { cause: cause.into(), ..v1::Park::default() });
+    let parked = |cause: v1::TurnOutcome| {
+        Park::from(v1::Park { cause: cause.into(), ..v1::Park::default() })
+    };
     assert!(parked(v1::TurnOutcome::AuthFailed).needs_login());
     assert!(!parked(v1::TurnOutcome::RateLimited).needs_login());
 }

@@ -1,4 +1,5 @@
-//! The turns of a window of time in numbers, and how people see them: a table of agents, or all about one, with bars.
+//! The turns of a window of time in numbers, and how people see them: a table of agents, or all
+//! about one, with bars.
 
 mod numbers;
 mod plot;
@@ -59,7 +60,10 @@ impl Open {
     fn words(&self) -> String {
         let Self { questions_asked, questions_owed, reminders_pending } = self;
         let reminders = counted(*reminders_pending, "reminder", "reminders");
-        format!("{} asked, {questions_owed} owed, {reminders}", counted(*questions_asked, "question", "questions"))
+        format!(
+            "{} asked, {questions_owed} owed, {reminders}",
+            counted(*questions_asked, "question", "questions")
+        )
     }
 }
 
@@ -67,8 +71,12 @@ impl TurnStats {
     /// The turns of an agent, or of all.
     pub(crate) fn new(agent: Option<String>, response: v1::GetTurnStatsResponse) -> Self {
         let v1::GetTurnStatsResponse { start_time, end_time, total, agents, open } = response;
-        let v1::OpenCounts { questions_asked, questions_owed, reminders_pending } = open.unwrap_or_default();
-        let of_agent = |v1::AgentTurnStats { agent, stats }| AgentNumbers { agent, stats: stats.unwrap_or_default().into() };
+        let v1::OpenCounts { questions_asked, questions_owed, reminders_pending } =
+            open.unwrap_or_default();
+        let of_agent = |v1::AgentTurnStats { agent, stats }| AgentNumbers {
+            agent,
+            stats: stats.unwrap_or_default().into(),
+        };
         Self {
             start_time: time::of_wire(start_time),
             end_time: time::of_wire(end_time),
@@ -80,13 +88,31 @@ impl TurnStats {
     }
 
     fn window(&self, style: &Style) -> String {
-        format!("turns that ended from {} to {}", style.time(self.start_time), style.time(self.end_time))
+        format!(
+            "turns that ended from {} to {}",
+            style.time(self.start_time),
+            style.time(self.end_time)
+        )
     }
 
     fn table(&self, style: &Style) -> String {
-        const HEADER: [&str; 10] = ["AGENT", "TURNS", "NOT OK", "COMPACTED", "P50", "P95", "IN*", "CACHED*", "OUT*", "COST*"];
-        let rows =
-            self.agents.iter().map(|row| (visible_line(&row.agent), &row.stats)).chain([(style.head("total"), &self.total)]);
+        const HEADER: [&str; 10] = [
+            "AGENT",
+            "TURNS",
+            "NOT OK",
+            "COMPACTED",
+            "P50",
+            "P95",
+            "IN*",
+            "CACHED*",
+            "OUT*",
+            "COST*",
+        ];
+        let rows = self
+            .agents
+            .iter()
+            .map(|row| (visible_line(&row.agent), &row.stats))
+            .chain([(style.head("total"), &self.total)]);
         let rows = rows.map(|(name, stats)| {
             let not_ok = stats.not_ok();
             vec![
@@ -103,8 +129,10 @@ impl TurnStats {
             ]
         });
         let Open { questions_asked, questions_owed: _, reminders_pending } = self.open;
-        let (questions, reminders) =
-            (counted(questions_asked, "question", "questions"), counted(reminders_pending, "reminder", "reminders"));
+        let (questions, reminders) = (
+            counted(questions_asked, "question", "questions"),
+            counted(reminders_pending, "reminder", "reminders"),
+        );
         let table = table::render(&HEADER, rows.collect(), style);
         format!("{}\n\nopen now: {questions}, {reminders}\n* {SELF_REPORTED}", table.trim_end())
     }
@@ -114,9 +142,16 @@ impl TurnStats {
         let total = &self.total;
         let outcomes = total.outcomes.iter().map(|row| {
             let words = format!("{} {}", row.count, row.outcome.as_deref().unwrap_or("-"));
-            if row.outcome.as_deref() == Some("ok") { style.good(&words) } else { style.bad(&words) }
+            if row.outcome.as_deref() == Some("ok") {
+                style.good(&words)
+            } else {
+                style.bad(&words)
+            }
         });
-        let kinds = total.kinds.iter().map(|row| format!("{} {}", row.count, row.kind.as_deref().unwrap_or("-")));
+        let kinds = total
+            .kinds
+            .iter()
+            .map(|row| format!("{} {}", row.count, row.kind.as_deref().unwrap_or("-")));
         let took = match (total.p50(), total.p95()) {
             (Some(p50), Some(p95)) => format!("half within {p50}, 95 % within {p95}"),
             (_, _) => "-".to_owned(),
@@ -139,8 +174,10 @@ impl TurnStats {
             ("open now", self.open.words()),
         ];
         let mut text = format!("{}\n* {SELF_REPORTED}", fields(&rows));
-        let tools: Vec<(String, u64)> = total.tools.iter().map(|tool| (visible_line(&tool.name), tool.count.into())).collect();
-        let wakes: Vec<(String, u64)> = total.wakes.iter().map(|wake| (wake.words(), wake.count)).collect();
+        let tools: Vec<(String, u64)> =
+            total.tools.iter().map(|tool| (visible_line(&tool.name), tool.count.into())).collect();
+        let wakes: Vec<(String, u64)> =
+            total.wakes.iter().map(|wake| (wake.words(), wake.count)).collect();
         for (title, rows) in [("tools*", tools), ("woken by", wakes)] {
             if !rows.is_empty() {
                 text.push_str(&format!("\n\n{}\n{}", style.head(title), plot::bars(&rows, style)));
@@ -150,7 +187,11 @@ impl TurnStats {
             for (title, of, label) in PLOTS {
                 let values: Vec<u64> = total.slices.iter().map(of).collect();
                 let span = (self.start_time, self.end_time);
-                text.push_str(&format!("\n\n{}\n{}", style.head(title), plot::columns(&values, label, span, style)));
+                text.push_str(&format!(
+                    "\n\n{}\n{}",
+                    style.head(title),
+                    plot::columns(&values, label, span, style)
+                ));
             }
         }
         text

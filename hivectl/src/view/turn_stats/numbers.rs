@@ -80,7 +80,9 @@ impl Wake {
     /// What it was, in words.
     pub(super) fn words(&self) -> String {
         let kind = self.origin_kind.as_deref().unwrap_or("no message");
-        self.detail.as_deref().map_or_else(|| kind.to_owned(), |detail| format!("{kind}: {}", visible_line(detail)))
+        self.detail
+            .as_deref()
+            .map_or_else(|| kind.to_owned(), |detail| format!("{kind}: {}", visible_line(detail)))
     }
 }
 
@@ -114,14 +116,24 @@ impl From<v1::TurnStats> for Numbers {
             wakes,
             slices,
         } = stats;
-        let of_kind = |v1::TurnKindCount { kind, count }| Kind { kind: word::<v1::TurnKind>(kind), count };
-        let of_outcome = |v1::TurnOutcomeCount { outcome, count }| Outcome { outcome: word::<v1::TurnOutcome>(outcome), count };
+        let of_kind =
+            |v1::TurnKindCount { kind, count }| Kind { kind: word::<v1::TurnKind>(kind), count };
+        let of_outcome = |v1::TurnOutcomeCount { outcome, count }| Outcome {
+            outcome: word::<v1::TurnOutcome>(outcome),
+            count,
+        };
         let of_wake = |v1::TurnWakeCount { origin_kind, detail, count }| Wake {
             origin_kind: word::<v1::OriginKind>(origin_kind),
             detail: text(detail),
             count,
         };
-        let of_slice = |v1::TurnStatsSlice { start_time, turn_count, not_ok_count, cost_micro_usd, output_tokens }| Slice {
+        let of_slice = |v1::TurnStatsSlice {
+                            start_time,
+                            turn_count,
+                            not_ok_count,
+                            cost_micro_usd,
+                            output_tokens,
+                        }| Slice {
             start_time: time::of_wire(start_time),
             turn_count,
             not_ok_count,
@@ -136,7 +148,10 @@ impl From<v1::TurnStats> for Numbers {
             duration_p50_ms: duration_p50.map(millis),
             duration_p95_ms: duration_p95.map(millis),
             compaction_count,
-            tools: tools.into_iter().map(|v1::ToolUse { name, count }| Tool { name, count }).collect(),
+            tools: tools
+                .into_iter()
+                .map(|v1::ToolUse { name, count }| Tool { name, count })
+                .collect(),
             wakes: wakes.into_iter().map(of_wake).collect(),
             slices: slices.into_iter().map(of_slice).collect(),
         }
@@ -146,7 +161,11 @@ impl From<v1::TurnStats> for Numbers {
 impl Numbers {
     /// How many did not end well.
     pub(super) fn not_ok(&self) -> u64 {
-        self.outcomes.iter().filter(|row| row.outcome.as_deref() != Some("ok")).map(|row| row.count).sum()
+        self.outcomes
+            .iter()
+            .filter(|row| row.outcome.as_deref() != Some("ok"))
+            .map(|row| row.count)
+            .sum()
     }
 
     /// How long half of them took at most.

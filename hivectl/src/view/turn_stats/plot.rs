@@ -1,6 +1,7 @@
 //! Small drawings in a terminal: bars that lie, and columns that stand.
 //!
-//! Invariant: no line is wider than the terminal, as far as there is any room at all; what is not nothing is never drawn as nothing.
+//! Invariant: no line is wider than the terminal, as far as there is any room at all; what is not
+//! nothing is never drawn as nothing.
 
 use hive_core::time::WallTime;
 
@@ -25,7 +26,13 @@ const STANDING: [char; 8] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇
 pub(super) fn bars(rows: &[(String, u64)], style: &Style) -> String {
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
     let numbers = most.to_string().len();
-    let names = rows.iter().map(|(name, _)| width(name)).max().unwrap_or(0).min(NAME_COLUMNS).min(style.width / 2);
+    let names = rows
+        .iter()
+        .map(|(name, _)| width(name))
+        .max()
+        .unwrap_or(0)
+        .min(NAME_COLUMNS)
+        .min(style.width / 2);
     let room = style.width.saturating_sub(names + numbers + 6).clamp(1, BAR_COLUMNS);
     let lines = rows.iter().map(|(name, count)| {
         let name = cut(name, names);
@@ -46,7 +53,8 @@ fn bar(count: u64, most: u64, room: usize, blocks: bool) -> String {
     bar
 }
 
-/// Columns that stand beside each other, under a label for the highest and over the times at which they begin and end.
+/// Columns that stand beside each other, under a label for the highest and over the times at which
+/// they begin and end.
 pub(super) fn columns(
     values: &[u64],
     label: fn(u64) -> String,
@@ -67,15 +75,22 @@ pub(super) fn columns(
         let mark = if line + 1 == HEIGHT { label(most) } else { String::new() };
         let mut text = format!("  {mark:>margin$} {side}");
         for value in &values {
-            let parts = share(*value, most, HEIGHT * EIGHTHS).saturating_sub(line * EIGHTHS).min(EIGHTHS);
+            let parts =
+                share(*value, most, HEIGHT * EIGHTHS).saturating_sub(line * EIGHTHS).min(EIGHTHS);
             let c = filled(parts, style.blocks);
             let shown = if wide > 1 { wide - 1 } else { 1 };
-            text.extend(std::iter::repeat_n(c, shown).chain(std::iter::repeat_n(' ', wide - shown)));
+            text.extend(
+                std::iter::repeat_n(c, shown).chain(std::iter::repeat_n(' ', wide - shown)),
+            );
         }
         lines.push(text.trim_end().to_owned());
     }
     let floor_columns = wide * values.len();
-    lines.push(format!("  {:>margin$} {corner}{}", label(0).chars().next().unwrap_or('0'), floor.repeat(floor_columns)));
+    lines.push(format!(
+        "  {:>margin$} {corner}{}",
+        label(0).chars().next().unwrap_or('0'),
+        floor.repeat(floor_columns)
+    ));
     let (start, end) = (style.time(start), style.time(end));
     let between = floor_columns.saturating_sub(width(&start) + width(&end)).max(1);
     lines.push(format!("  {:margin$}  {start}{}{end}", "", " ".repeat(between)));
@@ -118,19 +133,28 @@ mod tests {
         style
     }
 
-    const VALUES: [u64; 24] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 40, 39, 21, 1, 0, 0, 0, 5, 0, 0, 1];
+    const VALUES: [u64; 24] =
+        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 40, 39, 21, 1, 0, 0, 0, 5, 0, 0, 1];
 
     fn drawn(wide: usize, blocks: bool) -> String {
-        let rows = [("mcp__hive__send", 160), ("Read", 3), ("ein-日本語", 0)].map(|(name, count)| (name.to_owned(), count));
+        let rows = [("mcp__hive__send", 160), ("Read", 3), ("ein-日本語", 0)]
+            .map(|(name, count)| (name.to_owned(), count));
         let style = style(wide, blocks);
-        format!("{}\n\n{}", bars(&rows, &style), columns(&VALUES, |value| value.to_string(), (None, None), &style))
+        format!(
+            "{}\n\n{}",
+            bars(&rows, &style),
+            columns(&VALUES, |value| value.to_string(), (None, None), &style)
+        )
     }
 
     #[test]
     fn bars_and_columns_are_drawn_with_blocks_or_with_letters() {
         insta::assert_snapshot!("blocks", drawn(100, true));
         insta::assert_snapshot!("letters", drawn(100, false));
-        assert!(drawn(100, false).is_ascii() || drawn(100, false).contains('日'), "only the name is what it is");
+        assert!(
+            drawn(100, false).is_ascii() || drawn(100, false).contains('日'),
+            "only the name is what it is"
+        );
     }
 
     #[test]

@@ -24,70 +24,115 @@ fn key(key: Option<DeliveryKey>) -> String {
 
 #[tonic::async_trait]
 impl AdminService for Script {
-    async fn create_agent(&self, request: Request<CreateAgentRequest>) -> Result<Response<CreateAgentResponse>, Status> {
-        let CreateAgentRequest { request_id, name, parent, role, model, policy, adopt } = request.into_inner();
-        self.change(&request_id, format!("create {name} below {parent:?}, {role:?}, {model:?}, {policy:?}, adopt {adopt}"));
+    async fn create_agent(
+        &self,
+        request: Request<CreateAgentRequest>,
+    ) -> Result<Response<CreateAgentResponse>, Status> {
+        let CreateAgentRequest { request_id, name, parent, role, model, policy, adopt } =
+            request.into_inner();
+        self.change(
+            &request_id,
+            format!(
+                "create {name} below {parent:?}, {role:?}, {model:?}, {policy:?}, adopt {adopt}"
+            ),
+        );
         match name.as_str() {
             "ada" => Err(refusal(Reason::AgentExists, "there is an agent `ada` already", None)),
             "Bad" => Err(bad_field("name", "`Bad` is no name")),
             _ => {
-                let agent = Agent { name, parent, state: HarnessState::Offline.into(), ..Agent::default() };
-                Ok(Response::new(CreateAgentResponse { agent: Some(agent), socket_path: "/run/x/hive.sock".to_owned() }))
+                let agent =
+                    Agent { name, parent, state: HarnessState::Offline.into(), ..Agent::default() };
+                Ok(Response::new(CreateAgentResponse {
+                    agent: Some(agent),
+                    socket_path: "/run/x/hive.sock".to_owned(),
+                }))
             }
         }
     }
 
-    async fn remove_agent(&self, request: Request<RemoveAgentRequest>) -> Result<Response<RemoveAgentResponse>, Status> {
+    async fn remove_agent(
+        &self,
+        request: Request<RemoveAgentRequest>,
+    ) -> Result<Response<RemoveAgentResponse>, Status> {
         let RemoveAgentRequest { request_id, name, purge } = request.into_inner();
         self.change(&request_id, format!("{} {name}", if purge { "purge" } else { "remove" }));
         let (kept_count, dropped_count) = if purge { (0, 3) } else { (3, 0) };
         Ok(Response::new(RemoveAgentResponse { kept_count, dropped_count, purge_id: 0 }))
     }
 
-    async fn stop_agent(&self, request: Request<StopAgentRequest>) -> Result<Response<StopAgentResponse>, Status> {
+    async fn stop_agent(
+        &self,
+        request: Request<StopAgentRequest>,
+    ) -> Result<Response<StopAgentResponse>, Status> {
         let StopAgentRequest { request_id, name } = request.into_inner();
         self.change(&request_id, format!("stop {name}"));
-        let agent = data::agents().into_iter().find(|agent| agent.name == name).map(|agent| Agent { stopped: true, ..agent });
+        let agent = data::agents()
+            .into_iter()
+            .find(|agent| agent.name == name)
+            .map(|agent| Agent { stopped: true, ..agent });
         Ok(Response::new(StopAgentResponse { agent }))
     }
 
-    async fn start_agent(&self, request: Request<StartAgentRequest>) -> Result<Response<StartAgentResponse>, Status> {
+    async fn start_agent(
+        &self,
+        request: Request<StartAgentRequest>,
+    ) -> Result<Response<StartAgentResponse>, Status> {
         let StartAgentRequest { request_id, name } = request.into_inner();
         self.change(&request_id, format!("start {name}"));
         let agent = data::agents().into_iter().find(|agent| agent.name == name);
         Ok(Response::new(StartAgentResponse { agent }))
     }
 
-    async fn list_purges(&self, _: Request<ListPurgesRequest>) -> Result<Response<ListPurgesResponse>, Status> {
+    async fn list_purges(
+        &self,
+        _: Request<ListPurgesRequest>,
+    ) -> Result<Response<ListPurgesResponse>, Status> {
         Ok(Response::new(ListPurgesResponse::default()))
     }
 
-    async fn finish_purge(&self, request: Request<FinishPurgeRequest>) -> Result<Response<FinishPurgeResponse>, Status> {
+    async fn finish_purge(
+        &self,
+        request: Request<FinishPurgeRequest>,
+    ) -> Result<Response<FinishPurgeResponse>, Status> {
         let FinishPurgeRequest { request_id, purge_id } = request.into_inner();
         self.change(&request_id, format!("purge {purge_id} is finished"));
         Ok(Response::new(FinishPurgeResponse {}))
     }
 
-    async fn set_parent(&self, request: Request<SetParentRequest>) -> Result<Response<SetParentResponse>, Status> {
+    async fn set_parent(
+        &self,
+        request: Request<SetParentRequest>,
+    ) -> Result<Response<SetParentResponse>, Status> {
         let SetParentRequest { request_id, name, parent } = request.into_inner();
         self.change(&request_id, format!("parent of {name} is {parent:?}"));
         if parent == "bob" {
             return Err(refusal(Reason::TopologyCycle, "`ada` would be its own ancestor", None));
         }
-        let agent = data::agents().into_iter().find(|agent| agent.name == name).map(|agent| Agent { parent, ..agent });
+        let agent = data::agents()
+            .into_iter()
+            .find(|agent| agent.name == name)
+            .map(|agent| Agent { parent, ..agent });
         Ok(Response::new(SetParentResponse { agent }))
     }
 
-    async fn set_policy(&self, request: Request<SetPolicyRequest>) -> Result<Response<SetPolicyResponse>, Status> {
+    async fn set_policy(
+        &self,
+        request: Request<SetPolicyRequest>,
+    ) -> Result<Response<SetPolicyResponse>, Status> {
         let SetPolicyRequest { request_id, name, policy, update_mask } = request.into_inner();
-        let (policy, mask) = (policy.expect("a policy"), update_mask.expect("a mask").paths.join(", "));
+        let (policy, mask) =
+            (policy.expect("a policy"), update_mask.expect("a mask").paths.join(", "));
         self.change(&request_id, format!("policy of {name}, {mask}: {policy:?}"));
         if policy.tool_groups.iter().any(|group| group == "magic") {
             return Err(bad_field("policy.tool_groups", "there is no tool group `magic`"));
         }
         let agent = data::agents().into_iter().find(|agent| agent.name == name);
-        let agent = agent.ok_or_else(|| refusal(Reason::AgentNotFound, format!("there is no agent `{name}`"), None))?;
-        Ok(Response::new(SetPolicyResponse { agent: Some(Agent { policy: Some(policy), ..agent }) }))
+        let agent = agent.ok_or_else(|| {
+            refusal(Reason::AgentNotFound, format!("there is no agent `{name}`"), None)
+        })?;
+        Ok(Response::new(SetPolicyResponse {
+            agent: Some(Agent { policy: Some(policy), ..agent }),
+        }))
     }
 
     async fn list_dead_letters(
@@ -109,7 +154,10 @@ impl AdminService for Script {
         Ok(Response::new(RedriveDeliveryResponse {}))
     }
 
-    async fn drop_delivery(&self, request: Request<DropDeliveryRequest>) -> Result<Response<DropDeliveryResponse>, Status> {
+    async fn drop_delivery(
+        &self,
+        request: Request<DropDeliveryRequest>,
+    ) -> Result<Response<DropDeliveryResponse>, Status> {
         let request = request.into_inner();
         self.change(&request.request_id, format!("drop {}", key(request.key)));
         Ok(Response::new(DropDeliveryResponse {}))
@@ -124,7 +172,10 @@ impl AdminService for Script {
         Ok(Response::new(ReleaseDeliveryResponse {}))
     }
 
-    async fn send_command(&self, request: Request<SendCommandRequest>) -> Result<Response<SendCommandResponse>, Status> {
+    async fn send_command(
+        &self,
+        request: Request<SendCommandRequest>,
+    ) -> Result<Response<SendCommandResponse>, Status> {
         let SendCommandRequest { request_id, agent, command } = request.into_inner();
         let order = match command.and_then(|command| command.command).expect("an order") {
             Order::CancelTurn(cancel) => format!("cancel turn {}", cancel.turn_id),
@@ -137,7 +188,10 @@ impl AdminService for Script {
         Ok(Response::new(SendCommandResponse { command_id: 30 }))
     }
 
-    async fn get_broker_status(&self, _: Request<GetBrokerStatusRequest>) -> Result<Response<GetBrokerStatusResponse>, Status> {
+    async fn get_broker_status(
+        &self,
+        _: Request<GetBrokerStatusRequest>,
+    ) -> Result<Response<GetBrokerStatusResponse>, Status> {
         let quiet = GetBrokerStatusResponse {
             version: "0.1.0".to_owned(),
             pid: 77,
@@ -183,16 +237,24 @@ impl AdminService for Script {
 
     type BackupStream = Streaming<BackupResponse>;
 
-    async fn backup(&self, _: Request<BackupRequest>) -> Result<Response<Self::BackupStream>, Status> {
+    async fn backup(
+        &self,
+        _: Request<BackupRequest>,
+    ) -> Result<Response<Self::BackupStream>, Status> {
         if self.empty {
             let reason = Reason::StorageUnavailable;
-            return Err(refusal(reason, "another backup is under way", Some(Duration::from_secs(10))));
+            return Err(refusal(
+                reason,
+                "another backup is under way",
+                Some(Duration::from_secs(10)),
+            ));
         }
         // Every byte value, so that nothing takes it for text.
         let bytes: Vec<u8> = (0..=255).cycle().take(DATABASE_BYTES).collect();
         let total_bytes = bytes.len() as u64;
         let pieces = bytes.chunks(1000).take(if self.sick { 2 } else { usize::MAX });
-        let pieces: Vec<_> = pieces.map(|chunk| Ok(BackupResponse { chunk: chunk.to_vec(), total_bytes })).collect();
+        let pieces: Vec<_> =
+            pieces.map(|chunk| Ok(BackupResponse { chunk: chunk.to_vec(), total_bytes })).collect();
         if self.stalls.load(Ordering::SeqCst) {
             let _ = self.watched.send(());
             return Ok(Response::new(Box::pin(iter(pieces.into_iter().take(1)).chain(pending()))));
@@ -200,8 +262,12 @@ impl AdminService for Script {
         Ok(Response::new(Box::pin(iter(pieces))))
     }
 
-    async fn check_integrity(&self, _: Request<CheckIntegrityRequest>) -> Result<Response<CheckIntegrityResponse>, Status> {
-        let problems = ["the file is damaged: Tree 5 page 7: it is\u{1b}[31m red", "agent `ada` has no inbox"];
+    async fn check_integrity(
+        &self,
+        _: Request<CheckIntegrityRequest>,
+    ) -> Result<Response<CheckIntegrityResponse>, Status> {
+        let problems =
+            ["the file is damaged: Tree 5 page 7: it is\u{1b}[31m red", "agent `ada` has no inbox"];
         let problems = problems.map(str::to_owned).into_iter().filter(|_| self.sick).collect();
         Ok(Response::new(CheckIntegrityResponse { problems, page_count: 10 }))
     }
@@ -213,7 +279,10 @@ impl AdminService for Script {
 
     type LoginStream = Streaming<LoginResponse>;
 
-    async fn login(&self, request: Request<tonic::Streaming<LoginRequest>>) -> Result<Response<Self::LoginStream>, Status> {
+    async fn login(
+        &self,
+        request: Request<tonic::Streaming<LoginRequest>>,
+    ) -> Result<Response<Self::LoginStream>, Status> {
         self.serve_login(request.into_inner()).await.map(Response::new)
     }
 }

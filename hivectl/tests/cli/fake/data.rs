@@ -1,8 +1,9 @@
 //! The hive of the script: ada, her child bob, one question that was answered, one that died.
 
 use hive_proto::v1::{
-    Agent, AgentSource, Delivery, DeliveryState, Event, EventKind, HarnessState, Isolation, KickOnStart, Lane, Message, Origin,
-    OriginKind, Park, Policy, RedeliveryCause, SystemKind, Turn, TurnKind, TurnOutcome, TurnUsage,
+    Agent, AgentSource, Delivery, DeliveryState, Event, EventKind, HarnessState, Isolation,
+    KickOnStart, Lane, Message, Origin, OriginKind, Park, Policy, RedeliveryCause, SystemKind,
+    Turn, TurnKind, TurnOutcome, TurnUsage,
 };
 use prost_types::Timestamp;
 
@@ -33,7 +34,10 @@ pub(crate) fn agents() -> Vec<Agent> {
             context_window_tokens: 200_000,
             hive_name: text("duo"),
             revision: text("0.1.0"),
-            policy: Some(Policy { tool_groups: vec![text("messaging"), text("inbox")], ..Policy::default() }),
+            policy: Some(Policy {
+                tool_groups: vec![text("messaging"), text("inbox")],
+                ..Policy::default()
+            }),
             ready_count: 2,
             isolation: Isolation::None.into(),
             open_turn_id: 21,
@@ -238,16 +242,17 @@ pub(crate) fn turns() -> Vec<Turn> {
 }
 
 pub(crate) fn events() -> Vec<Event> {
-    let event = |sequence, kind: EventKind, millis, agent: &str, message_id, turn_id, detail: &str| Event {
-        sequence,
-        kind: kind.into(),
-        time: at(millis),
-        agent: text(agent),
-        message_id,
-        turn_id,
-        detail: text(detail),
-        ..Event::default()
-    };
+    let event =
+        |sequence, kind: EventKind, millis, agent: &str, message_id, turn_id, detail: &str| Event {
+            sequence,
+            kind: kind.into(),
+            time: at(millis),
+            agent: text(agent),
+            message_id,
+            turn_id,
+            detail: text(detail),
+            ..Event::default()
+        };
     vec![
         event(1, EventKind::HarnessAttached, -500, "ada", 0, 0, "epoch 3"),
         event(2, EventKind::MessageAccepted, 0, "ada", 10, 0, ""),
@@ -258,9 +263,29 @@ pub(crate) fn events() -> Vec<Event> {
         event(7, EventKind::DeliveryAcked, 3100, "ada", 10, 11, ""),
         event(8, EventKind::TurnEnded, 3100, "ada", 0, 11, "ok"),
         event(9, EventKind::DeliveryAcked, 7000, "operator", 14, 0, "by uid 1000 (eve)"),
-        Event { question_id: 30, ..event(10, EventKind::MessageAccepted, 10_000, "operator", 31, 21, "from system") },
-        Event { question_id: 30, ..event(11, EventKind::QuestionAsked, 10_000, "ada", 31, 21, "to operator") },
-        Event { reminder_id: 51, ..event(12, EventKind::ReminderSet, 11_000, "ada", 0, 22, "due 2100-01-01T00:00:00Z") },
-        Event { question_id: 33, ..event(13, EventKind::QuestionAnswered, 12_000, "ada", 0, 0, "answered by uid 1000 (eve)") },
+        Event {
+            question_id: 30,
+            ..event(10, EventKind::MessageAccepted, 10_000, "operator", 31, 21, "from system")
+        },
+        Event {
+            question_id: 30,
+            ..event(11, EventKind::QuestionAsked, 10_000, "ada", 31, 21, "to operator")
+        },
+        Event {
+            reminder_id: 51,
+            ..event(12, EventKind::ReminderSet, 11_000, "ada", 0, 22, "due 2100-01-01T00:00:00Z")
+        },
+        Event {
+            question_id: 33,
+            ..event(
+                13,
+                EventKind::QuestionAnswered,
+                12_000,
+                "ada",
+                0,
+                0,
+                "answered by uid 1000 (eve)",
+            )
+        },
     ]
 }

@@ -1,4 +1,5 @@
-//! The login dialogue, as the script has it: it asks for a code, and is content with `right`. Some names stand for a refusal or an end.
+//! The login dialogue, as the script has it: it asks for a code, and is content with `right`. Some
+//! names stand for a refusal or an end.
 
 use hive_core::reason::Reason;
 use hive_proto::status::refusal;
@@ -25,7 +26,10 @@ fn end(logged_in: bool, error: &str, exit_code: i32) -> Result<LoginResponse, St
 }
 
 impl Script {
-    pub(super) async fn serve_login(&self, mut said: tonic::Streaming<LoginRequest>) -> Result<Streaming<LoginResponse>, Status> {
+    pub(super) async fn serve_login(
+        &self,
+        mut said: tonic::Streaming<LoginRequest>,
+    ) -> Result<Streaming<LoginResponse>, Status> {
         let Some(LoginRequest { step: Some(Said::Start(start)) }) = said.message().await? else {
             return Err(Status::invalid_argument("the first is `start`"));
         };
@@ -35,9 +39,27 @@ impl Script {
         let (tell, told) = mpsc::unbounded_channel();
         let say = |step| tell.send(step).expect("it is heard");
         match agent.as_str() {
-            "bbo" => return Err(refusal(Reason::AgentNotFound, "there is no agent `bbo`; did you mean `bob`?", None)),
-            "away" => return Err(refusal(Reason::HarnessOffline, "no harness is attached for `away`", None)),
-            "taken" => return Err(refusal(Reason::LoginOpen, "a login dialogue of `taken` is open", None)),
+            "bbo" => {
+                return Err(refusal(
+                    Reason::AgentNotFound,
+                    "there is no agent `bbo`; did you mean `bob`?",
+                    None,
+                ));
+            }
+            "away" => {
+                return Err(refusal(
+                    Reason::HarnessOffline,
+                    "no harness is attached for `away`",
+                    None,
+                ));
+            }
+            "taken" => {
+                return Err(refusal(
+                    Reason::LoginOpen,
+                    "a login dialogue of `taken` is open",
+                    None,
+                ));
+            }
             "busy" => say(end(false, "turn 21 runs; try again when it has ended\u{1b}[2J", 0)),
             "torn" => {
                 say(heard(Heard::Output(PROMPT.into())));

@@ -15,22 +15,45 @@ use super::{Script, data, open, unused};
 
 #[tonic::async_trait]
 impl MessageService for Script {
-    async fn send_message(&self, request: Request<SendMessageRequest>) -> Result<Response<SendMessageResponse>, Status> {
+    async fn send_message(
+        &self,
+        request: Request<SendMessageRequest>,
+    ) -> Result<Response<SendMessageResponse>, Status> {
         let SendMessageRequest { request_id, to, body, in_reply_to } = request.into_inner();
         let to = match to.and_then(|to| to.to).expect("a recipient") {
             To::Agent(name) => name,
             To::Everyone(EveryoneRecipient {}) => "*".to_owned(),
-            To::Operator(_) | To::Parent(_) => return Err(Status::internal("the operator never sends there")),
+            To::Operator(_) | To::Parent(_) => {
+                return Err(Status::internal("the operator never sends there"));
+            }
         };
         let tries = self.change(&request_id, format!("send {to}: {body:?}, answers {in_reply_to}"));
         match to.as_str() {
-            "bbo" => return Err(refusal(Reason::AgentNotFound, "there is no agent `bbo`; did you mean `bob`?", None)),
-            "walled" => return Err(refusal(Reason::RecipientNotAllowed, "you may not send to `walled`", None)),
+            "bbo" => {
+                return Err(refusal(
+                    Reason::AgentNotFound,
+                    "there is no agent `bbo`; did you mean `bob`?",
+                    None,
+                ));
+            }
+            "walled" => {
+                return Err(refusal(
+                    Reason::RecipientNotAllowed,
+                    "you may not send to `walled`",
+                    None,
+                ));
+            }
             "hasty" => {
-                return Err(refusal(Reason::RateLimited, "600 messages a minute are allowed", Some(Duration::from_secs(2))));
+                return Err(refusal(
+                    Reason::RateLimited,
+                    "600 messages a minute are allowed",
+                    Some(Duration::from_secs(2)),
+                ));
             }
             "silent" => std::future::pending().await,
-            "draining" => return Err(refusal(Reason::Draining, "the broker is shutting down", None)),
+            "draining" => {
+                return Err(refusal(Reason::Draining, "the broker is shutting down", None));
+            }
             // The connection breaks after the request was read, once.
             "flaky" if tries == 1 => return Err(Status::unavailable("transport lost")),
             "lost" => return Err(Status::unavailable("transport lost")),
@@ -46,14 +69,22 @@ impl MessageService for Script {
         }))
     }
 
-    async fn get_message(&self, request: Request<GetMessageRequest>) -> Result<Response<GetMessageResponse>, Status> {
+    async fn get_message(
+        &self,
+        request: Request<GetMessageRequest>,
+    ) -> Result<Response<GetMessageResponse>, Status> {
         let id = request.into_inner().message_id;
         let message = data::message(id);
-        let message = message.ok_or_else(|| refusal(Reason::MessageNotFound, format!("there is no message {id}"), None))?;
+        let message = message.ok_or_else(|| {
+            refusal(Reason::MessageNotFound, format!("there is no message {id}"), None)
+        })?;
         Ok(Response::new(GetMessageResponse { message: Some(message) }))
     }
 
-    async fn list_messages(&self, request: Request<ListMessagesRequest>) -> Result<Response<ListMessagesResponse>, Status> {
+    async fn list_messages(
+        &self,
+        request: Request<ListMessagesRequest>,
+    ) -> Result<Response<ListMessagesResponse>, Status> {
         let thread = request.into_inner().thread_of;
         let mut messages = vec![data::answer(), data::question()];
         messages.retain(|message| message.id == thread || message.in_reply_to == thread);
@@ -61,20 +92,35 @@ impl MessageService for Script {
     }
 
     /// Everything is found by every word but `nothing`; `many` finds 60.
-    async fn search_messages(&self, request: Request<SearchMessagesRequest>) -> Result<Response<SearchMessagesResponse>, Status> {
+    async fn search_messages(
+        &self,
+        request: Request<SearchMessagesRequest>,
+    ) -> Result<Response<SearchMessagesResponse>, Status> {
         let SearchMessagesRequest { query, page_size, page_token, agent } = request.into_inner();
         if agent == "bbo" {
-            return Err(refusal(Reason::AgentNotFound, "there is no agent `bbo`; did you mean `bob`?", None));
+            return Err(refusal(
+                Reason::AgentNotFound,
+                "there is no agent `bbo`; did you mean `bob`?",
+                None,
+            ));
         }
         let all: Vec<search_hit::Hit> = match (query.as_str(), agent.as_str()) {
             ("nothing", _) => Vec::new(),
             ("many", _) => (0..60).map(|_| search_hit::Hit::Message(data::answer())).collect(),
             (_, "ada") => vec![search_hit::Hit::Message(data::answer())],
-            (_, _) => vec![search_hit::Hit::Question(open::deploy()), search_hit::Hit::Message(data::answer())],
+            (_, _) => vec![
+                search_hit::Hit::Question(open::deploy()),
+                search_hit::Hit::Message(data::answer()),
+            ],
         };
         let first = page_token.parse().unwrap_or(0_usize);
         let next = first + usize::try_from(page_size).expect("few");
-        let hits = all.iter().skip(first).take(next - first).map(|hit| SearchHit { hit: Some(hit.clone()) }).collect();
+        let hits = all
+            .iter()
+            .skip(first)
+            .take(next - first)
+            .map(|hit| SearchHit { hit: Some(hit.clone()) })
+            .collect();
         let next_page_token = if next < all.len() { next.to_string() } else { String::new() };
         Ok(Response::new(SearchMessagesResponse { hits, next_page_token }))
     }
@@ -82,13 +128,21 @@ impl MessageService for Script {
 
 #[tonic::async_trait]
 impl InboxService for Script {
-    async fn receive_messages(&self, _: Request<ReceiveMessagesRequest>) -> Result<Response<ReceiveMessagesResponse>, Status> {
+    async fn receive_messages(
+        &self,
+        _: Request<ReceiveMessagesRequest>,
+    ) -> Result<Response<ReceiveMessagesResponse>, Status> {
         unused()
     }
 
-    async fn ack_delivery(&self, request: Request<AckDeliveryRequest>) -> Result<Response<AckDeliveryResponse>, Status> {
+    async fn ack_delivery(
+        &self,
+        request: Request<AckDeliveryRequest>,
+    ) -> Result<Response<AckDeliveryResponse>, Status> {
         let AckDeliveryRequest { request_id, target } = request.into_inner();
-        let Some(Target::Key(key)) = target else { return Err(Status::internal("the operator has no lease")) };
+        let Some(Target::Key(key)) = target else {
+            return Err(Status::internal("the operator has no lease"));
+        };
         self.change(&request_id, format!("ack {} of {}", key.message_id, key.agent));
         if key.message_id == 12 {
             return Err(refusal(Reason::WrongState, "message 12 is dead, not waiting", None));
@@ -96,15 +150,24 @@ impl InboxService for Script {
         Ok(Response::new(AckDeliveryResponse {}))
     }
 
-    async fn nack_delivery(&self, _: Request<NackDeliveryRequest>) -> Result<Response<NackDeliveryResponse>, Status> {
+    async fn nack_delivery(
+        &self,
+        _: Request<NackDeliveryRequest>,
+    ) -> Result<Response<NackDeliveryResponse>, Status> {
         unused()
     }
 
-    async fn extend_lease(&self, _: Request<ExtendLeaseRequest>) -> Result<Response<ExtendLeaseResponse>, Status> {
+    async fn extend_lease(
+        &self,
+        _: Request<ExtendLeaseRequest>,
+    ) -> Result<Response<ExtendLeaseResponse>, Status> {
         unused()
     }
 
-    async fn get_inbox_status(&self, _: Request<GetInboxStatusRequest>) -> Result<Response<GetInboxStatusResponse>, Status> {
+    async fn get_inbox_status(
+        &self,
+        _: Request<GetInboxStatusRequest>,
+    ) -> Result<Response<GetInboxStatusResponse>, Status> {
         let mail = if self.empty { Vec::new() } else { data::mail() };
         Ok(Response::new(GetInboxStatusResponse {
             ready_count: u32::try_from(mail.len()).expect("few"),
@@ -114,18 +177,28 @@ impl InboxService for Script {
     }
 
     /// Pages of one row, so that paging is used.
-    async fn list_deliveries(&self, request: Request<ListDeliveriesRequest>) -> Result<Response<ListDeliveriesResponse>, Status> {
-        let ListDeliveriesRequest { page_size: _, page_token, agent, states } = request.into_inner();
+    async fn list_deliveries(
+        &self,
+        request: Request<ListDeliveriesRequest>,
+    ) -> Result<Response<ListDeliveriesResponse>, Status> {
+        let ListDeliveriesRequest { page_size: _, page_token, agent, states } =
+            request.into_inner();
         let all = match agent.as_str() {
             _ if self.empty => Vec::new(),
             "" => data::mail(),
             "ada" => data::held(),
             _ => Vec::new(),
         };
-        let all: Vec<Delivery> =
-            all.into_iter().filter(|delivery| states.is_empty() || states.contains(&delivery.state)).collect();
+        let all: Vec<Delivery> = all
+            .into_iter()
+            .filter(|delivery| states.is_empty() || states.contains(&delivery.state))
+            .collect();
         let first = page_token.parse().unwrap_or(0_usize);
-        let next_page_token = if first + 1 < all.len() { (first + 1).to_string() } else { String::new() };
-        Ok(Response::new(ListDeliveriesResponse { deliveries: all.into_iter().skip(first).take(1).collect(), next_page_token }))
+        let next_page_token =
+            if first + 1 < all.len() { (first + 1).to_string() } else { String::new() };
+        Ok(Response::new(ListDeliveriesResponse {
+            deliveries: all.into_iter().skip(first).take(1).collect(),
+            next_page_token,
+        }))
     }
 }

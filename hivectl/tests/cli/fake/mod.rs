@@ -1,7 +1,7 @@
 //! A broker that answers from a script.
 //!
-//! What it is not: it keeps no mail and checks no rule. Every answer is fixed data, and a few names stand for a refusal. It writes down the changes
-//! that it was asked for.
+//! What it is not: it keeps no mail and checks no rule. Every answer is fixed data, and a few names
+//! stand for a refusal. It writes down the changes that it was asked for.
 
 mod admin;
 mod data;
@@ -140,7 +140,13 @@ impl Broker {
 
     /// The changes asked for so far, without their request ids.
     pub(crate) fn changes(&self) -> Vec<String> {
-        self.script.changes.lock().expect("no panic").iter().map(|(_, change)| change.clone()).collect()
+        self.script
+            .changes
+            .lock()
+            .expect("no panic")
+            .iter()
+            .map(|(_, change)| change.clone())
+            .collect()
     }
 
     /// The request ids of the changes.
@@ -148,8 +154,8 @@ impl Broker {
         self.script.changes.lock().expect("no panic").iter().map(|(id, _)| id.clone()).collect()
     }
 
-    /// Waits until somebody watches the event log, questions, or ada's open turn, or waits for a backup that stalls, or until a login dialogue hears
-    /// something.
+    /// Waits until somebody watches the event log, questions, or ada's open turn, or waits for a
+    /// backup that stalls, or until a login dialogue hears something.
     pub(crate) async fn watched(&mut self) {
         self.watching.recv().await.expect("the script lives");
     }

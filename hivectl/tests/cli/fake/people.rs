@@ -18,18 +18,29 @@ pub(super) type Streaming<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Se
 
 #[tonic::async_trait]
 impl TopologyService for Script {
-    async fn get_self(&self, _: Request<GetSelfRequest>) -> Result<Response<GetSelfResponse>, Status> {
+    async fn get_self(
+        &self,
+        _: Request<GetSelfRequest>,
+    ) -> Result<Response<GetSelfResponse>, Status> {
         unused()
     }
 
-    async fn get_agent(&self, request: Request<GetAgentRequest>) -> Result<Response<GetAgentResponse>, Status> {
+    async fn get_agent(
+        &self,
+        request: Request<GetAgentRequest>,
+    ) -> Result<Response<GetAgentResponse>, Status> {
         let name = request.into_inner().name;
         let agent = data::agents().into_iter().find(|agent| agent.name == name);
-        let agent = agent.ok_or_else(|| refusal(Reason::AgentNotFound, format!("there is no agent `{name}`"), None))?;
+        let agent = agent.ok_or_else(|| {
+            refusal(Reason::AgentNotFound, format!("there is no agent `{name}`"), None)
+        })?;
         Ok(Response::new(GetAgentResponse { agent: Some(agent) }))
     }
 
-    async fn list_agents(&self, request: Request<ListAgentsRequest>) -> Result<Response<ListAgentsResponse>, Status> {
+    async fn list_agents(
+        &self,
+        request: Request<ListAgentsRequest>,
+    ) -> Result<Response<ListAgentsResponse>, Status> {
         let mut agents = if self.empty { Vec::new() } else { data::agents() };
         agents.truncate(self.agents);
         if request.into_inner().include_retired {
@@ -38,22 +49,33 @@ impl TopologyService for Script {
         Ok(Response::new(ListAgentsResponse { agents, next_page_token: String::new() }))
     }
 
-    async fn list_children(&self, _: Request<ListChildrenRequest>) -> Result<Response<ListChildrenResponse>, Status> {
+    async fn list_children(
+        &self,
+        _: Request<ListChildrenRequest>,
+    ) -> Result<Response<ListChildrenResponse>, Status> {
         unused()
     }
 
-    async fn find_agents(&self, _: Request<FindAgentsRequest>) -> Result<Response<FindAgentsResponse>, Status> {
+    async fn find_agents(
+        &self,
+        _: Request<FindAgentsRequest>,
+    ) -> Result<Response<FindAgentsResponse>, Status> {
         unused()
     }
 }
 
 #[tonic::async_trait]
 impl EventService for Script {
-    async fn list_events(&self, request: Request<ListEventsRequest>) -> Result<Response<ListEventsResponse>, Status> {
+    async fn list_events(
+        &self,
+        request: Request<ListEventsRequest>,
+    ) -> Result<Response<ListEventsResponse>, Status> {
         let ListEventsRequest { after_sequence, page_size: _, agent } = request.into_inner();
         let mut events = if self.empty { Vec::new() } else { data::events() };
         let last_sequence = events.last().map_or(0, |event| event.sequence);
-        events.retain(|event| event.sequence > after_sequence && (agent.is_empty() || event.agent == agent));
+        events.retain(|event| {
+            event.sequence > after_sequence && (agent.is_empty() || event.agent == agent)
+        });
         // Short pages, so that paging is used.
         events.truncate(4);
         Ok(Response::new(ListEventsResponse { events, last_sequence }))
@@ -61,11 +83,16 @@ impl EventService for Script {
 
     type WatchEventsStream = Streaming<WatchEventsResponse>;
 
-    async fn watch_events(&self, _: Request<WatchEventsRequest>) -> Result<Response<Self::WatchEventsStream>, Status> {
+    async fn watch_events(
+        &self,
+        _: Request<WatchEventsRequest>,
+    ) -> Result<Response<Self::WatchEventsStream>, Status> {
         let live = BroadcastStream::new(self.events.subscribe());
         let snapshot = EventSnapshot { first_sequence: 1, last_sequence: 13, gap: false };
         let events = live.map(|event| Step::Event(event.expect("the test sends few")));
-        let steps = once(Step::Snapshot(snapshot)).chain(events).map(|step| Ok(WatchEventsResponse { step: Some(step) }));
+        let steps = once(Step::Snapshot(snapshot))
+            .chain(events)
+            .map(|step| Ok(WatchEventsResponse { step: Some(step) }));
         let _ = self.watched.send(());
         Ok(Response::new(Box::pin(steps)))
     }

@@ -1,4 +1,5 @@
-//! Turns, as the script has them. Ada's open turn does what the test says, and there may be a next one.
+//! Turns, as the script has them. Ada's open turn does what the test says, and there may be a next
+//! one.
 
 use std::sync::atomic::Ordering;
 
@@ -42,7 +43,13 @@ impl Broker {
     pub(crate) fn next_turn(&self) {
         self.script.has_begun.store(true, Ordering::SeqCst);
         let kind = EventKind::TurnBegun.into();
-        self.happens(Event { sequence: 20, kind, agent: "ada".to_owned(), turn_id: NEXT, ..Event::default() });
+        self.happens(Event {
+            sequence: 20,
+            kind,
+            agent: "ada".to_owned(),
+            turn_id: NEXT,
+            ..Event::default()
+        });
     }
 }
 
@@ -58,7 +65,12 @@ impl Script {
             turns[0].end_time = data::at(9000);
         }
         if self.has_begun.load(Ordering::SeqCst) {
-            let next = Turn { id: NEXT, kind: TurnKind::Compact.into(), outcome: TurnOutcome::Failed.into(), ..turns[0].clone() };
+            let next = Turn {
+                id: NEXT,
+                kind: TurnKind::Compact.into(),
+                outcome: TurnOutcome::Failed.into(),
+                ..turns[0].clone()
+            };
             turns.insert(0, Turn { error: "nothing to compact".to_owned(), ..next });
         }
         turns
@@ -75,32 +87,50 @@ fn printed(events: Vec<TurnEvent>) -> Result<WatchTurnResponse, Status> {
 
 #[tonic::async_trait]
 impl TurnHistoryService for Script {
-    async fn list_turns(&self, request: Request<ListTurnsRequest>) -> Result<Response<ListTurnsResponse>, Status> {
+    async fn list_turns(
+        &self,
+        request: Request<ListTurnsRequest>,
+    ) -> Result<Response<ListTurnsResponse>, Status> {
         let agent = request.into_inner().agent;
         if agent == "bbo" {
-            return Err(refusal(Reason::AgentNotFound, "there is no agent `bbo`; did you mean `bob`?", None));
+            return Err(refusal(
+                Reason::AgentNotFound,
+                "there is no agent `bbo`; did you mean `bob`?",
+                None,
+            ));
         }
         let mut turns = self.turns();
         turns.retain(|turn| agent.is_empty() || turn.agent == agent);
         Ok(Response::new(ListTurnsResponse { turns, next_page_token: String::new() }))
     }
 
-    async fn get_turn(&self, request: Request<GetTurnRequest>) -> Result<Response<GetTurnResponse>, Status> {
+    async fn get_turn(
+        &self,
+        request: Request<GetTurnRequest>,
+    ) -> Result<Response<GetTurnResponse>, Status> {
         let id = request.into_inner().turn_id;
         let turn = self.turns().into_iter().find(|turn| turn.id == id);
-        let turn = turn.ok_or_else(|| refusal(Reason::TurnNotFound, format!("there is no turn {id}"), None))?;
+        let turn = turn
+            .ok_or_else(|| refusal(Reason::TurnNotFound, format!("there is no turn {id}"), None))?;
         Ok(Response::new(GetTurnResponse { turn: Some(turn) }))
     }
 
     type WatchTurnStream = Streaming<WatchTurnResponse>;
 
-    async fn watch_turn(&self, request: Request<WatchTurnRequest>) -> Result<Response<Self::WatchTurnStream>, Status> {
+    async fn watch_turn(
+        &self,
+        request: Request<WatchTurnRequest>,
+    ) -> Result<Response<Self::WatchTurnStream>, Status> {
         use TurnEventStream::{Note, Stderr, Stdout};
         let WatchTurnRequest { turn_id, after_sequence, follow } = request.into_inner();
         let mut events = match turn_id {
             11 => vec![
                 line(1, Note, "claude starts"),
-                line(2, Stdout, r#"{"type":"assistant","message":{"content":[{"type":"text","text":"It is 42."}]}}"#),
+                line(
+                    2,
+                    Stdout,
+                    r#"{"type":"assistant","message":{"content":[{"type":"text","text":"It is 42."}]}}"#,
+                ),
                 line(
                     3,
                     Stdout,
@@ -111,7 +141,11 @@ impl TurnHistoryService for Script {
                     Stdout,
                     r#"{"type":"user","message":{"content":[{"type":"tool_result","content":"sent as \u001b[31m14"}]}}"#,
                 ),
-                line(5, Stdout, r#"{"type":"system","subtype":"thinking_tokens","estimated_tokens":2}"#),
+                line(
+                    5,
+                    Stdout,
+                    r#"{"type":"system","subtype":"thinking_tokens","estimated_tokens":2}"#,
+                ),
                 line(6, Stderr, "a \u{1b}[1mwarning"),
             ],
             OPEN => vec![line(1, Note, "started: no message")],
@@ -123,43 +157,73 @@ impl TurnHistoryService for Script {
         if turn_id != OPEN || !follow || self.has_ended.load(Ordering::SeqCst) {
             return Ok(Response::new(Box::pin(kept)));
         }
-        let live = BroadcastStream::new(self.output.subscribe()).map(|output| output.expect("the test sends few"));
+        let live = BroadcastStream::new(self.output.subscribe())
+            .map(|output| output.expect("the test sends few"));
         let _ = self.watched.send(());
-        let live = live.take_while(|output| !matches!(output, Output::Ends)).map(|output| match output {
-            Output::Line(sequence, text) => printed(vec![line(sequence, Stdout, &text)]),
-            Output::Ends | Output::Breaks => Err(Status::unavailable("transport lost")),
-        });
+        let live =
+            live.take_while(|output| !matches!(output, Output::Ends)).map(|output| match output {
+                Output::Line(sequence, text) => printed(vec![line(sequence, Stdout, &text)]),
+                Output::Ends | Output::Breaks => Err(Status::unavailable("transport lost")),
+            });
         Ok(Response::new(Box::pin(kept.chain(live))))
     }
 
-    async fn get_turn_stats(&self, request: Request<GetTurnStatsRequest>) -> Result<Response<GetTurnStatsResponse>, Status> {
+    async fn get_turn_stats(
+        &self,
+        request: Request<GetTurnStatsRequest>,
+    ) -> Result<Response<GetTurnStatsResponse>, Status> {
         let GetTurnStatsRequest { agent, window } = request.into_inner();
         let seconds = window.map_or(86_400, |window| window.seconds);
         if seconds > 366 * 86_400 {
             return Err(bad_field("window", "at most 366 days are looked back"));
         }
-        let open =
-            Some(OpenCounts { questions_asked: 1, questions_owed: if agent.is_empty() { 0 } else { 2 }, reminders_pending: 3 });
-        let response =
-            GetTurnStatsResponse { start_time: data::at(-seconds * 1000), end_time: data::at(0), open, ..Default::default() };
+        let open = Some(OpenCounts {
+            questions_asked: 1,
+            questions_owed: if agent.is_empty() { 0 } else { 2 },
+            reminders_pending: 3,
+        });
+        let response = GetTurnStatsResponse {
+            start_time: data::at(-seconds * 1000),
+            end_time: data::at(0),
+            open,
+            ..Default::default()
+        };
         if self.empty {
-            return Ok(Response::new(GetTurnStatsResponse { total: Some(TurnStats::default()), ..response }));
+            return Ok(Response::new(GetTurnStatsResponse {
+                total: Some(TurnStats::default()),
+                ..response
+            }));
         }
         match agent.as_str() {
             "" => {
                 let rows = [("ada", ada()), ("bob\u{1b}[31m", bob())];
-                let agents = rows.map(|(agent, stats)| AgentTurnStats { agent: agent.to_owned(), stats: Some(stats) });
-                Ok(Response::new(GetTurnStatsResponse { total: Some(together()), agents: agents.to_vec(), ..response }))
+                let agents = rows.map(|(agent, stats)| AgentTurnStats {
+                    agent: agent.to_owned(),
+                    stats: Some(stats),
+                });
+                Ok(Response::new(GetTurnStatsResponse {
+                    total: Some(together()),
+                    agents: agents.to_vec(),
+                    ..response
+                }))
             }
-            "ada" => Ok(Response::new(GetTurnStatsResponse { total: Some(detailed(seconds)), ..response })),
-            "bob" => Ok(Response::new(GetTurnStatsResponse { total: Some(TurnStats::default()), ..response })),
+            "ada" => Ok(Response::new(GetTurnStatsResponse {
+                total: Some(detailed(seconds)),
+                ..response
+            })),
+            "bob" => Ok(Response::new(GetTurnStatsResponse {
+                total: Some(TurnStats::default()),
+                ..response
+            })),
             _ => Err(refusal(Reason::AgentNotFound, format!("there is no agent `{agent}`"), None)),
         }
     }
 }
 
 fn counts(ok: u64, failed: u64) -> Vec<TurnOutcomeCount> {
-    let rows = [(TurnOutcome::Ok, ok), (TurnOutcome::Failed, failed)].into_iter().filter(|(_, count)| *count > 0);
+    let rows = [(TurnOutcome::Ok, ok), (TurnOutcome::Failed, failed)]
+        .into_iter()
+        .filter(|(_, count)| *count > 0);
     rows.map(|(outcome, count)| TurnOutcomeCount { outcome: outcome.into(), count }).collect()
 }
 
@@ -214,7 +278,11 @@ fn detailed(seconds: i64) -> TurnStats {
     TurnStats {
         tools: tools.map(|(name, count)| ToolUse { name: name.to_owned(), count }).to_vec(),
         wakes: wakes
-            .map(|(kind, detail, count)| TurnWakeCount { origin_kind: kind.into(), detail: detail.to_owned(), count })
+            .map(|(kind, detail, count)| TurnWakeCount {
+                origin_kind: kind.into(),
+                detail: detail.to_owned(),
+                count,
+            })
             .to_vec(),
         slices: (0..24).map(slice).collect(),
         ..ada()

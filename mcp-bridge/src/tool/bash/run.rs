@@ -1,6 +1,7 @@
 //! `run`: a command under bash.
 //!
-//! A call that is cancelled leaves its task running; the agent is told of its end by mail, as of any that nobody waits for.
+//! A call that is cancelled leaves its task running; the agent is told of its end by mail, as of
+//! any that nobody waits for.
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use crate::group::Group;
 use crate::peer::{Failure, Peer};
 use crate::tool::{Tool, does_anything, schema};
 
-/// How long a command is waited for that asks for nothing else: most are done by then, and the model loses little over the others.
+/// How long a command is waited for that asks for nothing else: most are done by then, and the
+/// model loses little over the others.
 const WAIT_SECS: u64 = 10;
 const WAIT_SECS_MAX: u64 = 30;
 
@@ -54,7 +56,9 @@ impl Tool for Run {
         let Input { cmd, timeout_secs, wait_seconds } = input;
         let wait = wait_seconds.unwrap_or(WAIT_SECS);
         if wait > WAIT_SECS_MAX {
-            return Err(Refusal::arguments(format_args!("wait_seconds is at most {WAIT_SECS_MAX}")));
+            return Err(Refusal::arguments(format_args!(
+                "wait_seconds is at most {WAIT_SECS_MAX}"
+            )));
         }
         let request = RunTaskRequest {
             request_id: call.request_id.clone(),
@@ -63,12 +67,19 @@ impl Tool for Run {
             wait: Some(schema::span("wait_seconds", wait)?),
         };
         call.wait_for("waiting for the command");
-        let rpc = |channel, request| async move { TaskServiceClient::new(channel).run_task(request).await };
-        let answer = match harness.call_waiting(call, Duration::from_secs(wait), request.clone(), rpc).await {
-            // The harness has come back; the same request without a wait tells where the task stands.
-            Err(Failure::WaitOver) => harness.call(call, RunTaskRequest { wait: None, ..request }, rpc).await?,
-            answer => answer?,
+        let rpc = |channel, request| async move {
+            TaskServiceClient::new(channel).run_task(request).await
         };
+        let answer =
+            match harness.call_waiting(call, Duration::from_secs(wait), request.clone(), rpc).await
+            {
+                // The harness has come back; the same request without a wait tells where the task
+                // stands.
+                Err(Failure::WaitOver) => {
+                    harness.call(call, RunTaskRequest { wait: None, ..request }, rpc).await?
+                }
+                answer => answer?,
+            };
         Ok(words(&answer.task.unwrap_or_default()))
     }
 }

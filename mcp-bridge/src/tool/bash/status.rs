@@ -47,13 +47,20 @@ impl Tool for Status {
         let Input { id, wait_seconds } = input;
         let wait = wait_seconds.unwrap_or(0);
         if wait > WAIT_SECS_MAX {
-            return Err(Refusal::arguments(format_args!("wait_seconds is at most {WAIT_SECS_MAX}")));
+            return Err(Refusal::arguments(format_args!(
+                "wait_seconds is at most {WAIT_SECS_MAX}"
+            )));
         }
         let request = GetTaskRequest { id, wait: Some(schema::span("wait_seconds", wait)?) };
         call.wait_for("waiting for the command");
-        let rpc = |channel, request| async move { TaskServiceClient::new(channel).get_task(request).await };
-        let answer = match harness.call_waiting(call, Duration::from_secs(wait), request, rpc).await {
-            Err(Failure::WaitOver) => harness.call(call, GetTaskRequest { id, wait: None }, rpc).await?,
+        let rpc = |channel, request| async move {
+            TaskServiceClient::new(channel).get_task(request).await
+        };
+        let answer = match harness.call_waiting(call, Duration::from_secs(wait), request, rpc).await
+        {
+            Err(Failure::WaitOver) => {
+                harness.call(call, GetTaskRequest { id, wait: None }, rpc).await?
+            }
             answer => answer?,
         };
         Ok(words(&answer.task.unwrap_or_default()))

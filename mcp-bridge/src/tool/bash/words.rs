@@ -21,32 +21,59 @@ pub(super) fn words(task: &Task) -> String {
     }
     text.push_str(&match (is_whole, kept_bytes < output_bytes) {
         (true, _) => ":\n".to_owned(),
-        (false, false) => format!("; the end of {output_bytes} bytes of output, all of it in {path}:\n"),
-        (false, true) => format!("; the end of {output_bytes} bytes of output, the first {kept_bytes} of it in {path}:\n"),
+        (false, false) => {
+            format!("; the end of {output_bytes} bytes of output, all of it in {path}:\n")
+        }
+        (false, true) => format!(
+            "; the end of {output_bytes} bytes of output, the first {kept_bytes} of it in {path}:\n"
+        ),
     });
     text.push_str(&visible(tail.trim_end_matches('\n')));
     text
 }
 
 fn facts(task: &Task) -> String {
-    let Task { id, exit_code, signal, start_time, end_time, timeout, process_group, leftover_count, .. } = task;
+    let Task {
+        id,
+        exit_code,
+        signal,
+        start_time,
+        end_time,
+        timeout,
+        process_group,
+        leftover_count,
+        ..
+    } = task;
     let after = || match (start_time, end_time) {
         (Some(start), Some(end)) => format!(" after {}", between(start, end)),
         _ => String::new(),
     };
     let mut text = match task.state() {
         TaskState::Running => {
-            let since = start_time.as_ref().map(|time| format!(" since {}", instant(time))).unwrap_or_default();
-            let at_most = timeout.as_ref().map(|timeout| format!(" for at most {}", span(timeout))).unwrap_or_default();
+            let since = start_time
+                .as_ref()
+                .map(|time| format!(" since {}", instant(time)))
+                .unwrap_or_default();
+            let at_most = timeout
+                .as_ref()
+                .map(|timeout| format!(" for at most {}", span(timeout)))
+                .unwrap_or_default();
             // The tasks of an isolated agent do not see each other's processes.
-            let group = if *process_group == 0 { String::new() } else { format!(" (process group {process_group})") };
+            let group = if *process_group == 0 {
+                String::new()
+            } else {
+                format!(" (process group {process_group})")
+            };
             format!("Task {id} runs{since}{at_most}{group}; you get mail when it ends")
         }
         TaskState::Exited => format!("Task {id}: exit code {exit_code}{}", after()),
         TaskState::Signaled => format!("Task {id}: ended by signal {signal}{}", after()),
         TaskState::TimedOut => format!("Task {id}: ended{}, because its time was over", after()),
         TaskState::Lost => {
-            format!("Task {id}: ended{}, because the harness stopped; run it again if it is still needed", after())
+            format!(
+                "Task {id}: ended{}, because the harness stopped; run it again if it is still needed",
+                after()
+            )
         }
         TaskState::Unspecified => format!("Task {id}: in a state that this version does not know"),
     };
@@ -63,9 +90,14 @@ fn is_running(task: &Task) -> bool {
 }
 
 fn between(start: &Timestamp, end: &Timestamp) -> String {
-    let millis = |time: &Timestamp| time.seconds.saturating_mul(1000).saturating_add(i64::from(time.nanos) / 1_000_000);
+    let millis = |time: &Timestamp| {
+        time.seconds.saturating_mul(1000).saturating_add(i64::from(time.nanos) / 1_000_000)
+    };
     let millis = millis(end).saturating_sub(millis(start)).max(0);
-    span(&Duration { seconds: millis / 1000, nanos: i32::try_from(millis % 1000 * 1_000_000).unwrap_or(0) })
+    span(&Duration {
+        seconds: millis / 1000,
+        nanos: i32::try_from(millis % 1000 * 1_000_000).unwrap_or(0),
+    })
 }
 
 /// A span as one reads it.
@@ -99,14 +131,21 @@ mod tests {
 
     #[test]
     fn short_output_is_told_whole_and_made_visible() {
-        assert_eq!(words(&task(TaskState::Exited, "a\n\u{1b}[31mb\n")), "Task 7: exit code 0 after 1.2 s:\na\n␛[31mb");
+        assert_eq!(
+            words(&task(TaskState::Exited, "a\n\u{1b}[31mb\n")),
+            "Task 7: exit code 0 after 1.2 s:\na\n␛[31mb"
+        );
         let failed = Task { exit_code: 3, leftover_count: 2, ..task(TaskState::Exited, "") };
-        assert_eq!(words(&failed), "Task 7: exit code 3 after 1.2 s; 2 processes that it left running were ended; no output");
+        assert_eq!(
+            words(&failed),
+            "Task 7: exit code 3 after 1.2 s; 2 processes that it left running were ended; no output"
+        );
     }
 
     #[test]
     fn of_long_output_the_end_is_told_and_where_the_rest_is() {
-        let long = Task { output_bytes: 90_000, kept_bytes: 90_000, ..task(TaskState::TimedOut, "x\n") };
+        let long =
+            Task { output_bytes: 90_000, kept_bytes: 90_000, ..task(TaskState::TimedOut, "x\n") };
         let head = "Task 7: ended after 1.2 s, because its time was over; the end of 90000 bytes of output, ";
         assert_eq!(words(&long), format!("{head}all of it in /r/tasks/7.out:\nx"));
         let cut = Task { kept_bytes: 80_000, ..long };
@@ -124,6 +163,8 @@ mod tests {
     fn other_ends_are_told_in_words() {
         let signaled = Task { signal: 9, ..task(TaskState::Signaled, "") };
         assert_eq!(words(&signaled), "Task 7: ended by signal 9 after 1.2 s; no output");
-        assert!(words(&task(TaskState::Lost, "")).contains("because the harness stopped; run it again"));
+        assert!(
+            words(&task(TaskState::Lost, "")).contains("because the harness stopped; run it again")
+        );
     }
 }

@@ -12,10 +12,24 @@ use super::{agent_name, message_id, question_id, reminder_id, text, turn_id, wal
 
 pub(in crate::convert) fn question() -> impl Strategy<Value = Question> {
     use question::State::{Answered, Cancelled, Expired, Open};
-    let wording = (text(), vec(text(), 0..4), any::<bool>()).prop_map(|(text, options, multi)| Wording { text, options, multi });
+    let wording = (text(), vec(text(), 0..4), any::<bool>())
+        .prop_map(|(text, options, multi)| Wording { text, options, multi });
     (
-        (question_id(), text(), text(), wording, select(vec![Open, Answered, Expired, Cancelled]), wall_time()),
-        (option::of(wall_time()), option::of(answer()), text(), any::<bool>(), option::of(wall_time())),
+        (
+            question_id(),
+            text(),
+            text(),
+            wording,
+            select(vec![Open, Answered, Expired, Cancelled]),
+            wall_time(),
+        ),
+        (
+            option::of(wall_time()),
+            option::of(answer()),
+            text(),
+            any::<bool>(),
+            option::of(wall_time()),
+        ),
         (option::of(turn_id()), option::of(message_id())),
     )
         .prop_map(
@@ -48,26 +62,43 @@ fn answer() -> impl Strategy<Value = Answer> {
 pub(in crate::convert) fn reminder() -> impl Strategy<Value = Reminder> {
     use reminder::State::{Cancelled, Fired, Pending};
     (
-        (reminder_id(), agent_name(), text(), select(vec![Pending, Fired, Cancelled]), wall_time(), wall_time()),
+        (
+            reminder_id(),
+            agent_name(),
+            text(),
+            select(vec![Pending, Fired, Cancelled]),
+            wall_time(),
+            wall_time(),
+        ),
         (option::of(wall_time()), option::of(message_id()), option::of(turn_id())),
     )
-        .prop_map(|((id, agent, body, state, create_time, due_time), (close_time, message_id, turn_id))| Reminder {
-            id,
-            agent,
-            body,
-            state,
-            create_time,
-            due_time,
-            close_time,
-            message_id,
-            turn_id,
-        })
+        .prop_map(
+            |(
+                (id, agent, body, state, create_time, due_time),
+                (close_time, message_id, turn_id),
+            )| Reminder {
+                id,
+                agent,
+                body,
+                state,
+                create_time,
+                due_time,
+                close_time,
+                message_id,
+                turn_id,
+            },
+        )
 }
 
 pub(in crate::convert) fn loose_end() -> impl Strategy<Value = LooseEnd> {
     use loose_end::Kind::{DeadLetter, External, QuestionAsked, QuestionOwed, Reminder};
     (
-        (select(vec![QuestionAsked, QuestionOwed, Reminder, DeadLetter, External]), 1..=u64::MAX, text(), text()),
+        (
+            select(vec![QuestionAsked, QuestionOwed, Reminder, DeadLetter, External]),
+            1..=u64::MAX,
+            text(),
+            text(),
+        ),
         (text(), wall_time(), option::of(wall_time()), text()),
     )
         .prop_map(|((kind, id, agent, peer), (text, create_time, due_time, key))| LooseEnd {

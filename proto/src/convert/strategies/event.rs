@@ -49,18 +49,31 @@ fn event_kind() -> impl Strategy<Value = event::Kind> {
 
 pub(in crate::convert) fn event() -> impl Strategy<Value = Event> {
     (
-        (any::<u64>(), event_kind(), wall_time(), text(), option::of(message_id()), option::of(turn_id()), text()),
+        (
+            any::<u64>(),
+            event_kind(),
+            wall_time(),
+            text(),
+            option::of(message_id()),
+            option::of(turn_id()),
+            text(),
+        ),
         (option::of(question_id()), option::of(reminder_id())),
     )
-        .prop_map(|((sequence, kind, time, agent, message_id, turn_id, detail), (question_id, reminder_id))| Event {
-            sequence,
-            kind,
-            time,
-            agent,
-            message_id,
-            turn_id,
-            detail,
-            question_id,
-            reminder_id,
-        })
+        .prop_map(
+            |(
+                (sequence, kind, time, agent, message_id, turn_id, detail),
+                (question_id, reminder_id),
+            )| Event {
+                sequence,
+                kind,
+                time,
+                agent,
+                message_id,
+                turn_id,
+                detail,
+                question_id,
+                reminder_id,
+            },
+        )
 }

@@ -26,7 +26,8 @@ fn send_raw(link: &Link, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     assert!(descriptors.is_empty() || control.push(SendAncillaryMessage::ScmRights(descriptors)));
-    sendmsg(&link.socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL).expect("it is sent");
+    sendmsg(&link.socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)
+        .expect("it is sent");
 }
 
 /// Whether each copy of the pipe's writing end is closed.
@@ -65,10 +66,16 @@ async fn an_answer_follows_its_packet() {
     let answer = async {
         let (received, _) = broker.recv::<ToBroker>().await.expect("a packet");
         assert_eq!(received, packet);
-        broker.send(&ToUp::Refused { why: "there is no such agent".to_owned() }, None).await.expect("sent");
+        broker
+            .send(&ToUp::Refused { why: "there is no such agent".to_owned() }, None)
+            .await
+            .expect("sent");
     };
     let (asked, ()) = tokio::join!(up.ask(&packet, None), answer);
-    assert_eq!(asked.expect("an answer"), ToUp::Refused { why: "there is no such agent".to_owned() });
+    assert_eq!(
+        asked.expect("an answer"),
+        ToUp::Refused { why: "there is no such agent".to_owned() }
+    );
 }
 
 #[tokio::test]
@@ -83,7 +90,10 @@ async fn a_packet_that_cannot_be_read_is_refused_and_the_next_one_is_read() {
     ] {
         send_raw(&up, bytes, &[]);
         let refused = broker.recv::<ToBroker>().await.expect_err("garbage").to_string();
-        assert!(refused.starts_with("the packet is refused: ") && refused.contains(wanted), "{refused}");
+        assert!(
+            refused.starts_with("the packet is refused: ") && refused.contains(wanted),
+            "{refused}"
+        );
     }
     up.send(&ToBroker::Complete, None).await.expect("sent");
     assert_eq!(broker.recv::<ToBroker>().await.expect("a packet").0, ToBroker::Complete);
@@ -131,6 +141,8 @@ async fn what_is_too_long_is_not_sent() {
 
 #[tokio::test]
 async fn another_kind_of_socket_is_no_link() {
-    let (one, _other) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("a pair");
+    let (one, _other) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .expect("a pair");
     assert!(Link::new(one).is_err());
 }

@@ -1,4 +1,5 @@
-//! `disks`: lets the files fail under the broker again and again, and looks whether what it answered is there afterwards.
+//! `disks`: lets the files fail under the broker again and again, and looks whether what it
+//! answered is there afterwards.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -9,8 +10,8 @@ use hive_campaigns::disks::{self, Options};
 use hive_campaigns::ledger::{Ledger, Line};
 use hive_campaigns::torture::now_ms;
 
-/// Runs the broker on disks that fail, fill up, lose what they were to sync, and lose their power; checks that every receipt holds. Each 20th run
-/// is the real hived under strace.
+/// Runs the broker on disks that fail, fill up, lose what they were to sync, and lose their power;
+/// checks that every receipt holds. Each 20th run is the real hived under strace.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {

@@ -13,8 +13,9 @@ use hive_campaigns::torture::now_ms;
 /// The broker is not restarted more often.
 const RESTART_MIN: Duration = Duration::from_secs(40);
 
-/// Mixed traffic at a fixed rate on real programs with scripted claudes, planned restarts and agents that come and go; ends with 1 if
-/// memory, files, processes, sizes or delays are not flat, or something was lost.
+/// Mixed traffic at a fixed rate on real programs with scripted claudes, planned restarts and
+/// agents that come and go; ends with 1 if memory, files, processes, sizes or delays are not flat,
+/// or something was lost.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
@@ -86,7 +87,12 @@ async fn main() -> anyhow::Result<ExitCode> {
         seed,
         judge_delays: arguments.minutes >= 5,
     };
-    writeln!(out, "seed {seed}, {} agents, {} minutes", arguments.workers + arguments.players, arguments.minutes)?;
+    writeln!(
+        out,
+        "seed {seed}, {} agents, {} minutes",
+        arguments.workers + arguments.players,
+        arguments.minutes
+    )?;
     let outcome = soak::run(&options, |sample| {
         // Who cannot be told goes without.
         drop(writeln!(out, "{}", row(sample)));
@@ -94,7 +100,13 @@ async fn main() -> anyhow::Result<ExitCode> {
     .await;
     let mut figures = outcome.figures.clone();
     figures.insert("minutes".to_owned(), arguments.minutes);
-    let line = Line { date_ms: now_ms(), seed, count: outcome.deeds, figures, violations: outcome.violations.clone() };
+    let line = Line {
+        date_ms: now_ms(),
+        seed,
+        count: outcome.deeds,
+        figures,
+        violations: outcome.violations.clone(),
+    };
     ledger.add(&line)?;
     writeln!(out, "\n{:<22}{:>12}{:>12}{:>12}", "", "first third", "last third", "may be")?;
     for judged in &outcome.judged {

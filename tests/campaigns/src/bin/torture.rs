@@ -1,4 +1,5 @@
-//! `torture`: kills the programs of a hive again and again, and holds the delivery contract against what everybody saw.
+//! `torture`: kills the programs of a hive again and again, and holds the delivery contract against
+//! what everybody saw.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -8,8 +9,9 @@ use clap::Parser;
 use hive_campaigns::ledger::{Ledger, Line};
 use hive_campaigns::torture::{self, Options};
 
-/// Kills broker, harnesses, bridges and claudes of a hive without warning, at random moments and at fail points, and checks that the
-/// delivery contract was kept. What programs with fail points are there is taken from HIVE_TEST_FAULTS_DIR or target/faults.
+/// Kills broker, harnesses, bridges and claudes of a hive without warning, at random moments and at
+/// fail points, and checks that the delivery contract was kept. What programs with fail points are
+/// there is taken from HIVE_TEST_FAULTS_DIR or target/faults.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
@@ -43,7 +45,12 @@ async fn main() -> anyhow::Result<ExitCode> {
     }
     // Rounds count their seeds up, and no run has more rounds than kills.
     let seed = arguments.seed.unwrap_or(1 + total.count);
-    let options = Options { kills: arguments.kills, seed, faults: torture::faults_dir(), keep: arguments.keep };
+    let options = Options {
+        kills: arguments.kills,
+        seed,
+        faults: torture::faults_dir(),
+        keep: arguments.keep,
+    };
     if options.faults.is_none() {
         writeln!(
             std::io::stderr().lock(),
@@ -57,7 +64,12 @@ async fn main() -> anyhow::Result<ExitCode> {
         if err.is_terminal() {
             let kills = figures.kills();
             // Who cannot be told goes without.
-            drop(write!(err, "\rseed {seed}: {kills} of {} kills, {:.1}/s ", options.kills, rate(kills)));
+            drop(write!(
+                err,
+                "\rseed {seed}: {kills} of {} kills, {:.1}/s ",
+                options.kills,
+                rate(kills)
+            ));
         }
     })
     .await;
@@ -70,7 +82,12 @@ async fn main() -> anyhow::Result<ExitCode> {
         violations: run.found.iter().map(|text| text.chars().take(4000).collect()).collect(),
     })?;
     let starts = rate(run.figures.get("broker starts"));
-    writeln!(out, "{kills} kills from seed {seed}, {:.1}/s; {starts:.1} starts of a broker/s\n{}", rate(kills), run.figures)?;
+    writeln!(
+        out,
+        "{kills} kills from seed {seed}, {:.1}/s; {starts:.1} starts of a broker/s\n{}",
+        rate(kills),
+        run.figures
+    )?;
     for found in &run.found {
         writeln!(out, "{found}")?;
     }

@@ -1,6 +1,7 @@
 //! What was answered to whom, and what has to be true of the mail because of it.
 //!
-//! Invariant: a body is said once, under one request id; so each body is in the mail at most once, whatever was repeated.
+//! Invariant: a body is said once, under one request id; so each body is in the mail at most once,
+//! whatever was repeated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -38,7 +39,8 @@ impl Books {
 
     /// Holds them against the mail as it is: all messages, and those that are not settled.
     pub(crate) fn check(&self, mail: &[(u64, String)], open: &BTreeSet<u64>) -> Vec<String> {
-        let by_id: BTreeMap<u64, &str> = mail.iter().map(|(id, body)| (*id, body.as_str())).collect();
+        let by_id: BTreeMap<u64, &str> =
+            mail.iter().map(|(id, body)| (*id, body.as_str())).collect();
         let mut found = Vec::new();
         if by_id.len() != mail.len() {
             found.push("an id names two messages".to_owned());
@@ -54,32 +56,46 @@ impl Books {
                 found.push(format!("message {id} is there twice"));
             }
         }
-        found.extend(self.acked.intersection(open).map(|id| format!("message {id} was settled, and it is open again")));
+        found.extend(
+            self.acked
+                .intersection(open)
+                .map(|id| format!("message {id} was settled, and it is open again")),
+        );
         found
     }
 
-    /// Looks whether a database that nobody has open is sound, and holds the books against it. `Err` where it cannot even be read.
+    /// Looks whether a database that nobody has open is sound, and holds the books against it.
+    /// `Err` where it cannot even be read.
     pub(crate) fn audit(&self, database: &Path) -> Result<Vec<String>, String> {
         let sql = |error: rusqlite::Error| format!("the database cannot be read: {error}");
         let conn = Connection::open(database).map_err(sql)?;
-        let sound: String = conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).map_err(sql)?;
+        let sound: String =
+            conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).map_err(sql)?;
         if sound != "ok" {
-            return Err(format!("the database is broken: {}", sound.lines().next().unwrap_or_default()));
+            return Err(format!(
+                "the database is broken: {}",
+                sound.lines().next().unwrap_or_default()
+            ));
         }
         let mut check = conn.prepare("PRAGMA foreign_key_check").map_err(sql)?;
         if let Some(row) = check.query([]).map_err(sql)?.next().map_err(sql)? {
-            return Err(format!("table {} refers to a row that is not there", row.get::<_, String>(0).map_err(sql)?));
+            return Err(format!(
+                "table {} refers to a row that is not there",
+                row.get::<_, String>(0).map_err(sql)?
+            ));
         }
         let holes = "SELECT max(sequence) - min(sequence) + 1 - count(*) FROM event";
         let holes: i64 = conn.query_row(holes, [], |row| row.get(0)).map_err(sql)?;
         if holes != 0 {
             return Err(format!("{holes} events are missing"));
         }
-        let number = |row: &rusqlite::Row<'_>| Ok(u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0));
+        let number =
+            |row: &rusqlite::Row<'_>| Ok(u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0));
         let mut select = conn.prepare("SELECT id, body FROM message ORDER BY id").map_err(sql)?;
         let mail = select.query_map([], |row| Ok((number(row)?, row.get(1)?))).map_err(sql)?;
         let mail: Vec<(u64, String)> = mail.collect::<rusqlite::Result<_>>().map_err(sql)?;
-        let mut select = conn.prepare("SELECT message_id FROM delivery WHERE state IN (1, 2)").map_err(sql)?;
+        let mut select =
+            conn.prepare("SELECT message_id FROM delivery WHERE state IN (1, 2)").map_err(sql)?;
         let open = select.query_map([], number).map_err(sql)?;
         let open: BTreeSet<u64> = open.collect::<rusqlite::Result<_>>().map_err(sql)?;
         Ok(self.check(&mail, &open))

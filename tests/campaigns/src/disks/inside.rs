@@ -1,7 +1,9 @@
-//! A run inside this process: an engine on a disk that fails, worked by hand; two agents that write to each other and settle what they get.
+//! A run inside this process: an engine on a disk that fails, worked by hand; two agents that write
+//! to each other and settle what they get.
 //!
-//! Faults come at random while others go on, kills and power cuts at a random one of the things that the disk is asked. After each the engine starts
-//! again on what is left. Invariant: the run follows from its seed alone.
+//! Faults come at random while others go on, kills and power cuts at a random one of the things
+//! that the disk is asked. After each the engine starts again on what is left. Invariant: the run
+//! follows from its seed alone.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -52,7 +54,8 @@ struct Run {
 }
 
 pub(super) fn run(seed: u64) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let _entered = runtime.enter();
     let mut run = Run::new(seed);
     let ended = run.all();
@@ -102,9 +105,12 @@ impl Run {
         for agent in AGENTS {
             self.last += 1;
             let (role, model, policy) = (String::new(), String::new(), Policy::default());
-            let create = Create { name: name(agent), parent: None, role, model, policy, adopt: false };
+            let create =
+                Create { name: name(agent), parent: None, role, model, policy, adopt: false };
             let key = key("CreateAgent", self.last);
-            let created = self.drive(|engine| async move { engine.create_agent(caller("operator"), key, create).await })?;
+            let created = self.drive(|engine| async move {
+                engine.create_agent(caller("operator"), key, create).await
+            })?;
             created.map_err(|refusal| format!("an agent is not created: {refusal}"))?;
         }
         Ok(())
@@ -112,9 +118,11 @@ impl Run {
 
     /// What is to go wrong in this round.
     fn plan(&mut self) {
-        let (seed, share) = (self.rng.random_range(0..u64::MAX), [0, 0, 3, 20, 200][self.rng.random_range(0..5)]);
+        let (seed, share) =
+            (self.rng.random_range(0..u64::MAX), [0, 0, 3, 20, 200][self.rng.random_range(0..5)]);
         let until = self.disk.asked() + self.rng.random_range(1..600);
-        let ends_at = (self.rng.random_range(0..2) == 0).then(|| self.disk.asked() + self.rng.random_range(1..400));
+        let ends_at = (self.rng.random_range(0..2) == 0)
+            .then(|| self.disk.asked() + self.rng.random_range(1..400));
         let kill = self.rng.random_range(0..3) == 0;
         if self.rng.random_range(0..6) == 0 {
             self.disk.set_room(Some(self.rng.random_range(0..300_000)));
@@ -122,13 +130,23 @@ impl Run {
         }
         let (disk, left) = (self.disk.clone(), Arc::clone(&self.left));
         self.disk.on(move |op: &Op| {
-            let mut dice = XorShiftRng::seed_from_u64(seed ^ op.number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let mut dice =
+                XorShiftRng::seed_from_u64(seed ^ op.number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             if ends_at == Some(op.number) {
                 let into = directory();
-                let ended = if kill { disk.kill(into.path()) } else { disk.cut_power(&mut dice, into.path()) };
-                *left.lock().unwrap_or_else(PoisonError::into_inner) = Some((into, ended.expect("an image")));
+                let ended = if kill {
+                    disk.kill(into.path())
+                } else {
+                    disk.cut_power(&mut dice, into.path())
+                };
+                *left.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some((into, ended.expect("an image")));
             }
-            if op.number < until && dice.random_range(0..1000) < share { any(&mut dice) } else { Verdict::Proceed }
+            if op.number < until && dice.random_range(0..1000) < share {
+                any(&mut dice)
+            } else {
+                Verdict::Proceed
+            }
         });
     }
 
@@ -168,18 +186,32 @@ impl Run {
         }
         let memory = Arc::new(Memory::default());
         let clock = Arc::clone(&self.clock);
-        let opened = Store::open_by_hand(self.dir.path(), Arc::<ManualClock>::clone(&clock), Arc::<Memory>::clone(&memory));
-        let (store, mut hand) =
-            opened.map_err(|error| format!("it does not open: {error}: {:?}", std::error::Error::source(&error)))?;
-        let turn_events = TurnEvents::open(self.dir.path()).map_err(|error| format!("the turn lines do not open: {error}"))?;
+        let opened = Store::open_by_hand(
+            self.dir.path(),
+            Arc::<ManualClock>::clone(&clock),
+            Arc::<Memory>::clone(&memory),
+        );
+        let (store, mut hand) = opened.map_err(|error| {
+            format!("it does not open: {error}: {:?}", std::error::Error::source(&error))
+        })?;
+        let turn_events = TurnEvents::open(self.dir.path())
+            .map_err(|error| format!("the turn lines do not open: {error}"))?;
         let directories = Directories::default();
-        let parts =
-            Parts { store, turn_events, memory, clock, limits: Limits::default(), identity: Identity::default(), directories };
+        let parts = Parts {
+            store,
+            turn_events,
+            memory,
+            clock,
+            limits: Limits::default(),
+            identity: Identity::default(),
+            directories,
+        };
         let serving = async {
             let engine = Engine::start(parts).await?;
             engine.ready().await.map(|()| engine)
         };
-        let started = drive(&mut hand, &mut self.rng, serving).ok_or("the engine does not start")?;
+        let started =
+            drive(&mut hand, &mut self.rng, serving).ok_or("the engine does not start")?;
         let engine = started.map_err(|refusal| format!("the engine does not start: {refusal}"))?;
         self.broker = Some(Broker { engine, hand });
         Ok(())
@@ -222,7 +254,11 @@ impl Run {
     }
 
     fn say(&mut self, said: Said) -> Result<(), String> {
-        let send = Send { to: Recipient::Agent(name(said.to)), body: said.body.clone(), in_reply_to: None };
+        let send = Send {
+            to: Recipient::Agent(name(said.to)),
+            body: said.body.clone(),
+            in_reply_to: None,
+        };
         let (from, key) = (actor(said.from), key("SendMessage", said.number));
         match self.drive(|engine| async move { engine.send(from, key, send).await })? {
             Ok(receipt) if self.disk.is_off() => drop(receipt),
@@ -232,7 +268,12 @@ impl Run {
                 self.books.unknown.push(said);
             }
             // For later.
-            Err(refusal) if matches!(refusal.reason(), Reason::RateLimited | Reason::InboxFull | Reason::StorageFull) => {
+            Err(refusal)
+                if matches!(
+                    refusal.reason(),
+                    Reason::RateLimited | Reason::InboxFull | Reason::StorageFull
+                ) =>
+            {
                 self.books.unknown.push(said);
             }
             Err(refusal) => return Err(format!("a send was refused: {refusal}: {refusal:?}")),
@@ -244,10 +285,17 @@ impl Run {
     fn settle(&mut self) -> Result<(), String> {
         let agent = AGENTS[self.rng.random_range(0..2)];
         self.last += 1;
-        let take =
-            Receive { max_deliveries: 3, max_bytes: None, wait: Duration::ZERO, lease: Duration::from_secs(60), tool_use: None };
+        let take = Receive {
+            max_deliveries: 3,
+            max_bytes: None,
+            wait: Duration::ZERO,
+            lease: Duration::from_secs(60),
+            tool_use: None,
+        };
         let number = key("ReceiveMessages", self.last);
-        let taken = match self.drive(|engine| async move { engine.receive(actor(agent), number, take).await })? {
+        let taken = match self
+            .drive(|engine| async move { engine.receive(actor(agent), number, take).await })?
+        {
             Ok(taken) if !self.disk.is_off() => taken.deliveries,
             Ok(_) => return Ok(()),
             Err(refusal) => return is_unavailable(&refusal).map(drop),
@@ -258,10 +306,14 @@ impl Run {
             if self.books.acked.contains(&id) {
                 return Err(format!("message {id} was settled, and it is served again"));
             }
-            let Some(token) = leased.token.filter(|_| self.rng.random_range(0..4) > 0) else { continue };
+            let Some(token) = leased.token.filter(|_| self.rng.random_range(0..4) > 0) else {
+                continue;
+            };
             self.last += 1;
             let number = key("Ack", self.last);
-            match self.drive(|engine| async move { engine.ack(actor(agent), number, token).await })? {
+            match self
+                .drive(|engine| async move { engine.ack(actor(agent), number, token).await })?
+            {
                 Ok(()) if !self.disk.is_off() => drop(self.books.acked.insert(id)),
                 Ok(()) => {}
                 Err(refusal) if refusal.reason() == Reason::LeaseLost => {}
@@ -273,9 +325,9 @@ impl Run {
 
     /// The operator reads; what they are told has to stay.
     fn look(&mut self) -> Result<(), String> {
-        match self
-            .drive(|engine| async move { engine.list_messages(caller("operator"), String::new(), None, None, 500).await })?
-        {
+        match self.drive(|engine| async move {
+            engine.list_messages(caller("operator"), String::new(), None, None, 500).await
+        })? {
             Ok((messages, _)) if !self.disk.is_off() => {
                 for message in messages {
                     self.books.tell(message.id.get(), &message.body)?;
@@ -302,7 +354,10 @@ impl Run {
             self.clock.advance(Duration::from_secs(60));
         }
         if !self.books.unknown.is_empty() {
-            return Err(format!("{} sends are not accepted on a disk that works", self.books.unknown.len()));
+            return Err(format!(
+                "{} sends are not accepted on a disk that works",
+                self.books.unknown.len()
+            ));
         }
         if let Some(Broker { engine, hand }) = self.broker.take() {
             hand.close();
@@ -329,7 +384,8 @@ mod tests {
 
     #[test]
     fn a_disk_that_lies_is_found_out() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         let _entered = runtime.enter();
         let found = (0..40).any(|seed| {
             let into = directory();
@@ -341,7 +397,8 @@ mod tests {
             for _ in 0..10 {
                 run.last += 1;
                 let body = format!("message {}", run.last);
-                run.say(Said { number: run.last, from: "ada", to: "bob", body }).expect("no violation yet");
+                run.say(Said { number: run.last, from: "ada", to: "bob", body })
+                    .expect("no violation yet");
             }
             run.disk = disk.cut_power(&mut run.rng, into.path()).expect("an image");
             (run.broker, run.dir) = (None, into);

@@ -67,7 +67,11 @@ pub(super) fn any(dice: &mut dyn Rng) -> Verdict {
     }
 }
 
-pub(super) fn drive<T>(hand: &mut Hand, rng: &mut dyn Rng, call: impl Future<Output = T>) -> Option<T> {
+pub(super) fn drive<T>(
+    hand: &mut Hand,
+    rng: &mut dyn Rng,
+    call: impl Future<Output = T>,
+) -> Option<T> {
     let context = &mut Context::from_waker(Waker::noop());
     let mut call = pin!(call);
     for _ in 0..STEPS_MAX {

@@ -1,8 +1,10 @@
-//! `disks`: lets the files fail under the broker, and looks whether what it answered is there afterwards.
+//! `disks`: lets the files fail under the broker, and looks whether what it answered is there
+//! afterwards.
 //!
-//! Most runs are inside this process: the engine on a [`hive_disk::Disk`], worked by hand, with faults, kills and power cuts at any point. Every
-//! [`OUTSIDE_EVERY`]th is the real `hived` with strace between it and the kernel. A run follows from its seed.
-//! Invariant: each run ends with a disk that works, a restart, an integrity check, and the question whether every receipt holds.
+//! Most runs are inside this process: the engine on a [`hive_disk::Disk`], worked by hand, with
+//! faults, kills and power cuts at any point. Every [`OUTSIDE_EVERY`]th is the real `hived` with
+//! strace between it and the kernel. A run follows from its seed. Invariant: each run ends with a
+//! disk that works, a restart, an integrity check, and the question whether every receipt holds.
 
 mod books;
 mod inside;
@@ -70,13 +72,18 @@ async fn one(seed: u64) -> Outcome {
         tokio::task::spawn_blocking(move || inside::run(seed)).await
     };
     ended.unwrap_or_else(|error| {
-        let said = error.try_into_panic().map_or_else(|error| error.to_string(), |panic| words(&AssertUnwindSafe(panic)));
+        let said = error
+            .try_into_panic()
+            .map_or_else(|error| error.to_string(), |panic| words(&AssertUnwindSafe(panic)));
         Outcome { found: vec![format!("seed {seed}: {said}")], ..Outcome::default() }
     })
 }
 
 /// What a panic said.
 fn words(panic: &AssertUnwindSafe<Box<dyn std::any::Any + Send>>) -> String {
-    let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    let text = panic
+        .downcast_ref::<String>()
+        .cloned()
+        .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
     text.unwrap_or_else(|| "it panicked without a word".to_owned())
 }

@@ -1,4 +1,5 @@
-//! A run with the real broker: strace answers in the kernel's place for the database's files, and lets go again; in between the broker is killed.
+//! A run with the real broker: strace answers in the kernel's place for the database's files, and
+//! lets go again; in between the broker is killed.
 //!
 //! Invariant: what is not answered within the rig's patience is a violation like any other.
 
@@ -17,7 +18,8 @@ use tonic_health::pb::health_client::HealthClient;
 use super::Outcome;
 use super::books::Books;
 
-const FAILURES: [Failure; 4] = [Failure::Syncs, Failure::Writes, Failure::Full, Failure::EveryOtherWrite];
+const FAILURES: [Failure; 4] =
+    [Failure::Syncs, Failure::Writes, Failure::Full, Failure::EveryOtherWrite];
 
 pub(super) async fn run(seed: u64) -> Outcome {
     let mut rng = XorShiftRng::seed_from_u64(seed);
@@ -25,13 +27,20 @@ pub(super) async fn run(seed: u64) -> Outcome {
     outcome.count("runs with hived", 1);
     let mut rig = Rig::new("[agents.ada]\n");
     rig.start_broker().await;
-    let mut mail = Mail { operator: rig.operator().await, books: Books::default(), open: Vec::new(), number: 0 };
+    let mut mail = Mail {
+        operator: rig.operator().await,
+        books: Books::default(),
+        open: Vec::new(),
+        number: 0,
+    };
     let files = ["state/hive.db", "state/hive.db-wal"].map(|name| rig.path(name));
     for _ in 0..3 {
         mail.say(rng.random_range(1..6), &mut outcome).await;
         let failure = FAILURES[rng.random_range(0..FAILURES.len())];
         // Where the host has no strace, that was said.
-        let Some(disk) = FailingDisk::under(rig.broker().pid(), &files, failure).await else { return outcome };
+        let Some(disk) = FailingDisk::under(rig.broker().pid(), &files, failure).await else {
+            return outcome;
+        };
         outcome.count(&format!("hived: {failure:?}"), 1);
         mail.say(rng.random_range(1..4), &mut outcome).await;
         if rng.random_range(0..2) == 0 {
@@ -67,9 +76,13 @@ impl Mail {
     async fn say(&mut self, count: u64, outcome: &mut Outcome) {
         for _ in 0..count {
             self.number += 1;
-            let body =
-                format!("message {} {}", self.number, "x".repeat(usize::try_from(self.number * 997 % 20_000).unwrap_or(0)));
-            let request = SendMessageRequest { request_id: fresh_id(), to: to("ada"), body, in_reply_to: 0 };
+            let body = format!(
+                "message {} {}",
+                self.number,
+                "x".repeat(usize::try_from(self.number * 997 % 20_000).unwrap_or(0))
+            );
+            let request =
+                SendMessageRequest { request_id: fresh_id(), to: to("ada"), body, in_reply_to: 0 };
             if !self.send(&request, outcome).await {
                 self.open.push(request);
             }
@@ -101,7 +114,11 @@ impl Mail {
         let mut health = HealthClient::new(self.operator.channel());
         let watched = health.watch(HealthCheckRequest::default()).await.expect("it says how it is");
         let mut words = watched.into_inner();
-        let serves = async { while words.message().await.expect("told").expect("told").status() != ServingStatus::Serving {} };
+        let serves = async {
+            while words.message().await.expect("told").expect("told").status()
+                != ServingStatus::Serving
+            {}
+        };
         soon("the broker serves again", serves).await;
     }
 

@@ -1,7 +1,9 @@
-//! Making mail old: the retention of a hive counts days and a soak lasts minutes, so what has been there for a while is made days older
-//! while the broker is down. It finds it at its start, as it would after a long night, and its own retention does the rest.
+//! Making mail old: the retention of a hive counts days and a soak lasts minutes, so what has been
+//! there for a while is made days older while the broker is down. It finds it at its start, as it
+//! would after a long night, and its own retention does the rest.
 //!
-//! Invariant: only times of what is over are moved, and all of it by the same, so that the order of things stays.
+//! Invariant: only times of what is over are moved, and all of it by the same, so that the order of
+//! things stays.
 
 use std::path::Path;
 
@@ -26,7 +28,10 @@ pub(super) fn age(database: &Path, before_ms: i64, by_ms: i64) -> rusqlite::Resu
     let all = conn.transaction()?;
     for (table, column) in TIMES {
         // What is not over has no such time.
-        all.execute(&format!("UPDATE {table} SET {column} = {column} - ?1 WHERE {column} < ?2"), (by_ms, before_ms))?;
+        all.execute(
+            &format!("UPDATE {table} SET {column} = {column} - ?1 WHERE {column} < ?2"),
+            (by_ms, before_ms),
+        )?;
     }
     all.commit()
 }

@@ -1,4 +1,5 @@
-//! Who takes part: a broker, workers with a harness each, players without, and guests that come and go.
+//! Who takes part: a broker, workers with a harness each, players without, and guests that come and
+//! go.
 //!
 //! Invariant: whatever is stopped is stopped in good order and started again before the next deed.
 
@@ -14,7 +15,8 @@ use super::sample::{self, Sample};
 use super::traffic::Traffic;
 use super::{Options, aging};
 
-/// Days that settled mail is kept in the soak's hive; and by so much, and a little more, a night makes things older.
+/// Days that settled mail is kept in the soak's hive; and by so much, and a little more, a night
+/// makes things older.
 const RETENTION_DAYS: i64 = 1;
 const DAY_MS: i64 = 24 * 3600 * 1000;
 /// Guests who are there at most.
@@ -34,8 +36,10 @@ pub(super) struct Cast {
 impl Cast {
     /// All in their places: the broker is ready, and every harness attached.
     pub(super) async fn assemble(options: &Options) -> Self {
-        let workers: Vec<String> = (0..options.workers).map(|number| format!("w{number}")).collect();
-        let players: Vec<String> = (0..options.players).map(|number| format!("p{number}")).collect();
+        let workers: Vec<String> =
+            (0..options.workers).map(|number| format!("w{number}")).collect();
+        let players: Vec<String> =
+            (0..options.players).map(|number| format!("p{number}")).collect();
         let mut config = format!(
             "[hive]\nname = \"soak\"\n[broker]\nretention_days = {RETENTION_DAYS}\n[broker.limits]\nsends_per_minute_max = 100000\n\
              request_id_hours = 1\nturn_events_hours = 1\nturn_events_bytes_max = 4194304\n"
@@ -65,8 +69,10 @@ impl Cast {
     fn start_harness(&mut self, name: &str) {
         let step = |tool: &str, input| Step::Tool { tool: tool.to_owned(), input };
         // A question is answered; everything else is done as the friendly agent does it.
-        let answers =
-            vec![step("answer", json!({"id": "$question", "answer": "so be it"})), Step::Text { text: "Answered.".to_owned() }];
+        let answers = vec![
+            step("answer", json!({"id": "$question", "answer": "so be it"})),
+            Step::Text { text: "Answered.".to_owned() },
+        ];
         let options = HarnessOptions {
             rules: vec![
                 Rule { when: " for you".to_owned(), steps: answers },
@@ -95,7 +101,8 @@ impl Cast {
     /// What the host and the database show now.
     pub(super) async fn look(&mut self, at: Duration, traffic: &mut Traffic) -> Sample {
         let broker = self.rig.broker().pid();
-        let harnesses: Vec<_> = self.workers.iter().map(|name| self.rig.harness(name).pid()).collect();
+        let harnesses: Vec<_> =
+            self.workers.iter().map(|name| self.rig.harness(name).pid()).collect();
         let processes = strays(self.rig.dir()).len() as u64;
         let (sends, wakes) = traffic.delays();
         sample::take(at, broker, &harnesses, processes, &self.rig.path("state"), &sends, &wakes)
@@ -109,13 +116,18 @@ impl Cast {
         self.start_harness(&name);
         traffic.count("harnesses restarted");
         let operator = self.operator().await;
-        if self.guests.len() < GUESTS_MAX && !self.came.is_multiple_of(3) || self.guests.is_empty() {
+        if self.guests.len() < GUESTS_MAX && !self.came.is_multiple_of(3) || self.guests.is_empty()
+        {
             // A few names in turn: who comes again takes over what was left.
             let name = format!("g{}", self.came % (2 * GUESTS_MAX));
             if !self.guests.contains(&name) {
                 let adopt = self.came >= 2 * GUESTS_MAX;
-                let request =
-                    CreateAgentRequest { request_id: fresh_id(), name: name.clone(), adopt, ..CreateAgentRequest::default() };
+                let request = CreateAgentRequest {
+                    request_id: fresh_id(),
+                    name: name.clone(),
+                    adopt,
+                    ..CreateAgentRequest::default()
+                };
                 match operator.admin().create_agent(request).await {
                     Ok(_) => self.guests.push(name),
                     Err(refusal) => traffic.complain(format!("{name} could not come: {refusal}")),
@@ -124,7 +136,8 @@ impl Cast {
             traffic.count("guests came");
         } else {
             let name = self.guests.remove(0);
-            let request = RemoveAgentRequest { request_id: fresh_id(), name: name.clone(), purge: false };
+            let request =
+                RemoveAgentRequest { request_id: fresh_id(), name: name.clone(), purge: false };
             if let Err(refusal) = operator.admin().remove_agent(request).await {
                 traffic.complain(format!("{name} could not go: {refusal}"));
             }
@@ -133,7 +146,8 @@ impl Cast {
         self.came += 1;
     }
 
-    /// The broker is stopped, what is older than `day` becomes older than what is kept, and it is started again.
+    /// The broker is stopped, what is older than `day` becomes older than what is kept, and it is
+    /// started again.
     pub(super) async fn night(&mut self, day: Duration, traffic: &mut Traffic) {
         self.rig.stop_broker().await;
         let log = self.rig.read("hived.log");
@@ -142,7 +156,9 @@ impl Cast {
         }
         let before = clock::in_millis(-i64::try_from(day.as_millis()).unwrap_or(i64::MAX));
         let before = before.seconds * 1000 + i64::from(before.nanos) / 1_000_000;
-        if let Err(error) = aging::age(&self.rig.path("state/hive.db"), before, RETENTION_DAYS * DAY_MS + DAY_MS) {
+        if let Err(error) =
+            aging::age(&self.rig.path("state/hive.db"), before, RETENTION_DAYS * DAY_MS + DAY_MS)
+        {
             traffic.complain(format!("the database could not be aged: {error}"));
         }
         self.start_broker().await;

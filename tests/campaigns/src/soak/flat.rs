@@ -1,6 +1,8 @@
-//! Whether a run was flat: the medians of its last third against those of its first, after it has warmed up.
+//! Whether a run was flat: the medians of its last third against those of its first, after it has
+//! warmed up.
 //!
-//! Invariant: every bound is a ratio and a small sum beside it, for what is so little that a ratio says nothing; both stand in one table.
+//! Invariant: every bound is a ratio and a small sum beside it, for what is so little that a ratio
+//! says nothing; both stand in one table.
 
 use std::fmt;
 
@@ -13,7 +15,8 @@ const THIRD_MIN: usize = 2;
 
 type Figure = fn(&Sample) -> f64;
 
-/// What is compared: name, figure, how many times its first value it may be, how much more than that, and whether it is a delay.
+/// What is compared: name, figure, how many times its first value it may be, how much more than
+/// that, and whether it is a delay.
 const BOUNDS: [(&str, Figure, f64, f64, bool); 11] = [
     ("broker memory, KiB", |sample| sample.broker_kib, 1.2, 4096.0, false),
     ("harness memory, KiB", |sample| sample.harness_kib, 1.1, 512.0, false),
@@ -50,7 +53,10 @@ impl Judged {
     pub fn complaint(&self) -> Option<String> {
         let grew = self.counts && self.last > self.max;
         grew.then(|| {
-            format!("{} is not flat: {:.1} at first, {:.1} at last, {:.1} may be", self.name, self.first, self.last, self.max)
+            format!(
+                "{} is not flat: {:.1} at first, {:.1} at last, {:.1} may be",
+                self.name, self.first, self.last, self.max
+            )
         })
     }
 }
@@ -62,7 +68,11 @@ impl fmt::Display for Judged {
             (true, false) => "flat",
             (true, true) => "NOT FLAT",
         };
-        write!(f, "{:<22}{:>12.1}{:>12.1}{:>12.1}  {verdict}", self.name, self.first, self.last, self.max)
+        write!(
+            f,
+            "{:<22}{:>12.1}{:>12.1}{:>12.1}  {verdict}",
+            self.name, self.first, self.last, self.max
+        )
     }
 }
 
@@ -76,7 +86,13 @@ pub fn judge(samples: &[Sample], delays: bool) -> Vec<Judged> {
         .iter()
         .map(|(name, figure, ratio, sum, is_delay)| {
             let (first, last) = (median(first, *figure), median(last, *figure));
-            Judged { name, first, last, max: first * ratio + sum, counts: third >= THIRD_MIN && (delays || !is_delay) }
+            Judged {
+                name,
+                first,
+                last,
+                max: first * ratio + sum,
+                counts: third >= THIRD_MIN && (delays || !is_delay),
+            }
         })
         .collect()
 }
@@ -98,23 +114,42 @@ mod tests {
 
     #[test]
     fn what_rises_once_and_stays_is_flat_and_what_goes_on_rising_is_not() {
-        let warm = |place: usize| Sample { broker_kib: 20_000.0 + place.min(9) as f64 * 5000.0, ..Sample::default() };
+        let warm = |place: usize| Sample {
+            broker_kib: 20_000.0 + place.min(9) as f64 * 5000.0,
+            ..Sample::default()
+        };
         assert_eq!(run(warm), Vec::<String>::new());
-        let leak = |place: usize| Sample { broker_kib: 20_000.0 + place as f64 * 500.0, ..Sample::default() };
-        assert!(matches!(&run(leak)[..], [one] if one.contains("broker memory")), "{:?}", run(leak));
-        let files = |place: usize| Sample { broker_files: 300.0 + place as f64, ..Sample::default() };
-        assert!(matches!(&run(files)[..], [one] if one.contains("broker files")), "{:?}", run(files));
+        let leak = |place: usize| Sample {
+            broker_kib: 20_000.0 + place as f64 * 500.0,
+            ..Sample::default()
+        };
+        assert!(
+            matches!(&run(leak)[..], [one] if one.contains("broker memory")),
+            "{:?}",
+            run(leak)
+        );
+        let files =
+            |place: usize| Sample { broker_files: 300.0 + place as f64, ..Sample::default() };
+        assert!(
+            matches!(&run(files)[..], [one] if one.contains("broker files")),
+            "{:?}",
+            run(files)
+        );
         let slower = |place: usize| Sample { wake_ms: 5.0 + place as f64, ..Sample::default() };
         assert!(matches!(&run(slower)[..], [one] if one.contains("wake p99")), "{:?}", run(slower));
         // One bad minute is no trend.
-        let bump = |place: usize| Sample { wake_ms: if place == 55 { 900.0 } else { 5.0 }, ..Sample::default() };
+        let bump = |place: usize| Sample {
+            wake_ms: if place == 55 { 900.0 } else { 5.0 },
+            ..Sample::default()
+        };
         assert_eq!(run(bump), Vec::<String>::new());
     }
 
     #[test]
     fn a_run_of_a_few_samples_is_not_judged() {
-        let samples: Vec<Sample> =
-            (0..5).map(|place| Sample { broker_files: place as f64 * 100.0, ..Sample::default() }).collect();
+        let samples: Vec<Sample> = (0..5)
+            .map(|place| Sample { broker_files: place as f64 * 100.0, ..Sample::default() })
+            .collect();
         assert!(judge(&samples, true).iter().all(|judged| judged.complaint().is_none()));
     }
 }

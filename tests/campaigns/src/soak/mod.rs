@@ -1,8 +1,10 @@
-//! The soak: a hive of many agents with mixed traffic at a fixed rate for a long time, planned restarts, agents that come and go, and a
-//! comparison of its last third with its first: memory, open files, processes, size on disk and delays have to be flat.
+//! The soak: a hive of many agents with mixed traffic at a fixed rate for a long time, planned
+//! restarts, agents that come and go, and a comparison of its last third with its first: memory,
+//! open files, processes, size on disk and delays have to be flat.
 //!
-//! What it is not: a search for what breaks at a kill, which is `torture`, nor a bench. Invariant: the traffic is made from the seed; what
-//! comes of it is judged by ratios within the run; and every message that was accepted is accounted for at the end.
+//! What it is not: a search for what breaks at a kill, which is `torture`, nor a bench. Invariant:
+//! the traffic is made from the seed; what comes of it is judged by ratios within the run; and
+//! every message that was accepted is accounted for at the end.
 
 mod aging;
 mod cast;
@@ -34,7 +36,8 @@ pub struct Options {
     pub rate: u32,
     /// How often the host is looked at.
     pub sample_every: Duration,
-    /// How often the broker is restarted; each restart is a night, after which what is older than `day` is past its retention.
+    /// How often the broker is restarted; each restart is a night, after which what is older than
+    /// `day` is past its retention.
     pub restart_every: Duration,
     /// What counts as a day for retention.
     pub day: Duration,

@@ -1,6 +1,8 @@
-//! A player: an agent without a harness, whose mail the soak takes and acks as a program beside a hive would.
+//! A player: an agent without a harness, whose mail the soak takes and acks as a program beside a
+//! hive would.
 //!
-//! Invariant: it follows its broker through every restart, and a message counts once, when its ack was answered.
+//! Invariant: it follows its broker through every restart, and a message counts once, when its ack
+//! was answered.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +16,8 @@ use tokio::task::AbortHandle;
 use tonic::Status;
 use tonic::transport::Channel;
 
-/// What a player has had: when each message came into its hand first, by message; what it answers, and its words.
+/// What a player has had: when each message came into its hand first, by message; what it answers,
+/// and its words.
 #[derive(Debug, Default)]
 pub(super) struct Had {
     pub(super) at: BTreeMap<u64, Instant>,
@@ -69,7 +72,10 @@ async fn take(channel: &Channel, had: &Mutex<Had>) -> Result<(), Status> {
     for leased in inbox.receive_messages(request).await?.into_inner().deliveries {
         let Some(message) = leased.delivery.and_then(|delivery| delivery.message) else { continue };
         let now = Instant::now();
-        let ack = AckDeliveryRequest { request_id: fresh_id(), target: Some(Target::LeaseToken(leased.lease_token)) };
+        let ack = AckDeliveryRequest {
+            request_id: fresh_id(),
+            target: Some(Target::LeaseToken(leased.lease_token)),
+        };
         inbox.ack_delivery(ack).await?;
         let mut had = had.lock().unwrap_or_else(PoisonError::into_inner);
         had.at.insert(message.id, now);

@@ -44,7 +44,9 @@ pub(super) fn take(
     sends: &[Duration],
     wakes: &[Duration],
 ) -> Sample {
-    let mean = |of: fn(Pid) -> f64| harnesses.iter().map(|pid| of(*pid)).sum::<f64>() / harnesses.len().max(1) as f64;
+    let mean = |of: fn(Pid) -> f64| {
+        harnesses.iter().map(|pid| of(*pid)).sum::<f64>() / harnesses.len().max(1) as f64
+    };
     let size = |name: &str| {
         let files = std::fs::read_dir(state).into_iter().flatten().flatten();
         let named = files.filter(|file| file.file_name().to_string_lossy() == name);
@@ -67,14 +69,21 @@ pub(super) fn take(
 }
 
 fn memory_kib(pid: Pid) -> f64 {
-    let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero())).unwrap_or_default();
-    let pss = rollup.lines().find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB")?.parse().ok());
+    let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero()))
+        .unwrap_or_default();
+    let pss = rollup
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB")?.parse().ok());
     pss.unwrap_or_default()
 }
 
-/// Without the database's: the broker keeps up to eight idle connections to it, each opened when there is first a need for so many.
+/// Without the database's: the broker keeps up to eight idle connections to it, each opened when
+/// there is first a need for so many.
 fn files(pid: Pid) -> f64 {
-    let files = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())).into_iter().flatten().flatten();
+    let files = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()))
+        .into_iter()
+        .flatten()
+        .flatten();
     let target = |file: std::fs::DirEntry| std::fs::read_link(file.path()).unwrap_or_default();
     files.map(target).filter(|file| !is_of_the_database(file)).count() as f64
 }

@@ -1,6 +1,7 @@
 //! The traffic: deeds at random by the seed, and the account of what has to come of each.
 //!
-//! Invariant: what was accepted is in the account until it came to whom it was for, and what is left in it at the end is a violation.
+//! Invariant: what was accepted is in the account until it came to whom it was for, and what is
+//! left in it at the end is a violation.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,8 +13,8 @@ use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::wake_service_client::WakeServiceClient;
 use hive_proto::v1::{
-    AckDeliveryRequest, AnswerQuestionRequest, AskQuestionRequest, CreateReminderRequest, DeliveryKey, ListDeadLettersRequest,
-    WakeRequest,
+    AckDeliveryRequest, AnswerQuestionRequest, AskQuestionRequest, CreateReminderRequest,
+    DeliveryKey, ListDeadLettersRequest, WakeRequest,
 };
 use hive_tests::rig::{Client, PATIENCE, fresh_id, to};
 use rand::{RngExt as _, SeedableRng as _};
@@ -119,7 +120,13 @@ impl Traffic {
         self.dice.random_range(0..names.len())
     }
 
-    async fn tell_player(&mut self, place: usize, other: usize, name: &str, token: &str) -> Result<(), Status> {
+    async fn tell_player(
+        &mut self,
+        place: usize,
+        other: usize,
+        name: &str,
+        token: &str,
+    ) -> Result<(), Status> {
         let start = Instant::now();
         let id = self.clients[place].try_send(name, token).await?.message_id;
         self.sends.push(start.elapsed());
@@ -146,7 +153,12 @@ impl Traffic {
     async fn ask_operator(&mut self, place: usize, token: &str) -> Result<(), Status> {
         let id = self.question(place, "operator", token).await?;
         let words = format!("so be it with {token}");
-        let answer = AnswerQuestionRequest { request_id: fresh_id(), question_id: id, choices: Vec::new(), text: words.clone() };
+        let answer = AnswerQuestionRequest {
+            request_id: fresh_id(),
+            question_id: id,
+            choices: Vec::new(),
+            text: words.clone(),
+        };
         QuestionServiceClient::new(self.operator.channel()).answer_question(answer).await?;
         self.owed.push((place, Owed::Words(words)));
         self.count("questions to the operator");
@@ -160,12 +172,16 @@ impl Traffic {
             text: format!("And {token}?"),
             ..AskQuestionRequest::default()
         };
-        let asked = QuestionServiceClient::new(self.clients[place].channel()).ask_question(request).await?;
+        let asked =
+            QuestionServiceClient::new(self.clients[place].channel()).ask_question(request).await?;
         Ok(asked.into_inner().question.unwrap_or_default().id)
     }
 
     async fn remind(&mut self, place: usize, token: &str) -> Result<(), Status> {
-        let due = Some(Due::Delay(prost_types::Duration { seconds: self.dice.random_range(1..6), nanos: 0 }));
+        let due = Some(Due::Delay(prost_types::Duration {
+            seconds: self.dice.random_range(1..6),
+            nanos: 0,
+        }));
         let request = CreateReminderRequest { request_id: fresh_id(), body: token.to_owned(), due };
         ReminderServiceClient::new(self.clients[place].channel()).create_reminder(request).await?;
         self.owed.push((place, Owed::Words(token.to_owned())));
@@ -175,8 +191,13 @@ impl Traffic {
 
     async fn wake(&mut self, place: usize, token: &str) -> Result<(), Status> {
         let (label, coalescing_key) = ("clock".to_owned(), String::new());
-        let request =
-            WakeRequest { request_id: fresh_id(), label, body: token.to_owned(), coalescing_key, ..WakeRequest::default() };
+        let request = WakeRequest {
+            request_id: fresh_id(),
+            label,
+            body: token.to_owned(),
+            coalescing_key,
+            ..WakeRequest::default()
+        };
         WakeServiceClient::new(self.clients[place].channel()).wake(request).await?;
         self.owed.push((place, Owed::Words(token.to_owned())));
         self.count("wakes");
@@ -186,7 +207,10 @@ impl Traffic {
     /// The operator reads all their mail.
     async fn read(&mut self) -> Result<(), Status> {
         for delivery in self.operator.deliveries("", &[]).await {
-            let key = DeliveryKey { agent: "operator".to_owned(), message_id: delivery.message.map_or(0, |message| message.id) };
+            let key = DeliveryKey {
+                agent: "operator".to_owned(),
+                message_id: delivery.message.map_or(0, |message| message.id),
+            };
             let ack = AckDeliveryRequest { request_id: fresh_id(), target: Some(Target::Key(key)) };
             InboxServiceClient::new(self.operator.channel()).ack_delivery(ack).await?;
             self.count("messages read by the operator");
@@ -208,7 +232,8 @@ impl Traffic {
         (std::mem::take(&mut self.sends), wakes)
     }
 
-    /// Waits until everything that is owed has come, and no worker has mail; what did not happen in time.
+    /// Waits until everything that is owed has come, and no worker has mail; what did not happen in
+    /// time.
     pub(super) async fn settle(&mut self, cast: &Cast) -> Vec<String> {
         let settled = async {
             let mut look = interval(LOOK);
@@ -227,15 +252,27 @@ impl Traffic {
         let in_time = tokio::time::timeout(2 * PATIENCE, settled).await.is_ok();
         let mut wrong = std::mem::take(&mut self.complaints);
         if !in_time {
-            wrong.push(format!("{} things never came, such as {:?}", self.owed.len(), &self.owed[..self.owed.len().min(5)]));
+            wrong.push(format!(
+                "{} things never came, such as {:?}",
+                self.owed.len(),
+                &self.owed[..self.owed.len().min(5)]
+            ));
             for name in &cast.workers {
                 let left = self.operator.deliveries(name, &[]).await;
-                wrong.extend(left.first().map(|first| format!("{name} has {} unsettled, such as {first:?}", left.len())));
+                wrong.extend(left.first().map(|first| {
+                    format!("{name} has {} unsettled, such as {first:?}", left.len())
+                }));
             }
         }
         let dead = ListDeadLettersRequest { page_size: 5, ..ListDeadLettersRequest::default() };
         match self.operator.admin().list_dead_letters(dead).await {
-            Ok(listed) => wrong.extend(listed.into_inner().deliveries.iter().map(|dead| format!("a dead letter: {dead:?}"))),
+            Ok(listed) => wrong.extend(
+                listed
+                    .into_inner()
+                    .deliveries
+                    .iter()
+                    .map(|dead| format!("a dead letter: {dead:?}")),
+            ),
             Err(refusal) => wrong.push(format!("dead letters are not listed: {refusal}")),
         }
         wrong
@@ -254,8 +291,11 @@ impl Traffic {
 
     /// The traffic is over: how many deeds, and what they were.
     pub(super) async fn end(mut self) -> (u64, BTreeMap<String, u64>) {
-        let twice: usize =
-            self.players.iter().map(|player| player.had().replies_to.values().filter(|count| **count > 1).count()).sum();
+        let twice: usize = self
+            .players
+            .iter()
+            .map(|player| player.had().replies_to.values().filter(|count| **count > 1).count())
+            .sum();
         self.counts.insert("messages answered twice".to_owned(), twice as u64);
         (self.deeds, self.counts)
     }

@@ -1,6 +1,8 @@
-//! The cast: who lives in the hive of a round, and what the scripted claude of those with a real harness does.
+//! The cast: who lives in the hive of a round, and what the scripted claude of those with a real
+//! harness does.
 //!
-//! Invariant: no script says the same text twice in one turn, so that what is doubled was doubled by Hive.
+//! Invariant: no script says the same text twice in one turn, so that what is doubled was doubled
+//! by Hive.
 
 use std::path::Path;
 
@@ -33,7 +35,13 @@ pub(crate) const CONFIG: &str = "[hive]\nname = \"torture\"\n[agents.c1]\n[agent
 /// What is known about it beforehand.
 pub(crate) fn setting() -> Setting {
     let opaque: Vec<String> = HARNESSED.iter().map(|name| (*name).to_owned()).collect();
-    Setting { attempts_max: 5, grace_ms: GRACE_MS, says_once: opaque.clone(), opaque, tolerance_ms: 10 }
+    Setting {
+        attempts_max: 5,
+        grace_ms: GRACE_MS,
+        says_once: opaque.clone(),
+        opaque,
+        tolerance_ms: 10,
+    }
 }
 
 fn tool(tool: &str, input: Value) -> Step {
@@ -47,10 +55,12 @@ fn rule(when: &str, steps: Vec<Step>) -> Rule {
 /// The word in a message that lets a claude wait in a call.
 pub(crate) const BAIT: &str = "bait";
 
-/// What a claude does, by the words of the message. Where `waits` is a file, some wait in a call and make the file then, so that it is known
-/// that there is somebody to kill; without it all comes to rest by itself.
+/// What a claude does, by the words of the message. Where `waits` is a file, some wait in a call
+/// and make the file then, so that it is known that there is somebody to kill; without it all comes
+/// to rest by itself.
 pub(crate) fn script(waits: Option<&Path>) -> Vec<Rule> {
-    let heard = |body: &str| tool("send", json!({"to": "$from", "body": body, "in_reply_to": "$id"}));
+    let heard =
+        |body: &str| tool("send", json!({"to": "$from", "body": body, "in_reply_to": "$id"}));
     let done = || Step::Text { text: "Done.".to_owned() };
     let remind = || tool("remind", json!({"message": "Look again.", "delay_seconds": 1}));
     let mut rules = Vec::new();
@@ -65,7 +75,10 @@ pub(crate) fn script(waits: Option<&Path>) -> Vec<Rule> {
     }
     rules.extend([
         rule("your reminder", vec![done()]),
-        rule("question", vec![tool("answer", json!({"question": "$question", "text": "As you like."})), done()]),
+        rule(
+            "question",
+            vec![tool("answer", json!({"question": "$question", "text": "As you like."})), done()],
+        ),
         rule("from Hive itself", vec![done()]),
         rule("This is attempt", vec![heard("First part."), heard("Second part."), done()]),
         rule("0 of ", vec![heard("First part."), Step::Exit { exit: 1 }]),

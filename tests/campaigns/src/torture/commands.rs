@@ -1,5 +1,5 @@
-//! What a harness made of calls hears while it is attached: commands, which it closes sooner or later, and wishes for a login dialogue; and
-//! the operator's side of both.
+//! What a harness made of calls hears while it is attached: commands, which it closes sooner or
+//! later, and wishes for a login dialogue; and the operator's side of both.
 //!
 //! Invariant: a dialogue is opened and ended, or broken off, and changes nothing.
 
@@ -40,7 +40,8 @@ impl Drop for Listening {
     }
 }
 
-/// Listens to an attachment. What was `closed` before the harness asked for it is not to come again.
+/// Listens to an attachment. What was `closed` before the harness asked for it is not to come
+/// again.
 pub(crate) fn listen(
     mut stream: Streaming<v1::AttachResponse>,
     voice: &Voice,
@@ -62,7 +63,10 @@ pub(crate) fn listen(
                 }
                 Some(attach_response::Step::LoginWanted(wanted)) => {
                     // A dialogue that breaks off is one of the things that happen.
-                    drop(serve_login(&voice, &session, &table, wanted.login_id, dice.chance(70)).await);
+                    drop(
+                        serve_login(&voice, &session, &table, wanted.login_id, dice.chance(70))
+                            .await,
+                    );
                 }
                 Some(
                     attach_response::Step::Attached(_)
@@ -85,7 +89,13 @@ async fn close(voice: &Voice, session: &str, table: &Table, command: u64, refuse
 }
 
 /// The harness's side of a dialogue: says something, waits for a word, and ends.
-async fn serve_login(voice: &Voice, session: &str, table: &Table, login_id: u64, to_its_end: bool) -> Result<(), Status> {
+async fn serve_login(
+    voice: &Voice,
+    session: &str,
+    table: &Table,
+    login_id: u64,
+    to_its_end: bool,
+) -> Result<(), Status> {
     use serve_login_request::Step;
     let (sender, requests) = mpsc::channel(4);
     let start = v1::ServeLoginStart { session_token: session.to_owned(), login_id };
@@ -93,7 +103,8 @@ async fn serve_login(voice: &Voice, session: &str, table: &Table, login_id: u64,
         // There is room for these.
         drop(sender.try_send(v1::ServeLoginRequest { step: Some(step) }));
     }
-    let serving = TurnServiceClient::new(voice.channel()).serve_login(ReceiverStream::new(requests)).await;
+    let serving =
+        TurnServiceClient::new(voice.channel()).serve_login(ReceiverStream::new(requests)).await;
     let mut typed = serving?.into_inner();
     table.facts.answered("ServeLogin");
     if let Ok(word) = tokio::time::timeout(WORD_WAIT, typed.message()).await {
@@ -107,7 +118,8 @@ async fn serve_login(voice: &Voice, session: &str, table: &Table, login_id: u64,
     Ok(())
 }
 
-/// The operator's side of a dialogue: looks what is shown, types something, and waits for the end, or breaks off.
+/// The operator's side of a dialogue: looks what is shown, types something, and waits for the end,
+/// or breaks off.
 pub(crate) async fn login(voice: &Voice, table: &Table, dice: &mut Dice) {
     use login_request::Step;
     let (sender, requests) = mpsc::channel(4);
@@ -116,7 +128,11 @@ pub(crate) async fn login(voice: &Voice, table: &Table, dice: &mut Dice) {
         drop(sender.try_send(v1::LoginRequest { step: Some(step) }));
     }
     let mut admin = AdminServiceClient::new(voice.channel());
-    let Ok(Ok(opened)) = tokio::time::timeout(WORD_WAIT, admin.login(ReceiverStream::new(requests))).await else { return };
+    let Ok(Ok(opened)) =
+        tokio::time::timeout(WORD_WAIT, admin.login(ReceiverStream::new(requests))).await
+    else {
+        return;
+    };
     table.facts.answered("Login");
     let mut said = opened.into_inner();
     if dice.chance(30) {
@@ -129,7 +145,9 @@ pub(crate) async fn login(voice: &Voice, table: &Table, dice: &mut Dice) {
             }
             Some(login_response::Step::End(end)) => {
                 let own = end.exit_code == EXIT_CODE || !end.error.is_empty();
-                table.facts.hold(own && !end.logged_in, || format!("a login dialogue ended otherwise than it did: {end:?}"));
+                table.facts.hold(own && !end.logged_in, || {
+                    format!("a login dialogue ended otherwise than it did: {end:?}")
+                });
             }
             None => table.facts.wrong("a step of a login dialogue is nothing".to_owned()),
         }
@@ -139,7 +157,8 @@ pub(crate) async fn login(voice: &Voice, table: &Table, dice: &mut Dice) {
 /// Gives a harness a command that is no cancel.
 pub(crate) async fn give(voice: &Voice, table: &Table, dice: &mut Dice, agent: &str) {
     let word = *dice.pick(&["new session", "model", "restart", "compact"]);
-    let model = if word == "model" { format!("model-{}", dice.below(1_000)) } else { String::new() };
+    let model =
+        if word == "model" { format!("model-{}", dice.below(1_000)) } else { String::new() };
     let op = Op::Other { rpc: "SendCommand".to_owned(), content: parts(&[agent, word, &model]) };
     let Answer::Ok(Reply::Done(id)) = voice.insist(&op, &Carried::default()).await else { return };
     if agent == CALLED {
@@ -149,6 +168,8 @@ pub(crate) async fn give(voice: &Voice, table: &Table, dice: &mut Dice, agent: &
     if word == "model"
         && let Ok(read) = reads::agent(voice, agent).await
     {
-        table.facts.hold(read.model == model, || format!("{agent} was set to {model}, and has {}", read.model));
+        table.facts.hold(read.model == model, || {
+            format!("{agent} was set to {model}, and has {}", read.model)
+        });
     }
 }

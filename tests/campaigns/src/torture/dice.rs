@@ -1,6 +1,7 @@
 //! Chance by a seed.
 //!
-//! Invariant: the same seed throws the same, on every machine; who needs chance of their own gets dice of their own.
+//! Invariant: the same seed throws the same, on every machine; who needs chance of their own gets
+//! dice of their own.
 
 /// Dice of one player.
 #[derive(Clone, Debug)]

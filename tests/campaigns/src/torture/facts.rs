@@ -1,6 +1,8 @@
-//! What is known for good in a round: what was answered or read once must be so in every later answer, in whatever broker.
+//! What is known for good in a round: what was answered or read once must be so in every later
+//! answer, in whatever broker.
 //!
-//! It is for what the history has no rule for. Invariant: a contradiction is noted only where nothing that is allowed explains it.
+//! It is for what the history has no rule for. Invariant: a contradiction is noted only where
+//! nothing that is allowed explains it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -86,14 +88,20 @@ impl Facts {
     pub(crate) fn message(&self, message: &v1::Message) {
         let body = self.lock().bodies.get(&message.id).cloned();
         self.hold(body.as_ref().is_none_or(|body| *body == message.body), || {
-            format!("message {} was accepted as {body:?} and read as {:?}", message.id, message.body)
+            format!(
+                "message {} was accepted as {body:?} and read as {:?}",
+                message.id, message.body
+            )
         });
     }
 
     /// An event was read: a committed fact, and so the same for ever.
     pub(crate) fn event(&self, event: &v1::Event) {
-        let before = self.lock().events.entry(event.sequence).or_insert_with(|| event.clone()).clone();
-        self.hold(before == *event, || format!("event {} was {before:?} and then {event:?}", event.sequence));
+        let before =
+            self.lock().events.entry(event.sequence).or_insert_with(|| event.clone()).clone();
+        self.hold(before == *event, || {
+            format!("event {} was {before:?} and then {event:?}", event.sequence)
+        });
     }
 
     /// The greatest sequence number of an event that anybody read.
@@ -136,18 +144,27 @@ impl Facts {
 
     /// The harness of calls was handed a command; `before` were closed when it asked.
     pub(crate) fn heard(&self, command: u64, before: &BTreeSet<u64>) {
-        self.hold(!before.contains(&command), || format!("command {command} was closed, and was handed over again"));
+        self.hold(!before.contains(&command), || {
+            format!("command {command} was closed, and was handed over again")
+        });
         self.heard.send_modify(|heard| heard.extend([command]));
     }
 
-    /// Waits until the harness of calls, which is attached, was handed all that was accepted for it.
+    /// Waits until the harness of calls, which is attached, was handed all that was accepted for
+    /// it.
     pub(crate) async fn all_heard(&self) {
         let given = self.lock().given.clone();
         let mut heard = self.heard.subscribe();
-        let all = tokio::time::timeout(COMMAND_WAIT, heard.wait_for(|heard| given.is_subset(heard))).await.is_ok();
+        let all =
+            tokio::time::timeout(COMMAND_WAIT, heard.wait_for(|heard| given.is_subset(heard)))
+                .await
+                .is_ok();
         self.hold(all, || {
             let heard = self.heard.borrow().clone();
-            format!("commands {:?} were accepted, and never handed to the harness", given.difference(&heard).collect::<Vec<_>>())
+            format!(
+                "commands {:?} were accepted, and never handed to the harness",
+                given.difference(&heard).collect::<Vec<_>>()
+            )
         });
     }
 
@@ -160,9 +177,14 @@ impl Facts {
     pub(crate) fn violations(&self, last: &Final) -> Vec<Violation> {
         let known = self.lock();
         let mut wrong = known.wrong.clone();
-        for reminder in last.reminders.iter().filter(|reminder| known.withdrawn.contains(&reminder.id)) {
+        for reminder in
+            last.reminders.iter().filter(|reminder| known.withdrawn.contains(&reminder.id))
+        {
             if reminder.state != ReminderState::Cancelled {
-                wrong.push(format!("reminder {} was withdrawn as a loose end, and is {:?}", reminder.id, reminder.state));
+                wrong.push(format!(
+                    "reminder {} was withdrawn as a loose end, and is {:?}",
+                    reminder.id, reminder.state
+                ));
             }
         }
         for turn in &last.turns {
@@ -170,6 +192,9 @@ impl Facts {
                 wrong.push(format!("turn {} had ended, and is open", turn.id));
             }
         }
-        wrong.into_iter().map(|what| Violation { rule: Rule::Receipt, what, seen: Vec::new() }).collect()
+        wrong
+            .into_iter()
+            .map(|what| Violation { rule: Rule::Receipt, what, seen: Vec::new() })
+            .collect()
     }
 }

@@ -47,7 +47,10 @@ impl Figures {
         self.add("questions", length(last.questions.len()));
         self.add("reminders", length(last.reminders.len()));
         self.add("turns", length(last.turns.len()));
-        self.add("redelivered", length(last.deliveries.iter().filter(|delivery| delivery.cause.is_some()).count()));
+        self.add(
+            "redelivered",
+            length(last.deliveries.iter().filter(|delivery| delivery.cause.is_some()).count()),
+        );
         self.add("observations", length(history.observations.len()));
         let mut rpcs = BTreeMap::new();
         for observation in &history.observations {

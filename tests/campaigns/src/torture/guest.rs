@@ -1,7 +1,8 @@
-//! The guest: an agent that is made at run time, moved, allowed things, written to, stopped, retired or purged, and made again.
+//! The guest: an agent that is made at run time, moved, allowed things, written to, stopped,
+//! retired or purged, and made again.
 //!
-//! Invariant: nobody but its host changes it, so whatever the host was answered is what everybody reads; and at the end it is there, so that
-//! its mail can be taken.
+//! Invariant: nobody but its host changes it, so whatever the host was answered is what everybody
+//! reads; and at the end it is there, so that its mail can be taken.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +47,9 @@ impl Host {
     async fn done(&self, rpc: &str, content: String) -> Answer {
         let op = Op::Other { rpc: rpc.to_owned(), content };
         let answer = self.operator.insist(&op, &Carried::default()).await;
-        self.table.facts.hold(matches!(answer, Answer::Ok(_)), || format!("{op:?} was answered {answer:?}"));
+        self.table
+            .facts
+            .hold(matches!(answer, Answer::Ok(_)), || format!("{op:?} was answered {answer:?}"));
         answer
     }
 
@@ -60,9 +63,13 @@ impl Host {
     async fn look(&self, what: &str, most: Option<u64>) {
         let Ok(read) = reads::agent(&self.operator, GUEST).await else { return };
         let facts = &self.table.facts;
-        facts.hold(read.parent == self.parent, || format!("the guest was {what} below {:?}: {read:?}", self.parent));
+        facts.hold(read.parent == self.parent, || {
+            format!("the guest was {what} below {:?}: {read:?}", self.parent)
+        });
         let allowed = read.policy.and_then(|policy| policy.sends_per_minute_max).map(u64::from);
-        facts.hold(allowed == most, || format!("the guest was {what} and may send {most:?} a minute, and reads {allowed:?}"));
+        facts.hold(allowed == most, || {
+            format!("the guest was {what} and may send {most:?} a minute, and reads {allowed:?}")
+        });
     }
 
     async fn change(&mut self) {
@@ -108,7 +115,9 @@ impl Host {
         self.operator.mark(Mark::Stopped { agent: GUEST.to_owned() });
         let op = Op::Receive { max: 2, lease_ms: 20_000, turn: 0, tool_use: String::new() };
         if let Answer::Ok(Reply::Leased(all)) = self.guest.insist(&op, &Carried::default()).await {
-            self.table.facts.hold(all.is_empty(), || format!("the guest is stopped, and was handed {all:?}"));
+            self.table
+                .facts
+                .hold(all.is_empty(), || format!("the guest is stopped, and was handed {all:?}"));
         }
         self.operator.mark(Mark::Starting { agent: GUEST.to_owned() });
         self.done("StartAgent", GUEST.to_owned()).await;

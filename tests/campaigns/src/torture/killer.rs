@@ -1,8 +1,10 @@
 //! The killer: who dies next, when, and where.
 //!
-//! The broker dies either after so many answers, counted from its start, or at a fail point of a build that has them; harnesses likewise;
-//! bridges and claudes at a random moment, found by their names among the processes of the hive's directory. Some brokers are not killed but
-//! drained, which is no kill; and some of those are killed meanwhile. Invariant: only processes of this hive are killed.
+//! The broker dies either after so many answers, counted from its start, or at a fail point of a
+//! build that has them; harnesses likewise; bridges and claudes at a random moment, found by their
+//! names among the processes of the hive's directory. Some brokers are not killed but drained,
+//! which is no kill; and some of those are killed meanwhile. Invariant: only processes of this hive
+//! are killed.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -37,8 +39,13 @@ const BROKER_POINTS: [(&str, u64); 7] = [
     ("broker.socket.bound", 1),
 ];
 /// Fail points of the harness.
-const HARNESS_POINTS: [&str; 5] =
-    ["harness.begin.answered", "harness.claude.starting", "harness.claude.ended", "harness.end.leaving", "harness.end.answered"];
+const HARNESS_POINTS: [&str; 5] = [
+    "harness.begin.answered",
+    "harness.claude.starting",
+    "harness.claude.ended",
+    "harness.end.leaving",
+    "harness.end.answered",
+];
 /// Fail points of the bridge.
 const BRIDGE_POINTS: [&str; 2] = ["bridge.call.leaving", "bridge.call.answered"];
 
@@ -63,7 +70,8 @@ pub(crate) struct Killer {
     /// Whether somebody may die at one.
     faults: bool,
     brokers: u64,
-    /// Lives of harnesses whose bridges have a fail point: whose, from when, and to when on the wall.
+    /// Lives of harnesses whose bridges have a fail point: whose, from when, and to when on the
+    /// wall.
     bridge_lives: Vec<(String, i64, i64)>,
     /// Nobody dies any more.
     calmed: bool,
@@ -74,7 +82,13 @@ pub(crate) struct Killer {
 }
 
 impl Killer {
-    pub(crate) fn new(rig: Rig, tape: &Arc<Tape>, up: watch::Sender<u64>, dice: Dice, programs: Option<PathBuf>) -> Self {
+    pub(crate) fn new(
+        rig: Rig,
+        tape: &Arc<Tape>,
+        up: watch::Sender<u64>,
+        dice: Dice,
+        programs: Option<PathBuf>,
+    ) -> Self {
         Self {
             rig,
             tape: Arc::clone(tape),
@@ -151,9 +165,13 @@ impl Killer {
 
     pub(crate) fn start_harness(&mut self, name: &str) {
         let now = wall_ms();
-        self.bridge_lives.iter_mut().filter(|(agent, _, to)| agent == name && *to > now).for_each(|(_, _, to)| *to = now);
+        self.bridge_lives
+            .iter_mut()
+            .filter(|(agent, _, to)| agent == name && *to > now)
+            .for_each(|(_, _, to)| *to = now);
         let waits = (!self.calmed).then(|| self.waits(name));
-        let mut options = HarnessOptions { rules: cast::script(waits.as_deref()), ..HarnessOptions::default() };
+        let mut options =
+            HarnessOptions { rules: cast::script(waits.as_deref()), ..HarnessOptions::default() };
         options.env.insert("HIVE_LOG".to_owned(), "info".to_owned());
         if let Some(dir) = &self.programs {
             options.claude = dir.join("scripted-claude");
@@ -166,10 +184,14 @@ impl Killer {
             } else if self.dice.chance(30)
                 && let Some(dir) = &self.programs
             {
-                // A bridge's environment is made from an allow-list, so its fail point comes by a program of its own.
+                // A bridge's environment is made from an allow-list, so its fail point comes by a
+                // program of its own.
                 let program = self.rig.path(format!("{name}.bridge"));
                 let (point, real) = (self.dice.pick(&BRIDGE_POINTS), dir.join(BRIDGE));
-                let text = format!("#!/bin/sh\nHIVE_FAIL_POINT={point}:{visit} exec '{}' \"$@\"\n", real.display());
+                let text = format!(
+                    "#!/bin/sh\nHIVE_FAIL_POINT={point}:{visit} exec '{}' \"$@\"\n",
+                    real.display()
+                );
                 write_program(&program, &text);
                 options.env.insert("HIVE_MCP".to_owned(), program.display().to_string());
                 self.bridge_lives.push((name.to_owned(), now, i64::MAX));
@@ -197,7 +219,8 @@ impl Killer {
     /// Counts the bridges that came to their fail point: who is cut off there hears it.
     pub(crate) async fn count_bridges(&mut self) -> anyhow::Result<()> {
         let Some(operator) = self.operator.clone() else { return Ok(()) };
-        let cut = last::cut_calls(&operator, &self.bridge_lives).await.context("turns can be read")?;
+        let cut =
+            last::cut_calls(&operator, &self.bridge_lives).await.context("turns can be read")?;
         self.figures.add("kill bridge at a fail point", cut);
         Ok(())
     }
@@ -252,9 +275,14 @@ impl Killer {
     /// Kills a process by its program, if there is one just now, or comes to be soon.
     async fn child(&mut self, program: &str, kind: &str) -> bool {
         // Bridges that have a fail point are left to it, so that it is known who died where.
-        let pointed = |agent: &&str| self.bridge_lives.iter().any(|(whose, _, to)| whose == agent && *to == i64::MAX);
-        let agents: Vec<&str> = HARNESSED.into_iter().filter(|agent| program != BRIDGE || !pointed(agent)).collect();
-        if agents.is_empty() || (self.dice.chance(50) && self.kill_one(&agents, program, kind, "at random")) {
+        let pointed = |agent: &&str| {
+            self.bridge_lives.iter().any(|(whose, _, to)| whose == agent && *to == i64::MAX)
+        };
+        let agents: Vec<&str> =
+            HARNESSED.into_iter().filter(|agent| program != BRIDGE || !pointed(agent)).collect();
+        if agents.is_empty()
+            || (self.dice.chance(50) && self.kill_one(&agents, program, kind, "at random"))
+        {
             return !agents.is_empty();
         }
         let agent = *self.dice.pick(&agents);
@@ -287,14 +315,21 @@ impl Killer {
         killed
     }
 
-    /// Lets the running broker end in good order in the midst of the work, and starts another; some are killed while they do.
+    /// Lets the running broker end in good order in the midst of the work, and starts another; some
+    /// are killed while they do.
     async fn drain(&mut self) -> anyhow::Result<()> {
         let after = self.dice.below(12);
         self.wait_for_answers(after).await;
         let by_call = self.operator.clone().filter(|_| self.dice.chance(50));
         self.down();
         let how = if let Some(operator) = by_call {
-            operator.once("", &Op::Other { rpc: "Drain".to_owned(), content: String::new() }, &Carried::default()).await;
+            operator
+                .once(
+                    "",
+                    &Op::Other { rpc: "Drain".to_owned(), content: String::new() },
+                    &Carried::default(),
+                )
+                .await;
             "by Drain"
         } else {
             self.rig.broker().signal(Signal::TERM);
@@ -305,8 +340,12 @@ impl Killer {
             self.figures.count("kill broker while it drains");
         } else {
             match tokio::time::timeout(PATIENCE, self.rig.broker_ended()).await {
-                Ok(status) if status.success() => self.figures.count(&format!("drained broker {how}")),
-                Ok(status) => bail!("hived was drained {how}, and ended with {status}: {}", self.rig.logs()),
+                Ok(status) if status.success() => {
+                    self.figures.count(&format!("drained broker {how}"));
+                }
+                Ok(status) => {
+                    bail!("hived was drained {how}, and ended with {status}: {}", self.rig.logs())
+                }
                 Err(_) => bail!("hived was drained {how}, and does not end: {}", self.rig.logs()),
             }
         }
@@ -341,7 +380,8 @@ impl Killer {
             let backup = self.operator.clone().filter(|_| name == "broker.backup.copied");
             let backing_up = tokio::spawn(async move {
                 if let Some(operator) = backup
-                    && let Ok(stream) = AdminServiceClient::new(operator.channel()).backup(BackupRequest {}).await
+                    && let Ok(stream) =
+                        AdminServiceClient::new(operator.channel()).backup(BackupRequest {}).await
                 {
                     let mut stream = stream.into_inner();
                     while let Ok(Some(_)) = stream.message().await {}
@@ -378,6 +418,7 @@ fn runs_commands(pid: Pid) -> bool {
 fn write_program(path: &Path, text: &str) {
     let beside = path.with_extension("new");
     std::fs::write(&beside, text).expect("a program is written");
-    std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o755)).expect("it may be run");
+    std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o755))
+        .expect("it may be run");
     std::fs::rename(&beside, path).expect("it takes its place");
 }

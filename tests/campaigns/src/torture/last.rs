@@ -47,9 +47,13 @@ pub(crate) async fn read(operator: &Voice, agents: &[String]) -> Result<Final, S
     Ok(last)
 }
 
-/// Reads everything, or `None` if something changed meanwhile. One read is many calls: a reminder that fires between two of them is told as
-/// fired, and its message is not told. Two reads in a row that agree show one moment, because nothing in a hive goes back to what it was.
-pub(crate) async fn read_still(operator: &Voice, agents: &[String]) -> Result<Option<Final>, Status> {
+/// Reads everything, or `None` if something changed meanwhile. One read is many calls: a reminder
+/// that fires between two of them is told as fired, and its message is not told. Two reads in a row
+/// that agree show one moment, because nothing in a hive goes back to what it was.
+pub(crate) async fn read_still(
+    operator: &Voice,
+    agents: &[String],
+) -> Result<Option<Final>, Status> {
     let first = read(operator, agents).await?;
     let second = read(operator, agents).await?;
     let same = Final { wall: second.wall, ..first } == second;
@@ -59,8 +63,13 @@ pub(crate) async fn read_still(operator: &Voice, agents: &[String]) -> Result<Op
 async fn messages(voice: &Voice) -> Result<Vec<hive_history::Message>, Status> {
     let (mut all, mut page_token) = (Vec::new(), String::new());
     loop {
-        let request = v1::ListMessagesRequest { page_size: ROWS, page_token, ..v1::ListMessagesRequest::default() };
-        let page = MessageServiceClient::new(voice.channel()).list_messages(request).await?.into_inner();
+        let request = v1::ListMessagesRequest {
+            page_size: ROWS,
+            page_token,
+            ..v1::ListMessagesRequest::default()
+        };
+        let page =
+            MessageServiceClient::new(voice.channel()).list_messages(request).await?.into_inner();
         all.extend(page.messages.iter().map(seen::message));
         page_token = page.next_page_token;
         if page_token.is_empty() {
@@ -69,11 +78,21 @@ async fn messages(voice: &Voice) -> Result<Vec<hive_history::Message>, Status> {
     }
 }
 
-async fn deliveries(voice: &Voice, agent: &str, states: Vec<i32>) -> Result<Vec<v1::Delivery>, Status> {
+async fn deliveries(
+    voice: &Voice,
+    agent: &str,
+    states: Vec<i32>,
+) -> Result<Vec<v1::Delivery>, Status> {
     let (mut all, mut page_token) = (Vec::new(), String::new());
     loop {
-        let request = v1::ListDeliveriesRequest { page_size: ROWS, page_token, agent: agent.to_owned(), states: states.clone() };
-        let page = InboxServiceClient::new(voice.channel()).list_deliveries(request).await?.into_inner();
+        let request = v1::ListDeliveriesRequest {
+            page_size: ROWS,
+            page_token,
+            agent: agent.to_owned(),
+            states: states.clone(),
+        };
+        let page =
+            InboxServiceClient::new(voice.channel()).list_deliveries(request).await?.into_inner();
         all.extend(page.deliveries);
         page_token = page.next_page_token;
         if page_token.is_empty() {
@@ -85,8 +104,13 @@ async fn deliveries(voice: &Voice, agent: &str, states: Vec<i32>) -> Result<Vec<
 async fn questions(voice: &Voice) -> Result<Vec<v1::Question>, Status> {
     let (mut all, mut page_token) = (Vec::new(), String::new());
     loop {
-        let request = v1::ListQuestionsRequest { page_size: ROWS, page_token, ..v1::ListQuestionsRequest::default() };
-        let page = QuestionServiceClient::new(voice.channel()).list_questions(request).await?.into_inner();
+        let request = v1::ListQuestionsRequest {
+            page_size: ROWS,
+            page_token,
+            ..v1::ListQuestionsRequest::default()
+        };
+        let page =
+            QuestionServiceClient::new(voice.channel()).list_questions(request).await?.into_inner();
         all.extend(page.questions);
         page_token = page.next_page_token;
         if page_token.is_empty() {
@@ -98,8 +122,14 @@ async fn questions(voice: &Voice) -> Result<Vec<v1::Question>, Status> {
 async fn reminders(voice: &Voice, agent: &str) -> Result<Vec<v1::Reminder>, Status> {
     let (mut all, mut page_token) = (Vec::new(), String::new());
     loop {
-        let request = v1::ListRemindersRequest { page_size: ROWS, page_token, agent: agent.to_owned(), states: vec![1, 2, 3] };
-        let page = ReminderServiceClient::new(voice.channel()).list_reminders(request).await?.into_inner();
+        let request = v1::ListRemindersRequest {
+            page_size: ROWS,
+            page_token,
+            agent: agent.to_owned(),
+            states: vec![1, 2, 3],
+        };
+        let page =
+            ReminderServiceClient::new(voice.channel()).list_reminders(request).await?.into_inner();
         all.extend(page.reminders);
         page_token = page.next_page_token;
         if page_token.is_empty() {
@@ -112,7 +142,8 @@ async fn turns(voice: &Voice, agent: &str) -> Result<Vec<v1::Turn>, Status> {
     let (mut all, mut page_token) = (Vec::new(), String::new());
     loop {
         let request = v1::ListTurnsRequest { page_size: ROWS, page_token, agent: agent.to_owned() };
-        let page = TurnHistoryServiceClient::new(voice.channel()).list_turns(request).await?.into_inner();
+        let page =
+            TurnHistoryServiceClient::new(voice.channel()).list_turns(request).await?.into_inner();
         all.extend(page.turns);
         page_token = page.next_page_token;
         if page_token.is_empty() {
@@ -125,19 +156,24 @@ async fn turns(voice: &Voice, agent: &str) -> Result<Vec<v1::Turn>, Status> {
 pub(crate) async fn undecided(voice: &Voice) -> Vec<(String, u64, State)> {
     let mut waiting = Vec::new();
     // Nobody answers while the broker is away; then there is nothing to decide.
-    let own = deliveries(voice, "operator", vec![DeliveryState::Ready.into()]).await.unwrap_or_default();
+    let own =
+        deliveries(voice, "operator", vec![DeliveryState::Ready.into()]).await.unwrap_or_default();
     waiting.extend(own.iter().rev().take(2).map(seen::delivery));
-    let dead = v1::ListDeadLettersRequest { page_size: ROWS, ..v1::ListDeadLettersRequest::default() };
+    let dead =
+        v1::ListDeadLettersRequest { page_size: ROWS, ..v1::ListDeadLettersRequest::default() };
     let mut admin = v1::admin_service_client::AdminServiceClient::new(voice.channel());
     if let Ok(page) = admin.list_dead_letters(dead).await {
         waiting.extend(page.into_inner().deliveries.iter().map(seen::delivery));
     }
     for agent in ["t1", "h1", "h2"] {
-        let held = deliveries(voice, agent, vec![DeliveryState::Held.into()]).await.unwrap_or_default();
+        let held =
+            deliveries(voice, agent, vec![DeliveryState::Held.into()]).await.unwrap_or_default();
         waiting.extend(held.iter().map(seen::delivery));
     }
-    let keys: BTreeSet<(String, u64, State)> =
-        waiting.into_iter().map(|delivery| (delivery.agent, delivery.message, delivery.state)).collect();
+    let keys: BTreeSet<(String, u64, State)> = waiting
+        .into_iter()
+        .map(|delivery| (delivery.agent, delivery.message, delivery.state))
+        .collect();
     keys.into_iter().collect()
 }
 
@@ -151,18 +187,25 @@ pub(crate) async fn restless(voice: &Voice, agents: &[String]) -> Option<usize> 
     Some(count)
 }
 
-/// How many calls of claudes failed because their bridge died, in turns that began within one of these lives of a harness: whose, and from
-/// when to when on the wall.
+/// How many calls of claudes failed because their bridge died, in turns that began within one of
+/// these lives of a harness: whose, and from when to when on the wall.
 pub(crate) async fn cut_calls(voice: &Voice, lives: &[(String, i64, i64)]) -> Result<u64, Status> {
     let mut count = 0;
     for agent in HARNESSED {
         for turn in turns(voice, agent).await? {
             let began = seen::ms(turn.start_time.as_ref());
-            if !lives.iter().any(|(whose, from, to)| whose == agent && (*from..*to).contains(&began)) {
+            if !lives
+                .iter()
+                .any(|(whose, from, to)| whose == agent && (*from..*to).contains(&began))
+            {
                 continue;
             }
-            let request = v1::WatchTurnRequest { turn_id: turn.id, after_sequence: 0, follow: false };
-            let mut lines = TurnHistoryServiceClient::new(voice.channel()).watch_turn(request).await?.into_inner();
+            let request =
+                v1::WatchTurnRequest { turn_id: turn.id, after_sequence: 0, follow: false };
+            let mut lines = TurnHistoryServiceClient::new(voice.channel())
+                .watch_turn(request)
+                .await?
+                .into_inner();
             while let Some(some) = lines.message().await? {
                 let cut = some.events.iter().filter(|event| event.line.contains(CUT_CALL)).count();
                 count += u64::try_from(cut).unwrap_or(0);
@@ -180,13 +223,24 @@ impl Settling {
     /// What comes from now on.
     pub(crate) async fn new(operator: &Voice) -> Self {
         let mut events = v1::event_service_client::EventServiceClient::new(operator.channel());
-        Self(events.watch_events(v1::WatchEventsRequest::default()).await.ok().map(tonic::Response::into_inner))
+        Self(
+            events
+                .watch_events(v1::WatchEventsRequest::default())
+                .await
+                .ok()
+                .map(tonic::Response::into_inner),
+        )
     }
 
     /// Until they have, or for a while: it may have been just before.
     pub(crate) async fn wait(self) {
         let settles = |event: &v1::Event| {
-            let kinds = [EventKind::TurnEnded, EventKind::DeliveryAcked, EventKind::DeliveryReturned, EventKind::DeliveryDead];
+            let kinds = [
+                EventKind::TurnEnded,
+                EventKind::DeliveryAcked,
+                EventKind::DeliveryReturned,
+                EventKind::DeliveryDead,
+            ];
             HARNESSED.contains(&event.agent.as_str()) && kinds.contains(&event.kind())
         };
         let waited = async {

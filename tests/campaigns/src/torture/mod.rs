@@ -1,8 +1,8 @@
-//! The kill campaign: real programs on real files, killed without warning by the thousand, and the delivery contract held against what
-//! everybody saw.
+//! The kill campaign: real programs on real files, killed without warning by the thousand, and the
+//! delivery contract held against what everybody saw.
 //!
-//! A run is rounds, a round is a hive of its own with about [`ROUND_KILLS`] kills. Invariant: a run's seed makes the seeds of its rounds, so
-//! that a round can be played alone by its seed.
+//! A run is rounds, a round is a hive of its own with about [`ROUND_KILLS`] kills. Invariant: a
+//! run's seed makes the seeds of its rounds, so that a round can be played alone by its seed.
 
 mod cast;
 mod commands;
@@ -67,11 +67,13 @@ pub fn named_faults_dir() -> Option<PathBuf> {
 /// The same, or else `target/faults`, if they were built.
 #[must_use]
 pub fn faults_dir() -> Option<PathBuf> {
-    let dir = named_faults_dir().unwrap_or_else(|| hive_tests::binary::workspace().join("target/faults"));
+    let dir =
+        named_faults_dir().unwrap_or_else(|| hive_tests::binary::workspace().join("target/faults"));
     dir.join("hived").exists().then_some(dir)
 }
 
-/// Plays a short round, changes its database behind the broker's back, and says what the check finds then.
+/// Plays a short round, changes its database behind the broker's back, and says what the check
+/// finds then.
 ///
 /// # Panics
 ///
@@ -84,7 +86,8 @@ pub async fn tampered(seed: u64, tamper: fn(&Path)) -> Vec<Violation> {
     }
 }
 
-/// Plays rounds until there were enough kills, or something is found. `progress` hears after each round how it stands.
+/// Plays rounds until there were enough kills, or something is found. `progress` hears after each
+/// round how it stands.
 pub async fn run(options: &Options, mut progress: impl FnMut(u64, &Figures)) -> Run {
     let mut run = Run::default();
     let mut seed = options.seed;

@@ -1,4 +1,5 @@
-//! Calls without a rule of their own, by their names; what is asked for stands in one text, in parts.
+//! Calls without a rule of their own, by their names; what is asked for stands in one text, in
+//! parts.
 //!
 //! Invariant: every part that is asked for is in the text, so that a repetition asks for the same.
 
@@ -52,21 +53,38 @@ pub(crate) async fn call(
     let done = match rpc {
         "CreateAgent" => {
             let (name, parent) = (part(0), part(1));
-            let request = v1::CreateAgentRequest { request_id, name, parent, adopt: true, ..v1::CreateAgentRequest::default() };
+            let request = v1::CreateAgentRequest {
+                request_id,
+                name,
+                parent,
+                adopt: true,
+                ..v1::CreateAgentRequest::default()
+            };
             admin().create_agent(request).await?.into_inner().agent.unwrap_or_default().name
         }
         "RemoveAgent" => {
-            let request = v1::RemoveAgentRequest { request_id, name: part(0), purge: part(1) == PURGE };
+            let request =
+                v1::RemoveAgentRequest { request_id, name: part(0), purge: part(1) == PURGE };
             let removed = admin().remove_agent(request).await?.into_inner();
             // Of a purge, what its directories are to be deleted under; else what is kept.
-            if part(1) == PURGE { removed.purge_id.to_string() } else { removed.kept_count.to_string() }
+            if part(1) == PURGE {
+                removed.purge_id.to_string()
+            } else {
+                removed.kept_count.to_string()
+            }
         }
         "StopAgent" => {
-            let stopped = admin().stop_agent(v1::StopAgentRequest { request_id, name: part(0) }).await?.into_inner();
+            let stopped = admin()
+                .stop_agent(v1::StopAgentRequest { request_id, name: part(0) })
+                .await?
+                .into_inner();
             stopped.agent.unwrap_or_default().stopped.to_string()
         }
         "StartAgent" => {
-            let started = admin().start_agent(v1::StartAgentRequest { request_id, name: part(0) }).await?.into_inner();
+            let started = admin()
+                .start_agent(v1::StartAgentRequest { request_id, name: part(0) })
+                .await?
+                .into_inner();
             started.agent.unwrap_or_default().stopped.to_string()
         }
         "FinishPurge" => {
@@ -79,18 +97,27 @@ pub(crate) async fn call(
         }
         "SetPolicy" => {
             let most = u32::try_from(number(1)).expect("a small number was put in");
-            let policy = Some(v1::Policy { sends_per_minute_max: Some(most), ..v1::Policy::default() });
-            let update_mask = Some(prost_types::FieldMask { paths: vec!["sends_per_minute_max".to_owned()] });
+            let policy =
+                Some(v1::Policy { sends_per_minute_max: Some(most), ..v1::Policy::default() });
+            let update_mask =
+                Some(prost_types::FieldMask { paths: vec!["sends_per_minute_max".to_owned()] });
             let request = v1::SetPolicyRequest { request_id, name: part(0), policy, update_mask };
             admin().set_policy(request).await.map(|_| String::new())?
         }
         "SendCommand" => {
-            let command = Some(v1::Command { command: Some(command(&part(1), part(2))), ..v1::Command::default() });
+            let command = Some(v1::Command {
+                command: Some(command(&part(1), part(2))),
+                ..v1::Command::default()
+            });
             let request = v1::SendCommandRequest { request_id, agent: part(0), command };
             admin().send_command(request).await?.into_inner().command_id.to_string()
         }
         "AckCommand" => {
-            let request = v1::AckCommandRequest { session_token: part(0), command_id: number(1), error: part(2) };
+            let request = v1::AckCommandRequest {
+                session_token: part(0),
+                command_id: number(1),
+                error: part(2),
+            };
             turns().ack_command(request).await.map(|_| String::new())?
         }
         "Heartbeat" => {
@@ -102,15 +129,31 @@ pub(crate) async fn call(
             turns().request_next_turn(request).await.map(|_| String::new())?
         }
         "ReportTurnEvents" => {
-            let mut event = v1::TurnEvent { sequence: number(2), line: part(3), ..v1::TurnEvent::default() };
+            let mut event =
+                v1::TurnEvent { sequence: number(2), line: part(3), ..v1::TurnEvent::default() };
             event.set_stream(v1::TurnEventStream::Stdout);
-            let request = v1::ReportTurnEventsRequest { session_token: part(0), turn_id: number(1), events: vec![event] };
-            turns().report_turn_events(tokio_stream::iter([request])).await?.into_inner().kept_count.to_string()
+            let request = v1::ReportTurnEventsRequest {
+                session_token: part(0),
+                turn_id: number(1),
+                events: vec![event],
+            };
+            turns()
+                .report_turn_events(tokio_stream::iter([request]))
+                .await?
+                .into_inner()
+                .kept_count
+                .to_string()
         }
         "ReportHarnessStatus" => {
-            let mut request =
-                v1::ReportHarnessStatusRequest { session_token: part(0), ..v1::ReportHarnessStatusRequest::default() };
-            request.set_state(if part(1) == "idle" { v1::HarnessState::Idle } else { v1::HarnessState::Thinking });
+            let mut request = v1::ReportHarnessStatusRequest {
+                session_token: part(0),
+                ..v1::ReportHarnessStatusRequest::default()
+            };
+            request.set_state(if part(1) == "idle" {
+                v1::HarnessState::Idle
+            } else {
+                v1::HarnessState::Thinking
+            });
             status().report_harness_status(request).await.map(|_| String::new())?
         }
         "SetStatusText" => {
@@ -118,13 +161,21 @@ pub(crate) async fn call(
             status().set_status_text(carried.request(request)).await.map(|_| String::new())?
         }
         "CancelLooseEnd" => {
-            let mut request = v1::CancelLooseEndRequest { request_id, id: number(0), ..v1::CancelLooseEndRequest::default() };
+            let mut request = v1::CancelLooseEndRequest {
+                request_id,
+                id: number(0),
+                ..v1::CancelLooseEndRequest::default()
+            };
             request.set_kind(v1::LooseEndKind::Reminder);
             ends().cancel_loose_end(carried.request(request)).await.map(|_| String::new())?
         }
         "ReplaceLooseEnds" => {
             let entry = v1::PublishedLooseEnd { key: content.clone(), text: content };
-            let request = v1::ReplaceLooseEndsRequest { request_id, label: "torture".to_owned(), loose_ends: vec![entry] };
+            let request = v1::ReplaceLooseEndsRequest {
+                request_id,
+                label: "torture".to_owned(),
+                loose_ends: vec![entry],
+            };
             ends().replace_loose_ends(request).await.map(|_| String::new())?
         }
         "Drain" => admin().drain(v1::DrainRequest {}).await.map(|_| String::new())?,

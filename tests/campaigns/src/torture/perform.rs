@@ -1,6 +1,7 @@
 //! From what is asked for to the call on the wire, and from its end to what it means.
 //!
-//! Invariant: an answer is a refusal only where the broker says so with a reason that means no; everything else that is not done is unknown.
+//! Invariant: an answer is a refusal only where the broker says so with a reason that means no;
+//! everything else that is not done is unknown.
 
 use std::time::Duration;
 
@@ -47,7 +48,9 @@ impl Carried {
     pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         if !self.process.is_empty() {
-            request.metadata_mut().insert(PROCESS_TOKEN_KEY, self.process.parse().expect("a token is plain text"));
+            request
+                .metadata_mut()
+                .insert(PROCESS_TOKEN_KEY, self.process.parse().expect("a token is plain text"));
         }
         request
     }
@@ -58,19 +61,31 @@ pub(crate) async fn perform(channel: &Channel, id: &str, op: &Op, carried: &Carr
     match call(channel, id.to_owned(), op, carried).await {
         Ok(reply) => Answer::Ok(reply),
         Err(status) => match hive_proto::status::reason(&status) {
-            Some(Reason::StorageUnavailable | Reason::Draining | Reason::CallLimit | Reason::Internal) | None => {
-                Answer::Unknown(format!("{:?}: {}", status.code(), status.message()))
-            }
+            Some(
+                Reason::StorageUnavailable
+                | Reason::Draining
+                | Reason::CallLimit
+                | Reason::Internal,
+            )
+            | None => Answer::Unknown(format!("{:?}: {}", status.code(), status.message())),
             Some(reason) => Answer::Refused(reason.as_str().to_owned()),
         },
     }
 }
 
 fn span(ms: u64) -> prost_types::Duration {
-    prost_types::Duration { seconds: (ms / 1000).cast_signed(), nanos: i32::try_from(ms % 1000).unwrap_or(0) * 1_000_000 }
+    prost_types::Duration {
+        seconds: (ms / 1000).cast_signed(),
+        nanos: i32::try_from(ms % 1000).unwrap_or(0) * 1_000_000,
+    }
 }
 
-async fn call(channel: &Channel, request_id: String, op: &Op, carried: &Carried) -> Result<Reply, Status> {
+async fn call(
+    channel: &Channel,
+    request_id: String,
+    op: &Op,
+    carried: &Carried,
+) -> Result<Reply, Status> {
     let messages = || MessageServiceClient::new(channel.clone());
     let inbox = || InboxServiceClient::new(channel.clone());
     let turns = || TurnServiceClient::new(channel.clone());
@@ -78,13 +93,27 @@ async fn call(channel: &Channel, request_id: String, op: &Op, carried: &Carried)
     let reminders = || ReminderServiceClient::new(channel.clone());
     match op.clone() {
         Op::Send { to, everyone, body, reply_to, turn: _ } => {
-            let to = hive_tests::rig::to(if everyone { "*" } else { to.first().map_or("", String::as_str) });
+            let to = hive_tests::rig::to(if everyone {
+                "*"
+            } else {
+                to.first().map_or("", String::as_str)
+            });
             let request = v1::SendMessageRequest { request_id, to, body, in_reply_to: reply_to };
             let sent = messages().send_message(carried.request(request)).await?.into_inner();
-            Ok(Reply::Sent { message: sent.message_id, already: sent.already_sent, skipped: sent.skipped_agents })
+            Ok(Reply::Sent {
+                message: sent.message_id,
+                already: sent.already_sent,
+                skipped: sent.skipped_agents,
+            })
         }
         Op::Wake { label, body, key } => {
-            let request = v1::WakeRequest { request_id, label, body, coalescing_key: key, ..v1::WakeRequest::default() };
+            let request = v1::WakeRequest {
+                request_id,
+                label,
+                body,
+                coalescing_key: key,
+                ..v1::WakeRequest::default()
+            };
             let woken = WakeServiceClient::new(channel.clone()).wake(request).await?.into_inner();
             Ok(Reply::Woken { message: woken.message_id, superseded: woken.superseded_message_id })
         }
@@ -102,19 +131,32 @@ async fn call(channel: &Channel, request_id: String, op: &Op, carried: &Carried)
             Ok(Reply::Leased(received.deliveries.iter().map(seen::leased).collect()))
         }
         Op::Ack { token } => {
-            let request = v1::AckDeliveryRequest { request_id, target: Some(Target::LeaseToken(token)) };
+            let request =
+                v1::AckDeliveryRequest { request_id, target: Some(Target::LeaseToken(token)) };
             inbox().ack_delivery(request).await.map(|_| Reply::Acked)
         }
         Op::Nack { token, permanent } => {
-            let request = v1::NackDeliveryRequest { request_id, lease_token: token, error: "torture".to_owned(), permanent };
-            Ok(Reply::Nacked(seen::state(inbox().nack_delivery(request).await?.into_inner().state())))
+            let request = v1::NackDeliveryRequest {
+                request_id,
+                lease_token: token,
+                error: "torture".to_owned(),
+                permanent,
+            };
+            Ok(Reply::Nacked(seen::state(
+                inbox().nack_delivery(request).await?.into_inner().state(),
+            )))
         }
         Op::Extend { token, lease_ms } => {
-            let request = v1::ExtendLeaseRequest { lease_token: token, lease_duration: Some(span(lease_ms)) };
+            let request =
+                v1::ExtendLeaseRequest { lease_token: token, lease_duration: Some(span(lease_ms)) };
             inbox().extend_lease(request).await.map(|_| Reply::Extended)
         }
         Op::Attach { session, take_over } => {
-            let request = v1::AttachRequest { session_token: session, take_over, revision: "torture".to_owned() };
+            let request = v1::AttachRequest {
+                session_token: session,
+                take_over,
+                revision: "torture".to_owned(),
+            };
             let mut stream = turns().attach(request).await?.into_inner();
             let first = stream.message().await?.and_then(|response| response.step);
             let Some(attach_response::Step::Attached(attached)) = first else {
@@ -130,7 +172,12 @@ async fn call(channel: &Channel, request_id: String, op: &Op, carried: &Carried)
         }
         Op::BeginTurn { session } => {
             let process_token = carried.process.clone();
-            let request = v1::BeginTurnRequest { request_id, session_token: session, process_token, conversation: String::new() };
+            let request = v1::BeginTurnRequest {
+                request_id,
+                session_token: session,
+                process_token,
+                conversation: String::new(),
+            };
             let begun = turns().begin_turn(request).await?.into_inner();
             let commands = begun.commands.iter().map(|command| command.id);
             carried.commands.lock().expect("nobody panics with it").extend(commands);
@@ -158,29 +205,41 @@ async fn call(channel: &Channel, request_id: String, op: &Op, carried: &Carried)
             };
             request.set_outcome(seen::wire_outcome(outcome));
             let ended = turns().end_turn(request).await?.into_inner();
-            let (acked, returned, dead, held) = (ended.acked_count, ended.returned_count, ended.dead_count, ended.held_count);
+            let (acked, returned, dead, held) =
+                (ended.acked_count, ended.returned_count, ended.dead_count, ended.held_count);
             Ok(Reply::TurnEnded(Counts { acked, returned, dead, held }))
         }
         Op::Ask { target, text, ttl_ms, turn: _ } => {
             let (to, ttl) = (hive_tests::rig::to(&target), (ttl_ms > 0).then(|| span(ttl_ms)));
             let options = vec!["tea".to_owned(), "coffee".to_owned()];
-            let request = v1::AskQuestionRequest { request_id, to, text, options, multi: false, ttl };
+            let request =
+                v1::AskQuestionRequest { request_id, to, text, options, multi: false, ttl };
             let asked = questions().ask_question(carried.request(request)).await?.into_inner();
             let question = asked.question.unwrap_or_default();
-            Ok(Reply::Asked { question: question.id, message: question.message_id, already: asked.already_asked })
+            Ok(Reply::Asked {
+                question: question.id,
+                message: question.message_id,
+                already: asked.already_asked,
+            })
         }
         Op::Answer { question, choices, text } => {
-            let request = v1::AnswerQuestionRequest { request_id, question_id: question, choices, text };
-            let answered = questions().answer_question(carried.request(request)).await?.into_inner();
+            let request =
+                v1::AnswerQuestionRequest { request_id, question_id: question, choices, text };
+            let answered =
+                questions().answer_question(carried.request(request)).await?.into_inner();
             Ok(Reply::Question(seen::question(&answered.question.unwrap_or_default())))
         }
         Op::CancelQuestion { question } => {
             let request = v1::CancelQuestionRequest { request_id, question_id: question };
-            let cancelled = questions().cancel_question(carried.request(request)).await?.into_inner();
+            let cancelled =
+                questions().cancel_question(carried.request(request)).await?.into_inner();
             Ok(Reply::Question(seen::question(&cancelled.question.unwrap_or_default())))
         }
         Op::ReadQuestion { question } => {
-            let read = questions().get_question(v1::GetQuestionRequest { question_id: question }).await?.into_inner();
+            let read = questions()
+                .get_question(v1::GetQuestionRequest { question_id: question })
+                .await?
+                .into_inner();
             Ok(Reply::Question(seen::question(&read.question.unwrap_or_default())))
         }
         Op::Remind { body, due, turn: _ } => {
@@ -196,22 +255,35 @@ async fn call(channel: &Channel, request_id: String, op: &Op, carried: &Carried)
         }
         Op::CancelReminder { reminder } => {
             let request = v1::CancelReminderRequest { request_id, reminder_id: reminder };
-            let cancelled = reminders().cancel_reminder(carried.request(request)).await?.into_inner();
+            let cancelled =
+                reminders().cancel_reminder(carried.request(request)).await?.into_inner();
             Ok(Reply::Done(cancelled.reminder.unwrap_or_default().body))
         }
-        Op::Decide { agent, message, decision } => decide(channel, request_id, agent, message, decision).await,
+        Op::Decide { agent, message, decision } => {
+            decide(channel, request_id, agent, message, decision).await
+        }
         Op::CancelTurn { agent, turn } => {
             let cancel = v1::command::Command::CancelTurn(v1::CancelTurn { turn_id: turn });
             let command = Some(v1::Command { command: Some(cancel), ..v1::Command::default() });
             let request = v1::SendCommandRequest { request_id, agent, command };
-            let sent = AdminServiceClient::new(channel.clone()).send_command(request).await?.into_inner();
+            let sent =
+                AdminServiceClient::new(channel.clone()).send_command(request).await?.into_inner();
             Ok(Reply::Done(sent.command_id.to_string()))
         }
         Op::ReportProblem { subject, text } => {
-            let request = v1::ReportProblemRequest { request_id, session_token: carried.process.clone(), subject, text };
-            Ok(Reply::Reported { message: turns().report_problem(request).await?.into_inner().message_id })
+            let request = v1::ReportProblemRequest {
+                request_id,
+                session_token: carried.process.clone(),
+                subject,
+                text,
+            };
+            Ok(Reply::Reported {
+                message: turns().report_problem(request).await?.into_inner().message_id,
+            })
         }
-        Op::Other { rpc, content } => other::call(channel, request_id, &rpc, content, carried).await,
+        Op::Other { rpc, content } => {
+            other::call(channel, request_id, &rpc, content, carried).await
+        }
     }
 }
 
@@ -229,9 +301,15 @@ async fn decide(
             let request = v1::AckDeliveryRequest { request_id, target: key.map(Target::Key) };
             InboxServiceClient::new(channel.clone()).ack_delivery(request).await.map(drop)
         }
-        Decision::Drop => admin.drop_delivery(v1::DropDeliveryRequest { request_id, key }).await.map(drop),
-        Decision::Release => admin.release_delivery(v1::ReleaseDeliveryRequest { request_id, key }).await.map(drop),
-        Decision::Redrive => admin.redrive_delivery(v1::RedriveDeliveryRequest { request_id, key }).await.map(drop),
+        Decision::Drop => {
+            admin.drop_delivery(v1::DropDeliveryRequest { request_id, key }).await.map(drop)
+        }
+        Decision::Release => {
+            admin.release_delivery(v1::ReleaseDeliveryRequest { request_id, key }).await.map(drop)
+        }
+        Decision::Redrive => {
+            admin.redrive_delivery(v1::RedriveDeliveryRequest { request_id, key }).await.map(drop)
+        }
     }?;
     Ok(Reply::Done(String::new()))
 }

@@ -1,6 +1,8 @@
-//! The players: agents without a harness, who send, wake, ask, remind, receive and settle, and the operator.
+//! The players: agents without a harness, who send, wake, ask, remind, receive and settle, and the
+//! operator.
 //!
-//! Invariant: every text is said once in a round, so that whatever turns up says where it came from.
+//! Invariant: every text is said once in a round, so that whatever turns up says where it came
+//! from.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,12 +69,14 @@ impl Table {
             return GUEST.to_owned();
         }
         let cheap = dice.chance(90);
-        let fits = |other: &&String| *other != name && !(cheap && HARNESSED.contains(&other.as_str()));
+        let fits =
+            |other: &&String| *other != name && !(cheap && HARNESSED.contains(&other.as_str()));
         let others: Vec<&String> = self.agents.iter().filter(fits).collect();
         (*dice.pick(&others)).clone()
     }
 
-    /// The next thing to read; the operator's have a number of their own, so that each read has its turn.
+    /// The next thing to read; the operator's have a number of their own, so that each read has its
+    /// turn.
     async fn read(&self, voice: &Voice) {
         let numbers = if voice.name == "operator" { &self.operator_reads } else { &self.reads };
         reads::next(voice, self, numbers.fetch_add(1, Ordering::Relaxed)).await;
@@ -108,7 +112,13 @@ pub(crate) async fn talk(voice: Voice, table: Arc<Table>, mut dice: Dice) {
 }
 
 /// Says one thing; in a turn with its process token.
-pub(crate) async fn say(voice: &Voice, table: &Table, dice: &mut Dice, turn: u64, carried: &Carried) {
+pub(crate) async fn say(
+    voice: &Voice,
+    table: &Table,
+    dice: &mut Dice,
+    turn: u64,
+    carried: &Carried,
+) {
     let name = voice.name.as_str();
     let (throw, request) = (dice.below(100), voice.request_id());
     let other = |rpc: &str, content: String| Op::Other { rpc: rpc.to_owned(), content };
@@ -116,31 +126,54 @@ pub(crate) async fn say(voice: &Voice, table: &Table, dice: &mut Dice, turn: u64
         0..7 => return table.read(voice).await,
         7..50 => {
             let to = if dice.chance(8) { "operator".to_owned() } else { table.other(name, dice) };
-            Op::Send { to: vec![to], everyone: false, body: table.text(name, "mail"), reply_to: 0, turn }
+            Op::Send {
+                to: vec![to],
+                everyone: false,
+                body: table.text(name, "mail"),
+                reply_to: 0,
+                turn,
+            }
         }
-        50..52 => Op::Send { to: Vec::new(), everyone: true, body: table.text(name, "news"), reply_to: 0, turn },
+        50..52 => Op::Send {
+            to: Vec::new(),
+            everyone: true,
+            body: table.text(name, "news"),
+            reply_to: 0,
+            turn,
+        },
         52..72 => {
             let key = if dice.chance(60) { format!("key{}", dice.below(3)) } else { String::new() };
             Op::Wake { label: "matrix".to_owned(), body: table.text(name, "wake"), key }
         }
         72..84 => {
-            let target = if dice.chance(40) { "operator".to_owned() } else { table.other(name, dice) };
+            let target =
+                if dice.chance(40) { "operator".to_owned() } else { table.other(name, dice) };
             let ttl_ms = if dice.chance(60) { 1_000 + dice.below(1_500) } else { 0 };
             Op::Ask { target, text: table.text(name, "question"), ttl_ms, turn }
         }
         84..92 => {
             let body = table.text(name, "reminder");
-            let body = if dice.chance(10) { format!("{body}{}", " and much more".repeat(400)) } else { body };
+            let body = if dice.chance(10) {
+                format!("{body}{}", " and much more".repeat(400))
+            } else {
+                body
+            };
             Op::Remind { body, due: Due::After(1_000 + dice.below(1_000)), turn }
         }
         92..95 => match table.a_question(dice) {
             Some(question) if dice.chance(50) => Op::CancelQuestion { question },
-            Some(question) => Op::Answer { question, choices: Vec::new(), text: table.text(name, "answer") },
+            Some(question) => {
+                Op::Answer { question, choices: Vec::new(), text: table.text(name, "answer") }
+            }
             None => return,
         },
         95..98 => match table.a_reminder(dice) {
-            Some((agent, reminder)) if agent == name && dice.chance(50) => Op::CancelReminder { reminder },
-            Some((agent, reminder)) if agent == name => other("CancelLooseEnd", reminder.to_string()),
+            Some((agent, reminder)) if agent == name && dice.chance(50) => {
+                Op::CancelReminder { reminder }
+            }
+            Some((agent, reminder)) if agent == name => {
+                other("CancelLooseEnd", reminder.to_string())
+            }
             Some(_) | None => return,
         },
         98 => other("ReplaceLooseEnds", table.text(name, "end")),
@@ -168,12 +201,16 @@ pub(crate) async fn say(voice: &Voice, table: &Table, dice: &mut Dice, turn: u64
 async fn said(voice: &Voice, table: &Table, op: &Op, turn: u64) {
     let Op::Other { rpc, content } = op else { return };
     match rpc.as_str() {
-        "CancelLooseEnd" => table.facts.withdrawn(content.parse().expect("a reminder's id is a number")),
+        "CancelLooseEnd" => {
+            table.facts.withdrawn(content.parse().expect("a reminder's id is a number"));
+        }
         // In a turn a second one of the same agent may be under way.
         "SetStatusText" if turn == 0 => {
             if let Ok(read) = reads::agent(voice, &voice.name).await {
                 let text = read.status_text;
-                table.facts.hold(text == *content, || format!("{} said {content:?}, and is read to say {text:?}", voice.name));
+                table.facts.hold(text == *content, || {
+                    format!("{} said {content:?}, and is read to say {text:?}", voice.name)
+                });
             }
         }
         _ => {}
@@ -184,7 +221,12 @@ async fn said(voice: &Voice, table: &Table, op: &Op, turn: u64) {
 pub(crate) async fn consume(voice: Voice, table: Arc<Table>, mut dice: Dice) {
     while !table.is_closing() {
         let lease_ms = if dice.chance(15) { 200 + dice.below(300) } else { 20_000 };
-        let op = Op::Receive { max: 1 + u32::try_from(dice.below(4)).unwrap_or(0), lease_ms, turn: 0, tool_use: String::new() };
+        let op = Op::Receive {
+            max: 1 + u32::try_from(dice.below(4)).unwrap_or(0),
+            lease_ms,
+            turn: 0,
+            tool_use: String::new(),
+        };
         let carried = Carried::waiting(Duration::from_millis(50 + dice.below(150)));
         let Answer::Ok(Reply::Leased(all)) = voice.insist(&op, &carried).await else { continue };
         for handed in &all {
@@ -199,16 +241,26 @@ async fn settle(voice: &Voice, table: &Table, dice: &mut Dice, handed: &Handed, 
         table.note_question(handed.question);
         if dice.chance(60) {
             let choices = if dice.chance(50) { vec!["tea".to_owned()] } else { Vec::new() };
-            let op = Op::Answer { question: handed.question, choices, text: table.text(&voice.name, "answer") };
+            let op = Op::Answer {
+                question: handed.question,
+                choices,
+                text: table.text(&voice.name, "answer"),
+            };
             voice.insist(&op, &Carried::default()).await;
         }
     }
     let short = lease_ms < 20_000;
     match dice.below(100) {
-        0..12 => drop(voice.insist(&Op::Nack { token, permanent: false }, &Carried::default()).await),
-        12..14 => drop(voice.insist(&Op::Nack { token, permanent: true }, &Carried::default()).await),
+        0..12 => {
+            drop(voice.insist(&Op::Nack { token, permanent: false }, &Carried::default()).await);
+        }
+        12..14 => {
+            drop(voice.insist(&Op::Nack { token, permanent: true }, &Carried::default()).await);
+        }
         14..24 => {
-            voice.insist(&Op::Extend { token: token.clone(), lease_ms: 10_000 }, &Carried::default()).await;
+            voice
+                .insist(&Op::Extend { token: token.clone(), lease_ms: 10_000 }, &Carried::default())
+                .await;
             voice.insist(&Op::Ack { token }, &Carried::default()).await;
         }
         // It runs out.
@@ -221,7 +273,13 @@ async fn settle(voice: &Voice, table: &Table, dice: &mut Dice, handed: &Handed, 
         56..70 if matches!(handed.origin, Origin::Agent(_)) => {
             if let Origin::Agent(sender) = &handed.origin {
                 let body = table.text(&voice.name, "reply");
-                let op = Op::Send { to: vec![sender.clone()], everyone: false, body, reply_to: handed.message, turn: 0 };
+                let op = Op::Send {
+                    to: vec![sender.clone()],
+                    everyone: false,
+                    body,
+                    reply_to: handed.message,
+                    turn: 0,
+                };
                 voice.insist(&op, &Carried::default()).await;
             }
             voice.insist(&Op::Ack { token }, &Carried::default()).await;
@@ -234,7 +292,9 @@ async fn settle(voice: &Voice, table: &Table, dice: &mut Dice, handed: &Handed, 
 pub(crate) async fn drain(voice: &Voice) {
     let op = Op::Receive { max: 32, lease_ms: 60_000, turn: 0, tool_use: String::new() };
     loop {
-        let Answer::Ok(Reply::Leased(all)) = voice.insist(&op, &Carried::default()).await else { return };
+        let Answer::Ok(Reply::Leased(all)) = voice.insist(&op, &Carried::default()).await else {
+            return;
+        };
         if all.is_empty() {
             return;
         }
@@ -245,25 +305,44 @@ pub(crate) async fn drain(voice: &Voice) {
 }
 
 /// Answers, decides, and writes, until the table closes.
-pub(crate) async fn operate(voice: Voice, table: Arc<Table>, harnessed: Vec<String>, mut dice: Dice) {
+pub(crate) async fn operate(
+    voice: Voice,
+    table: Arc<Table>,
+    harnessed: Vec<String>,
+    mut dice: Dice,
+) {
     while !table.is_closing() {
         let op = match dice.below(100) {
             0..24 => {
                 let to = table.other("operator", &mut dice);
-                Some(Op::Send { to: vec![to], everyone: false, body: table.text("operator", "order"), reply_to: 0, turn: 0 })
+                Some(Op::Send {
+                    to: vec![to],
+                    everyone: false,
+                    body: table.text("operator", "order"),
+                    reply_to: 0,
+                    turn: 0,
+                })
             }
             24..48 => table.a_question(&mut dice).map(|question| {
                 let text = table.text("operator", "answer");
-                if dice.chance(75) { Op::Answer { question, choices: Vec::new(), text } } else { Op::CancelQuestion { question } }
+                if dice.chance(75) {
+                    Op::Answer { question, choices: Vec::new(), text }
+                } else {
+                    Op::CancelQuestion { question }
+                }
             }),
             48..54 => table.a_question(&mut dice).map(|question| Op::ReadQuestion { question }),
-            54..59 => table.a_reminder(&mut dice).map(|(_, reminder)| Op::CancelReminder { reminder }),
+            54..59 => {
+                table.a_reminder(&mut dice).map(|(_, reminder)| Op::CancelReminder { reminder })
+            }
             59..63 => {
-                let (target, text) = (dice.pick(&table.agents).clone(), table.text("operator", "question"));
+                let (target, text) =
+                    (dice.pick(&table.agents).clone(), table.text("operator", "question"));
                 Some(Op::Ask { target, text, ttl_ms: 0, turn: 0 })
             }
             63..69 => {
-                let to = if dice.chance(50) { CALLED.to_owned() } else { dice.pick(&harnessed).clone() };
+                let to =
+                    if dice.chance(50) { CALLED.to_owned() } else { dice.pick(&harnessed).clone() };
                 commands::give(&voice, &table, &mut dice, &to).await;
                 None
             }
@@ -282,7 +361,9 @@ pub(crate) async fn operate(voice: Voice, table: Arc<Table>, harnessed: Vec<Stri
             }
         };
         let Some(op) = op else { continue };
-        if let Answer::Ok(Reply::Asked { question, .. }) = voice.insist(&op, &Carried::default()).await {
+        if let Answer::Ok(Reply::Asked { question, .. }) =
+            voice.insist(&op, &Carried::default()).await
+        {
             table.note_question(question);
         }
     }

@@ -48,7 +48,14 @@ const EVERYBODYS: [&str; 20] = [
     "Health.Check",
 ];
 /// Reads of the operator alone.
-const OPERATORS: [&str; 6] = ["ListDeadLetters", "ListPurges", "GetBrokerStatus", "CheckIntegrity", "Backup", "GetTurnStats"];
+const OPERATORS: [&str; 6] = [
+    "ListDeadLetters",
+    "ListPurges",
+    "GetBrokerStatus",
+    "CheckIntegrity",
+    "Backup",
+    "GetTurnStats",
+];
 /// What a watch tells at most before one turns away.
 const WATCH_STEPS: usize = 20;
 /// So long one waits for the next step of a watch.
@@ -79,7 +86,8 @@ pub(crate) async fn next(voice: &Voice, table: &Table, number: u64) {
     }
 }
 
-/// Reads everything that this caller may read, when all is at rest: there what was known in any broker's life still holds.
+/// Reads everything that this caller may read, when all is at rest: there what was known in any
+/// broker's life still holds.
 pub(crate) async fn everything(voice: &Voice, table: &Table) {
     for (number, rpc) in (0..).zip(all_of(voice)) {
         once(voice, table, rpc, number).await;
@@ -95,8 +103,14 @@ async fn once(voice: &Voice, table: &Table, rpc: &str, number: u64) -> bool {
     match &read {
         Ok(()) => table.facts.answered(rpc),
         // What has a receipt is there, and the operator may read it.
-        Err(status) if voice.name == "operator" && rpc == "GetMessage" && status.code() == Code::NotFound => {
-            table.facts.wrong(format!("a message with a receipt is not there: {}", status.message()));
+        Err(status)
+            if voice.name == "operator"
+                && rpc == "GetMessage"
+                && status.code() == Code::NotFound =>
+        {
+            table
+                .facts
+                .wrong(format!("a message with a receipt is not there: {}", status.message()));
         }
         Err(_) => {}
     }
@@ -105,11 +119,17 @@ async fn once(voice: &Voice, table: &Table, rpc: &str, number: u64) -> bool {
 
 async fn read(voice: &Voice, table: &Table, rpc: &str, number: u64) -> Result<(), Status> {
     match rpc {
-        "GetTurn" | "ListTurns" | "WatchTurn" | "GetTurnStats" => turns(voice, &table.facts, rpc).await,
+        "GetTurn" | "ListTurns" | "WatchTurn" | "GetTurnStats" => {
+            turns(voice, &table.facts, rpc).await
+        }
         "ListEvents" | "WatchEvents" => events(voice, &table.facts, rpc).await,
         "ListQuestions" | "WatchQuestions" => questions(voice, rpc).await,
-        "GetMessage" | "ListMessages" | "SearchMessages" => messages(voice, &table.facts, rpc, number).await,
-        "GetAgent" | "ListAgents" | "ListChildren" | "FindAgents" | "GetSelf" => agents(voice, &table.facts, rpc).await,
+        "GetMessage" | "ListMessages" | "SearchMessages" => {
+            messages(voice, &table.facts, rpc, number).await
+        }
+        "GetAgent" | "ListAgents" | "ListChildren" | "FindAgents" | "GetSelf" => {
+            agents(voice, &table.facts, rpc).await
+        }
         _ => rest(voice, &table.facts, rpc).await,
     }
 }
@@ -118,19 +138,34 @@ async fn messages(voice: &Voice, facts: &Facts, rpc: &str, number: u64) -> Resul
     let mut client = MessageServiceClient::new(voice.channel());
     match rpc {
         "GetMessage" => {
-            let Some(message_id) = facts.a_message(number % 50) else { return Err(Status::unknown("none is known")) };
+            let Some(message_id) = facts.a_message(number % 50) else {
+                return Err(Status::unknown("none is known"));
+            };
             let read = client.get_message(v1::GetMessageRequest { message_id }).await?.into_inner();
             let message = read.message.unwrap_or_default();
-            facts.hold(message.id == message_id, || format!("message {message_id} was asked for, and read as {}", message.id));
+            facts.hold(message.id == message_id, || {
+                format!("message {message_id} was asked for, and read as {}", message.id)
+            });
             facts.message(&message);
         }
         "ListMessages" => {
-            let request = v1::ListMessagesRequest { page_size: ROWS, ..v1::ListMessagesRequest::default() };
-            client.list_messages(request).await?.into_inner().messages.iter().for_each(|message| facts.message(message));
+            let request =
+                v1::ListMessagesRequest { page_size: ROWS, ..v1::ListMessagesRequest::default() };
+            client
+                .list_messages(request)
+                .await?
+                .into_inner()
+                .messages
+                .iter()
+                .for_each(|message| facts.message(message));
         }
         _ => {
             let query = if number.is_multiple_of(2) { "mail" } else { "question" }.to_owned();
-            let request = v1::SearchMessagesRequest { query, page_size: ROWS, ..v1::SearchMessagesRequest::default() };
+            let request = v1::SearchMessagesRequest {
+                query,
+                page_size: ROWS,
+                ..v1::SearchMessagesRequest::default()
+            };
             for hit in client.search_messages(request).await?.into_inner().hits {
                 match hit.hit {
                     Some(search_hit::Hit::Message(message)) => facts.message(&message),
@@ -146,11 +181,19 @@ async fn messages(voice: &Voice, facts: &Facts, rpc: &str, number: u64) -> Resul
 async fn questions(voice: &Voice, rpc: &str) -> Result<(), Status> {
     let mut client = QuestionServiceClient::new(voice.channel());
     if rpc == "ListQuestions" {
-        let request = v1::ListQuestionsRequest { page_size: ROWS, ..v1::ListQuestionsRequest::default() };
-        client.list_questions(request).await?.into_inner().questions.iter().for_each(|question| voice.saw(question));
+        let request =
+            v1::ListQuestionsRequest { page_size: ROWS, ..v1::ListQuestionsRequest::default() };
+        client
+            .list_questions(request)
+            .await?
+            .into_inner()
+            .questions
+            .iter()
+            .for_each(|question| voice.saw(question));
         return Ok(());
     }
-    let mut stream = client.watch_questions(v1::WatchQuestionsRequest::default()).await?.into_inner();
+    let mut stream =
+        client.watch_questions(v1::WatchQuestionsRequest::default()).await?.into_inner();
     for _ in 0..WATCH_STEPS {
         let Ok(step) = tokio::time::timeout(WATCH_WAIT, stream.message()).await else { break };
         let Some(step) = step? else { break };
@@ -171,7 +214,8 @@ async fn events(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
         facts.event(event);
     };
     if rpc == "ListEvents" {
-        let request = v1::ListEventsRequest { after_sequence: after, page_size: 100, agent: String::new() };
+        let request =
+            v1::ListEventsRequest { after_sequence: after, page_size: 100, agent: String::new() };
         client.list_events(request).await?.into_inner().events.iter().for_each(&mut next);
         return Ok(());
     }
@@ -182,7 +226,8 @@ async fn events(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
         match step?.and_then(|step| step.step) {
             Some(watch_events_response::Step::Event(event)) => next(&event),
             Some(watch_events_response::Step::Snapshot(snapshot)) => {
-                facts.hold(!snapshot.gap, || format!("events after {after} are gone: {snapshot:?}"));
+                facts
+                    .hold(!snapshot.gap, || format!("events after {after} are gone: {snapshot:?}"));
             }
             None => break,
         }
@@ -202,19 +247,26 @@ async fn turns(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
     if rpc == "ListTurns" {
         return Ok(());
     }
-    let Some(turn_id) = listed.first().map(|turn| turn.id) else { return Err(Status::unknown("there is no turn")) };
+    let Some(turn_id) = listed.first().map(|turn| turn.id) else {
+        return Err(Status::unknown("there is no turn"));
+    };
     if rpc == "GetTurn" {
         let read = client.get_turn(v1::GetTurnRequest { turn_id }).await?.into_inner();
         facts.turn(&read.turn.unwrap_or_default());
         return Ok(());
     }
-    let mut stream = client.watch_turn(v1::WatchTurnRequest { turn_id, after_sequence: 0, follow: true }).await?.into_inner();
+    let mut stream = client
+        .watch_turn(v1::WatchTurnRequest { turn_id, after_sequence: 0, follow: true })
+        .await?
+        .into_inner();
     let mut last = 0;
     for _ in 0..WATCH_STEPS {
         let Ok(step) = tokio::time::timeout(WATCH_WAIT, stream.message()).await else { break };
         let Some(step) = step? else { break };
         for event in step.events {
-            facts.hold(event.sequence > last, || format!("line {} of turn {turn_id} came after {last}", event.sequence));
+            facts.hold(event.sequence > last, || {
+                format!("line {} of turn {turn_id} came after {last}", event.sequence)
+            });
             last = event.sequence;
         }
     }
@@ -225,7 +277,13 @@ async fn agents(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
     let mut client = TopologyServiceClient::new(voice.channel());
     match rpc {
         "GetSelf" => {
-            let name = client.get_self(v1::GetSelfRequest {}).await?.into_inner().agent.unwrap_or_default().name;
+            let name = client
+                .get_self(v1::GetSelfRequest {})
+                .await?
+                .into_inner()
+                .agent
+                .unwrap_or_default()
+                .name;
             facts.hold(name == voice.name, || format!("{} is told that it is {name}", voice.name));
         }
         "GetAgent" => {
@@ -236,17 +294,26 @@ async fn agents(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
         "ListChildren" => {
             let request = v1::ListChildrenRequest { name: "c1".to_owned() };
             let children = client.list_children(request).await?.into_inner().agents;
-            facts.hold(children.iter().any(|child| child.name == "t1"), || format!("t1 is no child of c1: {children:?}"));
+            facts.hold(children.iter().any(|child| child.name == "t1"), || {
+                format!("t1 is no child of c1: {children:?}")
+            });
         }
         "FindAgents" => {
-            let found = client.find_agents(v1::FindAgentsRequest { text: "t1".to_owned() }).await?.into_inner().agents;
+            let found = client
+                .find_agents(v1::FindAgentsRequest { text: "t1".to_owned() })
+                .await?
+                .into_inner()
+                .agents;
             let hit = voice.name == "t1" || found.iter().any(|agent| agent.name == "t1");
             facts.hold(hit, || format!("t1 is not found: {found:?}"));
         }
         _ => {
-            let listed = client.list_agents(v1::ListAgentsRequest::default()).await?.into_inner().agents;
+            let listed =
+                client.list_agents(v1::ListAgentsRequest::default()).await?.into_inner().agents;
             for name in AGENTS {
-                facts.hold(listed.iter().any(|agent| agent.name == name), || format!("{name} is not listed"));
+                facts.hold(listed.iter().any(|agent| agent.name == name), || {
+                    format!("{name} is not listed")
+                });
             }
         }
     }
@@ -258,47 +325,74 @@ async fn rest(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
     let inbox = || InboxServiceClient::new(voice.channel());
     match rpc {
         "ListDeliveries" => {
-            let request = v1::ListDeliveriesRequest { page_size: ROWS, ..v1::ListDeliveriesRequest::default() };
+            let request = v1::ListDeliveriesRequest {
+                page_size: ROWS,
+                ..v1::ListDeliveriesRequest::default()
+            };
             for delivery in inbox().list_deliveries(request).await?.into_inner().deliveries {
                 delivery.message.iter().for_each(|message| facts.message(message));
             }
         }
-        "GetInboxStatus" => drop(inbox().get_inbox_status(v1::GetInboxStatusRequest::default()).await?),
+        "GetInboxStatus" => {
+            drop(inbox().get_inbox_status(v1::GetInboxStatusRequest::default()).await?);
+        }
         "ListReminders" => {
             let agent = if voice.name == "operator" { "c1".to_owned() } else { String::new() };
-            let request = v1::ListRemindersRequest { page_size: ROWS, agent, ..v1::ListRemindersRequest::default() };
+            let request = v1::ListRemindersRequest {
+                page_size: ROWS,
+                agent,
+                ..v1::ListRemindersRequest::default()
+            };
             drop(ReminderServiceClient::new(voice.channel()).list_reminders(request).await?);
         }
         "ListLooseEnds" => {
-            let request = v1::ListLooseEndsRequest { page_size: ROWS, ..v1::ListLooseEndsRequest::default() };
+            let request =
+                v1::ListLooseEndsRequest { page_size: ROWS, ..v1::ListLooseEndsRequest::default() };
             drop(LooseEndServiceClient::new(voice.channel()).list_loose_ends(request).await?);
         }
         "GetServerInfo" => {
-            let info = ServerInfoServiceClient::new(voice.channel()).get_server_info(v1::GetServerInfoRequest {}).await?;
+            let info = ServerInfoServiceClient::new(voice.channel())
+                .get_server_info(v1::GetServerInfoRequest {})
+                .await?;
             let name = info.into_inner().hive_name;
             facts.hold(name == "torture", || format!("the hive is called {name}"));
         }
-        "Health.Check" => drop(HealthClient::new(voice.channel()).check(HealthCheckRequest::default()).await?),
+        "Health.Check" => {
+            drop(HealthClient::new(voice.channel()).check(HealthCheckRequest::default()).await?);
+        }
         "ListPurges" => {
             let purges = admin().list_purges(v1::ListPurgesRequest {}).await?.into_inner().purges;
             let fine = purges.len() <= 1 && purges.iter().all(|purge| purge.name == GUEST);
-            facts.hold(fine, || format!("only the last purge of the guest may be unfinished: {purges:?}"));
+            facts.hold(fine, || {
+                format!("only the last purge of the guest may be unfinished: {purges:?}")
+            });
         }
         "ListDeadLetters" => {
-            let request = v1::ListDeadLettersRequest { page_size: ROWS, ..v1::ListDeadLettersRequest::default() };
+            let request = v1::ListDeadLettersRequest {
+                page_size: ROWS,
+                ..v1::ListDeadLettersRequest::default()
+            };
             for dead in admin().list_dead_letters(request).await?.into_inner().deliveries {
-                facts.hold(dead.state() == v1::DeliveryState::Dead, || format!("a dead letter is {dead:?}"));
+                facts.hold(dead.state() == v1::DeliveryState::Dead, || {
+                    format!("a dead letter is {dead:?}")
+                });
             }
         }
         "GetBrokerStatus" => {
             let before = facts.last_event();
-            let status = admin().get_broker_status(v1::GetBrokerStatusRequest {}).await?.into_inner();
-            facts.hold(status.storage_ok, || format!("the storage is not well: {}", status.storage_error));
+            let status =
+                admin().get_broker_status(v1::GetBrokerStatusRequest {}).await?.into_inner();
+            facts.hold(status.storage_ok, || {
+                format!("the storage is not well: {}", status.storage_error)
+            });
             let last = status.last_event_sequence;
-            facts.hold(last >= before, || format!("event {before} was read, and {last} is the last"));
+            facts.hold(last >= before, || {
+                format!("event {before} was read, and {last} is the last")
+            });
         }
         "CheckIntegrity" => {
-            let problems = admin().check_integrity(v1::CheckIntegrityRequest {}).await?.into_inner().problems;
+            let problems =
+                admin().check_integrity(v1::CheckIntegrityRequest {}).await?.into_inner().problems;
             facts.hold(problems.is_empty(), || format!("the database is not right: {problems:?}"));
         }
         "Backup" => {

@@ -1,4 +1,5 @@
-//! A round: a hive of its own is kept busy while everybody in it is killed, comes to rest, and is held against the contract.
+//! A round: a hive of its own is kept busy while everybody in it is killed, comes to rest, and is
+//! held against the contract.
 //!
 //! Invariant: a round is made from its seed; what its programs do meanwhile is theirs.
 
@@ -7,7 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use hive_history::{Answer, Decision, Delivery, Final, History, Op, QuestionState, ReminderState, State, Violation, check};
+use hive_history::{
+    Answer, Decision, Delivery, Final, History, Op, QuestionState, ReminderState, State, Violation,
+    check,
+};
 use hive_tests::rig::Rig;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -72,12 +76,15 @@ pub(crate) async fn play(plan: &Plan) -> anyhow::Result<Outcome> {
     let tape = Tape::new(cast::setting());
     let (sender, up) = watch::channel(0);
     let operator = Voice::new("operator", &rig.operator_socket(), &tape, &up);
-    let mut killer = Killer::new(rig, &tape, sender, Dice::new(plan.seed, "killer"), plan.faults.clone());
+    let mut killer =
+        Killer::new(rig, &tape, sender, Dice::new(plan.seed, "killer"), plan.faults.clone());
     killer.set_operator(operator.clone());
     let agents = AGENTS.iter().chain([&GUEST]).map(|name| (*name).to_owned()).collect();
-    let mut scene = Scene { killer, tape, up, table: Table::new(&AGENTS, plan.seed), operator, agents };
-    let played =
-        tokio::time::timeout(ROUND_MAX, scene.run(plan)).await.unwrap_or_else(|_| Err(anyhow!("the round does not end")));
+    let mut scene =
+        Scene { killer, tape, up, table: Table::new(&AGENTS, plan.seed), operator, agents };
+    let played = tokio::time::timeout(ROUND_MAX, scene.run(plan))
+        .await
+        .unwrap_or_else(|_| Err(anyhow!("the round does not end")));
     if let Err(error) = played {
         let dir = scene.killer.rig.keep();
         let history = scene.tape.copy();
@@ -117,15 +124,29 @@ impl Scene {
         let dice = |player: &str| Dice::new(plan.seed, player);
         for name in CONSUMERS {
             let voice = self.voice(name);
-            players.spawn(players::talk(voice.clone(), Arc::clone(&self.table), dice(&format!("{name} talks"))));
+            players.spawn(players::talk(
+                voice.clone(),
+                Arc::clone(&self.table),
+                dice(&format!("{name} talks")),
+            ));
             for worker in 0..2 {
                 let dice = dice(&format!("{name} consumes {worker}"));
                 players.spawn(players::consume(voice.clone(), Arc::clone(&self.table), dice));
             }
         }
         let harnessed = HARNESSED.iter().map(|name| (*name).to_owned()).collect();
-        players.spawn(players::operate(self.operator.clone(), Arc::clone(&self.table), harnessed, dice("operator")));
-        let host = Host::new(self.operator.clone(), self.voice(GUEST), Arc::clone(&self.table), dice("host"));
+        players.spawn(players::operate(
+            self.operator.clone(),
+            Arc::clone(&self.table),
+            harnessed,
+            dice("operator"),
+        ));
+        let host = Host::new(
+            self.operator.clone(),
+            self.voice(GUEST),
+            Arc::clone(&self.table),
+            dice("host"),
+        );
         players.spawn(host.run());
         let mut harness = Harness::new(self.voice(CALLED), &self.table, dice("attachments"));
         let (table, turns) = (Arc::clone(&self.table), dice(CALLED));
@@ -148,7 +169,8 @@ impl Scene {
         self.killer.count_bridges().await?;
         if let Some(tamper) = plan.tamper {
             self.killer.restart_over(tamper).await?;
-            last = last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
+            last =
+                last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
         }
         Ok(last)
     }
@@ -177,15 +199,19 @@ impl Scene {
             // From now on, so that nothing that settles meanwhile is missed.
             let settling = last::Settling::new(&self.operator).await;
             if last::restless(&self.operator, &self.agents).await == Some(0)
-                && let Some(mut last) = last::read_still(&self.operator, &self.agents).await.context("the hive can be read")?
+                && let Some(mut last) = last::read_still(&self.operator, &self.agents)
+                    .await
+                    .context("the hive can be read")?
             {
-                let pending = last.reminders.iter().any(|reminder| reminder.state == ReminderState::Pending);
-                let ticking =
-                    last.questions.iter().any(|question| question.state == QuestionState::Open && question.deadline.is_some());
-                let waits = last
-                    .deliveries
-                    .iter()
-                    .any(|delivery| delivery.agent != "operator" && matches!(delivery.state, State::Ready | State::Leased));
+                let pending =
+                    last.reminders.iter().any(|reminder| reminder.state == ReminderState::Pending);
+                let ticking = last.questions.iter().any(|question| {
+                    question.state == QuestionState::Open && question.deadline.is_some()
+                });
+                let waits = last.deliveries.iter().any(|delivery| {
+                    delivery.agent != "operator"
+                        && matches!(delivery.state, State::Ready | State::Leased)
+                });
                 if !pending && !ticking && !waits {
                     for voice in [self.operator.clone(), self.voice(CALLED)] {
                         reads::everything(&voice, &self.table).await;
@@ -198,10 +224,16 @@ impl Scene {
             settling.wait().await;
         }
         let mut left = Vec::new();
-        let last = last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
+        let last =
+            last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
         for delivery in last.deliveries {
-            if delivery.agent != "operator" && matches!(delivery.state, State::Ready | State::Leased) {
-                left.push(format!("{} to {} is {:?}", delivery.message, delivery.agent, delivery.state));
+            if delivery.agent != "operator"
+                && matches!(delivery.state, State::Ready | State::Leased)
+            {
+                left.push(format!(
+                    "{} to {} is {:?}",
+                    delivery.message, delivery.agent, delivery.state
+                ));
             }
         }
         bail!("the hive does not come to rest; it has {left:?}");
@@ -210,18 +242,32 @@ impl Scene {
     /// Ends what would come of itself later, and most of what would take real programs long.
     async fn withdraw(&self) -> anyhow::Result<()> {
         let now = last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
-        for reminder in now.reminders.iter().filter(|reminder| reminder.state == ReminderState::Pending) {
-            self.operator.insist(&Op::CancelReminder { reminder: reminder.id }, &Carried::default()).await;
+        for reminder in
+            now.reminders.iter().filter(|reminder| reminder.state == ReminderState::Pending)
+        {
+            self.operator
+                .insist(&Op::CancelReminder { reminder: reminder.id }, &Carried::default())
+                .await;
         }
         for name in HARNESSED {
-            let waits = |delivery: &&Delivery| delivery.agent == name && delivery.state == State::Ready;
+            let waits =
+                |delivery: &&Delivery| delivery.agent == name && delivery.state == State::Ready;
             for delivery in now.deliveries.iter().filter(waits).skip(TURNS_LEFT) {
-                let op = Op::Decide { agent: name.to_owned(), message: delivery.message, decision: Decision::Drop };
+                let op = Op::Decide {
+                    agent: name.to_owned(),
+                    message: delivery.message,
+                    decision: Decision::Drop,
+                };
                 self.operator.insist(&op, &Carried::default()).await;
             }
         }
-        for question in now.questions.iter().filter(|question| question.state == QuestionState::Open) {
-            let answer = self.operator.insist(&Op::CancelQuestion { question: question.id }, &Carried::default()).await;
+        for question in
+            now.questions.iter().filter(|question| question.state == QuestionState::Open)
+        {
+            let answer = self
+                .operator
+                .insist(&Op::CancelQuestion { question: question.id }, &Carried::default())
+                .await;
             debug_assert!(!matches!(answer, Answer::Unknown(_)), "one insists");
         }
         Ok(())

@@ -1,8 +1,10 @@
 //! What of the contract the campaign drives: every call of it stands in one of two lists.
 //!
-//! Invariant: who adds a call to the contract has to say here whether the campaign drives it; a test compares.
+//! Invariant: who adds a call to the contract has to say here whether the campaign drives it; a
+//! test compares.
 
-/// Calls that are made in every run, each of them by players whose answers are counted as `rpc NAME`.
+/// Calls that are made in every run, each of them by players whose answers are counted as
+/// `rpc NAME`.
 pub const DRIVEN: [&str; 65] = [
     "SendMessage",
     "GetMessage",

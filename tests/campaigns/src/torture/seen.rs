@@ -1,9 +1,11 @@
 //! From the wire to what the history knows.
 //!
-//! Invariant: nothing is left out that a rule looks at; a value that the contract does not have is a panic, because it is a violation.
+//! Invariant: nothing is left out that a rule looks at; a value that the contract does not have is
+//! a panic, because it is a violation.
 
 use hive_history::{
-    self as history, Cause, Handed, Kind, Lane, Origin, Outcome, QuestionSeen, QuestionState, ReminderState, Reply, State,
+    self as history, Cause, Handed, Kind, Lane, Origin, Outcome, QuestionSeen, QuestionState,
+    ReminderState, Reply, State,
 };
 use hive_proto::v1;
 
@@ -105,7 +107,11 @@ pub(crate) fn leased(leased: &v1::LeasedDelivery) -> Handed {
 
 pub(crate) fn turn(turn: Option<&v1::Turn>, delivery: Option<&v1::Delivery>) -> Reply {
     let turn = turn.expect("a turn has begun");
-    Reply::Turn { turn: turn.id, epoch: turn.session_epoch, delivery: delivery.map(|delivery| handed(delivery, "")) }
+    Reply::Turn {
+        turn: turn.id,
+        epoch: turn.session_epoch,
+        delivery: delivery.map(|delivery| handed(delivery, "")),
+    }
 }
 
 pub(crate) fn wire_outcome(outcome: Outcome) -> v1::TurnOutcome {

@@ -20,8 +20,8 @@ pub(crate) fn database(state: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn blocking(path: &Path) -> anyhow::Result<()> {
-    let database =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).context("the database cannot be opened")?;
+    let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+        .context("the database cannot be opened")?;
     database.busy_timeout(std::time::Duration::from_secs(5))?;
     let told: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
     if told != "ok" {

@@ -1,6 +1,8 @@
-//! The tape: what everybody in this process writes down, in one order, and how much has been answered so far.
+//! The tape: what everybody in this process writes down, in one order, and how much has been
+//! answered so far.
 //!
-//! Invariant: a call is on the tape before it leaves, and its answer after it came, so that the order on the tape is one that happened.
+//! Invariant: a call is on the tape before it leaves, and its answer after it came, so that the
+//! order on the tape is one that happened.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

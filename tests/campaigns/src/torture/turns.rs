@@ -1,6 +1,8 @@
-//! A harness made of nothing but calls: it attaches, runs turns, comes back after every broker, and now and then begins anew or stays away.
+//! A harness made of nothing but calls: it attaches, runs turns, comes back after every broker, and
+//! now and then begins anew or stays away.
 //!
-//! Every call of it is on the tape, so the rules know its turns, which they cannot with the real harness.
+//! Every call of it is on the tape, so the rules know its turns, which they cannot with the real
+//! harness.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,20 +33,32 @@ pub(crate) struct Harness {
 
 impl Harness {
     pub(crate) fn new(voice: Voice, table: &Arc<Table>, dice: Dice) -> Self {
-        Self { voice, session: String::new(), table: Arc::clone(table), attachment: None, dice, turns: 0 }
+        Self {
+            voice,
+            session: String::new(),
+            table: Arc::clone(table),
+            attachment: None,
+            dice,
+            turns: 0,
+        }
     }
 
     /// Attaches, or comes back; the turn that is open.
     pub(crate) async fn attach(&mut self, anew: bool) -> u64 {
         loop {
-            let op = Op::Attach { session: if anew { String::new() } else { self.session.clone() }, take_over: true };
+            let op = Op::Attach {
+                session: if anew { String::new() } else { self.session.clone() },
+                take_over: true,
+            };
             let (carried, closed) = (Carried::default(), self.table.facts.closed());
             let answer = self.voice.insist_as("", &op, &carried).await;
             if let Answer::Ok(Reply::Attached { session, open_turn, .. }) = answer {
                 self.session = session;
                 let stream = carried.stream.lock().expect("nobody panics with it").take();
                 let dice = Dice::new(self.dice.below(u64::MAX), "listens");
-                let listen = |stream| commands::listen(stream, &self.voice, &self.session, &self.table, closed, dice);
+                let listen = |stream| {
+                    commands::listen(stream, &self.voice, &self.session, &self.table, closed, dice)
+                };
                 self.attachment = stream.map(listen);
                 return open_turn;
             }
@@ -76,22 +90,32 @@ impl Harness {
     /// One turn; the turn that is open where it had to attach again.
     async fn turn(&mut self, table: &Table, dice: &mut Dice) -> u64 {
         self.turns += 1;
-        let process = format!("process-token-{}-{}-{}", self.voice.name, self.turns, dice.below(u64::MAX));
+        let process =
+            format!("process-token-{}-{}-{}", self.voice.name, self.turns, dice.below(u64::MAX));
         let (request, carried) = (self.voice.request_id(), Carried::process(&process));
         if dice.chance(12) {
             self.beside(table, dice).await;
         }
-        let op = if dice.chance(10) { Op::OpenTurn { session: self.session.clone() } } else { self.op_begin() };
-        let begun = tokio::time::timeout(BEGIN_WAIT, self.voice.once(&request, &op, &carried)).await;
+        let op = if dice.chance(10) {
+            Op::OpenTurn { session: self.session.clone() }
+        } else {
+            self.op_begin()
+        };
+        let begun =
+            tokio::time::timeout(BEGIN_WAIT, self.voice.once(&request, &op, &carried)).await;
         let turn = match begun {
             Ok(Answer::Ok(Reply::Turn { turn, .. })) => turn,
-            Ok(Answer::Refused(reason)) if reason == "TURN_OPEN" => return self.attach(false).await,
+            Ok(Answer::Refused(reason)) if reason == "TURN_OPEN" => {
+                return self.attach(false).await;
+            }
             Ok(Answer::Refused(reason)) if reason == "AGENT_PARKED" => return 0,
             Ok(Answer::Refused(_)) => return self.attach(dice.chance(50)).await,
             Ok(Answer::Unknown(_)) => {
                 self.attach(false).await;
                 // The same request again: it may have begun then.
-                match tokio::time::timeout(BEGIN_WAIT, self.voice.once(&request, &op, &carried)).await {
+                match tokio::time::timeout(BEGIN_WAIT, self.voice.once(&request, &op, &carried))
+                    .await
+                {
                     Ok(Answer::Ok(Reply::Turn { turn, .. })) => turn,
                     _ => return self.attach(false).await,
                 }
@@ -106,7 +130,10 @@ impl Harness {
             if dice.chance(15) {
                 let line = table.text(&self.voice.name, "line");
                 let (rpc, content) = if dice.chance(50) {
-                    ("ReportTurnEvents", parts(&[&self.session, &turn.to_string(), &(step + 1).to_string(), &line]))
+                    (
+                        "ReportTurnEvents",
+                        parts(&[&self.session, &turn.to_string(), &(step + 1).to_string(), &line]),
+                    )
                 } else {
                     ("RequestNextTurn", String::new())
                 };
@@ -114,7 +141,9 @@ impl Harness {
             } else if dice.chance(40) {
                 let tool_use = format!("toolu_{step}");
                 let op = Op::Receive { max: 2, lease_ms: 0, turn, tool_use: tool_use.clone() };
-                if matches!(self.voice.insist(&op, &carried).await, Answer::Ok(_)) && dice.chance(70) {
+                if matches!(self.voice.insist(&op, &carried).await, Answer::Ok(_))
+                    && dice.chance(70)
+                {
                     returned.push(tool_use);
                 }
             } else {
@@ -138,17 +167,30 @@ impl Harness {
 
     /// What a harness tells besides its turns.
     async fn beside(&self, table: &Table, dice: &mut Dice) {
-        let (session, other) = (&self.session, |rpc: &str, content: String| Op::Other { rpc: rpc.to_owned(), content });
+        let (session, other) = (&self.session, |rpc: &str, content: String| Op::Other {
+            rpc: rpc.to_owned(),
+            content,
+        });
         match dice.below(3) {
             0 => {
-                let op = other("ReportHarnessStatus", parts(&[session, *dice.pick(&["idle", "thinking"])]));
+                let op = other(
+                    "ReportHarnessStatus",
+                    parts(&[session, *dice.pick(&["idle", "thinking"])]),
+                );
                 self.voice.once("", &op, &Carried::default()).await;
             }
-            1 => drop(self.voice.once("", &other("Heartbeat", session.clone()), &Carried::default()).await),
+            1 => drop(
+                self.voice
+                    .once("", &other("Heartbeat", session.clone()), &Carried::default())
+                    .await,
+            ),
             _ => {
-                let (subject, text) = (format!("subject {}", dice.below(3)), table.text(&self.voice.name, "problem"));
+                let (subject, text) =
+                    (format!("subject {}", dice.below(3)), table.text(&self.voice.name, "problem"));
                 // Another session may have begun meanwhile; then it is refused.
-                self.voice.insist(&Op::ReportProblem { subject, text }, &Carried::process(session)).await;
+                self.voice
+                    .insist(&Op::ReportProblem { subject, text }, &Carried::process(session))
+                    .await;
             }
         }
     }
@@ -161,9 +203,15 @@ impl Harness {
                 self.end(open, Outcome::Ok, Vec::new()).await;
             }
             self.turns += 1;
-            let carried = Carried::process(&format!("process-token-{}-end-{}", self.voice.name, self.turns));
+            let carried =
+                Carried::process(&format!("process-token-{}-end-{}", self.voice.name, self.turns));
             let request = self.voice.request_id();
-            match tokio::time::timeout(BEGIN_WAIT, self.voice.once(&request, &self.op_begin(), &carried)).await {
+            match tokio::time::timeout(
+                BEGIN_WAIT,
+                self.voice.once(&request, &self.op_begin(), &carried),
+            )
+            .await
+            {
                 Ok(Answer::Ok(Reply::Turn { turn, .. })) => open = turn,
                 Ok(_) => open = self.attach(false).await,
                 Err(_) => break,

@@ -1,6 +1,7 @@
 //! A voice: somebody on a socket who asks for things until they know what came of it.
 //!
-//! Invariant: one request keeps its request id through all repetitions, and every try is on the tape.
+//! Invariant: one request keeps its request id through all repetitions, and every try is on the
+//! tape.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +37,8 @@ pub(crate) struct Voice {
 
 impl Voice {
     pub(crate) fn new(name: &str, socket: &Path, tape: &Arc<Tape>, up: &Up) -> Self {
-        let channel = hive_proto::connect::connect_lazy(socket).expect("the path of a socket is short");
+        let channel =
+            hive_proto::connect::connect_lazy(socket).expect("the path of a socket is short");
         let (tape, up) = (Arc::clone(tape), up.clone());
         Self { name: name.to_owned(), channel, tape, up }
     }
@@ -68,8 +70,12 @@ impl Voice {
     /// One try.
     pub(crate) async fn once(&self, request_id: &str, op: &Op, carried: &Carried) -> Answer {
         let call = self.tape.invoke(&self.name, request_id, op);
-        let performed = tokio::time::timeout(CALL_MAX, perform::perform(&self.channel, request_id, op, carried));
-        let answer = performed.await.unwrap_or_else(|_| Answer::Unknown("no answer in time".to_owned()));
+        let performed = tokio::time::timeout(
+            CALL_MAX,
+            perform::perform(&self.channel, request_id, op, carried),
+        );
+        let answer =
+            performed.await.unwrap_or_else(|_| Answer::Unknown("no answer in time".to_owned()));
         self.tape.answer(call, answer.clone());
         answer
     }

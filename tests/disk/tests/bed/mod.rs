@@ -13,7 +13,8 @@ use std::task::{Context, Poll, Waker};
 use hive_broker::clock::ManualClock;
 use hive_broker::store::message::{NewMessage, To};
 use hive_broker::store::{
-    AgentKey, CommandError, Committed, Effect, Hand, Health, OpenError, Stepped, Store, StoreError, Tx, message,
+    AgentKey, CommandError, Committed, Effect, Hand, Health, OpenError, Stepped, Store, StoreError,
+    Tx, message,
 };
 use hive_core::id::MessageId;
 use hive_core::message::Origin;
@@ -125,7 +126,11 @@ impl Bed {
 
     pub(crate) fn start(&mut self) -> Result<(), OpenError> {
         self.open = None;
-        let (store, hand) = Store::open_by_hand(self.dir.path(), Arc::new(ManualClock::new("boot-0")), Arc::new(Nobody))?;
+        let (store, hand) = Store::open_by_hand(
+            self.dir.path(),
+            Arc::new(ManualClock::new("boot-0")),
+            Arc::new(Nobody),
+        )?;
         self.open = Some(Open { store, hand });
         Ok(())
     }
@@ -134,7 +139,11 @@ impl Bed {
     pub(crate) fn restart(&mut self) -> Result<(), OpenError> {
         if let Some(Open { store, hand }) = self.open.take() {
             // Closed as a reader would, so that the log stays as it is.
-            self.disk.fail([Fault::at(Action::Write), Fault::at(Action::Delete), Fault::at(Action::Truncate)]);
+            self.disk.fail([
+                Fault::at(Action::Write),
+                Fault::at(Action::Delete),
+                Fault::at(Action::Truncate),
+            ]);
             drop((store, hand));
             self.disk.heal();
         }
@@ -156,8 +165,12 @@ impl Bed {
         self.dir = dir;
     }
 
-    /// This decides from now on, also after a kill; it is told how many ops there were before on all disks of this bed, and the disk.
-    pub(crate) fn on_each(&mut self, judge: impl Fn(u64, &Op, &Disk) -> Verdict + Send + Sync + 'static) {
+    /// This decides from now on, also after a kill; it is told how many ops there were before on
+    /// all disks of this bed, and the disk.
+    pub(crate) fn on_each(
+        &mut self,
+        judge: impl Fn(u64, &Op, &Disk) -> Verdict + Send + Sync + 'static,
+    ) {
         self.judge = Some(Arc::new(judge));
         self.judged();
     }
@@ -169,7 +182,12 @@ impl Bed {
     }
 
     /// The power is to go at the op of this number, unless the faults strike first.
-    pub(crate) fn cut_power_at(&mut self, number: u64, seed: u64, faults: impl Fn(&Op) -> Verdict + Send + Sync + 'static) {
+    pub(crate) fn cut_power_at(
+        &mut self,
+        number: u64,
+        seed: u64,
+        faults: impl Fn(&Op) -> Verdict + Send + Sync + 'static,
+    ) {
         let cut = Arc::clone(&self.cut);
         self.on_each(move |asked, op, disk| {
             if asked == number {
@@ -181,9 +199,12 @@ impl Bed {
         });
     }
 
-    /// Whether the power went; then what is left of the disk lies ready, and the store is not started on it.
+    /// Whether the power went; then what is left of the disk lies ready, and the store is not
+    /// started on it.
     pub(crate) fn was_cut(&mut self) -> bool {
-        let Some((dir, left)) = self.cut.lock().expect("one at a time").take() else { return false };
+        let Some((dir, left)) = self.cut.lock().expect("one at a time").take() else {
+            return false;
+        };
         self.open = None;
         (self.dir, self.disk) = (dir, left);
         true
@@ -209,11 +230,15 @@ impl Bed {
                 Box::pin(store.write(move |tx| Ok::<_, Failed>(say(tx, &body)?)))
             })
             .collect();
-        writes.iter_mut().for_each(|write| assert!(write.as_mut().poll(context).is_pending(), "nothing is answered unwritten"));
+        writes.iter_mut().for_each(|write| {
+            assert!(write.as_mut().poll(context).is_pending(), "nothing is answered unwritten");
+        });
         hand.step(bodies.len());
         let mut answers = Vec::new();
         for (mut write, body) in writes.into_iter().zip(bodies) {
-            let Poll::Ready(answer) = write.as_mut().poll(context) else { panic!("it was in the batch") };
+            let Poll::Ready(answer) = write.as_mut().poll(context) else {
+                panic!("it was in the batch")
+            };
             if let Ok(id) = answer {
                 let before = self.told.insert(id, (*body).to_owned());
                 assert_eq!(before, None, "id {id} was given out before");
@@ -245,7 +270,9 @@ impl Bed {
     pub(crate) fn read(&mut self) -> Result<BTreeMap<u64, String>, Failed> {
         let store = &self.open.as_ref().expect("the store is open").store;
         let context = &mut Context::from_waker(Waker::noop());
-        let Poll::Ready(rows) = pin!(store.read(|conn, _| rows(conn).map_err(Failed::from))).poll(context) else {
+        let Poll::Ready(rows) =
+            pin!(store.read(|conn, _| rows(conn).map_err(Failed::from))).poll(context)
+        else {
             panic!("a store that is worked by hand reads at once")
         };
         let rows = rows?;
@@ -265,19 +292,30 @@ impl Bed {
         matches!(&*self.open().store.health().borrow(), Health::Faulted(_))
     }
 
-    /// Starts the store on what there is, and looks whether everything that anybody was told is there and nothing is broken.
+    /// Starts the store on what there is, and looks whether everything that anybody was told is
+    /// there and nothing is broken.
     pub(crate) fn audit(&mut self, who: &str) {
         self.disk.heal();
-        self.start().unwrap_or_else(|error| panic!("{who}: the store opens: {error}: {:?}", std::error::Error::source(&error)));
-        let sound = self.run(|tx| Ok(tx.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0))?));
+        self.start().unwrap_or_else(|error| {
+            panic!("{who}: the store opens: {error}: {:?}", std::error::Error::source(&error))
+        });
+        let sound = self.run(|tx| {
+            Ok(tx.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0))?)
+        });
         assert_eq!(sound.ok().as_deref(), Some("ok"), "{who}");
         let expected: Vec<_> = self.told.clone().into_iter().chain(self.seen.clone()).collect();
         let rows = self.read().expect("it is read");
         for (id, body) in expected {
-            assert!(rows.get(&id) == Some(&body), "{who}: message {id} was answered, and it is not there");
+            assert!(
+                rows.get(&id) == Some(&body),
+                "{who}: message {id} was answered, and it is not there"
+            );
         }
         let next = self.say("after").expect("there is nothing wrong any more");
-        assert!(rows.last_key_value().is_none_or(|(last, _)| next > *last), "{who}: no id is given twice");
+        assert!(
+            rows.last_key_value().is_none_or(|(last, _)| next > *last),
+            "{who}: no id is given twice"
+        );
     }
 }
 

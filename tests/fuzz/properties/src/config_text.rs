@@ -1,15 +1,15 @@
 //! A configuration as the text of a file.
 //!
-//! What it is not: for people; every key is written, one a line. Invariant: every field is destructured by name, so that a new key breaks this
-//! build until it is written too.
+//! What it is not: for people; every key is written, one a line. Invariant: every field is
+//! destructured by name, so that a new key breaks this build until it is written too.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use hive_core::config::{
-    AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator, SandboxConfig, SettingValue,
-    Settings,
+    AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator,
+    SandboxConfig, SettingValue, Settings,
 };
 use hive_core::limits::Limits;
 
@@ -121,7 +121,12 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
     texts(out, "tool_groups", tool_groups.as_ref());
     texts(out, "allowed_recipients", allowed_recipients.as_ref());
     texts(out, "capabilities", capabilities.as_ref());
-    let AgentLimits { sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max } = limits;
+    let AgentLimits {
+        sends_per_minute_max,
+        sender_stored_bytes_max,
+        questions_open_max,
+        reminders_pending_max,
+    } = limits;
     number(out, "limits.sends_per_minute_max", sends_per_minute_max.map(u64::from));
     number(out, "limits.sender_stored_bytes_max", *sender_stored_bytes_max);
     number(out, "limits.questions_open_max", questions_open_max.map(u64::from));
@@ -139,7 +144,8 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
     let SandboxConfig { isolation, readable, writable, devices, user_namespaces } = sandbox;
     text(out, "isolation", isolation.map(hive_core::isolation::Level::word));
     for (key, paths) in [("readable", readable), ("writable", writable), ("devices", devices)] {
-        let words: Vec<String> = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        let words: Vec<String> =
+            paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         texts(out, key, (!words.is_empty()).then_some(&words));
     }
     line(out, format_args!("user_namespaces = {user_namespaces}"));
@@ -177,7 +183,9 @@ fn quoted(text: &str) -> String {
                 key.push('\\');
                 key.push(c);
             }
-            c if c.is_control() => write!(key, "\\U{:08X}", u32::from(c)).expect("writing to a string never fails"),
+            c if c.is_control() => {
+                write!(key, "\\U{:08X}", u32::from(c)).expect("writing to a string never fails");
+            }
             c => key.push(c),
         }
     }

@@ -1,7 +1,9 @@
-//! What has to hold for any bytes that come from outside: one module per border, each with a function `check` that panics where it does not.
+//! What has to hold for any bytes that come from outside: one module per border, each with a
+//! function `check` that panics where it does not.
 //!
-//! What it is not: it makes no input and keeps no corpus; libFuzzer does (`tests/fuzz`), and the test `corpus` of the main suite does in short.
-//! Invariant: a check depends on its bytes alone: no clock, no chance, no file, no socket.
+//! What it is not: it makes no input and keeps no corpus; libFuzzer does (`tests/fuzz`), and the
+//! test `corpus` of the main suite does in short. Invariant: a check depends on its bytes alone: no
+//! clock, no chance, no file, no socket.
 
 pub mod config;
 pub mod lines;

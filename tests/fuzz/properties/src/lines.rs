@@ -1,8 +1,10 @@
-//! What claude prints: bytes to lines, lines to events, and events to everything that consumes them.
+//! What claude prints: bytes to lines, lines to events, and events to everything that consumes
+//! them.
 //!
-//! What it is not: a process; the lines are taken as they would come through its pipe. Invariants: the lines do not depend on the pieces they
-//! came in; no line makes anything fail; memory and what is told to the broker stay bounded; the machine ends a turn that began exactly once,
-//! and every time and sum it tells fits the contract.
+//! What it is not: a process; the lines are taken as they would come through its pipe. Invariants:
+//! the lines do not depend on the pieces they came in; no line makes anything fail; memory and what
+//! is told to the broker stay bounded; the machine ends a turn that began exactly once, and every
+//! time and sum it tells fits the contract.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +28,8 @@ const LINE_BYTES_MAX: usize = 2048;
 /// The turn that runs.
 const TURN: u64 = 7;
 
-/// Checks the bytes: the first chooses how the process ends and in which pieces its output comes, the rest is the output.
+/// Checks the bytes: the first chooses how the process ends and in which pieces its output comes,
+/// the rest is the output.
 pub fn check(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
     let lines = whole(rest);
@@ -68,7 +71,11 @@ fn pieces(bytes: &[u8], size: usize) -> Vec<String> {
 }
 
 fn bounded(transcript: &Transcript) {
-    assert!(transcript.tail().len() <= OUTPUT_TAIL_BYTES_MAX, "a tail of {} bytes", transcript.tail().len());
+    assert!(
+        transcript.tail().len() <= OUTPUT_TAIL_BYTES_MAX,
+        "a tail of {} bytes",
+        transcript.tail().len()
+    );
     assert!(transcript.stderr().len() <= OUTPUT_TAIL_BYTES_MAX);
     assert!(transcript.remark.len() <= ERROR_BYTES_MAX);
     assert!(transcript.tools.len() <= TOOL_NAMES_MAX, "{} tools", transcript.tools.len());
@@ -87,12 +94,23 @@ fn judged(transcript: &Transcript, first: u8) {
         Some(StopCause::Overlong(9)),
     ];
     for stop in &stops {
-        let evidence = Evidence { exit, transcript, stop: stop.as_ref(), retry_fallback: Some(WallTime(5)) };
+        let evidence =
+            Evidence { exit, transcript, stop: stop.as_ref(), retry_fallback: Some(WallTime(5)) };
         for verdict in [outcome::classify(&evidence), outcome::classify_compaction(&evidence)] {
-            assert!(verdict.error.len() <= ERROR_BYTES_MAX, "an error of {} bytes", verdict.error.len());
+            assert!(
+                verdict.error.len() <= ERROR_BYTES_MAX,
+                "an error of {} bytes",
+                verdict.error.len()
+            );
             assert_eq!(verdict.error.is_empty(), verdict.outcome == Outcome::Ok, "{verdict:?}");
-            assert!(verdict.retry_time.is_none() || verdict.outcome == Outcome::RateLimited, "{verdict:?}");
-            assert!(!matches!(verdict.outcome, Outcome::Vanished | Outcome::Fenced), "only the broker says that");
+            assert!(
+                verdict.retry_time.is_none() || verdict.outcome == Outcome::RateLimited,
+                "{verdict:?}"
+            );
+            assert!(
+                !matches!(verdict.outcome, Outcome::Vanished | Outcome::Fenced),
+                "only the broker says that"
+            );
         }
     }
 }
@@ -197,7 +215,10 @@ fn take(machine: &mut Machine, endings: &mut u32, launches: &mut u32) {
 fn told(ending: &Ending) {
     assert_eq!(ending.turn_id, TURN);
     assert!(ending.outcome.is_some(), "an end says how");
-    assert!(ending.error.len() <= ERROR_BYTES_MAX && ending.output_tail.len() <= OUTPUT_TAIL_BYTES_MAX, "{ending:?}");
+    assert!(
+        ending.error.len() <= ERROR_BYTES_MAX && ending.output_tail.len() <= OUTPUT_TAIL_BYTES_MAX,
+        "{ending:?}"
+    );
     assert!(ending.tool_uses.len() <= TOOL_NAMES_MAX, "{ending:?}");
     assert!(ending.returned_tool_use_ids.len() <= 10_000);
 }

@@ -1,6 +1,7 @@
 //! Seeded changes of inputs, for the short run of the main suite.
 //!
-//! What it is not: guided by coverage, which libFuzzer is. Invariant: the same seed and the same inputs give the same bytes on every machine.
+//! What it is not: guided by coverage, which libFuzzer is. Invariant: the same seed and the same
+//! inputs give the same bytes on every machine.
 
 /// Longest input that is made, in bytes.
 const BYTES_MAX: usize = 4096;
@@ -114,7 +115,10 @@ mod tests {
         };
         assert_eq!(run(7), run(7));
         assert_ne!(run(7), run(8));
-        assert!(run(7).iter().collect::<std::collections::BTreeSet<_>>().len() > 150, "they differ");
+        assert!(
+            run(7).iter().collect::<std::collections::BTreeSet<_>>().len() > 150,
+            "they differ"
+        );
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! The nouns that come back from the broker: a client reads them from the wire, and they go onto it again.
+//! The nouns that come back from the broker: a client reads them from the wire, and they go onto it
+//! again.
 //!
-//! What it is not: requests, which are in `requests`. Invariant: a noun that was read is the same after another round over the wire, and one
-//! that cannot be read is refused with the path of its field.
+//! What it is not: requests, which are in `requests`. Invariant: a noun that was read is the same
+//! after another round over the wire, and one that cannot be read is refused with the path of its
+//! field.
 
 use hive_core::agent::{Agent, Park};
 use hive_core::command::Command;
@@ -34,7 +36,11 @@ where
 {
     let Some(wire) = decoded::<W>(bytes) else { return };
     match C::try_from(wire) {
-        Ok(core) => assert_eq!(C::try_from(back(core.clone())), Ok(core), "another value after a round over the wire"),
+        Ok(core) => assert_eq!(
+            C::try_from(back(core.clone())),
+            Ok(core),
+            "another value after a round over the wire"
+        ),
         Err(fault) => refused(&fault),
     }
 }
@@ -48,6 +54,8 @@ pub(crate) const ALL: [Noun; 10] = [
     Noun { check: |bytes| round::<v1::Event, Event>(bytes, Into::into) },
     Noun { check: |bytes| round::<v1::LooseEnd, LooseEnd>(bytes, Into::into) },
     Noun { check: |bytes| round::<v1::Command, Command>(bytes, Into::into) },
-    Noun { check: |bytes| round::<v1::Agent, Agent>(bytes, |agent| convert::agent::agent(agent, NOW)) },
+    Noun {
+        check: |bytes| round::<v1::Agent, Agent>(bytes, |agent| convert::agent::agent(agent, NOW)),
+    },
     Noun { check: |bytes| round::<v1::Park, Park>(bytes, |park| convert::turn::park(park, NOW)) },
 ];

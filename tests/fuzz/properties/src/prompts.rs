@@ -1,8 +1,9 @@
-//! What claude is told: prompts of turns, the system prompt, and results of `recv`, with anything a sender could have written in them.
+//! What claude is told: prompts of turns, the system prompt, and results of `recv`, with anything a
+//! sender could have written in them.
 //!
-//! What it is not: claude; what it takes for an attachment or a command was measured. Invariants: the lines that are Hive's are the same
-//! whatever senders wrote, and all else stands behind the frame; nothing in it acts, hides or attaches a file; it is not much longer than what
-//! it shows.
+//! What it is not: claude; what it takes for an attachment or a command was measured. Invariants:
+//! the lines that are Hive's are the same whatever senders wrote, and all else stands behind the
+//! frame; nothing in it acts, hides or attaches a file; it is not much longer than what it shows.
 
 use std::path::Path;
 
@@ -17,7 +18,8 @@ use prost::Message as _;
 
 use crate::seen;
 
-/// Bytes of prompt for one byte of mail, at most: a line end and its frame, or a hidden character and its number.
+/// Bytes of prompt for one byte of mail, at most: a line end and its frame, or a hidden character
+/// and its number.
 const GROWTH_MAX: usize = 5;
 /// Bytes of a prompt beside that.
 const WORDS_BYTES_MAX: usize = 4096;
@@ -45,10 +47,18 @@ pub fn check(bytes: &[u8]) {
 
 /// A turn's beginning in which this is every text that somebody else wrote.
 fn begun(text: &str, first: u8) -> v1::BeginTurnResponse {
-    let origins = [v1::OriginKind::Agent, v1::OriginKind::Operator, v1::OriginKind::System, v1::OriginKind::External];
+    let origins = [
+        v1::OriginKind::Agent,
+        v1::OriginKind::Operator,
+        v1::OriginKind::System,
+        v1::OriginKind::External,
+    ];
     let mut message = v1::Message {
         id: 17,
-        origin: Some(v1::Origin { kind: origins[usize::from(first >> 3) % 4].into(), name: text.to_owned() }),
+        origin: Some(v1::Origin {
+            kind: origins[usize::from(first >> 3) % 4].into(),
+            name: text.to_owned(),
+        }),
         recipients: vec![text.to_owned(), text.to_owned()],
         body: text.to_owned(),
         in_reply_to: 9,
@@ -71,10 +81,16 @@ fn begun(text: &str, first: u8) -> v1::BeginTurnResponse {
         settled_by: text.to_owned(),
         ..v1::Delivery::default()
     };
-    let question =
-        v1::Question { id: 5, asker: text.to_owned(), target: text.to_owned(), text: text.to_owned(), ..v1::Question::default() };
+    let question = v1::Question {
+        id: 5,
+        asker: text.to_owned(),
+        target: text.to_owned(),
+        text: text.to_owned(),
+        ..v1::Question::default()
+    };
     let due_time = Some(prost_types::Timestamp { seconds: 1_700_000_000, nanos: 0 });
-    let reminder = v1::Reminder { id: 6, body: text.to_owned(), due_time, ..v1::Reminder::default() };
+    let reminder =
+        v1::Reminder { id: 6, body: text.to_owned(), due_time, ..v1::Reminder::default() };
     v1::BeginTurnResponse {
         turn: Some(v1::Turn { id: 1, error: text.to_owned(), ..v1::Turn::default() }),
         delivery: Some(delivery),
@@ -115,15 +131,30 @@ fn everywhere(text: &str, telling: Telling, first: u8) {
 /// What holds of every prompt.
 fn anything(begun: &v1::BeginTurnResponse, telling: Telling) {
     let prompt = occasion::mail(begun, telling, "", "hive");
-    let id = begun.delivery.as_ref().and_then(|delivery| delivery.message.as_ref()).map_or(0, |message| message.id);
+    let id = begun
+        .delivery
+        .as_ref()
+        .and_then(|delivery| delivery.message.as_ref())
+        .map_or(0, |message| message.id);
     assert!(prompt.starts_with(&occasion::opening(id)), "{prompt:?}");
     assert!(!attaches(&prompt), "claude would attach a file: {prompt:?}");
     assert_eq!(seen::offender(&prompt), None, "{prompt:?}");
-    assert!(prompt.len() <= begun.encoded_len() * GROWTH_MAX + WORDS_BYTES_MAX, "{} bytes of prompt", prompt.len());
-    let body = begun.delivery.as_ref().and_then(|delivery| delivery.message.as_ref()).map_or("", |message| &message.body);
+    assert!(
+        prompt.len() <= begun.encoded_len() * GROWTH_MAX + WORDS_BYTES_MAX,
+        "{} bytes of prompt",
+        prompt.len()
+    );
+    let body = begun
+        .delivery
+        .as_ref()
+        .and_then(|delivery| delivery.message.as_ref())
+        .map_or("", |message| &message.body);
     let framed = inert::frame(body);
     assert!(framed.lines().all(|line| line.starts_with(FRAME)), "{framed:?}");
-    assert!(telling != Telling::Whole || prompt.contains(&framed), "the body stands in it as a whole");
+    assert!(
+        telling != Telling::Whole || prompt.contains(&framed),
+        "the body stands in it as a whole"
+    );
     received(begun);
 }
 
@@ -136,11 +167,13 @@ fn received(begun: &v1::BeginTurnResponse) {
     let times = if many { 32 } else { 1 };
     let result = entry::entries(vec![delivery; times]);
     // A blank line stands between two entries; a body has none.
-    let heads: Vec<&str> = result.lines().filter(|line| !line.starts_with("| ") && !line.is_empty()).collect();
+    let heads: Vec<&str> =
+        result.lines().filter(|line| !line.starts_with("| ") && !line.is_empty()).collect();
     let notes = heads.iter().filter(|line| **line == "(line breaks are shown as ⏎)").count();
     assert_eq!(heads.len() - notes, times, "an entry more than there is:\n{result}");
     assert!(
-        heads.iter().all(|line| line.starts_with(&format!("#{} from ", message.id)) || line.starts_with("(line breaks")),
+        heads.iter().all(|line| line.starts_with(&format!("#{} from ", message.id))
+            || line.starts_with("(line breaks")),
         "{heads:?}"
     );
     assert_eq!(seen::offender(&result), None, "{result:?}");
@@ -151,7 +184,8 @@ fn received(begun: &v1::BeginTurnResponse) {
     );
 }
 
-/// What the CLI takes for an attachment: an `@` at the beginning, or after what JavaScript calls white space.
+/// What the CLI takes for an attachment: an `@` at the beginning, or after what JavaScript calls
+/// white space.
 fn attaches(prompt: &str) -> bool {
     let mut before = None;
     prompt.chars().any(|c| {
@@ -166,7 +200,11 @@ fn templates(text: &str) {
     let kept = markers::select(text, "agent");
     assert!(kept.len() <= text.len(), "only markers and blocks are taken out");
     assert!(text.contains("role") || kept == text, "without a marker nothing is taken out");
-    assert_eq!(placeholders::fill(text, &[("a", "{a}"), ("label", "{label}")]), text, "a value is never looked at again");
+    assert_eq!(
+        placeholders::fill(text, &[("a", "{a}"), ("label", "{label}")]),
+        text,
+        "a value is never looked at again"
+    );
     let of = |value: &str| Identity {
         label: value.to_owned(),
         domain: value.to_owned(),
@@ -183,6 +221,10 @@ fn templates(text: &str) {
         },
     };
     let (hostile, plain) = (system::render(&of(text)), system::render(&of("x")));
-    assert!(hostile.len() <= text.len() * 16 + KIN_BYTES_MAX + plain.len(), "{} bytes of system prompt", hostile.len());
+    assert!(
+        hostile.len() <= text.len() * 16 + KIN_BYTES_MAX + plain.len(),
+        "{} bytes of system prompt",
+        hostile.len()
+    );
     assert!(hostile.contains(text.trim()), "what is filled in stays as it is");
 }

@@ -1,8 +1,11 @@
-//! Requests of the contract: bytes to a message, and the message to the values that a server works with.
+//! Requests of the contract: bytes to a message, and the message to the values that a server works
+//! with.
 //!
-//! What it is not: the services themselves; what needs the engine is not reached. Invariants: what was decoded is encoded and decoded to the
-//! same again; a conversion either succeeds or names a field of that very request, in words of bounded length; what became a value goes back
-//! onto the wire and comes out the same. The test `corpus` compares the table with the contract, so that no RPC is left out.
+//! What it is not: the services themselves; what needs the engine is not reached. Invariants: what
+//! was decoded is encoded and decoded to the same again; a conversion either succeeds or names a
+//! field of that very request, in words of bounded length; what became a value goes back onto the
+//! wire and comes out the same. The test `corpus` compares the table with the contract, so that no
+//! RPC is left out.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -16,7 +19,9 @@ use hive_core::loose_end;
 use hive_core::message::Recipient;
 use hive_core::reason::Reason;
 use hive_core::turn::{Kind, Outcome};
-use hive_proto::convert::{self, Invalid, delivery, message, question, reminder, request as fields, time};
+use hive_proto::convert::{
+    self, Invalid, delivery, message, question, reminder, request as fields, time,
+};
 use hive_proto::{FILE_DESCRIPTOR_SET, harness_v1, status, v1};
 use prost::Message;
 use prost_types::FileDescriptorSet;
@@ -48,7 +53,9 @@ pub fn check(bytes: &[u8]) {
 }
 
 /// What was decoded is what goes over the wire again.
-pub(crate) fn decoded<M: Message + Default + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> Option<M> {
+pub(crate) fn decoded<M: Message + Default + PartialEq + std::fmt::Debug>(
+    bytes: &[u8],
+) -> Option<M> {
     let message = M::decode(bytes).ok()?;
     let encoded = message.encode_to_vec();
     assert_eq!(encoded.len(), message.encoded_len());
@@ -57,13 +64,22 @@ pub(crate) fn decoded<M: Message + Default + PartialEq + std::fmt::Debug>(bytes:
     Some(message)
 }
 
-fn run<M: Message + Default + PartialEq + std::fmt::Debug>(entry: &Entry, bytes: &[u8], convert: fn(M) -> Result<(), Invalid>) {
+fn run<M: Message + Default + PartialEq + std::fmt::Debug>(
+    entry: &Entry,
+    bytes: &[u8],
+    convert: fn(M) -> Result<(), Invalid>,
+) {
     let Some(message) = decoded::<M>(bytes) else { return };
     if let Err(fault) = convert(message) {
         refused(&fault);
         let field = fault.path.split('.').next().unwrap_or_default();
         let known = fields_of(entry.request);
-        assert!(known.is_none_or(|known| known.contains(field)), "{}: `{}` is no field of it", entry.rpc, fault.path);
+        assert!(
+            known.is_none_or(|known| known.contains(field)),
+            "{}: `{}` is no field of it",
+            entry.rpc,
+            fault.path
+        );
     }
 }
 
@@ -71,27 +87,42 @@ fn run<M: Message + Default + PartialEq + std::fmt::Debug>(entry: &Entry, bytes:
 pub(crate) fn refused(fault: &Invalid) {
     let Invalid { path, sentence } = fault;
     assert!(!path.is_empty() && !sentence.is_empty(), "{fault:?}");
-    assert!(path.len() + sentence.len() <= SENTENCE_BYTES_MAX, "{} bytes of refusal", sentence.len());
+    assert!(
+        path.len() + sentence.len() <= SENTENCE_BYTES_MAX,
+        "{} bytes of refusal",
+        sentence.len()
+    );
     let refusal = tonic::Status::from(fault.clone());
     assert_eq!(status::reason(&refusal), Some(Reason::FieldInvalid));
     assert_eq!(refusal.code(), tonic::Code::InvalidArgument);
     let details = refusal.get_details_bad_request().expect("a field is named");
-    assert!(matches!(&details.field_violations[..], [violation] if violation.field == *path), "{details:?}");
+    assert!(
+        matches!(&details.field_violations[..], [violation] if violation.field == *path),
+        "{details:?}"
+    );
 }
 
-/// The fields of a request of the broker's contract, and the names of its choices; `None` for another contract's.
+/// The fields of a request of the broker's contract, and the names of its choices; `None` for
+/// another contract's.
 fn fields_of(request: &str) -> Option<&'static BTreeSet<String>> {
-    static FIELDS: LazyLock<std::collections::BTreeMap<String, BTreeSet<String>>> = LazyLock::new(|| {
-        let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).expect("the descriptors of the contract");
-        let messages = set.file.into_iter().flat_map(|file| file.message_type);
-        messages
-            .map(|message| {
-                let choices = message.oneof_decl.iter().map(|choice| choice.name().to_owned());
-                let names = message.field.iter().map(|field| field.name().to_owned()).chain(choices).collect();
-                (message.name().to_owned(), names)
-            })
-            .collect()
-    });
+    static FIELDS: LazyLock<std::collections::BTreeMap<String, BTreeSet<String>>> =
+        LazyLock::new(|| {
+            let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET)
+                .expect("the descriptors of the contract");
+            let messages = set.file.into_iter().flat_map(|file| file.message_type);
+            messages
+                .map(|message| {
+                    let choices = message.oneof_decl.iter().map(|choice| choice.name().to_owned());
+                    let names = message
+                        .field
+                        .iter()
+                        .map(|field| field.name().to_owned())
+                        .chain(choices)
+                        .collect();
+                    (message.name().to_owned(), names)
+                })
+                .collect()
+        });
     FIELDS.get(request)
 }
 
@@ -108,7 +139,12 @@ fn span(wire: Option<prost_types::Duration>, path: &str) -> Result<(), Invalid> 
     Ok(())
 }
 
-fn bounded(wire: Option<prost_types::Duration>, default: Duration, max: Duration, path: &str) -> Result<(), Invalid> {
+fn bounded(
+    wire: Option<prost_types::Duration>,
+    default: Duration,
+    max: Duration,
+    path: &str,
+) -> Result<(), Invalid> {
     assert!(fields::bounded_span(wire, default, max, path)? <= max.max(default));
     Ok(())
 }

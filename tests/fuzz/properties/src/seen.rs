@@ -1,9 +1,11 @@
 //! What a text may show: nothing in it acts on a terminal, hides, or breaks a line unseen.
 //!
-//! What it is not: the product's own lists of characters; it is a second opinion on them. Invariant: what is taken for invisible here is so
-//! in Unicode (`Default_Ignorable_Code_Point`, controls, separators of lines), but for what scripts and emoji need.
+//! What it is not: the product's own lists of characters; it is a second opinion on them.
+//! Invariant: what is taken for invisible here is so in Unicode (`Default_Ignorable_Code_Point`,
+//! controls, separators of lines), but for what scripts and emoji need.
 
-/// Whether a character must not stand in what a model or a terminal is shown, line ends and tabs apart.
+/// Whether a character must not stand in what a model or a terminal is shown, line ends and tabs
+/// apart.
 #[must_use]
 pub fn acts_or_hides(c: char) -> bool {
     matches!(c,

@@ -1,8 +1,9 @@
 //! Tool calls of a model: arguments that are JSON at best, for each tool of the bridge.
 //!
-//! What it is not: a broker; the bridge's socket has a path that nothing can be reached by, so a call whose arguments are good ends there, at
-//! once. Invariants: every call ends with one line of bounded length; arguments that are not right are refused as such, and the refusal names
-//! one of them.
+//! What it is not: a broker; the bridge's socket has a path that nothing can be reached by, so a
+//! call whose arguments are good ends there, at once. Invariants: every call ends with one line of
+//! bounded length; arguments that are not right are refused as such, and the refusal names one of
+//! them.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -23,7 +24,8 @@ const REFUSAL_CHARS_MAX: usize = 1000;
 /// What the bridge says where nobody can be reached; the arguments were good then.
 const GOOD: [&str; 3] = ["BROKER_AWAY", "HARNESS_AWAY", "CLOSING"];
 
-static OFFERS: LazyLock<Vec<Offer>> = LazyLock::new(|| tool::all().into_iter().chain(tool::bash()).collect());
+static OFFERS: LazyLock<Vec<Offer>> =
+    LazyLock::new(|| tool::all().into_iter().chain(tool::bash()).collect());
 
 /// The tools, in the order in which a first byte names them.
 #[must_use]
@@ -42,7 +44,11 @@ pub fn check(bytes: &[u8]) {
     assert_eq!(seen::offender(&words), None, "{words:?}");
     assert!(words.chars().count() <= REFUSAL_CHARS_MAX, "{} characters", words.chars().count());
     if refusal.code == Reason::FieldInvalid.as_str() {
-        assert!(names_one(offer, &arguments, &words), "{} is refused, and not what of it: {words}", offer.tool.name);
+        assert!(
+            names_one(offer, &arguments, &words),
+            "{} is refused, and not what of it: {words}",
+            offer.tool.name
+        );
     } else {
         assert!(GOOD.contains(&refusal.code), "{words}");
     }
@@ -52,11 +58,14 @@ pub fn check(bytes: &[u8]) {
 fn called(offer: &Offer, arguments: &JsonObject) -> Refusal {
     // Longer than a socket's path may be, so that there is no way to it and nothing is waited for.
     let nowhere = "x".repeat(200);
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers");
     runtime.block_on(async {
         let peer = Peer::broker(Path::new(&nowhere), "a token of a turn".parse().ok());
         let call = Call::new(None, &RequestMetaObject::default(), CancellationToken::new());
-        (offer.run)(&peer, &call, arguments.clone()).await.expect_err("there is nobody who could answer")
+        (offer.run)(&peer, &call, arguments.clone())
+            .await
+            .expect_err("there is nobody who could answer")
     })
 }
 
@@ -65,5 +74,6 @@ fn names_one(offer: &Offer, arguments: &JsonObject, words: &str) -> bool {
     let known = offer.tool.input_schema.get("properties").and_then(serde_json::Value::as_object);
     let known = known.into_iter().flat_map(serde_json::Map::keys);
     // A key that nobody knows may be long or hidden, and is shown as far as it can be.
-    known.chain(arguments.keys()).any(|name| words.contains(name.as_str())) || words.contains("unknown field")
+    known.chain(arguments.keys()).any(|name| words.contains(name.as_str()))
+        || words.contains("unknown field")
 }

@@ -1,8 +1,11 @@
-//! Only faults use attempts: each shown attempt is explained by failures before it, no failure that is known is forgotten, none is beyond the
-//! maximum, and from the third on a delivery is served alone.
+//! Only faults use attempts: each shown attempt is explained by failures before it, no failure that
+//! is known is forgotten, none is beyond the maximum, and from the third on a delivery is served
+//! alone.
 //!
-//! An attempt may be used by a nack, by a lease that ran out, by a turn that FAILED, and by a turn whose end nobody saw (it may have VANISHED);
-//! turns and receives whose answer was lost may have held anything. Silent: about the count of opaque agents' deliveries, and from below after a redrive.
+//! An attempt may be used by a nack, by a lease that ran out, by a turn that FAILED, and by a turn
+//! whose end nobody saw (it may have VANISHED); turns and receives whose answer was lost may have
+//! held anything. Silent: about the count of opaque agents' deliveries, and from below after a
+//! redrive.
 
 use super::Found;
 use crate::call::{Op, Reply};
@@ -16,7 +19,8 @@ const ALONE_FROM: u32 = 3;
 pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     let max = index.history.setting.attempts_max;
     for hand in &index.hands {
-        let (attempt, key) = (hand.handed.attempt, (hand.handed.agent.as_str(), hand.handed.message));
+        let (attempt, key) =
+            (hand.handed.attempt, (hand.handed.agent.as_str(), hand.handed.message));
         if attempt == 0 || attempt > max {
             found.add(
                 Attempts,
@@ -29,10 +33,16 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
         }
         let (least, most) = failures(index, key, Some(&hand.holder), hand.from, hand.till);
         if attempt > 1 + most {
-            let what = format!("message {} was handed to {} for attempt {attempt} after at most {most} failures", key.1, key.0);
+            let what = format!(
+                "message {} was handed to {} for attempt {attempt} after at most {most} failures",
+                key.1, key.0
+            );
             found.add(Attempts, &[hand.till], what);
         } else if attempt < 1 + least {
-            let what = format!("message {} was handed to {} for attempt {attempt} after at least {least} failures", key.1, key.0);
+            let what = format!(
+                "message {} was handed to {} for attempt {attempt} after at least {least} failures",
+                key.1, key.0
+            );
             found.add(Attempts, &[hand.till], what);
         }
     }
@@ -45,19 +55,33 @@ fn at_the_end(index: &Index<'_>, found: &mut Found, max: u32) {
     for delivery in &index.last.deliveries {
         let (key, attempt) = ((delivery.agent.as_str(), delivery.message), delivery.attempt);
         if attempt > max {
-            found.add(Attempts, &[], format!("message {} to {} ended at attempt {attempt} of {max}", key.1, key.0));
+            found.add(
+                Attempts,
+                &[],
+                format!("message {} to {} ended at attempt {attempt} of {max}", key.1, key.0),
+            );
         }
         let taken_for_good = matches!(delivery.state, State::Leased | State::Held | State::Dead);
-        if attempt == 0 && (taken_for_good || (index.leases(key).next().is_some() && !redriven(index, key))) {
-            found.add(Attempts, &[], format!("message {} to {} was handed out and ended at attempt 0", key.1, key.0));
+        if attempt == 0
+            && (taken_for_good || (index.leases(key).next().is_some() && !redriven(index, key)))
+        {
+            found.add(
+                Attempts,
+                &[],
+                format!("message {} to {} was handed out and ended at attempt 0", key.1, key.0),
+            );
         }
         if index.is_opaque(key.0) {
             continue;
         }
-        // The failures of a dead letter are its attempts; anything else may have one more try, which is not known to have failed.
+        // The failures of a dead letter are its attempts; anything else may have one more try,
+        // which is not known to have failed.
         let (_, most) = failures(index, key, None, end, end);
         if attempt > most + u32::from(delivery.state != State::Dead) {
-            let what = format!("message {} to {} ended at attempt {attempt} after at most {most} failures", key.1, key.0);
+            let what = format!(
+                "message {} to {} ended at attempt {attempt} after at most {most} failures",
+                key.1, key.0
+            );
             found.add(Attempts, &[], what);
         }
         let for_good = |call: &Call<'_>| matches!(call.op, Op::Nack { permanent: true, .. });
@@ -67,7 +91,10 @@ fn at_the_end(index: &Index<'_>, found: &mut Found, max: u32) {
             Holder::Turn(_) => false,
         });
         if delivery.state == State::Dead && attempt < max && !given_up {
-            let what = format!("message {} to {} is a dead letter after {attempt} failures of {max}", key.1, key.0);
+            let what = format!(
+                "message {} to {} is a dead letter after {attempt} failures of {max}",
+                key.1, key.0
+            );
             found.add(Attempts, &[], what);
         }
     }
@@ -75,12 +102,20 @@ fn at_the_end(index: &Index<'_>, found: &mut Found, max: u32) {
 
 /// Whether the operator wanted the delivery sent round again.
 fn redriven(index: &Index<'_>, key: Key<'_>) -> bool {
-    index.of(&index.decisions, &key).any(|call| matches!(call.op, Op::Decide { decision: Decision::Redrive, .. }))
+    index
+        .of(&index.decisions, &key)
+        .any(|call| matches!(call.op, Op::Decide { decision: Decision::Redrive, .. }))
 }
 
-/// How many failures a delivery had at least and at most: at least by `from`, at most by `till`. Those of a lease come after it, so `own` is
-/// left out.
-fn failures(index: &Index<'_>, key: Key<'_>, own: Option<&Holder<'_>>, from: usize, till: usize) -> (u32, u32) {
+/// How many failures a delivery had at least and at most: at least by `from`, at most by `till`.
+/// Those of a lease come after it, so `own` is left out.
+fn failures(
+    index: &Index<'_>,
+    key: Key<'_>,
+    own: Option<&Holder<'_>>,
+    from: usize,
+    till: usize,
+) -> (u32, u32) {
     let redriven = redriven(index, key);
     let (mut least, mut most) = (0, 0);
     for hand in index.leases(key).filter(|hand| hand.from < till && own != Some(&hand.holder)) {
@@ -91,7 +126,8 @@ fn failures(index: &Index<'_>, key: Key<'_>, own: Option<&Holder<'_>>, from: usi
             }
             Holder::Turn(turn) => {
                 let (known, possible) = failed(index, *turn, from, till);
-                // Of mail that was received in the turn nobody here knows whether it reached the model.
+                // Of mail that was received in the turn nobody here knows whether it reached the
+                // model.
                 (known && hand.wakes, possible)
             }
         };
@@ -107,7 +143,8 @@ fn failures(index: &Index<'_>, key: Key<'_>, own: Option<&Holder<'_>>, from: usi
     (if redriven { 0 } else { least }, most)
 }
 
-/// Whether a consumer's lease may have run out: it was not acked that anybody knew, and was held for its length.
+/// Whether a consumer's lease may have run out: it was not acked that anybody knew, and was held
+/// for its length.
 fn may_have_run_out(index: &Index<'_>, hand: &Hand<'_>, till: usize) -> bool {
     let Op::Receive { lease_ms, .. } = index.calls[hand.call].op else { return false };
     // An extension may also make it shorter.
@@ -122,16 +159,24 @@ fn may_have_run_out(index: &Index<'_>, hand: &Hand<'_>, till: usize) -> bool {
 }
 
 fn nacked(index: &Index<'_>, token: &&str, from: usize, till: usize) -> (bool, bool) {
-    let nacks = || index.of(&index.token_calls, token).filter(|call| matches!(call.op, Op::Nack { .. }));
-    (nacks().any(|call| call.ok().is_some_and(|(done, _)| done < from)), nacks().any(|call| call.from < till))
+    let nacks =
+        || index.of(&index.token_calls, token).filter(|call| matches!(call.op, Op::Nack { .. }));
+    (
+        nacks().any(|call| call.ok().is_some_and(|(done, _)| done < from)),
+        nacks().any(|call| call.from < till),
+    )
 }
 
 fn failed(index: &Index<'_>, turn: u64, from: usize, till: usize) -> (bool, bool) {
-    let ends = || index.of(&index.turn_calls, &turn).filter(|call| matches!(call.op, Op::EndTurn { .. }));
-    let with =
-        |call: &Call<'_>, failed: bool| matches!(call.op, Op::EndTurn { outcome, .. } if (*outcome == Outcome::Failed) == failed);
-    let known = ends().any(|call| with(call, true) && call.ok().is_some_and(|(done, _)| done < from));
-    let begun_before = index.by_turn.get(&turn).is_some_and(|hands| hands.iter().any(|place| index.hands[*place].from < till));
+    let ends =
+        || index.of(&index.turn_calls, &turn).filter(|call| matches!(call.op, Op::EndTurn { .. }));
+    let with = |call: &Call<'_>, failed: bool| matches!(call.op, Op::EndTurn { outcome, .. } if (*outcome == Outcome::Failed) == failed);
+    let known =
+        ends().any(|call| with(call, true) && call.ok().is_some_and(|(done, _)| done < from));
+    let begun_before = index
+        .by_turn
+        .get(&turn)
+        .is_some_and(|hands| hands.iter().any(|place| index.hands[*place].from < till));
     // Its end is known to be another one; then it did not fail.
     let spared = ends().any(|call| with(call, false) && call.ok().is_some());
     (known, begun_before && !spared)
@@ -144,16 +189,26 @@ fn alone(index: &Index<'_>, found: &mut Found) {
         let Some(handed) = all.iter().find(|handed| handed.attempt >= ALONE_FROM) else { continue };
         let in_a_turn = matches!(call.op, Op::Receive { turn, .. } if *turn != 0);
         if all.len() > 1 || in_a_turn {
-            let what =
-                format!("message {} at attempt {} was not served alone to {}", handed.message, handed.attempt, handed.agent);
+            let what = format!(
+                "message {} at attempt {} was not served alone to {}",
+                handed.message, handed.attempt, handed.agent
+            );
             found.add(Attempts, &[till], what);
         }
     }
     for hands in index.by_turn.values() {
         let hands: Vec<&Hand<'_>> = hands.iter().map(|place| &index.hands[*place]).collect();
-        let Some(waking) = hands.iter().find(|hand| hand.wakes && hand.handed.attempt >= ALONE_FROM) else { continue };
+        let Some(waking) =
+            hands.iter().find(|hand| hand.wakes && hand.handed.attempt >= ALONE_FROM)
+        else {
+            continue;
+        };
         // What the operator decides about is not the turn's any more.
-        if index.of(&index.decisions, &(waking.handed.agent.as_str(), waking.handed.message)).next().is_some() {
+        if index
+            .of(&index.decisions, &(waking.handed.agent.as_str(), waking.handed.message))
+            .next()
+            .is_some()
+        {
             continue;
         }
         if let Some(other) = hands.iter().find(|hand| !hand.wakes) {

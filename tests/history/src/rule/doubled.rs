@@ -1,8 +1,10 @@
-//! What is identical is not doubled: a turn that runs again for the same delivery, and sends what an earlier run sent, sends nothing.
+//! What is identical is not doubled: a turn that runs again for the same delivery, and sends what
+//! an earlier run sent, sends nothing.
 //!
-//! Each earlier message stands in once in each run, so only a text that a run sent once is looked at. Silent: where the earlier run carried
-//! other mail too, because its message may have stood in for that of another delivery's turn; where two runs wait for their answers side by
-//! side; and about opaque agents that may say a thing twice in one turn.
+//! Each earlier message stands in once in each run, so only a text that a run sent once is looked
+//! at. Silent: where the earlier run carried other mail too, because its message may have stood in
+//! for that of another delivery's turn; where two runs wait for their answers side by side; and
+//! about opaque agents that may say a thing twice in one turn.
 
 use std::collections::BTreeMap;
 
@@ -30,12 +32,15 @@ fn observed(index: &Index<'_>, found: &mut Found) {
     let mut runs: BTreeMap<(&str, u64), Vec<(u64, usize)>> = BTreeMap::new();
     for (turn, hands) in &index.by_turn {
         let hands: Vec<_> = hands.iter().map(|place| &index.hands[*place]).collect();
-        let receives = index.of(&index.turn_calls, turn).any(|call| matches!(call.op, Op::Receive { .. }));
+        let receives =
+            index.of(&index.turn_calls, turn).any(|call| matches!(call.op, Op::Receive { .. }));
         if let [hand] = hands[..]
             && hand.wakes
             && !receives
         {
-            runs.entry((&hand.handed.agent, hand.handed.message)).or_default().push((*turn, hand.from));
+            runs.entry((&hand.handed.agent, hand.handed.message))
+                .or_default()
+                .push((*turn, hand.from));
         }
     }
     for ((agent, message), mut turns) in runs {
@@ -43,8 +48,9 @@ fn observed(index: &Index<'_>, found: &mut Found) {
         for (nth, (later, _)) in turns.iter().enumerate() {
             for (earlier, _) in &turns[..nth] {
                 if let Some((body, seen)) = twice(index, *earlier, *later) {
-                    let what =
-                        format!("{agent} sent {body:?} in turn {earlier} and again in turn {later}, both for message {message}");
+                    let what = format!(
+                        "{agent} sent {body:?} in turn {earlier} and again in turn {later}, both for message {message}"
+                    );
                     found.add(NotDoubled, &seen, what);
                 }
             }
@@ -64,9 +70,13 @@ fn twice<'a>(index: &Index<'a>, earlier: u64, later: u64) -> Option<(&'a str, [u
         let (Some((_, what)), Some(till)) = (said(call.op), anew(call)) else { continue };
         let same = |other: &&Call<'a>| said(other.op).is_some_and(|(_, said)| said == what);
         // Said twice in this run, the earlier message may stand in for the other one.
-        let mut requests: Vec<&str> = after.iter().filter(same).map(|other| other.request_id).collect();
+        let mut requests: Vec<&str> =
+            after.iter().filter(same).map(|other| other.request_id).collect();
         requests.dedup();
-        let first = before.iter().filter(same).find_map(|other| anew(other).filter(|done| *done < call.request_from));
+        let first = before
+            .iter()
+            .filter(same)
+            .find_map(|other| anew(other).filter(|done| *done < call.request_from));
         if let (Some(first), [_]) = (first, &requests[..]) {
             return Some((what.3, [first, till]));
         }
@@ -87,7 +97,10 @@ fn opaque(index: &Index<'_>, found: &mut Found) {
         let mut sent: BTreeMap<(&[String], u64, &str), u64> = BTreeMap::new();
         for turn in turns {
             for id in &turn.sent {
-                let Some(known) = index.messages.get(id).filter(|known| known.turn == turn.id) else { continue };
+                let Some(known) = index.messages.get(id).filter(|known| known.turn == turn.id)
+                else {
+                    continue;
+                };
                 let said = (&known.recipients[..], known.reply_to, known.body.as_str());
                 if let Some(earlier) = sent.insert(said, *id) {
                     let what = format!(

@@ -1,8 +1,10 @@
 //! First in, first out: within a lane of an inbox, what came first is first handed over first.
 //!
-//! Only hand-overs that say they are the first are compared: a delivery that came back may be behind others (backoff, served alone, held).
-//! Ids are given in the order of acceptance, so the smaller one lay there when the larger one was taken. Silent: where the two leases were
-//! asked for side by side, and about the order of the lanes, because the counter of system deliveries in a row is not seen.
+//! Only hand-overs that say they are the first are compared: a delivery that came back may be
+//! behind others (backoff, served alone, held). Ids are given in the order of acceptance, so the
+//! smaller one lay there when the larger one was taken. Silent: where the two leases were asked for
+//! side by side, and about the order of the lanes, because the counter of system deliveries in a
+//! row is not seen.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +26,9 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
                 && (other.till < hand.from || is_before_in_answer(index, other, hand))
             {
                 let (first, second) = (other.handed.message, hand.handed.message);
-                let what = format!("message {first} was handed to {agent} before message {second} in lane {lane:?}");
+                let what = format!(
+                    "message {first} was handed to {agent} before message {second} in lane {lane:?}"
+                );
                 found.add(Fifo, &[other.till, hand.till], what);
             }
             if earliest.is_none_or(|other| hand.till <= other.till) {

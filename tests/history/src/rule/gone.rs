@@ -1,6 +1,8 @@
-//! What is sent to a stopped agent waits until it is started, and nothing of a purged agent reaches a later one of its name.
+//! What is sent to a stopped agent waits until it is started, and nothing of a purged agent reaches
+//! a later one of its name.
 //!
-//! Silent: about mail that was on its way when the agent was stopped, and about stops and purges whose answer was lost.
+//! Silent: about mail that was on its way when the agent was stopped, and about stops and purges
+//! whose answer was lost.
 
 use std::collections::HashMap;
 
@@ -19,17 +21,32 @@ struct Made {
 pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     let mut made: HashMap<u64, Made> = HashMap::new();
     for call in &index.calls {
-        if let Some((till, message)) = call.ok().and_then(|(till, reply)| Some((till, receipt::made(reply)?))) {
-            let known = made.entry(message).or_insert(Made { left: call.request_from, answered: till });
-            *known = Made { left: known.left.min(call.request_from), answered: known.answered.min(till) };
+        if let Some((till, message)) =
+            call.ok().and_then(|(till, reply)| Some((till, receipt::made(reply)?)))
+        {
+            let known =
+                made.entry(message).or_insert(Made { left: call.request_from, answered: till });
+            *known = Made {
+                left: known.left.min(call.request_from),
+                answered: known.answered.min(till),
+            };
         }
     }
     for (stopped, mark) in &index.marks {
         let Mark::Stopped { agent } = mark else { continue };
         let stopped = *stopped;
-        let is_start = |mark: &Mark| matches!(mark, Mark::Starting { agent: other } if other == agent);
-        let started = index.marks.iter().find(|(at, mark)| *at > stopped && is_start(mark)).map_or(usize::MAX, |(at, _)| *at);
-        for hand in index.hands.iter().filter(|hand| hand.handed.agent == *agent && (stopped..started).contains(&hand.till)) {
+        let is_start =
+            |mark: &Mark| matches!(mark, Mark::Starting { agent: other } if other == agent);
+        let started = index
+            .marks
+            .iter()
+            .find(|(at, mark)| *at > stopped && is_start(mark))
+            .map_or(usize::MAX, |(at, _)| *at);
+        for hand in index
+            .hands
+            .iter()
+            .filter(|hand| hand.handed.agent == *agent && (stopped..started).contains(&hand.till))
+        {
             let message = hand.handed.message;
             if made.get(&message).is_some_and(|made| made.left > stopped) {
                 let what = format!(
@@ -44,8 +61,9 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
         if let Some((purging, purged)) = purge_before(index, agent, hand.from)
             && made.get(&message).is_some_and(|made| made.answered < purging)
         {
-            let what =
-                format!("message {message} was sent to {agent} before it was purged, and was handed to a later one of its name");
+            let what = format!(
+                "message {message} was sent to {agent} before it was purged, and was handed to a later one of its name"
+            );
             found.add(Gone, &[purging, purged, hand.till], what);
         }
     }
@@ -53,10 +71,14 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
 
 /// Whether an agent was purged, so that its deliveries are not read at the end.
 pub(super) fn is_purged(index: &Index<'_>, (agent, _): Key<'_>) -> bool {
-    index.marks.iter().any(|(_, mark)| matches!(mark, Mark::Purging { agent: other } if other == agent))
+    index
+        .marks
+        .iter()
+        .any(|(_, mark)| matches!(mark, Mark::Purging { agent: other } if other == agent))
 }
 
-/// The last purge of an agent that was over before this observation: where it began, and where it was answered.
+/// The last purge of an agent that was over before this observation: where it began, and where it
+/// was answered.
 fn purge_before(index: &Index<'_>, agent: &str, before: usize) -> Option<(usize, usize)> {
     let is_end = |mark: &Mark| matches!(mark, Mark::Purged { agent: other } if other == agent);
     let (purged, _) = index.marks.iter().rev().find(|(at, mark)| *at < before && is_end(mark))?;

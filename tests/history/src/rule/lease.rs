@@ -1,9 +1,12 @@
-//! At most one lease lives per delivery: what one has is not handed to another before the first has certainly lost it.
+//! At most one lease lives per delivery: what one has is not handed to another before the first has
+//! certainly lost it.
 //!
-//! A consumer's lease lives from its answer until its time is over, counted from its request, or until anything happens that ends it by the
-//! contract: it is settled, the operator decides, a harness attaches, the agent is retired, the host reboots. A turn's lease lives until its
-//! end is reported, another session may have begun, or no call of its session was answered for the grace time. Silent: where either lease
-//! was asked for while the other was, and about turns of opaque agents.
+//! A consumer's lease lives from its answer until its time is over, counted from its request, or
+//! until anything happens that ends it by the contract: it is settled, the operator decides, a
+//! harness attaches, the agent is retired, the host reboots. A turn's lease lives until its end is
+//! reported, another session may have begun, or no call of its session was answered for the grace
+//! time. Silent: where either lease was asked for while the other was, and about turns of opaque
+//! agents.
 
 use super::Found;
 use crate::call::{Op, Reply};
@@ -16,12 +19,16 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
         for (nth, later) in places.iter().enumerate() {
             let later = &index.hands[*later];
             // The nearest ones are enough: what is older was ended long ago, or shows with those.
-            for earlier in places[nth.saturating_sub(4)..nth].iter().map(|place| &index.hands[*place]) {
+            for earlier in
+                places[nth.saturating_sub(4)..nth].iter().map(|place| &index.hands[*place])
+            {
                 if earlier.till >= later.from || !lives(index, earlier, later.till) {
                     continue;
                 }
                 let (one, other) = (earlier.name(), later.name());
-                let what = format!("message {message} to {agent} was handed over under {other} while {one} still held it");
+                let what = format!(
+                    "message {message} to {agent} was handed over under {other} while {one} still held it"
+                );
                 found.add(OneLease, &[earlier.till, later.till], what);
             }
         }
@@ -47,7 +54,8 @@ fn lives(index: &Index<'_>, hand: &Hand<'_>, until: usize) -> bool {
                 | Mark::Note(_) => false,
             }
     });
-    let decided = index.of(&index.decisions, &(agent, hand.handed.message)).any(|call| ended(call.from));
+    let decided =
+        index.of(&index.decisions, &(agent, hand.handed.message)).any(|call| ended(call.from));
     // A call that is under way at any time before `until` may have been done just then.
     let attaches = |call: &crate::index::Call<'_>| {
         let resumed = matches!(call.ok(), Some((_, Reply::Attached { resumed: true, .. })));
@@ -60,18 +68,24 @@ fn lives(index: &Index<'_>, hand: &Hand<'_>, until: usize) -> bool {
     match &hand.holder {
         Holder::Consumer(token) => {
             let settled = index.of(&index.token_calls, token);
-            let mut settled = settled.filter(|call| matches!(call.op, Op::Ack { .. } | Op::Nack { .. }));
+            let mut settled =
+                settled.filter(|call| matches!(call.op, Op::Ack { .. } | Op::Nack { .. }));
             !settled.any(|call| call.from < until)
                 && !index.calls_of(caller_of(index, hand)).any(&attaches)
                 && index.at(until) < expiry(index, hand, token, until)
         }
         Holder::Turn(turn) => {
-            let mut ends = index.of(&index.turn_calls, turn).filter(|call| matches!(call.op, Op::EndTurn { .. }));
-            let begun = index.by_turn[turn].first().map_or(hand.from, |place| index.hands[*place].from);
+            let mut ends = index
+                .of(&index.turn_calls, turn)
+                .filter(|call| matches!(call.op, Op::EndTurn { .. }));
+            let begun =
+                index.by_turn[turn].first().map_or(hand.from, |place| index.hands[*place].from);
             let attaches = index
                 .calls_of(caller_of(index, hand))
                 .any(|call| attaches(call) && call.answer.is_none_or(|(till, _)| till > begun));
-            !ends.any(|call| call.from < until) && !attaches && index.at(until) < last_contact(index, hand, until)
+            !ends.any(|call| call.from < until)
+                && !attaches
+                && index.at(until) < last_contact(index, hand, until)
         }
     }
 }
@@ -85,13 +99,22 @@ fn expiry(index: &Index<'_>, hand: &Hand<'_>, token: &&str, until: usize) -> u64
     let Op::Receive { lease_ms, .. } = index.calls[hand.call].op else { return 0 };
     let mut expiry = index.at(hand.from) + lease_ms;
     // An extension may also shorten it; where several are under way at once, any may be the last.
-    let extensions: Vec<_> =
-        index.of(&index.token_calls, token).filter(|call| matches!(call.op, Op::Extend { .. }) && call.from < until).collect();
+    let extensions: Vec<_> = index
+        .of(&index.token_calls, token)
+        .filter(|call| matches!(call.op, Op::Extend { .. }) && call.from < until)
+        .collect();
     for (nth, call) in extensions.iter().enumerate() {
         let Op::Extend { lease_ms, .. } = call.op else { continue };
         let end = index.at(call.from) + lease_ms;
-        let alone = extensions.iter().take(nth).all(|other| other.answer.is_some_and(|(till, _)| till < call.from));
-        expiry = if call.ok().is_some_and(|(till, _)| till < until) && alone { end } else { expiry.min(end) };
+        let alone = extensions
+            .iter()
+            .take(nth)
+            .all(|other| other.answer.is_some_and(|(till, _)| till < call.from));
+        expiry = if call.ok().is_some_and(|(till, _)| till < until) && alone {
+            end
+        } else {
+            expiry.min(end)
+        };
     }
     expiry.saturating_sub(index.history.setting.tolerance_ms)
 }
@@ -102,7 +125,8 @@ fn last_contact(index: &Index<'_>, hand: &Hand<'_>, until: usize) -> u64 {
     let mut alive = index.at(hand.from) + grace;
     for call in index.calls_of(caller_of(index, hand)) {
         let heartbeat = matches!(call.op, Op::Other { rpc, .. } if rpc == "Heartbeat");
-        let speaks = heartbeat || matches!(call.op, Op::Attach { .. } | Op::BeginTurn { .. } | Op::OpenTurn { .. });
+        let speaks = heartbeat
+            || matches!(call.op, Op::Attach { .. } | Op::BeginTurn { .. } | Op::OpenTurn { .. });
         if let Some((till, _)) = call.ok()
             && speaks
             && call.from > hand.from

@@ -1,6 +1,8 @@
-//! Nothing accepted is lost: what got a receipt is there at the end, in the inbox of everybody it is for, and was not forgotten there.
+//! Nothing accepted is lost: what got a receipt is there at the end, in the inbox of everybody it
+//! is for, and was not forgotten there.
 //!
-//! Silent: about what is not known to be accepted, and about waiting mail where not everything is at rest.
+//! Silent: about what is not known to be accepted, and about waiting mail where not everything is
+//! at rest.
 
 use std::collections::HashSet;
 
@@ -16,7 +18,11 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     for hand in &index.hands {
         let id = hand.handed.message;
         if !index.messages.contains_key(&id) {
-            found.add(NothingLost, &[hand.till], format!("message {id} was handed to {}, and is not there", hand.handed.agent));
+            found.add(
+                NothingLost,
+                &[hand.till],
+                format!("message {id} was handed to {}, and is not there", hand.handed.agent),
+            );
         }
     }
     rows(index, found);
@@ -34,22 +40,38 @@ fn receipts(index: &Index<'_>, found: &mut Found) {
                 let to: &[String] = if let Op::Send { to, .. } = call.op { to } else { &[] };
                 message_is_there(index, found, &seen, *message, to);
             }
-            Reply::Sent { message, .. } | Reply::Reported { message } => message_is_there(index, found, &seen, *message, &[]),
-            Reply::Woken { message, .. } => message_is_there(index, found, &seen, *message, &[call.caller.to_owned()]),
+            Reply::Sent { message, .. } | Reply::Reported { message } => {
+                message_is_there(index, found, &seen, *message, &[]);
+            }
+            Reply::Woken { message, .. } => {
+                message_is_there(index, found, &seen, *message, &[call.caller.to_owned()]);
+            }
             Reply::Asked { question, message, .. } => {
                 if !questions.contains(question) {
-                    found.add(NothingLost, &seen, format!("question {question} was accepted, and is not there"));
+                    found.add(
+                        NothingLost,
+                        &seen,
+                        format!("question {question} was accepted, and is not there"),
+                    );
                 }
                 message_is_there(index, found, &seen, *message, &[]);
             }
             Reply::Reminded { reminder, .. } => {
                 if !reminders.contains(reminder) {
-                    found.add(NothingLost, &seen, format!("reminder {reminder} was accepted, and is not there"));
+                    found.add(
+                        NothingLost,
+                        &seen,
+                        format!("reminder {reminder} was accepted, and is not there"),
+                    );
                 }
             }
             Reply::Turn { turn, .. } => {
                 if !turns.is_empty() && !turns.contains(turn) {
-                    found.add(NothingLost, &seen, format!("turn {turn} had begun, and is not there"));
+                    found.add(
+                        NothingLost,
+                        &seen,
+                        format!("turn {turn} had begun, and is not there"),
+                    );
                 }
             }
             Reply::Leased(_)
@@ -72,7 +94,11 @@ fn message_is_there(index: &Index<'_>, found: &mut Found, seen: &[usize], id: u6
     for agent in to {
         let key = (agent.as_str(), id);
         if !index.deliveries.contains_key(&key) && !is_purged(index, key) {
-            found.add(NothingLost, seen, format!("message {id} was accepted for {agent}, and has no delivery there"));
+            found.add(
+                NothingLost,
+                seen,
+                format!("message {id} was accepted for {agent}, and has no delivery there"),
+            );
         }
     }
 }
@@ -83,7 +109,11 @@ fn rows(index: &Index<'_>, found: &mut Found) {
         for agent in &message.recipients {
             let key = (agent.as_str(), message.id);
             if !index.deliveries.contains_key(&key) && !is_purged(index, key) {
-                found.add(NothingLost, &[], format!("message {} is to {agent}, and has no delivery there", message.id));
+                found.add(
+                    NothingLost,
+                    &[],
+                    format!("message {} is to {agent}, and has no delivery there", message.id),
+                );
             }
         }
     }

@@ -1,5 +1,5 @@
-//! One outcome per question: whoever sees it closed sees the same, it is never open again, one request at most closed it, and the outcome is
-//! what somebody said, or the deadline.
+//! One outcome per question: whoever sees it closed sees the same, it is never open again, one
+//! request at most closed it, and the outcome is what somebody said, or the deadline.
 //!
 //! Silent: about a watch that is behind, and about who closed a question between opaque agents.
 
@@ -12,7 +12,8 @@ use crate::index::Index;
 use crate::noun::{QuestionSeen, QuestionState};
 use crate::violation::Rule::OneOutcome;
 
-/// A sight of a question: when it may have been taken, when it was seen, and whether it cannot be older than `from`.
+/// A sight of a question: when it may have been taken, when it was seen, and whether it cannot be
+/// older than `from`.
 struct Sight<'a> {
     question: &'a QuestionSeen,
     from: usize,
@@ -31,12 +32,22 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     }
     for (at, observation) in index.history.observations.iter().enumerate() {
         if let Event::Saw(question) = &observation.event {
-            sights.entry(question.id).or_default().push(Sight { question, from: at, till: at, fresh: false });
+            sights.entry(question.id).or_default().push(Sight {
+                question,
+                from: at,
+                till: at,
+                fresh: false,
+            });
         }
     }
     let end = index.history.observations.len();
     for question in &index.last.questions {
-        sights.entry(question.id).or_default().push(Sight { question, from: end, till: end, fresh: true });
+        sights.entry(question.id).or_default().push(Sight {
+            question,
+            from: end,
+            till: end,
+            fresh: true,
+        });
     }
     for (id, sights) in &mut sights {
         sights.sort_by_key(|sight| sight.till);
@@ -54,7 +65,10 @@ fn seen(sights: &[&Sight<'_>], end: usize) -> Vec<usize> {
 }
 
 fn agree(found: &mut Found, id: u64, sights: &[Sight<'_>], end: usize) {
-    let Some(closed) = sights.iter().find(|sight| sight.question.state != QuestionState::Open) else { return };
+    let Some(closed) = sights.iter().find(|sight| sight.question.state != QuestionState::Open)
+    else {
+        return;
+    };
     for sight in sights {
         let (one, other) = (closed.question, sight.question);
         if other.state == QuestionState::Open {
@@ -66,31 +80,48 @@ fn agree(found: &mut Found, id: u64, sights: &[Sight<'_>], end: usize) {
                 );
             }
         } else if outcome(one) != outcome(other) {
-            let what = format!("question {id} ended as {:?} and as {:?}", outcome(one), outcome(other));
+            let what =
+                format!("question {id} ended as {:?} and as {:?}", outcome(one), outcome(other));
             found.add(OneOutcome, &seen(&[closed, sight], end), what);
         }
     }
 }
 
 fn outcome(question: &QuestionSeen) -> (QuestionState, &[String], &str, &str, bool) {
-    (question.state, &question.choices, &question.answer, &question.closed_by, question.operator_override)
+    (
+        question.state,
+        &question.choices,
+        &question.answer,
+        &question.closed_by,
+        question.operator_override,
+    )
 }
 
 /// No deadline passes before its time.
 fn early(index: &Index<'_>, found: &mut Found, id: u64, sights: &[Sight<'_>], end: usize) {
-    let Some(sight) = sights.iter().find(|sight| sight.question.state == QuestionState::Expired) else { return };
-    let Some(deadline) = sight.question.deadline else {
-        found.add(OneOutcome, &seen(&[sight], end), format!("question {id} expired and has no deadline"));
+    let Some(sight) = sights.iter().find(|sight| sight.question.state == QuestionState::Expired)
+    else {
         return;
     };
-    let wall = index
-        .wall_max
-        .get(sight.till)
-        .copied()
-        .unwrap_or_else(|| index.wall_max.last().copied().unwrap_or(i64::MIN).max(index.last.wall));
+    let Some(deadline) = sight.question.deadline else {
+        found.add(
+            OneOutcome,
+            &seen(&[sight], end),
+            format!("question {id} expired and has no deadline"),
+        );
+        return;
+    };
+    let wall =
+        index.wall_max.get(sight.till).copied().unwrap_or_else(|| {
+            index.wall_max.last().copied().unwrap_or(i64::MIN).max(index.last.wall)
+        });
     let tolerance = i64::try_from(index.history.setting.tolerance_ms).unwrap_or(i64::MAX);
     if wall.saturating_add(tolerance) < deadline {
-        found.add(OneOutcome, &seen(&[sight], end), format!("question {id} expired {} ms before its deadline", deadline - wall));
+        found.add(
+            OneOutcome,
+            &seen(&[sight], end),
+            format!("question {id} expired {} ms before its deadline", deadline - wall),
+        );
     }
 }
 
@@ -102,13 +133,21 @@ fn answered_as_asked(found: &mut Found, op: &Op, question: &QuestionSeen, seen: 
         let mut wanted = choices.clone();
         chosen.sort_unstable();
         wanted.sort_unstable();
-        if question.state != QuestionState::Answered || question.answer != *text || chosen != wanted {
-            let what = format!("an answer {text:?} to question {id} was accepted, and it ended as {:?}", outcome(question));
+        if question.state != QuestionState::Answered || question.answer != *text || chosen != wanted
+        {
+            let what = format!(
+                "an answer {text:?} to question {id} was accepted, and it ended as {:?}",
+                outcome(question)
+            );
             found.add(OneOutcome, seen, what);
         }
     }
     if matches!(op, Op::CancelQuestion { .. }) && question.state != QuestionState::Cancelled {
-        found.add(OneOutcome, seen, format!("question {id} was withdrawn, and ended as {:?}", outcome(question)));
+        found.add(
+            OneOutcome,
+            seen,
+            format!("question {id} was withdrawn, and ended as {:?}", outcome(question)),
+        );
     }
 }
 
@@ -117,12 +156,16 @@ fn closers(index: &Index<'_>, found: &mut Found) {
     let mut winners: BTreeMap<u64, (&str, usize)> = BTreeMap::new();
     for ((_, _, request), calls) in &index.requests {
         for call in calls.iter().map(|place| &index.calls[*place]) {
-            let (Op::Answer { question, .. } | Op::CancelQuestion { question }, Some((till, _))) = (call.op, call.ok()) else {
+            let (Op::Answer { question, .. } | Op::CancelQuestion { question }, Some((till, _))) =
+                (call.op, call.ok())
+            else {
                 continue;
             };
             let (winner, at) = *winners.entry(*question).or_insert((request, till));
             if winner != *request {
-                let what = format!("question {question} was closed by two requests, {winner} and {request}");
+                let what = format!(
+                    "question {question} was closed by two requests, {winner} and {request}"
+                );
                 found.add(OneOutcome, &[at, till], what);
                 break;
             }
@@ -134,7 +177,12 @@ fn closers(index: &Index<'_>, found: &mut Found) {
 fn has_reason(index: &Index<'_>, found: &mut Found, question: &QuestionSeen) {
     let id = question.id;
     let of_the_two = |agent: &String| *agent == question.asker || *agent == question.target;
-    let retired = || index.marks.iter().any(|(_, mark)| matches!(mark, Mark::Retiring { agent } if of_the_two(agent)));
+    let retired = || {
+        index
+            .marks
+            .iter()
+            .any(|(_, mark)| matches!(mark, Mark::Retiring { agent } if of_the_two(agent)))
+    };
     let fine = match question.state {
         QuestionState::Open | QuestionState::Expired => true,
         QuestionState::Answered => {
@@ -153,6 +201,10 @@ fn has_reason(index: &Index<'_>, found: &mut Found, question: &QuestionSeen) {
         }
     };
     if !fine {
-        found.add(OneOutcome, &[], format!("question {id} ended as {:?}, and nobody did that", outcome(question)));
+        found.add(
+            OneOutcome,
+            &[],
+            format!("question {id} ended as {:?}, and nobody did that", outcome(question)),
+        );
     }
 }

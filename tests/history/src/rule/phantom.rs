@@ -1,6 +1,8 @@
-//! No phantoms: every message, question and reminder was sent by somebody, and is there no more often than it was sent.
+//! No phantoms: every message, question and reminder was sent by somebody, and is there no more
+//! often than it was sent.
 //!
-//! Silent: about what opaque agents sent, and about whether a notice of the broker had its occasion where only opaque agents have turns.
+//! Silent: about what opaque agents sent, and about whether a notice of the broker had its occasion
+//! where only opaque agents have turns.
 
 use std::collections::BTreeMap;
 
@@ -30,8 +32,13 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     let mut there: BTreeMap<(Sort, &str, &str), Vec<u64>> = BTreeMap::new();
     for message in &index.last.messages {
         match &message.origin {
-            Origin::Agent(agent) => there.entry((Sort::Message, agent, &message.body)).or_default().push(message.id),
-            Origin::Operator => there.entry((Sort::Message, "operator", &message.body)).or_default().push(message.id),
+            Origin::Agent(agent) => {
+                there.entry((Sort::Message, agent, &message.body)).or_default().push(message.id);
+            }
+            Origin::Operator => there
+                .entry((Sort::Message, "operator", &message.body))
+                .or_default()
+                .push(message.id),
             Origin::External(_) => {
                 let agent = message.recipients.first().map_or("", String::as_str);
                 there.entry((Sort::Wake, agent, &message.body)).or_default().push(message.id);
@@ -40,10 +47,16 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
         }
     }
     for question in &index.last.questions {
-        there.entry((Sort::Question, &question.asker, &question.text)).or_default().push(question.id);
+        there
+            .entry((Sort::Question, &question.asker, &question.text))
+            .or_default()
+            .push(question.id);
     }
     for reminder in &index.last.reminders {
-        there.entry((Sort::Reminder, &reminder.agent, &reminder.body)).or_default().push(reminder.id);
+        there
+            .entry((Sort::Reminder, &reminder.agent, &reminder.body))
+            .or_default()
+            .push(reminder.id);
     }
     for ((sort, who, text), ids) in there {
         let wanted = wanted.get(&(sort, who, text)).copied().unwrap_or(0);
@@ -51,37 +64,58 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
             continue;
         }
         if wanted == 0 {
-            found.add(NoPhantom, &[], format!("{sort:?} {ids:?} of {who} is there, and nobody made it: {text:?}"));
+            found.add(
+                NoPhantom,
+                &[],
+                format!("{sort:?} {ids:?} of {who} is there, and nobody made it: {text:?}"),
+            );
         } else if ids.len() > wanted {
-            let what = format!("{sort:?} {ids:?} of {who} is there {} times, and was made {wanted} times: {text:?}", ids.len());
+            let what = format!(
+                "{sort:?} {ids:?} of {who} is there {} times, and was made {wanted} times: {text:?}",
+                ids.len()
+            );
             found.add(NoPhantom, &[], what);
         }
     }
     for hand in &index.hands {
         let (id, agent) = (hand.handed.message, hand.handed.agent.as_str());
-        if index.messages.contains_key(&id) && !index.deliveries.contains_key(&(agent, id)) && !is_purged(index, (agent, id)) {
-            found.add(NoPhantom, &[hand.till], format!("message {id} was handed to {agent}, for whom it is not"));
+        if index.messages.contains_key(&id)
+            && !index.deliveries.contains_key(&(agent, id))
+            && !is_purged(index, (agent, id))
+        {
+            found.add(
+                NoPhantom,
+                &[hand.till],
+                format!("message {id} was handed to {agent}, for whom it is not"),
+            );
         }
     }
 }
 
-/// At most one notice that tells an agent to go on is not settled; a dead one is no obstacle to an order of the operator.
+/// At most one notice that tells an agent to go on is not settled; a dead one is no obstacle to an
+/// order of the operator.
 fn kicks(index: &Index<'_>, found: &mut Found) {
     let mut waiting: BTreeMap<&str, u64> = BTreeMap::new();
-    for message in index.last.messages.iter().filter(|message| message.kind() == Some(Kind::Restarted)) {
+    for message in
+        index.last.messages.iter().filter(|message| message.kind() == Some(Kind::Restarted))
+    {
         let to = message.recipients.first().map_or("", String::as_str);
         let state = index.deliveries.get(&(to, message.id)).map(|delivery| delivery.state);
         if !matches!(state, Some(State::Ready | State::Leased | State::Held)) {
             continue;
         }
         if let Some(earlier) = waiting.insert(to, message.id) {
-            let what = format!("message {} tells {to} to go on, and message {earlier} does already", message.id);
+            let what = format!(
+                "message {} tells {to} to go on, and message {earlier} does already",
+                message.id
+            );
             found.add(NoPhantom, &[], what);
         }
     }
 }
 
-/// What may have been written, by whoever asked for it. A request counts once however often it was repeated.
+/// What may have been written, by whoever asked for it. A request counts once however often it was
+/// repeated.
 fn wanted<'a>(index: &Index<'a>) -> Wanted<'a> {
     let mut wanted = Wanted::new();
     for ((caller, _, _), calls) in &index.requests {
@@ -115,27 +149,41 @@ fn notice(index: &Index<'_>, found: &mut Found, message: &Message, kind: Kind) {
     let calls = || index.calls.iter();
     let somebody_unseen = !index.history.setting.opaque.is_empty();
     let fine = match kind {
-        Kind::QuestionAsked | Kind::QuestionAnswered | Kind::QuestionExpired | Kind::QuestionCancelled => {
+        Kind::QuestionAsked
+        | Kind::QuestionAnswered
+        | Kind::QuestionExpired
+        | Kind::QuestionCancelled => {
             index.last.questions.iter().any(|question| question.id == message.question)
         }
-        Kind::Reminder => index.last.reminders.iter().any(|reminder| reminder.id == message.reminder),
+        Kind::Reminder => {
+            index.last.reminders.iter().any(|reminder| reminder.id == message.reminder)
+        }
         Kind::TurnFailed => {
-            somebody_unseen || calls().any(|call| matches!(call.op, Op::EndTurn { outcome: Outcome::Failed, .. }))
+            somebody_unseen
+                || calls()
+                    .any(|call| matches!(call.op, Op::EndTurn { outcome: Outcome::Failed, .. }))
         }
         Kind::DeadLetter => {
             let turns = || calls().any(|call| matches!(call.op, Op::BeginTurn { .. }));
             somebody_unseen || calls().any(|call| matches!(call.op, Op::Nack { .. })) || turns()
         }
-        Kind::Problem => somebody_unseen || calls().any(|call| matches!(call.op, Op::ReportProblem { .. })),
+        Kind::Problem => {
+            somebody_unseen || calls().any(|call| matches!(call.op, Op::ReportProblem { .. }))
+        }
         // An agent that has no login is parked also without a turn.
         Kind::Unavailable => true,
         // A session that begins tells its agent to go on.
         Kind::Restarted => {
             let to = message.recipients.first().map_or("", String::as_str);
-            index.is_opaque(to) || index.calls_of(to).any(|call| matches!(call.op, Op::Attach { .. }))
+            index.is_opaque(to)
+                || index.calls_of(to).any(|call| matches!(call.op, Op::Attach { .. }))
         }
     };
     if !fine {
-        found.add(NoPhantom, &[], format!("message {} of the broker is there, and nothing made it: {kind:?}", message.id));
+        found.add(
+            NoPhantom,
+            &[],
+            format!("message {} of the broker is there, and nothing made it: {kind:?}", message.id),
+        );
     }
 }

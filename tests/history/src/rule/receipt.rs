@@ -1,8 +1,9 @@
-//! A receipt never lies: the same request has one answer, another one under its id is refused, an id belongs to one thing, and what the log has
-//! under it, and what is handed over under it, is what was sent.
+//! A receipt never lies: the same request has one answer, another one under its id is refused, an
+//! id belongs to one thing, and what the log has under it, and what is handed over under it, is
+//! what was sent.
 //!
-//! Silent: about repeated receives and begins, which lease anew once their leases are over, and about repetitions that are refused because
-//! the caller may do nothing at all any more.
+//! Silent: about repeated receives and begins, which lease anew once their leases are over, and
+//! about repetitions that are refused because the caller may do nothing at all any more.
 
 use std::collections::HashMap;
 
@@ -14,8 +15,14 @@ use crate::noun::{Decision, Origin, State};
 use crate::violation::Rule::Receipt;
 
 /// Refusals that have nothing to do with the request: they may come for a repetition too.
-const OF_THE_CALLER: [&str; 6] =
-    ["AGENT_RETIRED", "LEASE_LOST", "ALREADY_ATTACHED", "DRAINING", "STORAGE_UNAVAILABLE", "CAPABILITY_MISSING"];
+const OF_THE_CALLER: [&str; 6] = [
+    "AGENT_RETIRED",
+    "LEASE_LOST",
+    "ALREADY_ATTACHED",
+    "DRAINING",
+    "STORAGE_UNAVAILABLE",
+    "CAPABILITY_MISSING",
+];
 
 pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     let mut owners: HashMap<u64, (RequestKey<'_>, usize)> = HashMap::new();
@@ -23,9 +30,14 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
         let calls: Vec<&Call<'_>> = places.iter().map(|place| &index.calls[*place]).collect();
         one_answer(found, *key, &calls);
         for call in &calls {
-            let (Some((till, reply)), Some(id)) = (call.ok(), call.ok().and_then(|(_, reply)| made(reply))) else { continue };
+            let (Some((till, reply)), Some(id)) =
+                (call.ok(), call.ok().and_then(|(_, reply)| made(reply)))
+            else {
+                continue;
+            };
             let (owner, at) = *owners.entry(id).or_insert((*key, till));
-            // A begin that is repeated after its turn ended begins another one; what it made is its own all the same.
+            // A begin that is repeated after its turn ended begins another one; what it made is its
+            // own all the same.
             if owner != *key {
                 let what = format!("id {id} was given to {owner:?} and to {key:?}");
                 found.add(Receipt, &[at, till], what);
@@ -44,9 +56,9 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
 /// The id that a reply made. An equal one of an earlier run is not made.
 pub(super) fn made(reply: &Reply) -> Option<u64> {
     match reply {
-        Reply::Sent { message, already: false, .. } | Reply::Woken { message, .. } | Reply::Reported { message } => {
-            Some(*message)
-        }
+        Reply::Sent { message, already: false, .. }
+        | Reply::Woken { message, .. }
+        | Reply::Reported { message } => Some(*message),
         Reply::Asked { question, already: false, .. } => Some(*question),
         Reply::Reminded { reminder, already: false, .. } => Some(*reminder),
         Reply::Turn { turn, .. } => Some(*turn),
@@ -65,16 +77,28 @@ pub(super) fn made(reply: &Reply) -> Option<u64> {
 }
 
 fn one_answer(found: &mut Found, key: RequestKey<'_>, calls: &[&Call<'_>]) {
-    let leases_anew =
-        |call: &Call<'_>| matches!(call.op, Op::Receive { .. } | Op::BeginTurn { .. } | Op::OpenTurn { .. } | Op::Attach { .. });
+    let leases_anew = |call: &Call<'_>| {
+        matches!(
+            call.op,
+            Op::Receive { .. } | Op::BeginTurn { .. } | Op::OpenTurn { .. } | Op::Attach { .. }
+        )
+    };
     let mut first: Option<(&Call<'_>, usize, &Reply)> = None;
     for call in calls {
         if let Some((one, at, reply)) = first {
             if let Some((till, other)) = call.ok() {
                 if one.op != call.op {
-                    found.add(Receipt, &[at, till], format!("{key:?} was done for two different requests"));
+                    found.add(
+                        Receipt,
+                        &[at, till],
+                        format!("{key:?} was done for two different requests"),
+                    );
                 } else if reply != other && !leases_anew(call) {
-                    found.add(Receipt, &[at, till], format!("{key:?} was answered {reply:?} and then {other:?}"));
+                    found.add(
+                        Receipt,
+                        &[at, till],
+                        format!("{key:?} was answered {reply:?} and then {other:?}"),
+                    );
                 }
             } else if let (Some(reason), Some((till, _))) = (call.refused(), call.answer)
                 && call.from > at
@@ -82,7 +106,11 @@ fn one_answer(found: &mut Found, key: RequestKey<'_>, calls: &[&Call<'_>]) {
                 && !leases_anew(call)
                 && !OF_THE_CALLER.contains(&reason)
             {
-                found.add(Receipt, &[at, till], format!("{key:?} was done, and its repetition was refused with {reason}"));
+                found.add(
+                    Receipt,
+                    &[at, till],
+                    format!("{key:?} was done, and its repetition was refused with {reason}"),
+                );
             }
         } else if let Some((till, reply)) = call.ok() {
             first = Some((call, till, reply));
@@ -93,16 +121,26 @@ fn one_answer(found: &mut Found, key: RequestKey<'_>, calls: &[&Call<'_>]) {
 /// What the log has under an id is what was sent.
 fn in_the_log(index: &Index<'_>, found: &mut Found, call: &Call<'_>, till: usize, reply: &Reply) {
     let seen = [call.from, till];
-    let author = |caller: &str| if caller == "operator" { Origin::Operator } else { Origin::Agent(caller.to_owned()) };
+    let author = |caller: &str| {
+        if caller == "operator" { Origin::Operator } else { Origin::Agent(caller.to_owned()) }
+    };
     let (id, origin, body, reply_to) = match (call.op, reply) {
-        (Op::Send { body, reply_to, .. }, Reply::Sent { message, .. }) => (*message, author(call.caller), body, *reply_to),
-        (Op::Wake { label, body, .. }, Reply::Woken { message, .. }) => (*message, Origin::External(label.clone()), body, 0),
+        (Op::Send { body, reply_to, .. }, Reply::Sent { message, .. }) => {
+            (*message, author(call.caller), body, *reply_to)
+        }
+        (Op::Wake { label, body, .. }, Reply::Woken { message, .. }) => {
+            (*message, Origin::External(label.clone()), body, 0)
+        }
         (Op::Ask { text, target, .. }, Reply::Asked { question, .. }) => {
             let same = |known: &&crate::QuestionSeen| known.id == *question;
             if let Some(known) = index.last.questions.iter().find(same)
                 && (known.text != *text || known.target != *target || known.asker != call.caller)
             {
-                found.add(Receipt, &seen, format!("question {question} is not the one that was asked: {known:?}"));
+                found.add(
+                    Receipt,
+                    &seen,
+                    format!("question {question} is not the one that was asked: {known:?}"),
+                );
             }
             return;
         }
@@ -110,7 +148,11 @@ fn in_the_log(index: &Index<'_>, found: &mut Found, call: &Call<'_>, till: usize
             if let Some(known) = index.last.reminders.iter().find(|known| known.id == *reminder)
                 && (known.body != *body || known.agent != call.caller || known.due != *due)
             {
-                found.add(Receipt, &seen, format!("reminder {reminder} is not the one that was set: {known:?}"));
+                found.add(
+                    Receipt,
+                    &seen,
+                    format!("reminder {reminder} is not the one that was set: {known:?}"),
+                );
             }
             return;
         }
@@ -118,8 +160,13 @@ fn in_the_log(index: &Index<'_>, found: &mut Found, call: &Call<'_>, till: usize
     };
     let Some(message) = index.messages.get(&id) else { return };
     // Of a broadcast nobody knows here who was there.
-    let other_place = matches!(call.op, Op::Send { to, everyone: false, .. } if message.recipients != *to);
-    if message.origin != origin || message.body != *body || message.reply_to != reply_to || other_place {
+    let other_place =
+        matches!(call.op, Op::Send { to, everyone: false, .. } if message.recipients != *to);
+    if message.origin != origin
+        || message.body != *body
+        || message.reply_to != reply_to
+        || other_place
+    {
         let what = format!(
             "message {id} is not the one that was sent: {:?} to {:?} in reply to {}: {:?}",
             message.origin, message.recipients, message.reply_to, message.body
@@ -131,34 +178,61 @@ fn in_the_log(index: &Index<'_>, found: &mut Found, call: &Call<'_>, till: usize
 /// What was settled stays settled.
 fn settled(index: &Index<'_>, found: &mut Found, call: &Call<'_>, till: usize) {
     let (agent, message, wanted) = if let Op::Ack { token } = call.op {
-        let Some(hand) = index.by_token.get(token.as_str()).map(|place| &index.hands[*place]) else { return };
+        let Some(hand) = index.by_token.get(token.as_str()).map(|place| &index.hands[*place])
+        else {
+            return;
+        };
         (hand.handed.agent.as_str(), hand.handed.message, State::Acked)
-    } else if let Op::Decide { agent, message, decision: decision @ (Decision::Ack | Decision::Drop) } = call.op {
-        (agent.as_str(), *message, if *decision == Decision::Ack { State::Acked } else { State::Dropped })
+    } else if let Op::Decide {
+        agent,
+        message,
+        decision: decision @ (Decision::Ack | Decision::Drop),
+    } = call.op
+    {
+        (
+            agent.as_str(),
+            *message,
+            if *decision == Decision::Ack { State::Acked } else { State::Dropped },
+        )
     } else {
         return;
     };
     if let Some(delivery) = index.deliveries.get(&(agent, message))
         && delivery.state != wanted
     {
-        let what = format!("message {message} to {agent} was settled as {wanted:?}, and is {:?} at the end", delivery.state);
+        let what = format!(
+            "message {message} to {agent} was settled as {wanted:?}, and is {:?} at the end",
+            delivery.state
+        );
         found.add(Receipt, &[call.from, till], what);
     }
     if let Some(later) = index.leases((agent, message)).find(|hand| hand.from > till) {
-        let what = format!("message {message} to {agent} was settled as {wanted:?}, and was handed over again");
+        let what = format!(
+            "message {message} to {agent} was settled as {wanted:?}, and was handed over again"
+        );
         found.add(Receipt, &[till, later.till], what);
     }
 }
 
 /// What is handed over is what lies in the log.
 fn handed(index: &Index<'_>, found: &mut Found) {
-    let adopted = |name: &str| index.marks.iter().any(|(_, mark)| matches!(mark, Mark::Retiring { agent } if agent == name));
+    let adopted = |name: &str| {
+        index
+            .marks
+            .iter()
+            .any(|(_, mark)| matches!(mark, Mark::Retiring { agent } if agent == name))
+    };
     for hand in &index.hands {
         let handed = hand.handed;
         let Some(message) = index.messages.get(&handed.message) else { continue };
-        if message.body != handed.body || message.origin != handed.origin || message.reply_to != handed.reply_to {
-            let what =
-                format!("message {} was handed to {} as {:?}: {:?}", handed.message, handed.agent, handed.origin, handed.body);
+        if message.body != handed.body
+            || message.origin != handed.origin
+            || message.reply_to != handed.reply_to
+        {
+            let what = format!(
+                "message {} was handed to {} as {:?}: {:?}",
+                handed.message, handed.agent, handed.origin, handed.body
+            );
             found.add(Receipt, &[hand.till], what);
         }
         // A token is somebody's alone.
@@ -166,10 +240,15 @@ fn handed(index: &Index<'_>, found: &mut Found) {
             && let Some(other) = index.by_token.get(token).map(|place| &index.hands[*place])
             && other.handed.message != handed.message
         {
-            found.add(Receipt, &[hand.till, other.till], format!("token {token} was given for two deliveries"));
+            found.add(
+                Receipt,
+                &[hand.till, other.till],
+                format!("token {token} was given for two deliveries"),
+            );
         }
         if index.calls[hand.call].caller != handed.agent && !adopted(&handed.agent) {
-            let what = format!("mail of {} was handed to {}", handed.agent, index.calls[hand.call].caller);
+            let what =
+                format!("mail of {} was handed to {}", handed.agent, index.calls[hand.call].caller);
             found.add(Receipt, &[hand.till], what);
         }
     }

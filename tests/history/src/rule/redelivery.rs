@@ -1,4 +1,5 @@
-//! A redelivery says so: of all leases on a delivery only one may claim to be the first, and it is the first; and a cause has its occasion.
+//! A redelivery says so: of all leases on a delivery only one may claim to be the first, and it is
+//! the first; and a cause has its occasion.
 //!
 //! Silent: about the causes that opaque agents' turns bring.
 
@@ -39,10 +40,16 @@ fn occasion(index: &Index<'_>, found: &mut Found, hand: &Hand<'_>) {
     let (agent, message) = (hand.handed.agent.as_str(), hand.handed.message);
     let decided = |wanted: Decision| {
         let mut decisions = index.of(&index.decisions, &(agent, message));
-        decisions.any(|call| call.from < hand.till && matches!(call.op, Op::Decide { decision, .. } if *decision == wanted))
+        decisions.any(|call| {
+            call.from < hand.till
+                && matches!(call.op, Op::Decide { decision, .. } if *decision == wanted)
+        })
     };
-    let calls = || index.calls_of(index.calls[hand.call].caller).filter(|call| call.from < hand.till);
-    let ended = |wanted: Outcome| calls().any(|call| matches!(call.op, Op::EndTurn { outcome, .. } if *outcome == wanted));
+    let calls =
+        || index.calls_of(index.calls[hand.call].caller).filter(|call| call.from < hand.till);
+    let ended = |wanted: Outcome| {
+        calls().any(|call| matches!(call.op, Op::EndTurn { outcome, .. } if *outcome == wanted))
+    };
     let opaque = index.is_opaque(agent);
     let fine = match cause {
         Cause::Released => decided(Decision::Release),
@@ -50,13 +57,14 @@ fn occasion(index: &Index<'_>, found: &mut Found, hand: &Hand<'_>) {
         Cause::Nacked => {
             let mut leases = index.leases((agent, message));
             leases.any(|other| match &other.holder {
-                Holder::Consumer(token) => {
-                    index.of(&index.token_calls, token).any(|call| call.from < hand.till && matches!(call.op, Op::Nack { .. }))
-                }
+                Holder::Consumer(token) => index
+                    .of(&index.token_calls, token)
+                    .any(|call| call.from < hand.till && matches!(call.op, Op::Nack { .. })),
                 Holder::Turn(_) => false,
             })
         }
-        Cause::LeaseExpired => calls().any(|call| matches!(call.op, Op::Receive { turn: 0, .. }) && call.from != hand.from),
+        Cause::LeaseExpired => calls()
+            .any(|call| matches!(call.op, Op::Receive { turn: 0, .. }) && call.from != hand.from),
         Cause::TurnFailed => opaque || ended(Outcome::Failed),
         Cause::RateLimited => opaque || ended(Outcome::RateLimited),
         Cause::AuthFailed => opaque || ended(Outcome::AuthFailed),
@@ -72,7 +80,9 @@ fn occasion(index: &Index<'_>, found: &mut Found, hand: &Hand<'_>) {
         }
     };
     if !fine {
-        let what = format!("message {message} to {agent} says that it came back as {cause:?}, and nothing did that");
+        let what = format!(
+            "message {message} to {agent} says that it came back as {cause:?}, and nothing did that"
+        );
         found.add(Redelivery, &[hand.till], what);
     }
 }

@@ -11,9 +11,15 @@ use crate::noun::Origin;
 use crate::violation::Rule::Refusal;
 
 pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
-    let mut texts: HashSet<(&str, &str)> =
-        index.last.questions.iter().map(|known| (known.asker.as_str(), known.text.as_str())).collect();
-    texts.extend(index.last.reminders.iter().map(|known| (known.agent.as_str(), known.body.as_str())));
+    let mut texts: HashSet<(&str, &str)> = index
+        .last
+        .questions
+        .iter()
+        .map(|known| (known.asker.as_str(), known.text.as_str()))
+        .collect();
+    texts.extend(
+        index.last.reminders.iter().map(|known| (known.agent.as_str(), known.body.as_str())),
+    );
     for message in &index.last.messages {
         let who = match &message.origin {
             Origin::Agent(agent) => agent,
@@ -30,10 +36,20 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
         }
     }
     for ((caller, text), requests) in requests {
-        if !index.is_opaque(caller) && texts.contains(&(caller, text)) && requests.iter().all(|calls| index.is_refused(calls)) {
-            let last = requests.iter().flat_map(|calls| calls.iter()).filter_map(|place| index.calls[*place].answer);
+        if !index.is_opaque(caller)
+            && texts.contains(&(caller, text))
+            && requests.iter().all(|calls| index.is_refused(calls))
+        {
+            let last = requests
+                .iter()
+                .flat_map(|calls| calls.iter())
+                .filter_map(|place| index.calls[*place].answer);
             let seen: Vec<usize> = last.map(|(till, _)| till).collect();
-            found.add(Refusal, &seen, format!("{caller} was refused, and it is there all the same: {text:?}"));
+            found.add(
+                Refusal,
+                &seen,
+                format!("{caller} was refused, and it is there all the same: {text:?}"),
+            );
         }
     }
 }

@@ -1,6 +1,8 @@
-//! A reminder fires exactly once, not early, with its own words; one that was withdrawn does not; and it is due when it was asked for.
+//! A reminder fires exactly once, not early, with its own words; one that was withdrawn does not;
+//! and it is due when it was asked for.
 //!
-//! Silent: about the time of a delay where the clock was set, and about what is not fired where not everything is at rest.
+//! Silent: about the time of a delay where the clock was set, and about what is not fired where not
+//! everything is at rest.
 
 use std::collections::HashMap;
 
@@ -30,35 +32,65 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
                     found.add(
                         FiresOnce,
                         &[],
-                        format!("reminder {id} fired as message {}, and there are {ids:?}", reminder.message),
+                        format!(
+                            "reminder {id} fired as message {}, and there are {ids:?}",
+                            reminder.message
+                        ),
                     );
                 }
                 if reminder.closed < reminder.due {
-                    found.add(FiresOnce, &[], format!("reminder {id} fired {} ms early", reminder.due - reminder.closed));
+                    found.add(
+                        FiresOnce,
+                        &[],
+                        format!("reminder {id} fired {} ms early", reminder.due - reminder.closed),
+                    );
                 }
             }
             ReminderState::Pending | ReminderState::Cancelled => {
                 if !ids.is_empty() {
-                    found.add(FiresOnce, &[], format!("reminder {id} is {:?} and fired as {ids:?}", reminder.state));
+                    found.add(
+                        FiresOnce,
+                        &[],
+                        format!("reminder {id} is {:?} and fired as {ids:?}", reminder.state),
+                    );
                 }
             }
         }
-        if index.last.at_rest && reminder.state == ReminderState::Pending && reminder.due + LATE_MS < index.last.wall {
+        if index.last.at_rest
+            && reminder.state == ReminderState::Pending
+            && reminder.due + LATE_MS < index.last.wall
+        {
             found.add(
                 FiresOnce,
                 &[],
-                format!("reminder {id} has been due for {} ms and has not fired", index.last.wall - reminder.due),
+                format!(
+                    "reminder {id} has been due for {} ms and has not fired",
+                    index.last.wall - reminder.due
+                ),
             );
         }
         for message in messages {
             let own = message.recipients == [reminder.agent.clone()];
-            if !own || (reminder.body.len() <= INLINE_BYTES && !message.body.contains(&reminder.body)) {
-                found.add(FiresOnce, &[], format!("reminder {id} of {} fired as another message {}", reminder.agent, message.id));
+            if !own
+                || (reminder.body.len() <= INLINE_BYTES && !message.body.contains(&reminder.body))
+            {
+                found.add(
+                    FiresOnce,
+                    &[],
+                    format!(
+                        "reminder {id} of {} fired as another message {}",
+                        reminder.agent, message.id
+                    ),
+                );
             }
         }
     }
     for (id, messages) in fired {
-        found.add(FiresOnce, &[], format!("reminder {id} fired {} times, and there is no such reminder", messages.len()));
+        found.add(
+            FiresOnce,
+            &[],
+            format!("reminder {id} fired {} times, and there is no such reminder", messages.len()),
+        );
     }
     replies(index, found);
     early(index, found);
@@ -69,24 +101,41 @@ fn replies(index: &Index<'_>, found: &mut Found) {
     let tolerance = i64::try_from(index.history.setting.tolerance_ms).unwrap_or(i64::MAX);
     for call in &index.calls {
         match (call.op, call.ok()) {
-            (Op::Remind { due, .. }, Some((till, Reply::Reminded { reminder, due: given, already: false }))) => {
+            (
+                Op::Remind { due, .. },
+                Some((till, Reply::Reminded { reminder, due: given, already: false })),
+            ) => {
                 let (least, most) = match due {
                     Due::At(time) => (*time, *time),
                     Due::After(delay) => {
                         let delay = i64::try_from(*delay).unwrap_or(i64::MAX);
-                        (index.wall(call.request_from) + delay - tolerance, index.wall(till) + delay + tolerance)
+                        (
+                            index.wall(call.request_from) + delay - tolerance,
+                            index.wall(till) + delay + tolerance,
+                        )
                     }
                 };
                 let known = matches!(due, Due::At(_)) || !clock_was_set;
                 if known && !(least..=most).contains(given) {
-                    let what = format!("reminder {reminder} is due at {given}, and was wanted between {least} and {most}");
+                    let what = format!(
+                        "reminder {reminder} is due at {given}, and was wanted between {least} and {most}"
+                    );
                     found.add(FiresOnce, &[call.from, till], what);
                 }
             }
             (Op::CancelReminder { reminder }, Some((till, _))) => {
-                let state = index.last.reminders.iter().find(|known| known.id == *reminder).map(|known| known.state);
+                let state = index
+                    .last
+                    .reminders
+                    .iter()
+                    .find(|known| known.id == *reminder)
+                    .map(|known| known.state);
                 if state != Some(ReminderState::Cancelled) {
-                    found.add(FiresOnce, &[call.from, till], format!("reminder {reminder} was withdrawn, and is {state:?}"));
+                    found.add(
+                        FiresOnce,
+                        &[call.from, till],
+                        format!("reminder {reminder} was withdrawn, and is {state:?}"),
+                    );
                 }
             }
             _ => {}
@@ -96,14 +145,19 @@ fn replies(index: &Index<'_>, found: &mut Found) {
 
 /// What was handed over had been due on the wall at some time before.
 fn early(index: &Index<'_>, found: &mut Found) {
-    let due: HashMap<u64, i64> = index.last.reminders.iter().map(|reminder| (reminder.id, reminder.due)).collect();
+    let due: HashMap<u64, i64> =
+        index.last.reminders.iter().map(|reminder| (reminder.id, reminder.due)).collect();
     let tolerance = i64::try_from(index.history.setting.tolerance_ms).unwrap_or(i64::MAX);
     for hand in index.hands.iter().filter(|hand| hand.handed.reminder != 0) {
         let (id, wall) = (hand.handed.reminder, index.wall_max[hand.till]);
         if let Some(due) = due.get(&id)
             && wall + tolerance < *due
         {
-            found.add(FiresOnce, &[hand.till], format!("reminder {id} was handed over {} ms before it was due", due - wall));
+            found.add(
+                FiresOnce,
+                &[hand.till],
+                format!("reminder {id} was handed over {} ms before it was due", due - wall),
+            );
         }
     }
 }

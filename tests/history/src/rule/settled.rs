@@ -1,7 +1,9 @@
-//! What is settled at the end was settled by somebody who could: by the token of a lease, by the end of a turn, by the operator, or because
-//! something newer took its place. This is what finds mail that was taken for delivered and never was.
+//! What is settled at the end was settled by somebody who could: by the token of a lease, by the
+//! end of a turn, by the operator, or because something newer took its place. This is what finds
+//! mail that was taken for delivered and never was.
 //!
-//! Silent: about the inboxes of opaque agents, of the operator (who answers questions, which settles) and of retired agents.
+//! Silent: about the inboxes of opaque agents, of the operator (who answers questions, which
+//! settles) and of retired agents.
 
 use super::Found;
 use crate::call::Op;
@@ -14,7 +16,10 @@ use crate::violation::Rule::Settled;
 pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     for delivery in &index.last.deliveries {
         let key = (delivery.agent.as_str(), delivery.message);
-        let retired = index.marks.iter().any(|(_, mark)| matches!(mark, Mark::Retiring { agent } if *agent == delivery.agent));
+        let retired = index
+            .marks
+            .iter()
+            .any(|(_, mark)| matches!(mark, Mark::Retiring { agent } if *agent == delivery.agent));
         if retired {
             continue;
         }
@@ -27,19 +32,26 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
             State::Superseded => superseded(index, delivery),
         };
         if !fine {
-            let what = format!("message {} to {} is {:?}, and nobody who could made it so", key.1, key.0, delivery.state);
+            let what = format!(
+                "message {} to {} is {:?}, and nobody who could made it so",
+                key.1, key.0, delivery.state
+            );
             found.add(Settled, &[], what);
         }
     }
 }
 
 fn decided(index: &Index<'_>, key: Key<'_>, wanted: Decision) -> bool {
-    index.of(&index.decisions, &key).any(|call| matches!(call.op, Op::Decide { decision, .. } if *decision == wanted))
+    index
+        .of(&index.decisions, &key)
+        .any(|call| matches!(call.op, Op::Decide { decision, .. } if *decision == wanted))
 }
 
 fn acked(index: &Index<'_>, key: Key<'_>) -> bool {
     let by_token = index.leases(key).any(|hand| match &hand.holder {
-        Holder::Consumer(token) => index.of(&index.token_calls, token).any(|call| matches!(call.op, Op::Ack { .. })),
+        Holder::Consumer(token) => {
+            index.of(&index.token_calls, token).any(|call| matches!(call.op, Op::Ack { .. }))
+        }
         Holder::Turn(_) => false,
     });
     by_token || ended(index, key, |outcome| outcome == Outcome::Ok)
@@ -51,7 +63,9 @@ fn ended(index: &Index<'_>, key: Key<'_>, wanted: impl Fn(Outcome) -> bool) -> b
         let Op::EndTurn { turn, outcome, .. } = call.op else { return false };
         let held = || {
             let seen = index.leases(key).any(|hand| hand.holder == Holder::Turn(*turn));
-            let mut receives = index.of(&index.turn_calls, turn).filter(|call| matches!(call.op, Op::Receive { .. }));
+            let mut receives = index
+                .of(&index.turn_calls, turn)
+                .filter(|call| matches!(call.op, Op::Receive { .. }));
             seen || receives.any(|call| call.ok().is_none())
         };
         wanted(*outcome) && call.refused().is_none() && held()

@@ -1,4 +1,5 @@
-//! Who is told of a question: its target of the ask once, and of its end everybody once whom it concerns, by the table of the contract.
+//! Who is told of a question: its target of the ask once, and of its end everybody once whom it
+//! concerns, by the table of the contract.
 //!
 //! Silent: where one of the two was retired.
 
@@ -8,7 +9,8 @@ use crate::noun::{Kind, Origin, QuestionSeen, QuestionState};
 use crate::violation::Rule::OneOutcome;
 
 pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
-    let mut told: std::collections::HashMap<u64, Vec<(&str, Kind, u64)>> = std::collections::HashMap::new();
+    let mut told: std::collections::HashMap<u64, Vec<(&str, Kind, u64)>> =
+        std::collections::HashMap::new();
     for message in &index.last.messages {
         let Origin::System(kind) = message.origin else { continue };
         if message.question != 0 {
@@ -18,16 +20,31 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     }
     for question in &index.last.questions {
         let told = told.remove(&question.id).unwrap_or_default();
-        let of = |agent: &str, wanted: Kind| told.iter().filter(|(to, kind, _)| *to == agent && *kind == wanted).count();
+        let of = |agent: &str, wanted: Kind| {
+            told.iter().filter(|(to, kind, _)| *to == agent && *kind == wanted).count()
+        };
         let asks = of(&question.target, Kind::QuestionAsked);
-        if asks != 1 || !told.iter().any(|(_, kind, id)| *kind == Kind::QuestionAsked && *id == question.message) {
-            found.add(OneOutcome, &[], format!("question {} was put to {} {asks} times", question.id, question.target));
+        if asks != 1
+            || !told
+                .iter()
+                .any(|(_, kind, id)| *kind == Kind::QuestionAsked && *id == question.message)
+        {
+            found.add(
+                OneOutcome,
+                &[],
+                format!("question {} was put to {} {asks} times", question.id, question.target),
+            );
         }
         let Some((asker, target)) = expected(question) else { continue };
         for (who, wanted) in [(&question.asker, asker), (&question.target, target)] {
-            let ends: Vec<Kind> =
-                told.iter().filter(|(to, kind, _)| to == who && *kind != Kind::QuestionAsked).map(|(_, kind, _)| *kind).collect();
-            if ends.len() != wanted || ends.iter().any(|kind| Some(*kind) != kind_of(question.state)) {
+            let ends: Vec<Kind> = told
+                .iter()
+                .filter(|(to, kind, _)| to == who && *kind != Kind::QuestionAsked)
+                .map(|(_, kind, _)| *kind)
+                .collect();
+            if ends.len() != wanted
+                || ends.iter().any(|kind| Some(*kind) != kind_of(question.state))
+            {
                 let what = format!(
                     "question {} ended as {:?} by {:?}: {who} was told {ends:?}, and should be told {wanted} times",
                     question.id, question.state, question.closed_by

@@ -1,6 +1,8 @@
-//! The end of a turn settles by the table: what an outcome cannot do it did not do, and where the turn was seen whole, the numbers are right.
+//! The end of a turn settles by the table: what an outcome cannot do it did not do, and where the
+//! turn was seen whole, the numbers are right.
 //!
-//! Silent about the numbers: where a receive of the turn is not known to be over before its end, or the operator decided about its mail.
+//! Silent about the numbers: where a receive of the turn is not known to be over before its end, or
+//! the operator decided about its mail.
 
 use super::Found;
 use crate::call::{Counts, Op, Reply};
@@ -10,7 +12,9 @@ use crate::violation::Rule::TurnTable;
 
 pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     for call in &index.calls {
-        let (Op::EndTurn { turn, outcome, returned, .. }, Some((till, Reply::TurnEnded(counts)))) = (call.op, call.ok()) else {
+        let (Op::EndTurn { turn, outcome, returned, .. }, Some((till, Reply::TurnEnded(counts)))) =
+            (call.op, call.ok())
+        else {
             continue;
         };
         let told = |what: &str| format!("turn {turn} ended {outcome:?} with {counts:?}: {what}");
@@ -20,12 +24,14 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
         }
         let Some(hands) = whole(index, *turn, call) else { continue };
         let total = u32::try_from(hands.len()).unwrap_or(u32::MAX);
-        let seen: Vec<usize> = hands.iter().map(|hand| hand.till).chain([call.from, till]).collect();
+        let seen: Vec<usize> =
+            hands.iter().map(|hand| hand.till).chain([call.from, till]).collect();
         if counts.total() != total {
             found.add(TurnTable, &seen, told(&format!("it held {total}")));
             continue;
         }
-        let reached = hands.iter().filter(|hand| hand.wakes || reached(index, hand, returned)).count();
+        let reached =
+            hands.iter().filter(|hand| hand.wakes || reached(index, hand, returned)).count();
         if *outcome == Outcome::Ok && counts.acked as usize != reached {
             found.add(TurnTable, &seen, told(&format!("{reached} of it reached the model")));
         }
@@ -51,14 +57,22 @@ fn reached(index: &Index<'_>, hand: &Hand<'_>, returned: &[String]) -> bool {
 
 /// All that a turn held when this call ended it; `None` where that is not known.
 fn whole<'s, 'a>(index: &'s Index<'a>, turn: u64, end: &Call<'_>) -> Option<Vec<&'s Hand<'a>>> {
-    let hands: Vec<&Hand<'_>> = index.by_turn.get(&turn).into_iter().flatten().map(|place| &index.hands[*place]).collect();
+    let hands: Vec<&Hand<'_>> =
+        index.by_turn.get(&turn).into_iter().flatten().map(|place| &index.hands[*place]).collect();
     let begun = index.begun.contains(&turn);
     let over = |call: &Call<'_>| {
-        call.answer.is_some_and(|(till, _)| till < end.request_from) && (call.ok().is_some() || call.refused().is_some())
+        call.answer.is_some_and(|(till, _)| till < end.request_from)
+            && (call.ok().is_some() || call.refused().is_some())
     };
-    let receives_over = index.of(&index.turn_calls, &turn).filter(|call| matches!(call.op, Op::Receive { .. })).all(over);
-    let ends_otherwise =
-        index.of(&index.turn_calls, &turn).any(|call| matches!(call.op, Op::EndTurn { .. }) && call.op != end.op);
-    let decided = hands.iter().any(|hand| index.decisions.contains_key(&(hand.handed.agent.as_str(), hand.handed.message)));
+    let receives_over = index
+        .of(&index.turn_calls, &turn)
+        .filter(|call| matches!(call.op, Op::Receive { .. }))
+        .all(over);
+    let ends_otherwise = index
+        .of(&index.turn_calls, &turn)
+        .any(|call| matches!(call.op, Op::EndTurn { .. }) && call.op != end.op);
+    let decided = hands.iter().any(|hand| {
+        index.decisions.contains_key(&(hand.handed.agent.as_str(), hand.handed.message))
+    });
     (begun && receives_over && !ends_otherwise && !decided).then_some(hands)
 }

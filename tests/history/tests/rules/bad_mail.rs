@@ -1,6 +1,8 @@
 //! Bad histories of mail: lost, made up, out of order, held twice, settled by the wrong one.
 
-use hive_history::{Answer, Cause, Counts, Decision, Kind, Op, Origin, Outcome, Reply, Rule, State};
+use hive_history::{
+    Answer, Cause, Counts, Decision, Kind, Op, Origin, Outcome, Reply, Rule, State,
+};
 
 use crate::world::{World, counts, receive, refused, sent, unknown};
 
@@ -23,7 +25,12 @@ fn an_accepted_message_has_no_delivery() {
     world.last.messages[0].recipients.clear();
     world.last.deliveries.clear();
     let found = world.check();
-    assert!(found.iter().any(|one| one.rule == Rule::NothingLost && one.what.contains("has no delivery")), "{found:?}");
+    assert!(
+        found
+            .iter()
+            .any(|one| one.rule == Rule::NothingLost && one.what.contains("has no delivery")),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -106,7 +113,10 @@ fn a_stale_token_acks() {
     world.pass(70_000);
     world.receive(message, "b", 1, Some(Cause::LeaseExpired));
     world.ack(message, "a");
-    world.breaks(Rule::Fenced, "AckDelivery of message 1 to bob by a was answered Acked, though lease b held it by then");
+    world.breaks(
+        Rule::Fenced,
+        "AckDelivery of message 1 to bob by a was answered Acked, though lease b held it by then",
+    );
 }
 
 #[test]
@@ -201,7 +211,8 @@ fn a_third_attempt_is_not_alone() {
         world.receive(first, token, attempt, (attempt > 1).then_some(Cause::Nacked));
         world.nack(first, token);
     }
-    let handed = vec![world.handed(first, "c", 3, Some(Cause::Nacked)), world.handed(second, "d", 1, None)];
+    let handed =
+        vec![world.handed(first, "c", 3, Some(Cause::Nacked)), world.handed(second, "d", 1, None)];
     world.call("bob", receive(), Answer::Ok(Reply::Leased(handed)));
     world.breaks(Rule::Attempts, "message 1 at attempt 3 was not served alone");
 }
@@ -262,7 +273,11 @@ fn a_refused_message_is_there() {
     world.put(Origin::Agent("ada".to_owned()), "bob", "one");
     world.call("ada", World::send_op("bob", "one", 0), refused("RATE_LIMITED"));
     let found = world.check();
-    assert_eq!(found.iter().map(|one| one.rule).collect::<Vec<_>>(), [Rule::NoPhantom, Rule::Refusal], "{found:?}");
+    assert_eq!(
+        found.iter().map(|one| one.rule).collect::<Vec<_>>(),
+        [Rule::NoPhantom, Rule::Refusal],
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -292,7 +307,10 @@ fn a_request_is_answered_in_two_ways() {
     world.call_as("ada", &request, World::send_op("bob", "one", 0), sent(one));
     world.call_as("ada", &request, World::send_op("bob", "one", 0), sent(two));
     let found = world.check();
-    assert!(found.iter().any(|one| one.rule == Rule::Receipt && one.what.contains("and then")), "{found:?}");
+    assert!(
+        found.iter().any(|one| one.rule == Rule::Receipt && one.what.contains("and then")),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -314,7 +332,12 @@ fn another_request_under_the_same_id_is_done() {
         world.call_as("ada", &request, World::send_op("bob", body, 0), sent(message));
     }
     let found = world.check();
-    assert!(found.iter().any(|one| one.rule == Rule::Receipt && one.what.contains("two different requests")), "{found:?}");
+    assert!(
+        found
+            .iter()
+            .any(|one| one.rule == Rule::Receipt && one.what.contains("two different requests")),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -353,7 +376,11 @@ fn a_stale_lease_is_extended() {
     world.receive(message, "a", 1, None);
     world.pass(70_000);
     world.receive(message, "b", 1, Some(Cause::LeaseExpired));
-    world.call("bob", Op::Extend { token: "a".to_owned(), lease_ms: 1_000 }, Answer::Ok(Reply::Extended));
+    world.call(
+        "bob",
+        Op::Extend { token: "a".to_owned(), lease_ms: 1_000 },
+        Answer::Ok(Reply::Extended),
+    );
     world.breaks(Rule::Fenced, "ExtendLease of message 1");
 }
 

@@ -59,7 +59,11 @@ fn a_deadline_passes_early() {
     let seen = row.clone();
     world.history.push(world.at, crate::world::WALL, Event::Saw(seen));
     for agent in ["ada", "bob"] {
-        let told = world.put(hive_history::Origin::System(hive_history::Kind::QuestionExpired), agent, "over");
+        let told = world.put(
+            hive_history::Origin::System(hive_history::Kind::QuestionExpired),
+            agent,
+            "over",
+        );
         world.message(told).question = question;
     }
     world.breaks(Rule::OneOutcome, "before its deadline");
@@ -70,7 +74,8 @@ fn nobody_answered() {
     let mut world = World::new();
     let question = world.ask("tea?");
     world.answered(question, "yes");
-    let told = world.put(hive_history::Origin::System(hive_history::Kind::QuestionAnswered), "ada", "yes");
+    let told =
+        world.put(hive_history::Origin::System(hive_history::Kind::QuestionAnswered), "ada", "yes");
     world.message(told).question = question;
     world.breaks(Rule::OneOutcome, "and nobody did that");
 }
@@ -90,7 +95,8 @@ fn the_asker_is_told_twice() {
     let mut world = World::new();
     let question = world.ask("tea?");
     world.reply(question, "yes");
-    let told = world.put(hive_history::Origin::System(hive_history::Kind::QuestionAnswered), "ada", "yes");
+    let told =
+        world.put(hive_history::Origin::System(hive_history::Kind::QuestionAnswered), "ada", "yes");
     world.message(told).question = question;
     world.breaks(Rule::OneOutcome, "should be told 1 times");
 }
@@ -159,7 +165,9 @@ fn a_reminder_is_due_at_another_time() {
     let mut world = World::new();
     let place = world.remind("tea", 1_000);
     for observation in &mut world.history.observations {
-        if let Event::Answered { answer: Answer::Ok(Reply::Reminded { due, .. }), .. } = &mut observation.event {
+        if let Event::Answered { answer: Answer::Ok(Reply::Reminded { due, .. }), .. } =
+            &mut observation.event
+        {
             *due += 60_000;
         }
     }

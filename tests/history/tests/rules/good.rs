@@ -1,6 +1,9 @@
-//! Histories that look as if something were wrong, and in which nothing is: the checker raises no false alarm.
+//! Histories that look as if something were wrong, and in which nothing is: the checker raises no
+//! false alarm.
 
-use hive_history::{Answer, Cause, Counts, Decision, Mark, Op, Origin, Outcome, Reply, Rule, State};
+use hive_history::{
+    Answer, Cause, Counts, Decision, Mark, Op, Origin, Outcome, Reply, Rule, State,
+};
 
 use crate::world::{World, counts, receive, refused, sent, unknown};
 
@@ -141,7 +144,12 @@ fn a_takeover_ends_a_turn_at_once() {
     let old = world.begin("s", message, 1, None);
     world.attach("t", 2);
     let turn = world.begin("t", message, 1, Some(Cause::Drained));
-    let end = |session: &str, turn| Op::EndTurn { session: session.to_owned(), turn, outcome: Outcome::Ok, returned: Vec::new() };
+    let end = |session: &str, turn| Op::EndTurn {
+        session: session.to_owned(),
+        turn,
+        outcome: Outcome::Ok,
+        returned: Vec::new(),
+    };
     world.call("bob", end("s", old), refused("LEASE_LOST"));
     world.call("bob", end("t", turn), Answer::Ok(Reply::TurnEnded(counts(1, 0))));
     world.delivery(message).state = State::Acked;
@@ -157,7 +165,16 @@ fn a_turn_runs_over_a_restart_of_the_broker() {
     world.mark(Mark::BrokerDown);
     world.mark(Mark::BrokerReady);
     let attach = Op::Attach { session: "s".to_owned(), take_over: false };
-    world.call("bob", attach, Answer::Ok(Reply::Attached { session: "s".to_owned(), epoch: 1, resumed: true, open_turn: turn }));
+    world.call(
+        "bob",
+        attach,
+        Answer::Ok(Reply::Attached {
+            session: "s".to_owned(),
+            epoch: 1,
+            resumed: true,
+            open_turn: turn,
+        }),
+    );
     world.end("s", turn, Outcome::Ok, counts(1, 0));
     world.delivery(message).state = State::Acked;
     world.fine();
@@ -212,7 +229,12 @@ fn the_operator_holds_releases_and_redrives() {
     for attempt in 1..=5 {
         let turn = world.begin("s", message, attempt, Some(cause));
         let dead = u32::from(attempt == 5);
-        world.end("s", turn, Outcome::Failed, Counts { dead, returned: 1 - dead, ..Counts::default() });
+        world.end(
+            "s",
+            turn,
+            Outcome::Failed,
+            Counts { dead, returned: 1 - dead, ..Counts::default() },
+        );
         cause = Cause::TurnFailed;
     }
     world.decide(message, Decision::Redrive);
@@ -281,5 +303,9 @@ fn a_violation_is_told_in_a_line() {
         "OneLease: message 1 to bob was handed over under lease b while lease a still held it (observations #3, #5)"
     );
     assert_eq!(history.lines(&found[0].seen).lines().count(), 2);
-    assert!(history.tail(1).starts_with("#5       30 ms       call 3 -> Ok(Leased"), "{}", history.tail(1));
+    assert!(
+        history.tail(1).starts_with("#5       30 ms       call 3 -> Ok(Leased"),
+        "{}",
+        history.tail(1)
+    );
 }

@@ -1,4 +1,5 @@
-//! Every rule finds the smallest history that breaks it, and none finds anything in a history that only looks as if.
+//! Every rule finds the smallest history that breaks it, and none finds anything in a history that
+//! only looks as if.
 
 mod bad_mail;
 mod bad_rest;

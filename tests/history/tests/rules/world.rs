@@ -1,10 +1,13 @@
-//! A small world to write histories in: each call takes 10 ms, and what it did is put into the final state too.
+//! A small world to write histories in: each call takes 10 ms, and what it did is put into the
+//! final state too.
 //!
-//! Invariant: what its methods write is a history of a broker that keeps the contract; a test breaks it afterwards, in one place.
+//! Invariant: what its methods write is a history of a broker that keeps the contract; a test
+//! breaks it afterwards, in one place.
 
 use hive_history::{
-    Answer, Cause, Counts, Decision, Delivery, Due, Event, Final, Handed, History, Kind, Lane, Mark, Message, Op, Origin,
-    Outcome, QuestionSeen, QuestionState, Reminder, ReminderState, Reply, Rule, Setting, State, Violation, check,
+    Answer, Cause, Counts, Decision, Delivery, Due, Event, Final, Handed, History, Kind, Lane,
+    Mark, Message, Op, Origin, Outcome, QuestionSeen, QuestionState, Reminder, ReminderState,
+    Reply, Rule, Setting, State, Violation, check,
 };
 
 /// What the wall shows when the observer's clock shows 0.
@@ -22,7 +25,13 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self { history: History::new(Setting::default()), last: Final::default(), at: 0, ids: 0, requests: 0 }
+        Self {
+            history: History::new(Setting::default()),
+            last: Final::default(),
+            at: 0,
+            ids: 0,
+            requests: 0,
+        }
     }
 
     pub(crate) fn id(&mut self) -> u64 {
@@ -87,12 +96,25 @@ impl World {
             reminder: 0,
         });
         let (agent, state) = (to.to_owned(), State::Ready);
-        self.last.deliveries.push(Delivery { agent, message: id, state, lane, attempt: 0, cause: None });
+        self.last.deliveries.push(Delivery {
+            agent,
+            message: id,
+            state,
+            lane,
+            attempt: 0,
+            cause: None,
+        });
         id
     }
 
     pub(crate) fn send_op(to: &str, body: &str, turn: u64) -> Op {
-        Op::Send { to: vec![to.to_owned()], everyone: false, body: body.to_owned(), reply_to: 0, turn }
+        Op::Send {
+            to: vec![to.to_owned()],
+            everyone: false,
+            body: body.to_owned(),
+            reply_to: 0,
+            turn,
+        }
     }
 
     /// `ada` sends to `bob`, is answered, and it lies there.
@@ -111,7 +133,13 @@ impl World {
     }
 
     /// A message of the final state as `bob` is handed it.
-    pub(crate) fn handed(&mut self, message: u64, token: &str, attempt: u32, cause: Option<Cause>) -> Handed {
+    pub(crate) fn handed(
+        &mut self,
+        message: u64,
+        token: &str,
+        attempt: u32,
+        cause: Option<Cause>,
+    ) -> Handed {
         self.delivery(message).attempt = attempt;
         let lane = self.delivery(message).lane;
         let known = self.message(message).clone();
@@ -131,7 +159,13 @@ impl World {
     }
 
     /// `bob` takes it as a consumer.
-    pub(crate) fn receive(&mut self, message: u64, token: &str, attempt: u32, cause: Option<Cause>) {
+    pub(crate) fn receive(
+        &mut self,
+        message: u64,
+        token: &str,
+        attempt: u32,
+        cause: Option<Cause>,
+    ) {
         let handed = self.handed(message, token, attempt, cause);
         self.call("bob", receive(), Answer::Ok(Reply::Leased(vec![handed])));
         self.delivery(message).cause = cause;
@@ -151,12 +185,19 @@ impl World {
     /// `bob`'s harness attaches anew.
     pub(crate) fn attach(&mut self, session: &str, epoch: u64) {
         let op = Op::Attach { session: String::new(), take_over: true };
-        let reply = Reply::Attached { session: session.to_owned(), epoch, resumed: false, open_turn: 0 };
+        let reply =
+            Reply::Attached { session: session.to_owned(), epoch, resumed: false, open_turn: 0 };
         self.call("bob", op, Answer::Ok(reply));
     }
 
     /// A turn of `bob` for a message.
-    pub(crate) fn begin(&mut self, session: &str, message: u64, attempt: u32, cause: Option<Cause>) -> u64 {
+    pub(crate) fn begin(
+        &mut self,
+        session: &str,
+        message: u64,
+        attempt: u32,
+        cause: Option<Cause>,
+    ) -> u64 {
         let turn = self.id();
         let delivery = Some(self.handed(message, "", attempt, cause));
         let op = Op::BeginTurn { session: session.to_owned() };
@@ -205,7 +246,8 @@ impl World {
     /// What the question looks like once `bob` has answered it.
     pub(crate) fn answered(&mut self, id: u64, text: &str) -> QuestionSeen {
         let question = self.question(id);
-        (question.state, question.answer, question.closed_by) = (QuestionState::Answered, text.to_owned(), "bob".to_owned());
+        (question.state, question.answer, question.closed_by) =
+            (QuestionState::Answered, text.to_owned(), "bob".to_owned());
         question.clone()
     }
 
@@ -231,11 +273,13 @@ impl World {
     /// It fires now.
     pub(crate) fn fire(&mut self, place: usize) -> u64 {
         let Reminder { id, body, .. } = self.last.reminders[place].clone();
-        let message = self.put(Origin::System(Kind::Reminder), "bob", &format!("Reminder {id}: {body}"));
+        let message =
+            self.put(Origin::System(Kind::Reminder), "bob", &format!("Reminder {id}: {body}"));
         self.message(message).reminder = id;
         let closed = self.wall();
         let reminder = &mut self.last.reminders[place];
-        (reminder.state, reminder.closed, reminder.message) = (ReminderState::Fired, closed, message);
+        (reminder.state, reminder.closed, reminder.message) =
+            (ReminderState::Fired, closed, message);
         message
     }
 
@@ -260,7 +304,11 @@ impl World {
         assert_eq!(found.len(), 1, "{found:#?}\n{}", history.tail(100));
         assert_eq!(found[0].rule, rule, "{}", found[0]);
         assert!(found[0].to_string().contains(words), "{} has no {words:?}", found[0]);
-        assert!(found[0].seen.iter().all(|index| *index < history.observations.len()), "{}", found[0]);
+        assert!(
+            found[0].seen.iter().all(|index| *index < history.observations.len()),
+            "{}",
+            found[0]
+        );
     }
 }
 

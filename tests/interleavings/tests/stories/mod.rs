@@ -1,6 +1,7 @@
 //! What the stories share: a store with one table of mail, and how many orders are tried.
 //!
-//! Invariant: everything that could let somebody else go first is Shuttle's; SQLite itself runs without a switch in between.
+//! Invariant: everything that could let somebody else go first is Shuttle's; SQLite itself runs
+//! without a switch in between.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use tempfile::TempDir;
 pub(crate) const AGENT: AgentKey = AgentKey(1);
 pub(crate) const OTHER: AgentKey = AgentKey(2);
 
-/// Orders tried of each story, half by chance and half by priorities (Burckhardt et al., ASPLOS 2010).
-/// `HIVE_INTERLEAVINGS` asks for another number.
+/// Orders tried of each story, half by chance and half by priorities (Burckhardt et al., ASPLOS
+/// 2010). `HIVE_INTERLEAVINGS` asks for another number.
 const ORDERS: usize = 300;
 /// How often priorities change in a run.
 const PRIORITY_CHANGES: usize = 3;
@@ -64,7 +65,8 @@ impl CommandError for Failed {
 
 /// What a disk without room says.
 pub(crate) fn disk_full() -> Failed {
-    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None).into()
+    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None)
+        .into()
 }
 
 /// Hears of the commits.
@@ -104,14 +106,17 @@ impl Story {
     pub(crate) fn open() -> Self {
         let (dir, commits) = (directory(), Arc::new(Commits::default()));
         let committed: Arc<dyn Committed> = Arc::<Commits>::clone(&commits);
-        let store = Store::open(dir.path(), Arc::new(ManualClock::new("boot")), committed).expect("it opens");
+        let store = Store::open(dir.path(), Arc::new(ManualClock::new("boot")), committed)
+            .expect("it opens");
         Self { store: Arc::new(store), commits, dir }
     }
 
     pub(crate) fn by_hand() -> (Self, Hand) {
         let (dir, commits) = (directory(), Arc::new(Commits::default()));
         let committed: Arc<dyn Committed> = Arc::<Commits>::clone(&commits);
-        let (store, hand) = Store::open_by_hand(dir.path(), Arc::new(ManualClock::new("boot")), committed).expect("it opens");
+        let (store, hand) =
+            Store::open_by_hand(dir.path(), Arc::new(ManualClock::new("boot")), committed)
+                .expect("it opens");
         (Self { store: Arc::new(store), commits, dir }, hand)
     }
 
@@ -146,21 +151,31 @@ pub(crate) fn say(tx: &Tx<'_>, agent: AgentKey, body: &str) -> Result<u64, Faile
 }
 
 /// Sends a message.
-pub(crate) async fn give(store: &Store, agent: AgentKey, body: &'static str) -> Result<u64, Failed> {
+pub(crate) async fn give(
+    store: &Store,
+    agent: AgentKey,
+    body: &'static str,
+) -> Result<u64, Failed> {
     store.write(move |tx| say(tx, agent, body)).await
 }
 
 /// A look that takes the oldest message of an agent.
-pub(crate) fn look(agent: AgentKey) -> impl FnMut(&Tx<'_>) -> Result<Seen<Option<String>>, Failed> + Send + 'static {
+pub(crate) fn look(
+    agent: AgentKey,
+) -> impl FnMut(&Tx<'_>) -> Result<Seen<Option<String>>, Failed> + Send + 'static {
     move |tx| {
         let oldest = "SELECT id, body FROM mail WHERE agent = ?1 AND taken = 0 ORDER BY id LIMIT 1";
-        let found = tx.query_row(oldest, [agent.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)));
+        let found = tx.query_row(oldest, [agent.0], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+        });
         match found {
             Ok((id, body)) => {
                 tx.execute("UPDATE mail SET taken = 1 WHERE id = ?1", [id])?;
                 Ok(Seen::Found(Some(body)))
             }
-            Err(rusqlite::Error::QueryReturnedNoRows) => Ok(Seen::Nothing { so_far: None, next_due: None }),
+            Err(rusqlite::Error::QueryReturnedNoRows) => {
+                Ok(Seen::Nothing { so_far: None, next_due: None })
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -171,7 +186,9 @@ pub(crate) async fn take(store: &Store, agent: AgentKey) -> Result<String, Faile
     let mut looking = store.look(agent, look(agent)).await;
     loop {
         match looking.next().await {
-            Answer::Done(found) => return found.map(|body| body.expect("what is found is a message")),
+            Answer::Done(found) => {
+                return found.map(|body| body.expect("what is found is a message"));
+            }
             Answer::Waiting { .. } => {}
         }
     }
@@ -179,7 +196,8 @@ pub(crate) async fn take(store: &Store, agent: AgentKey) -> Result<String, Faile
 
 /// Whether a message is there.
 pub(crate) fn heard(conn: &Connection, body: &str) -> Result<bool, Failed> {
-    let count: u32 = conn.query_row("SELECT count(*) FROM mail WHERE body = ?1", [body], |row| row.get(0))?;
+    let count: u32 =
+        conn.query_row("SELECT count(*) FROM mail WHERE body = ?1", [body], |row| row.get(0))?;
     Ok(count == 1)
 }
 

@@ -139,7 +139,11 @@ fn campaign(cli: &Cli) -> io::Result<ExitCode> {
     tell(&total.line())?;
     let now = SystemClock::new()?.now().wall.0;
     // What was shrunk or bounded is no campaign.
-    if cli.steps.is_none() && cli.minutes.is_none() && cli.agents.is_none() && cli.without.is_empty() {
+    if cli.steps.is_none()
+        && cli.minutes.is_none()
+        && cli.agents.is_none()
+        && cli.without.is_empty()
+    {
         ledger.add(now, &total)?;
     }
     failed.sort_by_key(|report| report.plan.seed);
@@ -165,7 +169,9 @@ fn look_for_bugs(cli: &Cli) -> io::Result<ExitCode> {
         for _ in 0..cli.threads() {
             let (next, hunts) = (&next, hunts.clone());
             scope.spawn(move || {
-                while let Some(bug) = Bug::ALL.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                while let Some(bug) =
+                    Bug::ALL.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                {
                     // The main thread reads until the last of them.
                     drop(hunts.send(bugs::hunt(*bug, cli.start.unwrap_or(1), SEEDS_MAX)));
                 }
@@ -176,7 +182,8 @@ fn look_for_bugs(cli: &Cli) -> io::Result<ExitCode> {
             let (name, seconds) = (format!("{:?}", hunt.bug), hunt.took.as_secs_f64());
             match hunt.caught {
                 Some((seed, violation)) => {
-                    let violation: String = violation.lines().next().unwrap_or_default().chars().take(120).collect();
+                    let violation: String =
+                        violation.lines().next().unwrap_or_default().chars().take(120).collect();
                     tell(&format!("{name:<24} seed {seed:>4}  {seconds:>6.1} s  {violation}"))?;
                 }
                 None => {

@@ -129,7 +129,8 @@ impl World {
         self.down(if self.plan.has(Fault::PowerCut) { End::PowerCut } else { End::Killed });
         let boot = *self.boots.borrow() + 1;
         self.boots.send_replace(boot);
-        self.boot_start.set(self.time.elapsed() - i64::try_from(self.dice.between(500, 20_000)).unwrap_or(0));
+        self.boot_start
+            .set(self.time.elapsed() - i64::try_from(self.dice.between(500, 20_000)).unwrap_or(0));
         say!(self, "boot {boot}");
         self.up_again().await;
     }
@@ -137,9 +138,14 @@ impl World {
     /// Second harnesses that take over.
     pub(crate) async fn usurp(self: Rc<Self>, agent: String) {
         while !self.rest(self.dice.between(60_000, 1_500_000) * self.calm).await {
-            if self.plan.has(Fault::TakeOver) && self.lives.borrow().get(&agent).is_some_and(|lives| *lives == 1) {
+            if self.plan.has(Fault::TakeOver)
+                && self.lives.borrow().get(&agent).is_some_and(|lives| *lives == 1)
+            {
                 say!(self, "a second harness of {agent}");
-                self.client(format!("second harness of {agent}"), Rc::clone(&self).keep_harness(agent.clone(), true));
+                self.client(
+                    format!("second harness of {agent}"),
+                    Rc::clone(&self).keep_harness(agent.clone(), true),
+                );
             }
         }
     }
@@ -150,9 +156,14 @@ impl World {
         let mut unread = Vec::new();
         for agent in agents {
             let states = vec![State::Ready, State::Leased];
-            let listed = engine.list_deliveries(crate::serve::caller("operator"), agent.clone(), states, None, 20).await;
+            let listed = engine
+                .list_deliveries(crate::serve::caller("operator"), agent.clone(), states, None, 20)
+                .await;
             for delivery in listed.ok()?.0 {
-                unread.push(format!("{} in the inbox of {agent} is {}", delivery.message.id, delivery.state));
+                unread.push(format!(
+                    "{} in the inbox of {agent} is {}",
+                    delivery.message.id, delivery.state
+                ));
             }
         }
         Some(unread)

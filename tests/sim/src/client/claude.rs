@@ -1,5 +1,5 @@
-//! A claude process and its bridge: in one turn it receives, says what its script says, asks, answers, and sets reminders, with the token of
-//! its process. It may go on when its turn is over.
+//! A claude process and its bridge: in one turn it receives, says what its script says, asks,
+//! answers, and sets reminders, with the token of its process. It may go on when its turn is over.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -33,7 +33,15 @@ pub(crate) struct Turn {
 
 impl Turn {
     pub(crate) fn new(id: u64, process: String, delivery: Option<Handed>) -> Self {
-        Self { id, process, delivery, returned: Rc::default(), stopped: Rc::default(), over: Rc::default(), ended: Rc::default() }
+        Self {
+            id,
+            process,
+            delivery,
+            returned: Rc::default(),
+            stopped: Rc::default(),
+            over: Rc::default(),
+            ended: Rc::default(),
+        }
     }
 
     fn who(&self, agent: &str) -> Who {
@@ -81,7 +89,9 @@ impl World {
         let heard = match (what, &turn.delivery) {
             (0, _) => return self.receive_in_turn(who, turn).await,
             (1, Some(handed)) if script::said(self, &who.name, handed.message, *said).is_some() => {
-                let Some(call) = script::said(self, &who.name, handed.message, *said) else { return true };
+                let Some(call) = script::said(self, &who.name, handed.message, *said) else {
+                    return true;
+                };
                 *said += 1;
                 let to = self.target_of(who, &call);
                 let heard = self.insist(who, call, 4).await;
@@ -89,7 +99,8 @@ impl World {
             }
             (2, _) => {
                 let body = self.fresh("word");
-                let to = if self.dice.chance(150) { To::Everyone } else { To::Name(self.anybody()) };
+                let to =
+                    if self.dice.chance(150) { To::Everyone } else { To::Name(self.anybody()) };
                 let target = to.clone();
                 let heard = self.insist(who, Call::Send { to, body, reply_to: 0 }, 3).await;
                 if let (Heard::Done(given), To::Name(name)) = (&heard, &target)
@@ -101,28 +112,57 @@ impl World {
             }
             (3, _) => self.insist(who, Call::NextTurn, 2).await,
             (4, _) => {
-                let mine: Vec<_> =
-                    self.known.borrow().reminders.iter().filter(|(_, owner)| *owner == who.name).cloned().collect();
+                let mine: Vec<_> = self
+                    .known
+                    .borrow()
+                    .reminders
+                    .iter()
+                    .filter(|(_, owner)| *owner == who.name)
+                    .cloned()
+                    .collect();
                 let Some((reminder, _)) = self.dice.pick(&mine).cloned() else { return true };
                 self.insist(who, Call::CancelReminder { reminder }, 3).await
             }
             (5, _) => {
-                let asked: Vec<_> =
-                    self.known.borrow().questions.iter().filter(|(_, asker, _)| *asker == who.name).cloned().collect();
+                let asked: Vec<_> = self
+                    .known
+                    .borrow()
+                    .questions
+                    .iter()
+                    .filter(|(_, asker, _)| *asker == who.name)
+                    .cloned()
+                    .collect();
                 let Some((question, ..)) = self.dice.pick(&asked).cloned() else { return true };
                 self.insist(who, Call::CancelQuestion { question }, 3).await
             }
             _ => {
-                let owed: Vec<_> =
-                    self.known.borrow().questions.iter().filter(|(_, _, target)| *target == who.name).cloned().collect();
+                let owed: Vec<_> = self
+                    .known
+                    .borrow()
+                    .questions
+                    .iter()
+                    .filter(|(_, _, target)| *target == who.name)
+                    .cloned()
+                    .collect();
                 match self.dice.pick(&owed).cloned() {
                     Some((question, ..)) => {
                         let answer = script::answer(self, false);
-                        self.insist(who, Call::Answer { question, choices: answer.choices, text: answer.text }, 4).await
+                        self.insist(
+                            who,
+                            Call::Answer { question, choices: answer.choices, text: answer.text },
+                            4,
+                        )
+                        .await
                     }
                     None => {
-                        let due = Due::At(self.time.wall() + 1_000 + i64::try_from(self.dice.span(1_200_000)).unwrap_or(0));
-                        let heard = self.insist(who, Call::Remind { body: self.fresh("note"), due }, 4).await;
+                        let due = Due::At(
+                            self.time.wall()
+                                + 1_000
+                                + i64::try_from(self.dice.span(1_200_000)).unwrap_or(0),
+                        );
+                        let heard = self
+                            .insist(who, Call::Remind { body: self.fresh("note"), due }, 4)
+                            .await;
                         self.learn(who, "", heard)
                     }
                 }
@@ -168,7 +208,8 @@ impl World {
                 }
                 for handed in &handed {
                     self.learn_delivery(&who.name, handed.message);
-                    if handed.origin == Origin::System(Kind::QuestionAsked) && self.dice.chance(500) {
+                    if handed.origin == Origin::System(Kind::QuestionAsked) && self.dice.chance(500)
+                    {
                         self.answer_asked(who, handed).await;
                     }
                 }
@@ -184,7 +225,8 @@ impl World {
         let asker = handed.body.split(' ').next().unwrap_or_default().to_owned();
         self.learn_question(handed.question, &asker, &who.name);
         let answer = script::answer(self, handed.body.contains("Options"));
-        let call = Call::Answer { question: handed.question, choices: answer.choices, text: answer.text };
+        let call =
+            Call::Answer { question: handed.question, choices: answer.choices, text: answer.text };
         drop(self.insist(who, call, 4).await);
     }
 

@@ -30,9 +30,17 @@ impl World {
         loop {
             let healing = self.healing.get();
             let max = u32::try_from(self.dice.between(1, 6)).unwrap_or(1);
-            let lease_ms = if healing { 3_600_000 } else { self.dice.weighted(&[(3, 60_000), (2, 5_000), (1, 600_000)]) };
+            let lease_ms = if healing {
+                3_600_000
+            } else {
+                self.dice.weighted(&[(3, 60_000), (2, 5_000), (1, 600_000)])
+            };
             // Long enough that only a wake ends it early.
-            let wait_ms = if healing { 30_000_000 } else { self.dice.weighted(&[(4, 180_000), (1, 0), (1, 20_000)]) };
+            let wait_ms = if healing {
+                30_000_000
+            } else {
+                self.dice.weighted(&[(4, 180_000), (1, 0), (1, 20_000)])
+            };
             let receive = Call::Receive { max, wait_ms, lease_ms, tool_use: String::new() };
             let request = self.request();
             let heard = loop {
@@ -75,11 +83,25 @@ impl World {
             self.answer_asked(who, handed).await;
         }
         if self.dice.chance(150) {
-            drop(self.insist(who, Call::Extend { token: token.clone(), lease_ms: self.dice.between(1_000, 120_000) }, 3).await);
+            drop(
+                self.insist(
+                    who,
+                    Call::Extend {
+                        token: token.clone(),
+                        lease_ms: self.dice.between(1_000, 120_000),
+                    },
+                    3,
+                )
+                .await,
+            );
             self.pause(60_000).await;
         }
         if self.dice.chance(250) {
-            let send = Call::Send { to: To::Name(self.anybody()), body: self.fresh("reply"), reply_to: handed.message };
+            let send = Call::Send {
+                to: To::Name(self.anybody()),
+                body: self.fresh("reply"),
+                reply_to: handed.message,
+            };
             drop(self.insist(who, send, 4).await);
         }
         let poison = (handed.message ^ self.plan.seed).is_multiple_of(13);
@@ -94,7 +116,11 @@ impl World {
                 if other == 4 && self.fails(Fault::Zombie, 500) {
                     // Says it again under another id, much later; or the contrary.
                     self.pause(60_000).await;
-                    let again = if self.dice.chance(500) { Call::Ack { token } } else { Call::Nack { token, permanent: false } };
+                    let again = if self.dice.chance(500) {
+                        Call::Ack { token }
+                    } else {
+                        Call::Nack { token, permanent: false }
+                    };
                     drop(self.insist(who, again, 2).await);
                 }
             }

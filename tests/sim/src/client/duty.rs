@@ -1,6 +1,8 @@
-//! The duty of a connected harness: it reports, waits for turns, watches the claude of each, and says how it ended.
+//! The duty of a connected harness: it reports, waits for turns, watches the claude of each, and
+//! says how it ended.
 //!
-//! Invariant: a wish and an end that were not answered are said again with the same request id, over whatever connection there is.
+//! Invariant: a wish and an end that were not answered are said again with the same request id,
+//! over whatever connection there is.
 
 use std::rc::Rc;
 
@@ -61,7 +63,10 @@ impl Life {
         let done = std::mem::take(&mut *self.done.borrow_mut());
         for command in done {
             let session = self.session.borrow().clone();
-            if matches!(world.insist(&self.who, Call::AckCommand { session, command }, 3).await, Heard::Nothing) {
+            if matches!(
+                world.insist(&self.who, Call::AckCommand { session, command }, 3).await,
+                Heard::Nothing
+            ) {
                 self.done.borrow_mut().push(command);
                 return Some(Break::Lost);
             }
@@ -82,7 +87,9 @@ impl Life {
         let (request, process) = self
             .wish
             .borrow_mut()
-            .get_or_insert_with(|| (world.request(), format!("process {:016}", world.dice.number())))
+            .get_or_insert_with(|| {
+                (world.request(), format!("process {:016}", world.dice.number()))
+            })
             .clone();
         let session = self.session.borrow().clone();
         let begin = Call::Begin { session: session.clone(), process: process.clone() };
@@ -125,7 +132,10 @@ impl Life {
     /// Waits for the end of a claude, and decides how it ended.
     async fn watch(&self, turn: &Turn) -> Option<Break> {
         let world = &self.world;
-        while !turn.over.get() && self.cancelled.get() != turn.id && self.restart.get().is_none_or(|(_, done)| done) {
+        while !turn.over.get()
+            && self.cancelled.get() != turn.id
+            && self.restart.get().is_none_or(|(_, done)| done)
+        {
             tokio::select! {
                 biased;
                 () = turn.ended.notified() => {}
@@ -160,7 +170,11 @@ impl Life {
             return Outcome::Ok;
         }
         // Some messages break every turn.
-        if turn.delivery.as_ref().is_some_and(|handed| (handed.message ^ world.plan.seed).is_multiple_of(11)) {
+        if turn
+            .delivery
+            .as_ref()
+            .is_some_and(|handed| (handed.message ^ world.plan.seed).is_multiple_of(11))
+        {
             return Outcome::Failed;
         }
         let outcomes = [
@@ -178,7 +192,8 @@ impl Life {
         let world = &self.world;
         let session = self.session.borrow().clone();
         let limited = outcome == Outcome::RateLimited && with_time;
-        let retry_at = limited.then(|| world.time.wall() + i64::try_from(world.dice.span(600_000)).unwrap_or(0));
+        let retry_at = limited
+            .then(|| world.time.wall() + i64::try_from(world.dice.span(600_000)).unwrap_or(0));
         let call = Call::End { session, turn, outcome, returned, retry_at, compacted: with_time };
         self.ending.replace(Some((world.request(), call)));
     }
@@ -202,13 +217,18 @@ impl Life {
             }
             Heard::Done(_) => {
                 self.ending.take();
-                // The park begins with this answer: what was said of the login before it does not count.
+                // The park begins with this answer: what was said of the login before it does not
+                // count.
                 if logged_out {
                     self.needs_login.set(true);
                 }
                 if world.fails(Fault::Vanish, 30) {
                     let session = self.session.borrow().clone();
-                    let problem = Call::Problem { session, subject: "plugins".to_owned(), text: world.fresh("trouble") };
+                    let problem = Call::Problem {
+                        session,
+                        subject: "plugins".to_owned(),
+                        text: world.fresh("trouble"),
+                    };
                     drop(world.insist(&self.who, problem, 3).await);
                 }
                 if !world.healing.get() && world.dice.chance(80) { self.open().await } else { None }
@@ -219,8 +239,10 @@ impl Life {
     /// Opens a turn without mail.
     async fn open(&self) -> Option<Break> {
         let world = &self.world;
-        let kind = world.dice.weighted(&[(3, Kind::Continue), (1, Kind::Checkpoint), (1, Kind::Compact)]);
-        let (session, process) = (self.session.borrow().clone(), format!("process {:016}", world.dice.number()));
+        let kind =
+            world.dice.weighted(&[(3, Kind::Continue), (1, Kind::Checkpoint), (1, Kind::Compact)]);
+        let (session, process) =
+            (self.session.borrow().clone(), format!("process {:016}", world.dice.number()));
         let open = Call::Open { session, process: process.clone(), kind };
         match world.insist(&self.who, open, 3).await {
             Heard::Done(given) => {

@@ -1,7 +1,9 @@
-//! Harnesses: they attach, wait for turns, run a claude in each, say how it ended, and come back after whatever befell them.
+//! Harnesses: they attach, wait for turns, run a claude in each, say how it ended, and come back
+//! after whatever befell them.
 //!
-//! A life is one process. Its connection breaks and is made anew; its session goes on as long as the broker lets it. Invariant: a life forgets
-//! nothing that a real harness would know, and knows nothing that it would not.
+//! A life is one process. Its connection breaks and is made anew; its session goes on as long as
+//! the broker lets it. Invariant: a life forgets nothing that a real harness would know, and knows
+//! nothing that it would not.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -48,7 +50,8 @@ pub(super) struct Life {
     pub(super) who: Who,
     pub(super) session: RefCell<String>,
     pub(super) turn: RefCell<Option<Turn>>,
-    /// The wish for a turn that has not been answered: its request id, and the secret of the process to come.
+    /// The wish for a turn that has not been answered: its request id, and the secret of the
+    /// process to come.
     pub(super) wish: RefCell<Option<(String, String)>>,
     /// The end of a turn that has not been answered.
     pub(super) ending: RefCell<Option<(String, Call)>>,
@@ -172,24 +175,43 @@ impl Life {
             world.pause(20_000).await;
             if let Some(turn) = turn {
                 let (outcome, returned) = (Outcome::Ok, Vec::new());
-                let end = Call::End { session: session.clone(), turn, outcome, returned, retry_at: None, compacted: false };
+                let end = Call::End {
+                    session: session.clone(),
+                    turn,
+                    outcome,
+                    returned,
+                    retry_at: None,
+                    compacted: false,
+                };
                 drop(world.insist(&who, end, 2).await);
             }
             world.pause(20_000).await;
-            drop(world.insist(&who, Call::Begin { session, process: "the process of a ghost".to_owned() }, 2).await);
+            drop(
+                world
+                    .insist(
+                        &who,
+                        Call::Begin { session, process: "the process of a ghost".to_owned() },
+                        2,
+                    )
+                    .await,
+            );
         });
     }
 
     /// One connection, from its attachment to its break.
     async fn connected(self: &Rc<Self>, given: Given) -> Break {
         let world = Rc::clone(&self.world);
-        let Given { reply, attached: Some(attached), broker: Some(broker), .. } = given else { return Break::Lost };
+        let Given { reply, attached: Some(attached), broker: Some(broker), .. } = given else {
+            return Break::Lost;
+        };
         let Reply::Attached { session, resumed, open_turn, .. } = reply else { return Break::Lost };
         if !resumed {
             self.forget();
         }
         self.session.replace(session);
-        let unknown = self.turn.borrow().is_none() && self.wish.borrow().is_none() && self.ending.borrow().is_none();
+        let unknown = self.turn.borrow().is_none()
+            && self.wish.borrow().is_none()
+            && self.ending.borrow().is_none();
         if resumed && open_turn > 0 && unknown {
             self.end(open_turn, Outcome::Drained, Vec::new(), false);
         }
@@ -198,11 +220,13 @@ impl Life {
         let ended = attached.attachment.ended().clone();
         let stream = broker.open_stream(attached);
         let life = Rc::clone(self);
-        let orders = world.exec.spawn(broker.group, format!("orders of {}", self.who.name), async move {
-            life.watch_orders(engine, key).await;
-        });
+        let orders =
+            world.exec.spawn(broker.group, format!("orders of {}", self.who.name), async move {
+                life.watch_orders(engine, key).await;
+            });
         let life = Rc::clone(self);
-        let heart = world.client(format!("heart of {}", self.who.name), async move { life.beat().await });
+        let heart =
+            world.client(format!("heart of {}", self.who.name), async move { life.beat().await });
         let mut boots = world.boots.subscribe();
         boots.mark_unchanged();
         let cut = world.dice.between(30_000, 900_000) * world.calm;
@@ -218,7 +242,10 @@ impl Life {
         };
         say!(world, "{}: connection broken: {broken:?}", self.who.name);
         if broken == Break::SessionOver && broker.attachments.is_wrongly_fenced(key) {
-            world.wrong(format!("Fenced: {} was fenced by an attach that is not on disk", self.who.name));
+            world.wrong(format!(
+                "Fenced: {} was fenced by an attach that is not on disk",
+                self.who.name
+            ));
         }
         world.exec.kill(heart);
         world.exec.kill(orders);
@@ -251,10 +278,15 @@ impl Life {
                 self.cancelled.set(turn.get());
                 self.done.borrow_mut().push(id.get());
             }
-            Order::RestartHarness if self.restart.get().is_none_or(|(known, _)| known != id.get()) => {
+            Order::RestartHarness
+                if self.restart.get().is_none_or(|(known, _)| known != id.get()) =>
+            {
                 self.restart.set(Some((id.get(), false)));
             }
-            Order::RestartHarness | Order::StartNewSession | Order::SetModel(_) | Order::CompactSession => {}
+            Order::RestartHarness
+            | Order::StartNewSession
+            | Order::SetModel(_)
+            | Order::CompactSession => {}
         }
         self.news.notify_one();
     }

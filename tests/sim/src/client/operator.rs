@@ -1,4 +1,5 @@
-//! The operator: writes, asks, answers, decides about deliveries, cancels turns, and moves agents about.
+//! The operator: writes, asks, answers, decides about deliveries, cancels turns, and moves agents
+//! about.
 
 use std::rc::Rc;
 
@@ -39,18 +40,26 @@ impl World {
             (1, 12),
         ]) {
             0 => {
-                let to = if self.dice.chance(100) { To::Everyone } else { To::Name(seat.name.clone()) };
-                if let Some(Reply::Sent { message, .. }) =
-                    self.insist(&who, Call::Send { to, body: self.fresh("order"), reply_to: 0 }, 5).await.reply()
+                let to =
+                    if self.dice.chance(100) { To::Everyone } else { To::Name(seat.name.clone()) };
+                if let Some(Reply::Sent { message, .. }) = self
+                    .insist(&who, Call::Send { to, body: self.fresh("order"), reply_to: 0 }, 5)
+                    .await
+                    .reply()
                 {
                     self.learn_delivery(&seat.name, message);
                 }
             }
             1 => {
                 let ttl_ms = self.dice.weighted(&[(1, 0), (2, 20_000), (2, 300_000)]);
-                let ask =
-                    Call::Ask { to: To::Name(seat.name.clone()), text: self.fresh("question"), options: Vec::new(), ttl_ms };
-                if let Some(Reply::Asked { question, .. }) = self.insist(&who, ask, 5).await.reply() {
+                let ask = Call::Ask {
+                    to: To::Name(seat.name.clone()),
+                    text: self.fresh("question"),
+                    options: Vec::new(),
+                    ttl_ms,
+                };
+                if let Some(Reply::Asked { question, .. }) = self.insist(&who, ask, 5).await.reply()
+                {
                     self.learn_question(question, "operator", &seat.name);
                 }
             }
@@ -58,13 +67,23 @@ impl World {
                 let questions = self.known.borrow().questions.clone();
                 let Some((question, ..)) = self.dice.pick(&questions).cloned() else { return };
                 let answer = script::answer(self, false);
-                drop(self.insist(&who, Call::Answer { question, choices: answer.choices, text: answer.text }, 5).await);
+                drop(
+                    self.insist(
+                        &who,
+                        Call::Answer { question, choices: answer.choices, text: answer.text },
+                        5,
+                    )
+                    .await,
+                );
             }
             3 => {
                 let questions = self.known.borrow().questions.clone();
                 let Some((question, ..)) = self.dice.pick(&questions).cloned() else { return };
-                let call =
-                    if self.dice.chance(500) { Call::CancelQuestion { question } } else { Call::ReadQuestion { question } };
+                let call = if self.dice.chance(500) {
+                    Call::CancelQuestion { question }
+                } else {
+                    Call::ReadQuestion { question }
+                };
                 drop(self.insist(&who, call, 5).await);
             }
             4 => {
@@ -89,7 +108,11 @@ impl World {
                 // Another client with the same way of making request ids.
                 let request = self.request();
                 for _ in 0..2 {
-                    let send = Call::Send { to: To::Name(seat.name.clone()), body: self.fresh("mistaken"), reply_to: 0 };
+                    let send = Call::Send {
+                        to: To::Name(seat.name.clone()),
+                        body: self.fresh("mistaken"),
+                        reply_to: 0,
+                    };
                     if !self.call(&who, &request, send).await.is_done() {
                         break;
                     }
@@ -110,11 +133,18 @@ impl World {
     async fn work_off_apart(self: &Rc<Self>, who: &Who) {
         let Some((_, engine)) = self.serving() else { return };
         let operator = caller("operator");
-        let mut apart = engine.list_dead_letters(String::new(), None, 20).await.map(|(found, _)| found).unwrap_or_default();
+        let mut apart = engine
+            .list_dead_letters(String::new(), None, 20)
+            .await
+            .map(|(found, _)| found)
+            .unwrap_or_default();
         let Some(seat) = ({ self.dice.pick(&self.seats.borrow()).cloned() }) else { return };
-        let held = engine.list_deliveries(operator.clone(), seat.name, vec![State::Held], None, 20).await;
+        let held =
+            engine.list_deliveries(operator.clone(), seat.name, vec![State::Held], None, 20).await;
         apart.extend(held.map(|(found, _)| found).unwrap_or_default());
-        let mail = engine.list_deliveries(operator, "operator".to_owned(), vec![State::Ready], None, 5).await;
+        let mail = engine
+            .list_deliveries(operator, "operator".to_owned(), vec![State::Ready], None, 5)
+            .await;
         let mail = mail.map(|(found, _)| found).unwrap_or_default();
         drop(engine);
         for delivery in apart.into_iter().chain(mail) {
@@ -125,7 +155,11 @@ impl World {
                 (_, 5) => Decision::Drop,
                 _ => Decision::Ack,
             };
-            let call = Call::Decide { agent: delivery.agent, message: delivery.message.id.get(), decision };
+            let call = Call::Decide {
+                agent: delivery.agent,
+                message: delivery.message.id.get(),
+                decision,
+            };
             drop(self.insist(who, call, 4).await);
         }
     }
@@ -144,7 +178,8 @@ impl World {
         drop(self.insist(who, Call::Start { agent: agent.to_owned() }, 200).await);
     }
 
-    /// Makes an agent, writes to it, purges it, and makes another one of its name, who must not get that mail.
+    /// Makes an agent, writes to it, purges it, and makes another one of its name, who must not get
+    /// that mail.
     async fn purge_ghost(self: &Rc<Self>, who: &Who) {
         const GHOST: &str = "ghost";
         if self.healing.get() {
@@ -155,11 +190,16 @@ impl World {
             let create = Call::Create { agent: GHOST.to_owned(), parent: None, adopt: true };
             drop(self.insist(who, create, 20).await);
             if round == 1 {
-                let receive = Call::Receive { max: 4, wait_ms: 0, lease_ms: 1_000, tool_use: String::new() };
+                let receive =
+                    Call::Receive { max: 4, wait_ms: 0, lease_ms: 1_000, tool_use: String::new() };
                 drop(self.insist(&ghost, receive, 5).await);
             } else {
                 for _ in 0..1 + self.dice.below(3) {
-                    let send = Call::Send { to: To::Name(GHOST.to_owned()), body: self.fresh("order"), reply_to: 0 };
+                    let send = Call::Send {
+                        to: To::Name(GHOST.to_owned()),
+                        body: self.fresh("order"),
+                        reply_to: 0,
+                    };
                     drop(self.insist(who, send, 5).await);
                 }
             }
@@ -194,7 +234,10 @@ impl World {
             // Its children move up.
             let parent = seat.map_or_else(|| "operator".to_owned(), |seat| seat.parent);
             let mut seats = self.seats.borrow_mut();
-            seats.iter_mut().filter(|seat| seat.parent == agent).for_each(|seat| parent.clone_into(&mut seat.parent));
+            seats
+                .iter_mut()
+                .filter(|seat| seat.parent == agent)
+                .for_each(|seat| parent.clone_into(&mut seat.parent));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Scripts: what a model says about a message follows from the message alone, so that a turn that runs again says the same again.
+//! Scripts: what a model says about a message follows from the message alone, so that a turn that
+//! runs again says the same again.
 
 use hive_core::question::Answer;
 
@@ -32,24 +33,37 @@ pub(crate) fn said(world: &World, agent: &str, message: u64, step: u64) -> Optio
     Some(match (hash >> 32) % 10 {
         0..=5 => Call::Send { to, body: text, reply_to: if hash & 1 == 0 { message } else { 0 } },
         6 | 7 => {
-            let options = if hash & 2 == 0 { Vec::new() } else { ["yes", "no", "later"].map(str::to_owned).to_vec() };
-            let ttl_ms = [0, 5_000, 60_000, 600_000][usize::try_from((hash >> 40) % 4).unwrap_or(0)];
+            let options = if hash & 2 == 0 {
+                Vec::new()
+            } else {
+                ["yes", "no", "later"].map(str::to_owned).to_vec()
+            };
+            let ttl_ms =
+                [0, 5_000, 60_000, 600_000][usize::try_from((hash >> 40) % 4).unwrap_or(0)];
             Call::Ask { to, text, options, ttl_ms }
         }
         _ => Call::Remind { body: text, due: Due::In(1_000 + (hash >> 44) % 900_000) },
     })
 }
 
-/// To the agent's parent: by its name where it may be retired in this very moment, for then nobody here knows who the parent is.
+/// To the agent's parent: by its name where it may be retired in this very moment, for then nobody
+/// here knows who the parent is.
 fn to_parent(seats: &[Seat], agent: &str) -> To {
     let find = |name: &str| seats.iter().find(|seat| seat.name == name);
     let parent = find(agent).and_then(|seat| find(&seat.parent));
-    parent.filter(|parent| !parent.of_file).map_or(To::Parent, |parent| To::Name(parent.name.clone()))
+    parent
+        .filter(|parent| !parent.of_file)
+        .map_or(To::Parent, |parent| To::Name(parent.name.clone()))
 }
 
 /// An answer to a question.
 pub(crate) fn answer(world: &World, options: bool) -> Answer {
-    let choices = if options && world.dice.chance(600) { vec!["later".to_owned()] } else { Vec::new() };
-    let text = if choices.is_empty() || world.dice.chance(500) { world.fresh("answer") } else { String::new() };
+    let choices =
+        if options && world.dice.chance(600) { vec!["later".to_owned()] } else { Vec::new() };
+    let text = if choices.is_empty() || world.dice.chance(500) {
+        world.fresh("answer")
+    } else {
+        String::new()
+    };
     Answer { choices, text }
 }

@@ -1,9 +1,11 @@
-//! The flooder: one agent that calls as fast as it is answered, with many calls at once, on a thread of its own.
+//! The flooder: one agent that calls as fast as it is answered, with many calls at once, on a
+//! thread of its own.
 //!
-//! Where it is measured what others notice the thread is nice: it takes only what the broker and the neighbours leave of the processors. So
-//! it is the broker that a flood has to be kept from, and not the machine: what the flooder burns itself is no fault of the broker, and what
-//! the broker does for it counts in full.
-//! Invariant: between `stop` and the next `go` not one call of it is under way.
+//! Where it is measured what others notice the thread is nice: it takes only what the broker and
+//! the neighbours leave of the processors. So it is the broker that a flood has to be kept from,
+//! and not the machine: what the flooder burns itself is no fault of the broker, and what the
+//! broker does for it counts in full. Invariant: between `stop` and the next `go` not one call of
+//! it is under way.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,7 +27,8 @@ pub(crate) const ALL_AT_ONCE: usize = AGENT_CALLS_MAX - 8;
 /// As nice as anybody can be.
 pub(crate) const NICE: i32 = 19;
 
-/// What became of the calls: how many were served, and of the others one of each reason with their number.
+/// What became of the calls: how many were served, and of the others one of each reason with their
+/// number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) served: u64,
@@ -51,7 +54,8 @@ enum Wish {
 }
 
 impl Flood {
-    /// One that makes these calls in turn on a socket, so many at once, on a thread as nice as this, and waits for the word.
+    /// One that makes these calls in turn on a socket, so many at once, on a thread as nice as
+    /// this, and waits for the word.
     pub(crate) fn new(socket: PathBuf, kinds: &[Kind], at_once: usize, nice: i32) -> Self {
         let (wish, wishes) = watch::channel(Wish::Stop);
         let (busy, under_way) = watch::channel(0);
@@ -60,9 +64,13 @@ impl Flood {
         let thread = std::thread::spawn(move || {
             let own = rustix::thread::gettid();
             rustix::process::setpriority_process(Some(own), nice).expect("anybody may be nicer");
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
             runtime.block_on(async {
-                let channel = hive_proto::connect::connect(&socket).await.expect("a broker answers");
+                let channel =
+                    hive_proto::connect::connect(&socket).await.expect("a broker answers");
                 let busy = Arc::new(busy);
                 let mut callers = tokio::task::JoinSet::new();
                 for place in 0..at_once {
@@ -89,7 +97,9 @@ impl Flood {
     /// It pauses, and the last call is answered.
     pub(crate) async fn stop(&mut self) {
         self.wish.send_replace(Wish::Stop);
-        soon("the flood stops", self.under_way.wait_for(|calls| *calls == 0)).await.expect("the flooder lives");
+        soon("the flood stops", self.under_way.wait_for(|calls| *calls == 0))
+            .await
+            .expect("the flooder lives");
     }
 
     /// What came of it so far.
@@ -99,14 +109,19 @@ impl Flood {
 
     /// Waits until so many further calls were answered.
     pub(crate) async fn answered(&self, calls: u64) {
-        let answered = |tally: &Tally| tally.served + tally.refused.values().map(|(count, _)| count).sum::<u64>();
+        let answered = |tally: &Tally| {
+            tally.served + tally.refused.values().map(|(count, _)| count).sum::<u64>()
+        };
         let goal = answered(&self.tally()) + calls;
         self.came_to(&format!("{goal} answers"), |tally| answered(tally) >= goal).await;
     }
 
     /// Waits until something was refused for each of these reasons.
     pub(crate) async fn refused(&self, reasons: &[Reason]) {
-        self.came_to(&format!("{reasons:?}"), |tally| reasons.iter().all(|reason| tally.refused.contains_key(reason))).await;
+        self.came_to(&format!("{reasons:?}"), |tally| {
+            reasons.iter().all(|reason| tally.refused.contains_key(reason))
+        })
+        .await;
     }
 
     async fn came_to(&self, what: &str, is_so: impl Fn(&Tally) -> bool) {
@@ -136,7 +151,8 @@ async fn calls(
     tally: Arc<Mutex<Tally>>,
 ) {
     for kind in kinds.iter().cycle().skip(place) {
-        // First it counts as under way and then it looks: so whoever says stop and sees none has really seen none.
+        // First it counts as under way and then it looks: so whoever says stop and sees none has
+        // really seen none.
         busy.send_modify(|calls| *calls += 1);
         if *wishes.borrow_and_update() != Wish::Go {
             busy.send_modify(|calls| *calls -= 1);

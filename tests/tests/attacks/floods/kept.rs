@@ -1,5 +1,6 @@
-//! What the broker keeps of a flood, and what it says to it: every bound is told with its number and, where waiting helps, with a delay;
-//! once they are met, neither database nor memory nor log grows any more.
+//! What the broker keeps of a flood, and what it says to it: every bound is told with its number
+//! and, where waiting helps, with a delay; once they are met, neither database nor memory nor log
+//! grows any more.
 
 use hive_core::reason::Reason;
 use hive_proto::status;
@@ -12,14 +13,18 @@ use crate::wire::scene::figures;
 const MIB: u64 = 1024 * 1024;
 /// Calls of a flood whose bounds are met, or soon will be.
 const CALLS: u64 = 700;
-/// What the second half of a flood may add to the database, in bytes: what the rate still lets through, and pages of the log.
+/// What the second half of a flood may add to the database, in bytes: what the rate still lets
+/// through, and pages of the log.
 const ADDED_MAX: u64 = 8 * MIB;
 /// What the broker may keep in memory, in bytes.
 const KEPT_MAX: u64 = 160 * MIB;
 
 /// One refusal for this reason, with these numbers in its sentence, and a delay if waiting helps.
 fn told(tally: &Tally, reason: Reason, number: &str, waits: bool) {
-    let (_, refusal) = tally.refused.get(&reason).unwrap_or_else(|| panic!("nothing was refused as {reason}: {tally:?}"));
+    let (_, refusal) = tally
+        .refused
+        .get(&reason)
+        .unwrap_or_else(|| panic!("nothing was refused as {reason}: {tally:?}"));
     let refusal = refusal.as_ref().expect("the first is kept");
     assert_eq!(refusal.code(), tonic::Code::ResourceExhausted, "{refusal:?}");
     assert!(refusal.message().contains(number), "{number} is not told: {refusal:?}");
@@ -42,12 +47,21 @@ async fn start(config: &str) -> Rig {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_is_told_its_bounds_and_leaves_little_behind() {
-    let mut rig = start("[agents.mallory]\nlimits = { sends_per_minute_max = 480 }\n[agents.erin]\n").await;
+    let mut rig =
+        start("[agents.mallory]\nlimits = { sends_per_minute_max = 480 }\n[agents.erin]\n").await;
     let before = figures(&mut rig).memory;
     let mut flood = Flood::new(rig.agent_socket("mallory"), &WRITES, ALL_AT_ONCE, 0);
     flood.go();
-    // Reminders and questions count as sends too; the rate leaves more of them than are allowed at once.
-    flood.refused(&[Reason::RateLimited, Reason::BodyTooLarge, Reason::QuestionLimit, Reason::ReminderLimit]).await;
+    // Reminders and questions count as sends too; the rate leaves more of them than are allowed at
+    // once.
+    flood
+        .refused(&[
+            Reason::RateLimited,
+            Reason::BodyTooLarge,
+            Reason::QuestionLimit,
+            Reason::ReminderLimit,
+        ])
+        .await;
     flood.stop().await;
     let (tally, first) = (flood.tally(), stored(&rig));
     assert!(tally.odd.is_empty(), "{:?}", tally.odd);
@@ -62,12 +76,16 @@ async fn a_flood_is_told_its_bounds_and_leaves_little_behind() {
     told(&tally, Reason::BodyTooLarge, "32768", false);
     told(&tally, Reason::QuestionLimit, "50", false);
     told(&tally, Reason::ReminderLimit, "50", false);
-    assert!(second <= first + ADDED_MAX, "the database went on growing: {first} bytes, then {second}");
+    assert!(
+        second <= first + ADDED_MAX,
+        "the database went on growing: {first} bytes, then {second}"
+    );
     let grown = figures(&mut rig).memory.saturating_sub(before);
     assert!(grown <= KEPT_MAX, "the broker has kept {grown} bytes");
     let log = rig.broker().log();
     assert!(log.len() < 64 * 1024 && !log.contains("panicked"), "{log}");
-    // Of thousands of refusals the operator sees a few, and a new client of the same agent is served.
+    // Of thousands of refusals the operator sees a few, and a new client of the same agent is
+    // served.
     let refused = rig.hivectl(&["events", "--json"]).await.stdout.matches("REFUSED").count();
     assert!(refused <= 16, "{refused} refusals are in the log of facts");
     soon("it is served", rig.agent("mallory")).await.get_agent("erin").await;
@@ -77,7 +95,12 @@ async fn a_flood_is_told_its_bounds_and_leaves_little_behind() {
 async fn full_inboxes_and_full_stores_are_told_and_stay_as_they_are() {
     let limits = "[broker.limits]\ninbox_depth_max = 20\nsender_stored_bytes_max = 400000\nsends_per_minute_max = 100000000\n";
     let rig = start(&format!("[agents.mallory]\n[agents.erin]\n[agents.frank]\n{limits}")).await;
-    let mut flood = Flood::new(rig.agent_socket("mallory"), &[Kind::Send("erin"), Kind::Large("frank")], ALL_AT_ONCE, 0);
+    let mut flood = Flood::new(
+        rig.agent_socket("mallory"),
+        &[Kind::Send("erin"), Kind::Large("frank")],
+        ALL_AT_ONCE,
+        0,
+    );
     flood.go();
     flood.answered(CALLS).await;
     let first = stored(&rig);
@@ -90,7 +113,11 @@ async fn full_inboxes_and_full_stores_are_told_and_stay_as_they_are() {
     assert!(second <= first + MIB, "the database went on growing: {first} bytes, then {second}");
     let operator = rig.operator().await;
     assert_eq!(operator.deliveries("erin", &[]).await.len(), 20, "as many as may be");
-    let bodies = operator.deliveries("frank", &[]).await.into_iter().filter_map(|delivery| Some(delivery.message?.body.len()));
+    let bodies = operator
+        .deliveries("frank", &[])
+        .await
+        .into_iter()
+        .filter_map(|delivery| Some(delivery.message?.body.len()));
     let bytes: usize = bodies.sum();
     assert!((300_000..=400_000).contains(&bytes), "{bytes} bytes lie there");
 }

@@ -8,9 +8,9 @@ use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
 use hive_proto::v1::wake_service_client::WakeServiceClient;
 use hive_proto::v1::{
-    AskQuestionRequest, CreateReminderRequest, GetTurnStatsRequest, ListDeliveriesRequest, ListEventsRequest,
-    ListMessagesRequest, ReceiveMessagesRequest, SearchMessagesRequest, SendMessageRequest, WakeRequest, WatchEventsRequest,
-    create_reminder_request::Due,
+    AskQuestionRequest, CreateReminderRequest, GetTurnStatsRequest, ListDeliveriesRequest,
+    ListEventsRequest, ListMessagesRequest, ReceiveMessagesRequest, SearchMessagesRequest,
+    SendMessageRequest, WakeRequest, WatchEventsRequest, create_reminder_request::Due,
 };
 use hive_tests::rig::{fresh_id, to};
 use tonic::Status;
@@ -59,8 +59,15 @@ pub(crate) const WRITES: [Kind; 8] = [
     Kind::Wake,
 ];
 /// What reads.
-pub(crate) const READS: [Kind; 7] =
-    [Kind::Receive, Kind::ListMessages, Kind::ListDeliveries, Kind::Search, Kind::ListEvents, Kind::Stats, Kind::WatchEvents];
+pub(crate) const READS: [Kind; 7] = [
+    Kind::Receive,
+    Kind::ListMessages,
+    Kind::ListDeliveries,
+    Kind::Search,
+    Kind::ListEvents,
+    Kind::Stats,
+    Kind::WatchEvents,
+];
 
 /// Makes one call.
 pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
@@ -80,7 +87,8 @@ pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
         }
         Kind::Remind => {
             let due = Some(Due::Delay(prost_types::Duration { seconds: 3600, nanos: 0 }));
-            let request = CreateReminderRequest { request_id: fresh_id(), body: "later".to_owned(), due };
+            let request =
+                CreateReminderRequest { request_id: fresh_id(), body: "later".to_owned(), due };
             ReminderServiceClient::new(channel).create_reminder(request).await.map(drop)
         }
         Kind::Wake => {
@@ -94,8 +102,11 @@ pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
             WakeServiceClient::new(channel).wake(request).await.map(drop)
         }
         Kind::Receive => {
-            let request =
-                ReceiveMessagesRequest { request_id: fresh_id(), max_deliveries: 32, ..ReceiveMessagesRequest::default() };
+            let request = ReceiveMessagesRequest {
+                request_id: fresh_id(),
+                max_deliveries: 32,
+                ..ReceiveMessagesRequest::default()
+            };
             InboxServiceClient::new(channel).receive_messages(request).await.map(drop)
         }
         Kind::ListMessages => {
@@ -103,11 +114,16 @@ pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
             MessageServiceClient::new(channel).list_messages(request).await.map(drop)
         }
         Kind::ListDeliveries => {
-            let request = ListDeliveriesRequest { page_size: 500, ..ListDeliveriesRequest::default() };
+            let request =
+                ListDeliveriesRequest { page_size: 500, ..ListDeliveriesRequest::default() };
             InboxServiceClient::new(channel).list_deliveries(request).await.map(drop)
         }
         Kind::Search => {
-            let request = SearchMessagesRequest { query: "xx*".to_owned(), page_size: 50, ..SearchMessagesRequest::default() };
+            let request = SearchMessagesRequest {
+                query: "xx*".to_owned(),
+                page_size: 50,
+                ..SearchMessagesRequest::default()
+            };
             MessageServiceClient::new(channel).search_messages(request).await.map(drop)
         }
         Kind::ListEvents => {
@@ -120,7 +136,13 @@ pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
         }
         Kind::WatchEvents => {
             let request = WatchEventsRequest { after_sequence: Some(0), agent: String::new() };
-            EventServiceClient::new(channel).watch_events(request).await?.into_inner().message().await.map(drop)
+            EventServiceClient::new(channel)
+                .watch_events(request)
+                .await?
+                .into_inner()
+                .message()
+                .await
+                .map(drop)
         }
     }
 }

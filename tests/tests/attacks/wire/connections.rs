@@ -1,5 +1,5 @@
-//! Connections that are opened and not used, by the thousand: those of one agent have a bound, and where the host itself has no more files
-//! the broker waits and goes on.
+//! Connections that are opened and not used, by the thousand: those of one agent have a bound, and
+//! where the host itself has no more files the broker waits and goes on.
 
 use hive_core::limits::AGENT_CONNECTIONS_MAX;
 use hive_tests::rig::{Process, Rig, soon};
@@ -77,8 +77,16 @@ async fn a_broker_without_files_waits_and_serves_again() {
         round(&carol, &dave).await;
     }
     let mut held = Vec::new();
-    for socket in [rig.agent_socket("mallory"), rig.agent_socket("mordred")].iter().cycle().take(2 * AGENT_CONNECTIONS_MAX) {
-        held.push(UnixStream::connect(socket).await.expect("the kernel keeps them until they are accepted"));
+    for socket in [rig.agent_socket("mallory"), rig.agent_socket("mordred")]
+        .iter()
+        .cycle()
+        .take(2 * AGENT_CONNECTIONS_MAX)
+    {
+        held.push(
+            UnixStream::connect(socket)
+                .await
+                .expect("the kernel keeps them until they are accepted"),
+        );
     }
     rig.broker().says("Too many open files").await;
     // Who is connected is served on.

@@ -1,6 +1,8 @@
-//! HTTP/2 by hand: frames as bytes, and a connection that sends whatever it is told to and writes down what it hears.
+//! HTTP/2 by hand: frames as bytes, and a connection that sends whatever it is told to and writes
+//! down what it hears.
 //!
-//! What it is not: a client that keeps to the protocol. Invariant: nothing is checked, completed or put in order before it is sent.
+//! What it is not: a client that keeps to the protocol. Invariant: nothing is checked, completed or
+//! put in order before it is sent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -155,10 +157,15 @@ pub(crate) struct Raw {
 impl Raw {
     /// Connects and says nothing.
     pub(crate) async fn mute(socket: &Path) -> std::io::Result<Self> {
-        Ok(Self { stream: UnixStream::connect(socket).await?, buffer: Vec::new(), heard: Heard::default() })
+        Ok(Self {
+            stream: UnixStream::connect(socket).await?,
+            buffer: Vec::new(),
+            heard: Heard::default(),
+        })
     }
 
-    /// Connects and greets, with these settings. Those of the broker are taken, without looking at them, so that its windows are open.
+    /// Connects and greets, with these settings. Those of the broker are taken, without looking at
+    /// them, so that its windows are open.
     pub(crate) async fn greet(socket: &Path, settings: &[u8]) -> std::io::Result<Self> {
         let mut raw = Self::mute(socket).await?;
         raw.stream.write_all(PREFACE).await?;

@@ -1,6 +1,8 @@
-//! Slow readers and slow writers: what the broker has to keep for somebody who does not take it, or does not say the rest.
+//! Slow readers and slow writers: what the broker has to keep for somebody who does not take it, or
+//! does not say the rest.
 //!
-//! Invariant: what all connections of one agent together can make the broker keep has a bound, and goes when they go.
+//! Invariant: what all connections of one agent together can make the broker keep has a bound, and
+//! goes when they go.
 
 use hive_core::limits::{AGENT_CALLS_MAX, AGENT_CONNECTIONS_MAX};
 use hive_core::reason::Reason;
@@ -18,25 +20,29 @@ const WATCH: &str = "/hive.v1.EventService/WatchEvents";
 const SELF: &str = "/hive.v1.TopologyService/GetSelf";
 const SEND: &str = "/hive.v1.MessageService/SendMessage";
 
-/// What one agent can make the broker keep by all that it can do, in bytes: for each call a page of 3 MiB as values and as bytes, and what
-/// allocators add; for each connection its window.
+/// What one agent can make the broker keep by all that it can do, in bytes: for each call a page of
+/// 3 MiB as values and as bytes, and what allocators add; for each connection its window.
 const GROWN_MAX: u64 = AGENT_CALLS_MAX as u64 * 8 * MIB + AGENT_CONNECTIONS_MAX as u64 * MIB;
-/// What stays of it when it is over, in bytes, however often it is tried. The allocator keeps what lay between other things for the next who
-/// needs it; less than one attack takes.
+/// What stays of it when it is over, in bytes, however often it is tried. The allocator keeps what
+/// lay between other things for the next who needs it; less than one attack takes.
 const KEPT_MAX: u64 = 192 * MIB;
 const MIB: u64 = 1024 * 1024;
 
-/// Connections that the attacker opens; half as many as he may have, so that he can still be heard himself.
+/// Connections that the attacker opens; half as many as he may have, so that he can still be heard
+/// himself.
 const CONNECTIONS: usize = AGENT_CONNECTIONS_MAX / 2;
 
-/// Connections are served beside each other, so which of them has the last call that may be is not sure by so many.
+/// Connections are served beside each other, so which of them has the last call that may be is not
+/// sure by so many.
 const SPREAD: usize = 4;
 
 /// `CONNECTIONS` connections to mallory's socket, with these settings.
 async fn connect(scene: &Scene, settings: &[u8]) -> Vec<Raw> {
     let mut raws = Vec::new();
     for _ in 0..CONNECTIONS {
-        raws.push(Raw::greet(&scene.rig.agent_socket("mallory"), settings).await.expect("it connects"));
+        raws.push(
+            Raw::greet(&scene.rig.agent_socket("mallory"), settings).await.expect("it connects"),
+        );
     }
     raws
 }
@@ -48,22 +54,32 @@ async fn pages_that_nobody_reads_are_bounded_over_all_connections() {
     for _ in 0..100 {
         mallory.send("operator", &"m".repeat(32 * 1024)).await;
     }
-    let list = ListMessagesRequest { page_size: 500, ..ListMessagesRequest::default() }.encode_to_vec();
-    // More than once, so that what is kept would add up; without any room for an answer, and with room for its first byte.
+    let list =
+        ListMessagesRequest { page_size: 500, ..ListMessagesRequest::default() }.encode_to_vec();
+    // More than once, so that what is kept would add up; without any room for an answer, and with
+    // room for its first byte.
     for window in [0, 1, 0, 1] {
         let talk = scene.talk();
-        let mut raws = connect(&scene, &frames::setting(frames::SETTING_INITIAL_WINDOW, window)).await;
-        // A hundred calls on each, every one for a page of 3 MiB of which not a byte is taken. Headers need no window: so each is seen
-        // to be answered.
+        let mut raws =
+            connect(&scene, &frames::setting(frames::SETTING_INITIAL_WINDOW, window)).await;
+        // A hundred calls on each, every one for a page of 3 MiB of which not a byte is taken.
+        // Headers need no window: so each is seen to be answered.
         for raw in &mut raws {
-            let attack: Vec<u8> = (0..100).flat_map(|number| frames::call(number * 2 + 1, LIST, &list)).collect();
+            let attack: Vec<u8> =
+                (0..100).flat_map(|number| frames::call(number * 2 + 1, LIST, &list)).collect();
             raw.send(&attack).await.expect("the connection stays");
             let all = |heard: &frames::Heard| heard.answered.len() >= 100;
             assert!(raw.until("each call is answered", all).await, "{:?}", raw.heard);
-            assert!(raw.heard.bytes <= window as usize * AGENT_CALLS_MAX, "there is no more window: {:?}", raw.heard);
+            assert!(
+                raw.heard.bytes <= window as usize * AGENT_CALLS_MAX,
+                "there is no more window: {:?}",
+                raw.heard
+            );
         }
         // His next call is refused with the number and a delay, like each of the most of these.
-        let refusal = raw::call(&mallory.channel(), SELF, MetadataMap::new(), Vec::new()).await.expect_err("too many");
+        let refusal = raw::call(&mallory.channel(), SELF, MetadataMap::new(), Vec::new())
+            .await
+            .expect_err("too many");
         assert_eq!(status::reason(&refusal), Some(Reason::CallLimit), "{refusal:?}");
         assert!(refusal.message().starts_with(&AGENT_CALLS_MAX.to_string()), "{refusal:?}");
         assert!(status::retry_after(&refusal).is_some(), "{refusal:?}");
@@ -73,7 +89,9 @@ async fn pages_that_nobody_reads_are_bounded_over_all_connections() {
         // Read byte by byte they are no better, and with a window each of them can be ended.
         let talk = scene.talk();
         for raw in &mut raws {
-            raw.send(&[frames::window(1, 1), frames::window(1, 1)].concat()).await.expect("the connection stays");
+            raw.send(&[frames::window(1, 1), frames::window(1, 1)].concat())
+                .await
+                .expect("the connection stays");
         }
         scene.served(talk, "pages read in crumbs").await;
         drop(raws);
@@ -86,9 +104,14 @@ async fn watchers_that_do_not_read_are_bounded_and_miss_nothing_but_their_own() 
     let mut scene = Scene::new().await;
     let mut raws = connect(&scene, &frames::setting(frames::SETTING_INITIAL_WINDOW, 0)).await;
     for raw in &mut raws {
-        let attack: Vec<u8> = (0..4).flat_map(|number| frames::call(number * 2 + 1, WATCH, &[0x08, 0x01])).collect();
+        let attack: Vec<u8> =
+            (0..4).flat_map(|number| frames::call(number * 2 + 1, WATCH, &[0x08, 0x01])).collect();
         raw.send(&attack).await.expect("the connection stays");
-        assert!(raw.until("each call is answered", |heard| heard.answered.len() >= 4).await, "{:?}", raw.heard);
+        assert!(
+            raw.until("each call is answered", |heard| heard.answered.len() >= 4).await,
+            "{:?}",
+            raw.heard
+        );
     }
     let mallory = scene.rig.operator().await;
     let talk = scene.talk();
@@ -105,27 +128,47 @@ async fn watchers_that_do_not_read_are_bounded_and_miss_nothing_but_their_own() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_that_are_never_said_to_the_end_are_bounded_and_do_nothing() {
     let mut scene = Scene::new().await;
-    let send =
-        |bytes: usize| SendMessageRequest { request_id: fresh_id(), to: to("dave"), body: "x".repeat(bytes), in_reply_to: 0 };
+    let send = |bytes: usize| SendMessageRequest {
+        request_id: fresh_id(),
+        to: to("dave"),
+        body: "x".repeat(bytes),
+        in_reply_to: 0,
+    };
     let talk = scene.talk();
     let mut raws = connect(&scene, &[]).await;
     for (place, raw) in raws.iter_mut().enumerate() {
-        // The longest message that is read at all, and of it as much as the window of a call lets through.
+        // The longest message that is read at all, and of it as much as the window of a call lets
+        // through.
         let body = frames::message(&send(95 * 1024).encode_to_vec());
-        let mut attack = frame(frames::HEADERS, frames::END_HEADERS, 1, &frames::call_headers(SEND));
+        let mut attack =
+            frame(frames::HEADERS, frames::END_HEADERS, 1, &frames::call_headers(SEND));
         for chunk in body[..64 * 1024].chunks(16_000) {
             attack.extend(frame(frames::DATA, 0, 1, chunk));
         }
-        // And three beside it that stop after their first byte, so that a quarter of as many connections has all calls that may be.
+        // And three beside it that stop after their first byte, so that a quarter of as many
+        // connections has all calls that may be.
         for number in 1..4 {
-            attack.extend(frame(frames::HEADERS, frames::END_HEADERS, number * 2 + 1, &frames::call_headers(SEND)));
+            attack.extend(frame(
+                frames::HEADERS,
+                frames::END_HEADERS,
+                number * 2 + 1,
+                &frames::call_headers(SEND),
+            ));
             attack.extend(frame(frames::DATA, 0, number * 2 + 1, &[0]));
         }
         attack.extend(frame(frames::PING, 0, 0, &[0; 8]));
         raw.send(&attack).await.unwrap_or_else(|error| panic!("connection {place} stays: {error}"));
-        assert!(raw.until("what was said has been read", |heard| heard.acks >= 2).await, "{:?}", raw.heard);
+        assert!(
+            raw.until("what was said has been read", |heard| heard.acks >= 2).await,
+            "{:?}",
+            raw.heard
+        );
         if place >= AGENT_CALLS_MAX / 4 + SPREAD {
-            assert!(raw.until("it is refused", |heard| !heard.answered.is_empty()).await, "{:?}", raw.heard);
+            assert!(
+                raw.until("it is refused", |heard| !heard.answered.is_empty()).await,
+                "{:?}",
+                raw.heard
+            );
         } else if place < AGENT_CALLS_MAX / 4 - SPREAD {
             let waits = raw.heard.reset.is_empty() && raw.heard.answered.is_empty();
             assert!(waits, "connection {place}: the rest is waited for: {:?}", raw.heard);
@@ -142,11 +185,13 @@ async fn requests_that_are_never_said_to_the_end_are_bounded_and_do_nothing() {
 async fn a_window_dripped_out_byte_by_byte_serves_its_own_call_to_the_end() {
     let mut scene = Scene::new().await;
     let settings = frames::setting(frames::SETTING_INITIAL_WINDOW, 0);
-    let mut raw = Raw::greet(&scene.rig.agent_socket("mallory"), &settings).await.expect("it connects");
+    let mut raw =
+        Raw::greet(&scene.rig.agent_socket("mallory"), &settings).await.expect("it connects");
     let talk = scene.talk();
     raw.send(&frames::call(1, SELF, b"")).await.expect("the connection stays");
     let mut had = 0;
-    // The answer's headers come first and its trailers last; between them a byte for each byte of window.
+    // The answer's headers come first and its trailers last; between them a byte for each byte of
+    // window.
     while raw.heard.answered.len() < 2 {
         raw.send(&frames::window(1, 1)).await.expect("the connection stays");
         let more = |heard: &frames::Heard| heard.bytes > had || heard.answered.len() == 2;

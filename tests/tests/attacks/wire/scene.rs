@@ -1,7 +1,9 @@
-//! The scene of an attack: a hive with a hostile agent and two neighbours, and what the neighbours and the host see of the broker.
+//! The scene of an attack: a hive with a hostile agent and two neighbours, and what the neighbours
+//! and the host see of the broker.
 //!
-//! Invariant: the neighbours talk all through an attack, each message all the way from send to ack, and what they find is what is judged:
-//! how long a round took in relation to quiet rounds of the same run, never a time of a clock on the wall.
+//! Invariant: the neighbours talk all through an attack, each message all the way from send to ack,
+//! and what they find is what is judged: how long a round took in relation to quiet rounds of the
+//! same run, never a time of a clock on the wall.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +14,8 @@ use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest, ack_delivery_re
 use hive_tests::rig::{Client, Rig, fresh_id, soon};
 use tokio::task::JoinHandle;
 
-/// So many times its quiet value a neighbour's round may take in the median, while an attack shares two cores with it.
+/// So many times its quiet value a neighbour's round may take in the median, while an attack shares
+/// two cores with it.
 const ROUND_RATIO_MAX: f64 = 20.0;
 /// Below this no round counts as quicker, so that a lucky quiet one does not make a yardstick.
 const ROUND_FLOOR: Duration = Duration::from_millis(1);
@@ -58,8 +61,9 @@ impl Scene {
 
     /// The same with further lines of `[broker.limits]`.
     pub(crate) async fn with(limits: &str) -> Self {
-        let config =
-            format!("[agents.mallory]\n[agents.carol]\n[agents.dave]\n[broker.limits]\nsends_per_minute_max = 1000000\n{limits}");
+        let config = format!(
+            "[agents.mallory]\n[agents.carol]\n[agents.dave]\n[broker.limits]\nsends_per_minute_max = 1000000\n{limits}"
+        );
         let mut rig = Rig::new(&config);
         // Without the debug lines of the other tests: how much is logged is judged, too.
         let mut command = rig.broker_command();
@@ -81,7 +85,8 @@ impl Scene {
 
     /// The neighbours begin to talk, and go on until they are asked for what they found.
     pub(crate) fn talk(&self) -> Talk {
-        let (over, carol, dave) = (Arc::new(AtomicBool::new(false)), self.carol.clone(), self.dave.clone());
+        let (over, carol, dave) =
+            (Arc::new(AtomicBool::new(false)), self.carol.clone(), self.dave.clone());
         let told = Arc::clone(&over);
         let rounds = tokio::spawn(async move {
             let mut rounds = Vec::new();
@@ -96,7 +101,8 @@ impl Scene {
     /// Ends the talk and judges it.
     pub(crate) async fn served(&self, talk: Talk, during: &str) {
         talk.over.store(true, Ordering::Relaxed);
-        let mut rounds = soon("the neighbours have talked", talk.rounds).await.expect("every round goes well");
+        let mut rounds =
+            soon("the neighbours have talked", talk.rounds).await.expect("every round goes well");
         let middle = median(&mut rounds);
         let ratio = middle.as_secs_f64() / self.quiet.as_secs_f64();
         assert!(
@@ -111,8 +117,8 @@ impl Scene {
         figures(&mut self.rig).memory.saturating_sub(self.before.memory)
     }
 
-    /// The broker has done with the attack: its sockets are closed, it has kept no more than `kept_max` bytes, has not panicked and not
-    /// filled its log, and serves everybody.
+    /// The broker has done with the attack: its sockets are closed, it has kept no more than
+    /// `kept_max` bytes, has not panicked and not filled its log, and serves everybody.
     pub(crate) async fn recovered(&mut self, after: &str, kept_max: u64) {
         // There is no signal when somebody else closes a socket or gives memory back.
         let sockets_max = self.before.sockets + OWN_SOCKETS_MAX;
@@ -130,8 +136,16 @@ impl Scene {
         soon(&format!("{after}: the broker keeps no more than {kept_max} bytes"), back).await;
         let log = self.rig.broker().log();
         assert!(!log.contains("panicked"), "{after}: {}", self.rig.logs());
-        assert!(log.len() < 64 * 1024, "{after}: the log has {} bytes: {}", log.len(), self.rig.logs());
-        soon("mallory is served", self.rig.agent("mallory")).await.send("operator", "still here").await;
+        assert!(
+            log.len() < 64 * 1024,
+            "{after}: the log has {} bytes: {}",
+            log.len(),
+            self.rig.logs()
+        );
+        soon("mallory is served", self.rig.agent("mallory"))
+            .await
+            .send("operator", "still here")
+            .await;
         round(&self.carol, &self.dave).await;
         let strays = self.rig.operator().await.deliveries("dave", &[]).await;
         assert!(strays.is_empty(), "{after}: {strays:?}");
@@ -149,10 +163,16 @@ pub(crate) async fn round(from: &Client, to: &Client) -> Duration {
         ..ReceiveMessagesRequest::default()
     };
     let mut inbox = InboxServiceClient::new(to.channel());
-    let received = soon("the message is received", inbox.receive_messages(request)).await.expect("the receiver is served");
+    let received = soon("the message is received", inbox.receive_messages(request))
+        .await
+        .expect("the receiver is served");
     let taken = start.elapsed();
-    let delivery = received.into_inner().deliveries.into_iter().next().expect("the message is there");
-    let ack = AckDeliveryRequest { request_id: fresh_id(), target: Some(Target::LeaseToken(delivery.lease_token)) };
+    let delivery =
+        received.into_inner().deliveries.into_iter().next().expect("the message is there");
+    let ack = AckDeliveryRequest {
+        request_id: fresh_id(),
+        target: Some(Target::LeaseToken(delivery.lease_token)),
+    };
     soon("the message is acked", inbox.ack_delivery(ack)).await.expect("the receiver is served");
     taken
 }
@@ -167,10 +187,13 @@ pub(crate) fn median(times: &mut [Duration]) -> Duration {
 pub(crate) fn figures(rig: &mut Rig) -> Figures {
     let proc = format!("/proc/{}", rig.broker().pid().as_raw_nonzero());
     let rollup = std::fs::read_to_string(format!("{proc}/smaps_rollup")).expect("the broker runs");
-    let kilobytes = rollup.lines().find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let kilobytes = rollup.lines().find_map(|line| {
+        line.strip_prefix("Pss:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    });
     let files = std::fs::read_dir(format!("{proc}/fd")).expect("the broker runs").flatten();
-    let is_socket =
-        |path: std::path::PathBuf| std::fs::read_link(path).is_ok_and(|file| file.to_string_lossy().starts_with("socket:"));
+    let is_socket = |path: std::path::PathBuf| {
+        std::fs::read_link(path).is_ok_and(|file| file.to_string_lossy().starts_with("socket:"))
+    };
     let sockets = files.filter(|file| is_socket(file.path())).count();
     Figures { memory: kilobytes.expect("the kernel counts memory") * 1024, sockets }
 }

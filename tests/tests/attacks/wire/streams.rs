@@ -1,11 +1,13 @@
-//! Streams and headers in numbers and sizes that cost the broker more than the attacker, in one connection.
+//! Streams and headers in numbers and sizes that cost the broker more than the attacker, in one
+//! connection.
 
 use std::path::PathBuf;
 
 use super::frames::{self, Code, Raw, frame};
 use super::scene::Scene;
 
-/// What the broker may keep of an attack in one connection, in bytes: what the allocator did not give back, and no more with each attack.
+/// What the broker may keep of an attack in one connection, in bytes: what the allocator did not
+/// give back, and no more with each attack.
 const KEPT_MAX: u64 = 24 * 1024 * 1024;
 /// So often the same is tried on each socket, so that what is kept would add up.
 const TIMES: usize = 3;
@@ -13,7 +15,8 @@ const TIMES: usize = 3;
 const WATCH: &str = "/hive.v1.EventService/WatchEvents";
 const SELF: &str = "/hive.v1.TopologyService/GetSelf";
 
-/// Sends bytes on new connections, to mallory's socket and the operator's; every one has to end with one of these codes.
+/// Sends bytes on new connections, to mallory's socket and the operator's; every one has to end
+/// with one of these codes.
 async fn ends_with(what: &str, attack: &[u8], codes: &[Code]) {
     let mut scene = Scene::new().await;
     let talk = scene.talk();
@@ -23,7 +26,11 @@ async fn ends_with(what: &str, attack: &[u8], codes: &[Code]) {
         // It may hang up before everything is written.
         drop(raw.send(attack).await);
         let code = raw.end().await;
-        assert!(code.is_some_and(|code| codes.contains(&code)), "{what} on {}: {code:?} of {codes:?}", socket.display());
+        assert!(
+            code.is_some_and(|code| codes.contains(&code)),
+            "{what} on {}: {code:?} of {codes:?}",
+            socket.display()
+        );
     }
     scene.served(talk, what).await;
     scene.recovered(what, KEPT_MAX).await;
@@ -37,7 +44,8 @@ fn opened(count: u32) -> impl Iterator<Item = u32> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_are_reset_at_once_end_the_connection() {
     let reset = |stream| {
-        let mut bytes = frame(frames::HEADERS, frames::END_HEADERS, stream, &frames::call_headers(WATCH));
+        let mut bytes =
+            frame(frames::HEADERS, frames::END_HEADERS, stream, &frames::call_headers(WATCH));
         bytes.extend(frame(frames::RST_STREAM, 0, stream, &frames::CANCEL.to_be_bytes()));
         bytes
     };
@@ -49,7 +57,8 @@ async fn calls_that_are_reset_at_once_end_the_connection() {
 async fn calls_that_make_the_broker_reset_them_end_the_connection() {
     // A window over its bound is an error of the stream, so it is the broker that resets it.
     let provoke = |stream| {
-        let mut bytes = frame(frames::HEADERS, frames::END_HEADERS, stream, &frames::call_headers(WATCH));
+        let mut bytes =
+            frame(frames::HEADERS, frames::END_HEADERS, stream, &frames::call_headers(WATCH));
         bytes.extend(frames::window(stream, 0x7fff_ffff));
         bytes
     };
@@ -59,7 +68,8 @@ async fn calls_that_make_the_broker_reset_them_end_the_connection() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thousands_of_calls_at_once_end_the_connection() {
-    let attack: Vec<u8> = opened(20_000).flat_map(|stream| frames::call(stream, WATCH, b"")).collect();
+    let attack: Vec<u8> =
+        opened(20_000).flat_map(|stream| frames::call(stream, WATCH, b"")).collect();
     ends_with("thousands of calls", &attack, &[frames::ENHANCE_YOUR_CALM]).await;
 }
 
@@ -72,7 +82,11 @@ async fn calls_over_the_bound_are_refused_and_those_within_it_served() {
     raw.send(&attack).await.expect("the connection stays");
     let all = |heard: &frames::Heard| heard.reset.len() + heard.answered.len() >= 300;
     assert!(raw.until("each call is answered or refused", all).await, "{:?}", raw.heard);
-    assert!(raw.heard.reset.values().all(|code| *code == frames::REFUSED_STREAM), "{:?}", raw.heard);
+    assert!(
+        raw.heard.reset.values().all(|code| *code == frames::REFUSED_STREAM),
+        "{:?}",
+        raw.heard
+    );
     assert!((150..300).contains(&raw.heard.reset.len()), "{} are refused", raw.heard.reset.len());
     drop(raw);
     scene.served(talk, "calls over the bound").await;
@@ -89,7 +103,8 @@ async fn one_huge_header_ends_the_connection() {
         let flags = if chunks.peek().is_none() { frames::END_HEADERS } else { 0 };
         attack.extend(frame(frames::CONTINUATION, flags, 1, chunk));
     }
-    ends_with("one huge header", &attack, &[frames::ENHANCE_YOUR_CALM, frames::COMPRESSION_ERROR]).await;
+    ends_with("one huge header", &attack, &[frames::ENHANCE_YOUR_CALM, frames::COMPRESSION_ERROR])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -100,9 +115,19 @@ async fn thousands_of_headers_end_the_connection() {
     }
     let mut attack = Vec::new();
     for (place, chunk) in block.chunks(16_000).enumerate() {
-        attack.extend(frame(if place == 0 { frames::HEADERS } else { frames::CONTINUATION }, 0, 1, chunk));
+        attack.extend(frame(
+            if place == 0 { frames::HEADERS } else { frames::CONTINUATION },
+            0,
+            1,
+            chunk,
+        ));
     }
-    ends_with("thousands of headers", &attack, &[frames::ENHANCE_YOUR_CALM, frames::COMPRESSION_ERROR]).await;
+    ends_with(
+        "thousands of headers",
+        &attack,
+        &[frames::ENHANCE_YOUR_CALM, frames::COMPRESSION_ERROR],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -116,7 +141,8 @@ async fn headers_without_an_end_end_the_connection() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_header_that_unfolds_to_a_thousand_times_its_size_ends_the_connection() {
-    // Four kilobytes into the table, then a byte for each copy of them: 60 MB of headers in one frame.
+    // Four kilobytes into the table, then a byte for each copy of them: 60 MB of headers in one
+    // frame.
     let mut block = frames::call_headers(SELF);
     block.extend(frames::header("x", &"y".repeat(4000), true));
     block.resize(16_000, 0x80 | 62);
@@ -129,7 +155,8 @@ async fn a_larger_table_of_headers_than_offered_ends_the_connection() {
     let mut block = frames::table_size(1 << 30);
     block.extend(frames::call_headers(SELF));
     let attack = frame(frames::HEADERS, frames::END_HEADERS | frames::END_STREAM, 1, &block);
-    ends_with("a larger table", &attack, &[frames::COMPRESSION_ERROR, frames::PROTOCOL_ERROR]).await;
+    ends_with("a larger table", &attack, &[frames::COMPRESSION_ERROR, frames::PROTOCOL_ERROR])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -154,18 +181,27 @@ async fn a_body_of_nothing_ends_the_connection() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pings_and_settings_without_end_are_acknowledged_and_cost_no_memory() {
     let mut scene = Scene::new().await;
-    let pings: Vec<u8> = (0..50_000_u64).flat_map(|n| frame(frames::PING, 0, 0, &n.to_be_bytes())).collect();
-    let settings: Vec<u8> = (0..50_000).flat_map(|n| frames::setting(frames::SETTING_INITIAL_WINDOW, n)).collect();
+    let pings: Vec<u8> =
+        (0..50_000_u64).flat_map(|n| frame(frames::PING, 0, 0, &n.to_be_bytes())).collect();
+    let settings: Vec<u8> =
+        (0..50_000).flat_map(|n| frames::setting(frames::SETTING_INITIAL_WINDOW, n)).collect();
     for (what, attack) in [("pings", pings), ("settings", settings)] {
         let talk = scene.talk();
-        let mut raw = Raw::greet(&scene.rig.agent_socket("mallory"), &[]).await.expect("it connects");
+        let mut raw =
+            Raw::greet(&scene.rig.agent_socket("mallory"), &[]).await.expect("it connects");
         raw.send(&attack).await.expect("the connection stays");
         // The acknowledgement of our first settings is one more.
-        assert!(raw.until("all are acknowledged", |heard| heard.acks >= 50_000).await, "{what}: {:?}", raw.heard);
+        assert!(
+            raw.until("all are acknowledged", |heard| heard.acks >= 50_000).await,
+            "{what}: {:?}",
+            raw.heard
+        );
         scene.served(talk, what).await;
-        // Who does not read the acknowledgements is not listened to any more: writing stops, and nothing piles up behind it.
+        // Who does not read the acknowledgements is not listened to any more: writing stops, and
+        // nothing piles up behind it.
         let talk = scene.talk();
-        let mut deaf = Raw::greet(&scene.rig.agent_socket("mallory"), &[]).await.expect("it connects");
+        let mut deaf =
+            Raw::greet(&scene.rig.agent_socket("mallory"), &[]).await.expect("it connects");
         let endless = attack.repeat(20);
         tokio::select! {
             sent = deaf.send_deaf(&endless) => panic!("{what}: all of it was taken in: {sent:?}"),

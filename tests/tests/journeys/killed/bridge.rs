@@ -1,5 +1,5 @@
-//! The bridge is killed: claude starts it again at its next call, with the same turn. What was in a call when it died is an error to the
-//! model, and a delivery in it goes back.
+//! The bridge is killed: claude starts it again at its next call, with the same turn. What was in a
+//! call when it died is an error to the model, and a delivery in it goes back.
 
 use hive_proto::v1::{DeliveryState, RedeliveryCause};
 use hive_tests::rig::{Rig, gone};
@@ -34,28 +34,47 @@ async fn before_the_end_of_the_turn() {
     killed_at(Point::BeforeEnd).await;
 }
 
-/// The call that it died in is an error to the model, which goes on with a new bridge; what came meanwhile is not lost.
+/// The call that it died in is an error to the model, which goes on with a new bridge; what came
+/// meanwhile is not lost.
 #[tokio::test]
 async fn in_a_call_that_waits_for_mail() {
     let mut rig = Rig::duo().await;
-    let call = Step::Call { call: "recv".to_owned(), input: json!({"wait_seconds": 100}), touch: rig.path("called") };
-    let steps = vec![call, wait_for(&rig, "go"), answer("operator", "the call has failed"), text("Done.")];
-    rig.start_harness("bob", &[rule("Wait", steps), rule("", vec![answer("operator", "got it"), text("Done.")])]);
+    let call = Step::Call {
+        call: "recv".to_owned(),
+        input: json!({"wait_seconds": 100}),
+        touch: rig.path("called"),
+    };
+    let steps =
+        vec![call, wait_for(&rig, "go"), answer("operator", "the call has failed"), text("Done.")];
+    rig.start_harness(
+        "bob",
+        &[rule("Wait", steps), rule("", vec![answer("operator", "got it"), text("Done.")])],
+    );
     let operator = rig.operator().await;
     let waiting = operator.send("bob", "Wait for more.").await;
     rig.appeared("called").await;
     kill_process(rig.bridge("bob"), Signal::KILL).expect("the bridge runs");
-    // It may still be leased to the dead bridge's call, or not any more: the model sees it in its next turn.
+    // It may still be leased to the dead bridge's call, or not any more: the model sees it in its
+    // next turn.
     let late = operator.send("bob", "More.").await;
     rig.touch("go");
     acked(&rig, "bob", waiting).await;
     acked(&rig, "bob", late).await;
 
-    assert_eq!(standing(&operator, "bob", waiting).await, (DeliveryState::Acked, 1, RedeliveryCause::Unspecified));
+    assert_eq!(
+        standing(&operator, "bob", waiting).await,
+        (DeliveryState::Acked, 1, RedeliveryCause::Unspecified)
+    );
     let (state, attempt, cause) = standing(&operator, "bob", late).await;
     assert_eq!((state, attempt), (DeliveryState::Acked, 1));
-    assert!(matches!(cause, RedeliveryCause::Unspecified | RedeliveryCause::NotReceived), "{cause:?}");
-    assert_eq!(unread(&operator, "operator").await, [("the call has failed".to_owned(), waiting), ("got it".to_owned(), late)]);
+    assert!(
+        matches!(cause, RedeliveryCause::Unspecified | RedeliveryCause::NotReceived),
+        "{cause:?}"
+    );
+    assert_eq!(
+        unread(&operator, "operator").await,
+        [("the call has failed".to_owned(), waiting), ("got it".to_owned(), late)]
+    );
     assert_eq!(rig.tool_results("bob")[0], "Connection closed");
     rig.end().await;
 }

@@ -1,4 +1,5 @@
-//! The broker is killed: that uses no attempt and ends no turn. The tool calls wait it out, and the harness comes back to its session.
+//! The broker is killed: that uses no attempt and ends no turn. The tool calls wait it out, and the
+//! harness comes back to its session.
 
 use hive_proto::v1::{EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{Rig, gone};
@@ -40,7 +41,8 @@ async fn killed_at(point: Point) {
     scene.rig.appeared("gone").await;
     scene.start_broker().await;
     acked(&scene.rig, "bob", scene.asked).await;
-    let epochs: Vec<u64> = scene.operator.turns("bob").await.iter().map(|turn| turn.session_epoch).collect();
+    let epochs: Vec<u64> =
+        scene.operator.turns("bob").await.iter().map(|turn| turn.session_epoch).collect();
     assert_eq!(epochs, [1], "the harness came back to its session");
     scene.comes_out(&ONE_TURN, point).await;
 }
@@ -72,7 +74,8 @@ async fn before_the_end_of_the_turn() {
     scene.comes_out(&ONE_TURN, Point::BeforeEnd).await;
 }
 
-/// The broker gets the end of the turn and dies with it, heard or not: it is said again, and done once.
+/// The broker gets the end of the turn and dies with it, heard or not: it is said again, and done
+/// once.
 #[tokio::test]
 async fn at_the_end_of_the_turn() {
     let mut scene = Scene::at(Point::BeforeEnd).await;
@@ -99,7 +102,8 @@ async fn after_the_end_of_the_turn() {
     scene.rig.end().await;
 }
 
-/// Broker and harness die together, as in a crash of the host's service manager: the new harness finds the turn and gives it back.
+/// Broker and harness die together, as in a crash of the host's service manager: the new harness
+/// finds the turn and gives it back.
 #[tokio::test]
 async fn together_with_the_harness() {
     let mut scene = Scene::at(Point::AfterSend).await;

@@ -39,16 +39,23 @@ async fn after_its_result_the_turn_has_ended_well() {
     let mut scene = Scene::new(Point::MidTurn).await;
     let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"Done."}"#;
     let mut steps = parts();
-    steps.extend([Step::Raw { raw: result.to_owned() }, touch(&scene.rig, "reached"), wait_for(&scene.rig, "go")]);
+    steps.extend([
+        Step::Raw { raw: result.to_owned() },
+        touch(&scene.rig, "reached"),
+        wait_for(&scene.rig, "go"),
+    ]);
     scene.rig.stop_harness("bob").await;
-    scene.rig.start_harness("bob", &[rule("and now", vec![text("Nothing more.")]), rule("", steps)]);
+    scene
+        .rig
+        .start_harness("bob", &[rule("and now", vec![text("Nothing more.")]), rule("", steps)]);
     scene.asked = scene.operator.send("bob", "Count to two.").await;
     scene.rig.appeared("reached").await;
     kill_process(scene.rig.the_one("bob", "scripted-claude"), Signal::KILL).expect("claude runs");
     scene.comes_out(&ONE_TURN, Point::MidTurn).await;
 }
 
-/// Before the lease and after the end there is no claude: a parked agent costs no process, and none outlives its turn.
+/// Before the lease and after the end there is no claude: a parked agent costs no process, and none
+/// outlives its turn.
 #[tokio::test]
 async fn between_turns_there_is_none_to_kill() {
     let mut scene = Scene::new(Point::BeforeEnd).await;
@@ -76,8 +83,15 @@ async fn the_parent_is_told() {
         other => panic!("one notice, not {other:?}"),
     };
     assert_eq!(notice.system_kind(), SystemKind::TurnFailed);
-    let beginning = format!("A turn of bob failed (turn {failed}, message {}):\n\n> claude ended without a result", scene.asked);
-    assert!(notice.body.starts_with(&beginning) && notice.body.contains("tool: mcp__hive__send"), "{}", notice.body);
+    let beginning = format!(
+        "A turn of bob failed (turn {failed}, message {}):\n\n> claude ended without a result",
+        scene.asked
+    );
+    assert!(
+        notice.body.starts_with(&beginning) && notice.body.contains("tool: mcp__hive__send"),
+        "{}",
+        notice.body
+    );
     assert_eq!(unread(&scene.operator, "operator").await.len(), 2);
     scene.rig.end().await;
 }

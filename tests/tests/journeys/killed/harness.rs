@@ -1,4 +1,5 @@
-//! The harness is killed: a fresh start ends the turn as vanished, which may be the message's fault, after the old claude is dead.
+//! The harness is killed: a fresh start ends the turn as vanished, which may be the message's
+//! fault, after the old claude is dead.
 
 use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{DUO, QUICK_LIMITS, Rig, gone};
@@ -78,10 +79,14 @@ async fn after_the_end_of_the_turn() {
     scene.rig.end().await;
 }
 
-/// Nobody starts it again: after the grace time the broker gives the mail back by itself, and says whom it lost.
+/// Nobody starts it again: after the grace time the broker gives the mail back by itself, and says
+/// whom it lost.
 #[tokio::test]
 async fn for_good() {
-    let mut rig = Rig::new(&format!("{DUO}{}", QUICK_LIMITS.replace("harness_grace_ms = 30000", "harness_grace_ms = 5000")));
+    let mut rig = Rig::new(&format!(
+        "{DUO}{}",
+        QUICK_LIMITS.replace("harness_grace_ms = 30000", "harness_grace_ms = 5000")
+    ));
     rig.start_broker().await;
     let mut scene = Scene::of(rig, Point::AfterSend).await;
     scene.asked = scene.operator.send("bob", "Count to two.").await;

@@ -1,4 +1,5 @@
-//! What claude leaves running, and claudes that do not end: nothing of a turn outlives it, however it fled and whatever it ignores.
+//! What claude leaves running, and claudes that do not end: nothing of a turn outlives it, however
+//! it fled and whatever it ignores.
 
 use hive_proto::v1::{DeliveryState, TurnOutcome};
 use hive_tests::rig::{Rig, gone, soon};
@@ -6,7 +7,9 @@ use hive_tests::scripted::script::Step;
 use rustix::process::Pid;
 
 use crate::mode::Mode;
-use crate::steps::{acked, answer, ended, hang, lives, rule, standing, text, touch, unread, wait_for};
+use crate::steps::{
+    acked, answer, ended, hang, lives, rule, standing, text, touch, unread, wait_for,
+};
 
 both!(
     grandchildren_end_with_their_turn,
@@ -15,8 +18,8 @@ both!(
     a_second_harness_waits_for_the_first_claude
 );
 
-/// Started in every way in which a tool can start something: as a child, in a session of its own, and with neither parent nor session. Each
-/// makes a file when it is what it wants to be.
+/// Started in every way in which a tool can start something: as a child, in a session of its own,
+/// and with neither parent nor session. Each makes a file when it is what it wants to be.
 fn flees(rig: &Rig) -> Vec<Step> {
     let rests = |name: &str| {
         let script = format!("touch '{}'; exec sleep 1000", rig.path(name).display());
@@ -46,7 +49,8 @@ async fn fled(rig: &Rig) -> (Vec<Pid>, Pid) {
     };
     let pids = soon("all three sleep", asleep).await;
     let claude = rig.the_one("bob", "scripted-claude");
-    let orphans: Vec<Pid> = pids.iter().copied().filter(|pid| parent(*pid) != Some(claude)).collect();
+    let orphans: Vec<Pid> =
+        pids.iter().copied().filter(|pid| parent(*pid) != Some(claude)).collect();
     assert_eq!(orphans.len(), 1, "{pids:?}");
     (pids, orphans[0])
 }
@@ -54,7 +58,10 @@ async fn fled(rig: &Rig) -> (Vec<Pid>, Pid) {
 /// Whose child a process is.
 fn parent(pid: Pid) -> Option<Pid> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("PPid:")).and_then(|pid| Pid::from_raw(pid.trim().parse().ok()?))
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("PPid:"))
+        .and_then(|pid| Pid::from_raw(pid.trim().parse().ok()?))
 }
 
 fn sleepers(rig: &Rig) -> Vec<Pid> {
@@ -63,14 +70,16 @@ fn sleepers(rig: &Rig) -> Vec<Pid> {
 
 async fn grandchildren_end_with_their_turn(mode: Mode) {
     let mut rig = Rig::duo().await;
-    let steps = [flees(&rig), vec![touch(&rig, "reached"), wait_for(&rig, "go"), text("Done.")]].concat();
+    let steps =
+        [flees(&rig), vec![touch(&rig, "reached"), wait_for(&rig, "go"), text("Done.")]].concat();
     mode.start(&mut rig, &[rule("Flee", steps), rule("", vec![text("Done.")])]);
     let operator = rig.operator().await;
     let asked = operator.send("bob", "Flee.").await;
     rig.appeared("reached").await;
     let (all, orphan) = fled(&rig).await;
     rig.touch("go");
-    // What is still below a claude that stays is taken for its own, as its MCP servers are; it ends with it.
+    // What is still below a claude that stays is taken for its own, as its MCP servers are; it ends
+    // with it.
     let ending = if mode == Mode::Resident { vec![orphan] } else { all.clone() };
     for pid in ending {
         gone(pid).await;
@@ -91,7 +100,8 @@ async fn grandchildren_end_with_their_turn(mode: Mode) {
 async fn grandchildren_of_a_killed_harness_end_before_the_next_claude(mode: Mode) {
     let mut rig = Rig::duo().await;
     let first = [flees(&rig), vec![touch(&rig, "reached"), hang()]].concat();
-    let rules = [rule("This is attempt", vec![touch(&rig, "again"), text("Done.")]), rule("", first)];
+    let rules =
+        [rule("This is attempt", vec![touch(&rig, "again"), text("Done.")]), rule("", first)];
     mode.start(&mut rig, &rules);
     let operator = rig.operator().await;
     let asked = operator.send("bob", "Flee.").await;
@@ -101,17 +111,25 @@ async fn grandchildren_of_a_killed_harness_end_before_the_next_claude(mode: Mode
     mode.start(&mut rig, &rules);
     rig.appeared("again").await;
     for pid in &left {
-        let line = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
-        assert!(line.is_empty() || line.contains(") Z "), "it lives beside the next claude: {line}");
+        let line = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()))
+            .unwrap_or_default();
+        assert!(
+            line.is_empty() || line.contains(") Z "),
+            "it lives beside the next claude: {line}"
+        );
     }
     acked(&rig, "bob", asked).await;
-    assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Vanished, 1), (TurnOutcome::Ok, 2)]);
+    assert_eq!(
+        lives(&operator.turns("bob").await),
+        [(TurnOutcome::Vanished, 1), (TurnOutcome::Ok, 2)]
+    );
     rig.end().await;
 }
 
 async fn a_claude_that_ignores_signals_does_not_hold_up_a_drain(mode: Mode) {
     let mut rig = Rig::duo().await;
-    let deaf = [Step::IgnoreSigterm { ignore_sigterm: true }, Step::IgnoreSigint { ignore_sigint: true }];
+    let deaf =
+        [Step::IgnoreSigterm { ignore_sigterm: true }, Step::IgnoreSigint { ignore_sigint: true }];
     let steps = [flees(&rig), deaf.to_vec(), vec![touch(&rig, "reached"), hang()]].concat();
     let graces = [("HIVE_KILL_GRACE_MS", "100"), ("HIVE_DRAIN_GRACE_SECS", "0")];
     mode.start_with(&mut rig, &[rule("", steps)], &graces);
@@ -129,11 +147,12 @@ async fn a_claude_that_ignores_signals_does_not_hold_up_a_drain(mode: Mode) {
     rig.end().await;
 }
 
-/// A harness is killed and the next one is there at once, while the first claude ignores what can be ignored: the notes of its starts fail the
-/// journey where two of them live at the same time.
+/// A harness is killed and the next one is there at once, while the first claude ignores what can
+/// be ignored: the notes of its starts fail the journey where two of them live at the same time.
 async fn a_second_harness_waits_for_the_first_claude(mode: Mode) {
     let mut rig = Rig::duo().await;
-    let deaf = [Step::IgnoreSigterm { ignore_sigterm: true }, Step::IgnoreSigint { ignore_sigint: true }];
+    let deaf =
+        [Step::IgnoreSigterm { ignore_sigterm: true }, Step::IgnoreSigint { ignore_sigint: true }];
     let parts = [answer("operator", "part one"), answer("operator", "part two"), text("Done.")];
     let first = [&deaf[..], &parts[..1], &[touch(&rig, "reached"), hang()]].concat();
     let rules = [rule("This is attempt", parts.to_vec()), rule("", first)];
@@ -146,8 +165,14 @@ async fn a_second_harness_waits_for_the_first_claude(mode: Mode) {
     mode.start(&mut rig, &rules);
     gone(claude).await;
     acked(&rig, "bob", asked).await;
-    assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Vanished, 1), (TurnOutcome::Ok, 2)]);
-    assert_eq!(unread(&operator, "operator").await, ["part one", "part two"].map(|part| (part.to_owned(), asked)));
+    assert_eq!(
+        lives(&operator.turns("bob").await),
+        [(TurnOutcome::Vanished, 1), (TurnOutcome::Ok, 2)]
+    );
+    assert_eq!(
+        unread(&operator, "operator").await,
+        ["part one", "part two"].map(|part| (part.to_owned(), asked))
+    );
     assert_eq!(rig.turn_starts("bob").len(), 2);
     rig.end().await;
 }

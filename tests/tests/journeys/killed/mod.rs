@@ -1,8 +1,8 @@
-//! Every process is killed without warning at every moment of a turn: nothing is lost, nothing is doubled, and only what may be the
-//! message's fault uses an attempt.
+//! Every process is killed without warning at every moment of a turn: nothing is lost, nothing is
+//! doubled, and only what may be the message's fault uses an attempt.
 //!
-//! The scene is the same each time: the operator asks bob, and bob answers in two parts. Bob's parent ada has no harness, so notices about
-//! bob lie in her inbox.
+//! The scene is the same each time: the operator asks bob, and bob answers in two parts. Bob's
+//! parent ada has no harness, so notices about bob lie in her inbox.
 
 mod bridge;
 mod broker;
@@ -18,7 +18,8 @@ use hive_tests::scripted::script::{Rule, Step};
 
 use crate::steps::{acked, answer, lives, rule, standing, text, touch, unread, wait_for};
 
-/// Where in the turn the kill comes. The scripted claude makes the file `reached` there, and goes on when there is a file `go`.
+/// Where in the turn the kill comes. The scripted claude makes the file `reached` there, and goes
+/// on when there is a file `go`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 enum Point {
     /// The prompt is read, nothing is done.
@@ -40,7 +41,8 @@ struct Expected {
 }
 
 /// Nothing came back: one turn, one attempt.
-const ONE_TURN: Expected = Expected { lives: &[(TurnOutcome::Ok, 1)], cause: RedeliveryCause::Unspecified, words: "" };
+const ONE_TURN: Expected =
+    Expected { lives: &[(TurnOutcome::Ok, 1)], cause: RedeliveryCause::Unspecified, words: "" };
 
 struct Scene {
     rig: Rig,
@@ -62,7 +64,11 @@ fn rules(rig: &Rig, point: Point) -> Vec<Rule> {
         Point::BeforeEnd => steps.len(),
     };
     steps.splice(at..at, stop);
-    vec![rule("and now", vec![text("Nothing more.")]), rule("This is attempt", parts()), rule("", steps)]
+    vec![
+        rule("and now", vec![text("Nothing more.")]),
+        rule("This is attempt", parts()),
+        rule("", steps),
+    ]
 }
 
 impl Scene {
@@ -103,10 +109,14 @@ impl Scene {
     async fn comes_out(self, expected: &Expected, point: Point) {
         acked(&self.rig, "bob", self.asked).await;
         let first_lives = expected.lives.len();
-        let sent: Vec<String> = unread(&self.operator, "operator").await.into_iter().map(|(body, _)| body).collect();
+        let sent: Vec<String> =
+            unread(&self.operator, "operator").await.into_iter().map(|(body, _)| body).collect();
         assert_eq!(sent, ["part one", "part two"], "the operator has each part once");
         let attempt = expected.lives.last().map_or(0, |(_, attempt)| *attempt);
-        assert_eq!(standing(&self.operator, "bob", self.asked).await, (DeliveryState::Acked, attempt, expected.cause));
+        assert_eq!(
+            standing(&self.operator, "bob", self.asked).await,
+            (DeliveryState::Acked, attempt, expected.cause)
+        );
 
         // Nothing else was run meanwhile, and nothing stands in the way of what comes next.
         let next = self.operator.send("bob", "and now?").await;
@@ -122,14 +132,20 @@ impl Scene {
     fn told_of_it(&self, expected: &Expected, point: Point) {
         let prompts = self.rig.prompts("bob");
         let asked = format!("Message {} from the operator", self.asked);
-        let runs: Vec<&String> = prompts.iter().filter(|prompt| prompt.starts_with(&asked)).collect();
+        let runs: Vec<&String> =
+            prompts.iter().filter(|prompt| prompt.starts_with(&asked)).collect();
         assert_eq!(runs.len(), expected.lives.len(), "{prompts:?}");
         let (Some(last), true) = (runs.last(), runs.len() > 1) else { return };
         let attempt = expected.lives.last().map_or(0, |(_, attempt)| *attempt);
         let again = if runs.len() > attempt as usize { " again" } else { "" };
-        assert!(last.contains(&format!("This is attempt {attempt}{again}: {}", expected.words)), "{last}");
+        assert!(
+            last.contains(&format!("This is attempt {attempt}{again}: {}", expected.words)),
+            "{last}"
+        );
         let listed = |body: &str| {
-            last.lines().any(|line| line.starts_with("| message ") && line.ends_with(&format!(" to operator: {body}")))
+            last.lines().any(|line| {
+                line.starts_with("| message ") && line.ends_with(&format!(" to operator: {body}"))
+            })
         };
         assert_eq!(listed("part one"), point >= Point::AfterSend, "{last}");
         assert_eq!(listed("part two"), point >= Point::BeforeEnd, "{last}");

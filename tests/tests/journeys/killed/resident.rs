@@ -1,4 +1,5 @@
-//! A claude that stays is killed: in mid-turn it is a failed turn, between turns nobody notices, and another one takes its place.
+//! A claude that stays is killed: in mid-turn it is a failed turn, between turns nobody notices,
+//! and another one takes its place.
 
 use hive_proto::v1::TurnKind::{Compact, Mail};
 use hive_proto::v1::{TurnKind, TurnOutcome};
@@ -26,7 +27,11 @@ async fn in_mid_turn() {
     let parts = [answer("operator", "part one"), answer("operator", "part two"), text("Done.")];
     let mut first = parts.to_vec();
     first.splice(1..1, [touch(&rig, "reached"), wait_for(&rig, "go")]);
-    let rules = [rule("Letter", vec![text("Done.")]), rule("This is attempt", parts.to_vec()), rule("", first)];
+    let rules = [
+        rule("Letter", vec![text("Done.")]),
+        rule("This is attempt", parts.to_vec()),
+        rule("", first),
+    ];
     Mode::Resident.start(&mut rig, &rules);
     let operator = rig.operator().await;
     asks(&rig, &operator, "Letter 1.").await;
@@ -35,10 +40,22 @@ async fn in_mid_turn() {
     kill(&rig).await;
     acked(&rig, "bob", asked).await;
     asks(&rig, &operator, "Letter 2.").await;
-    let expected = [(TurnOutcome::Ok, 1), (TurnOutcome::Failed, 1), (TurnOutcome::Ok, 2), (TurnOutcome::Ok, 1)];
+    let expected = [
+        (TurnOutcome::Ok, 1),
+        (TurnOutcome::Failed, 1),
+        (TurnOutcome::Ok, 2),
+        (TurnOutcome::Ok, 1),
+    ];
     assert_eq!(lives(&operator.turns("bob").await), expected);
-    assert_eq!(unread(&operator, "operator").await, ["part one", "part two"].map(|part| (part.to_owned(), asked)));
-    let again = rig.prompts("bob").into_iter().find(|prompt| prompt.contains("This is attempt 2")).expect("a second attempt");
+    assert_eq!(
+        unread(&operator, "operator").await,
+        ["part one", "part two"].map(|part| (part.to_owned(), asked))
+    );
+    let again = rig
+        .prompts("bob")
+        .into_iter()
+        .find(|prompt| prompt.contains("This is attempt 2"))
+        .expect("a second attempt");
     assert!(again.contains("claude ended without a result (signal 9)"), "{again}");
     assert_eq!(rig.conversations("bob"), [4], "the conversation goes on");
     assert_eq!(rig.turn_starts("bob").len(), 2);
@@ -55,7 +72,11 @@ async fn between_turns() {
         kill(&rig).await;
     }
     asks(&rig, &operator, "Letter 6.").await;
-    assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Ok, 1); 6], "that is no failure of a turn");
+    assert_eq!(
+        lives(&operator.turns("bob").await),
+        [(TurnOutcome::Ok, 1); 6],
+        "that is no failure of a turn"
+    );
     assert_eq!(rig.turn_starts("bob").len(), 6);
     for inbox in ["ada", "operator"] {
         assert_eq!(operator.all_deliveries(inbox).await, []);
@@ -63,7 +84,8 @@ async fn between_turns() {
     rig.end().await;
 }
 
-/// It stands in mid-sentence when the next message comes: the turn is lost with it, and the message is not.
+/// It stands in mid-sentence when the next message comes: the turn is lost with it, and the message
+/// is not.
 #[tokio::test]
 async fn between_turns_while_mail_comes() {
     let mut rig = Rig::duo().await;
@@ -83,9 +105,19 @@ async fn between_turns_while_mail_comes() {
     }
     let turns = operator.turns("bob").await;
     for turn in &turns {
-        assert!(matches!(turn.outcome(), TurnOutcome::Ok | TurnOutcome::Failed | TurnOutcome::Unavailable), "{turn:?}");
+        assert!(
+            matches!(
+                turn.outcome(),
+                TurnOutcome::Ok | TurnOutcome::Failed | TurnOutcome::Unavailable
+            ),
+            "{turn:?}"
+        );
     }
-    assert_eq!(turns.iter().filter(|turn| turn.outcome() == TurnOutcome::Ok).count(), 10, "each message is done once");
+    assert_eq!(
+        turns.iter().filter(|turn| turn.outcome() == TurnOutcome::Ok).count(),
+        10,
+        "each message is done once"
+    );
     drop(rig.starts("bob"));
     rig.end().await;
 }
@@ -106,11 +138,13 @@ async fn during_a_compaction() {
     let (said, ()) = tokio::join!(order, killing);
     assert!(said.code == 1 && said.stderr.contains("claude ended without a result"), "{said:?}");
     asks(&rig, &operator, "Letter 2.").await;
-    // It had not said a word, so it is as with a claude that is not there; and nobody asks for it again but the operator.
+    // It had not said a word, so it is as with a claude that is not there; and nobody asks for it
+    // again but the operator.
     rig.touch("go");
     assert_eq!(rig.hivectl(&args).await.code, 0);
     let turns = operator.turns("bob").await;
-    let ended: Vec<(TurnKind, TurnOutcome)> = turns.iter().map(|turn| (turn.kind(), turn.outcome())).collect();
+    let ended: Vec<(TurnKind, TurnOutcome)> =
+        turns.iter().map(|turn| (turn.kind(), turn.outcome())).collect();
     use TurnOutcome::{Ok, Unavailable};
     assert_eq!(ended, [(Mail, Ok), (Compact, Unavailable), (Mail, Ok), (Compact, Ok)]);
     assert_eq!(operator.all_deliveries("ada").await, [], "no parent is told");

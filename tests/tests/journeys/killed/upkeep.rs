@@ -1,5 +1,6 @@
-//! The broker and the harness are killed while the conversation is being kept small: a turn of its own goes on and ends once, a compaction
-//! within a turn is repeated with it, and nothing is sent twice.
+//! The broker and the harness are killed while the conversation is being kept small: a turn of its
+//! own goes on and ends once, a compaction within a turn is repeated with it, and nothing is sent
+//! twice.
 
 use hive_proto::v1::TurnKind::{Checkpoint, Compact, Mail};
 use hive_proto::v1::TurnOutcome::{Ok, Vanished};
@@ -9,7 +10,9 @@ use hive_tests::scripted::failure::Failure;
 use hive_tests::scripted::script::{Rule, Step};
 
 use crate::mode::Mode;
-use crate::steps::{acked, answer, ended, large, rule, standing, text, touch, unread, usage, wait_for};
+use crate::steps::{
+    acked, answer, ended, large, rule, standing, text, touch, unread, usage, wait_for,
+};
 
 both!(
     the_broker_in_a_checkpoint,
@@ -63,8 +66,14 @@ async fn the_broker_in_a_compaction(mode: Mode) {
 
 /// The model refuses the second letter once, for its length.
 fn too_long(rig: &Rig) -> Vec<Rule> {
-    let refuse = Step::First { first: rig.path("refused"), steps: vec![Step::Fail { fail: Failure::PromptTooLong }] };
-    let stop = Step::First { first: rig.path("stopped"), steps: vec![touch(rig, "reached"), wait_for(rig, "go")] };
+    let refuse = Step::First {
+        first: rig.path("refused"),
+        steps: vec![Step::Fail { fail: Failure::PromptTooLong }],
+    };
+    let stop = Step::First {
+        first: rig.path("stopped"),
+        steps: vec![touch(rig, "reached"), wait_for(rig, "go")],
+    };
     let parts = vec![answer("operator", "part one"), answer("operator", "part two"), text("Done.")];
     vec![
         rule("/compact", vec![stop]),
@@ -99,7 +108,10 @@ async fn the_broker_in_a_compaction_within_a_turn(mode: Mode) {
     assert!(operator.turns("bob").await[1].compacted);
     let done = (DeliveryState::Acked, 1, RedeliveryCause::Unspecified);
     assert_eq!(standing(&operator, "bob", asked).await, done);
-    assert_eq!(unread(&operator, "operator").await, ["part one", "part two"].map(|part| (part.to_owned(), asked)));
+    assert_eq!(
+        unread(&operator, "operator").await,
+        ["part one", "part two"].map(|part| (part.to_owned(), asked))
+    );
     rig.end().await;
 }
 
@@ -134,7 +146,13 @@ async fn the_harness_in_a_compaction_within_a_turn(mode: Mode) {
     ended(&rig, &mut watch, "bob", Vanished).await;
     acked(&rig, "bob", asked).await;
     assert_eq!(ran(&operator).await, [(Mail, Ok), (Mail, Vanished), (Mail, Ok)]);
-    assert_eq!(standing(&operator, "bob", asked).await, (DeliveryState::Acked, 2, RedeliveryCause::HarnessVanished));
-    assert_eq!(unread(&operator, "operator").await, ["part one", "part two"].map(|part| (part.to_owned(), asked)));
+    assert_eq!(
+        standing(&operator, "bob", asked).await,
+        (DeliveryState::Acked, 2, RedeliveryCause::HarnessVanished)
+    );
+    assert_eq!(
+        unread(&operator, "operator").await,
+        ["part one", "part two"].map(|part| (part.to_owned(), asked))
+    );
     rig.end().await;
 }

@@ -1,5 +1,5 @@
-//! A login dialogue that is broken off: by its operator, by the end of the harness, by the end of the broker. Nothing of it is left, whoever
-//! waits is told, and the next dialogue is a new one.
+//! A login dialogue that is broken off: by its operator, by the end of the harness, by the end of
+//! the broker. Nothing of it is left, whoever waits is told, and the next dialogue is a new one.
 
 use hive_proto::v1::{EventKind, HarnessState};
 use hive_tests::rig::{Client, Rig, gone};
@@ -58,8 +58,14 @@ async fn again(rig: Rig, waiting: u64) {
 async fn free(rig: &Rig) -> Terminal {
     loop {
         let mut terminal = dialogue(rig);
-        let shown =
-            terminal.shows_any(&["Paste code here", "another login dialogue is open", "LOGIN_OPEN", "HARNESS_OFFLINE"]).await;
+        let shown = terminal
+            .shows_any(&[
+                "Paste code here",
+                "another login dialogue is open",
+                "LOGIN_OPEN",
+                "HARNESS_OFFLINE",
+            ])
+            .await;
         if shown == 0 {
             return terminal;
         }

@@ -1,11 +1,13 @@
-//! An agent without a login, and `hivectl login`: nothing is run or paid for before somebody has logged claude in, and whatever breaks the
-//! dialogue off leaves everything as it was.
+//! An agent without a login, and `hivectl login`: nothing is run or paid for before somebody has
+//! logged claude in, and whatever breaks the dialogue off leaves everything as it was.
 
 mod broken;
 
 use std::time::Duration;
 
-use hive_proto::v1::{DeliveryState, EventKind, HarnessState, RedeliveryCause, SystemKind, TurnOutcome};
+use hive_proto::v1::{
+    DeliveryState, EventKind, HarnessState, RedeliveryCause, SystemKind, TurnOutcome,
+};
 use hive_tests::rig::{Client, Rig};
 use hive_tests::scripted::auth;
 use hive_tests::scripted::script::{Rule, Step};
@@ -16,7 +18,12 @@ use crate::terminal::Terminal;
 
 const CODE: &str = "right#code";
 
-both!(nothing_runs_without_a_login, a_login_lets_the_waiting_message_run, a_wrong_code_is_no_login, while_a_turn_runs);
+both!(
+    nothing_runs_without_a_login,
+    a_login_lets_the_waiting_message_run,
+    a_wrong_code_is_no_login,
+    while_a_turn_runs
+);
 
 /// Says that bob's claude needs a login, and which code brings it.
 fn needs_login(rig: &Rig) {
@@ -46,8 +53,14 @@ async fn without_login(mode: Mode, rules: &[Rule]) -> (Rig, Client) {
 
 /// What the operator was told of agents that do not run.
 async fn told(operator: &Client) -> Vec<String> {
-    let all = operator.all_deliveries("operator").await.into_iter().filter_map(|delivery| delivery.message);
-    all.filter(|message| message.system_kind() == SystemKind::Unavailable).map(|message| message.body).collect()
+    let all = operator
+        .all_deliveries("operator")
+        .await
+        .into_iter()
+        .filter_map(|delivery| delivery.message);
+    all.filter(|message| message.system_kind() == SystemKind::Unavailable)
+        .map(|message| message.body)
+        .collect()
 }
 
 async fn nothing_runs_without_a_login(mode: Mode) {
@@ -56,7 +69,10 @@ async fn nothing_runs_without_a_login(mode: Mode) {
     assert_eq!((park.cause(), park.until_time), (TurnOutcome::AuthFailed, None));
     let waiting = operator.send("bob", "Are you there?").await;
     let notices = told(&operator).await;
-    assert!(matches!(&notices[..], [one] if one.contains("bob") && one.contains("login")), "{notices:?}");
+    assert!(
+        matches!(&notices[..], [one] if one.contains("bob") && one.contains("login")),
+        "{notices:?}"
+    );
     let status = rig.hivectl(&["status"]).await;
     assert!(status.code == 8 && status.stdout.contains("hivectl login bob"), "{status:?}");
 
@@ -71,7 +87,10 @@ async fn nothing_runs_without_a_login(mode: Mode) {
     watch.kind("bob", EventKind::HarnessAttached).await;
     operator.does("bob", HarnessState::NeedsLogin).await;
     assert_eq!(told(&operator).await.len(), 1);
-    assert_eq!(standing(&operator, "bob", waiting).await, (DeliveryState::Ready, 0, RedeliveryCause::Unspecified));
+    assert_eq!(
+        standing(&operator, "bob", waiting).await,
+        (DeliveryState::Ready, 0, RedeliveryCause::Unspecified)
+    );
     assert_eq!(rig.turn_starts("bob"), [""; 0], "no turn was tried");
     assert_eq!(operator.turns("bob").await, []);
     rig.end().await;
@@ -89,7 +108,10 @@ async fn a_login_lets_the_waiting_message_run(mode: Mode) {
     terminal.shows(&["Login successful.", "claude is logged in for bob"], &[]).await;
     assert_eq!(terminal.ends().await.code(), Some(0));
     acked(&rig, "bob", waiting).await;
-    assert_eq!(standing(&operator, "bob", waiting).await, (DeliveryState::Acked, 1, RedeliveryCause::Unspecified));
+    assert_eq!(
+        standing(&operator, "bob", waiting).await,
+        (DeliveryState::Acked, 1, RedeliveryCause::Unspecified)
+    );
     assert_eq!(unread(&operator, "operator").await.last(), Some(&("Here.".to_owned(), waiting)));
     assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Ok, 1)]);
     let agent = operator.does("bob", HarnessState::Idle).await;
@@ -113,12 +135,18 @@ async fn a_wrong_code_is_no_login(mode: Mode) {
     let mut terminal = dialogue(&rig);
     terminal.shows(&["Paste code here"], &[]).await;
     terminal.types("wrong#code\r").await;
-    terminal.shows(&["Couldn't log in: Invalid code.", "its dialogue ended with code 1"], &[]).await;
+    terminal
+        .shows(&["Couldn't log in: Invalid code.", "its dialogue ended with code 1"], &[])
+        .await;
     assert_eq!(terminal.ends().await.code(), Some(1));
     assert!(rig.path("agents/bob/home/.claude/dialogue").exists());
-    // After the dialogue the CLI is looked at once; and once more for each change after that, as for one that is made here.
+    // After the dialogue the CLI is looked at once; and once more for each change after that, as
+    // for one that is made here.
     let mut changes = 0;
-    while tokio::time::timeout(Duration::from_millis(200), rig.started("bob", "auth status", 4)).await.is_err() {
+    while tokio::time::timeout(Duration::from_millis(200), rig.started("bob", "auth status", 4))
+        .await
+        .is_err()
+    {
         changes += 1;
         rig.touch(&format!("agents/bob/home/.claude/change {changes}"));
     }
@@ -130,7 +158,11 @@ async fn a_wrong_code_is_no_login(mode: Mode) {
     assert_eq!(told(&operator).await.len(), 1, "told once");
 
     // A login without a dialogue, as by hand in a shell, is seen all the same.
-    std::fs::write(auth::credentials(&rig.path("agents/bob/home")), r#"{"claudeAiOauth":{"accessToken":"t"}}"#).expect("a login");
+    std::fs::write(
+        auth::credentials(&rig.path("agents/bob/home")),
+        r#"{"claudeAiOauth":{"accessToken":"t"}}"#,
+    )
+    .expect("a login");
     acked(&rig, "bob", waiting).await;
     rig.end().await;
 }

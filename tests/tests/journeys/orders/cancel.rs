@@ -95,7 +95,10 @@ async fn too_late(mode: Mode) {
     let turn = operator.turns("bob").await.remove(0);
     let state = operator.delivery("bob", first).await.state();
     match (turn.outcome(), said.code) {
-        (Ok, 1) => assert!(said.stderr.contains("had ended already") && state == DeliveryState::Acked, "{said:?}, {state:?}"),
+        (Ok, 1) => assert!(
+            said.stderr.contains("had ended already") && state == DeliveryState::Acked,
+            "{said:?}, {state:?}"
+        ),
         (Cancelled, 0) => assert_eq!(state, DeliveryState::Held),
         other => panic!("{other:?}: {said:?}"),
     }

@@ -14,7 +14,8 @@ use crate::steps::{acked, answer, rule, standing, text, touch, unread, wait_for}
 /// The first second of the year 2100.
 const YEAR_2100: i64 = 4_102_444_800;
 /// How claude says that a compaction does not help.
-const TOO_LONG: &str = "Compaction failed · conversation could not be reduced below the context limit";
+const TOO_LONG: &str =
+    "Compaction failed · conversation could not be reduced below the context limit";
 
 both!(
     at_once,
@@ -83,14 +84,20 @@ async fn behind_a_running_turn(mode: Mode) {
     rig.end().await;
 }
 
-/// Where the model compacts it answers again, so what waits is tried; where there was no model to ask, the agent rests on.
+/// Where the model compacts it answers again, so what waits is tried; where there was no model to
+/// ask, the agent rests on.
 async fn of_a_parked_agent(mode: Mode) {
     let mut rig = Rig::duo().await;
     let limited = vec![Step::Fail { fail: Failure::UsageLimit(YEAR_2100) }];
     let answers = vec![answer("operator", "Now."), text("Done.")];
-    let fails =
-        vec![Step::First { first: rig.path("failed"), steps: vec![Step::CompactError { compact_error: TOO_LONG.to_owned() }] }];
-    mode.start(&mut rig, &[rule("rate limit", answers), rule("/compact", fails), rule("", limited)]);
+    let fails = vec![Step::First {
+        first: rig.path("failed"),
+        steps: vec![Step::CompactError { compact_error: TOO_LONG.to_owned() }],
+    }];
+    mode.start(
+        &mut rig,
+        &[rule("rate limit", answers), rule("/compact", fails), rule("", limited)],
+    );
     let operator = rig.operator().await;
     let waiting = operator.send("bob", "Letter 1.").await;
     let parked = operator.does("bob", HarnessState::RateLimited).await.park.expect("it is parked");
@@ -103,7 +110,10 @@ async fn of_a_parked_agent(mode: Mode) {
     assert_eq!(operator.delivery("bob", waiting).await.state(), DeliveryState::Ready);
     done(&rig, &["compact", "bob"]).await;
     acked(&rig, "bob", waiting).await;
-    assert_eq!(kinds(&operator).await, [(Mail, RateLimited), (Compact, Failed), (Compact, Ok), (Mail, Ok)]);
+    assert_eq!(
+        kinds(&operator).await,
+        [(Mail, RateLimited), (Compact, Failed), (Compact, Ok), (Mail, Ok)]
+    );
     assert_eq!(unread(&operator, "operator").await, [("Now.".to_owned(), waiting)]);
     assert_eq!(standing(&operator, "bob", waiting).await.1, 1, "none of it used an attempt");
     rig.end().await;
@@ -146,7 +156,8 @@ async fn that_is_cancelled(mode: Mode) {
     assert!(said.code == 1 && said.stderr.contains("cancelled"), "{said:?}");
     let second = operator.send("bob", "Letter 2.").await;
     acked(&rig, "bob", second).await;
-    let outcomes: Vec<_> = kinds(&operator).await.into_iter().map(|(kind, outcome)| (kind, outcome == Ok)).collect();
+    let outcomes: Vec<_> =
+        kinds(&operator).await.into_iter().map(|(kind, outcome)| (kind, outcome == Ok)).collect();
     assert_eq!(outcomes, [(Mail, true), (Compact, false), (Mail, true)]);
     rig.end().await;
 }

@@ -1,4 +1,5 @@
-//! What the operator orders by `hivectl`, seen to its end by `--wait`: exit code, words, and what became of it.
+//! What the operator orders by `hivectl`, seen to its end by `--wait`: exit code, words, and what
+//! became of it.
 
 mod cancel;
 mod compact;

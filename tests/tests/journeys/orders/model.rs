@@ -1,4 +1,5 @@
-//! `hivectl turn model --wait`: the agent's own setting, from the next turn on, within what its configuration allows.
+//! `hivectl turn model --wait`: the agent's own setting, from the next turn on, within what its
+//! configuration allows.
 
 use hive_tests::rig::{QUICK_LIMITS, Rig};
 
@@ -32,7 +33,10 @@ async fn it_holds_from_the_next_turn_on_and_over_restarts(mode: Mode) {
     rig.start_broker().await;
     mode.start(&mut rig, &rules);
     asks(&rig).await;
-    assert_eq!(models(&rig).await, ["claude-haiku-5-5", "claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5"]);
+    assert_eq!(
+        models(&rig).await,
+        ["claude-haiku-5-5", "claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5"]
+    );
     assert_eq!(rig.operator().await.get_agent("bob").await.model, "opus");
     assert_eq!(rig.conversations("bob"), [4], "another model goes on with the same conversation");
     rig.end().await;
@@ -46,7 +50,12 @@ async fn only_what_is_available(mode: Mode) {
     let operator = rig.operator().await;
     assert_eq!(operator.get_agent("bob").await.available_models, ["haiku", "opus"]);
     let said = waited(&rig, &["model", "bob", "sonnet"]).await;
-    assert!(said.code != 0 && said.stderr.contains("FIELD_INVALID") && said.stderr.contains("haiku, opus"), "{said:?}");
+    assert!(
+        said.code != 0
+            && said.stderr.contains("FIELD_INVALID")
+            && said.stderr.contains("haiku, opus"),
+        "{said:?}"
+    );
     asks(&rig).await;
     done(&rig, &["model", "bob", "opus"]).await;
     asks(&rig).await;

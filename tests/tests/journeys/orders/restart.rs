@@ -1,9 +1,11 @@
-//! `hivectl turn restart --wait`: the turn is handed back, the program starts anew, and the agent hears of it once.
+//! `hivectl turn restart --wait`: the turn is handed back, the program starts anew, and the agent
+//! hears of it once.
 
 use hive_proto::v1::attach_response::Step;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_proto::v1::{
-    AckCommandRequest, AttachRequest, AttachResponse, Delivery, DeliveryState, EventKind, SystemKind, TurnOutcome,
+    AckCommandRequest, AttachRequest, AttachResponse, Delivery, DeliveryState, EventKind,
+    SystemKind, TurnOutcome,
 };
 use hive_tests::rig::{Client, Rig, soon};
 use tonic::Streaming;
@@ -17,8 +19,12 @@ both!(in_mid_turn, between_turns);
 /// The words on a restart in an inbox, whatever became of them.
 async fn notices(operator: &Client) -> Vec<Delivery> {
     let all = operator.all_deliveries("bob").await.into_iter();
-    let is_notice =
-        |delivery: &Delivery| delivery.message.as_ref().is_some_and(|message| message.system_kind() == SystemKind::Restarted);
+    let is_notice = |delivery: &Delivery| {
+        delivery
+            .message
+            .as_ref()
+            .is_some_and(|message| message.system_kind() == SystemKind::Restarted)
+    };
     all.filter(is_notice).collect()
 }
 
@@ -43,11 +49,21 @@ async fn in_mid_turn(mode: Mode) {
     let notices = notices(&operator).await;
     assert_eq!(notices.iter().map(Delivery::state).collect::<Vec<_>>(), [DeliveryState::Acked]);
     let turns = operator.turns("bob").await;
-    assert_eq!(lives(&turns), [(TurnOutcome::Drained, 1), (TurnOutcome::Ok, 1), (TurnOutcome::Ok, 1)]);
+    assert_eq!(
+        lives(&turns),
+        [(TurnOutcome::Drained, 1), (TurnOutcome::Ok, 1), (TurnOutcome::Ok, 1)]
+    );
     let order: Vec<u64> = turns.iter().map(|turn| turn.message_id).collect();
     assert_eq!(order, [asked, message_id(&notices[0]), asked], "the notice comes first");
-    assert!(rig.prompts("bob")[1].starts_with(&format!("Message {} from Hive itself", order[1])), "{:?}", rig.prompts("bob"));
-    assert_eq!(unread(&operator, "operator").await, ["part one", "part two"].map(|part| (part.to_owned(), asked)));
+    assert!(
+        rig.prompts("bob")[1].starts_with(&format!("Message {} from Hive itself", order[1])),
+        "{:?}",
+        rig.prompts("bob")
+    );
+    assert_eq!(
+        unread(&operator, "operator").await,
+        ["part one", "part two"].map(|part| (part.to_owned(), asked))
+    );
     rig.end().await;
 }
 
@@ -71,7 +87,8 @@ async fn between_turns(mode: Mode) {
     rig.end().await;
 }
 
-/// A harness that was killed and started again was not told to: nobody kicks its agent, and nothing is run for nothing.
+/// A harness that was killed and started again was not told to: nobody kicks its agent, and nothing
+/// is run for nothing.
 #[tokio::test]
 async fn a_start_without_an_order_tells_nothing() {
     let mut rig = Rig::duo().await;
@@ -87,20 +104,31 @@ async fn a_start_without_an_order_tells_nothing() {
 }
 
 /// A harness that knows the contract, and what it hears.
-async fn attached(rig: &Rig, token: &str) -> (TurnServiceClient<tonic::transport::Channel>, Streaming<AttachResponse>, String) {
+async fn attached(
+    rig: &Rig,
+    token: &str,
+) -> (TurnServiceClient<tonic::transport::Channel>, Streaming<AttachResponse>, String) {
     let mut turns = TurnServiceClient::new(rig.agent("bob").await.channel());
-    let request = AttachRequest { session_token: token.to_owned(), take_over: false, revision: "test".to_owned() };
+    let request = AttachRequest {
+        session_token: token.to_owned(),
+        take_over: false,
+        revision: "test".to_owned(),
+    };
     let mut stream = turns.attach(request).await.expect("it attaches").into_inner();
-    let Step::Attached(attached) = hear(&mut stream).await else { panic!("the first word is another") };
+    let Step::Attached(attached) = hear(&mut stream).await else {
+        panic!("the first word is another")
+    };
     (turns, stream, attached.session_token)
 }
 
 async fn hear(stream: &mut Streaming<AttachResponse>) -> Step {
-    let heard = soon("the broker says something", stream.message()).await.expect("the stream goes on");
+    let heard =
+        soon("the broker says something", stream.message()).await.expect("the stream goes on");
     heard.expect("the stream goes on").step.expect("a step")
 }
 
-/// The order is closed, and the answer to that is lost with the broker: it is closed again, by the same session and by the next one.
+/// The order is closed, and the answer to that is lost with the broker: it is closed again, by the
+/// same session and by the next one.
 #[tokio::test]
 async fn an_end_that_is_told_twice_is_one_word_to_the_agent() {
     let mut rig = Rig::duo().await;
@@ -108,7 +136,11 @@ async fn an_end_that_is_told_twice_is_one_word_to_the_agent() {
     let given = rig.hivectl(&["turn", "restart", "bob"]).await;
     assert_eq!(given.code, 0, "{given:?}");
     let Step::Command(command) = hear(&mut stream).await else { panic!("no command") };
-    let ack = |token: &str| AckCommandRequest { session_token: token.to_owned(), command_id: command.id, error: String::new() };
+    let ack = |token: &str| AckCommandRequest {
+        session_token: token.to_owned(),
+        command_id: command.id,
+        error: String::new(),
+    };
     turns.ack_command(ack(&token)).await.expect("it is closed");
     turns.ack_command(ack(&token)).await.expect("it is closed already");
     rig.kill_broker().await;

@@ -19,9 +19,12 @@ async fn the_next_turn_begins_a_fresh_conversation(mode: Mode) {
         acked(&rig, "bob", message).await;
     };
     send("Letter 1.").await;
-    // Bob is idle, so his next turn is far away: the answer comes now and says when the order applies.
+    // Bob is idle, so his next turn is far away: the answer comes now and says when the order
+    // applies.
     let said = waited(&rig, &["new-session", "bob"]).await;
-    let told = said.stdout.starts_with("bob is told to begin its next turn with a fresh conversation (command ");
+    let told = said
+        .stdout
+        .starts_with("bob is told to begin its next turn with a fresh conversation (command ");
     assert!(said.code == 0 && told && said.stderr.contains("nothing to wait for"), "{said:?}");
     assert_eq!(operator.turns("bob").await.len(), 1, "nothing begins before there is mail for it");
     send("Letter 2.").await;

@@ -23,8 +23,17 @@ struct Follower {
 impl Follower {
     fn of(rig: &Rig, whom: &str) -> Self {
         let mut command = Process::command(&binary::find("hivectl", "hivectl"));
-        command.env("TZ", "UTC").arg("--socket").arg(rig.operator_socket()).args(["turn", "show", whom, "--follow"]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn().expect("hivectl starts");
+        command
+            .env("TZ", "UTC")
+            .arg("--socket")
+            .arg(rig.operator_socket())
+            .args(["turn", "show", whom, "--follow"]);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("hivectl starts");
         let lines = BufReader::new(child.stdout.take().expect("stdout is a pipe")).lines();
         Self { child, lines, said: String::new() }
     }
@@ -32,8 +41,12 @@ impl Follower {
     /// Reads on to a line that contains this.
     async fn says(&mut self, text: &str) {
         loop {
-            let line = soon(&format!("it says {text:?}, after:\n{}", self.said), self.lines.next_line()).await.expect("text");
-            let line = line.unwrap_or_else(|| panic!("it ended without saying {text:?}:\n{}", self.said));
+            let line =
+                soon(&format!("it says {text:?}, after:\n{}", self.said), self.lines.next_line())
+                    .await
+                    .expect("text");
+            let line =
+                line.unwrap_or_else(|| panic!("it ended without saying {text:?}:\n{}", self.said));
             self.said.push_str(&line);
             self.said.push('\n');
             if line.contains(text) {
@@ -52,7 +65,8 @@ impl Follower {
     }
 
     fn interrupt(&self) {
-        let pid = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("it runs");
+        let pid =
+            self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("it runs");
         kill_process(pid, Signal::INT).expect("it runs");
     }
 }
@@ -83,7 +97,12 @@ async fn a_turn_is_followed_to_its_end(mode: Mode) {
     assert!(last.contains("ok"), "the end is told: {}", follower.said);
     // What was followed is what is kept.
     let kept = rig.hivectl(&["turn", "show", &turn.to_string(), "--output"]).await;
-    for words in ["  First I look.", "-> mcp__hive__send body=\"It is 42.\"", "  Now I rest.", "[success] Now I rest."] {
+    for words in [
+        "  First I look.",
+        "-> mcp__hive__send body=\"It is 42.\"",
+        "  Now I rest.",
+        "[success] Now I rest.",
+    ] {
         assert_eq!(kept.stdout.matches(words).count(), 1, "{words}: {kept:?}");
         assert_eq!(follower.said.matches(words).count(), 1, "{words}: {}", follower.said);
     }

@@ -19,7 +19,11 @@ async fn read(rig: &Rig, args: &[&str]) -> Value {
 async fn its_numbers_agree_with_the_turns(mode: Mode) {
     let mut rig = Rig::duo().await;
     let works = vec![answer("operator", "one"), recv(1), answer("operator", "two"), text("Done.")];
-    let rules = [rule("This is attempt", vec![text("Done.")]), rule("Fail", vec![exit(1)]), rule("", works)];
+    let rules = [
+        rule("This is attempt", vec![text("Done.")]),
+        rule("Fail", vec![exit(1)]),
+        rule("", works),
+    ];
     mode.start(&mut rig, &rules);
     let operator = rig.operator().await;
     for body in ["Letter 1.", "Fail.", "Letter 2."] {
@@ -31,7 +35,9 @@ async fn its_numbers_agree_with_the_turns(mode: Mode) {
     done(&rig, &["compact", "bob"]).await;
 
     let turns = operator.turns("bob").await;
-    let count = |fits: &dyn Fn(&hive_proto::v1::Turn) -> bool| turns.iter().filter(|turn| fits(turn)).count();
+    let count = |fits: &dyn Fn(&hive_proto::v1::Turn) -> bool| {
+        turns.iter().filter(|turn| fits(turn)).count()
+    };
     let stats = read(&rig, &["bob"]).await;
     let total = &stats["total"];
     assert_eq!(total["turn_count"], turns.len());
@@ -42,11 +48,19 @@ async fn its_numbers_agree_with_the_turns(mode: Mode) {
         list
     };
     let mail = count(&|turn| turn.kind() == TurnKind::Mail);
-    assert_eq!(sorted(&total["kinds"]), [json!({"kind": "compact", "count": 1}), json!({"kind": "mail", "count": mail})]);
+    assert_eq!(
+        sorted(&total["kinds"]),
+        [json!({"kind": "compact", "count": 1}), json!({"kind": "mail", "count": mail})]
+    );
     let ok = count(&|turn| turn.outcome() == TurnOutcome::Ok);
     assert_eq!((ok, mail), (5, 5));
-    assert_eq!(sorted(&total["outcomes"]), [json!({"outcome": "failed", "count": 1}), json!({"outcome": "ok", "count": ok})]);
-    let sum = |field: fn(&TurnUsage) -> u64| -> u64 { turns.iter().filter_map(|turn| turn.usage.as_ref()).map(field).sum() };
+    assert_eq!(
+        sorted(&total["outcomes"]),
+        [json!({"outcome": "failed", "count": 1}), json!({"outcome": "ok", "count": ok})]
+    );
+    let sum = |field: fn(&TurnUsage) -> u64| -> u64 {
+        turns.iter().filter_map(|turn| turn.usage.as_ref()).map(field).sum()
+    };
     let usage = &total["usage"];
     assert_eq!(usage["input_tokens"], sum(|usage| usage.input_tokens));
     assert_eq!(usage["cache_read_tokens"], sum(|usage| usage.cache_read_tokens));
@@ -54,10 +68,12 @@ async fn its_numbers_agree_with_the_turns(mode: Mode) {
     assert_eq!(usage["output_tokens"], sum(|usage| usage.output_tokens));
     assert_eq!(usage["cost_micro_usd"], sum(|usage| usage.cost_micro_usd));
     assert_eq!(usage["inference_count"], sum(|usage| u64::from(usage.inference_count)));
-    // Each of the scripted inferences costs a thousandth of a dollar: four in each of three works, one in the second attempt, and the compaction.
+    // Each of the scripted inferences costs a thousandth of a dollar: four in each of three works,
+    // one in the second attempt, and the compaction.
     assert_eq!(usage["cost_micro_usd"], 14_000, "{turns:#?}");
     assert_eq!(total["compaction_count"], 1);
-    let tools = json!([{"name": "mcp__hive__send", "count": 6}, {"name": "mcp__hive__recv", "count": 3}]);
+    let tools =
+        json!([{"name": "mcp__hive__send", "count": 6}, {"name": "mcp__hive__recv", "count": 3}]);
     assert_eq!(total["tools"], tools);
     assert_eq!(usage["tool_call_count"], 9);
     let wakes = sorted(&total["wakes"]);

@@ -10,11 +10,19 @@ use crate::steps::{ended, rule, text, tool};
 /// Long enough to be asked and heard on a slow machine before it is over.
 const TTL_SECONDS: u64 = 6;
 
-/// Bob asks ada, and the broker is killed until the time is over. `aware`: ada has read the question before.
+/// Bob asks ada, and the broker is killed until the time is over. `aware`: ada has read the
+/// question before.
 async fn passes_unseen(aware: bool) {
     let mut rig = Rig::duo().await;
-    let ask = tool("ask", json!({"question": QUESTION, "to": "<parent>", "ttl_seconds": TTL_SECONDS}));
-    rig.start_harness("bob", &[rule(" has expired", vec![text("Then not.")]), rule("", vec![ask, text("I have asked.")])]);
+    let ask =
+        tool("ask", json!({"question": QUESTION, "to": "<parent>", "ttl_seconds": TTL_SECONDS}));
+    rig.start_harness(
+        "bob",
+        &[
+            rule(" has expired", vec![text("Then not.")]),
+            rule("", vec![ask, text("I have asked.")]),
+        ],
+    );
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     operator.send("bob", "Decide.").await;
     let question = operator.asked("ada").await;
@@ -31,15 +39,21 @@ async fn passes_unseen(aware: bool) {
     for _ in 0..2 {
         rig.start_broker().await;
         let prompt = hears(&rig, &question, SystemKind::QuestionExpired, &TWO_TURNS).await;
-        let words = format!("has expired:\n| Question {} to ada expired without an answer.\n", question.id);
+        let words =
+            format!("has expired:\n| Question {} to ada expired without an answer.\n", question.id);
         assert!(prompt.contains(&words), "{prompt}");
         rig.stop_broker().await;
     }
     rig.start_broker().await;
     let operator = rig.operator().await;
     let asked = if aware { DeliveryState::Acked } else { DeliveryState::Superseded };
-    let both = [(SystemKind::QuestionAsked, asked), (SystemKind::QuestionExpired, DeliveryState::Ready)];
-    assert_eq!(told(&operator, "ada", question.id).await, both, "its end comes in place of what ada has not read");
+    let both =
+        [(SystemKind::QuestionAsked, asked), (SystemKind::QuestionExpired, DeliveryState::Ready)];
+    assert_eq!(
+        told(&operator, "ada", question.id).await,
+        both,
+        "its end comes in place of what ada has not read"
+    );
     let closed = operator.question(question.id).await;
     assert_eq!((closed.state(), closed.closed_by.as_str()), (QuestionState::Expired, ""));
     let late = rig.hivectl(&["answer", &question.id.to_string(), "too late"]).await;
@@ -47,11 +61,14 @@ async fn passes_unseen(aware: bool) {
 
     rig.start_harness("ada", &[rule("", vec![text("I see.")])]);
     let mut watch = rig.watch_from_now().await;
-    let settled = |event: &hive_proto::v1::Event| event.agent == "ada" && event.kind() == EventKind::DeliveryAcked;
+    let settled = |event: &hive_proto::v1::Event| {
+        event.agent == "ada" && event.kind() == EventKind::DeliveryAcked
+    };
     watch.until("ada has heard", settled).await;
     let prompts = rig.prompts("ada");
     assert_eq!(prompts.len(), 1 + usize::from(aware), "{prompts:?}");
-    let over = format!("| Question {} from bob expired; it can no longer be answered.\n", question.id);
+    let over =
+        format!("| Question {} from bob expired; it can no longer be answered.\n", question.id);
     assert!(prompts[prompts.len() - 1].contains(&over), "{prompts:?}");
     rig.end().await;
 }

@@ -1,4 +1,5 @@
-//! The broker dies in the middle of the call that asks: the bridge makes the same request of the next one, and it is one question.
+//! The broker dies in the middle of the call that asks: the bridge makes the same request of the
+//! next one, and it is one question.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,11 @@ use crate::steps::{rule, text, touch, wait_for};
 
 /// Asks when there is a file `go`.
 fn rules(rig: &Rig) -> Vec<Rule> {
-    let call = Step::Call { call: "ask".to_owned(), input: json!({"question": QUESTION}), touch: rig.path("called") };
+    let call = Step::Call {
+        call: "ask".to_owned(),
+        input: json!({"question": QUESTION}),
+        touch: rig.path("called"),
+    };
     let steps = vec![touch(rig, "reached"), wait_for(rig, "go"), call, text("I have asked.")];
     vec![rule(" is answered", vec![text("Done.")]), rule("", steps)]
 }

@@ -1,4 +1,5 @@
-//! Questions: asked in one turn, answered by somebody else, heard in the asker's next turn. Exactly one outcome, whatever is killed meanwhile.
+//! Questions: asked in one turn, answered by somebody else, heard in the asker's next turn. Exactly
+//! one outcome, whatever is killed meanwhile.
 
 mod deadline;
 mod lost;
@@ -32,7 +33,8 @@ fn asker(to: &str) -> Vec<Rule> {
 async fn told(client: &Client, agent: &str, question: u64) -> Vec<(SystemKind, DeliveryState)> {
     let deliveries = client.all_deliveries(agent).await;
     let about = |delivery: &hive_proto::v1::Delivery| {
-        let message = delivery.message.as_ref().filter(|message| message.question_id == question)?;
+        let message =
+            delivery.message.as_ref().filter(|message| message.question_id == question)?;
         Some((message.system_kind(), delivery.state()))
     };
     deliveries.iter().filter_map(about).collect()
@@ -42,38 +44,63 @@ async fn told(client: &Client, agent: &str, question: u64) -> Vec<(SystemKind, D
 async fn outcome(rig: &Rig, question: &Question) -> u64 {
     let (asker, id) = (question.asker.clone(), question.id);
     let fits = |event: &hive_proto::v1::Event| {
-        event.agent == asker && event.kind() == EventKind::MessageAccepted && event.question_id == id
+        event.agent == asker
+            && event.kind() == EventKind::MessageAccepted
+            && event.question_id == id
     };
     rig.watch().await.until(&format!("question {id} has an outcome"), fits).await.message_id
 }
 
 /// The asker hears the outcome, once, in the last of these turns; what it was told then.
-async fn hears(rig: &Rig, question: &Question, kind: SystemKind, turns: &[(TurnOutcome, u32)]) -> String {
+async fn hears(
+    rig: &Rig,
+    question: &Question,
+    kind: SystemKind,
+    turns: &[(TurnOutcome, u32)],
+) -> String {
     let (operator, asker) = (rig.operator().await, question.asker.as_str());
     let message = outcome(rig, question).await;
     acked(rig, asker, message).await;
-    assert_eq!(told(&operator, asker, question.id).await, [(kind, DeliveryState::Acked)], "one outcome, and it is settled");
+    assert_eq!(
+        told(&operator, asker, question.id).await,
+        [(kind, DeliveryState::Acked)],
+        "one outcome, and it is settled"
+    );
     let run = operator.turns(asker).await;
-    assert_eq!((lives(&run), run.last().map(|turn| turn.message_id)), (turns.to_vec(), Some(message)));
+    assert_eq!(
+        (lives(&run), run.last().map(|turn| turn.message_id)),
+        (turns.to_vec(), Some(message))
+    );
     let opening = format!("Message {message} from Hive itself, question {} ", question.id);
     let prompts = rig.prompts(asker);
     let prompt = prompts.iter().rfind(|prompt| prompt.starts_with(&opening));
-    let prompt = prompt.unwrap_or_else(|| panic!("no prompt begins with {opening:?}: {prompts:#?}"));
+    let prompt =
+        prompt.unwrap_or_else(|| panic!("no prompt begins with {opening:?}: {prompts:#?}"));
     assert!(prompt.contains(&format!("| The question was:\n| > {QUESTION}\n")), "{prompt}");
     prompt.clone()
 }
 
 /// The asker hears this answer, once, in the last of these turns.
-async fn hears_answer(rig: &Rig, question: &Question, answer: &[&str], turns: &[(TurnOutcome, u32)]) {
+async fn hears_answer(
+    rig: &Rig,
+    question: &Question,
+    answer: &[&str],
+    turns: &[(TurnOutcome, u32)],
+) {
     let prompt = hears(rig, question, SystemKind::QuestionAnswered, turns).await;
     let answer: String = answer.iter().map(|line| format!("| > {line}\n")).collect();
-    let words = format!("is answered:\n| {} answered question {}:\n| \n{answer}| \n", question.target, question.id);
+    let words = format!(
+        "is answered:\n| {} answered question {}:\n| \n{answer}| \n",
+        question.target, question.id
+    );
     assert!(prompt.contains(&words), "{prompt}");
 }
 
 /// What one sent to the operator in words.
 async fn letters(operator: &Client) -> Vec<String> {
     let messages: Vec<Message> = operator.messages().await;
-    let letters = messages.into_iter().filter(|message| message.recipients == ["operator"] && message.question_id == 0);
+    let letters = messages
+        .into_iter()
+        .filter(|message| message.recipients == ["operator"] && message.question_id == 0);
     letters.map(|message| message.body).collect()
 }

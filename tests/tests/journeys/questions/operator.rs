@@ -1,4 +1,5 @@
-//! An agent asks the operator. Broker, harness and claude are killed between the question and the turn that hears the answer.
+//! An agent asks the operator. Broker, harness and claude are killed between the question and the
+//! turn that hears the answer.
 
 use hive_proto::v1::{DeliveryState, EventKind, QuestionState, SystemKind, TurnOutcome};
 use hive_tests::rig::{Rig, Wire, fresh_id, gone, soon};
@@ -33,12 +34,18 @@ async fn it_is_answered_by_hivectl_and_heard_in_the_next_turn() {
     hears_answer(&rig, &question, &["Chosen: green", "but a dark one"], &TWO_TURNS).await;
 
     // It is settled on both sides, and closed for good.
-    assert_eq!(told(&operator, "operator", question.id).await, [(SystemKind::QuestionAsked, DeliveryState::Acked)]);
+    assert_eq!(
+        told(&operator, "operator", question.id).await,
+        [(SystemKind::QuestionAsked, DeliveryState::Acked)]
+    );
     assert_eq!(letters(&operator).await, ["I go on."]);
     assert_eq!(rig.hivectl(&["--json", "questions"]).await.stdout, "[]\n");
     let late = rig.hivectl(&["answer", &id, "red, after all"]).await;
     assert_eq!(late.code, 5, "{late:?}");
-    assert!(late.stderr.contains("QUESTION_CLOSED") && late.stderr.contains("answered by "), "{late:?}");
+    assert!(
+        late.stderr.contains("QUESTION_CLOSED") && late.stderr.contains("answered by "),
+        "{late:?}"
+    );
     rig.end().await;
 }
 
@@ -69,7 +76,8 @@ async fn the_harness_is_away_when_the_answer_comes() {
     let question = operator.asked("operator").await;
     ended(&rig, &mut watch, "bob", TurnOutcome::Ok).await;
     rig.kill_harness("bob").await;
-    // A broker that has never heard of that harness: the other might not have noticed yet, and hand the answer to the dead.
+    // A broker that has never heard of that harness: the other might not have noticed yet, and hand
+    // the answer to the dead.
     rig.kill_broker().await;
     rig.start_broker().await;
     let operator = rig.operator().await;
@@ -121,17 +129,28 @@ async fn claude_is_killed_after_it_asked() {
         "Earlier attempts asked this already, and the outcome comes as a message:\n| question {} to operator: {QUESTION}\n",
         question.id
     );
-    assert!(prompts[1].starts_with(&format!("Message {sent} from ")) && prompts[1].contains(&again), "{prompts:?}");
+    assert!(
+        prompts[1].starts_with(&format!("Message {sent} from ")) && prompts[1].contains(&again),
+        "{prompts:?}"
+    );
     let results = rig.tool_results("bob");
     assert!(
-        results[1].starts_with("Not asked again: ") && results[1].contains(&format!("question #{}, which is open", question.id)),
+        results[1].starts_with("Not asked again: ")
+            && results[1].contains(&format!("question #{}, which is open", question.id)),
         "{results:?}"
     );
-    assert_eq!(operator.questions().await, std::slice::from_ref(&question), "the operator has one question");
+    assert_eq!(
+        operator.questions().await,
+        std::slice::from_ref(&question),
+        "the operator has one question"
+    );
     operator.answer(question.id, "red").await;
     let lives = [(TurnOutcome::Failed, 1), (TurnOutcome::Ok, 2), (TurnOutcome::Ok, 1)];
     hears_answer(&rig, &question, &["red"], &lives).await;
-    assert_eq!(told(&operator, "operator", question.id).await, [(SystemKind::QuestionAsked, DeliveryState::Acked)]);
+    assert_eq!(
+        told(&operator, "operator", question.id).await,
+        [(SystemKind::QuestionAsked, DeliveryState::Acked)]
+    );
     rig.end().await;
 }
 
@@ -143,7 +162,10 @@ async fn claude_is_killed_while_it_asks() {
     let again = rule("This is attempt 2", vec![ask("operator"), text("I have asked.")]);
     let input = json!({"question": QUESTION, "options": ["red", "green"]});
     let call = Step::Call { call: "ask".to_owned(), input, touch: rig.path("called") };
-    rig.start_harness("bob", &[goes_on, again, rule("", vec![touch(&rig, "reached"), wait_for(&rig, "go"), call])]);
+    rig.start_harness(
+        "bob",
+        &[goes_on, again, rule("", vec![touch(&rig, "reached"), wait_for(&rig, "go"), call])],
+    );
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     operator.send("bob", "Decide.").await;
     rig.appeared("reached").await;
@@ -156,7 +178,11 @@ async fn claude_is_killed_while_it_asks() {
     rig.broker().signal(Signal::CONT);
     ended(&rig, &mut watch, "bob", TurnOutcome::Ok).await;
     let question = operator.asked("operator").await;
-    assert_eq!(operator.questions().await, std::slice::from_ref(&question), "the operator has one question");
+    assert_eq!(
+        operator.questions().await,
+        std::slice::from_ref(&question),
+        "the operator has one question"
+    );
     operator.answer(question.id, "red").await;
     let lives = [(TurnOutcome::Failed, 1), (TurnOutcome::Ok, 2), (TurnOutcome::Ok, 1)];
     hears_answer(&rig, &question, &["red"], &lives).await;
@@ -180,14 +206,27 @@ async fn the_broker_is_killed_before_the_reply_to_the_answer_is_out() {
     });
     let closed = operator.closed(question.id, QuestionState::Answered).await;
     rig.kill_broker().await;
-    let lost = soon("the call fails", answering).await.expect("it is not stopped").expect_err("no reply came");
-    assert!(matches!(lost.code(), Code::Unavailable | Code::Unknown | Code::Cancelled | Code::Internal), "{lost:?}");
+    let lost = soon("the call fails", answering)
+        .await
+        .expect("it is not stopped")
+        .expect_err("no reply came");
+    assert!(
+        matches!(lost.code(), Code::Unavailable | Code::Unknown | Code::Cancelled | Code::Internal),
+        "{lost:?}"
+    );
     rig.start_broker().await;
     let operator = rig.operator().await;
     // The first answer again; as another request it comes too late.
-    assert_eq!(operator.try_answer(&request_id, id, "red").await.expect("it was answered so"), closed);
+    assert_eq!(
+        operator.try_answer(&request_id, id, "red").await.expect("it was answered so"),
+        closed
+    );
     let late = operator.try_answer(&fresh_id(), id, "red").await.expect_err("it is answered");
-    assert_eq!(hive_proto::status::reason(&late), Some(hive_core::reason::Reason::QuestionClosed), "{late:?}");
+    assert_eq!(
+        hive_proto::status::reason(&late),
+        Some(hive_core::reason::Reason::QuestionClosed),
+        "{late:?}"
+    );
     hears_answer(&rig, &question, &["red"], &TWO_TURNS).await;
     assert_eq!(letters(&operator).await, ["I go on."]);
     rig.end().await;
@@ -223,12 +262,22 @@ async fn the_broker_is_killed_with_the_answer() {
     rig.end().await;
 }
 
-/// The other way round: the operator asks and waits, over a restart of the broker in the agent's turn.
+/// The other way round: the operator asks and waits, over a restart of the broker in the agent's
+/// turn.
 #[tokio::test]
 async fn hivectl_waits_for_an_agents_answer_over_a_kill() {
     let mut rig = Rig::duo().await;
-    let answer = crate::steps::tool("answer", json!({"id": "$question", "choices": ["green"], "answer": "a dark one"}));
-    let steps = vec![touch(&rig, "reached"), wait_for(&rig, "go"), answer, send("operator", "Answered."), text("Done.")];
+    let answer = crate::steps::tool(
+        "answer",
+        json!({"id": "$question", "choices": ["green"], "answer": "a dark one"}),
+    );
+    let steps = vec![
+        touch(&rig, "reached"),
+        wait_for(&rig, "go"),
+        answer,
+        send("operator", "Answered."),
+        text("Done."),
+    ];
     rig.start_harness("bob", &[rule(" for you", steps)]);
     let kill = async |rig: &mut Rig| {
         rig.appeared("reached").await;
@@ -238,8 +287,12 @@ async fn hivectl_waits_for_an_agents_answer_over_a_kill() {
     };
     // Another hand on the same hive, because the first one is busy with the broker.
     let socket = rig.operator_socket();
-    let mut command = hive_tests::rig::Process::command(&hive_tests::binary::find("hivectl", "hivectl"));
-    command.arg("--socket").arg(socket).args(["ask", "bob", QUESTION, "--option", "red", "--option", "green", "--wait"]);
+    let mut command =
+        hive_tests::rig::Process::command(&hive_tests::binary::find("hivectl", "hivectl"));
+    command
+        .arg("--socket")
+        .arg(socket)
+        .args(["ask", "bob", QUESTION, "--option", "red", "--option", "green", "--wait"]);
     let (said, ()) = tokio::join!(hive_tests::rig::run(command), kill(&mut rig));
     assert_eq!((said.code, said.stdout.as_str()), (0, "green\na dark one\n"), "{said:?}");
     let operator = rig.operator().await;
@@ -247,6 +300,9 @@ async fn hivectl_waits_for_an_agents_answer_over_a_kill() {
     assert_eq!((question.asker.as_str(), question.target.as_str()), ("operator", "bob"));
     assert_eq!((question.closed_by.as_str(), question.operator_override), ("bob", false));
     rig.watch().await.kind("bob", EventKind::TurnEnded).await;
-    assert_eq!(told(&operator, "bob", question.id).await, [(SystemKind::QuestionAsked, DeliveryState::Acked)]);
+    assert_eq!(
+        told(&operator, "bob", question.id).await,
+        [(SystemKind::QuestionAsked, DeliveryState::Acked)]
+    );
     rig.end().await;
 }

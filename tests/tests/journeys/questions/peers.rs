@@ -35,25 +35,45 @@ async fn the_target_answers_and_a_third_may_not() {
     operator.send("cid", "You know better: answer in bob's place.").await;
     ended(&rig, &mut watch, "cid", TurnOutcome::Ok).await;
     let results = rig.tool_results("cid");
-    assert!(results.len() == 1 && results[0].starts_with("NOT_THE_TARGET: ") && results[0].contains("bob"), "{results:?}");
+    assert!(
+        results.len() == 1
+            && results[0].starts_with("NOT_THE_TARGET: ")
+            && results[0].contains("bob"),
+        "{results:?}"
+    );
     assert_eq!(operator.question(question.id).await, question, "it is as open as before");
 
     rig.start_harness("bob", &answerer());
     hears_answer(&rig, &question, &["Chosen: green", "but a dark one"], &TWO_TURNS).await;
     let closed = operator.question(question.id).await;
-    assert_eq!((closed.state(), closed.closed_by.as_str(), closed.operator_override), (QuestionState::Answered, "bob", false));
+    assert_eq!(
+        (closed.state(), closed.closed_by.as_str(), closed.operator_override),
+        (QuestionState::Answered, "bob", false)
+    );
     // Bob was asked by a message of Hive that says how to answer, and it is done with his turn.
     let mut bob = rig.watch().await;
     bob.kind("bob", EventKind::TurnEnded).await;
-    assert_eq!(told(&operator, "bob", question.id).await, [(SystemKind::QuestionAsked, DeliveryState::Acked)]);
+    assert_eq!(
+        told(&operator, "bob", question.id).await,
+        [(SystemKind::QuestionAsked, DeliveryState::Acked)]
+    );
     let prompts = rig.prompts("bob");
     let asked = [
-        format!("from Hive itself, question {} for you:\n| ada asks you (question {0}):\n| \n| > {QUESTION}\n", question.id),
+        format!(
+            "from Hive itself, question {} for you:\n| ada asks you (question {0}):\n| \n| > {QUESTION}\n",
+            question.id
+        ),
         "| Options, one of them:\n| > - red\n| > - green\n".to_owned(),
         format!("(mcp__hive__answer with id {} answers it)\n", question.id),
     ];
-    assert!(prompts.len() == 1 && asked.iter().all(|words| prompts[0].contains(words)), "{prompts:?}");
-    assert_eq!(rig.tool_results("bob"), [format!("Answered question #{}; ada is told.", question.id)]);
+    assert!(
+        prompts.len() == 1 && asked.iter().all(|words| prompts[0].contains(words)),
+        "{prompts:?}"
+    );
+    assert_eq!(
+        rig.tool_results("bob"),
+        [format!("Answered question #{}; ada is told.", question.id)]
+    );
     assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Ok, 1)]);
     assert!(told(&operator, "cid", question.id).await.is_empty());
     rig.end().await;
@@ -66,7 +86,13 @@ async fn an_answer_waits_for_a_broker_that_was_killed() {
     let call = json!({"id": "$question", "answer": "red"});
     let call = Step::Call { call: "answer".to_owned(), input: call, touch: rig.path("called") };
     rig.start_harness("ada", &asker("bob"));
-    rig.start_harness("bob", &[rule(" for you", vec![touch(&rig, "reached"), wait_for(&rig, "go"), call, text("Done.")])]);
+    rig.start_harness(
+        "bob",
+        &[rule(
+            " for you",
+            vec![touch(&rig, "reached"), wait_for(&rig, "go"), call, text("Done.")],
+        )],
+    );
     let operator = rig.operator().await;
     operator.send("ada", "Decide.").await;
     let question = operator.asked("bob").await;
@@ -83,7 +109,8 @@ async fn an_answer_waits_for_a_broker_that_was_killed() {
     rig.end().await;
 }
 
-/// The operator answers in bob's place while he thinks: he is told which outcome won, by his tool and by mail.
+/// The operator answers in bob's place while he thinks: he is told which outcome won, by his tool
+/// and by mail.
 #[tokio::test]
 async fn the_operator_is_faster_and_the_target_is_told() {
     let mut rig = Rig::duo().await;
@@ -100,15 +127,27 @@ async fn the_operator_is_faster_and_the_target_is_told() {
         ended(&rig, &mut watch, "bob", TurnOutcome::Ok).await;
     }
     let results = rig.tool_results("bob");
-    assert!(results[0].starts_with("QUESTION_CLOSED: ") && results[0].contains("answered by "), "{results:?}");
+    assert!(
+        results[0].starts_with("QUESTION_CLOSED: ") && results[0].contains("answered by "),
+        "{results:?}"
+    );
     let prompts = rig.prompts("bob");
-    let place = format!("| The operator answered question {} from ada in your place:\n| \n| > blue, by order\n", question.id);
+    let place = format!(
+        "| The operator answered question {} from ada in your place:\n| \n| > blue, by order\n",
+        question.id
+    );
     assert!(prompts[1].contains(&place), "{prompts:?}");
     let prompt = super::hears(&rig, &question, SystemKind::QuestionAnswered, &TWO_TURNS).await;
-    let place = format!("| The operator answered question {} in the place of bob:\n| \n| > blue, by order\n", question.id);
+    let place = format!(
+        "| The operator answered question {} in the place of bob:\n| \n| > blue, by order\n",
+        question.id
+    );
     assert!(prompt.contains(&place), "{prompt}");
     assert!(operator.question(question.id).await.operator_override);
-    let both = [(SystemKind::QuestionAsked, DeliveryState::Acked), (SystemKind::QuestionAnswered, DeliveryState::Acked)];
+    let both = [
+        (SystemKind::QuestionAsked, DeliveryState::Acked),
+        (SystemKind::QuestionAnswered, DeliveryState::Acked),
+    ];
     assert_eq!(told(&operator, "bob", question.id).await, both);
     rig.end().await;
 }

@@ -1,7 +1,10 @@
 //! `hivectl top` in a real terminal: the hive is on its screen, and keys change the hive.
 
 use hive_proto::v1::question_service_client::QuestionServiceClient;
-use hive_proto::v1::{AskQuestionRequest, DeliveryState, EventKind, GetQuestionRequest, Question, QuestionState, TurnOutcome};
+use hive_proto::v1::{
+    AskQuestionRequest, DeliveryState, EventKind, GetQuestionRequest, Question, QuestionState,
+    TurnOutcome,
+};
 use hive_tests::rig::{Client, Rig, fresh_id, to};
 use prost_types::Duration;
 use rustix::process::Signal;
@@ -39,15 +42,20 @@ async fn with_a_dead_letter() -> (Rig, u64) {
     let mut rig = Rig::duo().await;
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     let poison = operator.send("bob", "poison").await;
-    let complain = hive_tests::scripted::script::Step::Stderr { stderr: "I cannot stand this.".to_owned() };
-    rig.start_harness("bob", &[rule("sends it round again", vec![text("Done.")]), rule("", vec![complain, exit(3)])]);
+    let complain =
+        hive_tests::scripted::script::Step::Stderr { stderr: "I cannot stand this.".to_owned() };
+    rig.start_harness(
+        "bob",
+        &[rule("sends it round again", vec![text("Done.")]), rule("", vec![complain, exit(3)])],
+    );
     watch.kind("bob", EventKind::DeliveryDead).await;
     // Nothing moves any more but what the journey moves.
     rig.stop_harness("bob").await;
     (rig, poison)
 }
 
-/// The screen with what differs between two runs made equal: numbers, how wide they are, and the units of ages.
+/// The screen with what differs between two runs made equal: numbers, how wide they are, and the
+/// units of ages.
 fn masked(screen: &str) -> String {
     let mut masked = String::new();
     for c in screen.chars() {
@@ -67,19 +75,35 @@ async fn mail_and_dead_letters_are_shown_whole_marked_and_redriven() {
     let mail = ada.send("operator", "It is 42.\nI asked bob.\u{1b}]0;owned\u{7}").await;
     let mut top = Terminal::open(&rig, SIZE, &[], &["top"]);
     let (letter, message) = (format!("dead letter {poison}"), format!("mail {mail}"));
-    top.shows(&["Waits on you: 1 unread", &message, "Stuck: 1 dead letter", &letter, "└ bob", "▸ Waits"], &[]).await;
+    top.shows(
+        &["Waits on you: 1 unread", &message, "Stuck: 1 dead letter", &letter, "└ bob", "▸ Waits"],
+        &[],
+    )
+    .await;
     assert!(top.is_alternate() && top.is_colored());
 
     top.types(ENTER).await;
-    top.shows(&["▸ message", "I asked bob.\\u{1b}]0;owned\\u{7}", "m mark as read"], &["Waits on you"]).await;
+    top.shows(
+        &["▸ message", "I asked bob.\\u{1b}]0;owned\\u{7}", "m mark as read"],
+        &["Waits on you"],
+    )
+    .await;
     top.types("m").await;
-    top.shows(&[&format!("message {mail} marked as read"), "it is settled: this is how it was"], &[]).await;
+    top.shows(
+        &[&format!("message {mail} marked as read"), "it is settled: this is how it was"],
+        &[],
+    )
+    .await;
     top.types(ESCAPE).await;
     top.shows(&["Waits on you: nothing"], &[&message]).await;
     assert_eq!(operator.delivery("operator", mail).await.state(), DeliveryState::Acked);
 
     top.types("\t\r").await;
-    top.shows(&["last error", "(exit code 3)", "end of the turn's output", "I cannot stand this."], &[]).await;
+    top.shows(
+        &["last error", "(exit code 3)", "end of the turn's output", "I cannot stand this."],
+        &[],
+    )
+    .await;
     top.types("qd").await;
     top.shows(&[&format!("message {poison} of bob redriven"), "Stuck: nothing"], &[&letter]).await;
     rig.start_harness("bob", &[rule("", vec![text("Done.")])]);
@@ -95,7 +119,16 @@ async fn questions_are_answered_and_cancelled_with_keys() {
     let (operator, ada) = (rig.operator().await, rig.agent("ada").await);
     let colour = asks(&ada, "Which colour?", &["red", "green"], Some(299)).await.id;
     let mut top = Terminal::open(&rig, SIZE, &[], &["top"]);
-    top.shows(&["Waits on you: 1 question ", &format!("question {colour}"), "in 4:5", "Which colour? [red] [green]"], &[]).await;
+    top.shows(
+        &[
+            "Waits on you: 1 question ",
+            &format!("question {colour}"),
+            "in 4:5",
+            "Which colour? [red] [green]",
+        ],
+        &[],
+    )
+    .await;
     // What comes is shown by itself, below what is due sooner.
     let free = asks(&ada, "What is your name?", &[], None).await.id;
     top.shows(&["Waits on you: 2 questions", "What is your name?"], &[]).await;
@@ -107,12 +140,18 @@ async fn questions_are_answered_and_cancelled_with_keys() {
     top.types(ENTER).await;
     top.shows(&[&format!("question {colour} answered"), "Waits on you: 2 questions"], &[]).await;
     let answered = question(&operator, colour).await;
-    assert_eq!(answered.answer.map(|answer| (answer.choices, answer.text)), Some((vec!["green".to_owned()], String::new())));
+    assert_eq!(
+        answered.answer.map(|answer| (answer.choices, answer.text)),
+        Some((vec!["green".to_owned()], String::new()))
+    );
 
     top.types(&format!("{DOWN}aSir Läncelot\r")).await;
     top.shows(&[&format!("question {free} answered"), "Waits on you: 1 question "], &[]).await;
     let answered = question(&operator, free).await;
-    assert_eq!(answered.answer.map(|answer| (answer.choices, answer.text)), Some((Vec::new(), "Sir Läncelot".to_owned())));
+    assert_eq!(
+        answered.answer.map(|answer| (answer.choices, answer.text)),
+        Some((Vec::new(), "Sir Läncelot".to_owned()))
+    );
 
     top.types("c").await;
     top.shows(&[&format!("cancel question {odd}? its asker is told (y/n)")], &[]).await;
@@ -179,7 +218,11 @@ async fn it_outlives_a_broker_and_changes_its_size() {
     rig.kill_broker().await;
     top.shows(&["broker not reachable, reconnecting"], &[]).await;
     top.types("\td").await;
-    top.shows(&[&format!("message {poison} of bob not redriven: the broker is not reachable")], &[]).await;
+    top.shows(
+        &[&format!("message {poison} of bob not redriven: the broker is not reachable")],
+        &[],
+    )
+    .await;
     rig.start_broker().await;
     top.shows(&["the broker is back"], &["not reachable"]).await;
     rig.agent("ada").await.send("operator", "again").await;

@@ -1,4 +1,5 @@
-//! A hive of sandboxed agents that run the real CLI, and the stand-in for the Messages API that it talks to.
+//! A hive of sandboxed agents that run the real CLI, and the stand-in for the Messages API that it
+//! talks to.
 //!
 //! Invariant: at its end each agent was isolated without a finding, and no process is left.
 
@@ -30,11 +31,16 @@ pub(crate) type Answer = (String, bool);
 
 impl Hive {
     /// Starts one with ada; `ada` are lines of her table, in which `R/` is the hive's directory.
-    pub(crate) async fn start(installed: Installed, ada: &str, prepare: impl AsyncFnOnce(&Rig)) -> Self {
+    pub(crate) async fn start(
+        installed: Installed,
+        ada: &str,
+        prepare: impl AsyncFnOnce(&Rig),
+    ) -> Self {
         Self::start_with(installed, ada, prepare, |_, _, _| {}).await
     }
 
-    /// The same with more in the command of `hivectl up`, which is called with the directory of PATH that has claude.
+    /// The same with more in the command of `hivectl up`, which is called with the directory of
+    /// PATH that has claude.
     pub(crate) async fn start_with(
         installed: Installed,
         ada: &str,
@@ -42,9 +48,12 @@ impl Hive {
         command: impl FnOnce(&Rig, &Path, &mut Command),
     ) -> Self {
         let api = Api::start(Script::new());
-        let claude =
-            format!("env = {{ ANTHROPIC_BASE_URL = \"{}\", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC = \"1\" }}", api.url());
-        let mut stage = Stage::set_with(&claude, "isolation = \"sandbox\"", &format!("[agents.ada]\n{ada}\n"));
+        let claude = format!(
+            "env = {{ ANTHROPIC_BASE_URL = \"{}\", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC = \"1\" }}",
+            api.url()
+        );
+        let mut stage =
+            Stage::set_with(&claude, "isolation = \"sandbox\"", &format!("[agents.ada]\n{ada}\n"));
         prepare(&stage.rig).await;
         let bin = installed.put(&stage.rig);
         let mut up = stage.command();
@@ -72,12 +81,21 @@ impl Hive {
     }
 
     /// Has the model of ada call these tools, one after the other; the answers of the tools.
-    pub(crate) async fn calls(&mut self, what: &str, calls: impl IntoIterator<Item = Reply>) -> Vec<Answer> {
+    pub(crate) async fn calls(
+        &mut self,
+        what: &str,
+        calls: impl IntoIterator<Item = Reply>,
+    ) -> Vec<Answer> {
         self.calls_of("ada", what, calls).await
     }
 
     /// The same of another agent.
-    pub(crate) async fn calls_of(&mut self, agent: &str, what: &str, calls: impl IntoIterator<Item = Reply>) -> Vec<Answer> {
+    pub(crate) async fn calls_of(
+        &mut self,
+        agent: &str,
+        what: &str,
+        calls: impl IntoIterator<Item = Reply>,
+    ) -> Vec<Answer> {
         let steps = calls.into_iter().chain([Reply::text("Done.")]);
         self.api.set_script(Script::new().when(what, steps));
         let message = self.operator.send(agent, what).await;
@@ -107,7 +125,11 @@ impl Hive {
     /// The requests of the turn about a message.
     pub(crate) fn requests_of(&self, message: u64) -> Vec<Recorded> {
         let opening = format!("Message {message} from ");
-        self.api.recorded().into_iter().filter(|request| request.prompt.starts_with(&opening)).collect()
+        self.api
+            .recorded()
+            .into_iter()
+            .filter(|request| request.prompt.starts_with(&opening))
+            .collect()
     }
 
     /// The next turn of an agent that ends.
@@ -120,9 +142,13 @@ impl Hive {
     pub(crate) async fn run(&mut self, command: &str) -> String {
         let mut call = shell(command);
         loop {
-            let [(words, failed)] = &self.calls(&format!("run {command}"), [call]).await[..] else { panic!("one answer") };
-            let id =
-                words.strip_prefix("Task ").and_then(|rest| rest.split_once(" runs")).and_then(|(id, _)| id.parse::<u64>().ok());
+            let [(words, failed)] = &self.calls(&format!("run {command}"), [call]).await[..] else {
+                panic!("one answer")
+            };
+            let id = words
+                .strip_prefix("Task ")
+                .and_then(|rest| rest.split_once(" runs"))
+                .and_then(|(id, _)| id.parse::<u64>().ok());
             let Some(id) = id else {
                 assert!(!failed && words.contains("exit code 0"), "{command}: {words}");
                 return words.clone();
@@ -136,7 +162,11 @@ impl Hive {
         let Self { stage, operator, agents, .. } = self;
         for agent in agents {
             let found = operator.get_agent(agent).await;
-            assert_eq!((found.isolation(), &found.isolation_notes), (Isolation::Sandbox, &Vec::new()), "{agent}");
+            assert_eq!(
+                (found.isolation(), &found.isolation_notes),
+                (Isolation::Sandbox, &Vec::new()),
+                "{agent}"
+            );
             let said = stage.rig.hivectl(&["agent", "show", agent]).await;
             assert!(said.code == 0 && said.stdout.contains("isolated"), "{said:?}");
         }
@@ -151,6 +181,10 @@ pub(crate) fn shell(command: &str) -> Reply {
 
 /// These directories before those of the system.
 pub(crate) fn path(dirs: &[&Path]) -> String {
-    let dirs: Vec<PathBuf> = dirs.iter().map(|dir| dir.to_path_buf()).chain(std::env::split_paths(SYSTEM_PATH)).collect();
+    let dirs: Vec<PathBuf> = dirs
+        .iter()
+        .map(|dir| dir.to_path_buf())
+        .chain(std::env::split_paths(SYSTEM_PATH))
+        .collect();
     std::env::join_paths(dirs).expect("no colons").into_string().expect("text")
 }

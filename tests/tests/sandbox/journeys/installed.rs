@@ -1,7 +1,8 @@
 //! Claude Code as users install it: one file, or a package of npm.
 //!
-//! The CLI of the tests is where another user may not look, so its files get second names in the operator's home. Invariant: its files stay
-//! the tests' own; a hard link that was given away would take the original with it.
+//! The CLI of the tests is where another user may not look, so its files get second names in the
+//! operator's home. Invariant: its files stay the tests' own; a hard link that was given away would
+//! take the original with it.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -26,7 +27,8 @@ pub(crate) enum Installed {
     Native,
     /// As `npm install -g` does with a prefix in the home: a link to the program in the package.
     Npm,
-    /// With node by nvm, and a link to the package's script for node, which starts the program: what packages of earlier versions had.
+    /// With node by nvm, and a link to the package's script for node, which starts the program:
+    /// what packages of earlier versions had.
     Script,
 }
 
@@ -38,7 +40,11 @@ impl Installed {
             Self::Native => {
                 let version = format!("operator/.local/share/claude/versions/{}", claude::VERSION);
                 same(rig, &program, &version);
-                link(rig, &format!("../share/claude/versions/{}", claude::VERSION), "operator/.local/bin")
+                link(
+                    rig,
+                    &format!("../share/claude/versions/{}", claude::VERSION),
+                    "operator/.local/bin",
+                )
             }
             Self::Npm => {
                 let bin = package(rig, &program, NPM_PREFIX);
@@ -47,7 +53,9 @@ impl Installed {
             }
             Self::Script => {
                 let bin = package(rig, &program, NVM_PREFIX);
-                let node = std::env::split_paths(SYSTEM_PATH).map(|dir| dir.join("node")).find(|path| path.is_file());
+                let node = std::env::split_paths(SYSTEM_PATH)
+                    .map(|dir| dir.join("node"))
+                    .find(|path| path.is_file());
                 same(
                     rig,
                     &node.expect("node, which npm needs, too").canonicalize().expect("it is there"),
@@ -55,8 +63,10 @@ impl Installed {
                 );
                 // npm makes the programs of a package executable.
                 let script = rig.path(&bin).join(FROM_BIN).join("cli-wrapper.cjs");
-                std::fs::copy(program.with_file_name("../claude-code/cli-wrapper.cjs"), &script).expect("the package's script");
-                std::fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("it is ours");
+                std::fs::copy(program.with_file_name("../claude-code/cli-wrapper.cjs"), &script)
+                    .expect("the package's script");
+                std::fs::set_permissions(&script, Permissions::from_mode(0o755))
+                    .expect("it is ours");
                 link(rig, &format!("{FROM_BIN}/cli-wrapper.cjs"), &bin)
             }
         }
@@ -78,14 +88,24 @@ impl Installed {
     }
 }
 
-/// The package and, inside it, the package of this platform, which has the program. Returns the directory for its programs.
+/// The package and, inside it, the package of this platform, which has the program. Returns the
+/// directory for its programs.
 fn package(rig: &Rig, program: &Path, prefix: &str) -> String {
     let platform = program.parent().expect("it is in a package");
     let name = platform.file_name().and_then(|name| name.to_str()).expect("a package has a name");
-    let (bin, package) = (format!("{prefix}/bin"), format!("{prefix}/lib/node_modules/@anthropic-ai/claude-code"));
-    same(rig, &platform.with_file_name("claude-code/package.json"), &format!("{package}/package.json"));
+    let (bin, package) =
+        (format!("{prefix}/bin"), format!("{prefix}/lib/node_modules/@anthropic-ai/claude-code"));
+    same(
+        rig,
+        &platform.with_file_name("claude-code/package.json"),
+        &format!("{package}/package.json"),
+    );
     for file in ["package.json", "claude"] {
-        same(rig, &platform.join(file), &format!("{package}/node_modules/@anthropic-ai/{name}/{file}"));
+        same(
+            rig,
+            &platform.join(file),
+            &format!("{package}/node_modules/@anthropic-ai/{name}/{file}"),
+        );
     }
     rig.user_dir(&bin);
     bin

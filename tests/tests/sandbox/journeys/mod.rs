@@ -1,9 +1,11 @@
-//! Journeys of users whose agents are sandboxed and run the real Claude Code CLI, as its own installer and as npm install it.
+//! Journeys of users whose agents are sandboxed and run the real Claude Code CLI, as its own
+//! installer and as npm install it.
 //!
-//! They use the stage of the other tests here: `hivectl up` by a user without rights. Starting claude costs most of a second of CPU time, so
-//! each is a story of a few turns.
+//! They use the stage of the other tests here: `hivectl up` by a user without rights. Starting
+//! claude costs most of a second of CPU time, so each is a story of a few turns.
 
-/// Makes tests of each journey, one for each installation: `native::NAME`, `npm::NAME`, `script::NAME`.
+/// Makes tests of each journey, one for each installation: `native::NAME`, `npm::NAME`,
+/// `script::NAME`.
 macro_rules! every {
     ($($name:ident),* $(,)?) => {
         every!(native Native: $($name),*);

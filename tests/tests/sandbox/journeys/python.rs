@@ -1,4 +1,5 @@
-//! Virtual environments of Python: one that the agent makes, and those of the operator that its MCP servers are in.
+//! Virtual environments of Python: one that the agent makes, and those of the operator that its MCP
+//! servers are in.
 
 use std::os::unix::fs::symlink;
 
@@ -22,8 +23,17 @@ fn environment(rig: &Rig, name: &str) -> bool {
     }
     let script = format!("#!{}/bin/python3{}", dir.display(), servers::PYTHON);
     rig.user_file(&format!("operator/{name}/bin/notes-server"), &script, 0o755);
-    let packages = std::fs::read_dir(dir.join("lib")).expect("a directory").flatten().next().expect("one version").file_name();
-    rig.user_file(&format!("operator/{name}/lib/{}/site-packages/notes.py", packages.display()), servers::PYTHON, 0o644);
+    let packages = std::fs::read_dir(dir.join("lib"))
+        .expect("a directory")
+        .flatten()
+        .next()
+        .expect("one version")
+        .file_name();
+    rig.user_file(
+        &format!("operator/{name}/lib/{}/site-packages/notes.py", packages.display()),
+        servers::PYTHON,
+        0o644,
+    );
     true
 }
 
@@ -35,7 +45,9 @@ async fn an_agent_makes_an_environment_and_its_servers_are_in_others(installed: 
         [agents.ada.extra_mcp_servers.project]\ncommand = \"R/operator/project/.venv/bin/python3\"\nargs = [\"-m\", \"notes\"]\n";
     let ada = &format!("writable = [\"~/project\"]\n{ada}");
     let prepare = async |rig: &Rig| {
-        made = ["script", "module", ".local/pipx/venvs/notes", "project/.venv"].into_iter().all(|name| environment(rig, name));
+        made = ["script", "module", ".local/pipx/venvs/notes", "project/.venv"]
+            .into_iter()
+            .all(|name| environment(rig, name));
         // As pipx does.
         let bin = rig.user_dir("operator/.local/bin");
         symlink("../pipx/venvs/notes/bin/notes-server", bin.join("notes-server")).expect("a link");
@@ -47,14 +59,24 @@ async fn an_agent_makes_an_environment_and_its_servers_are_in_others(installed: 
     if host::allows("virtual environments of python3", made) {
         let said = hive.run("python3 -m venv --without-pip ~/venv && ~/venv/bin/python -c 'import sys; print(sys.prefix)'").await;
         assert!(said.contains(&hive.text("agents/ada/home/venv")), "{said}");
-        for (server, dir) in
-            [("script", "script"), ("module", "module"), ("named", ".local/pipx/venvs/notes"), ("project", "project/.venv")]
-        {
-            let answers =
-                hive.calls(&format!("note by {server}"), [Reply::tool(&format!("mcp__{server}__note"), json!({}))]).await;
+        for (server, dir) in [
+            ("script", "script"),
+            ("module", "module"),
+            ("named", ".local/pipx/venvs/notes"),
+            ("project", "project/.venv"),
+        ] {
+            let answers = hive
+                .calls(
+                    &format!("note by {server}"),
+                    [Reply::tool(&format!("mcp__{server}__note"), json!({}))],
+                )
+                .await;
             let [(words, false)] = &answers[..] else { panic!("{server}: {answers:?}") };
             assert!(
-                words.contains(&format!("noted by python of {}", hive.text(&format!("operator/{dir}")))),
+                words.contains(&format!(
+                    "noted by python of {}",
+                    hive.text(&format!("operator/{dir}"))
+                )),
                 "{server}: {words}"
             );
         }

@@ -1,4 +1,5 @@
-//! An agent that is created while `hivectl up` runs: it has a sandbox like the others, and none of their grants.
+//! An agent that is created while `hivectl up` runs: it has a sandbox like the others, and none of
+//! their grants.
 
 use hive_proto::v1::EventKind;
 use hive_tests::rig::Rig;
@@ -21,7 +22,10 @@ async fn an_agent_that_is_created_at_run_time_is_isolated(installed: Installed) 
     let task = format!("cat {project} {note}; echo kept >~/kept; ls {}", hive.text("agents"));
     let answers = hive.calls_of("eve", "look around", [shell(&task)]).await;
     let [(words, false)] = &answers[..] else { panic!("{answers:?}") };
-    assert!(words.contains("\neve") && !words.contains("of the project") && !words.contains("of ada"), "{words}");
+    assert!(
+        words.contains("\neve") && !words.contains("of the project") && !words.contains("of ada"),
+        "{words}"
+    );
     assert_eq!(hive.rig().read("agents/eve/home/kept"), "kept\n");
     hive.and("eve");
     hive.end().await;

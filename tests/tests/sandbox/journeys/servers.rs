@@ -1,4 +1,5 @@
-//! Small MCP servers for an agent of its own, in the languages that its users write them in. Each has one tool, `note`, that says where it runs.
+//! Small MCP servers for an agent of its own, in the languages that its users write them in. Each
+//! has one tool, `note`, that says where it runs.
 
 /// One for node.
 pub(crate) const NODE: &str = r#"#!/usr/bin/env node

@@ -1,4 +1,5 @@
-//! An update of claude while the hive runs: what agents go on with, and that a restart takes the new one.
+//! An update of claude while the hive runs: what agents go on with, and that a restart takes the
+//! new one.
 
 use hive_proto::v1::TurnOutcome;
 use hive_tests::api::{Reply, Script};
@@ -18,7 +19,9 @@ async fn an_agent_uses_an_update_of_claude_when_it_is_restarted(installed: Insta
     assert_eq!(turn.message_id, message, "{turn:?}");
     match installed {
         // The file of before is mounted, so it is there as long as the sandbox.
-        Installed::Native | Installed::Npm => assert_eq!(turn.outcome(), TurnOutcome::Ok, "{turn:?}"),
+        Installed::Native | Installed::Npm => {
+            assert_eq!(turn.outcome(), TurnOutcome::Ok, "{turn:?}");
+        }
         // The directory of before is mounted, and nothing is left in it.
         Installed::Script => {
             assert_eq!(turn.outcome(), TurnOutcome::Unavailable, "{turn:?}");

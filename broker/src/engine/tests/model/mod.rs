@@ -1,8 +1,10 @@
-//! A plain model of delivery, and a great many random stories that the broker and the model have to agree on.
+//! A plain model of delivery, and a great many random stories that the broker and the model have to
+//! agree on.
 //!
-//! [`Model`](plain::Model) is the contract once more, in memory and without a database, sessions' tokens or transactions. [`World`](world::World)
-//! does each step of a story with both and compares: answers, states, attempts, order and counts after every step; and it audits the database.
-//! A story that fails is shrunk to the shortest one that does.
+//! [`Model`](plain::Model) is the contract once more, in memory and without a database, sessions'
+//! tokens or transactions. [`World`](world::World) does each step of a story with both and
+//! compares: answers, states, attempts, order and counts after every step; and it audits the
+//! database. A story that fails is shrunk to the shortest one that does.
 
 mod plain;
 mod world;
@@ -93,7 +95,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn tell(story: &[Step]) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let mut world = World::new().await;
         for step in story {

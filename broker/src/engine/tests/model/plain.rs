@@ -83,7 +83,8 @@ pub(super) struct Agent {
     told: bool,
     /// How many notices its parent got about it.
     pub(super) to_parent: u32,
-    /// How many notices about its turns are unread by the operator, whichever parent it has: the newest takes the place of an older one.
+    /// How many notices about its turns are unread by the operator, whichever parent it has: the
+    /// newest takes the place of an older one.
     pub(super) to_operator: u32,
 }
 
@@ -127,7 +128,11 @@ impl Item {
 impl Agent {
     /// A delivery comes in; an undelivered one with its key makes room.
     pub(super) fn accept(&mut self, message: u64, lane: Lane, key: Option<u8>) -> Option<u64> {
-        let older = self.items.iter_mut().rev().find(|item| key.is_some() && item.key == key && item.state == State::Ready);
+        let older = self
+            .items
+            .iter_mut()
+            .rev()
+            .find(|item| key.is_some() && item.key == key && item.state == State::Ready);
         let superseded = older.map(|item| {
             (item.state, item.not_before) = (State::Superseded, None);
             item.message
@@ -151,16 +156,25 @@ impl Agent {
 
     /// Which delivery is served next.
     fn next(&self, with_poison: bool, at: At) -> Option<usize> {
-        let lanes = if self.system_run >= SYSTEM_RUN_MAX { [Lane::Normal, Lane::System] } else { [Lane::System, Lane::Normal] };
+        let lanes = if self.system_run >= SYSTEM_RUN_MAX {
+            [Lane::Normal, Lane::System]
+        } else {
+            [Lane::System, Lane::Normal]
+        };
         lanes.into_iter().find_map(|lane| {
-            let fits = |item: &Item| item.lane == lane && item.is_due(at) && (with_poison || item.failures < ALONE_FROM_FAILURES);
+            let fits = |item: &Item| {
+                item.lane == lane
+                    && item.is_due(at)
+                    && (with_poison || item.failures < ALONE_FROM_FAILURES)
+            };
             self.items.iter().position(fits)
         })
     }
 
     fn serve(&mut self, index: usize, holder: Holder) -> u64 {
         let item = &mut self.items[index];
-        (item.state, item.not_before, item.holder, item.token) = (State::Leased, None, Some(holder), None);
+        (item.state, item.not_before, item.holder, item.token) =
+            (State::Leased, None, Some(holder), None);
         item.tried = item.failures + 1;
         self.system_run = if item.lane == Lane::System { self.system_run + 1 } else { 0 };
         item.message
@@ -171,7 +185,8 @@ impl Agent {
             None => false,
             Some(Park::Login) => true,
             Some(Park::Until { wall, boot }) => {
-                wall.is_some_and(|until| until > at.wall) || boot.is_some_and(|until| until > at.boot)
+                wall.is_some_and(|until| until > at.wall)
+                    || boot.is_some_and(|until| until > at.boot)
             }
         }
     }
@@ -232,7 +247,14 @@ impl Agent {
     }
 
     /// The open turn ends.
-    pub(super) fn end(&mut self, outcome: Outcome, returned: &HashSet<String>, compacted: bool, limit_ends: Option<i64>, at: At) {
+    pub(super) fn end(
+        &mut self,
+        outcome: Outcome,
+        returned: &HashSet<String>,
+        compacted: bool,
+        limit_ends: Option<i64>,
+        at: At,
+    ) {
         let (mut deaths, mut returned_count) = (0, 0);
         for item in &mut self.items {
             let Some(Holder::Turn { tool_use }) = item.holder.clone() else { continue };
@@ -272,7 +294,11 @@ impl Agent {
         match outcome {
             Outcome::Ok => (self.park, self.failures_in_a_row, self.told) = (None, 0, false),
             Outcome::Cancelled | Outcome::Drained | Outcome::Fenced => {}
-            Outcome::Failed | Outcome::Vanished | Outcome::RateLimited | Outcome::AuthFailed | Outcome::Unavailable => {
+            Outcome::Failed
+            | Outcome::Vanished
+            | Outcome::RateLimited
+            | Outcome::AuthFailed
+            | Outcome::Unavailable => {
                 self.failures_in_a_row += 1;
                 let row = self.failures_in_a_row;
                 let backoff = |times| Some(at.boot + doubled(10_000, 600_000, times));
@@ -282,14 +308,17 @@ impl Agent {
                     Outcome::RateLimited if limit_ends.is_none() => {
                         Some(Park::Until { wall: None, boot: Some(at.boot + 300_000) })
                     }
-                    Outcome::RateLimited => {
-                        Some(Park::Until { wall: limit_ends, boot: if row > 1 { backoff(row - 1) } else { None } })
-                    }
+                    Outcome::RateLimited => Some(Park::Until {
+                        wall: limit_ends,
+                        boot: if row > 1 { backoff(row - 1) } else { None },
+                    }),
                     Outcome::Failed | Outcome::Vanished if row >= 3 && deaths == 0 => {
                         Some(Park::Until { wall: None, boot: backoff(row - 2) })
                     }
                     Outcome::Failed | Outcome::Vanished => None,
-                    Outcome::Ok | Outcome::Cancelled | Outcome::Drained | Outcome::Fenced => unreachable!("no failure"),
+                    Outcome::Ok | Outcome::Cancelled | Outcome::Drained | Outcome::Fenced => {
+                        unreachable!("no failure")
+                    }
                 };
                 if matches!(outcome, Outcome::AuthFailed | Outcome::Unavailable) && !self.told {
                     (self.told, self.to_operator) = (true, 1);
@@ -325,7 +354,13 @@ impl Agent {
             return false;
         }
         if self.session.as_ref().is_some_and(|session| session.turn_open) {
-            self.end(if live { Outcome::Fenced } else { Outcome::Vanished }, &HashSet::new(), false, None, at);
+            self.end(
+                if live { Outcome::Fenced } else { Outcome::Vanished },
+                &HashSet::new(),
+                false,
+                None,
+                at,
+            );
         }
         self.session = Some(Session { live: true, contact: at.boot, turn_open: false });
         true
@@ -337,9 +372,11 @@ impl Agent {
         let interrupted = match last.outcome {
             Outcome::Vanished | Outcome::Fenced | Outcome::Drained => true,
             Outcome::Cancelled => false,
-            Outcome::Ok | Outcome::Failed | Outcome::RateLimited | Outcome::AuthFailed | Outcome::Unavailable => {
-                last.asked_for_next
-            }
+            Outcome::Ok
+            | Outcome::Failed
+            | Outcome::RateLimited
+            | Outcome::AuthFailed
+            | Outcome::Unavailable => last.asked_for_next,
         };
         interrupted && !self.items.iter().any(|item| item.is_kick && !item.is_settled())
     }
@@ -422,7 +459,9 @@ impl Agent {
     }
 
     fn by_token(&mut self, message: u64, token: &str) -> Option<&mut Item> {
-        self.items.iter_mut().find(|item| item.message == message && item.token.as_deref() == Some(token))
+        self.items
+            .iter_mut()
+            .find(|item| item.message == message && item.token.as_deref() == Some(token))
     }
 
     /// A consumer acks; whether that is accepted.
@@ -436,7 +475,13 @@ impl Agent {
     }
 
     /// A consumer gives back; the state it is told, if that is accepted.
-    pub(super) fn nack(&mut self, message: u64, token: &str, permanent: bool, at: At) -> Option<State> {
+    pub(super) fn nack(
+        &mut self,
+        message: u64,
+        token: &str,
+        permanent: bool,
+        at: At,
+    ) -> Option<State> {
         let item = self.by_token(message, token)?;
         if item.state == State::Leased {
             item.nacked = true;
@@ -472,7 +517,8 @@ impl Agent {
             (item.failures, item.tried) = (0, 0);
         }
         item.nacked &= matches!(decision, Decision::Ack | Decision::Drop);
-        (item.state, item.not_before, item.holder, item.by_operator) = (after, None, None, after != State::Ready);
+        (item.state, item.not_before, item.holder, item.by_operator) =
+            (after, None, None, after != State::Ready);
         true
     }
 }

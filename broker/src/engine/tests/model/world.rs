@@ -77,7 +77,10 @@ impl World {
         let at = self.at();
         match step {
             Step::Send { by_agent, to } => {
-                let id = self.hive.send(if by_agent { "alice" } else { "operator" }, NAMES[to], BODY).await;
+                let id = self
+                    .hive
+                    .send(if by_agent { "alice" } else { "operator" }, NAMES[to], BODY)
+                    .await;
                 self.model.agents[to].accept(id.get(), Lane::Normal, None);
             }
             Step::Notice { to } => self.notice(to).await,
@@ -89,8 +92,12 @@ impl World {
                 if let Some((run, ended)) = &self.last
                     && self.model.agents[WORKER].session.is_some()
                 {
-                    self.hive.try_end(run, ended.clone()).await.expect("answered as the first time");
-                    self.model.agents[WORKER].session.as_mut().expect("a session").contact = at.boot;
+                    self.hive
+                        .try_end(run, ended.clone())
+                        .await
+                        .expect("answered as the first time");
+                    self.model.agents[WORKER].session.as_mut().expect("a session").contact =
+                        at.boot;
                 }
             }
             Step::ZombieEnds => {
@@ -98,7 +105,10 @@ impl World {
                     let end = self.hive.try_end(zombie, ended(zombie, Outcome::Ok)).await;
                     assert!(lease_lost(end), "a zombie settles nothing");
                     let sent = self.hive.send_in(zombie, "alice", BODY).await;
-                    assert!(sent.is_err_and(|refusal| refusal.reason() == Reason::TurnEnded), "a zombie sends nothing");
+                    assert!(
+                        sent.is_err_and(|refusal| refusal.reason() == Reason::TurnEnded),
+                        "a zombie sends nothing"
+                    );
                 }
             }
             Step::Attach { take_over } => self.attach(take_over, at).await,
@@ -115,7 +125,8 @@ impl World {
             Step::Receive { who, max } => self.receive(who, max, at).await,
             Step::Ack { which } => {
                 if let Some((who, leased)) = self.consumer(which) {
-                    let accepted = self.model.agents[who].ack(leased.delivery.message.id.get(), token(&leased));
+                    let accepted = self.model.agents[who]
+                        .ack(leased.delivery.message.id.get(), token(&leased));
                     let answer = self.hive.ack(NAMES[who], &leased).await;
                     assert_eq!(answer.is_ok(), accepted, "{answer:?}");
                     assert!(accepted || lease_lost(answer));
@@ -123,7 +134,12 @@ impl World {
             }
             Step::Nack { which, permanent } => {
                 if let Some((who, leased)) = self.consumer(which) {
-                    let state = self.model.agents[who].nack(leased.delivery.message.id.get(), token(&leased), permanent, at);
+                    let state = self.model.agents[who].nack(
+                        leased.delivery.message.id.get(),
+                        token(&leased),
+                        permanent,
+                        at,
+                    );
                     let answer = self.hive.nack(NAMES[who], &leased, permanent).await;
                     assert_eq!(answer.as_ref().ok(), state.as_ref(), "{answer:?}");
                     assert!(state.is_some() || lease_lost(answer));
@@ -131,17 +147,30 @@ impl World {
             }
             Step::Extend { which } => {
                 if let Some((who, leased)) = self.consumer(which) {
-                    let accepted = self.model.agents[who].extend(leased.delivery.message.id.get(), token(&leased), at);
+                    let accepted = self.model.agents[who].extend(
+                        leased.delivery.message.id.get(),
+                        token(&leased),
+                        at,
+                    );
                     let minute = Duration::from_secs(60);
-                    let answer = self.hive.engine().extend(actor(NAMES[who]), token(&leased).to_owned(), minute).await;
+                    let answer = self
+                        .hive
+                        .engine()
+                        .extend(actor(NAMES[who]), token(&leased).to_owned(), minute)
+                        .await;
                     assert_eq!(answer.is_ok(), accepted, "{answer:?}");
                 }
             }
             Step::Decide { who, which, decision } => {
                 let items = &self.model.agents[who].items;
-                if let Some(message) = items.get(which % items.len().max(1)).map(|item| item.message) {
+                if let Some(message) =
+                    items.get(which % items.len().max(1)).map(|item| item.message)
+                {
                     let works = self.model.agents[who].decide(message, decision);
-                    let answer = self.hive.decide(NAMES[who], super::super::hive::message(message), decision).await;
+                    let answer = self
+                        .hive
+                        .decide(NAMES[who], super::super::hive::message(message), decision)
+                        .await;
                     assert_eq!(answer.is_ok(), works, "{answer:?}");
                     assert!(works || matches!(answer, Err(Refusal::WrongState { .. })));
                 }
@@ -179,7 +208,12 @@ impl World {
         let label = Label::parse("timer").expect("a label");
         let coalescing_key = key.map(|key| key.to_string());
         let wake = Wake { label, body: BODY.to_owned(), coalescing_key, session_token: None };
-        let woken = self.hive.engine().wake(actor("worker"), self.hive.request("Wake"), wake).await.expect("accepted");
+        let woken = self
+            .hive
+            .engine()
+            .wake(actor("worker"), self.hive.request("Wake"), wake)
+            .await
+            .expect("accepted");
         let superseded = self.model.agents[WORKER].accept(woken.message.get(), Lane::Normal, key);
         assert_eq!(woken.superseded.map(MessageId::get), superseded);
     }
@@ -220,7 +254,9 @@ impl World {
                 assert!(opens, "{kind:?}");
                 self.run = Some(run);
             }
-            Err(refusal) => assert!(!opens && refusal.reason() == Reason::AgentParked, "{kind:?}: {refusal:?}"),
+            Err(refusal) => {
+                assert!(!opens && refusal.reason() == Reason::AgentParked, "{kind:?}: {refusal:?}");
+            }
         }
     }
 
@@ -231,7 +267,8 @@ impl World {
             return;
         }
         let state = if is_there { HarnessState::Idle } else { HarnessState::NeedsLogin };
-        let report = self.hive.engine().report_harness(caller("worker"), harness.token.clone(), state);
+        let report =
+            self.hive.engine().report_harness(caller("worker"), harness.token.clone(), state);
         report.await.expect("noted");
         if is_there {
             worker.login(at);
@@ -247,13 +284,15 @@ impl World {
         let received = self.hive.recv(run, &tool_use, max).await;
         let expected = self.model.agents[WORKER].recv(max, &tool_use, at);
         assert_eq!(received.alone, expected.is_none());
-        let taken: Vec<u64> = received.deliveries.iter().map(|leased| leased.delivery.message.id.get()).collect();
+        let taken: Vec<u64> =
+            received.deliveries.iter().map(|leased| leased.delivery.message.id.get()).collect();
         assert_eq!(taken, expected.unwrap_or_default());
     }
 
     async fn end(&mut self, outcome: Outcome, returned: bool, at: At) {
         let Some(run) = self.run.take() else { return };
-        let last_tool_use: HashSet<String> = returned.then(|| format!("tool-{}", self.tool_uses)).into_iter().collect();
+        let last_tool_use: HashSet<String> =
+            returned.then(|| format!("tool-{}", self.tool_uses)).into_iter().collect();
         let limit_ends = (outcome == Outcome::RateLimited && returned).then_some(at.wall + 100_000);
         let ended = Ended {
             returned_tool_uses: last_tool_use.clone(),
@@ -276,7 +315,9 @@ impl World {
                 self.bury();
                 self.kick().await;
             }
-            Err(refusal) => assert!(!accepted && refusal.reason() == Reason::AlreadyAttached, "{refusal:?}"),
+            Err(refusal) => {
+                assert!(!accepted && refusal.reason() == Reason::AlreadyAttached, "{refusal:?}");
+            }
         }
     }
 
@@ -303,10 +344,14 @@ impl World {
         if self.model.agents[WORKER].session.is_none() {
             return;
         }
-        let back = self.hive.try_attach("worker", &harness.token, false).await.expect("it comes back");
+        let back =
+            self.hive.try_attach("worker", &harness.token, false).await.expect("it comes back");
         self.model.agents[WORKER].resume(at);
         assert!(back.resumed);
-        assert_eq!(back.open_turn.as_ref().map(|turn| turn.id), self.run.as_ref().map(|run| run.id));
+        assert_eq!(
+            back.open_turn.as_ref().map(|turn| turn.id),
+            self.run.as_ref().map(|run| run.id)
+        );
         self.harness = Some(back);
     }
 
@@ -318,11 +363,16 @@ impl World {
         }
         let received = answer.expect("taken").deliveries;
         let expected = self.model.agents[who].receive(max, at);
-        let taken: Vec<u64> = received.iter().map(|leased| leased.delivery.message.id.get()).collect();
+        let taken: Vec<u64> =
+            received.iter().map(|leased| leased.delivery.message.id.get()).collect();
         assert_eq!(taken, expected);
         for leased in received {
             let message = leased.delivery.message.id.get();
-            let item = self.model.agents[who].items.iter_mut().find(|item| item.message == message).expect("it is there");
+            let item = self.model.agents[who]
+                .items
+                .iter_mut()
+                .find(|item| item.message == message)
+                .expect("it is there");
             item.token = Some(token(&leased).to_owned());
             self.consumers.push((who, leased));
         }
@@ -373,18 +423,27 @@ impl World {
                 .iter()
                 .map(|delivery| (delivery.message.id.get(), delivery.state, delivery.attempt))
                 .collect();
-            let ought: Vec<(u64, State, u32)> = agent.items.iter().map(|item| (item.message, item.state, item.tried)).collect();
+            let ought: Vec<(u64, State, u32)> =
+                agent.items.iter().map(|item| (item.message, item.state, item.tried)).collect();
             assert_eq!(is, ought, "{name}");
             let open = agent.items.iter().filter(|item| !item.is_settled()).count();
             assert_eq!(self.hive.numbers(name).await.open_count as usize, open, "{name}");
             let leased = agent.items.iter().filter(|item| item.state == State::Leased);
-            let mut in_turn = leased.filter(|item| matches!(item.holder, Some(Holder::Turn { .. })));
+            let mut in_turn =
+                leased.filter(|item| matches!(item.holder, Some(Holder::Turn { .. })));
             assert!(self.run.is_some() || in_turn.next().is_none(), "{name}");
-            assert_eq!(self.hive.row(name).await.session_token.is_some(), agent.session.is_some(), "{name}");
+            assert_eq!(
+                self.hive.row(name).await.session_token.is_some(),
+                agent.session.is_some(),
+                "{name}"
+            );
         }
         let [worker, reader] = &self.model.agents;
         assert_eq!(self.hive.numbers("boss").await.open_count, worker.to_parent);
-        assert_eq!(self.hive.numbers("operator").await.open_count, worker.to_operator + reader.to_parent + reader.to_operator);
+        assert_eq!(
+            self.hive.numbers("operator").await.open_count,
+            worker.to_operator + reader.to_parent + reader.to_operator
+        );
         assert!(self.model.agents[READER].session.is_none());
     }
 }

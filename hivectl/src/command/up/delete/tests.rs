@@ -16,7 +16,10 @@ const CROWDED_ENV: &str = "HIVE_TEST_CROWDED";
 
 /// The heap for `tmp` in a directory.
 fn heap_in(dir: &Path) -> Heap {
-    Heap { parent: openat(CWD, dir, DIRECTORY, Mode::empty()).expect("a directory"), name: c".tmp.deleted".to_owned() }
+    Heap {
+        parent: openat(CWD, dir, DIRECTORY, Mode::empty()).expect("a directory"),
+        name: c".tmp.deleted".to_owned(),
+    }
 }
 
 #[test]
@@ -143,14 +146,16 @@ fn memory_does_not_grow_with_the_entries_of_a_directory() {
         }
         let mut own = Command::new(std::env::current_exe().expect("a program"));
         let name = std::thread::current().name().expect("a test").to_owned();
-        let ran = own.args(["--exact", &name]).env(CROWDED_ENV, &crowded).output().expect("it runs");
+        let ran =
+            own.args(["--exact", &name]).env(CROWDED_ENV, &crowded).output().expect("it runs");
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout));
         assert!(!crowded.exists());
         return;
     };
     let peak = || {
         let status = fs::read_to_string("/proc/self/status").expect("text");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line").to_owned();
+        let line =
+            status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line").to_owned();
         line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") * 1024
     };
     let few = Path::new(&path).with_file_name("few");

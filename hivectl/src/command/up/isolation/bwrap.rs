@@ -1,6 +1,7 @@
 //! The bubblewrap that sandboxes are made with.
 //!
-//! Invariant: a program or a directory that this user could replace is never used: an agent of an earlier, weaker start may have replaced it.
+//! Invariant: a program or a directory that this user could replace is never used: an agent of an
+//! earlier, weaker start may have replaced it.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,7 +11,8 @@ use std::process::{Command, Stdio};
 use super::super::binaries::{all_on_path, is_program};
 
 /// Places besides PATH, for a PATH that begins with directories of the user.
-const USUAL_PLACES: [&str; 3] = ["/usr/bin/bwrap", "/run/current-system/sw/bin/bwrap", "/usr/local/bin/bwrap"];
+const USUAL_PLACES: [&str; 3] =
+    ["/usr/bin/bwrap", "/run/current-system/sw/bin/bwrap", "/usr/local/bin/bwrap"];
 
 /// A bubblewrap that works.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,12 +42,15 @@ impl Bubblewrap {
                 }
             }
         }
-        Err(replaceable.unwrap_or_else(|| "bubblewrap (bwrap) is not installed; install the package `bubblewrap`".to_owned()))
+        Err(replaceable.unwrap_or_else(|| {
+            "bubblewrap (bwrap) is not installed; install the package `bubblewrap`".to_owned()
+        }))
     }
 
     fn ask(program: PathBuf) -> Result<Self, String> {
         let asked = Command::new(&program).arg("--help").stdin(Stdio::null()).output();
-        let output = asked.map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
+        let output =
+            asked.map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
         let help = [output.stdout, output.stderr].concat();
         Ok(Self { program, options: options(&String::from_utf8_lossy(&help)) })
     }
@@ -53,7 +58,10 @@ impl Bubblewrap {
     /// Returns one with these options, which is never started.
     #[cfg(test)]
     pub(in super::super) fn with(options: &[&str]) -> Self {
-        Self { program: "/usr/bin/bwrap".into(), options: options.iter().map(ToString::to_string).collect() }
+        Self {
+            program: "/usr/bin/bwrap".into(),
+            options: options.iter().map(ToString::to_string).collect(),
+        }
     }
 
     /// Returns whether it has an option.
@@ -80,17 +88,20 @@ struct User {
 impl User {
     fn of_this_process() -> Self {
         let groups = rustix::process::getgroups().unwrap_or_default().into_iter();
-        let groups = groups.chain([rustix::process::getegid()]).map(rustix::process::Gid::as_raw).collect();
+        let groups =
+            groups.chain([rustix::process::getegid()]).map(rustix::process::Gid::as_raw).collect();
         Self { uid: rustix::process::geteuid().as_raw(), groups }
     }
 
-    /// Returns the first part of a path that this user could replace: the file, or a directory on the way to it.
+    /// Returns the first part of a path that this user could replace: the file, or a directory on
+    /// the way to it.
     fn replaceable_part(&self, program: &Path) -> Option<PathBuf> {
         let is_replaceable = |path: &&Path| {
             let Ok(found) = path.symlink_metadata() else { return true };
             let is_own = self.uid != 0 && found.uid() == self.uid;
             let has_bit = |bit: u32| found.mode() & bit != 0;
-            let is_open = has_bit(0o002) || (has_bit(0o020) && self.uid != 0 && self.groups.contains(&found.gid()));
+            let is_open = has_bit(0o002)
+                || (has_bit(0o020) && self.uid != 0 && self.groups.contains(&found.gid()));
             // Others than its owner can replace entries of a directory unless it is sticky.
             is_own || (is_open && !has_bit(0o1000))
         };
@@ -110,7 +121,9 @@ mod tests {
         let owner = program.metadata().expect("there").uid();
         let someone_else = owner + 1;
         let group = program.metadata().expect("there").gid();
-        let part = |uid: u32, groups: &[u32]| User { uid, groups: groups.to_vec() }.replaceable_part(&program);
+        let part = |uid: u32, groups: &[u32]| {
+            User { uid, groups: groups.to_vec() }.replaceable_part(&program)
+        };
         if owner != 0 {
             assert_eq!(part(owner, &[]), Some(program.clone()));
         }

@@ -12,7 +12,8 @@
 //!    │──── accepted ───────────►│ claude may start            │
 //! ```
 //!
-//! Invariant: nothing runs in a sandbox before the broker knows its namespace, and no claude before its isolation is accepted.
+//! Invariant: nothing runs in a sandbox before the broker knows its namespace, and no claude before
+//! its isolation is accepted.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -77,18 +78,31 @@ impl Confined {
         let refused = |refused: grants::Refused| refused.to_string();
         let (grants, shown, args, inherited) = match level {
             Level::Sandbox => {
-                let (grants, shown) = (shown::grants(self).map_err(refused)?, shown::files(self).map_err(refused)?);
-                let passwd = passwd::file(&agent.home_dir).map_err(|error| format!("/etc/passwd of the sandbox: {error}"))?;
-                let inside = sandbox::Inside { agent, own, shown: &shown, grants: &grants, passwd: passwd.as_raw_fd() };
+                let (grants, shown) =
+                    (shown::grants(self).map_err(refused)?, shown::files(self).map_err(refused)?);
+                let passwd = passwd::file(&agent.home_dir)
+                    .map_err(|error| format!("/etc/passwd of the sandbox: {error}"))?;
+                let inside = sandbox::Inside {
+                    agent,
+                    own,
+                    shown: &shown,
+                    grants: &grants,
+                    passwd: passwd.as_raw_fd(),
+                };
                 let args = sandbox::arguments(bwrap, &inside);
                 (grants, shown, args, vec![passwd])
             }
-            Level::SharedFiles | Level::None => {
-                (shown::writable_only(self), Vec::new(), shared::arguments(plan, agent, own), Vec::new())
-            }
+            Level::SharedFiles | Level::None => (
+                shown::writable_only(self),
+                Vec::new(),
+                shared::arguments(plan, agent, own),
+                Vec::new(),
+            ),
         };
-        let programs: Vec<PathBuf> =
-            [&binaries.hive, &binaries.hive_mcp, claude].into_iter().flat_map(|path| path.canonicalize()).collect();
+        let programs: Vec<PathBuf> = [&binaries.hive, &binaries.hive_mcp, claude]
+            .into_iter()
+            .flat_map(|path| path.canonicalize())
+            .collect();
         let SandboxConfig { user_namespaces, .. } = agent.config.sandbox;
         let facts = expected::Facts {
             level: *level,
@@ -107,7 +121,10 @@ impl Confined {
             env.retain(|name, _| name != "TMPDIR" && name != "XDG_RUNTIME_DIR");
             // Inside, programs have their real paths.
             for (name, program) in [("HIVE_CLAUDE", claude), ("HIVE_MCP", &binaries.hive_mcp)] {
-                env.insert(name.into(), program.canonicalize().unwrap_or_else(|_| program.clone()).into_os_string());
+                env.insert(
+                    name.into(),
+                    program.canonicalize().unwrap_or_else(|_| program.clone()).into_os_string(),
+                );
             }
         }
         Ok(Parts { args, env, inherited })
@@ -123,9 +140,13 @@ impl Start for Confined {
     fn prepare(&self) -> Result<Prepared, String> {
         let own = Own::of(&self.plan, &self.agent).map_err(|error| error.to_string())?;
         let Parts { mut args, mut env, mut inherited } = self.parts(&own)?;
-        let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|error| format!("a pipe: {error}"));
+        let pipe = || {
+            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+                .map_err(|error| format!("a pipe: {error}"))
+        };
         let ((info, info_end), (block_end, block)) = (pipe()?, pipe()?);
-        let (report, report_end) = UnixStream::pair().map_err(|error| format!("a pair of sockets: {error}"))?;
+        let (report, report_end) =
+            UnixStream::pair().map_err(|error| format!("a pair of sockets: {error}"))?;
         for (option, fd) in [("--info-fd", &info_end), ("--block-fd", &block_end)] {
             args.extend([option.into(), fd.as_raw_fd().to_string().into()]);
         }
@@ -133,11 +154,21 @@ impl Start for Confined {
         args.extend([self.hive().into_os_string(), "serve".into()]);
         env.insert(REPORT_FD_ENV.into(), report_end.as_raw_fd().to_string().into());
         inherited.extend([info_end, block_end, report_end.into()]);
-        let watched =
-            Watched { agent: self.agent.name.to_string(), verdict: self.verdict.clone(), registrar: self.registrar.clone() };
-        let started: Started =
-            Box::new(move |pid| -> Watch { Box::new(Guard(tokio::spawn(watched.run(pid, info, block, report)))) });
-        Ok(Prepared { program: self.bwrap.program.clone(), args, env, inherited, started: Some(started) })
+        let watched = Watched {
+            agent: self.agent.name.to_string(),
+            verdict: self.verdict.clone(),
+            registrar: self.registrar.clone(),
+        };
+        let started: Started = Box::new(move |pid| -> Watch {
+            Box::new(Guard(tokio::spawn(watched.run(pid, info, block, report))))
+        });
+        Ok(Prepared {
+            program: self.bwrap.program.clone(),
+            args,
+            env,
+            inherited,
+            started: Some(started),
+        })
     }
 }
 
@@ -169,7 +200,10 @@ impl Watched {
                 return std::future::pending().await;
             }
             Err(_) => {
-                note(&format!("the sandbox of {agent} was not made within {} s", SANDBOX_MAX.as_secs()));
+                note(&format!(
+                    "the sandbox of {agent} was not made within {} s",
+                    SANDBOX_MAX.as_secs()
+                ));
                 kill(bwrap);
                 return std::future::pending().await;
             }
@@ -178,7 +212,9 @@ impl Watched {
         drop(block);
         let mut answer = None;
         let found = tokio::time::timeout(REPORT_MAX, read_report(report, &mut answer)).await;
-        let found = found.unwrap_or_else(|_| Err(io::Error::other(format!("it did not come within {} s", REPORT_MAX.as_secs()))));
+        let found = found.unwrap_or_else(|_| {
+            Err(io::Error::other(format!("it did not come within {} s", REPORT_MAX.as_secs())))
+        });
         let (shown, refused) = match found {
             Ok(Some(found)) => {
                 let shown = self.verdict.judge(found);
@@ -188,7 +224,9 @@ impl Watched {
             // Where the harness has ended, its end is reported with its last words.
             Ok(None) => (self.verdict.unknown(), None),
             Err(error) => {
-                let why = format!("its report on its isolation cannot be read: {error}; it is started again");
+                let why = format!(
+                    "its report on its isolation cannot be read: {error}; it is started again"
+                );
                 answer = None;
                 (self.verdict.unknown(), Some(why))
             }
@@ -210,8 +248,13 @@ impl Watched {
     async fn register(&self, info: OwnedFd) -> Result<super::super::link::Registration, Failed> {
         let mut text = Vec::new();
         receiver(info)?.take(REPORT_BYTES_MAX).read_to_end(&mut text).await?;
-        let Ok(info) = serde_json::from_slice::<serde_json::Value>(&text) else { return Err(Failed::Ended) };
-        let pid = info["child-pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).ok_or(Failed::Ended)?;
+        let Ok(info) = serde_json::from_slice::<serde_json::Value>(&text) else {
+            return Err(Failed::Ended);
+        };
+        let pid = info["child-pid"]
+            .as_u64()
+            .and_then(|pid| u32::try_from(pid).ok())
+            .ok_or(Failed::Ended)?;
         let namespace = File::open(format!("/proc/{pid}/ns/pid"))?;
         Ok(self.registrar.sandbox(self.agent.clone(), namespace.into()).await)
     }
@@ -230,8 +273,12 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// Returns the report, and sets the stream for the answer; `None` where the process ended without a report.
-async fn read_report(report: UnixStream, answer: &mut Option<tokio::net::UnixStream>) -> io::Result<Option<Found>> {
+/// Returns the report, and sets the stream for the answer; `None` where the process ended without a
+/// report.
+async fn read_report(
+    report: UnixStream,
+    answer: &mut Option<tokio::net::UnixStream>,
+) -> io::Result<Option<Found>> {
     report.set_nonblocking(true)?;
     let stream = answer.insert(tokio::net::UnixStream::from_std(report)?);
     let mut text = Vec::new();

@@ -1,4 +1,5 @@
-//! What a harness is to check from inside: written beside its settings, where it can be read and not changed.
+//! What a harness is to check from inside: written beside its settings, where it can be read and
+//! not changed.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +14,18 @@ use super::own::Own;
 use super::programs::Shown;
 
 /// Files of a home that make programs run or let in elsewhere.
-const IN_A_HOME: [&str; 10] =
-    [".ssh", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".gnupg", ".aws", ".claude", ".claude.json", ".gitconfig"];
+const IN_A_HOME: [&str; 10] = [
+    ".ssh",
+    ".bashrc",
+    ".bash_profile",
+    ".profile",
+    ".zshrc",
+    ".gnupg",
+    ".aws",
+    ".claude",
+    ".claude.json",
+    ".gitconfig",
+];
 
 /// What is known of one start.
 #[derive(Debug)]
@@ -36,14 +47,18 @@ pub(super) fn path(agent: &AgentPlan) -> PathBuf {
 
 /// Writes the file.
 pub(super) fn write(plan: &Plan, agent: &AgentPlan, facts: &Facts<'_>) -> Result<(), UpError> {
-    let text = serde_json::to_string_pretty(&expected(plan, agent, facts)).expect("paths of a configuration are text");
+    let text = serde_json::to_string_pretty(&expected(plan, agent, facts))
+        .expect("paths of a configuration are text");
     settings::put(&path(agent), Some(&format!("{text}\n"))).map(drop)
 }
 
 fn expected(plan: &Plan, agent: &AgentPlan, facts: &Facts<'_>) -> Expected {
     let Facts { level, bwrap, user_namespaces, own, shown, grants, programs } = *facts;
-    let paths = |granted: &[HostPath]| granted.iter().map(|granted| granted.path.clone()).collect::<Vec<_>>();
-    let mut hidden = vec![plan.operator_socket(), plan.state_dir.join("hive.db"), plan.log_file("hived")];
+    let paths = |granted: &[HostPath]| {
+        granted.iter().map(|granted| granted.path.clone()).collect::<Vec<_>>()
+    };
+    let mut hidden =
+        vec![plan.operator_socket(), plan.state_dir.join("hive.db"), plan.log_file("hived")];
     let peers = plan.agents.iter().filter(|peer| peer.name != agent.name);
     match level {
         Level::Sandbox => {
@@ -65,17 +80,33 @@ fn expected(plan: &Plan, agent: &AgentPlan, facts: &Facts<'_>) -> Expected {
     let private = agent.settings_dir();
     let mounted = match level {
         Level::Sandbox => {
-            let own = [(&own.tmp, Path::new("/tmp")), (&own.state, &agent.state_dir), (&own.home, &agent.home_dir)];
+            let own = [
+                (&own.tmp, Path::new("/tmp")),
+                (&own.state, &agent.state_dir),
+                (&own.home, &agent.home_dir),
+            ];
             let own = own.into_iter().map(|(source, place)| source.mounted_at(place));
             let shown = shown.iter().filter_map(|shown| match shown {
                 Shown::File { source, place } => Some(source.mounted_at(place)),
                 Shown::Link { .. } => None,
             });
-            own.chain(shown).chain(grants.all().map(|granted| granted.mounted_at(&granted.path))).collect()
+            own.chain(shown)
+                .chain(grants.all().map(|granted| granted.mounted_at(&granted.path)))
+                .collect()
         }
         Level::SharedFiles | Level::None => Vec::new(),
     };
-    Expected { level, bwrap: bwrap.to_path_buf(), user_namespaces, hidden, read_only, writable, devices, private, mounted }
+    Expected {
+        level,
+        bwrap: bwrap.to_path_buf(),
+        user_namespaces,
+        hidden,
+        read_only,
+        writable,
+        devices,
+        private,
+        mounted,
+    }
 }
 
 #[cfg(test)]
@@ -105,10 +136,17 @@ mod tests {
             programs: &programs,
         };
         write(&plan, &plan.agents[0], &of(Level::Sandbox)).expect("written");
-        let text = std::fs::read_to_string(root.join("h/run/agents/ada/settings/isolation.json")).expect("a file");
+        let text = std::fs::read_to_string(root.join("h/run/agents/ada/settings/isolation.json"))
+            .expect("a file");
         let read: Expected = serde_json::from_str(&text).expect("JSON");
         assert_eq!(read, expected(&plan, &plan.agents[0], &of(Level::Sandbox)));
-        for path in ["h/run/hived.sock", "h/run/agents/bob", "h/agents/bob/home", "hive.toml", "h/state/hive.db"] {
+        for path in [
+            "h/run/hived.sock",
+            "h/run/agents/bob",
+            "h/agents/bob/home",
+            "hive.toml",
+            "h/state/hive.db",
+        ] {
             assert!(read.hidden.contains(&root.join(path)), "{path}");
         }
         assert!(read.hidden.contains(&PathBuf::from("/home/me/.ssh")));

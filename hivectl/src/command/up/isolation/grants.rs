@@ -1,7 +1,9 @@
-//! What `hive.toml` grants an agent besides its own directories, as it is on the host at this moment.
+//! What `hive.toml` grants an agent besides its own directories, as it is on the host at this
+//! moment.
 //!
-//! Paths are walked as [`HostPath`] says, so a link that an agent could have made is refused: the operator's `~/.ssh` could be at its end. The
-//! check runs at each start, and the harness compares the mounts with it before claude starts.
+//! Paths are walked as [`HostPath`] says, so a link that an agent could have made is refused: the
+//! operator's `~/.ssh` could be at its end. The check runs at each start, and the harness compares
+//! the mounts with it before claude starts.
 //!
 //! Invariant: a granted directory contains nothing of the hive, no program, and no home.
 
@@ -25,7 +27,8 @@ const SERIAL_LINES: u32 = 64;
 pub(super) struct Forbidden {
     /// Paths that neither `readable` nor `writable` may contain: the hive and its sockets.
     pub(super) hive: Vec<(&'static str, PathBuf)>,
-    /// Paths that `writable` may not contain besides: programs and the links to them, directories of PATH, homes.
+    /// Paths that `writable` may not contain besides: programs and the links to them, directories
+    /// of PATH, homes.
     pub(super) written: Vec<(&'static str, PathBuf)>,
     /// Directories of programs, in which no `writable` may be.
     pub(super) packages: Vec<PathBuf>,
@@ -59,11 +62,14 @@ pub(super) enum Refused {
 }
 
 impl Refused {
-    /// Returns whether an agent may have caused it; what a rule refuses follows from the configuration alone.
+    /// Returns whether an agent may have caused it; what a rule refuses follows from the
+    /// configuration alone.
     pub(super) fn may_be_an_agents(&self, agents_write: &AgentsWrite) -> bool {
         match self {
             Self::Walk { why, .. } => why.may_be_an_agents(agents_write),
-            Self::NoDirectory { path } => path.parent().is_some_and(|parent| agents_write.contains(parent)),
+            Self::NoDirectory { path } => {
+                path.parent().is_some_and(|parent| agents_write.contains(parent))
+            }
             Self::Contains { .. }
             | Self::InPackage { .. }
             | Self::Program { .. }
@@ -82,7 +88,11 @@ pub(super) struct Checks<'a> {
 
 impl Checks<'_> {
     /// Checks the paths that are granted.
-    pub(super) fn grants(&self, config: &SandboxConfig, home: Option<&Path>) -> Result<Grants, Refused> {
+    pub(super) fn grants(
+        &self,
+        config: &SandboxConfig,
+        home: Option<&Path>,
+    ) -> Result<Grants, Refused> {
         let all = |key: &'static str, paths: &[PathBuf]| -> Result<Vec<HostPath>, Refused> {
             paths.iter().map(|path| self.granted(key, &expand(path, home))).collect()
         };
@@ -92,8 +102,13 @@ impl Checks<'_> {
             devices: all("devices", &config.devices)?,
         };
         for HostPath { path, .. } in &grants.readable {
-            if let Some(writable) = grants.writable.iter().find(|writable| path.starts_with(&writable.path)) {
-                return Err(Refused::ReadableInWritable { path: path.clone(), writable: writable.path.clone() });
+            if let Some(writable) =
+                grants.writable.iter().find(|writable| path.starts_with(&writable.path))
+            {
+                return Err(Refused::ReadableInWritable {
+                    path: path.clone(),
+                    writable: writable.path.clone(),
+                });
             }
         }
         Ok(grants)
@@ -106,15 +121,23 @@ impl Checks<'_> {
         let written: &[_] = if key == "writable" { written } else { &[] };
         not_contained(key, path, &real.path, hive.iter().chain(written))?;
         match key {
-            "writable" if real.kind != FileType::Directory => Err(Refused::NoDirectory { path: real.path }),
+            "writable" if real.kind != FileType::Directory => {
+                Err(Refused::NoDirectory { path: real.path })
+            }
             "writable" => self.in_no_package(key, path, real),
             "devices" if !is_device(&real) => Err(Refused::NoDevice { path: path.to_path_buf() }),
             _ => Ok(real),
         }
     }
 
-    /// Checks a directory that is the agent's own: it can write there, and its own directories may be in each other.
-    pub(super) fn own(&self, key: &'static str, path: &Path, agent: &AgentPlan) -> Result<(), Refused> {
+    /// Checks a directory that is the agent's own: it can write there, and its own directories may
+    /// be in each other.
+    pub(super) fn own(
+        &self,
+        key: &'static str,
+        path: &Path,
+        agent: &AgentPlan,
+    ) -> Result<(), Refused> {
         let real = self.find(key, path)?;
         let is_own = |path: &PathBuf| agent.own().contains(&path.as_path());
         let all = self.forbidden.hive.iter().chain(&self.forbidden.written);
@@ -124,13 +147,24 @@ impl Checks<'_> {
 
     /// Finds a path; a link that an agent could have made is refused.
     pub(super) fn find(&self, key: &'static str, path: &Path) -> Result<HostPath, Refused> {
-        HostPath::find(path, self.agents_write).map_err(|why| Refused::Walk { key, path: path.to_path_buf(), why })
+        HostPath::find(path, self.agents_write).map_err(|why| Refused::Walk {
+            key,
+            path: path.to_path_buf(),
+            why,
+        })
     }
 
-    fn in_no_package(&self, key: &'static str, path: &Path, real: HostPath) -> Result<HostPath, Refused> {
+    fn in_no_package(
+        &self,
+        key: &'static str,
+        path: &Path,
+        real: HostPath,
+    ) -> Result<HostPath, Refused> {
         match self.forbidden.packages.iter().find(|package| real.path.starts_with(package)) {
             None => Ok(real),
-            Some(package) => Err(Refused::InPackage { key, path: path.to_path_buf(), package: package.clone() }),
+            Some(package) => {
+                Err(Refused::InPackage { key, path: path.to_path_buf(), package: package.clone() })
+            }
         }
     }
 }
@@ -144,9 +178,14 @@ impl Grants {
 
 fn is_device(found: &HostPath) -> bool {
     let (major, minor) = found.device_number();
-    let is_terminal = TERMINALS.iter().any(|range| range.contains(&major)) && !(major == 4 && minor >= SERIAL_LINES);
-    let is_below_dev = found.path.starts_with("/dev") && !NO_DEVICES.iter().any(|path| found.path == Path::new(path));
-    let is_one = matches!(found.kind, FileType::CharacterDevice | FileType::BlockDevice | FileType::Directory);
+    let is_terminal = TERMINALS.iter().any(|range| range.contains(&major))
+        && !(major == 4 && minor >= SERIAL_LINES);
+    let is_below_dev = found.path.starts_with("/dev")
+        && !NO_DEVICES.iter().any(|path| found.path == Path::new(path));
+    let is_one = matches!(
+        found.kind,
+        FileType::CharacterDevice | FileType::BlockDevice | FileType::Directory
+    );
     is_one && is_below_dev && !(found.kind == FileType::CharacterDevice && is_terminal)
 }
 
@@ -158,7 +197,12 @@ fn not_contained<'a>(
 ) -> Result<(), Refused> {
     match forbidden.find(|(_, inner)| inner.starts_with(real)) {
         None => Ok(()),
-        Some((what, contained)) => Err(Refused::Contains { key, path: path.to_path_buf(), what, contained: contained.clone() }),
+        Some((what, contained)) => Err(Refused::Contains {
+            key,
+            path: path.to_path_buf(),
+            what,
+            contained: contained.clone(),
+        }),
     }
 }
 
@@ -178,7 +222,11 @@ mod tests {
 
     fn config(readable: &[&str], writable: &[&str], root: &Path) -> SandboxConfig {
         let below = |paths: &[&str]| paths.iter().map(|path| root.join(path)).collect();
-        SandboxConfig { readable: below(readable), writable: below(writable), ..SandboxConfig::default() }
+        SandboxConfig {
+            readable: below(readable),
+            writable: below(writable),
+            ..SandboxConfig::default()
+        }
     }
 
     #[test]
@@ -193,15 +241,21 @@ mod tests {
         let mut agents_write = AgentsWrite::default();
         agents_write.add(&root.join("project"));
         let checks = Checks { forbidden: &Forbidden::default(), agents_write: &agents_write };
-        let check = |readable: &[&str], writable: &[&str]| checks.grants(&config(readable, writable, &root), None);
+        let check = |readable: &[&str], writable: &[&str]| {
+            checks.grants(&config(readable, writable, &root), None)
+        };
         let grants = check(&["link"], &["project/in"]).expect("granted");
-        assert_eq!((&grants.readable[0].path, &grants.writable[0].path), (&root.join("lib"), &root.join("project/in")));
-        for (readable, writable) in
-            [(&["project/evil"][..], &[][..]), (&[], &["project/evil"]), (&["project/../project/evil"], &[])]
-        {
+        assert_eq!(
+            (&grants.readable[0].path, &grants.writable[0].path),
+            (&root.join("lib"), &root.join("project/in"))
+        );
+        for (readable, writable) in [
+            (&["project/evil"][..], &[][..]),
+            (&[], &["project/evil"]),
+            (&["project/../project/evil"], &[]),
+        ] {
             let refused = check(readable, writable).expect_err("refused");
-            let is_link =
-                matches!(&refused, Refused::Walk { why: WalkError::Link(link), .. } if *link == root.join("project/evil"));
+            let is_link = matches!(&refused, Refused::Walk { why: WalkError::Link(link), .. } if *link == root.join("project/evil"));
             assert!(is_link, "{refused}");
         }
     }
@@ -220,24 +274,56 @@ mod tests {
             packages: vec![root.join("lib/tool")],
         };
         let checks = Checks { forbidden: &forbidden, agents_write: &AgentsWrite::default() };
-        let check = |readable: &[&str], writable: &[&str]| checks.grants(&config(readable, writable, &root), None);
-        assert!(matches!(check(&["project"], &[]), Err(Refused::Contains { what: "the hive", .. })));
-        assert!(matches!(check(&[], &["project"]), Err(Refused::Contains { what: "the hive", .. })));
+        let check = |readable: &[&str], writable: &[&str]| {
+            checks.grants(&config(readable, writable, &root), None)
+        };
+        assert!(matches!(
+            check(&["project"], &[]),
+            Err(Refused::Contains { what: "the hive", .. })
+        ));
+        assert!(matches!(
+            check(&[], &["project"]),
+            Err(Refused::Contains { what: "the hive", .. })
+        ));
         assert!(matches!(check(&[], &["bin"]), Err(Refused::Contains { what: "a program", .. })));
-        assert!(matches!(check(&[], &["bin/tool"]), Err(Refused::Contains { .. } | Refused::NoDirectory { .. })));
+        assert!(matches!(
+            check(&[], &["bin/tool"]),
+            Err(Refused::Contains { .. } | Refused::NoDirectory { .. })
+        ));
         assert!(matches!(check(&[], &["lib/tool/vendor"]), Err(Refused::InPackage { .. })));
         assert!(check(&["bin"], &["project/src"]).is_ok());
         assert!(matches!(check(&["none"], &[]), Err(Refused::Walk { .. })));
-        assert!(matches!(check(&["project/src"], &["project/src"]), Err(Refused::ReadableInWritable { .. })));
+        assert!(matches!(
+            check(&["project/src"], &["project/src"]),
+            Err(Refused::ReadableInWritable { .. })
+        ));
     }
 
     #[test]
     fn terminals_and_other_files_are_no_devices() {
-        let checks = Checks { forbidden: &Forbidden::default(), agents_write: &AgentsWrite::default() };
-        let check = |path: &str| checks.grants(&SandboxConfig { devices: vec![path.into()], ..SandboxConfig::default() }, None);
+        let checks =
+            Checks { forbidden: &Forbidden::default(), agents_write: &AgentsWrite::default() };
+        let check = |path: &str| {
+            checks.grants(
+                &SandboxConfig { devices: vec![path.into()], ..SandboxConfig::default() },
+                None,
+            )
+        };
         assert!(check("/dev/zero").is_ok());
-        for path in ["/dev", "/dev/pts", "/dev/tty", "/dev/ptmx", "/dev/shm", "/dev/fd", "/dev/../etc", "/dev/../etc/passwd"] {
-            assert!(matches!(check(path), Err(Refused::NoDevice { .. } | Refused::Walk { .. })), "{path}");
+        for path in [
+            "/dev",
+            "/dev/pts",
+            "/dev/tty",
+            "/dev/ptmx",
+            "/dev/shm",
+            "/dev/fd",
+            "/dev/../etc",
+            "/dev/../etc/passwd",
+        ] {
+            assert!(
+                matches!(check(path), Err(Refused::NoDevice { .. } | Refused::Walk { .. })),
+                "{path}"
+            );
         }
     }
 }

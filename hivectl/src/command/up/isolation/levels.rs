@@ -1,6 +1,7 @@
 //! Which levels work on this host, as the trials show.
 //!
-//! Invariant: while confined agents run, a trial that fails proves nothing, because they may have made it fail.
+//! Invariant: while confined agents run, a trial that fails proves nothing, because they may have
+//! made it fail.
 
 use std::collections::BTreeSet;
 

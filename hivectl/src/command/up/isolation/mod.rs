@@ -1,10 +1,11 @@
 //! Isolation: the level that each agent is started at, and its sandbox.
 //!
-//! A level is tried before it is used: the harness's own probes run inside, and claude has to start there. Where the configuration states no level,
-//! the best that works is used and printed; a stated level that does not work is refused.
+//! A level is tried before it is used: the harness's own probes run inside, and claude has to start
+//! there. Where the configuration states no level, the best that works is used and printed; a
+//! stated level that does not work is refused.
 //!
-//! Invariants: no agent is started at a level that its trial did not reach. While confined agents run, no trial that fails lowers a level, because
-//! they may have made it fail.
+//! Invariants: no agent is started at a level that its trial did not reach. While confined agents
+//! run, no trial that fails lowers a level, because they may have made it fail.
 
 mod bwrap;
 mod confined;
@@ -85,7 +86,8 @@ pub(super) struct Isolation {
     sharing: Option<(Arc<Plan>, Sharing)>,
 }
 
-/// Returns the bubblewrap that this user makes sandboxes with, or why there is none, as a sentence without a full stop.
+/// Returns the bubblewrap that this user makes sandboxes with, or why there is none, as a sentence
+/// without a full stop.
 pub(crate) fn sandboxes() -> Result<PathBuf, String> {
     let bwrap = find()?;
     trial::minimal(&bwrap.program).map(|()| bwrap.program)
@@ -93,20 +95,35 @@ pub(crate) fn sandboxes() -> Result<PathBuf, String> {
 
 fn find() -> Result<Bubblewrap, String> {
     if rustix::process::geteuid().is_root() {
-        return Err("this runs as root, which no sandbox of its own user holds; start it as another user".to_owned());
+        return Err(
+            "this runs as root, which no sandbox of its own user holds; start it as another user"
+                .to_owned(),
+        );
     }
     Bubblewrap::find()
 }
 
 impl Isolation {
     pub(super) fn new(unwanted: bool, tools: Tools) -> Self {
-        Self { bwrap: find(), unwanted, tools, tried: BTreeMap::new(), levels: Levels::default(), sharing: None }
+        Self {
+            bwrap: find(),
+            unwanted,
+            tools,
+            tried: BTreeMap::new(),
+            levels: Levels::default(),
+            sharing: None,
+        }
     }
 
     /// Chooses the level of an agent.
-    pub(super) async fn choose(&mut self, plan: &Arc<Plan>, agent: &AgentPlan) -> Result<Choice, UpError> {
+    pub(super) async fn choose(
+        &mut self,
+        plan: &Arc<Plan>,
+        agent: &AgentPlan,
+    ) -> Result<Choice, UpError> {
         let stated = plan.config.isolation_of(Some(&agent.config));
-        let none = |why: Vec<String>| Choice { level: Level::None, stated, why, found: Found::default() };
+        let none =
+            |why: Vec<String>| Choice { level: Level::None, stated, why, found: Found::default() };
         if self.unwanted {
             return Ok(none(vec!["--no-isolation was given".to_owned()]));
         }
@@ -132,8 +149,12 @@ impl Isolation {
             // A trial would fail where the place leads over a link.
             plan.agent(&agent.name)?;
         }
-        let AgentConfig { sandbox, extra_mcp_servers, marketplaces, env, state_dir, home_dir, .. } = &agent.config;
-        let key = format!("{stated:?} {sandbox:?} {extra_mcp_servers:?} {marketplaces:?} {env:?} {state_dir:?} {home_dir:?}");
+        let AgentConfig {
+            sandbox, extra_mcp_servers, marketplaces, env, state_dir, home_dir, ..
+        } = &agent.config;
+        let key = format!(
+            "{stated:?} {sandbox:?} {extra_mcp_servers:?} {marketplaces:?} {env:?} {state_dir:?} {home_dir:?}"
+        );
         if let Some(choice) = self.tried.get(&key) {
             return Ok(choice.clone());
         }
@@ -146,20 +167,31 @@ impl Isolation {
                     choice = Some(Choice { level: *level, stated, why: why.clone(), found });
                     break;
                 }
-                Err(Failed::NotHere(reason)) if stated.is_some() || self.levels.miss(*level) => why.push(reason),
-                // A weaker level only because the disk is full, or something was renamed, would be one that an agent can choose.
+                Err(Failed::NotHere(reason)) if stated.is_some() || self.levels.miss(*level) => {
+                    why.push(reason);
+                }
+                // A weaker level only because the disk is full, or something was renamed, would be
+                // one that an agent can choose.
                 Err(Failed::NotHere(why)) => {
-                    let why = format!("{why}; no weaker level is used while other agents run, unless hive.toml states one");
+                    let why = format!(
+                        "{why}; no weaker level is used while other agents run, unless hive.toml states one"
+                    );
                     return Err(UpError::Trial { agent: agent.name.to_string(), why });
                 }
-                Err(Failed::NotNow(why)) => return Err(UpError::Trial { agent: agent.name.to_string(), why }),
+                Err(Failed::NotNow(why)) => {
+                    return Err(UpError::Trial { agent: agent.name.to_string(), why });
+                }
             }
         }
         why.dedup();
         let choice = match (choice, stated) {
             (Some(choice), _) => choice,
             (None, Some(level)) => {
-                return Err(UpError::Isolation { agent: agent.name.to_string(), level, why: why.join("; ") });
+                return Err(UpError::Isolation {
+                    agent: agent.name.to_string(),
+                    level,
+                    why: why.join("; "),
+                });
             }
             (None, None) => none(why),
         };
@@ -168,9 +200,18 @@ impl Isolation {
     }
 
     /// Tries a level: what was found inside, or why it does not work.
-    async fn attempt(&self, plan: &Arc<Plan>, agent: &AgentPlan, level: Level) -> Result<Found, Failed> {
+    async fn attempt(
+        &self,
+        plan: &Arc<Plan>,
+        agent: &AgentPlan,
+        level: Level,
+    ) -> Result<Found, Failed> {
         let bwrap = self.bwrap.as_ref().map_err(|why| Failed::NotHere(why.clone()))?;
-        let verdict = Verdict { level, stated: plan.config.isolation_of(Some(&agent.config)), notes: Vec::new() };
+        let verdict = Verdict {
+            level,
+            stated: plan.config.isolation_of(Some(&agent.config)),
+            notes: Vec::new(),
+        };
         let confined = self.confined(bwrap.clone(), plan, agent, verdict);
         let found = trial::run(&confined, &self.tools.registry).await?;
         let judged = confined.verdict.judge(found.clone());
@@ -183,7 +224,12 @@ impl Isolation {
     }
 
     /// Returns how an agent's harness is started.
-    pub(super) fn start(&mut self, plan: &Arc<Plan>, agent: &AgentPlan, choice: &Choice) -> Arc<dyn Start> {
+    pub(super) fn start(
+        &mut self,
+        plan: &Arc<Plan>,
+        agent: &AgentPlan,
+        choice: &Choice,
+    ) -> Arc<dyn Start> {
         let notes = self.sharing(plan).notes(&agent.name);
         match (&self.bwrap, choice.level) {
             (Ok(bwrap), Level::Sandbox | Level::SharedFiles) => {
@@ -198,7 +244,13 @@ impl Isolation {
                 let verdict = Verdict { level: Level::None, stated: choice.stated, notes };
                 let isolation = verdict.judge(Found::default());
                 let name = agent.name.to_string();
-                Arc::new(Unconfined { name, hive: binaries.hive.clone(), env, isolation, registrar: registrar.clone() })
+                Arc::new(Unconfined {
+                    name,
+                    hive: binaries.hive.clone(),
+                    env,
+                    isolation,
+                    registrar: registrar.clone(),
+                })
             }
         }
     }
@@ -216,10 +268,26 @@ impl Isolation {
         self.tools.registry.clone()
     }
 
-    fn confined(&self, bwrap: Bubblewrap, plan: &Arc<Plan>, agent: &AgentPlan, verdict: Verdict) -> Confined {
+    fn confined(
+        &self,
+        bwrap: Bubblewrap,
+        plan: &Arc<Plan>,
+        agent: &AgentPlan,
+        verdict: Verdict,
+    ) -> Confined {
         let Tools { claude, binaries, registrar, .. } = self.tools.clone();
         let (plan, level) = (Arc::clone(plan), verdict.level);
-        Confined { level, bwrap, plan, agent: agent.clone(), binaries, claude, env: self.env(agent), verdict, registrar }
+        Confined {
+            level,
+            bwrap,
+            plan,
+            agent: agent.clone(),
+            binaries,
+            claude,
+            env: self.env(agent),
+            verdict,
+            registrar,
+        }
     }
 
     fn env(&self, agent: &AgentPlan) -> Env {
@@ -253,15 +321,25 @@ impl Isolation {
         let Ok(bwrap) = &self.bwrap else { return };
         let mut hidden: BTreeMap<Vec<PathBuf>, Vec<&str>> = BTreeMap::new();
         for agent in &plan.agents {
-            let Some(choice) = chosen.get(&agent.name).filter(|choice| choice.level == Level::Sandbox) else { continue };
+            let Some(choice) =
+                chosen.get(&agent.name).filter(|choice| choice.level == Level::Sandbox)
+            else {
+                continue;
+            };
             let verdict = Verdict { level: choice.level, stated: None, notes: Vec::new() };
             let confined = self.confined(bwrap.clone(), plan, agent, verdict);
             hidden.entry(shown::hidden_on_path(&confined)).or_default().push(agent.name.as_str());
         }
         for (dirs, names) in hidden.into_iter().filter(|(dirs, _)| !dirs.is_empty()) {
             let dirs: Vec<String> = dirs.iter().map(|dir| super::shown(dir)).collect();
-            note(&format!("    {} do not see these directories of PATH: {}", names.join(", "), dirs.join(", ")));
-            note("    `readable` under [agents.NAME] in hive.toml adds one, if the agent needs its programs");
+            note(&format!(
+                "    {} do not see these directories of PATH: {}",
+                names.join(", "),
+                dirs.join(", ")
+            ));
+            note(
+                "    `readable` under [agents.NAME] in hive.toml adds one, if the agent needs its programs",
+            );
         }
     }
 }
@@ -269,15 +347,22 @@ impl Isolation {
 impl Choice {
     fn sentence(&self, of: &str, bwrap: Option<&Bubblewrap>) -> String {
         let by = bwrap.map(|bwrap| format!(", by {}", bwrap.program.display())).unwrap_or_default();
-        let findings: Vec<&str> = self.found.findings.iter().map(|finding| finding.sentence.as_str()).collect();
+        let findings: Vec<&str> =
+            self.found.findings.iter().map(|finding| finding.sentence.as_str()).collect();
         let why: Vec<&str> = self.why.iter().map(String::as_str).chain(findings).collect();
         let because = if why.is_empty() { String::new() } else { format!(": {}", why.join("; ")) };
-        let states = |level: Level| if self.stated == Some(level) { ", as hive.toml states" } else { "" };
+        let states =
+            |level: Level| if self.stated == Some(level) { ", as hive.toml states" } else { "" };
         match self.level {
             Level::Sandbox if because.is_empty() => format!("isolation{of}: sandbox{by}"),
             Level::Sandbox => format!("PARTLY ISOLATED{of}: sandbox{by}{because}"),
-            Level::SharedFiles => format!("PARTLY ISOLATED{of}: shared_files{by}{}{because}", states(Level::SharedFiles)),
-            Level::None if self.stated == Some(Level::None) => format!("isolation{of}: none, as hive.toml states{because}"),
+            Level::SharedFiles => format!(
+                "PARTLY ISOLATED{of}: shared_files{by}{}{because}",
+                states(Level::SharedFiles)
+            ),
+            Level::None if self.stated == Some(Level::None) => {
+                format!("isolation{of}: none, as hive.toml states{because}")
+            }
             Level::None => format!(
                 "NOT ISOLATED{of}{because}. A shell tool of an agent could open the sockets of the others, and the operator's; {}.",
                 crate::view::status::ACCEPT_ISOLATION

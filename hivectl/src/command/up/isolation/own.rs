@@ -1,6 +1,7 @@
 //! An agent's own directories, as a start or a trial mounts them.
 //!
-//! A trial has new ones: what an agent has left in its own must not decide the level at which it is started.
+//! A trial has new ones: what an agent has left in its own must not decide the level at which it is
+//! started.
 //!
 //! Invariant: none of them is reached over a link, and the one for temporary files is empty.
 
@@ -37,10 +38,12 @@ pub(super) enum OwnError {
 }
 
 impl Own {
-    /// Returns those of an agent. What was in its directory for temporary files is deleted in the background.
+    /// Returns those of an agent. What was in its directory for temporary files is deleted in the
+    /// background.
     pub(super) fn of(plan: &Plan, agent: &AgentPlan) -> Result<Self, OwnError> {
         let tmp = plan.tmp_dir(&agent.name);
-        let heap = delete::Heap::take(&tmp).map_err(|source| OwnError::NotEmptied { path: tmp.clone(), source })?;
+        let heap = delete::Heap::take(&tmp)
+            .map_err(|source| OwnError::NotEmptied { path: tmp.clone(), source })?;
         tokio::task::spawn_blocking(move || {
             if let Some(Err(error)) = heap.as_ref().map(delete::Heap::empty) {
                 note(&format!("temporary files of an earlier start are not deleted: {error}"));
@@ -49,9 +52,15 @@ impl Own {
         Self::at(&plan.agents_write, &tmp, &agent.state_dir, &agent.home_dir)
     }
 
-    fn at(agents_write: &AgentsWrite, tmp: &Path, state: &Path, home: &Path) -> Result<Self, OwnError> {
+    fn at(
+        agents_write: &AgentsWrite,
+        tmp: &Path,
+        state: &Path,
+        home: &Path,
+    ) -> Result<Self, OwnError> {
         let directory = |path: &Path| {
-            HostPath::directory(path, agents_write).map_err(|source| OwnError::Walk { path: path.to_path_buf(), source })
+            HostPath::directory(path, agents_write)
+                .map_err(|source| OwnError::Walk { path: path.to_path_buf(), source })
         };
         Ok(Self { tmp: directory(tmp)?, state: directory(state)?, home: directory(home)? })
     }
@@ -63,7 +72,12 @@ impl Trial {
         let dir = plan.trial_dir();
         // An interrupted trial may have left some.
         delete::tree(&dir).map_err(|source| OwnError::NotEmptied { path: dir.clone(), source })?;
-        let own = Own::at(&AgentsWrite::default(), &dir.join("tmp"), &dir.join("state"), &dir.join("home"))?;
+        let own = Own::at(
+            &AgentsWrite::default(),
+            &dir.join("tmp"),
+            &dir.join("state"),
+            &dir.join("home"),
+        )?;
         Ok(Self { own, dir })
     }
 }

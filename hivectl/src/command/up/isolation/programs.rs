@@ -1,8 +1,10 @@
 //! What a program needs in a sandbox: its file, and for a script its package and its interpreter.
 //!
-//! What an agent can write decides nothing: a program in a directory of an agent's is shown as it is, and its first line is not followed.
+//! What an agent can write decides nothing: a program in a directory of an agent's is shown as it
+//! is, and its first line is not followed.
 //!
-//! Invariant: a package directory contains no home and nothing of the hive; an interpreter is a program.
+//! Invariant: a package directory contains no home and nothing of the hive; an interpreter is a
+//! program.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -97,13 +99,14 @@ impl Lookup<'_> {
         needs
     }
 
-    /// The virtual environment of Python whose program is called by this path. Python finds it by the path that it is called by, not by the
-    /// real one.
+    /// The virtual environment of Python whose program is called by this path. Python finds it by
+    /// the path that it is called by, not by the real one.
     fn environment(&self, called: &Path) -> Option<Shown> {
         let dir = called.parent()?.parent()?;
         let found = HostPath::find(dir, self.agents_write).ok()?;
         let may_be_shown = !self.agents_write.contains(&found.path) && self.is_apart(&found.path);
-        (may_be_shown && dir.join(ENVIRONMENT_MARK).is_file()).then(|| Shown::File { source: found, place: dir.to_path_buf() })
+        (may_be_shown && dir.join(ENVIRONMENT_MARK).is_file())
+            .then(|| Shown::File { source: found, place: dir.to_path_buf() })
     }
 
     fn is_apart(&self, dir: &Path) -> bool {
@@ -121,7 +124,10 @@ impl Lookup<'_> {
     fn package(&self, script: &Path) -> Option<HostPath> {
         let above = script.ancestors().skip(1).take_while(|dir| self.is_apart(dir));
         let is_package = |dir: &&Path| PACKAGE_MARKS.iter().any(|mark| dir.join(mark).is_file());
-        above.into_iter().find(is_package).and_then(|dir| HostPath::find(dir, self.agents_write).ok())
+        above
+            .into_iter()
+            .find(is_package)
+            .and_then(|dir| HostPath::find(dir, self.agents_write).ok())
     }
 }
 
@@ -132,7 +138,8 @@ enum Interpreter {
 }
 
 fn interpreter(line: &[u8]) -> Option<Interpreter> {
-    let mut words = line.split(|byte| matches!(byte, b' ' | b'\t' | b'\r')).filter(|word| !word.is_empty());
+    let mut words =
+        line.split(|byte| matches!(byte, b' ' | b'\t' | b'\r')).filter(|word| !word.is_empty());
     let first = PathBuf::from(OsStr::from_bytes(words.next()?));
     if first.file_name() != Some(OsStr::new("env")) {
         return Some(Interpreter::Path(first));
@@ -166,7 +173,11 @@ mod tests {
         shown.into_iter().map(place).collect()
     }
 
-    fn lookup<'a>(path: &'a Path, apart: &'a [PathBuf], agents_write: &'a AgentsWrite) -> Lookup<'a> {
+    fn lookup<'a>(
+        path: &'a Path,
+        apart: &'a [PathBuf],
+        agents_write: &'a AgentsWrite,
+    ) -> Lookup<'a> {
         Lookup { path: path.as_os_str(), apart, agents_write }
     }
 
@@ -187,7 +198,8 @@ mod tests {
         let (path, apart, nobody) = (root.join("bin"), [root.join("home")], AgentsWrite::default());
         let lookup = lookup(&path, &apart, &nobody);
         let node = root.join("versions/9/node");
-        let by_real_path = [file(root.join("lib/tool")), (root.join("bin/node"), Some(node.clone())), file(node)];
+        let by_real_path =
+            [file(root.join("lib/tool")), (root.join("bin/node"), Some(node.clone())), file(node)];
         assert_eq!(places(lookup.needs(&root.join("bin/tool"))), by_real_path);
         let as_called = places(lookup.needs_as_called(&root.join("bin/tool")));
         assert_eq!(as_called[0], (root.join("bin/tool"), Some(root.join("lib/tool/bin/cli.js"))));
@@ -223,7 +235,10 @@ mod tests {
         let shown = places(lookup(Path::new(""), apart, &nobody).needs(&home.join("bin/tool")));
         assert_eq!(shown[0], file(home.join("bin/tool")));
         put(&home.join("bin/elf"), "\x7fELF");
-        assert_eq!(places(lookup(Path::new(""), &[], &nobody).needs(&home.join("bin/elf"))), [file(home.join("bin/elf"))]);
+        assert_eq!(
+            places(lookup(Path::new(""), &[], &nobody).needs(&home.join("bin/elf"))),
+            [file(home.join("bin/elf"))]
+        );
     }
 
     #[test]

@@ -6,8 +6,9 @@
 //!   new:        /proc, /dev, the root directory (read-only)
 //! ```
 //!
-//! Peers, the broker's files and the operator's home need no hiding: they are not on the list. Invariant: a directory that an agent can write in
-//! contains no mount point that decides what is started outside of it.
+//! Peers, the broker's files and the operator's home need no hiding: they are not on the list.
+//! Invariant: a directory that an agent can write in contains no mount point that decides what is
+//! started outside of it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -48,8 +49,14 @@ pub(super) struct Inside<'a> {
 /// Returns the arguments of bubblewrap, up to those of the start itself.
 pub(super) fn arguments(bwrap: &Bubblewrap, inside: &Inside<'_>) -> Vec<OsString> {
     let mut args = Arguments::default();
-    let flags =
-        ["--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-cgroup-try"];
+    let flags = [
+        "--die-with-parent",
+        "--new-session",
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-cgroup-try",
+    ];
     args.0.extend(flags.map(OsString::from));
     args.add("--cap-drop", ["ALL"]);
     system(&mut args, inside.passwd);
@@ -133,7 +140,8 @@ fn devices(args: &mut Arguments, bwrap: &Bubblewrap, grants: &Grants) {
     }
 }
 
-/// Binds the directory for temporary files. /var/tmp is a link to /tmp, unless a mount has to be below it.
+/// Binds the directory for temporary files. /var/tmp is a link to /tmp, unless a mount has to be
+/// below it.
 fn temporary(args: &mut Arguments, tmp: &Path, places: &[Mount]) {
     let [short, long] = TEMPORARY.map(Path::new);
     args.bind("--bind", tmp, short);
@@ -144,8 +152,8 @@ fn temporary(args: &mut Arguments, tmp: &Path, places: &[Mount]) {
     }
 }
 
-/// Returns the directory of the file that /etc/resolv.conf leads to, if that is one of a service in /run: services replace the file. Elsewhere
-/// the file alone, for other things may be beside it.
+/// Returns the directory of the file that /etc/resolv.conf leads to, if that is one of a service in
+/// /run: services replace the file. Elsewhere the file alone, for other things may be beside it.
 fn resolv_conf(target: Option<PathBuf>) -> Option<PathBuf> {
     let target = target?;
     let dir = target.parent()?;
@@ -168,26 +176,33 @@ struct Mount {
 /// Returns the mounts of this agent, parents first.
 fn places(inside: &Inside<'_>) -> Vec<Mount> {
     let AgentPlan { socket_dir, state_dir, home_dir, .. } = inside.agent;
-    let at = |how, path: &Path| Mount { how, source: path.to_path_buf(), place: path.to_path_buf() };
+    let at =
+        |how, path: &Path| Mount { how, source: path.to_path_buf(), place: path.to_path_buf() };
     let Grants { readable, writable, .. } = inside.grants;
     let mut mounts: Vec<Mount> = Vec::new();
     mounts.extend(readable.iter().map(|granted| at("--ro-bind", &granted.path)));
     let covered: Vec<PathBuf> = readable.iter().map(|granted| granted.path.clone()).collect();
-    let is_covered = |place: &Path| covers_system(place) || covered.iter().any(|dir| place.starts_with(dir));
+    let is_covered =
+        |place: &Path| covers_system(place) || covered.iter().any(|dir| place.starts_with(dir));
     let files = inside.shown.iter().filter_map(|shown| match shown {
         Shown::File { source, place } => Some((source, place)),
         Shown::Link { .. } => None,
     });
     for (source, place) in files.filter(|(_, place)| !is_covered(place)) {
         if !mounts.iter().any(|mount| mount.place == *place) {
-            mounts.push(Mount { how: "--ro-bind", source: source.path.clone(), place: place.clone() });
+            mounts.push(Mount {
+                how: "--ro-bind",
+                source: source.path.clone(),
+                place: place.clone(),
+            });
         }
     }
     mounts.extend(writable.iter().map(|granted| at("--bind", &granted.path)));
     for (source, place) in [(&inside.own.state, state_dir), (&inside.own.home, home_dir)] {
         mounts.push(Mount { how: "--bind", source: source.path.clone(), place: place.clone() });
     }
-    // Its settings are beside its socket; a program that may change them decides what its harness starts.
+    // Its settings are beside its socket; a program that may change them decides what its harness
+    // starts.
     mounts.push(at("--ro-bind", socket_dir));
     for shown in inside.shown {
         let Shown::Link { target, place } = shown else { continue };
@@ -203,11 +218,17 @@ fn places(inside: &Inside<'_>) -> Vec<Mount> {
 /// Returns whether the sandbox shows a path anyway.
 pub(super) fn covers_system(path: &Path) -> bool {
     let of_root = ROOT_PARTS.iter().any(|part| path.starts_with(Path::new("/").join(part)));
-    of_root || ["/usr", "/etc"].iter().chain(&READ_ONLY).chain(&RUN_PARTS).any(|shown| path.starts_with(shown))
+    of_root
+        || ["/usr", "/etc"]
+            .iter()
+            .chain(&READ_ONLY)
+            .chain(&RUN_PARTS)
+            .any(|shown| path.starts_with(shown))
 }
 
-/// Returns the directories directly below /tmp and /var/tmp that mounts are in. They become mounts of their own and read-only: otherwise a
-/// program in the sandbox could rename the way to its harness's files.
+/// Returns the directories directly below /tmp and /var/tmp that mounts are in. They become mounts
+/// of their own and read-only: otherwise a program in the sandbox could rename the way to its
+/// harness's files.
 fn islands(places: &[Mount]) -> BTreeSet<PathBuf> {
     let island = |mount: &Mount| {
         TEMPORARY.iter().find_map(|dir| {
@@ -232,14 +253,20 @@ mod tests {
     fn a_file_of_name_servers_brings_the_directory_of_a_service_at_most() {
         let of = |path: &str| resolv_conf(Some(path.into()));
         assert_eq!(of("/etc/resolv.conf"), None);
-        assert_eq!(of("/run/systemd/resolve/stub-resolv.conf"), Some("/run/systemd/resolve".into()));
+        assert_eq!(
+            of("/run/systemd/resolve/stub-resolv.conf"),
+            Some("/run/systemd/resolve".into())
+        );
         for alone in ["/run/resolv.conf", "/mnt/wsl/resolv.conf", "/tmp/x/resolv.conf"] {
             assert_eq!(of(alone), Some(alone.into()));
         }
     }
 
     fn told(args: &[OsString], root: &Path) -> String {
-        let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().replace(&*root.to_string_lossy(), "R")).collect();
+        let words: Vec<String> = args
+            .iter()
+            .map(|arg| arg.to_string_lossy().replace(&*root.to_string_lossy(), "R"))
+            .collect();
         words.join(" ").replace(" --", "\n--")
     }
 
@@ -263,12 +290,24 @@ mod tests {
         ];
         let trial = Trial::new(&plan).expect("directories");
         let grants = Grants::default();
-        let inside = Inside { agent: &plan.agents[0], own: &trial.own, shown: &shown, grants: &grants, passwd: 9 };
+        let inside = Inside {
+            agent: &plan.agents[0],
+            own: &trial.own,
+            shown: &shown,
+            grants: &grants,
+            passwd: 9,
+        };
         let args = told(&arguments(&Bubblewrap::with(&["--size"]), &inside), &root);
         assert!(args.contains("--ro-bind /etc /etc\n"), "{args}");
         assert!(args.contains("--ro-bind-data 9 /etc/passwd\n"), "{args}");
-        assert!(args.contains("--size 268435456\n--tmpfs /dev/shm\n--remount-ro /dev\n--proc /proc\n"), "{args}");
-        let own = args.split_once("--bind R/h/trial/tmp /tmp\n").expect("a directory for temporary files").1;
+        assert!(
+            args.contains("--size 268435456\n--tmpfs /dev/shm\n--remount-ro /dev\n--proc /proc\n"),
+            "{args}"
+        );
+        let own = args
+            .split_once("--bind R/h/trial/tmp /tmp\n")
+            .expect("a directory for temporary files")
+            .1;
         insta::assert_snapshot!(own, @r"
         --bind R/h/trial/tmp /var/tmp
         --tmpfs R
@@ -280,7 +319,10 @@ mod tests {
         --remount-ro R
         --remount-ro /
         ");
-        assert!(!args.contains("bob") && !args.contains("R/h/state") && !args.contains("hive.toml"), "{args}");
+        assert!(
+            !args.contains("bob") && !args.contains("R/h/state") && !args.contains("hive.toml"),
+            "{args}"
+        );
         let old = told(&arguments(&Bubblewrap::with(&[]), &inside), &root);
         assert!(!old.contains("--size"), "{old}");
     }

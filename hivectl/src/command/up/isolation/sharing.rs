@@ -16,13 +16,17 @@ pub(super) struct Sharing {
 
 impl Sharing {
     pub(super) fn of(plan: &Plan) -> Self {
-        let accesses = plan.agents.iter().map(|agent| (agent.name.clone(), Access::of(plan, agent)));
+        let accesses =
+            plan.agents.iter().map(|agent| (agent.name.clone(), Access::of(plan, agent)));
         Self { accesses: accesses.collect() }
     }
 
     /// Returns a note on each path that this agent shares.
     pub(super) fn notes(&self, agent: &AgentName) -> Vec<String> {
-        self.shared(agent).into_iter().map(|(path, peer)| format!("shares {} with {peer}", path.display())).collect()
+        self.shared(agent)
+            .into_iter()
+            .map(|(path, peer)| format!("shares {} with {peer}", path.display()))
+            .collect()
     }
 
     /// Returns a sentence on each path that two agents share.
@@ -46,9 +50,13 @@ impl Sharing {
     fn shared(&self, agent: &AgentName) -> Vec<(PathBuf, AgentName)> {
         let mut shared = Vec::new();
         // An agent that was created at run time has its own directories only.
-        let Some((_, mine)) = self.accesses.iter().find(|(name, _)| name == agent) else { return shared };
+        let Some((_, mine)) = self.accesses.iter().find(|(name, _)| name == agent) else {
+            return shared;
+        };
         for (peer, theirs) in self.accesses.iter().filter(|(name, _)| name != agent) {
-            for inner in theirs.iter().flat_map(|theirs| mine.iter().filter_map(|mine| mine.shares(theirs))) {
+            for inner in
+                theirs.iter().flat_map(|theirs| mine.iter().filter_map(|mine| mine.shares(theirs)))
+            {
                 let entry = (inner.to_path_buf(), peer.clone());
                 if !shared.contains(&entry) {
                     shared.push(entry);
@@ -74,7 +82,10 @@ impl Access {
         };
         let sandbox = &agent.config.sandbox;
         let own = agent.dirs().map(Path::to_path_buf);
-        let written = own.into_iter().chain(sandbox.writable.iter().map(real)).map(|path| Self { path, writes: true });
+        let written = own
+            .into_iter()
+            .chain(sandbox.writable.iter().map(real))
+            .map(|path| Self { path, writes: true });
         let read = sandbox.readable.iter().map(real).chain(shown::of_settings(plan, agent));
         written.chain(read.map(|path| Self { path, writes: false })).collect()
     }
@@ -108,7 +119,12 @@ mod tests {
         std::fs::write(root.join("hive.toml"), text).expect("a file");
         let plan = Plan::make(&root.join("hive.toml"), &root.join("h")).expect("a plan");
         let sharing = Sharing::of(&plan);
-        let of = |agent: usize| sharing.notes(&plan.agents[agent].name).join("; ").replace(&*root.to_string_lossy(), "R");
+        let of = |agent: usize| {
+            sharing
+                .notes(&plan.agents[agent].name)
+                .join("; ")
+                .replace(&*root.to_string_lossy(), "R")
+        };
         assert_eq!(
             [of(0), of(1)],
             [
@@ -135,7 +151,10 @@ mod tests {
                     [agents.bob.extra_mcp_servers.notes]\ncommand = \"project/server\"\n";
         std::fs::write(root.join("hive.toml"), text).expect("a file");
         let plan = Plan::make(&root.join("hive.toml"), &root.join("h")).expect("a plan");
-        let notes = Sharing::of(&plan).notes(&plan.agents[1].name).join("; ").replace(&*root.to_string_lossy(), "R");
+        let notes = Sharing::of(&plan)
+            .notes(&plan.agents[1].name)
+            .join("; ")
+            .replace(&*root.to_string_lossy(), "R");
         assert_eq!(
             notes,
             "shares R/project/server with ada; shares R/project/market with ada; shares R/project/prompt.md with ada"

@@ -1,6 +1,7 @@
 //! A trial of a sandbox: the harness's probes and `claude --version` run inside.
 //!
-//! Invariant: an agent has no part in it, for it runs with new directories in the place of the agent's own.
+//! Invariant: an agent has no part in it, for it runs with new directories in the place of the
+//! agent's own.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -49,7 +50,12 @@ pub(super) async fn run(confined: &Confined, registry: &Registry) -> Result<Foun
     let Parts { mut args, env, inherited } = confined.parts(&trial.own).map_err(Failed::NotNow)?;
     let claude = confined.claude.canonicalize().unwrap_or_else(|_| confined.claude.clone());
     args.extend(["--chdir".into(), confined.agent.state_dir.clone().into_os_string(), "--".into()]);
-    args.extend([confined.hive().into_os_string(), "probe".into(), "--claude".into(), claude.into_os_string()]);
+    args.extend([
+        confined.hive().into_os_string(),
+        "probe".into(),
+        "--claude".into(),
+        claude.into_os_string(),
+    ]);
     let mut command = Command::new(&confined.bwrap.program);
     command
         .args(args)
@@ -60,11 +66,15 @@ pub(super) async fn run(confined: &Confined, registry: &Registry) -> Result<Foun
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     let started = registry.spawn(&mut command, &inherited);
-    let (child, _entry) = started.map_err(|error| Failed::NotNow(format!("bubblewrap cannot be started: {error}")))?;
+    let (child, _entry) = started
+        .map_err(|error| Failed::NotNow(format!("bubblewrap cannot be started: {error}")))?;
     drop(inherited);
     let waits = async {
         tokio::time::sleep(SLOW_AFTER).await;
-        note(&format!("claude's first start in a sandbox takes its time; it is waited for {} s at most", TRIAL_MAX.as_secs()));
+        note(&format!(
+            "claude's first start in a sandbox takes its time; it is waited for {} s at most",
+            TRIAL_MAX.as_secs()
+        ));
         std::future::pending().await
     };
     let ended = tokio::time::timeout(TRIAL_MAX, child.wait_with_output());
@@ -73,7 +83,10 @@ pub(super) async fn run(confined: &Confined, registry: &Registry) -> Result<Foun
         never = waits => never,
     };
     match ended {
-        Err(_) => Err(Failed::NotNow(format!("a trial of the sandbox did not end within {} s", TRIAL_MAX.as_secs()))),
+        Err(_) => Err(Failed::NotNow(format!(
+            "a trial of the sandbox did not end within {} s",
+            TRIAL_MAX.as_secs()
+        ))),
         Ok(Err(error)) => Err(Failed::NotNow(format!("a trial of the sandbox was lost: {error}"))),
         Ok(Ok(output)) => read(confined, &output),
     }
@@ -81,11 +94,14 @@ pub(super) async fn run(confined: &Confined, registry: &Registry) -> Result<Foun
 
 /// Makes the smallest sandbox with namespaces of its own.
 pub(super) fn minimal(bwrap: &Path) -> Result<(), String> {
-    let arguments = ["--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--", "true"];
+    let arguments =
+        ["--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--", "true"];
     let tried = std::process::Command::new(bwrap).args(arguments).stdin(Stdio::null()).output();
     match tried {
         Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(not_allowed(&visible_line(String::from_utf8_lossy(&output.stderr).trim()))),
+        Ok(output) => {
+            Err(not_allowed(&visible_line(String::from_utf8_lossy(&output.stderr).trim())))
+        }
         Err(error) => Err(format!("{} cannot be started: {error}", bwrap.display())),
     }
 }
@@ -97,8 +113,9 @@ fn not_allowed(words: &str) -> String {
 
 fn read(confined: &Confined, output: &Output) -> Result<Found, Failed> {
     match output.status.code() {
-        Some(0) => serde_json::from_slice(&output.stdout)
-            .map_err(|error| Failed::NotNow(format!("the probes of the sandbox cannot be read: {error}"))),
+        Some(0) => serde_json::from_slice(&output.stdout).map_err(|error| {
+            Failed::NotNow(format!("the probes of the sandbox cannot be read: {error}"))
+        }),
         code => {
             let words = visible_line(String::from_utf8_lossy(&output.stderr).trim());
             Err(failed(code, &words, &readable(confined)))
@@ -124,7 +141,10 @@ fn readable(confined: &Confined) -> String {
     let claude = confined.claude.canonicalize().unwrap_or_else(|_| confined.claude.clone());
     let dir: OsString = claude.parent().unwrap_or(&claude).as_os_str().to_owned();
     let agent = &confined.agent.name;
-    format!("; where it needs more files, add to [agents.{agent}] in hive.toml: readable = [\"{}\"]", dir.to_string_lossy())
+    format!(
+        "; where it needs more files, add to [agents.{agent}] in hive.toml: readable = [\"{}\"]",
+        dir.to_string_lossy()
+    )
 }
 
 #[cfg(test)]
@@ -133,12 +153,16 @@ mod tests {
 
     #[test]
     fn only_what_the_host_or_claude_refuses_lowers_a_level() {
-        let is_lowered = |code: Option<i32>, words: &str| matches!(failed(code, words, ""), Failed::NotHere(_));
+        let is_lowered =
+            |code: Option<i32>, words: &str| matches!(failed(code, words, ""), Failed::NotHere(_));
         assert!(is_lowered(Some(1), "bwrap: setting up uid map: Permission denied"));
         assert!(is_lowered(Some(CLAUDE_FAILED), "claude does not run: no library"));
         // An agent can cause these.
         assert!(!is_lowered(Some(1), "bwrap: Can't create file at /x: No space left on device"));
-        assert!(!is_lowered(Some(1), "bwrap: Creating new namespace failed: Resource temporarily unavailable"));
+        assert!(!is_lowered(
+            Some(1),
+            "bwrap: Creating new namespace failed: Resource temporarily unavailable"
+        ));
         assert!(!is_lowered(Some(CLAUDE_FAILED), "claude does not run: Cannot allocate memory"));
         assert!(!is_lowered(Some(CLAUDE_FAILED), "claude does not run: signal: 9 (SIGKILL)"));
         assert!(!is_lowered(Some(1), "hive probe: the isolation cannot be probed"));

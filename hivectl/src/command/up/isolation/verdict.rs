@@ -1,4 +1,5 @@
-//! What a report of a harness means: the isolation that is shown, its notes, and whether the configuration accepts it.
+//! What a report of a harness means: the isolation that is shown, its notes, and whether the
+//! configuration accepts it.
 //!
 //! Invariant: the best verdict of a level is the level; a report can only make it worse.
 
@@ -40,7 +41,8 @@ impl Verdict {
             (Reached::Partly, _) | (_, Some(Severity::Partly)) => Reached::Partly,
             (Reached::Sandbox, None) => Reached::Sandbox,
         };
-        let sentences: Vec<String> = found.findings.into_iter().map(|Finding { sentence, .. }| sentence).collect();
+        let sentences: Vec<String> =
+            found.findings.into_iter().map(|Finding { sentence, .. }| sentence).collect();
         let refused = self.stated.filter(|stated| !reaches(reached, *stated)).map(|stated| {
             format!(
                 "isolation = \"{}\" is not reached: {}; remove the cause, or state a weaker level in hive.toml",
@@ -58,7 +60,8 @@ impl Verdict {
         self.judge(Found { findings: vec![Finding { severity: Severity::Broken, sentence }] })
     }
 
-    /// Returns whether the configuration states a level that is reached, so that a weak one is no finding.
+    /// Returns whether the configuration states a level that is reached, so that a weak one is no
+    /// finding.
     fn accepts(&self, reached: Reached) -> bool {
         self.stated.is_some_and(|stated| reaches(reached, stated))
     }
@@ -77,7 +80,10 @@ mod tests {
     use super::*;
 
     fn found(severities: &[Severity]) -> Found {
-        let finding = |severity: &Severity| Finding { severity: *severity, sentence: format!("{severity:?} was found") };
+        let finding = |severity: &Severity| Finding {
+            severity: *severity,
+            sentence: format!("{severity:?} was found"),
+        };
         Found { findings: severities.iter().map(finding).collect() }
     }
 
@@ -108,7 +114,9 @@ mod tests {
         let broken = judge(Level::SharedFiles, Some(Level::SharedFiles), &[Severity::Broken]);
         assert!(
             !broken.accepted
-                && broken.refused.is_some_and(|why| why.contains("\"shared_files\" is not reached: Broken was found"))
+                && broken.refused.is_some_and(
+                    |why| why.contains("\"shared_files\" is not reached: Broken was found")
+                )
         );
         assert!(judge(Level::Sandbox, Some(Level::Sandbox), &[Severity::Partly]).refused.is_some());
         let best = judge(Level::SharedFiles, None, &[]);

@@ -14,14 +14,19 @@ fn plan(dir: &Path, text: &str) -> Result<Plan, UpError> {
 fn what_the_configuration_does_not_say_lies_below_the_hives_directory() {
     let dir = tempfile::tempdir().expect("a directory");
     let root = dir.path().canonicalize().expect("a path");
-    let plan = plan(dir.path(), "[agents.ada]\n[agents.bob]\nparent = \"ada\"\nhome_dir = \"bobs\"\n").expect("a plan");
+    let plan =
+        plan(dir.path(), "[agents.ada]\n[agents.bob]\nparent = \"ada\"\nhome_dir = \"bobs\"\n")
+            .expect("a plan");
     assert_eq!(plan.state_dir, root.join("h/state"));
     assert_eq!(plan.operator_socket(), root.join("h/run/hived.sock"));
     assert_eq!(plan.agents[0].socket(), root.join("h/run/agents/ada/hive.sock"));
     assert_eq!(plan.agents[0].home_dir, root.join("h/agents/ada/home"));
     assert_eq!(plan.agents[1].home_dir, root.join("bobs"));
     let mode = |path: &Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
-    assert_eq!([mode(&plan.base), mode(&plan.agents[0].home_dir), mode(&plan.runtime_dir)], [0o700; 3]);
+    assert_eq!(
+        [mode(&plan.base), mode(&plan.agents[0].home_dir), mode(&plan.runtime_dir)],
+        [0o700; 3]
+    );
     assert!(!plan.agents[0].state_dir.join("CLAUDE.md").exists());
 }
 
@@ -38,7 +43,10 @@ fn a_socket_path_that_linux_cannot_address_is_refused_up_front() {
     // So is that of the shell tools, which lies in the agent's home.
     let text = format!("[agents.ada]\nhome_dir = \"{}\"", "h".repeat(100));
     let error = plan(dir.path(), &text).expect_err("too long");
-    assert!(matches!(&error, UpError::SocketTooLong { path } if path.ends_with(".hive/tasks.sock")), "{error}");
+    assert!(
+        matches!(&error, UpError::SocketTooLong { path } if path.ends_with(".hive/tasks.sock")),
+        "{error}"
+    );
 }
 
 #[test]
@@ -75,8 +83,14 @@ fn what_an_agent_has_left_in_its_directories_concerns_its_own_start_only() {
     std::fs::write(root.join("h/agents/bob/home"), "no directory").expect("a file");
     let made = plan(&root, text).expect("a plan");
     let name = |name: &str| AgentName::parse(name).expect("a name");
-    assert!(matches!(made.agent(&name("ada")), Err(UpError::Directory { source: WalkError::Link(_), .. })));
-    assert!(matches!(made.agent(&name("bob")), Err(UpError::Directory { source: WalkError::Absent { .. }, .. })));
+    assert!(matches!(
+        made.agent(&name("ada")),
+        Err(UpError::Directory { source: WalkError::Link(_), .. })
+    ));
+    assert!(matches!(
+        made.agent(&name("bob")),
+        Err(UpError::Directory { source: WalkError::Absent { .. }, .. })
+    ));
     assert!(made.agent(&name("eve")).is_ok());
     assert_eq!(made.agents[0].state_dir, root.join("own/a/work"));
     assert!(!made.hidden_from(&made.agents[2]).contains(&made.agents[0].home_dir.as_path()));
@@ -96,17 +110,29 @@ fn a_link_of_an_agents_does_not_make_links_of_the_operators_suspect() {
     std::fs::create_dir(root.join("own")).expect("a directory");
     symlink(&root, root.join("own/work")).expect("a link");
     symlink("hive.toml", root.join("link.toml")).expect("a link");
-    std::fs::write(root.join("hive.toml"), "[agents.ada]\nstate_dir = \"own/work\"\nhome_dir = \"own\"\n").expect("a file");
+    std::fs::write(
+        root.join("hive.toml"),
+        "[agents.ada]\nstate_dir = \"own/work\"\nhome_dir = \"own\"\n",
+    )
+    .expect("a file");
     let made = Plan::make(&root.join("link.toml"), &root.join("h")).expect("a plan");
-    assert!(made.agents_write.contains(&root.join("own/x")) && !made.agents_write.contains(&root.join("x")));
-    // A path of the operator's that leads there is shorter than that of the directory which the agent can write in.
+    assert!(
+        made.agents_write.contains(&root.join("own/x"))
+            && !made.agents_write.contains(&root.join("x"))
+    );
+    // A path of the operator's that leads there is shorter than that of the directory which the
+    // agent can write in.
     std::fs::create_dir_all(root.join("deep/own")).expect("a directory");
     std::fs::create_dir(root.join("other")).expect("a directory");
     symlink(root.join("other"), root.join("deep/own/work")).expect("a link");
     symlink("deep/own/work", root.join("short")).expect("a link");
     let text = "[agents.ada]\nstate_dir = \"short\"\nhome_dir = \"deep/own\"\n";
     let made = plan(&root, text).expect("a plan");
-    assert!(["deep/own/x", "other/x"].into_iter().all(|path| made.agents_write.contains(&root.join(path))));
+    assert!(
+        ["deep/own/x", "other/x"]
+            .into_iter()
+            .all(|path| made.agents_write.contains(&root.join(path)))
+    );
 }
 
 #[test]
