@@ -69,6 +69,29 @@ fn files_are_short_or_have_a_reason() {
     none("no file is longer than 400 lines", &findings);
 }
 
+/// Longest comment line, in characters; rustfmt does not wrap comments.
+const COMMENT_CHARS_MAX: usize = 100;
+
+#[test]
+fn comments_are_wrapped() {
+    let mut findings = Vec::new();
+    for file in tree::rust().iter().filter(|file| !file.is_generated()) {
+        let mut is_picture = false;
+        for (number, line) in file.lines() {
+            let Some(comment) = line.trim_start().strip_prefix("//") else {
+                is_picture = false;
+                continue;
+            };
+            is_picture ^= comment.trim_start_matches(['/', '!', ' ']).starts_with("```");
+            let can_wrap = comment.trim_start_matches(['/', '!', ' ']).contains(' ');
+            if !is_picture && can_wrap && line.chars().count() > COMMENT_CHARS_MAX {
+                findings.push(format!("{}:{number}: wrap it at {COMMENT_CHARS_MAX}", file.path));
+            }
+        }
+    }
+    none("comments have at most 100 columns, except for pictures and examples", &findings);
+}
+
 #[test]
 fn nothing_unwraps_outside_tests() {
     let mut findings = Vec::new();
@@ -106,7 +129,7 @@ fn tests_wait_on_signals_and_do_not_sleep() {
                 findings.push(format!("{}:{number}: wait for a signal instead", file.path));
             }
             (None, true) => {
-                findings.push(format!("{}: sleeps no more; take it off the list", file.path))
+                findings.push(format!("{}: sleeps no more; take it off the list", file.path));
             }
             _ => {}
         }
