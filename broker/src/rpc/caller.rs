@@ -14,6 +14,7 @@ use hive_core::reason::Reason;
 use hive_proto::PROCESS_TOKEN_KEY;
 use hive_proto::status::refusal;
 
+use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 use tonic::{Request, Status};
 use tower::{Layer, Service};
@@ -30,13 +31,15 @@ use crate::engine::{Actor, Refusal};
 pub struct CallerLayer {
     body_bytes_max: u32,
     sandboxes: Arc<Sandboxes>,
+    tasks: TaskTracker,
 }
 
 impl CallerLayer {
-    /// Makes the layer; `body_bytes_max` is the longest body of a message, in bytes.
+    /// Makes the layer; `body_bytes_max` is the longest body of a message, in bytes. What calls
+    /// leave running is among `tasks`.
     #[must_use]
-    pub fn new(body_bytes_max: u32, sandboxes: Arc<Sandboxes>) -> Self {
-        Self { body_bytes_max, sandboxes }
+    pub fn new(body_bytes_max: u32, sandboxes: Arc<Sandboxes>, tasks: TaskTracker) -> Self {
+        Self { body_bytes_max, sandboxes, tasks }
     }
 }
 
@@ -47,6 +50,7 @@ impl<S> Layer<S> for CallerLayer {
             inner,
             body_bytes_max: self.body_bytes_max,
             sandboxes: Arc::clone(&self.sandboxes),
+            tasks: self.tasks.clone(),
         }
     }
 }
@@ -57,6 +61,7 @@ pub struct CallerService<S> {
     inner: S,
     body_bytes_max: u32,
     sandboxes: Arc<Sandboxes>,
+    tasks: TaskTracker,
 }
 
 /// How long a caller waits until the supervisor has described the sandboxes.
@@ -100,10 +105,12 @@ where
                 // The one that was asked whether it is ready does it.
                 let next = self.inner.clone();
                 let mut inner = std::mem::replace(&mut self.inner, next);
+                let tasks = self.tasks.clone();
                 Box::pin(async move {
                     let (parts, body) = request.into_parts();
                     let request = http::Request::from_parts(parts, size.on(body).await);
-                    fairly(bounds, place, work, async move { inner.call(request).await }).await
+                    fairly(tasks, bounds, place, work, async move { inner.call(request).await })
+                        .await
                 })
             }
             Some(Err(status)) => Box::pin(std::future::ready(Ok(status.into_http()))),

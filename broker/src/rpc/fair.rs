@@ -14,6 +14,7 @@ use hive_core::reason::Reason;
 use hive_proto::status::refusal;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio_util::task::TaskTracker;
 use tonic::Status;
 use tonic::body::Body;
 
@@ -52,19 +53,23 @@ type Answered<E> = Result<http::Response<Body>, E>;
 /// Begins with a call when there is a permit for it, and lets the next one in when it has given
 /// that back.
 pub(super) async fn fairly<E: Send + 'static>(
+    tasks: TaskTracker,
     bounds: Bounds,
     place: OwnedSemaphorePermit,
     work: Work,
     call: impl Future<Output = Answered<E>> + Send + 'static,
 ) -> Answered<E> {
     if work == Work::Any {
-        return Ok(worked(bounds.at_work, call).await?.map(|body| answer::holding(place, body)));
+        return Ok(worked(tasks, bounds.at_work, call)
+            .await?
+            .map(|body| answer::holding(place, body)));
     }
     // Nobody closes it; a page without its permit would still be a page.
     let pages = bounds.pages.acquire_owned().await;
     // A task of its own: what has been begun goes on without its caller, and keeps the next page
     // waiting.
-    let read = tokio::spawn(async move { (worked(bounds.at_work, call).await, pages) });
+    let reading = worked(tasks.clone(), bounds.at_work, call);
+    let read = tasks.spawn(async move { (reading.await, pages) });
     let Ok((answered, pages)) = read.await else {
         return Ok(
             refusal(Reason::Internal, "the broker failed; its log has more", None).into_http()
@@ -74,7 +79,7 @@ pub(super) async fn fairly<E: Send + 'static>(
     let (gone, until_gone) = oneshot::channel::<()>();
     // Another one: who does not read an answer is not asked for it again, and would keep the
     // permit.
-    tokio::spawn(async move {
+    tasks.spawn(async move {
         drop(tokio::time::timeout(WORK_MAX, until_gone).await);
         drop(pages);
     });
@@ -83,10 +88,11 @@ pub(super) async fn fairly<E: Send + 'static>(
 
 /// Works on a call with a permit; the beginning of its answer is encoded with it, too.
 async fn worked<E>(
+    tasks: TaskTracker,
     at_work: Arc<Semaphore>,
     call: impl Future<Output = Answered<E>>,
 ) -> Answered<E> {
-    let permit = Permit::taken(at_work).await;
+    let permit = Permit::taken(tasks, at_work).await;
     let mut call = std::pin::pin!(call);
     let answer = tokio::select! {
         biased;
@@ -107,28 +113,32 @@ async fn worked<E>(
 /// A call's permit to work. Where it is dropped without a word, its caller has gone, and what was
 /// begun may go on: it is given back a little later.
 #[derive(Debug)]
-struct Permit(Option<OwnedSemaphorePermit>);
+struct Permit {
+    held: Option<OwnedSemaphorePermit>,
+    tasks: TaskTracker,
+}
 
 impl Permit {
-    async fn taken(at_work: Arc<Semaphore>) -> Self {
+    async fn taken(tasks: TaskTracker, at_work: Arc<Semaphore>) -> Self {
         // Nobody closes it; a call without a permit would still be a call.
-        Self(at_work.acquire_owned().await.ok())
+        Self { held: at_work.acquire_owned().await.ok(), tasks }
     }
 
     fn give_back(mut self) {
-        self.0 = None;
+        self.held = None;
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(permit) = self.0.take()
+        if let Some(permit) = self.held.take()
             && let Ok(runtime) = Handle::try_current()
         {
-            runtime.spawn(async move {
+            let pause = async move {
                 tokio::time::sleep(PAUSE).await;
                 drop(permit);
-            });
+            };
+            self.tasks.spawn_on(pause, &runtime);
         }
     }
 }
@@ -167,7 +177,9 @@ mod tests {
         answer: impl Future<Output = Answered<Infallible>> + Send + 'static,
     ) -> http::Response<Body> {
         let place = Arc::clone(&bounds.calls).acquire_owned().await.expect("open");
-        fairly(bounds.clone(), place, work, answer).await.expect("it cannot fail")
+        fairly(TaskTracker::new(), bounds.clone(), place, work, answer)
+            .await
+            .expect("it cannot fail")
     }
 
     fn served() -> Answered<Infallible> {
@@ -223,6 +235,22 @@ mod tests {
             "one that is not read is not waited for longer"
         );
         drop(unread);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_that_is_read_without_its_caller_is_waited_for() {
+        let (tasks, bounds, start) = (TaskTracker::new(), bounds(), Instant::now());
+        let long = Duration::from_secs(1);
+        let slow = async move {
+            tokio::time::sleep(long).await;
+            served()
+        };
+        let place = Arc::clone(&bounds.calls).acquire_owned().await.expect("open");
+        let call = fairly(tasks.clone(), bounds, place, Work::Pages, slow);
+        assert!(timeout(HARDLY, call).await.is_err(), "its caller has gone");
+        tasks.close();
+        tasks.wait().await;
+        assert!(start.elapsed() >= long, "the store is closed after that");
     }
 
     #[test]

@@ -47,7 +47,7 @@ use crate::engine::{Engine, Refusal};
 #[derive(Clone, Debug)]
 pub struct Rpc {
     engine: Arc<Engine>,
-    /// Tasks behind open streams.
+    /// Tasks behind open streams, and what calls leave running.
     streams: TaskTracker,
     /// Cancelled to end the process in good order.
     shutdown: CancellationToken,

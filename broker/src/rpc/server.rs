@@ -52,6 +52,7 @@ fn builder(rpc: &Rpc) -> Server<Stack<CallerLayer, tower::layer::util::Identity>
         .layer(CallerLayer::new(
             rpc.engine.limits().body_bytes_max,
             Arc::clone(rpc.engine.sandboxes()),
+            rpc.streams.clone(),
         ))
 }
 
