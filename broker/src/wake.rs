@@ -92,7 +92,7 @@ impl Committed for Hints {
                 Effect::Due => self.due.notify_one(),
                 Effect::WallDue => self.wall_due.notify_one(),
                 Effect::Attention => self.attention.notify_one(),
-                // Nobody waits for these.
+                // No waiter depends on these.
                 Effect::Presence(..) | Effect::NameFreed(_) => {}
             }
         }

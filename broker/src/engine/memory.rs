@@ -1,5 +1,4 @@
-//! What the broker knows beside its database: who waits, which harness is attached, which key a
-//! name has.
+//! The broker's memory beside its database: waiters, attached harnesses, keys of names.
 //!
 //! Invariant: a command changes it by effects alone, so what an aborted batch decided leaves no
 //! trace.
@@ -14,7 +13,7 @@ use crate::wake::Hints;
 /// The memory of the broker.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// Who waits.
+    /// Hints for waiters.
     pub hints: Arc<Hints>,
     pub(super) presences: Arc<Presences>,
     pub(super) keys: Arc<Keys>,

@@ -117,7 +117,7 @@ async fn agents_whose_paths_are_spoilt_are_left_out_and_tried_again() {
     watch.kind("ada", EventKind::TurnEnded).await;
     rustix::process::kill_process(stage.pid(), rustix::process::Signal::HUP).expect("it runs");
     stage.says("hive.toml was read again").await;
-    // Without a word of the operator's.
+    // The operator does nothing for it.
     std::fs::remove_file(stage.rig.path("own/a")).expect("a link");
     stage.rig.user_dir("project/lib");
     stage.attached("bob").await;
