@@ -134,7 +134,8 @@ impl Engine {
                     return Ok(());
                 }
                 if me.session_epoch != epoch {
-                    // An attach before this command in its batch has begun a newer session.
+                    // An attach before this command in its batch has begun a newer session, or one
+                    // of an aborted batch is on disk after all; then memory is compared.
                     return Ok(());
                 }
                 let open = turn::open_all(tx, key)?;

@@ -42,6 +42,13 @@ impl Keys {
         inner.by_name.remove(name);
     }
 
+    /// Forgets all keys.
+    pub(crate) fn clear(&self) {
+        let mut inner = self.lock();
+        inner.generation += 1;
+        inner.by_name.clear();
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,9 +1,11 @@
 //! The broker's memory beside its database: waiters, attached harnesses, keys of names.
 //!
 //! Invariant: a command changes it by effects alone, so what an aborted batch decided leaves no
-//! trace.
+//! trace. An aborted batch may be on disk after all, so after a recovery of the database memory is
+//! compared with it (`Engine::sweep_sessions`).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::keys::Keys;
 use super::presence::Presences;
@@ -17,6 +19,20 @@ pub struct Memory {
     pub hints: Arc<Hints>,
     pub(super) presences: Arc<Presences>,
     pub(super) keys: Arc<Keys>,
+    /// Whether the database has recovered since memory was last compared with it.
+    doubtful: AtomicBool,
+}
+
+impl Memory {
+    /// Returns whether memory has to be compared with the database, and takes note that it is.
+    pub(super) fn take_doubt(&self) -> bool {
+        self.doubtful.swap(false, Ordering::AcqRel)
+    }
+
+    /// Notes that memory has to be compared with the database.
+    pub(super) fn doubt(&self) {
+        self.doubtful.store(true, Ordering::Release);
+    }
 }
 
 impl Committed for Memory {
@@ -35,5 +51,11 @@ impl Committed for Memory {
         }
         // Last: a waiter that is woken finds memory changed.
         self.hints.committed(effects, last_event);
+    }
+
+    fn recovered(&self) {
+        self.keys.clear();
+        self.doubt();
+        self.hints.due.notify_one();
     }
 }

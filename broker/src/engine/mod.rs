@@ -113,6 +113,7 @@ pub struct Parts {
 pub struct Engine {
     store: Store,
     turn_events: Arc<TurnEvents>,
+    memory: Arc<Memory>,
     hints: Arc<Hints>,
     clock: Arc<dyn Clock>,
     limits: Arc<Limits>,
@@ -155,6 +156,7 @@ impl Engine {
             start_time: clock.now().wall,
             store,
             hints: Arc::clone(&memory.hints),
+            memory,
             clock,
             identity,
             directories,

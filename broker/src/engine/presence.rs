@@ -15,6 +15,7 @@ use hive_core::agent::Isolation;
 use hive_core::time::BootTime;
 use tokio_util::sync::CancellationToken;
 
+use crate::store::agent::AgentRow;
 use crate::store::effect::{Live, PresenceChange};
 use crate::store::{AgentKey, Effect, Tx};
 use crate::wake::Hints;
@@ -115,6 +116,35 @@ impl Presences {
     /// How the attached harness is kept apart.
     pub(crate) fn isolation(&self, agent: AgentKey) -> Option<Isolation> {
         self.lock().get(&agent).and_then(|presence| presence.isolation)
+    }
+
+    /// Returns the agents that memory has a session of.
+    pub(crate) fn known(&self) -> Vec<AgentKey> {
+        self.lock().keys().copied().collect()
+    }
+
+    /// Returns the change that brings a presence in step with the row of the agent, whose turns
+    /// are open or not; `None` if it is.
+    pub(crate) fn change_to(
+        &self,
+        tx: &Tx<'_>,
+        row: &AgentRow,
+        open: bool,
+    ) -> Option<PresenceChange> {
+        let (seen, now) = (self.seen_in(tx, row.key), tx.now.boot);
+        match (&row.session_token, seen) {
+            (None, None) => None,
+            (None, Some(seen)) => Some(PresenceChange::Ended { epoch: seen.epoch }),
+            (Some(token), Some(seen))
+                if seen.epoch == row.session_epoch && seen.token == *token =>
+            {
+                (seen.turn_open != open).then_some(PresenceChange::TurnOpen { open, now })
+            }
+            (Some(token), _) => {
+                let (epoch, token) = (row.session_epoch, token.clone());
+                Some(PresenceChange::Awaited { epoch, token, now })
+            }
+        }
     }
 
     /// Whether a harness is attached, as a command sees it.

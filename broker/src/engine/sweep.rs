@@ -1,14 +1,18 @@
 //! Sweeps: what becomes due without anybody asking. Each is idempotent, bounded, and reads what is
 //! due from the truth.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hive_core::delivery::{RedeliveryCause, Settlement};
 use hive_core::time::BootTime;
 
 use super::{Engine, Refusal, settle};
+use crate::store::agent::AgentRow;
 use crate::store::retention::{Cutoffs, old_requests, prune};
-use crate::store::{agent, delivery};
+use crate::store::{AgentKey, Effect, agent, delivery, turn};
 
 /// Most rows of one step, so that a step never stalls a send.
 const STEP_ROWS: u32 = 200;
@@ -16,7 +20,7 @@ const STEP_ROWS: u32 = 200;
 impl Engine {
     /// Gives back consumers' leases that have run out; answers when the next does.
     pub async fn sweep_leases(&self) -> Result<Option<BootTime>, Refusal> {
-        let limits = std::sync::Arc::clone(&self.limits);
+        let limits = Arc::clone(&self.limits);
         self.store
             .write(move |tx| {
                 for mut row in delivery::expired(tx, tx.now, STEP_ROWS)? {
@@ -40,6 +44,7 @@ impl Engine {
 
     /// Ends sessions whose harness has stayed away; answers when the next grace time may run out.
     pub async fn sweep_sessions(&self) -> Result<Option<BootTime>, Refusal> {
+        self.compare_memory().await?;
         let grace = self.limits.harness_grace();
         let away = self.presences.away(grace, self.clock.now().boot);
         // A broker that shuts down lets its harnesses go by itself; they come back to the next one.
@@ -51,6 +56,37 @@ impl Engine {
             self.end_away(agent, epoch).await?;
         }
         Ok(self.presences.next_due(grace))
+    }
+
+    /// Brings memory in step with the database where they may differ.
+    async fn compare_memory(&self) -> Result<(), Refusal> {
+        if !self.memory.take_doubt() {
+            return Ok(());
+        }
+        let presences = Arc::clone(&self.presences);
+        let compared = self
+            .store
+            .write(move |tx| {
+                let mut rows: BTreeMap<AgentKey, AgentRow> =
+                    agent::active(tx)?.into_iter().map(|row| (row.key, row)).collect();
+                for key in presences.known() {
+                    if let Entry::Vacant(retired) = rows.entry(key) {
+                        retired.insert(agent::by_key(tx, key)?);
+                    }
+                }
+                for row in rows.into_values() {
+                    let open = !turn::open_all(tx, row.key)?.is_empty();
+                    if let Some(change) = presences.change_to(tx, &row, open) {
+                        tx.after_commit(Effect::Presence(row.key, change));
+                    }
+                }
+                Ok::<_, Refusal>(())
+            })
+            .await;
+        if compared.is_err() {
+            self.memory.doubt();
+        }
+        compared
     }
 
     /// Deletes one step of what is settled and older than `keep`; answers whether there is more.
@@ -73,8 +109,7 @@ impl Engine {
         *self.retention.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = next;
         let before =
             now.before(Duration::from_secs(u64::from(self.limits.turn_events_hours) * 3600));
-        let (lines, bytes_max) =
-            (std::sync::Arc::clone(&self.turn_events), self.limits.turn_events_bytes_max);
+        let (lines, bytes_max) = (Arc::clone(&self.turn_events), self.limits.turn_events_bytes_max);
         let lines_gone =
             self.store.blocking(move || lines.prune(before, bytes_max, STEP_ROWS)).await??;
         Ok(next.is_some() || lines_gone > 0)

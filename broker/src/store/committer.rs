@@ -188,6 +188,7 @@ impl Committer {
                 tracing::warn!("the database has recovered");
                 self.state = State::Open(conn);
                 self.backlog.extend(self.waiting.again());
+                self.committed.recovered();
                 self.faults.send_replace(Health::Ok);
                 true
             }

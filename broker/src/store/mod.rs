@@ -62,6 +62,10 @@ pub(crate) use writer::is_fatal;
 pub trait Committed: Send + Sync {
     /// These effects are on disk; `last_event` is the newest event.
     fn committed(&self, effects: &[Effect], last_event: u64);
+
+    /// The database can be used again after a failure. A batch that was aborted may be on disk
+    /// after all, and its effects were not applied.
+    fn recovered(&self) {}
 }
 
 /// Why nothing was read or written.

@@ -45,4 +45,8 @@ impl Committed for Attachments {
         drop(newest);
         self.memory.committed(effects, last_event);
     }
+
+    fn recovered(&self) {
+        self.memory.recovered();
+    }
 }

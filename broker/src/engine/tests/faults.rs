@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use hive_core::delivery::State;
 use hive_core::event::Kind as EventKind;
+use hive_core::id::TurnId;
 use hive_core::reason::Reason;
-use hive_core::turn::Outcome;
+use hive_core::turn::{Kind, Outcome};
 
 use super::super::Refusal;
 use super::super::attach::Attach;
 use super::hive::{Harness, Hive, Run, actor, caller, done, ended, mail, request};
+use crate::store::Tx;
+use crate::store::agent::{self, AgentRow};
+use crate::store::turn::{self, NewTurn};
 
 fn unavailable<T>(answer: Result<T, Refusal>) {
     let refusal = answer.map(|_| ()).expect_err("it is void");
@@ -122,15 +126,95 @@ async fn a_turn_that_was_opened_in_an_aborted_batch_makes_no_silence_a_sign_of_d
     let harness = hive.attach("bob").await;
     let (engine, wish, key) =
         (Arc::clone(hive.engine()), hive.wish(&harness.token), hive.request("OpenTurn"));
-    let opened = async move {
-        engine.open_turn(caller("bob"), key, wish, hive_core::turn::Kind::Compact).await
-    };
+    let opened = async move { engine.open_turn(caller("bob"), key, wish, Kind::Compact).await };
     unavailable(hive.voided(opened).await);
     assert_eq!(
         hive.engine().sweep_sessions().await.expect("swept"),
         None,
         "there is nothing to look out for"
     );
+}
+
+/// Writes what a batch left on disk that was reported as aborted: no effect of it was applied. Then
+/// the database fails and recovers.
+async fn left_on_disk(
+    hive: &Hive,
+    write: impl FnOnce(&Tx<'_>, &AgentRow) -> rusqlite::Result<()> + Send + 'static,
+) {
+    let row = hive.row("bob").await;
+    let written = hive.engine().store().write(move |tx| Ok::<_, Refusal>(write(tx, &row)?));
+    written.await.expect("written");
+    let (engine, key) = (Arc::clone(hive.engine()), hive.request("SendMessage"));
+    let aborted = async move { engine.send(actor("alice"), key, mail("bob", "aborted")).await };
+    unavailable(hive.voided(aborted).await);
+}
+
+#[tokio::test]
+async fn a_session_that_is_on_disk_after_all_replaces_the_older_one() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let harness = hive.attach("bob").await;
+    left_on_disk(&hive, |tx, bob| agent::set_session(tx, bob.key, 7, "of the disk", "")).await;
+    hive.sweep().await;
+    assert!(harness.attachment().ended().is_cancelled(), "its session is over");
+    hive.pass_and_sweep(59).await;
+    let back = hive.try_attach("bob", "of the disk", false).await.expect("it comes back");
+    assert_eq!((back.resumed, back.epoch), (true, 7));
+}
+
+#[tokio::test]
+async fn a_session_that_is_on_disk_after_all_ends_if_nobody_comes_back_to_it() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    left_on_disk(&hive, |tx, bob| agent::set_session(tx, bob.key, 1, "of the disk", "")).await;
+    hive.sweep().await;
+    let due = hive.sweep().await.expect("its grace time is looked out for");
+    assert!(due > hive.engine().clock().now().boot);
+    hive.pass_and_sweep(60).await;
+    assert_eq!(hive.row("bob").await.session_token, None);
+    assert_eq!(hive.sweep().await, None);
+}
+
+#[tokio::test]
+async fn a_turn_that_is_on_disk_after_all_has_its_grace_time() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let harness = hive.attach("bob").await;
+    let id = TurnId::new(1000).expect("not 0");
+    left_on_disk(&hive, move |tx, bob| {
+        let (agent, session_epoch) = (bob.key, bob.session_epoch);
+        let turn = NewTurn {
+            id,
+            agent,
+            kind: Kind::Compact,
+            conversation: "main",
+            session_epoch,
+            process_token: "of the disk",
+            boot_id: "boot-0",
+            delivery: None,
+            model: "",
+        };
+        turn::insert(tx, &turn)
+    })
+    .await;
+    drop(harness);
+    let outcome = async || {
+        hive.engine().get_turn(caller("operator"), id).await.expect("the turn is there").outcome
+    };
+    hive.pass_and_sweep(59).await;
+    assert_eq!(outcome().await, None);
+    hive.pass_and_sweep(60).await;
+    assert_eq!(outcome().await, Some(Outcome::Vanished));
+}
+
+#[tokio::test]
+async fn a_retirement_that_is_on_disk_after_all_cuts_the_harness_off() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    let harness = hive.attach("bob").await;
+    left_on_disk(&hive, |tx, bob| {
+        agent::clear_session(tx, bob.key)?;
+        agent::update(tx, &AgentRow { retired: true, session_token: None, ..bob.clone() })
+    })
+    .await;
+    hive.sweep().await;
+    assert!(harness.attachment().ended().is_cancelled());
 }
 
 #[tokio::test]

@@ -147,6 +147,10 @@ impl Committed for Counting {
         self.memory.committed(effects, last_event);
         self.commits.send_modify(|commits| *commits += 1);
     }
+
+    fn recovered(&self) {
+        self.memory.recovered();
+    }
 }
 
 /// The caller of this name; `operator` is the operator.
