@@ -66,7 +66,23 @@ fn document<V: View>() -> (&'static str, Value) {
     schema["description"] = about.unwrap_or_default();
     schema["properties"]["schema"] =
         json!({ "description": "The name and version of this schema.", "const": V::SCHEMA });
+    unwrap_lines(&mut schema);
     (V::SCHEMA, schema)
+}
+
+/// Makes a line of each paragraph of the descriptions: where the sources wrap them is their own.
+fn unwrap_lines(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::String(text)) = fields.get_mut("description") {
+                let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
+                *text = paragraphs.collect::<Vec<_>>().join("\n\n");
+            }
+            fields.values_mut().for_each(unwrap_lines);
+        }
+        Value::Array(values) => values.iter_mut().for_each(unwrap_lines),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 #[cfg(test)]
