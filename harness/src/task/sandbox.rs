@@ -171,9 +171,13 @@ impl Sandbox {
         put("--tmpfs", &[private_dir]);
         put("--remount-ro", &[private_dir]);
         let of_project = state_dir.join(".claude");
-        // Without the directory, a task could make it. One that is there is left as it is.
+        // Without the directory, a task could make it; instead of a file, too. One that is there is
+        // left as it is.
         let _ = private_dir_at(&of_project);
-        if of_project != claude && is_real_dir(&of_project) {
+        let is_there = |path: &Path| {
+            path.symlink_metadata().is_ok_and(|found| found.is_dir() || found.is_file())
+        };
+        if of_project != claude && is_there(&of_project) {
             put("--ro-bind", &[&of_project, &of_project]);
         }
         put("--chdir", &[state_dir]);

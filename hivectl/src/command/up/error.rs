@@ -85,7 +85,7 @@ impl UpError {
     /// Returns the pause after which an agent of a hive that runs is tried again; `None` if only a
     /// changed configuration helps.
     pub(super) fn retry_after(&self) -> Option<Duration> {
-        if matches!(self, Self::Trial { .. }) {
+        if matches!(self, Self::Trial { .. } | Self::Isolation { .. }) {
             Some(TRIAL_PAUSE)
         } else {
             self.may_pass().then_some(PATHS_PAUSE)

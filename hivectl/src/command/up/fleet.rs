@@ -138,21 +138,16 @@ impl Fleet {
         missing.filter_map(|(_, refusal)| refusal.again_at).min()
     }
 
-    /// Tries agents again that were not started for what may have passed.
+    /// Tries an agent again that was not started for what may have passed: one, because a trial
+    /// may take half a minute, and the caller has other things to do in between.
     pub(super) async fn try_again(&mut self) {
         let now = Instant::now();
         let is_due = |name: &&AgentName| {
             self.refused.get(name).and_then(|refusal| refusal.again_at).is_some_and(|at| at <= now)
         };
-        let again: Vec<AgentName> = self
-            .wanted
-            .agents
-            .iter()
-            .filter(is_due)
-            .filter(|name| self.is_missing(name))
-            .cloned()
-            .collect();
-        for name in again {
+        let mut due = self.wanted.agents.iter().filter(is_due);
+        let next = due.find(|name| self.is_missing(name)).cloned();
+        if let Some(name) = next {
             self.try_start(name).await;
         }
     }
@@ -238,6 +233,8 @@ impl Fleet {
         self.plan = Arc::new(plan.keeping_places_of(&self.plan, self.running.keys()));
         self.refused.clear();
         self.tried.clear();
+        let outside = outside(&self.plan);
+        self.hidden.retain(|dir| outside.contains(dir));
         let mut changed = Vec::new();
         for (name, running) in &self.running {
             let written = self
