@@ -46,7 +46,9 @@ trap 'exit 130' INT TERM
 
 cp "$root/examples/duo/hive.toml" "$home/"
 cd "$home"
-"$bin/hivectl" up --config hive.toml --claude "$claude" >log 2>&1 &
+# The log is there before it is followed.
+: >log
+"$bin/hivectl" up --config hive.toml --claude "$claude" >>log 2>&1 &
 hive=$!
 
 # Whenever the hive says something it may be ready; it is when it answers. (Exit code 8: it answers, and has findings.)
