@@ -81,7 +81,7 @@ async fn code_that_a_task_leaves_to_a_server_gets_neither_key_nor_token_nor_logi
             os.rename('stolen.part', 'stolen')\n";
     let place = "$(python3 -c 'import site; print(site.getusersitepackages())')";
     // claude obeys this file of its working directory, and what it starts has its key.
-    let obeyed = "mkdir -p .claude; mv .claude other; echo '{}' >.claude/settings.json";
+    let obeyed = "mv .claude other; mkdir -p .claude; echo '{}' >.claude/settings.json";
     let command = format!(
         "mkdir -p \"{place}\" && cat >\"{place}/usercustomize.py\" <<'END'\n{left}END\n{obeyed}\nls -A .claude >looked\n"
     );
