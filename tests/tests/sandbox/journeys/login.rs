@@ -82,7 +82,9 @@ async fn the_dialogue_runs_inside_and_a_login_of_the_home_is_used(installed: Ins
     // login.
     assert!(!hive.rig().path("agents/ada/home/hooked").exists());
     assert!(hive.rig().path("agents/ada/home/.claude/settings.json.ignored").is_file());
-    // The dialogue of an agent that has a login can be left.
+    // The dialogue of an agent that has a login can be left. A harness refuses one until it has
+    // done all that follows a turn.
+    hive.operator.does("ada", HarnessState::Idle).await;
     let shown = dialogue(hive.rig(), "Paste code here").await;
     assert!(shown.contains("/oauth/authorize?"), "{shown}");
     let said = hive
