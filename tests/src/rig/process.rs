@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio::process::{Child, Command};
 
 use super::soon;
@@ -51,6 +51,18 @@ impl Process {
     pub fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal)
             .unwrap_or_else(|error| panic!("{} takes no signal: {error}", self.name));
+    }
+
+    /// Stops it, and returns once the kernel reports the stop: a signal alone leaves its threads
+    /// running until each of them is scheduled. SIGCONT continues it.
+    pub async fn suspend(&self) {
+        let pid = self.pid();
+        self.signal(Signal::STOP);
+        let stopped = tokio::task::spawn_blocking(move || {
+            waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED).map(|status| status.is_some())
+        });
+        let stopped = soon(&format!("{} stops", self.name), stopped).await;
+        assert!(matches!(stopped, Ok(Ok(true))), "{} cannot be stopped: {stopped:?}", self.name);
     }
 
     /// Waits until it ends.

@@ -103,7 +103,7 @@ async fn a_harness_that_wakes_after_its_grace_time_is_refused() {
     let asked = operator.send("bob", "Count to two.").await;
     rig.appeared("reached").await;
     let claude = rig.the_one("bob", "scripted-claude");
-    rig.harness("bob").signal(Signal::STOP);
+    rig.harness("bob").suspend().await;
     let vanished = ended(&rig, &mut watch, "bob", TurnOutcome::Vanished).await;
 
     // claude lives on and ends well, as far as it knows.

@@ -216,7 +216,7 @@ async fn a_process_that_ended_after_it_connected_is_not_trusted() {
         [(hive.rig.agent_socket("ada"), GET_SERVER_INFO), (hive.rig.operator_socket(), GET_STATUS)]
     {
         // While the broker is stopped the connection waits, and the process that made it ends.
-        hive.rig.broker().signal(Signal::STOP);
+        hive.rig.broker().suspend().await;
         let mut ghost = Peer::ghost();
         ghost.write(&format!("{} {rpc}", socket.display())).await;
         ghost.ended().await;

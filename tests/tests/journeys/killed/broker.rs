@@ -3,7 +3,6 @@
 
 use hive_proto::v1::{EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{Rig, gone};
-use rustix::process::Signal;
 
 use super::{Expected, ONE_TURN, Point, Scene};
 use crate::steps::{acked, ended, lives, unread};
@@ -80,7 +79,7 @@ async fn before_the_end_of_the_turn() {
 async fn at_the_end_of_the_turn() {
     let mut scene = Scene::at(Point::BeforeEnd).await;
     let claude = scene.rig.the_one("bob", "scripted-claude");
-    scene.rig.broker().signal(Signal::STOP);
+    scene.rig.broker().suspend().await;
     scene.rig.touch("go");
     gone(claude).await;
     scene.rig.kill_broker().await;

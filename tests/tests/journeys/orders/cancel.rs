@@ -77,7 +77,7 @@ async fn too_late(mode: Mode) {
     let first = operator.send("bob", "Letter 1.").await;
     rig.appeared("reached").await;
     // It stands still, so that it hears of the order after the end of claude.
-    rig.harness("bob").signal(Signal::STOP);
+    rig.harness("bob").suspend().await;
     let harness = rig.harness("bob").pid();
     let order = waited(&rig, &["cancel", "bob"]);
     let release = async {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use hive_tests::rig::{HarnessOptions, Rig, Wire};
 use hive_tests::scripted::script::{Rule, Step};
-use rustix::process::Signal;
 use serde_json::json;
 
 use super::{QUESTION, TWO_TURNS, hears_answer};
@@ -42,7 +41,7 @@ async fn the_broker_dies_with_the_question() {
     rig.start_harness("bob", &rules);
     rig.operator().await.send("bob", "Decide.").await;
     rig.appeared("reached").await;
-    rig.broker().signal(Signal::STOP);
+    rig.broker().suspend().await;
     rig.touch("go");
     rig.appeared("called").await;
     rig.kill_broker().await;

@@ -169,7 +169,7 @@ async fn claude_is_killed_while_it_asks() {
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     operator.send("bob", "Decide.").await;
     rig.appeared("reached").await;
-    rig.broker().signal(Signal::STOP);
+    rig.broker().suspend().await;
     rig.touch("go");
     rig.appeared("called").await;
     let claude = rig.the_one("bob", "scripted-claude");
@@ -243,7 +243,7 @@ async fn the_broker_is_killed_with_the_answer() {
     let (request_id, id) = (fresh_id(), question.id);
     for stopped in [true, false, false] {
         if stopped {
-            rig.broker().signal(Signal::STOP);
+            rig.broker().suspend().await;
         }
         let (client, again) = (operator.clone(), request_id.clone());
         let answering = tokio::spawn(async move { client.try_answer(&again, id, "red").await });
