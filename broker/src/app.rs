@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::cli::Cli;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Settings};
+use crate::engine::background;
 use crate::engine::directories::Directories;
 use crate::engine::memory::Memory;
 use crate::engine::{Engine, Parts};
@@ -147,16 +148,52 @@ async fn start(settings: &Settings, supervisor: Option<Supervisor>) -> anyhow::R
             }
         });
     }
-    tasks.spawn(task::due(Arc::clone(&engine), stop.clone()));
-    tasks.spawn(task::wall::wall_due(Arc::clone(&engine), stop.clone()));
-    if let Some(notifier) = notifier {
-        tasks.spawn(task::attention(Arc::clone(&engine), notifier, stop.clone()));
-    }
-    let keep = Duration::from_secs(u64::from(settings.retention_days) * 24 * 3600);
-    tasks.spawn(task::retention(Arc::clone(&engine), keep, stop.clone()));
-    tasks.spawn(task::search(Arc::clone(&engine), stop.clone()));
-    tasks.spawn(task::health(Arc::clone(&engine), health, stop.clone()));
+    start_reconcilers(&tasks, &engine, &stop, settings, notifier, health);
     Ok(Running { engine, rpc, sockets, shutdown, stop, close, servers, tasks, accepting })
+}
+
+/// Starts the background tasks, each with a name under which its status shows what it did last.
+fn start_reconcilers(
+    tasks: &TaskTracker,
+    engine: &Arc<Engine>,
+    stop: &CancellationToken,
+    settings: &Settings,
+    notifier: Option<Notifier>,
+    health: tonic_health::server::HealthReporter,
+) {
+    let start = Start { tasks, engine, stop };
+    let keep = Duration::from_secs(u64::from(settings.retention_days) * 24 * 3600);
+    start.reconciler(background::LEASES, task::due);
+    start.reconciler(background::DEADLINES, task::wall::wall_due);
+    if let Some(notifier) = notifier.map(Arc::new) {
+        start.reconciler(background::OUTBOX, move |engine, stop| {
+            task::attention(engine, Arc::clone(&notifier), stop)
+        });
+    }
+    start
+        .reconciler(background::RETENTION, move |engine, stop| task::retention(engine, keep, stop));
+    start.reconciler(background::SEARCH, task::search);
+    start.reconciler(background::HEALTH, move |engine, stop| {
+        task::health(engine, health.clone(), stop)
+    });
+}
+
+/// What every background task needs.
+struct Start<'a> {
+    tasks: &'a TaskTracker,
+    engine: &'a Arc<Engine>,
+    stop: &'a CancellationToken,
+}
+
+impl Start<'_> {
+    fn reconciler<F, R>(&self, name: &'static str, reconciler: F)
+    where
+        F: Fn(Arc<Engine>, CancellationToken) -> R + Send + 'static,
+        R: Future<Output = ()> + Send + 'static,
+    {
+        let (engine, stop) = (Arc::clone(self.engine), self.stop.clone());
+        self.tasks.spawn(task::keep_running(name, engine, stop, reconciler));
+    }
 }
 
 /// Applies a changed configuration file. One that is not right changes nothing and says why.

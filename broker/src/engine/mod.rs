@@ -7,6 +7,7 @@
 pub mod agents;
 pub mod attach;
 pub mod attention;
+pub mod background;
 pub mod backup;
 pub mod commands;
 pub mod declare;
@@ -124,6 +125,7 @@ pub struct Engine {
     buckets: Arc<Buckets>,
     logins: Arc<login::Logins>,
     refusals: Refusals,
+    background: background::Background,
     searching: search::Searching,
     checking: backup::Checking,
     draining: CancellationToken,
@@ -146,6 +148,7 @@ impl Engine {
             buckets: Arc::default(),
             logins: Arc::default(),
             refusals: Refusals::default(),
+            background: background::Background::default(),
             searching: search::Searching::new(Index::beside(store.path())),
             checking: backup::Checking::default(),
             limits: Arc::new(limits),

@@ -13,6 +13,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::inbox::{place_of, token_of};
 use super::{Rpc, caller, request};
 use crate::engine::agents::Create;
+use crate::engine::background::TaskStatus;
 use crate::engine::backup::Checked;
 use crate::engine::commands::Tell;
 use crate::engine::policy::Part;
@@ -303,6 +304,12 @@ impl v1::admin_service_server::AdminService for Rpc {
             pending_reminder_count: totals.pending_reminders,
             partly_isolated_agents: totals.partly_isolated,
             isolation_accepted_agents: totals.isolation_accepted,
+            background_tasks: self
+                .engine
+                .background_tasks()
+                .into_iter()
+                .map(background_task)
+                .collect(),
         }))
     }
 
@@ -340,5 +347,15 @@ impl v1::admin_service_server::AdminService for Rpc {
         request: Request<Streaming<v1::LoginRequest>>,
     ) -> Result<Response<Self::LoginStream>, Status> {
         self.begin_login(request).await
+    }
+}
+
+fn background_task(status: TaskStatus) -> v1::BackgroundTask {
+    let TaskStatus { name, last_run, failure_count, error } = status;
+    v1::BackgroundTask {
+        name: name.to_owned(),
+        last_run_time: Some(time::timestamp(last_run)),
+        failure_count,
+        error,
     }
 }

@@ -15,17 +15,17 @@ use tokio_util::sync::CancellationToken;
 use super::RETRY_PAUSE;
 use crate::engine::Engine;
 use crate::engine::attention::Item;
+use crate::engine::background::OUTBOX;
 use crate::notify::Notifier;
 
 /// How many things are told at once.
 const TELLINGS_MAX: usize = 4;
 
 /// Tells what waits, until `stop`; what is being told then is broken off and stays in the outbox.
-pub async fn attention(engine: Arc<Engine>, notifier: Notifier, stop: CancellationToken) {
-    let notifier = Arc::new(notifier);
+pub async fn attention(engine: Arc<Engine>, notifier: Arc<Notifier>, stop: CancellationToken) {
     let (mut tellings, mut telling) = (JoinSet::new(), BTreeSet::new());
     while let Err(error) = engine.begin_attention().await {
-        tracing::warn!(%error, "the outbox of what waits on the operator cannot be read; trying again");
+        engine.task_failed(OUTBOX, &error);
         if stop.run_until_cancelled(tokio::time::sleep(RETRY_PAUSE)).await.is_none() {
             return;
         }
@@ -35,6 +35,7 @@ pub async fn attention(engine: Arc<Engine>, notifier: Notifier, stop: Cancellati
         let free = TELLINGS_MAX - telling.len();
         let wait = match engine.due_attention(&telling, free).await {
             Ok(due) => {
+                engine.task_succeeded(OUTBOX);
                 for item in due.items {
                     telling.insert(item.row);
                     tellings.spawn(tell(
@@ -48,7 +49,7 @@ pub async fn attention(engine: Arc<Engine>, notifier: Notifier, stop: Cancellati
                 due.next.filter(|_| telling.len() < TELLINGS_MAX)
             }
             Err(error) => {
-                tracing::warn!(%error, "what waits on the operator could not be read; trying again");
+                engine.task_failed(OUTBOX, &error);
                 Some(RETRY_PAUSE)
             }
         };

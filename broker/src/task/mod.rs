@@ -1,7 +1,8 @@
-//! Reconcilers: what happens without anybody asking. Each is a timer and a signal, reads what is
-//! due from the truth, and may run at any time.
+//! Reconcilers: the background tasks of the broker. Each is a timer and a signal, reads from the
+//! database what is due, and may run at any time.
 //!
-//! Invariant: a failed run is logged and tried again; it never ends the task.
+//! Invariant: a failed run is logged, shown in the broker's status and retried; neither a failure
+//! nor a panic ends a reconciler.
 
 pub mod wall;
 
@@ -12,12 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hive_core::time::BootTime;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, Refusal};
 use crate::store::Health;
 pub use attention::attention;
 pub use search::search;
+
+use crate::engine::background::{HEALTH, LEASES, RETENTION};
 
 /// Pause after a failed run.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -26,14 +30,43 @@ const RETENTION_PERIOD: Duration = Duration::from_secs(3600);
 /// Pause between two steps of deleting, so that sends go in between.
 const RETENTION_STEP_PAUSE: Duration = Duration::from_millis(20);
 
+/// Runs a reconciler until `stop`. One that panics starts again after a pause, because it has no
+/// input and keeps no state that a run needs.
+pub async fn keep_running<F, R>(
+    name: &'static str,
+    engine: Arc<Engine>,
+    stop: CancellationToken,
+    reconciler: F,
+) where
+    F: Fn(Arc<Engine>, CancellationToken) -> R,
+    R: Future<Output = ()> + Send + 'static,
+{
+    let mut run = JoinSet::new();
+    loop {
+        run.spawn(reconciler(Arc::clone(&engine), stop.clone()));
+        match run.join_next().await {
+            Some(Err(error)) if error.is_panic() => {
+                engine.task_failed(name, &"it panicked; the broker's log has the reason");
+            }
+            _ => return,
+        }
+        if stop.run_until_cancelled(tokio::time::sleep(RETRY_PAUSE)).await.is_none() {
+            return;
+        }
+    }
+}
+
 /// Ends leases and sessions whose time has run out.
 pub async fn due(engine: Arc<Engine>, stop: CancellationToken) {
     loop {
         let signal = engine.hints().due.notified();
         let wait = match sweep(&engine).await {
-            Ok(next) => next.map(|next| next.since(engine.clock().now().boot)),
+            Ok(next) => {
+                engine.task_succeeded(LEASES);
+                next.map(|next| next.since(engine.clock().now().boot))
+            }
             Err(error) => {
-                tracing::warn!(%error, "leases and sessions could not be swept; trying again");
+                engine.task_failed(LEASES, &error);
                 Some(RETRY_PAUSE)
             }
         };
@@ -64,11 +97,14 @@ pub async fn retention(engine: Arc<Engine>, keep: Duration, stop: CancellationTo
         let pause = match engine.sweep_retention(keep).await {
             Ok(true) => RETENTION_STEP_PAUSE,
             Ok(false) => {
-                search::prune(&engine, keep, &stop).await;
+                match search::prune(&engine, keep, &stop).await {
+                    Ok(()) => engine.task_succeeded(RETENTION),
+                    Err(error) => engine.task_failed(RETENTION, &error),
+                }
                 RETENTION_PERIOD
             }
             Err(error) => {
-                tracing::warn!(%error, "old mail could not be pruned; trying again later");
+                engine.task_failed(RETENTION, &error);
                 RETENTION_PERIOD
             }
         };
@@ -98,6 +134,7 @@ pub async fn health(
             reporter.set_service_status("", serving).await;
             shown = serving;
         }
+        engine.task_succeeded(HEALTH);
         tokio::select! {
             changed = health.changed() => if changed.is_err() { return },
             () = stop.cancelled() => {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::RETRY_PAUSE;
-use crate::engine::Engine;
+use crate::engine::background::SEARCH;
+use crate::engine::{Engine, Refusal};
 
 /// How long new mail gathers. With the step itself it stays well below the second after which mail
 /// is found.
@@ -29,6 +30,7 @@ pub async fn search(engine: Arc<Engine>, stop: CancellationToken) {
         let pause = match engine.index_search().await {
             Ok(true) => STEP_PAUSE,
             Ok(false) => {
+                engine.task_succeeded(SEARCH);
                 retry = RETRY_PAUSE;
                 tokio::select! {
                     changed = newest.changed() => if changed.is_err() { return },
@@ -38,10 +40,7 @@ pub async fn search(engine: Arc<Engine>, stop: CancellationToken) {
                 GATHER_PAUSE
             }
             Err(error) => {
-                // Said once; it may last for long.
-                if retry == RETRY_PAUSE {
-                    tracing::warn!(%error, "the search index could not be brought up to date; trying again");
-                }
+                engine.task_failed(SEARCH, &error);
                 let pause = retry;
                 retry = RETRY_PAUSE_MAX.min(2 * retry);
                 pause
@@ -54,20 +53,16 @@ pub async fn search(engine: Arc<Engine>, stop: CancellationToken) {
     }
 }
 
-/// Takes what was pruned out of the index.
-pub(super) async fn prune(engine: &Engine, keep: Duration, stop: &CancellationToken) {
-    loop {
-        match engine.prune_search(keep).await {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) => {
-                tracing::warn!(%error, "pruned mail could not be taken out of the search index; trying again later");
-                return;
-            }
-        }
-        tokio::select! {
-            () = tokio::time::sleep(STEP_PAUSE) => {}
-            () = stop.cancelled() => return,
+/// Deletes pruned mail from the index.
+pub(super) async fn prune(
+    engine: &Engine,
+    keep: Duration,
+    stop: &CancellationToken,
+) -> Result<(), Refusal> {
+    while engine.prune_search(keep).await? {
+        if stop.run_until_cancelled(tokio::time::sleep(STEP_PAUSE)).await.is_none() {
+            break;
         }
     }
+    Ok(())
 }

@@ -17,6 +17,7 @@ use tokio::io::unix::AsyncFd;
 use tokio_util::sync::CancellationToken;
 
 use super::RETRY_PAUSE;
+use crate::engine::background::DEADLINES;
 use crate::engine::{Engine, Refusal};
 
 /// Ends questions and fires reminders whose time has come.
@@ -24,9 +25,12 @@ pub async fn wall_due(engine: Arc<Engine>, stop: CancellationToken) {
     loop {
         let signal = engine.hints().wall_due.notified();
         let next = match sweep(&engine).await {
-            Ok(next) => next,
+            Ok(next) => {
+                engine.task_succeeded(DEADLINES);
+                next
+            }
             Err(error) => {
-                tracing::warn!(%error, "questions and reminders could not be swept; trying again");
+                engine.task_failed(DEADLINES, &error);
                 Some(engine.clock().now().wall.after(RETRY_PAUSE))
             }
         };

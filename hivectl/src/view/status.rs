@@ -62,15 +62,39 @@ pub(crate) struct Status {
     partly_isolated_agents: Vec<String>,
     /// Agents with a harness whose isolation is what the configuration states: no finding.
     isolation_accepted_agents: Vec<String>,
+    /// The broker's background tasks, by name.
+    background_tasks: Vec<BackgroundTask>,
     /// What is not as it should be; empty if all is well.
     pub(crate) findings: Vec<Finding>,
+}
+
+/// A task that the broker runs by itself, and how its last run went.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+struct BackgroundTask {
+    /// Its name.
+    name: String,
+    /// When its last run ended.
+    #[serde(with = "Iso")]
+    last_run_time: Option<WallTime>,
+    /// How many runs have failed since the last success.
+    failure_count: u32,
+    /// Why the last run failed.
+    error: Option<String>,
+}
+
+impl From<v1::BackgroundTask> for BackgroundTask {
+    fn from(task: v1::BackgroundTask) -> Self {
+        let v1::BackgroundTask { name, last_run_time, failure_count, error } = task;
+        let last_run_time = time::of_wire(last_run_time);
+        Self { name, last_run_time, failure_count, error: text(error) }
+    }
 }
 
 /// Something that is not as it should be.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Finding {
     /// What kind: `storage`, `draining`, `parked`, `unattended`, `held`, `dead_letters`,
-    /// `not_isolated`, `partly_isolated`.
+    /// `not_isolated`, `partly_isolated`, `background_task`.
     kind: &'static str,
     /// Which agent it concerns.
     agent: Option<String>,
@@ -109,6 +133,7 @@ impl Status {
             pending_reminder_count,
             partly_isolated_agents,
             isolation_accepted_agents,
+            background_tasks,
         } = response;
         let mut status = Self {
             version,
@@ -133,6 +158,7 @@ impl Status {
             pending_reminder_count,
             partly_isolated_agents,
             isolation_accepted_agents,
+            background_tasks: background_tasks.into_iter().map(BackgroundTask::from).collect(),
             findings: Vec::new(),
         };
         status.findings = findings(&status, agents, style);
@@ -168,6 +194,18 @@ fn findings(status: &Status, agents: &[Agent], style: &Style) -> Vec<Finding> {
             format!("the database cannot be written: {}", visible_line(error)),
             None,
         );
+    }
+    // A database that cannot be written makes every task fail, and is a finding of its own.
+    for task in status.background_tasks.iter().filter(|_| status.storage_ok) {
+        if let Some(error) = &task.error {
+            let failures = counted(task.failure_count, "failed run", "failed runs");
+            let sentence = format!(
+                "the background task {} has had {failures} in a row: {}",
+                visible_line(&task.name),
+                visible_line(error)
+            );
+            add("background_task", None, sentence, None);
+        }
     }
     if status.draining {
         add("draining", None, "the broker is shutting down".to_owned(), None);

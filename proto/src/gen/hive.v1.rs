@@ -1305,7 +1305,7 @@ pub struct SendCommandResponse {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetBrokerStatusRequest {}
 /// How the broker is.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetBrokerStatusResponse {
     /// Its version.
     #[prost(string, tag = "1")]
@@ -1375,6 +1375,25 @@ pub struct GetBrokerStatusResponse {
     pub isolation_accepted_agents: ::prost::alloc::vec::Vec<
         ::prost::alloc::string::String,
     >,
+    /// The broker's background tasks, by name.
+    #[prost(message, repeated, tag = "33")]
+    pub background_tasks: ::prost::alloc::vec::Vec<BackgroundTask>,
+}
+/// A task that the broker runs by itself, and how its last run went.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackgroundTask {
+    /// Its name: `leases`, `deadlines`, `operator-outbox`, `retention`, `search-index` or `health`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// When its last run ended.
+    #[prost(message, optional, tag = "2")]
+    pub last_run_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// How many runs have failed since the last success; 0 after a success.
+    #[prost(uint32, tag = "3")]
+    pub failure_count: u32,
+    /// Why the last run failed; empty after a success.
+    #[prost(string, tag = "4")]
+    pub error: ::prost::alloc::string::String,
 }
 /// Asks the broker to end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -261,6 +261,10 @@ async fn in_sandboxes_agents_write_to_each_other() {
     for finding in ["not_isolated_agents", "partly_isolated_agents"] {
         assert_eq!(findings[finding], serde_json::json!([]), "{status:?}");
     }
+    let tasks = findings["background_tasks"].as_array().expect("a list");
+    let named: Vec<_> = tasks.iter().map(|task| task["name"].as_str().expect("text")).collect();
+    assert_eq!(named, ["deadlines", "health", "leases", "retention", "search-index"]);
+    assert!(tasks.iter().all(|task| task["failure_count"] == 0), "{tasks:?}");
     up.interrupted(rig).await;
 }
 

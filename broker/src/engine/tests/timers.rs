@@ -16,6 +16,8 @@ use hive_core::turn::{Kind, Outcome};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::super::Engine;
+use super::super::background::LEASES;
 use super::super::receive::Receive;
 use super::hive::{Hive, Run, actor, caller, ended, up_to};
 use crate::clock::{Clock, ManualClock};
@@ -170,4 +172,29 @@ async fn the_reconciler_ends_what_is_due_by_itself() {
     assert!((60..=61).contains(&seconds(&hive, before)), "{}", seconds(&hive, before));
     stop.cancel();
     reconciler.await.expect("it ends");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconciler_that_panics_starts_again_and_shows_it() {
+    let hive = hive().await;
+    let (engine, stop) = (Arc::clone(hive.engine()), CancellationToken::new());
+    let (starts, mut started) = tokio::sync::mpsc::unbounded_channel();
+    let reconciler = move |engine: Arc<Engine>, stop: CancellationToken| {
+        let failures = engine.background_tasks().first().map_or(0, |task| task.failure_count);
+        starts.send(failures).expect("the test waits");
+        async move {
+            assert!(failures == 2, "planted");
+            engine.task_succeeded(LEASES);
+            stop.cancelled().await;
+        }
+    };
+    let keeper = crate::task::keep_running(LEASES, Arc::clone(&engine), stop.clone(), reconciler);
+    let keeper = tokio::spawn(keeper);
+    for failures in 0..=2 {
+        assert_eq!(started.recv().await, Some(failures));
+    }
+    stop.cancel();
+    keeper.await.expect("it ends");
+    let status = engine.background_tasks();
+    assert_eq!((status[0].name, status[0].failure_count), (LEASES, 0));
 }

@@ -14,9 +14,11 @@ use crate::command::agents;
 use crate::connect::all_pages;
 use crate::error::Failure;
 use crate::output::style::Style;
+use crate::output::text::visible_line;
 use crate::output::time;
 use crate::view::agent::Agent;
 use crate::view::check::State;
+use crate::view::counted;
 use crate::view::isolation::{Lack, Lacking};
 use crate::view::status::ACCEPT_ISOLATION;
 
@@ -37,6 +39,7 @@ pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
         of_agents(&agents, style, list);
     });
     isolation(&reached.status, list);
+    background_tasks(&reached.status, list);
     counts(reached, list);
     told(list, "questions", questions(reached).await, |list, open| {
         of_questions(&open, day_ago, style, list);
@@ -65,6 +68,22 @@ fn told<T>(
                 .unwrap_or_else(|| "`hivectl status` tells how the broker is".to_owned());
             list.problem(name, failure.in_one_line(), next);
         }
+    }
+}
+
+fn background_tasks(status: &GetBrokerStatusResponse, list: &mut List) {
+    const NAME: &str = "background";
+    let tasks = &status.background_tasks;
+    let failing: Vec<_> = tasks.iter().filter(|task| task.failure_count > 0).collect();
+    for task in &failing {
+        let (name, error) = (visible_line(&task.name), visible_line(&task.error));
+        let runs = counted(task.failure_count, "failed run", "failed runs");
+        let sentence = format!("{name} has had {runs} in a row: {error}");
+        list.warning(NAME, sentence, "it retries by itself; the log of hived has more");
+    }
+    if failing.is_empty() {
+        let tasks = counted(tasks.len(), "task", "tasks");
+        list.ok(NAME, format!("{tasks}, and the last run of each succeeded"));
     }
 }
 

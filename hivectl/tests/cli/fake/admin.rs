@@ -231,6 +231,10 @@ impl AdminService for Script {
             operator_question_count: 2,
             open_question_count: 3,
             pending_reminder_count: 1,
+            background_tasks: vec![
+                background_task("leases", 0, ""),
+                background_task("search-index", 3, "the disk is\nfull"),
+            ],
             ..quiet
         }))
     }
@@ -285,4 +289,9 @@ impl AdminService for Script {
     ) -> Result<Response<Self::LoginStream>, Status> {
         self.serve_login(request.into_inner()).await.map(Response::new)
     }
+}
+
+fn background_task(name: &str, failure_count: u32, error: &str) -> BackgroundTask {
+    let error = error.to_owned();
+    BackgroundTask { name: name.to_owned(), last_run_time: data::at(60), failure_count, error }
 }
