@@ -27,6 +27,7 @@ pub mod publish;
 pub mod scrub;
 pub mod session;
 pub mod settings;
+mod spawn;
 pub mod task;
 pub mod token;
 pub mod tool_groups;

@@ -15,6 +15,7 @@ use tokio::process::Command;
 
 use crate::claude::program::Program;
 use crate::cli::ExtraArgs;
+use crate::spawn::spawn;
 
 /// Where plugins come from, where plugins are named and no marketplace is.
 pub const OFFICIAL_MARKETPLACE: &str = "anthropics/claude-plugins-official";
@@ -145,7 +146,7 @@ async fn run(mut command: Command, longest: Duration) -> Result<(), String> {
             let _ = kill_process_group(group, Signal::KILL);
         }
     };
-    let output = tokio::spawn(said(child.stdout.take(), child.stderr.take()));
+    let output = spawn("plugin output", said(child.stdout.take(), child.stderr.take()));
     let status = match tokio::time::timeout(longest, child.wait()).await {
         Ok(Ok(status)) => status,
         Ok(Err(error)) => {

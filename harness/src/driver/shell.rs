@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::driver::calls;
 use crate::driver::link::Link;
 use crate::process::family::Family;
+use crate::spawn::spawn;
 use crate::task::wake::LABEL;
 use crate::task::{BrokerWaker, Supervisor, TaskConfig, environment};
 
@@ -47,7 +48,7 @@ impl Shell {
         let (orders, inbox) = mpsc::unbounded_channel();
         Self {
             orders,
-            task: tokio::spawn(supervise(task_config(config), family.tasks(), link, inbox)),
+            task: spawn("shell tasks", supervise(task_config(config), family.tasks(), link, inbox)),
         }
     }
 

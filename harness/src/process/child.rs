@@ -20,6 +20,7 @@ use crate::claude::line::{Line, Splitter};
 use crate::claude::outcome::Exit;
 use crate::process::family::Family;
 use crate::process::lock::StateLock;
+use crate::spawn::spawn;
 use crate::turn::output::Signal;
 
 /// Longest line that is kept whole, in bytes; a tool result with a large file fits.
@@ -76,7 +77,7 @@ pub async fn run(
 ) -> Result<Exit, RunError> {
     let mut child = start(spec, lock)?;
     let group = group(&child);
-    let feeding = child.stdin.take().map(|stdin| tokio::spawn(feed(stdin, input)));
+    let feeding = child.stdin.take().map(|stdin| spawn("claude stdin", feed(stdin, input)));
     let (mut pipes, mut lines) = read(&mut child);
     pipes.extend(feeding);
     let status = loop {
@@ -130,9 +131,14 @@ pub(crate) fn group(child: &Child) -> Option<Pid> {
 /// has the pipes.
 pub(super) fn read(child: &mut Child) -> (Vec<JoinHandle<()>>, mpsc::Receiver<Printed>) {
     let (printed, lines) = mpsc::channel(256);
-    let stdout =
-        child.stdout.take().map(|pipe| tokio::spawn(pump(pipe, printed.clone(), Printed::Stdout)));
-    let stderr = child.stderr.take().map(|pipe| tokio::spawn(pump(pipe, printed, Printed::Stderr)));
+    let stdout = child
+        .stdout
+        .take()
+        .map(|pipe| spawn("claude stdout", pump(pipe, printed.clone(), Printed::Stdout)));
+    let stderr = child
+        .stderr
+        .take()
+        .map(|pipe| spawn("claude stderr", pump(pipe, printed, Printed::Stderr)));
     ([stdout, stderr].into_iter().flatten().collect(), lines)
 }
 

@@ -21,6 +21,7 @@ use crate::claude::outcome::Exit;
 use crate::process::child::{self, Printed, RunError, Spec};
 use crate::process::family::Family;
 use crate::process::lock::StateLock;
+use crate::spawn::spawn;
 use crate::turn::output::Signal;
 
 /// How long claude has to end when its input does, and again after each stronger signal.
@@ -79,7 +80,7 @@ impl Resident {
         let (orders, inbox) = mpsc::channel(1);
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
         let claude = Claude { child, pid, feed, lines, pipes, family, bounds };
-        let task = tokio::spawn(claude.live(inbox));
+        let task = spawn("resident claude", claude.live(inbox));
         Ok(Self { orders, task, fingerprint, process_token })
     }
 
@@ -295,7 +296,7 @@ impl Claude {
 /// Writes line after line, and ends the input after the last one.
 fn feed(mut stdin: ChildStdin) -> mpsc::UnboundedSender<String> {
     let (lines, mut inbox) = mpsc::unbounded_channel::<String>();
-    tokio::spawn(async move {
+    spawn("claude stdin", async move {
         while let Some(line) = inbox.recv().await {
             if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
                 return;

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::process::family::tasks::{Entered, MARK_ENV, Tasks};
 use crate::process::family::{self, Process};
+use crate::spawn::spawn;
 use crate::task::config::TaskConfig;
 use crate::task::init;
 use crate::task::output::{self, Output};
@@ -106,7 +107,7 @@ pub async fn to_end(
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<Ended> {
     let Run { mut child, mut changes, pipe, mut report, entered, mark, root } = run;
-    let pump = tokio::spawn(output::pump(pipe, file, output, output_bytes_max));
+    let pump = spawn("task output", output::pump(pipe, file, output, output_bytes_max));
     let mut reported = None;
     let interrupted = tokio::select! {
         biased;

@@ -15,6 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::boot::file;
 use crate::driver::wall_now;
 use crate::process::family::tasks::Tasks;
+use crate::spawn::spawn;
 use crate::task::config::TaskConfig;
 use crate::task::output::{self, Output};
 use crate::task::record::{End, How, Record};
@@ -96,8 +97,8 @@ impl Supervisor {
             news: Notify::new(),
         });
         inner.news.notify_one();
-        let server = tokio::spawn(service::serve(listener, Arc::clone(&inner)));
-        let announcer = tokio::spawn(announcer::run(Arc::clone(&inner), waker));
+        let server = spawn("task service", service::serve(listener, Arc::clone(&inner)));
+        let announcer = spawn("task announcer", announcer::run(Arc::clone(&inner), waker));
         Ok(Self { inner, server, announcer })
     }
 
@@ -263,13 +264,8 @@ impl Inner {
         tracing::info!(task = id, pid = record.root.map(|root| root.pid), "task started");
         let output = Arc::new(Output::default());
         table.insert(record, Some(Arc::clone(&output)));
-        tokio::spawn(Arc::clone(self).accompany(
-            id,
-            run,
-            tokio::fs::File::from_std(file),
-            output,
-            timeout,
-        ));
+        let file = tokio::fs::File::from_std(file);
+        spawn("shell task", Arc::clone(self).accompany(id, run, file, output, timeout));
         Ok(())
     }
 
