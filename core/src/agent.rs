@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::id::TurnId;
 use crate::limits::MODEL_CHARS_MAX;
 use crate::name::AgentName;
+use crate::park;
 use crate::time::WallTime;
-use crate::turn::Outcome;
 
 /// Longest status text, in characters.
 pub const STATUS_CHARS_MAX: usize = 200;
@@ -157,17 +157,6 @@ impl Default for Policy {
     }
 }
 
-/// Why an agent starts no turns for now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Park {
-    /// The outcome that caused it.
-    pub cause: Outcome,
-    /// Until when; `None` where it waits for a login.
-    pub until: Option<WallTime>,
-    /// What went wrong.
-    pub error: String,
-}
-
 /// An agent and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
@@ -204,7 +193,7 @@ pub struct Agent {
     /// What it may do.
     pub policy: Policy,
     /// Why it starts no turns.
-    pub park: Option<Park>,
+    pub park: Option<park::View>,
     /// Whether it was retired.
     pub retired: bool,
     /// Deliveries waiting in its inbox.

@@ -17,6 +17,7 @@ pub mod limits;
 pub mod loose_end;
 pub mod message;
 pub mod name;
+pub mod park;
 pub mod question;
 pub mod reason;
 pub mod reminder;

@@ -10,6 +10,7 @@ use hive_core::delivery::{RedeliveryCause, Settlement, State};
 use hive_core::event::Kind;
 use hive_core::limits::{MODEL_CHARS_MAX, PAGE_BYTES_MAX, ROLE_CHARS_MAX};
 use hive_core::name::AgentName;
+use hive_core::park;
 use hive_core::time::Now;
 use hive_core::turn::Outcome;
 use rusqlite::Connection;
@@ -17,7 +18,6 @@ use rusqlite::Connection;
 use super::once::once;
 use super::sandboxes::Shown;
 use super::settle::{self, end_open_turns};
-use super::turn::shown;
 use super::{Engine, Identity, Refusal, actor, policy, question, reminder};
 use crate::store::agent::{self as agents, AgentRow, NewAgent};
 use crate::store::effect::PresenceChange;
@@ -60,7 +60,7 @@ fn view(
         Some(AgentKey::OPERATOR) | None => None,
         Some(parent) => Some(parse(&agents::name_of(conn, parent)?)?),
     };
-    let park = row.park.as_ref().filter(|park| park.holds(now)).map(|park| shown(park, now));
+    let park = row.parked(now).map(|park| park.view(now));
     let open_turn = turn::open_all(conn, row.key)?.first().map(|open| open.id);
     let state = state_of(&row, seen.live, open_turn.is_some(), now);
     let kick_on_start = super::declare::kick_on_start(&row);
@@ -102,20 +102,9 @@ pub(super) fn state_of(row: &AgentRow, live: bool, turn_open: bool, now: Now) ->
     if row.stopped && !turn_open {
         return HarnessState::Stopped;
     }
-    let park = row.park.as_ref().filter(|park| park.holds(now));
-    match (park, live) {
+    match (row.parked(now), live) {
         (_, false) => HarnessState::Offline,
-        (Some(park), true) => match park.cause {
-            Outcome::RateLimited => HarnessState::RateLimited,
-            Outcome::AuthFailed => HarnessState::NeedsLogin,
-            Outcome::Ok
-            | Outcome::Failed
-            | Outcome::Unavailable
-            | Outcome::Cancelled
-            | Outcome::Drained
-            | Outcome::Vanished
-            | Outcome::Fenced => HarnessState::Unavailable,
-        },
+        (Some(parked), true) => park::state_of(parked.cause),
         (None, true) => row.harness_state,
     }
 }

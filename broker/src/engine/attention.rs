@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use hive_core::delivery::State;
 use hive_core::id::{MessageId, QuestionId};
+use hive_core::park;
 use hive_core::question;
 use hive_core::time::WallTime;
 
@@ -157,7 +158,7 @@ fn waits(conn: &rusqlite::Connection, row: &AttentionRow) -> Result<bool, Refusa
         Kind::DeadLetter => in_state(row.agent, State::Dead),
         Kind::NeedsLogin => {
             let agent = agent::by_key(conn, row.agent)?;
-            Ok(!agent.retired && agent.park.is_some_and(|park| park.waits_for_login()))
+            Ok(!agent.retired && agent.park.is_some_and(|park| park::ends_by_login(park.cause)))
         }
     }
 }

@@ -12,15 +12,16 @@ use hive_core::event::Kind;
 use hive_core::id::TurnId;
 use hive_core::limits::Limits;
 use hive_core::message::SystemKind;
+use hive_core::park::{self, Change, Parked, TurnEnd};
 use hive_core::time::WallTime;
-use hive_core::turn::{Kind as TurnKind, Outcome, ToolUse};
+use hive_core::turn::{Outcome, ToolUse};
 use serde::{Deserialize, Serialize};
 
 use super::Refusal;
 use super::attention::{self, wait_on_operator};
 use super::notice::{self, Notice};
 use super::question::quoted;
-use crate::store::agent::{AgentRow, ParkRow};
+use crate::store::agent::AgentRow;
 use crate::store::delivery::DeliveryRow;
 use crate::store::event::{Fact, log};
 use crate::store::turn::{self, End, TurnRow};
@@ -116,7 +117,7 @@ pub(crate) fn end_turn(
     if ending.outcome == Outcome::Failed && !open.kind.is_upkeep() && !is_of_failures(tx, open)? {
         tell_parent_of_failure(tx, limits, me, open, ending)?;
     }
-    park(tx, limits, me, open, ending, settled)?;
+    park_after(tx, limits, me, open, ending, settled)?;
     // After a compaction that nobody measured, the size of before is no longer true.
     if ending.end.context_tokens > 0 || ending.end.compacted {
         agent::set_context(
@@ -251,7 +252,7 @@ fn tell_parent_of_dead_letter(
 
 /// Parks the agent where its turn could not run, so that nothing loops; an agent that runs again is
 /// told of no more.
-fn park(
+fn park_after(
     tx: &Tx<'_>,
     limits: &Limits,
     me: &AgentRow,
@@ -259,62 +260,27 @@ fn park(
     ending: &Ending<'_>,
     settled: Settled,
 ) -> Result<(), Refusal> {
-    if ending.outcome == Outcome::Ok {
-        // A compaction that did nothing asked no model, so it shows nothing of whether one answers.
-        let ran = open.kind != TurnKind::Compact || ending.end.compacted;
-        if ran {
+    let end = TurnEnd {
+        kind: open.kind,
+        outcome: ending.outcome,
+        compacted: ending.end.compacted,
+        has_dead_letter: settled.dead > 0,
+        retry_time: ending.retry_time,
+    };
+    match park::after_turn(&end, me.failures_in_a_row, limits, tx.now) {
+        Change::Nothing => Ok(()),
+        Change::Runs => {
             agent::set_park(tx, me.key, None, 0, false)?;
-            recovered(tx, limits, me)?;
+            recovered(tx, limits, me)
         }
-        return Ok(());
+        Change::Failed { failures, park: None } => {
+            Ok(agent::set_park(tx, me.key, None, failures, me.operator_told)?)
+        }
+        Change::Failed { failures, park: Some(park) } => {
+            let parked = Parked { cause: ending.outcome, park, error: ending.end.error.to_owned() };
+            park_for(tx, limits, me, &parked, failures, Some(open.id))
+        }
     }
-    // A checkpoint or compaction that failed leaves everything as it was: the next turn for mail
-    // shows whether more is wrong.
-    if !ending.outcome.is_failure() || (ending.outcome == Outcome::Failed && open.kind.is_upkeep())
-    {
-        return Ok(());
-    }
-    let failures = me.failures_in_a_row.saturating_add(1);
-    let now = tx.now;
-    let mut row = ParkRow {
-        cause: ending.outcome,
-        until_wall: None,
-        until_boot: None,
-        error: ending.end.error.to_owned(),
-    };
-    let parked = match ending.outcome {
-        Outcome::RateLimited => {
-            row.until_wall = ending.retry_time;
-            // Where no end is known, and where one that is known was wrong already, the boot clock
-            // bounds the rate of trying.
-            if ending.retry_time.is_none() {
-                row.until_boot = Some(
-                    now.boot.after(std::time::Duration::from_millis(limits.rate_limit_park_ms)),
-                );
-            } else if failures > 1 {
-                row.until_boot = Some(now.boot.after(limits.park_backoff().after(failures - 1)));
-            }
-            true
-        }
-        Outcome::AuthFailed => true,
-        Outcome::Unavailable => {
-            row.until_boot = Some(now.boot.after(limits.park_backoff().after(failures)));
-            true
-        }
-        // One bad message waits out its own backoff; only a row of failures is the agent's trouble.
-        // A dead letter ends the row.
-        Outcome::Failed | Outcome::Vanished => {
-            row.until_boot =
-                Some(now.boot.after(limits.park_backoff().after(failures.saturating_sub(2))));
-            failures >= 3 && settled.dead == 0
-        }
-        Outcome::Ok | Outcome::Cancelled | Outcome::Drained | Outcome::Fenced => false,
-    };
-    let failures = if settled.dead > 0 { 0 } else { failures };
-    if !parked {
-        return Ok(agent::set_park(tx, me.key, None, failures, me.operator_told)?);
-    }
-    park_for(tx, limits, me, &row, failures, Some(open.id))
 }
 
 /// Parks the agent. Where turns cannot run at all the operator is told, once until one ran well;
@@ -323,22 +289,22 @@ pub(super) fn park_for(
     tx: &Tx<'_>,
     limits: &Limits,
     me: &AgentRow,
-    row: &ParkRow,
+    row: &Parked,
     failures: u32,
     found_by: Option<TurnId>,
 ) -> Result<(), Refusal> {
-    let tell = matches!(row.cause, Outcome::Unavailable | Outcome::AuthFailed) && !me.operator_told;
+    let tell = row.stops_all_turns() && !me.operator_told;
     agent::set_park(tx, me.key, Some(row), failures, me.operator_told || tell)?;
     let detail = format!("{}: {}", row.cause, row.error);
     log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentParked, me.key) })?;
     let mut body =
         format!("{} cannot run turns now ({}):\n\n{}", me.name, row.cause, quoted(&row.error));
-    if row.cause == Outcome::AuthFailed {
+    let needs_login = park::ends_by_login(row.cause);
+    if needs_login {
         write!(body, "\n\nLog in with `hivectl login {}`.", me.name)
             .expect("writing to a string succeeds");
     }
     let notice = Notice::about(&me.name, AgentKey::OPERATOR, SystemKind::Unavailable, &body);
-    let needs_login = row.cause == Outcome::AuthFailed;
     if needs_login {
         let subject = found_by.map_or(0, TurnId::get);
         wait_on_operator(tx, attention::Kind::NeedsLogin, me.key, subject, &body)?;

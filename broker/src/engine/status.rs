@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hive_core::agent::{HarnessState, STATUS_CHARS_MAX};
 use hive_core::caller::Caller;
 use hive_core::event::Kind;
+use hive_core::park::{self, Park, Parked, Reported};
 use hive_core::turn::Outcome;
 
 use super::actor::{Actor, check_group};
@@ -78,40 +79,25 @@ impl Engine {
                         Fact { detail: &detail, ..Fact::about(Kind::HarnessStateChanged, me.key) },
                     )?;
                 }
-                let waits = me.park.as_ref().is_some_and(agent::ParkRow::waits_for_login);
-                // A harness that starts has not looked yet, and a compaction by order runs in spite
-                // of the park.
-                let may_run = matches!(
-                    state,
-                    HarnessState::Idle | HarnessState::RateLimited | HarnessState::Unavailable
-                );
-                match (waits, state == HarnessState::NeedsLogin) {
-                    // Only one that waits for mail has found a login; another one says that
-                    // something else does not work.
-                    (true, false) if state == HarnessState::Idle => {
-                        agent::set_park(tx, me.key, None, me.failures_in_a_row, false)?;
+                let park = me.park.as_ref().map(|parked| &parked.park);
+                let end = |operator_told| {
+                    agent::set_park(tx, me.key, None, me.failures_in_a_row, operator_told)
+                };
+                match park::after_report(park, state, tx.now) {
+                    Reported::Nothing => Ok(()),
+                    Reported::LoggedIn => {
+                        end(false)?;
                         recovered(tx, &limits, &me)
                     }
-                    (true, false) if may_run => Ok(agent::set_park(
-                        tx,
-                        me.key,
-                        None,
-                        me.failures_in_a_row,
-                        me.operator_told,
-                    )?),
-                    // It takes the place of any other park: until somebody logs in, no other end of
-                    // it would be worth a try.
-                    (false, true) => {
-                        let error = "claude has no valid login here".to_owned();
-                        let park = agent::ParkRow {
+                    Reported::OtherTrouble => Ok(end(me.operator_told)?),
+                    Reported::NeedsLogin => {
+                        let parked = Parked {
                             cause: Outcome::AuthFailed,
-                            until_wall: None,
-                            until_boot: None,
-                            error,
+                            park: Park::Login { wall: None, boot: None },
+                            error: "claude has no valid login here".to_owned(),
                         };
-                        park_for(tx, &limits, &me, &park, me.failures_in_a_row, None)
+                        park_for(tx, &limits, &me, &parked, me.failures_in_a_row, None)
                     }
-                    (true, _) | (false, false) => Ok(()),
                 }
             })
             .await

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use hive_core::agent::{HarnessState, Park};
+use hive_core::agent::HarnessState;
 use hive_core::caller::Caller;
 use hive_core::command::Command;
 use hive_core::delivery::{Delivery, State};
@@ -14,9 +14,10 @@ use hive_core::event::Kind as EventKind;
 use hive_core::id::TurnId;
 use hive_core::limits::{ERROR_BYTES_MAX, MODEL_CHARS_MAX, OUTPUT_TAIL_BYTES_MAX};
 use hive_core::message::Message;
+use hive_core::park;
 use hive_core::question::Question;
 use hive_core::reminder::Reminder;
-use hive_core::time::{BootTime, Now, WallTime};
+use hive_core::time::{Now, WallTime};
 use hive_core::turn::{Kind, MAIN_CONVERSATION, Outcome, ToolUse, Turn, Usage};
 
 use super::actor::{self, Actor};
@@ -25,7 +26,7 @@ use super::receive::{claim, pick};
 use super::settle::{Ending, Settled, end_turn, is_of_session, new_turn_id};
 use super::stop::check_started;
 use super::{Engine, Refusal, token, tool_use};
-use crate::store::agent::{self, AgentRow, ParkRow};
+use crate::store::agent::{self, AgentRow};
 use crate::store::delivery::Lease;
 use crate::store::effect::PresenceChange;
 use crate::store::event::{Fact, log};
@@ -105,7 +106,7 @@ pub struct EndedAnswer {
     /// Whether the turn asked for a next one.
     pub next_turn_requested: bool,
     /// Whether the agent is parked now.
-    pub park: Option<Park>,
+    pub park: Option<park::View>,
 }
 
 /// The caller's row, if the session is the present one.
@@ -120,11 +121,6 @@ pub(crate) fn session(
         return Err(Refusal::LeaseLost);
     }
     Ok(me)
-}
-
-/// A park as it is shown.
-pub(crate) fn shown(row: &ParkRow, now: Now) -> Park {
-    Park { cause: row.cause, until: row.until(now), error: row.error.clone() }
 }
 
 impl Engine {
@@ -176,15 +172,9 @@ impl Engine {
                 }
                 check_no_open_turn(tx, &me, &begin)?;
                 check_started(&me)?;
-                if let Some(park) =
-                    me.park.as_ref().filter(|park| kind != Kind::Compact && park.holds(tx.now))
-                {
-                    let retry_after = park.until(tx.now).map(|until| until.since(tx.now.wall));
-                    return Err(Refusal::AgentParked {
-                        agent: me.name,
-                        error: park.error.clone(),
-                        retry_after,
-                    });
+                if let Some(park) = me.parked(tx.now).filter(|_| kind != Kind::Compact) {
+                    let (error, retry_after) = (park.error.clone(), park.view(tx.now).remaining);
+                    return Err(Refusal::AgentParked { agent: me.name, error, retry_after });
                 }
                 let id = open(tx, &me, &begin, &boot_id, kind, None)?;
                 keep(tx, me.key, &request, &id)?;
@@ -233,10 +223,7 @@ impl Engine {
                     settled,
                     pending: delivery::count(tx, me.key, State::Ready)?,
                     next_turn_requested: row.next_turn_requested,
-                    park: me
-                        .park
-                        .filter(|park| park.holds(tx.now))
-                        .map(|park| shown(&park, tx.now)),
+                    park: me.parked(tx.now).map(|park| park.view(tx.now)),
                 })
             })
             .await
@@ -307,8 +294,8 @@ fn look(
     if check_started(me).is_err() {
         return Ok(Seen::Nothing { so_far: None, next_due: None });
     }
-    if let Some(park) = me.park.as_ref().filter(|park| park.holds(tx.now)) {
-        return Ok(Seen::Nothing { so_far: None, next_due: park_due(park, tx) });
+    if let Some(parked) = me.parked(tx.now) {
+        return Ok(Seen::Nothing { so_far: None, next_due: parked.park.due(tx.now) });
     }
     let Some(mut row) = pick(tx, me.key, u32::MAX)? else {
         return Ok(Seen::Nothing {
@@ -328,15 +315,6 @@ fn look(
     keep(tx, me.key, request, &id)?;
     let row = turn::get(tx, id)?.ok_or(Refusal::TurnNotFound { id })?;
     Ok(Seen::Found(Some(Box::new(begun(tx, me, &row)?))))
-}
-
-/// When to look again at a parked agent: at the end of a backoff, or when the wall clock may have
-/// reached the end of a limit.
-fn park_due(park: &ParkRow, tx: &Tx<'_>) -> Option<BootTime> {
-    let wall = park.until_wall.map(|until| tx.now.boot.after(until.since(tx.now.wall)));
-    // A wall clock that is set forward is noticed within a minute, not slept through.
-    let wall = wall.map(|due| due.min(tx.now.boot.after(std::time::Duration::from_secs(60))));
-    wall.max(park.until_boot)
 }
 
 fn open(

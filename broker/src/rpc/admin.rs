@@ -81,7 +81,7 @@ impl v1::admin_service_server::AdminService for Rpc {
             .await?;
         self.reconcile_sockets().await?;
         Ok(Response::new(v1::CreateAgentResponse {
-            agent: Some(self.wire_agent(agent)),
+            agent: Some(agent.into()),
             socket_path: socket.display().to_string(),
         }))
     }
@@ -119,7 +119,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         let key = request::key("StopAgent", std::mem::take(&mut stop.request_id), &stop)?;
         let name = message::agent_name(&stop.name, "name")?;
         let agent = self.engine.set_stopped(caller, key, name, true).await?;
-        Ok(Response::new(v1::StopAgentResponse { agent: Some(self.wire_agent(agent)) }))
+        Ok(Response::new(v1::StopAgentResponse { agent: Some(agent.into()) }))
     }
 
     async fn start_agent(
@@ -131,7 +131,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         let key = request::key("StartAgent", std::mem::take(&mut start.request_id), &start)?;
         let name = message::agent_name(&start.name, "name")?;
         let agent = self.engine.set_stopped(caller, key, name, false).await?;
-        Ok(Response::new(v1::StartAgentResponse { agent: Some(self.wire_agent(agent)) }))
+        Ok(Response::new(v1::StartAgentResponse { agent: Some(agent.into()) }))
     }
 
     async fn list_purges(
@@ -171,7 +171,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         let parts = parts(update_mask)?;
         let policy = with_defaults(policy.into(), &parts);
         let agent = self.engine.set_policy(caller, key, name, policy, parts).await?;
-        Ok(Response::new(v1::SetPolicyResponse { agent: Some(self.wire_agent(agent)) }))
+        Ok(Response::new(v1::SetPolicyResponse { agent: Some(agent.into()) }))
     }
 
     async fn set_parent(
@@ -184,7 +184,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         let name = message::agent_name(&set.name, "name")?;
         let parent = message::optional_agent_name(&set.parent, "parent")?;
         let agent = self.engine.set_parent(caller, key, name, parent).await?;
-        Ok(Response::new(v1::SetParentResponse { agent: Some(self.wire_agent(agent)) }))
+        Ok(Response::new(v1::SetParentResponse { agent: Some(agent.into()) }))
     }
 
     async fn list_dead_letters(

@@ -1,7 +1,6 @@
 //! `TopologyService`.
 
-use hive_core::agent::Agent;
-use hive_proto::convert::{self, message, request as fields};
+use hive_proto::convert::{message, request as fields};
 use hive_proto::status::bad_field;
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
@@ -12,12 +11,6 @@ use super::{Rpc, caller};
 const AGENT_ROWS_DEFAULT: u32 = 200;
 const AGENT_ROWS_MAX: u32 = 1000;
 
-impl Rpc {
-    pub(super) fn wire_agent(&self, agent: Agent) -> v1::Agent {
-        convert::agent::agent(agent, self.engine.clock().now().wall)
-    }
-}
-
 #[tonic::async_trait]
 impl v1::topology_service_server::TopologyService for Rpc {
     async fn get_self(
@@ -25,7 +18,7 @@ impl v1::topology_service_server::TopologyService for Rpc {
         request: Request<v1::GetSelfRequest>,
     ) -> Result<Response<v1::GetSelfResponse>, Status> {
         let agent = self.engine.get_self(caller::of(&request)?).await?;
-        Ok(Response::new(v1::GetSelfResponse { agent: Some(self.wire_agent(agent)) }))
+        Ok(Response::new(v1::GetSelfResponse { agent: Some(agent.into()) }))
     }
 
     async fn get_agent(
@@ -38,7 +31,7 @@ impl v1::topology_service_server::TopologyService for Rpc {
             self.engine.check_lookup(caller).await?;
         }
         let agent = self.engine.get_agent(name).await?;
-        Ok(Response::new(v1::GetAgentResponse { agent: Some(self.wire_agent(agent)) }))
+        Ok(Response::new(v1::GetAgentResponse { agent: Some(agent.into()) }))
     }
 
     async fn list_agents(
@@ -55,7 +48,7 @@ impl v1::topology_service_server::TopologyService for Rpc {
         let (agents, more) = self.engine.list_agents(after, include_retired, rows).await?;
         let next_page_token =
             agents.last().filter(|_| more).map(|agent| agent.name.to_string()).unwrap_or_default();
-        let agents = agents.into_iter().map(|agent| self.wire_agent(agent)).collect();
+        let agents = agents.into_iter().map(v1::Agent::from).collect();
         Ok(Response::new(v1::ListAgentsResponse { agents, next_page_token }))
     }
 
@@ -67,7 +60,7 @@ impl v1::topology_service_server::TopologyService for Rpc {
         self.engine.check_lookup(caller.clone()).await?;
         let name = message::optional_agent_name(&request.into_inner().name, "name")?;
         let agents = self.engine.list_children(caller, name).await?;
-        let agents = agents.into_iter().map(|agent| self.wire_agent(agent)).collect();
+        let agents = agents.into_iter().map(v1::Agent::from).collect();
         Ok(Response::new(v1::ListChildrenResponse { agents }))
     }
 

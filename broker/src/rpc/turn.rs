@@ -57,7 +57,7 @@ impl Rpc {
             session_token,
             session_epoch: attachment.epoch(),
             resumed,
-            agent: Some(convert::agent::agent(agent, self.engine.clock().now().wall)),
+            agent: Some(v1::Agent::from(agent)),
             open_turn: open_turn.map(Into::into),
             operator_pronouns: identity.operator_pronouns.clone(),
             hive_domain: identity.hive_domain.clone(),
@@ -107,7 +107,7 @@ impl Rpc {
                     shown.stopped,
                 ) {
                     shown = agent.clone();
-                    let agent = convert::agent::agent(agent, self.engine.clock().now().wall);
+                    let agent = v1::Agent::from(agent);
                     // A harness that has gone is noticed below.
                     drop(
                         out.send(Ok(v1::AttachResponse { step: Some(Step::AgentChanged(agent)) }))
@@ -336,7 +336,7 @@ impl v1::turn_service_server::TurnService for Rpc {
             held_count: settled.held,
             pending_count: pending,
             next_turn_requested,
-            park: park.map(|park| convert::turn::park(park, self.engine.clock().now().wall)),
+            park: park.map(v1::Park::from),
         }))
     }
 

@@ -2,6 +2,7 @@
 
 use hive_core::agent::{HarnessState, Policy, Source};
 use hive_core::message::OPERATOR;
+use hive_core::park::{Park, Parked};
 use hive_core::time::{BootTime, Now, WallTime};
 use hive_core::turn::Outcome;
 use rusqlite::{Connection, OptionalExtension as _, Result, Row};
@@ -16,41 +17,6 @@ pub struct AgentKey(pub i64);
 impl AgentKey {
     /// The operator.
     pub const OPERATOR: Self = Self(1);
-}
-
-/// Why an agent starts no turns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParkRow {
-    /// The outcome that caused it.
-    pub cause: Outcome,
-    /// Until the wall clock shows this: the end of a rate limit.
-    pub until_wall: Option<WallTime>,
-    /// Until the boot clock shows this: a backoff.
-    pub until_boot: Option<BootTime>,
-    /// What went wrong.
-    pub error: String,
-}
-
-impl ParkRow {
-    /// Whether it waits for somebody to log claude in.
-    #[must_use]
-    pub fn waits_for_login(&self) -> bool {
-        self.cause == Outcome::AuthFailed && self.until_wall.is_none() && self.until_boot.is_none()
-    }
-
-    /// Whether it still holds.
-    #[must_use]
-    pub fn holds(&self, now: Now) -> bool {
-        self.waits_for_login()
-            || self.until_wall.is_some_and(|until| until > now.wall)
-            || self.until_boot.is_some_and(|until| until > now.boot)
-    }
-
-    /// When it ends, for people; `None` where it waits for a login.
-    #[must_use]
-    pub fn until(&self, now: Now) -> Option<WallTime> {
-        self.until_wall.max(self.until_boot.map(|boot| now.wall_at(boot)))
-    }
 }
 
 /// An agent's row.
@@ -93,7 +59,7 @@ pub struct AgentRow {
     /// Its session's token; `None` while no session lives.
     pub session_token: Option<String>,
     /// Why it starts no turns.
-    pub park: Option<ParkRow>,
+    pub park: Option<Parked>,
     /// Turns in a row that could not run.
     pub failures_in_a_row: u32,
     /// Whether the operator was told of the present trouble.
@@ -104,6 +70,14 @@ pub struct AgentRow {
     pub available_models: Vec<String>,
     /// Whether the operator stopped it.
     pub stopped: bool,
+}
+
+impl AgentRow {
+    /// Returns its park, if that still holds.
+    #[must_use]
+    pub fn parked(&self, now: Now) -> Option<&Parked> {
+        self.park.as_ref().filter(|parked| parked.park.holds(now))
+    }
 }
 
 pub(super) const COLUMNS: &str = "id, name, source, parent_id, role, model, policy, declared, retired, status_text, status_time, harness_state, \
@@ -126,12 +100,11 @@ pub(super) fn from_row(row: &Row<'_>) -> Result<AgentRow> {
     let cause: Option<Outcome> = coded_option(row, 18)?;
     let park = match cause {
         None => None,
-        Some(cause) => Some(ParkRow {
-            cause,
-            until_wall: row.get::<_, Option<i64>>(19)?.map(WallTime),
-            until_boot: row.get::<_, Option<i64>>(20)?.map(BootTime),
-            error: row.get(21)?,
-        }),
+        Some(cause) => {
+            let wall = row.get::<_, Option<i64>>(19)?.map(WallTime);
+            let boot = row.get::<_, Option<i64>>(20)?.map(BootTime);
+            Some(Parked { cause, park: Park::new(cause, wall, boot), error: row.get(21)? })
+        }
     };
     Ok(AgentRow {
         key: AgentKey(row.get(0)?),
@@ -364,10 +337,11 @@ pub fn set_context(tx: &Tx<'_>, key: AgentKey, tokens: u64, window: u64) -> Resu
 pub fn set_park(
     tx: &Tx<'_>,
     key: AgentKey,
-    park: Option<&ParkRow>,
+    park: Option<&Parked>,
     failures_in_a_row: u32,
     operator_told: bool,
 ) -> Result<()> {
+    let (wall, boot) = park.map_or((None, None), |parked| parked.park.times());
     tx.prepare_cached(
         "UPDATE agent SET park_cause = ?2, park_until_time = ?3, park_until_boot = ?4, park_error = ?5, failures_in_a_row = ?6, \
          operator_told = ?7 WHERE id = ?1",
@@ -375,8 +349,8 @@ pub fn set_park(
     .execute((
         key.0,
         park.map(|park| park.cause.code()),
-        park.and_then(|park| park.until_wall).map(|until| until.0),
-        park.and_then(|park| park.until_boot).map(|until| until.0),
+        wall.map(|until| until.0),
+        boot.map(|until| until.0),
         park.map_or("", |park| park.error.as_str()),
         failures_in_a_row,
         operator_told,

@@ -201,6 +201,10 @@ fn forget_other_boots(conn: &Connection, clock: &dyn Clock) -> rusqlite::Result<
         "UPDATE delivery SET lease_until_boot = 0 WHERE state = 2 AND lease_until_boot IS NOT NULL",
         [],
     )?;
+    conn.execute(
+        "UPDATE agent SET park_cause = NULL, park_error = '' WHERE park_until_boot IS NOT NULL AND park_until_time IS NULL",
+        [],
+    )?;
     conn.execute("UPDATE agent SET park_until_boot = NULL WHERE park_until_boot IS NOT NULL", [])?;
     conn.execute_batch("COMMIT")
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use hive_core::park;
 use hive_core::reason::Reason;
 use hive_core::time::WallTime;
 use hive_core::turn::{Kind, MAIN_CONVERSATION, Outcome};
@@ -18,7 +19,7 @@ use crate::driver::link::Link;
 use crate::driver::timestamp;
 use crate::exit::describe;
 use crate::token;
-use crate::turn::input::{Answer, Input, Park};
+use crate::turn::input::{Answer, Input};
 use crate::turn::output::Ending;
 
 /// Waits for a turn.
@@ -116,7 +117,7 @@ pub async fn end(mut link: Link, ending: Ending) -> Input {
             Input::Ended(Answer {
                 pending_count,
                 next_turn_requested,
-                park: park.as_ref().map(Park::of),
+                park: park.and_then(|park| park::View::try_from(park).ok()),
             })
         }
         Err(status) => refusal(&status),

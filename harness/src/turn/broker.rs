@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hive_core::park;
 use hive_core::time::Now;
 use hive_core::turn::{Kind, Outcome};
 use hive_proto::v1::{Agent, BeginTurnResponse, HarnessState};
 
-use crate::turn::input::{Answer, Attachment, Park};
+use crate::turn::input::{Answer, Attachment};
 use crate::turn::job::{Job, Occasion};
 use crate::turn::machine::{LEAVE_PATIENCE, Machine};
 use crate::turn::output::{Ending, Output, Signal};
@@ -64,8 +65,8 @@ impl Machine {
             .agent
             .park
             .as_ref()
-            .map(Park::of)
-            .filter(|park| park.cause != Outcome::AuthFailed);
+            .and_then(|park| park::View::try_from(park.clone()).ok())
+            .filter(|park| !park::ends_by_login(park.cause));
         // A login that was waited for is waited for in the new session too.
         if !self.waits_for_login() {
             self.parked = park.map(|park| Parked::new(park, now));
@@ -253,7 +254,7 @@ impl Machine {
         self.close_cancels(turn_id, outcome);
         let park = answer.park.clone();
         self.parked = park
-            .filter(|park| park.cause != Outcome::AuthFailed || !self.logged_in)
+            .filter(|park| !park::ends_by_login(park.cause) || !self.logged_in)
             .map(|park| Parked::new(park, now));
         if outcome != Outcome::AuthFailed && self.waits_for_login() {
             // A compaction by order ran meanwhile, and its claude wrote where a login would.

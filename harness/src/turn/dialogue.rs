@@ -3,11 +3,11 @@
 //! Invariant: claude runs no turn while the dialogue is open, and what the dialogue itself writes
 //! is never taken for a login.
 
+use hive_core::park;
 use hive_core::time::Now;
 use hive_core::turn::Outcome;
 use hive_proto::v1;
 
-use crate::turn::input::Park;
 use crate::turn::machine::Machine;
 use crate::turn::output::Output;
 use crate::turn::phase::{Parked, Phase};
@@ -67,12 +67,17 @@ impl Machine {
     /// claude has no login: the agent runs nothing before it has.
     pub(crate) fn without_login(&mut self, now: Now) {
         self.logged_in = false;
-        let park = Park { cause: Outcome::AuthFailed, until: None, remaining: None };
+        let park = park::View {
+            cause: Outcome::AuthFailed,
+            until: None,
+            remaining: None,
+            error: String::new(),
+        };
         self.parked = Some(Parked::new(park, now));
         self.put(Output::WatchLogin);
     }
 
     pub(crate) fn waits_for_login(&self) -> bool {
-        self.parked.as_ref().is_some_and(|parked| parked.park.cause == Outcome::AuthFailed)
+        self.parked.as_ref().is_some_and(|parked| park::ends_by_login(parked.park.cause))
     }
 }

@@ -1,11 +1,9 @@
 //! What the machine is told.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hive_core::limits::Backoff;
-use hive_core::time::WallTime;
-use hive_core::turn::Outcome;
+use hive_core::park;
 use hive_proto::v1;
 
 use crate::claude::event::Event;
@@ -111,46 +109,5 @@ pub struct Answer {
     /// Whether the agent asked for another turn.
     pub next_turn_requested: bool,
     /// Why no turn may start for now.
-    pub park: Option<Park>,
-}
-
-/// Why no turn may start for now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Park {
-    /// The outcome that caused it.
-    pub cause: Outcome,
-    /// Until when; `None` where it waits for a login.
-    pub until: Option<WallTime>,
-    /// How long that is from now.
-    pub remaining: Option<Duration>,
-}
-
-impl Park {
-    /// The park that the broker tells of.
-    #[must_use]
-    pub fn of(park: &v1::Park) -> Self {
-        Self {
-            cause: outcome(park.cause()),
-            until: park.until_time.as_ref().map(wall_time),
-            remaining: park.remaining.and_then(|remaining| Duration::try_from(remaining).ok()),
-        }
-    }
-}
-
-fn outcome(outcome: v1::TurnOutcome) -> Outcome {
-    match outcome {
-        v1::TurnOutcome::Ok => Outcome::Ok,
-        v1::TurnOutcome::Failed => Outcome::Failed,
-        v1::TurnOutcome::RateLimited => Outcome::RateLimited,
-        v1::TurnOutcome::AuthFailed => Outcome::AuthFailed,
-        v1::TurnOutcome::Unavailable | v1::TurnOutcome::Unspecified => Outcome::Unavailable,
-        v1::TurnOutcome::Cancelled => Outcome::Cancelled,
-        v1::TurnOutcome::Drained => Outcome::Drained,
-        v1::TurnOutcome::Vanished => Outcome::Vanished,
-        v1::TurnOutcome::Fenced => Outcome::Fenced,
-    }
-}
-
-fn wall_time(time: &prost_types::Timestamp) -> WallTime {
-    WallTime(time.seconds.saturating_mul(1000).saturating_add(i64::from(time.nanos) / 1_000_000))
+    pub park: Option<park::View>,
 }

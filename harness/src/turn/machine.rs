@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use hive_core::park;
 use hive_core::time::{BootTime, Now, WallTime};
-use hive_core::turn::{Kind, Outcome};
+use hive_core::turn::Kind;
 use hive_proto::v1::HarnessState;
 
 use crate::config::Spans;
@@ -275,7 +276,7 @@ impl Machine {
             Cli::Unknown | Cli::Ready => None,
         };
         let (state, until) = match (&self.parked, broken_until) {
-            (Some(parked), _) => (resting_state(parked.park.cause), parked.park.until),
+            (Some(parked), _) => (park::state_of(parked.park.cause).into(), parked.park.until),
             (None, Some(until)) => (HarnessState::Unavailable, Some(until)),
             (None, None) => (HarnessState::Idle, None),
         };
@@ -315,19 +316,5 @@ impl Machine {
             .as_ref()
             .map(|policy| policy.tool_groups.clone())
             .unwrap_or_default()
-    }
-}
-
-fn resting_state(cause: Outcome) -> HarnessState {
-    match cause {
-        Outcome::RateLimited => HarnessState::RateLimited,
-        Outcome::AuthFailed => HarnessState::NeedsLogin,
-        Outcome::Ok
-        | Outcome::Failed
-        | Outcome::Unavailable
-        | Outcome::Cancelled
-        | Outcome::Drained
-        | Outcome::Vanished
-        | Outcome::Fenced => HarnessState::Unavailable,
     }
 }

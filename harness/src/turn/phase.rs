@@ -1,5 +1,6 @@
 //! Where the machine stands.
 
+use hive_core::park;
 use hive_core::time::{BootTime, Now};
 use hive_core::turn::{Kind, Outcome};
 
@@ -7,7 +8,6 @@ use crate::claude::fences::Expected;
 use crate::claude::outcome::StopCause;
 use crate::claude::transcript::Transcript;
 use crate::turn::course::Course;
-use crate::turn::input::Park;
 use crate::turn::job::{Job, Step};
 use crate::turn::output::Signal;
 
@@ -111,12 +111,12 @@ pub(crate) struct Drain {
 /// Why no turn may start for now.
 #[derive(Clone, Debug)]
 pub(crate) struct Parked {
-    pub(crate) park: Park,
+    pub(crate) park: park::View,
     pub(crate) ends_at: Option<BootTime>,
 }
 
 impl Parked {
-    pub(crate) fn new(park: Park, now: Now) -> Self {
+    pub(crate) fn new(park: park::View, now: Now) -> Self {
         Self { ends_at: park.remaining.map(|remaining| now.boot.after(remaining)), park }
     }
 }

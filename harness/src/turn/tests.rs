@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hive_core::limits::Backoff;
+use hive_core::park;
 use hive_core::time::{BootTime, Now, WallTime};
 use hive_core::turn::{Kind, Outcome};
 use hive_proto::v1;
@@ -14,7 +15,7 @@ use crate::claude::event;
 use crate::claude::outcome::Exit;
 use crate::config::Spans;
 use crate::turn::context::Watermarks;
-use crate::turn::input::{Answer, Attachment, Found, Input, Park};
+use crate::turn::input::{Answer, Attachment, Found, Input};
 use crate::turn::job::Step;
 use crate::turn::machine::{Defaults, Machine};
 use crate::turn::output::{Ending, Launch, Leaving, Output, Signal};
@@ -221,5 +222,6 @@ fn command(id: u64, order: Order) -> Input {
 fn parked(cause: Outcome, secs: Option<u64>, now: Now) -> Input {
     let remaining = secs.map(Duration::from_secs);
     let until = remaining.map(|span| now.wall.after(span));
-    Input::Ended(Answer { park: Some(Park { cause, until, remaining }), ..Answer::default() })
+    let park = park::View { cause, until, remaining, error: String::new() };
+    Input::Ended(Answer { park: Some(park), ..Answer::default() })
 }

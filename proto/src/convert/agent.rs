@@ -2,11 +2,9 @@
 
 use hive_core::agent::{Agent, HarnessState, Isolation, KickOnStart, Policy, Source};
 use hive_core::id::{TurnId, number};
-use hive_core::time::WallTime;
 
 use super::message::{agent_name, optional_agent_name};
 use super::time::{optional_wall_time, required_wall_time, timestamp};
-use super::turn::park as park_at;
 use super::{Invalid, optional_as, optional_value, required, same_values, value};
 use crate::v1;
 
@@ -77,68 +75,68 @@ impl From<v1::Policy> for Policy {
     }
 }
 
-/// An agent for the wire. Not a `From`, because what remains of its park depends on `now`.
-#[must_use]
-pub fn agent(agent: Agent, now: WallTime) -> v1::Agent {
-    let Agent {
-        name,
-        role,
-        parent,
-        source,
-        state,
-        state_time,
-        running,
-        status_text,
-        status_time,
-        model,
-        context_tokens,
-        context_window_tokens,
-        hive_name,
-        swarm_name,
-        revision,
-        policy,
-        park,
-        retired,
-        ready_count,
-        dead_count,
-        isolation,
-        isolation_notes,
-        open_turn,
-        context_time,
-        available_models,
-        stopped,
-        model_in_use,
-        kick_on_start,
-    } = agent;
-    v1::Agent {
-        name: name.into(),
-        role,
-        parent: parent.map(String::from).unwrap_or_default(),
-        source: v1::AgentSource::from(source).into(),
-        state: v1::HarnessState::from(state).into(),
-        state_time: Some(timestamp(state_time)),
-        running,
-        status_text,
-        status_time: status_time.map(timestamp),
-        model,
-        context_tokens,
-        context_window_tokens,
-        hive_name,
-        swarm_name,
-        revision,
-        policy: Some(policy.into()),
-        park: park.map(|park| park_at(park, now)),
-        retired,
-        ready_count,
-        dead_count,
-        isolation: super::number::<v1::Isolation, _>(isolation),
-        isolation_notes,
-        open_turn_id: number(open_turn, TurnId::get),
-        context_time: context_time.map(timestamp),
-        available_models,
-        stopped,
-        model_in_use,
-        kick_on_start: v1::KickOnStart::from(kick_on_start).into(),
+impl From<Agent> for v1::Agent {
+    fn from(agent: Agent) -> Self {
+        let Agent {
+            name,
+            role,
+            parent,
+            source,
+            state,
+            state_time,
+            running,
+            status_text,
+            status_time,
+            model,
+            context_tokens,
+            context_window_tokens,
+            hive_name,
+            swarm_name,
+            revision,
+            policy,
+            park,
+            retired,
+            ready_count,
+            dead_count,
+            isolation,
+            isolation_notes,
+            open_turn,
+            context_time,
+            available_models,
+            stopped,
+            model_in_use,
+            kick_on_start,
+        } = agent;
+        Self {
+            name: name.into(),
+            role,
+            parent: parent.map(String::from).unwrap_or_default(),
+            source: v1::AgentSource::from(source).into(),
+            state: v1::HarnessState::from(state).into(),
+            state_time: Some(timestamp(state_time)),
+            running,
+            status_text,
+            status_time: status_time.map(timestamp),
+            model,
+            context_tokens,
+            context_window_tokens,
+            hive_name,
+            swarm_name,
+            revision,
+            policy: Some(policy.into()),
+            park: park.map(v1::Park::from),
+            retired,
+            ready_count,
+            dead_count,
+            isolation: super::number::<v1::Isolation, _>(isolation),
+            isolation_notes,
+            open_turn_id: number(open_turn, TurnId::get),
+            context_time: context_time.map(timestamp),
+            available_models,
+            stopped,
+            model_in_use,
+            kick_on_start: v1::KickOnStart::from(kick_on_start).into(),
+        }
     }
 }
 

@@ -3,12 +3,15 @@
 mod conversation;
 mod event;
 
-use hive_core::agent::{Agent, HarnessState, Isolation, KickOnStart, Park, Policy, Source};
+use std::time::Duration;
+
+use hive_core::agent::{Agent, HarnessState, Isolation, KickOnStart, Policy, Source};
 use hive_core::command::{Command, Order};
 use hive_core::delivery::{Delivery, Lane, RedeliveryCause, State};
 use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::{Message, Origin, Recipient, SystemKind};
 use hive_core::name::{AgentName, Label, RESERVED};
+use hive_core::park;
 use hive_core::time::WallTime;
 use hive_core::tree::{Child, Found, Kin};
 use hive_core::turn::{self, Outcome, ToolUse, Turn, Usage};
@@ -296,10 +299,12 @@ pub(super) fn turn() -> impl Strategy<Value = Turn> {
         )
 }
 
-pub(super) fn park() -> impl Strategy<Value = Park> {
-    (outcome(), option::of(wall_time()), text()).prop_map(|(cause, until, error)| Park {
+pub(super) fn park() -> impl Strategy<Value = park::View> {
+    let until = option::of((wall_time(), any::<u32>()));
+    (outcome(), until, text()).prop_map(|(cause, until, error)| park::View {
         cause,
-        until,
+        until: until.map(|(until, _)| until),
+        remaining: until.map(|(_, millis)| Duration::from_millis(millis.into())),
         error,
     })
 }

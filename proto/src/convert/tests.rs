@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use hive_core::agent::{Agent, Isolation, Park, Policy};
+use hive_core::agent::{Agent, Isolation, Policy};
 use hive_core::command::{Command, Order};
 use hive_core::delivery::{Delivery, RedeliveryCause, State};
 use hive_core::event::{self, Event};
 use hive_core::limits::{Backoff, Limits};
 use hive_core::loose_end::{self, LooseEnd};
 use hive_core::message::{Message, Recipient, SystemKind};
+use hive_core::park;
 use hive_core::question::{self, Question};
 use hive_core::reason::Reason;
 use hive_core::reminder::{self, Reminder};
@@ -18,7 +19,7 @@ use hive_core::tree::{Found, Kin};
 use hive_core::turn::{Kind, Outcome, ToolUse, Turn, Usage};
 use proptest::prelude::*;
 
-use super::{Invalid, agent, delivery, optional_value, request, strategies, time, turn, value};
+use super::{Invalid, delivery, optional_value, request, strategies, time, value};
 use crate::v1;
 
 /// What comes out at the other end of a wire.
@@ -65,13 +66,13 @@ proptest! {
     }
 
     #[test]
-    fn parks(core in strategies::park(), now in strategies::wall_time()) {
-        prop_assert_eq!(Park::try_from(sent(&turn::park(core.clone(), now))), Ok(core));
+    fn parks(core in strategies::park()) {
+        prop_assert_eq!(park::View::try_from(sent(&v1::Park::from(core.clone()))), Ok(core));
     }
 
     #[test]
-    fn agents(core in strategies::agent(), now in strategies::wall_time()) {
-        prop_assert_eq!(Agent::try_from(sent(&agent::agent(core.clone(), now))), Ok(core));
+    fn agents(core in strategies::agent()) {
+        prop_assert_eq!(Agent::try_from(sent(&v1::Agent::from(core.clone()))), Ok(core));
     }
 
     #[test]
@@ -234,16 +235,6 @@ fn nouns_without_an_id_are_refused() {
     let key = v1::DeliveryKey { agent: "Nobody!".to_owned(), message_id: 1 };
     assert_eq!(delivery::key(Some(key), "key").expect_err("no such name can be").path, "key.agent");
     assert!(delivery::states(&[1, 0], "states").is_err());
-}
-
-#[test]
-fn what_remains_of_a_park_is_told_from_now() {
-    let park = |until| Park { cause: Outcome::RateLimited, until, error: String::new() };
-    let told = turn::park(park(Some(WallTime(9_500))), WallTime(2_000));
-    assert_eq!(told.remaining, Some(prost_types::Duration { seconds: 7, nanos: 500_000_000 }));
-    let over = turn::park(park(Some(WallTime(1_000))), WallTime(2_000));
-    assert_eq!(over.remaining, Some(prost_types::Duration { seconds: 0, nanos: 0 }));
-    assert_eq!(turn::park(park(None), WallTime(2_000)).remaining, None);
 }
 
 #[test]

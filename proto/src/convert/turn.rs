@@ -1,8 +1,7 @@
 //! Turns, what they used, and why none may start.
 
-use hive_core::agent::Park;
 use hive_core::id::{MessageId, TurnId, number};
-use hive_core::time::WallTime;
+use hive_core::park;
 use hive_core::turn::{Kind, Outcome, ToolUse, Turn, Usage};
 
 use super::message::agent_name;
@@ -182,28 +181,26 @@ impl TryFrom<v1::Turn> for Turn {
     }
 }
 
-/// A park for the wire. Not a `From`, because what remains of it depends on `now`.
-#[must_use]
-pub fn park(park: Park, now: WallTime) -> v1::Park {
-    let Park { cause, until, error } = park;
-    v1::Park {
-        cause: v1::TurnOutcome::from(cause).into(),
-        until_time: until.map(timestamp),
-        error,
-        remaining: until.map(|until| duration(until.since(now))),
+impl From<park::View> for v1::Park {
+    fn from(park: park::View) -> Self {
+        let park::View { cause, until, remaining, error } = park;
+        Self {
+            cause: v1::TurnOutcome::from(cause).into(),
+            until_time: until.map(timestamp),
+            error,
+            remaining: remaining.map(duration),
+        }
     }
 }
 
-impl TryFrom<v1::Park> for Park {
+impl TryFrom<v1::Park> for park::View {
     type Error = Invalid;
     fn try_from(wire: v1::Park) -> Result<Self, Invalid> {
         let v1::Park { cause, until_time, error, remaining } = wire;
-        // Checked and dropped: it was true when the broker wrote it. Who waits it out reads the
-        // field itself.
-        optional_span(remaining, "remaining")?;
         Ok(Self {
             cause: value::<v1::TurnOutcome, _>(cause, "cause")?,
             until: optional_wall_time(until_time, "until_time")?,
+            remaining: optional_span(remaining, "remaining")?,
             error,
         })
     }

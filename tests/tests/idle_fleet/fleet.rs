@@ -11,7 +11,7 @@ use hive_broker::engine::attach::{Attach, Attached};
 use hive_broker::engine::directories::Directories;
 use hive_broker::engine::memory::Memory;
 use hive_broker::engine::send::Send;
-use hive_broker::engine::turn::{Begin, Begun, Ended};
+use hive_broker::engine::turn::{Begin, Begun, Ended, EndedAnswer};
 use hive_broker::engine::{Actor, Engine, Identity, Parts, Refusal};
 use hive_broker::store::Store;
 use hive_broker::store::request::RequestKey;
@@ -27,7 +27,7 @@ use hive_harness::claude::event;
 use hive_harness::claude::outcome::Exit;
 use hive_harness::config::Spans;
 use hive_harness::turn::context::Watermarks;
-use hive_harness::turn::input::{Answer, Attachment, Found, Input, Park};
+use hive_harness::turn::input::{Answer, Attachment, Found, Input};
 use hive_harness::turn::job::Step;
 use hive_harness::turn::machine::{Defaults, Machine};
 use hive_harness::turn::output::{Ending, Launch, Output};
@@ -272,10 +272,7 @@ impl Fleet {
                 };
                 let attached =
                     self.engine.attach(self.caller(place), attach).await.expect("attached");
-                let agent = hive_proto::convert::agent::agent(
-                    attached.agent.clone(),
-                    self.clock.now().wall,
-                );
+                let agent = v1::Agent::from(attached.agent.clone());
                 self.harnesses[place].attached = Some(attached);
                 self.give(
                     place,
@@ -395,9 +392,7 @@ impl Fleet {
         };
         let request = self.request("EndTurn");
         let answer = self.engine.end_turn(self.caller(place), request, ended).await.expect("ended");
-        let now = self.clock.now().wall;
-        let park = answer.park.map(|park| Park::of(&hive_proto::convert::turn::park(park, now)));
-        let (pending_count, next_turn_requested) = (answer.pending, answer.next_turn_requested);
+        let EndedAnswer { pending: pending_count, next_turn_requested, park, .. } = answer;
         self.give(place, Input::Ended(Answer { pending_count, next_turn_requested, park }));
     }
 }

@@ -106,7 +106,12 @@ fn mail_a_park_or_a_failure_come_before_a_turn_that_was_asked_for() {
 
     let mut rig = Rig::running();
     end_well(&mut rig);
-    let park = Some(Park { cause: Outcome::Unavailable, until: None, remaining: None });
+    let park = Some(park::View {
+        cause: Outcome::Unavailable,
+        until: None,
+        remaining: None,
+        error: String::new(),
+    });
     rig.give(Input::Ended(Answer { park, ..asked(0) }));
     assert!(rig.drain().contains(&Output::Begin));
 

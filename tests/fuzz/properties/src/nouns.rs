@@ -5,17 +5,17 @@
 //! after another round over the wire, and one that cannot be read is refused with the path of its
 //! field.
 
-use hive_core::agent::{Agent, Park};
+use hive_core::agent::Agent;
 use hive_core::command::Command;
 use hive_core::delivery::Delivery;
 use hive_core::event::Event;
 use hive_core::loose_end::LooseEnd;
 use hive_core::message::Message;
+use hive_core::park;
 use hive_core::question::Question;
 use hive_core::reminder::Reminder;
-use hive_core::time::WallTime;
 use hive_core::turn::Turn;
-use hive_proto::convert::{self, Invalid};
+use hive_proto::convert::Invalid;
 use hive_proto::v1;
 
 use crate::requests::{decoded, refused};
@@ -25,9 +25,6 @@ use crate::requests::{decoded, refused};
 pub(crate) struct Noun {
     pub(crate) check: fn(&[u8]),
 }
-
-/// Some moment, for what is shown with the time that is left.
-const NOW: WallTime = WallTime(1_700_000_000_000);
 
 fn round<W, C>(bytes: &[u8], back: fn(C) -> W)
 where
@@ -54,8 +51,6 @@ pub(crate) const ALL: [Noun; 10] = [
     Noun { check: |bytes| round::<v1::Event, Event>(bytes, Into::into) },
     Noun { check: |bytes| round::<v1::LooseEnd, LooseEnd>(bytes, Into::into) },
     Noun { check: |bytes| round::<v1::Command, Command>(bytes, Into::into) },
-    Noun {
-        check: |bytes| round::<v1::Agent, Agent>(bytes, |agent| convert::agent::agent(agent, NOW)),
-    },
-    Noun { check: |bytes| round::<v1::Park, Park>(bytes, |park| convert::turn::park(park, NOW)) },
+    Noun { check: |bytes| round::<v1::Agent, Agent>(bytes, v1::Agent::from) },
+    Noun { check: |bytes| round::<v1::Park, park::View>(bytes, v1::Park::from) },
 ];

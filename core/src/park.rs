@@ -1,0 +1,256 @@
+//! Parks: why an agent starts no turns for now, and what ends that.
+//!
+//! The broker decides; a harness only shows and follows. Invariant: the rules are pure and total,
+//! and no other file has one: which end of a turn parks ([`after_turn`]), what a report of the
+//! harness changes ([`after_report`]), how long a park holds ([`Park::holds`]), and the state that
+//! it shows ([`state_of`]).
+
+use std::time::Duration;
+
+use crate::agent::HarnessState;
+use crate::limits::Limits;
+use crate::time::{BootTime, Now, WallTime};
+use crate::turn::{Kind, Outcome};
+
+/// A wall clock that is set forward is noticed within this time.
+const WALL_CHECK_MAX: Duration = Duration::from_secs(60);
+/// Failed turns in a row that the agent may have before they park it: each failed delivery has a
+/// backoff of its own.
+const FAILED_MAX: u32 = 2;
+
+/// How long an agent is parked. A boot time bounds the rate of retries; a wall time is the end of
+/// a limit that the model stated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Park {
+    /// Until claude has a login; at most until both times have passed, if there is one.
+    Login {
+        /// By the wall clock.
+        wall: Option<WallTime>,
+        /// By the boot clock.
+        boot: Option<BootTime>,
+    },
+    /// Until both times have passed.
+    Until {
+        /// By the wall clock.
+        wall: Option<WallTime>,
+        /// By the boot clock.
+        boot: Option<BootTime>,
+    },
+}
+
+impl Park {
+    /// Returns the park that an outcome causes, with these times.
+    #[must_use]
+    pub fn new(cause: Outcome, wall: Option<WallTime>, boot: Option<BootTime>) -> Self {
+        if ends_by_login(cause) { Self::Login { wall, boot } } else { Self::Until { wall, boot } }
+    }
+
+    /// Returns its times, by the wall clock and by the boot clock.
+    #[must_use]
+    pub fn times(&self) -> (Option<WallTime>, Option<BootTime>) {
+        let (Self::Login { wall, boot } | Self::Until { wall, boot }) = *self;
+        (wall, boot)
+    }
+
+    /// Returns whether it still holds.
+    #[must_use]
+    pub fn holds(&self, now: Now) -> bool {
+        match (self, self.times()) {
+            (Self::Login { .. }, (None, None)) => true,
+            (_, (wall, boot)) => {
+                wall.is_some_and(|at| at > now.wall) || boot.is_some_and(|at| at > now.boot)
+            }
+        }
+    }
+
+    /// Returns the wall time of its end; `None` if only a login ends it.
+    #[must_use]
+    pub fn until(&self, now: Now) -> Option<WallTime> {
+        let (wall, boot) = self.times();
+        wall.max(boot.map(|boot| now.wall_at(boot)))
+    }
+
+    /// Returns when to check whether it still holds; `None` if only a login ends it.
+    #[must_use]
+    pub fn due(&self, now: Now) -> Option<BootTime> {
+        let (wall, boot) = self.times();
+        let check = |at: WallTime| now.boot.after(at.since(now.wall).min(WALL_CHECK_MAX));
+        wall.map(check).max(boot)
+    }
+}
+
+/// A park with its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parked {
+    /// The outcome that caused it.
+    pub cause: Outcome,
+    /// How long it holds.
+    pub park: Park,
+    /// What went wrong.
+    pub error: String,
+}
+
+impl Parked {
+    /// Returns what callers see of it.
+    #[must_use]
+    pub fn view(&self, now: Now) -> View {
+        let until = self.park.until(now);
+        View {
+            cause: self.cause,
+            until,
+            remaining: until.map(|until| until.since(now.wall)),
+            error: self.error.clone(),
+        }
+    }
+
+    /// Returns whether no turn of the agent can run, so that the operator is notified.
+    #[must_use]
+    pub fn stops_all_turns(&self) -> bool {
+        matches!(self.cause, Outcome::Unavailable | Outcome::AuthFailed)
+    }
+}
+
+/// A park as callers see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// The outcome that caused it.
+    pub cause: Outcome,
+    /// Until when; `None` if only a login ends it.
+    pub until: Option<WallTime>,
+    /// How long that was from the time at which it was read.
+    pub remaining: Option<Duration>,
+    /// What went wrong.
+    pub error: String,
+}
+
+/// Returns whether a login ends a park with this cause.
+#[must_use]
+pub fn ends_by_login(cause: Outcome) -> bool {
+    cause == Outcome::AuthFailed
+}
+
+/// Returns the state that an agent with a harness shows while it is parked.
+#[must_use]
+pub fn state_of(cause: Outcome) -> HarnessState {
+    match cause {
+        Outcome::RateLimited => HarnessState::RateLimited,
+        Outcome::AuthFailed => HarnessState::NeedsLogin,
+        Outcome::Ok
+        | Outcome::Failed
+        | Outcome::Unavailable
+        | Outcome::Cancelled
+        | Outcome::Drained
+        | Outcome::Vanished
+        | Outcome::Fenced => HarnessState::Unavailable,
+    }
+}
+
+/// What a park depends on at the end of a turn.
+#[derive(Clone, Copy, Debug)]
+pub struct TurnEnd {
+    /// What the turn was for.
+    pub kind: Kind,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Whether the conversation was compacted in it.
+    pub compacted: bool,
+    /// Whether a delivery of it became a dead letter.
+    pub has_dead_letter: bool,
+    /// When the model's limit ends, if the model stated it.
+    pub retry_time: Option<WallTime>,
+}
+
+/// What the end of a turn changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    Nothing,
+    /// The agent runs: it is not parked, and has no failures in a row.
+    Runs,
+    /// One more turn could not run.
+    Failed {
+        /// Turns in a row that failed, with this one.
+        failures: u32,
+        /// The park, if the agent is parked now.
+        park: Option<Park>,
+    },
+}
+
+/// Decides whether the end of a turn parks the agent, and how long; `failures` have been in a row
+/// before it.
+#[must_use]
+pub fn after_turn(end: &TurnEnd, failures: u32, limits: &Limits, now: Now) -> Change {
+    let TurnEnd { kind, outcome, compacted, has_dead_letter, retry_time } = *end;
+    let failures = failures.saturating_add(1);
+    let backoff = |failures| Some(now.boot.after(limits.park_backoff().after(failures)));
+    let (wall, boot) = match outcome {
+        // A compaction that did nothing asked no model, so it does not show that one answers.
+        Outcome::Ok if kind == Kind::Compact && !compacted => return Change::Nothing,
+        Outcome::Ok => return Change::Runs,
+        // A checkpoint or compaction that failed changes nothing; the next turn for mail shows
+        // whether more is wrong.
+        Outcome::Failed if kind.is_upkeep() => return Change::Nothing,
+        Outcome::Cancelled | Outcome::Drained | Outcome::Fenced => return Change::Nothing,
+        Outcome::RateLimited => {
+            let limit = Duration::from_millis(limits.rate_limit_park_ms);
+            match retry_time {
+                None => (None, Some(now.boot.after(limit))),
+                Some(_) if failures == 1 => (retry_time, None),
+                // The stated end was wrong before, so the boot clock bounds the rate of retries.
+                Some(_) => (retry_time, backoff(failures - 1)),
+            }
+        }
+        Outcome::AuthFailed => (None, None),
+        Outcome::Unavailable => (None, backoff(failures)),
+        // A dead letter ends the row, and one bad message waits out its own backoff.
+        Outcome::Failed | Outcome::Vanished if has_dead_letter || failures <= FAILED_MAX => {
+            let failures = if has_dead_letter { 0 } else { failures };
+            return Change::Failed { failures, park: None };
+        }
+        Outcome::Failed | Outcome::Vanished => (None, backoff(failures - FAILED_MAX)),
+    };
+    let failures = if has_dead_letter { 0 } else { failures };
+    Change::Failed { failures, park: Some(Park::new(outcome, wall, boot)) }
+}
+
+/// What a report of the harness changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reported {
+    /// Nothing.
+    Nothing,
+    /// claude has no login: the agent is parked until it has one.
+    NeedsLogin,
+    /// The park is over, because claude has a login.
+    LoggedIn,
+    /// The park is over, because something else than a login is missing.
+    OtherTrouble,
+}
+
+/// Decides what it means for a park that the harness reports this state.
+#[must_use]
+pub fn after_report(park: Option<&Park>, state: HarnessState, now: Now) -> Reported {
+    let park = park.filter(|park| park.holds(now));
+    match (matches!(park, Some(Park::Login { .. })), state) {
+        // It replaces any other park: before there is a login, no other end is worth a retry.
+        (false, HarnessState::NeedsLogin) => Reported::NeedsLogin,
+        // Only a harness that waits for mail has found a login.
+        (true, HarnessState::Idle) => Reported::LoggedIn,
+        (true, HarnessState::RateLimited | HarnessState::Unavailable) => Reported::OtherTrouble,
+        // A harness that starts has not looked yet, and a compaction by order runs while parked.
+        (
+            _,
+            HarnessState::Offline
+            | HarnessState::Starting
+            | HarnessState::Idle
+            | HarnessState::Thinking
+            | HarnessState::Compacting
+            | HarnessState::RateLimited
+            | HarnessState::NeedsLogin
+            | HarnessState::Unavailable
+            | HarnessState::Stopped,
+        ) => Reported::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests;
