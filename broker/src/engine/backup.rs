@@ -6,7 +6,7 @@
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
 
-use super::{Engine, Refusal};
+use super::{Engine, Refusal, permit};
 use crate::store::backup::Copied;
 pub use crate::store::check::Checked;
 
@@ -27,6 +27,7 @@ impl Engine {
     /// Makes a copy of the database as it stands now.
     pub async fn backup(&self) -> Result<Backup, Refusal> {
         self.check_open()?;
+        permit::release();
         let stop = CancellationToken::new();
         // Dropped with the call, which stops the work also where the caller went away.
         let _stops = stop.clone().drop_guard();
@@ -41,6 +42,7 @@ impl Engine {
     /// Reads the whole database and says what is not right with it. Who comes meanwhile waits.
     pub async fn check_integrity(&self) -> Result<Checked, Refusal> {
         self.check_open()?;
+        permit::release();
         let stop = CancellationToken::new();
         let _stops = stop.clone().drop_guard();
         let work = async {

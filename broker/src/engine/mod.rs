@@ -20,6 +20,7 @@ pub mod loose_end;
 pub mod memory;
 pub mod messages;
 pub mod operate;
+pub mod permit;
 pub mod policy;
 pub mod presence;
 pub mod problem;

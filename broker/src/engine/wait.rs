@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use hive_core::time::BootTime;
 
-use super::{Engine, Refusal};
+use super::{Engine, Refusal, permit};
 use crate::store::look::{Answer, Looking};
 
 impl Engine {
@@ -28,6 +28,7 @@ impl Engine {
                         if !worth_waiting(last) {
                             break None;
                         }
+                        permit::release();
                     }
                 },
                 () = self.draining().cancelled() => break Some(Refusal::Draining),

@@ -20,8 +20,8 @@ use tonic::{Request, Status};
 use tower::{Layer, Service};
 
 use super::conn::{ConnInfo, Owner, Trust};
-use super::fair::{Work, fairly};
-use super::limited;
+use super::fair::fairly;
+use super::method;
 use super::size::Bound;
 use crate::engine::sandboxes::{Denied, Sandboxes, Scope};
 use crate::engine::{Actor, Refusal};
@@ -85,17 +85,17 @@ where
 
     fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
         let allowed = |info: &ConnInfo| {
-            let (owner, path) = (&info.owner, request.uri().path());
-            let (size, work) = (Bound::of(owner, path, self.body_bytes_max), Work::of(owner, path));
+            let (owner, method) = (&info.owner, method::of_path(request.uri().path()));
+            let size = Bound::new(owner, method.size, self.body_bytes_max);
             let caller = caller(info)?;
             let scope = scope(&self.sandboxes, info)?;
-            if !limited::may_call(scope, path) {
+            if scope == Scope::Limited && method.scope == Scope::Everything {
                 return Err(refusal(Reason::PeerNotTrusted, beside(owner), None));
             }
-            Ok((caller, scope, info.bounds.clone(), size, work))
+            Ok((caller, scope, info.bounds.clone(), size, method.class_on(owner)))
         };
         match request.extensions().get::<ConnInfo>().map(allowed) {
-            Some(Ok((caller, scope, bounds, size, work))) => {
+            Some(Ok((caller, scope, bounds, size, class))) => {
                 request.extensions_mut().insert(caller);
                 request.extensions_mut().insert(scope);
                 let Ok(place) = Arc::clone(&bounds.calls).try_acquire_owned() else {
@@ -109,7 +109,7 @@ where
                 Box::pin(async move {
                     let (parts, body) = request.into_parts();
                     let request = http::Request::from_parts(parts, size.on(body).await);
-                    fairly(tasks, bounds, place, work, async move { inner.call(request).await })
+                    fairly(tasks, bounds, place, class, async move { inner.call(request).await })
                         .await
                 })
             }

@@ -1,11 +1,11 @@
-//! Fairness between sockets: a few calls of each are worked on at once, and the others wait in line
-//! behind their own kind.
+//! Fairness between sockets: a few calls of each socket work at once, and the others of that socket
+//! queue.
 //!
-//! A call gets its permit to work once its request is there, and gives it back when it is answered,
-//! or waits for something. What reads pages comes one at a time for each agent, and is read to its
-//! end also for a caller who has gone. Invariant: nothing that a client does gives a permit back
-//! before the time: not going away, not holding back what it has to say, and not reading its
-//! answer. A call's place among those under way is kept until its answer has been sent or given up.
+//! A call takes a permit to work once its request has arrived, and releases it by its class
+//! ([`Class`]). Pages of one agent are read one at a time, each to its end even if its caller has
+//! gone. Invariant: no client can release a permit early: neither by disconnecting, nor by sending
+//! its request slowly, nor by not reading the answer. A call keeps its slot among the open calls
+//! until its answer has been sent or given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,40 +13,22 @@ use std::time::Duration;
 use hive_core::reason::Reason;
 use hive_proto::status::refusal;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::task::TaskTracker;
 use tonic::Status;
 use tonic::body::Body;
 
 use super::answer;
-use super::conn::{Bounds, Owner};
+use super::conn::Bounds;
+use super::method::Class;
+use crate::engine::permit;
 
-/// A call that has not answered by then waits for something, as a harness for its next turn, and
-/// keeps nobody else from working.
-const WORK_MAX: Duration = Duration::from_millis(20);
-/// A refusal keeps its call's permit for so long, and so does a call whose caller went away. A
-/// program that runs wild and hears only that it may not is slowed down by it, whatever it calls;
-/// nobody else waits.
+/// A call that works for longer releases its permit: it waits for something. Without it four sends
+/// on a stalled disk would keep the heartbeats of their agent waiting.
+pub(super) const WORK_MAX: Duration = Duration::from_millis(20);
+/// A refused call keeps its permit for this time, and so does a call whose caller went away. It
+/// slows down a program that runs wild and is only refused; other sockets do not wait.
 const PAUSE: Duration = Duration::from_millis(10);
-
-/// What a call is to the others of its socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
-    /// One of some at once.
-    Any,
-    /// One at a time: a page costs the processors as much as many sends.
-    Pages,
-}
-
-impl Work {
-    /// That of a call to `path`.
-    pub(super) fn of(owner: &Owner, path: &str) -> Self {
-        let method = path.rsplit('/').next().unwrap_or_default();
-        let reads = ["List", "Search", "Find", "Watch"].iter().any(|word| method.starts_with(word))
-            || method == "GetTurnStats";
-        if reads && matches!(owner, Owner::Agent(_)) { Self::Pages } else { Self::Any }
-    }
-}
 
 type Answered<E> = Result<http::Response<Body>, E>;
 
@@ -56,11 +38,11 @@ pub(super) async fn fairly<E: Send + 'static>(
     tasks: TaskTracker,
     bounds: Bounds,
     place: OwnedSemaphorePermit,
-    work: Work,
+    class: Class,
     call: impl Future<Output = Answered<E>> + Send + 'static,
 ) -> Answered<E> {
-    if work == Work::Any {
-        return Ok(worked(tasks, bounds.at_work, call)
+    if class != Class::Page {
+        return Ok(worked(tasks, bounds.at_work, class, call)
             .await?
             .map(|body| answer::holding(place, body)));
     }
@@ -68,7 +50,7 @@ pub(super) async fn fairly<E: Send + 'static>(
     let pages = bounds.pages.acquire_owned().await;
     // A task of its own: what has been begun goes on without its caller, and keeps the next page
     // waiting.
-    let reading = worked(tasks.clone(), bounds.at_work, call);
+    let reading = worked(tasks.clone(), bounds.at_work, class, call);
     let read = tasks.spawn(async move { (reading.await, pages) });
     let Ok((answered, pages)) = read.await else {
         return Ok(
@@ -90,15 +72,17 @@ pub(super) async fn fairly<E: Send + 'static>(
 async fn worked<E>(
     tasks: TaskTracker,
     at_work: Arc<Semaphore>,
+    class: Class,
     call: impl Future<Output = Answered<E>>,
 ) -> Answered<E> {
     let permit = Permit::taken(tasks, at_work).await;
-    let mut call = std::pin::pin!(call);
+    let released = Arc::new(Notify::new());
+    let mut call = std::pin::pin!(permit::scope(Arc::clone(&released), call));
     let answer = tokio::select! {
         biased;
         answer = &mut call => answer?,
-        () = tokio::time::sleep(WORK_MAX) => {
-            permit.give_back();
+        () = before_the_answer(class, &released) => {
+            permit.release();
             return Ok(answer::begun(call.await?).await);
         }
     };
@@ -106,12 +90,24 @@ async fn worked<E>(
         tokio::time::sleep(PAUSE).await;
     }
     let answer = answer::begun(answer).await;
-    permit.give_back();
+    permit.release();
     Ok(answer)
 }
 
-/// A call's permit to work. Where it is dropped without a word, its caller has gone, and what was
-/// begun may go on: it is given back a little later.
+/// Waits until a call that has no answer yet releases its permit.
+async fn before_the_answer(class: Class, released: &Notify) {
+    let is_released = async {
+        match class {
+            Class::LongPoll | Class::ClientStream | Class::Job => released.notified().await,
+            Class::Short | Class::Page | Class::Stream => std::future::pending().await,
+        }
+    };
+    // Either way the permit is released.
+    drop(tokio::time::timeout(WORK_MAX, is_released).await);
+}
+
+/// A call's permit to work. If it is dropped, its caller has gone, and the work may go on: the
+/// permit is released after a pause.
 #[derive(Debug)]
 struct Permit {
     held: Option<OwnedSemaphorePermit>,
@@ -124,7 +120,7 @@ impl Permit {
         Self { held: at_work.acquire_owned().await.ok(), tasks }
     }
 
-    fn give_back(mut self) {
+    fn release(mut self) {
         self.held = None;
     }
 }
@@ -154,7 +150,6 @@ mod tests {
     use std::convert::Infallible;
     use std::future::{pending, ready};
 
-    use hive_core::name::AgentName;
     use tokio::time::{Instant, timeout};
 
     const HARDLY: Duration = Duration::from_millis(1);
@@ -173,11 +168,11 @@ mod tests {
     /// A call that ends so.
     async fn call(
         bounds: &Bounds,
-        work: Work,
+        class: Class,
         answer: impl Future<Output = Answered<Infallible>> + Send + 'static,
     ) -> http::Response<Body> {
         let place = Arc::clone(&bounds.calls).acquire_owned().await.expect("open");
-        fairly(TaskTracker::new(), bounds.clone(), place, work, answer)
+        fairly(TaskTracker::new(), bounds.clone(), place, class, answer)
             .await
             .expect("it cannot fail")
     }
@@ -189,17 +184,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_refusal_comes_later_and_keeps_its_permit_until_then() {
         let (bounds, start) = (bounds(), Instant::now());
-        drop(call(&bounds, Work::Any, ready(Ok(Status::not_found("no").into_http()))).await);
+        drop(call(&bounds, Class::Short, ready(Ok(Status::not_found("no").into_http()))).await);
         assert_eq!(start.elapsed(), PAUSE);
-        drop(call(&bounds, Work::Any, ready(served())).await);
+        drop(call(&bounds, Class::Short, ready(served())).await);
         assert_eq!(start.elapsed(), PAUSE, "and an answer at once");
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_goes_away_leaves_the_permit_behind_for_a_while() {
         let (bounds, start) = (bounds(), Instant::now());
-        assert!(timeout(HARDLY, call(&bounds, Work::Any, pending())).await.is_err());
-        drop(call(&bounds, Work::Any, ready(served())).await);
+        assert!(timeout(HARDLY, call(&bounds, Class::Short, pending())).await.is_err());
+        drop(call(&bounds, Class::Short, ready(served())).await);
         assert_eq!(start.elapsed(), HARDLY + PAUSE);
     }
 
@@ -208,10 +203,10 @@ mod tests {
         let (bounds, start) = (bounds(), Instant::now());
         let waiting = tokio::spawn({
             let bounds = bounds.clone();
-            async move { call(&bounds, Work::Any, pending()).await }
+            async move { call(&bounds, Class::Short, pending()).await }
         });
         tokio::task::yield_now().await;
-        drop(call(&bounds, Work::Any, ready(served())).await);
+        drop(call(&bounds, Class::Short, ready(served())).await);
         assert_eq!(start.elapsed(), WORK_MAX);
         waiting.abort();
     }
@@ -223,12 +218,12 @@ mod tests {
             tokio::time::sleep(long).await;
             served()
         };
-        assert!(timeout(HARDLY, call(&bounds, Work::Pages, slow)).await.is_err());
-        drop(call(&bounds, Work::Any, ready(served())).await);
+        assert!(timeout(HARDLY, call(&bounds, Class::Page, slow)).await.is_err());
+        drop(call(&bounds, Class::Short, ready(served())).await);
         assert!(start.elapsed() <= WORK_MAX + HARDLY, "others do not wait for it");
-        let unread = call(&bounds, Work::Pages, ready(served())).await;
+        let unread = call(&bounds, Class::Page, ready(served())).await;
         assert_eq!(start.elapsed(), long);
-        drop(call(&bounds, Work::Pages, ready(served())).await);
+        drop(call(&bounds, Class::Page, ready(served())).await);
         assert_eq!(
             start.elapsed(),
             long + WORK_MAX,
@@ -246,24 +241,35 @@ mod tests {
             served()
         };
         let place = Arc::clone(&bounds.calls).acquire_owned().await.expect("open");
-        let call = fairly(tasks.clone(), bounds, place, Work::Pages, slow);
+        let call = fairly(tasks.clone(), bounds, place, Class::Page, slow);
         assert!(timeout(HARDLY, call).await.is_err(), "its caller has gone");
         tasks.close();
         tasks.wait().await;
         assert!(start.elapsed() >= long, "the store is closed after that");
     }
 
-    #[test]
-    fn pages_are_told_by_their_names_and_only_agents_are_bounded() {
-        let agent = Owner::Agent(AgentName::parse("bob").expect("a name"));
-        for path in
-            ["/hive.v1.MessageService/ListMessages", "/hive.v1.TurnHistoryService/GetTurnStats"]
-        {
-            assert_eq!(
-                (Work::of(&agent, path), Work::of(&Owner::Operator, path)),
-                (Work::Pages, Work::Any)
-            );
+    #[tokio::test(start_paused = true)]
+    async fn a_call_releases_its_permit_by_its_class() {
+        let waiting = || async {
+            permit::release();
+            pending().await
+        };
+        for (class, expected) in [
+            (Class::Short, WORK_MAX),
+            (Class::Stream, WORK_MAX),
+            (Class::LongPoll, Duration::ZERO),
+            (Class::ClientStream, Duration::ZERO),
+            (Class::Job, Duration::ZERO),
+        ] {
+            let (bounds, start) = (bounds(), Instant::now());
+            let mut first = std::pin::pin!(call(&bounds, class, waiting()));
+            let second = call(&bounds, Class::Short, ready(served()));
+            tokio::select! {
+                biased;
+                _ = &mut first => unreachable!("it is pending"),
+                answer = second => drop(answer),
+            }
+            assert_eq!(start.elapsed(), expected, "{class:?}");
         }
-        assert_eq!(Work::of(&agent, "/hive.v1.MessageService/SendMessage"), Work::Any);
     }
 }

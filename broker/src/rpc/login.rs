@@ -18,8 +18,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{Rpc, caller};
-use crate::engine::Refusal;
 use crate::engine::login::{End, Login, Said, Serving, Terminal, Typed};
+use crate::engine::{Refusal, permit};
 
 /// Steps of a stream that wait for the transport.
 const STREAM_STEPS: usize = 8;
@@ -199,6 +199,7 @@ impl Rpc {
         let name = message::agent_name(&agent, "start.agent")?;
         let login =
             self.engine.begin_login(caller, name, terminal(size.unwrap_or_default())?).await?;
+        permit::release();
         let (out, answers) = mpsc::channel(STREAM_STEPS);
         let (begun, answered) = oneshot::channel();
         // A task of its own: it ends the dialogue in good order also where nobody waits for this

@@ -9,6 +9,7 @@ pub mod conn;
 pub mod error;
 mod handed;
 pub mod listen;
+pub mod method;
 pub mod peer;
 pub mod server;
 
@@ -19,7 +20,6 @@ mod event;
 mod fair;
 mod history;
 mod inbox;
-mod limited;
 mod login;
 mod loose_end;
 mod message;

@@ -19,12 +19,7 @@ use tower::layer::util::Stack;
 use super::Rpc;
 use super::caller::CallerLayer;
 use super::listen::Incoming;
-
-/// Files whose services are the operator's alone.
-pub(super) const OPERATOR_FILES: [&str; 1] = ["hive/v1/admin_service.proto"];
-/// Files whose services are for agents' sockets alone.
-const AGENT_FILES: [&str; 3] =
-    ["hive/v1/turn_service.proto", "hive/v1/wake_service.proto", "hive/v1/status_service.proto"];
+use super::method::{METHODS, Method};
 
 /// Largest header block of a request, in bytes; ours have a token and little else.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
@@ -56,10 +51,15 @@ fn builder(rpc: &Rpc) -> Server<Stack<CallerLayer, tower::layer::util::Identity>
         ))
 }
 
-/// What reflection shows: everything but the services of the files left out.
-fn descriptors(leave_out: &[&str]) -> Result<Vec<u8>, prost::DecodeError> {
+/// What reflection shows on a socket: the files without those whose services it does not serve.
+fn descriptors(is_served: fn(&Method) -> bool) -> Result<Vec<u8>, prost::DecodeError> {
     let mut set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET)?;
-    set.file.retain(|file| !leave_out.contains(&file.name()));
+    set.file.retain(|file| {
+        file.service.iter().all(|service| {
+            let name = format!("{}.{}", file.package(), service.name());
+            METHODS.iter().any(|method| method.service() == name && is_served(method))
+        })
+    });
     Ok(set.encode_to_vec())
 }
 
@@ -73,7 +73,7 @@ pub async fn serve_agents(
     use v1::{
         status_service_server as status, turn_service_server as turn, wake_service_server as wake,
     };
-    let router = shared(builder(&rpc), &rpc, &health, &OPERATOR_FILES)?
+    let router = shared(builder(&rpc), &rpc, &health, |method| method.agent)?
         .add_service(turn::TurnServiceServer::new(rpc.clone()))
         .add_service(wake::WakeServiceServer::new(rpc.clone()))
         .add_service(status::StatusServiceServer::new(rpc));
@@ -87,7 +87,7 @@ pub async fn serve_operator(
     incoming: Incoming,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let router = shared(builder(&rpc), &rpc, &health, &AGENT_FILES)?
+    let router = shared(builder(&rpc), &rpc, &health, |method| method.operator)?
         .add_service(AdminServiceServer::new(rpc));
     serve(router, incoming, shutdown).await
 }
@@ -97,7 +97,7 @@ fn shared(
     mut server: Server<Stack<CallerLayer, tower::layer::util::Identity>>,
     rpc: &Rpc,
     health: &tonic_health::server::HealthReporter,
-    leave_out: &[&str],
+    is_served: fn(&Method) -> bool,
 ) -> io::Result<Layered> {
     use v1::{
         event_service_server as event, inbox_service_server as inbox,
@@ -106,7 +106,7 @@ fn shared(
         server_info_service_server as server_info, topology_service_server as topology,
         turn_history_service_server as history,
     };
-    let bytes = descriptors(leave_out).map_err(io::Error::other)?;
+    let bytes = descriptors(is_served).map_err(io::Error::other)?;
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(&bytes)
@@ -141,9 +141,9 @@ mod tests {
 
     #[test]
     fn agents_see_no_operator_service() {
-        let services = |leave_out: &[&str]| {
+        let services = |is_served: fn(&Method) -> bool| {
             let set =
-                FileDescriptorSet::decode(descriptors(leave_out).expect("descriptors").as_slice())
+                FileDescriptorSet::decode(descriptors(is_served).expect("descriptors").as_slice())
                     .expect("a set");
             set.file
                 .iter()
@@ -151,13 +151,13 @@ mod tests {
                 .map(|service| service.name().to_owned())
                 .collect::<Vec<_>>()
         };
-        let agents = services(&OPERATOR_FILES);
+        let agents = services(|method| method.agent);
         assert!(
             agents.contains(&"TurnService".to_owned())
                 && !agents.contains(&"AdminService".to_owned()),
             "{agents:?}"
         );
-        let operator = services(&AGENT_FILES);
+        let operator = services(|method| method.operator);
         assert!(
             operator.contains(&"AdminService".to_owned())
                 && !operator.contains(&"TurnService".to_owned()),

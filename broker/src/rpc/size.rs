@@ -19,6 +19,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::conn::Owner;
+use super::method::Size;
 use crate::engine::Refusal;
 
 /// A flag and a length.
@@ -34,23 +35,21 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// That of a path, on this owner's socket.
-    pub(super) fn of(owner: &Owner, path: &str, body_bytes_max: u32) -> Self {
+    /// Returns the limit of messages of this size on this owner's socket.
+    pub(super) fn new(owner: &Owner, size: Size, body_bytes_max: u32) -> Self {
         let whole = |bytes| Self { bytes, told: ("it", bytes) };
-        let short = |part, max| Self { bytes: REQUEST_BYTES_MAX, told: (part, max) };
+        let part = |part, max| Self { bytes: REQUEST_BYTES_MAX, told: (part, max) };
         let body = usize::try_from(body_bytes_max).unwrap_or(usize::MAX);
-        match (owner, path.rsplit('/').next()) {
+        match (owner, size) {
             (Owner::Operator, _) => whole(OPERATOR_REQUEST_BYTES_MAX),
-            (Owner::Agent(_), Some("SendMessage" | "Wake" | "CreateReminder")) => Self {
+            (Owner::Agent(_), Size::Body) => Self {
                 bytes: body.saturating_add(REQUEST_FIELDS_BYTES_MAX),
                 told: ("a body", body),
             },
-            (Owner::Agent(_), Some("AskQuestion")) => short("a question", QUESTION_BYTES_MAX),
-            (Owner::Agent(_), Some("AnswerQuestion")) => short("an answer", ANSWER_BYTES_MAX),
-            (Owner::Agent(_), Some("ReplaceLooseEnds" | "ReportTurnEvents" | "EndTurn")) => {
-                whole(REQUEST_LIST_BYTES_MAX)
-            }
-            (Owner::Agent(_), _) => whole(REQUEST_BYTES_MAX),
+            (Owner::Agent(_), Size::Question) => part("a question", QUESTION_BYTES_MAX),
+            (Owner::Agent(_), Size::Answer) => part("an answer", ANSWER_BYTES_MAX),
+            (Owner::Agent(_), Size::List) => whole(REQUEST_LIST_BYTES_MAX),
+            (Owner::Agent(_), Size::Plain) => whole(REQUEST_BYTES_MAX),
         }
     }
 

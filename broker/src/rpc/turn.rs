@@ -12,10 +12,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{Rpc, caller, login, request};
-use crate::engine::Refusal;
 use crate::engine::attach::{Attach, Attached};
 use crate::engine::problem::Problem;
 use crate::engine::turn::{Begin, Begun, Ended, EndedAnswer};
+use crate::engine::{Refusal, permit};
 use crate::store::turn_events::Line;
 
 type Out<T> = mpsc::Sender<Result<T, Status>>;
@@ -271,6 +271,7 @@ impl v1::turn_service_server::TurnService for Rpc {
                     let id = convert::id(turn_id, TurnId::new, "turn_id")?;
                     let token = fields::token(session_token, "session_token")?;
                     self.engine.check_reporter(caller.clone(), token, id).await?;
+                    permit::release();
                     *turn.insert(id)
                 }
             };

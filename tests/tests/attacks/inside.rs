@@ -64,7 +64,7 @@ async fn everything_is_tried() {
     match connect(&socket).await {
         Err(error) => lines.push(format!("unreachable {error}")),
         Ok(channel) => {
-            for row in TABLE {
+            for row in TABLE.iter() {
                 let path = format!("/hive.v1.{}/{}", row.service, row.method);
                 // No field is set: what is looked at is whether there is such a service, and for
                 // whom.

@@ -83,7 +83,7 @@ fn resumed(answer: &raw::Answer) -> bool {
 #[tokio::test]
 async fn a_stranger_with_anothers_ids_and_tokens_changes_nothing_and_learns_nothing() {
     let shared = Scene::set().await;
-    for row in TABLE {
+    for row in TABLE.iter() {
         // What she does to herself must not get mixed up with what follows.
         let own = if of_stranger(row) == Stranger::OnOwn { Some(Scene::set().await) } else { None };
         let scene = own.as_ref().unwrap_or(&shared);
@@ -153,7 +153,7 @@ async fn a_stranger_with_anothers_ids_and_tokens_changes_nothing_and_learns_noth
 #[tokio::test]
 async fn the_operator_may_what_is_theirs_and_agents_rpcs_are_not_on_their_socket() {
     let shared = Scene::set().await;
-    for row in TABLE {
+    for row in TABLE.iter() {
         let own = if row.mutates && row.operator { Some(Scene::set().await) } else { None };
         let scene = own.as_ref().unwrap_or(&shared);
         let things = scene.owner(row);
@@ -238,7 +238,7 @@ async fn without_a_name_an_agent_gets_its_own_and_only_that() {
 
 #[test]
 fn there_is_an_answer_for_every_row() {
-    for row in TABLE {
+    for row in TABLE.iter() {
         assert!(path(row).starts_with("/hive.v1."));
         let _ = (of_stranger(row), of_operator(row), of_owner(row));
         if row.agent {

@@ -7,6 +7,7 @@
 mod man;
 mod programs;
 mod reference;
+mod rpcs;
 mod schemas;
 mod settings;
 
@@ -63,7 +64,9 @@ fn man_pages_are_fresh() {
 
 #[test]
 fn the_reference_is_fresh() {
-    fresh("docs/reference", &reference::pages());
+    let mut pages = reference::pages();
+    pages.insert("rpcs.md".to_owned(), rpcs::page());
+    fresh("docs/reference", &pages);
 }
 
 #[test]

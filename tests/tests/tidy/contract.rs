@@ -210,20 +210,6 @@ fn no_request_says_who_sends_it() {
     none("identity is the socket", &findings);
 }
 
-#[test]
-fn every_rpc_has_its_row_in_the_authority_table() {
-    let files = compiled();
-    let contract: BTreeSet<String> = rpcs(&files).iter().map(Rpc::name).collect();
-    let table: Vec<String> =
-        TABLE.iter().map(|row| format!("{}.{}", row.service, row.method)).collect();
-    let unique: BTreeSet<String> = table.iter().cloned().collect();
-    assert_eq!(unique.len(), table.len(), "an RPC stands in the table twice");
-    let missing: Vec<String> = contract.difference(&unique).cloned().collect();
-    none("RPCs without a row in tests/tests/authority_table", &missing);
-    let stale: Vec<String> = unique.difference(&contract).cloned().collect();
-    none("rows without an RPC", &stale);
-}
-
 /// Calls that need no session, and in which the token of one gives more than the socket does.
 const SESSION_IS_OPTIONAL: [&str; 1] = ["WakeService.Wake"];
 
@@ -233,7 +219,7 @@ fn the_table_says_what_the_contract_says() {
     let messages = messages(&files);
     let mut findings = Vec::new();
     for rpc in rpcs(&files) {
-        let row = rpc.row().expect("the test above compares the names");
+        let row = rpc.row().expect("a test of the broker compares the names");
         let said = sockets(&rpc.service_comment);
         if said != (row.agent, row.operator) {
             findings.push(format!(

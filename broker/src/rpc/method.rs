@@ -1,0 +1,297 @@
+//! Methods: what the broker has to know of each RPC before it runs the handler.
+//!
+//! One row per RPC: the sockets that serve it, the programs that may call it, when its permit to
+//! work is released, how long its messages may be, and whether it changes the database. The layer
+//! in front of the handlers, reflection, the documentation and the tests of authority use it.
+//! Invariant: the table and the descriptors name the same RPCs (a test compares them). A path that
+//! is not in the table is served as the strictest row would be.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use Class::{ClientStream, Job, LongPoll, Page, Short, Stream};
+use Size::{Answer, Body, List, Plain, Question};
+
+use super::conn::Owner;
+use crate::engine::sandboxes::Scope;
+
+/// When a call's permit to work is released. A permit is also released after
+/// [`super::fair::WORK_MAX`], because a stalled disk must not keep an agent's other calls waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// With the response.
+    Short,
+    /// With the response, of which the next page of the same agent waits until it has been read,
+    /// or until a timeout.
+    Page,
+    /// When its waiter is pending.
+    LongPoll,
+    /// When the stream of responses is open.
+    Stream,
+    /// When the first message of the client has been accepted.
+    ClientStream,
+    /// When it has been admitted; it may run for minutes.
+    Job,
+}
+
+/// How long a message of a request may be on an agent's socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// As a request without long fields.
+    Plain,
+    /// A body, and room for the other fields.
+    Body,
+    /// A question and its options.
+    Question,
+    /// An answer.
+    Answer,
+    /// A list of entries.
+    List,
+}
+
+/// An RPC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Method {
+    /// Its path, as in `/hive.v1.WakeService/Wake`.
+    pub path: &'static str,
+    /// Whether agents' sockets serve it.
+    pub agent: bool,
+    /// Whether the operator's socket serves it.
+    pub operator: bool,
+    /// Which programs may call it on an agent's socket: [`Scope::Limited`] is any program beside
+    /// the agent.
+    pub scope: Scope,
+    /// When its permit is released.
+    pub class: Class,
+    /// How long its messages may be.
+    pub size: Size,
+    /// Whether it changes the database, or ends the broker.
+    pub mutates: bool,
+}
+
+impl Method {
+    const fn new(path: &'static str, class: Class) -> Self {
+        Self {
+            path,
+            agent: true,
+            operator: true,
+            scope: Scope::Everything,
+            class,
+            size: Plain,
+            mutates: false,
+        }
+    }
+
+    const fn agent_only(self) -> Self {
+        Self { operator: false, ..self }
+    }
+
+    const fn operator_only(self) -> Self {
+        Self { agent: false, ..self }
+    }
+
+    const fn mutating(self) -> Self {
+        Self { mutates: true, ..self }
+    }
+
+    const fn sized(self, size: Size) -> Self {
+        Self { size, ..self }
+    }
+
+    /// For programs beside the agent, too.
+    const fn beside(self) -> Self {
+        Self { scope: Scope::Limited, ..self }
+    }
+
+    /// Returns its service, as in `hive.v1.WakeService`.
+    #[must_use]
+    pub fn service(&self) -> &'static str {
+        self.path[1..].split('/').next().unwrap_or_default()
+    }
+
+    /// Returns its name, as in `Wake`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Returns its class on a socket of this owner: the pages of the operator are not limited.
+    #[must_use]
+    pub fn class_on(&self, owner: &Owner) -> Class {
+        match (self.class, owner) {
+            (Page, Owner::Operator) => Short,
+            (class, _) => class,
+        }
+    }
+
+    /// Returns whether a socket of this owner serves it.
+    #[must_use]
+    pub fn is_served_to(&self, owner: &Owner) -> bool {
+        match owner {
+            Owner::Agent(_) => self.agent,
+            Owner::Operator => self.operator,
+        }
+    }
+}
+
+/// Returns the row of a path; that of an unknown one is refused by the router.
+pub(super) fn of_path(path: &str) -> Method {
+    static BY_PATH: LazyLock<HashMap<&str, Method>> =
+        LazyLock::new(|| METHODS.iter().map(|method| (method.path, *method)).collect());
+    BY_PATH.get(path).copied().unwrap_or(const { Method::new("", Short) })
+}
+
+const fn both(path: &'static str, class: Class) -> Method {
+    Method::new(path, class)
+}
+
+const fn agent(path: &'static str, class: Class) -> Method {
+    Method::new(path, class).agent_only()
+}
+
+const fn operator(path: &'static str, class: Class) -> Method {
+    Method::new(path, class).operator_only()
+}
+
+/// Every RPC.
+#[rustfmt::skip]
+pub const METHODS: &[Method] = &[
+    both("/hive.v1.MessageService/SendMessage", Short).mutating().sized(Body),
+    both("/hive.v1.MessageService/GetMessage", Short),
+    both("/hive.v1.MessageService/ListMessages", Page),
+    both("/hive.v1.MessageService/SearchMessages", Page),
+    both("/hive.v1.InboxService/ReceiveMessages", LongPoll).mutating(),
+    both("/hive.v1.InboxService/AckDelivery", Short).mutating(),
+    both("/hive.v1.InboxService/NackDelivery", Short).mutating(),
+    both("/hive.v1.InboxService/ExtendLease", Short).mutating(),
+    both("/hive.v1.InboxService/GetInboxStatus", Short),
+    both("/hive.v1.InboxService/ListDeliveries", Page),
+    both("/hive.v1.QuestionService/AskQuestion", Short).mutating().sized(Question),
+    both("/hive.v1.QuestionService/AnswerQuestion", Short).mutating().sized(Answer),
+    both("/hive.v1.QuestionService/CancelQuestion", Short).mutating(),
+    both("/hive.v1.QuestionService/GetQuestion", Short),
+    both("/hive.v1.QuestionService/ListQuestions", Page),
+    both("/hive.v1.QuestionService/WatchQuestions", Stream),
+    both("/hive.v1.ReminderService/CreateReminder", Short).mutating().sized(Body),
+    both("/hive.v1.ReminderService/CancelReminder", Short).mutating(),
+    both("/hive.v1.ReminderService/ListReminders", Page),
+    both("/hive.v1.LooseEndService/ListLooseEnds", Page),
+    both("/hive.v1.LooseEndService/CancelLooseEnd", Short).mutating(),
+    both("/hive.v1.LooseEndService/ReplaceLooseEnds", Short).mutating().sized(List).beside(),
+    agent("/hive.v1.TurnService/Attach", Stream).mutating(),
+    agent("/hive.v1.TurnService/AckCommand", Short).mutating(),
+    agent("/hive.v1.TurnService/BeginTurn", LongPoll).mutating(),
+    agent("/hive.v1.TurnService/OpenTurn", Short).mutating(),
+    agent("/hive.v1.TurnService/RequestNextTurn", Short).mutating(),
+    agent("/hive.v1.TurnService/Heartbeat", Short),
+    agent("/hive.v1.TurnService/ReportTurnEvents", ClientStream).sized(List),
+    agent("/hive.v1.TurnService/EndTurn", Short).mutating().sized(List),
+    agent("/hive.v1.TurnService/ReportProblem", Short).mutating(),
+    agent("/hive.v1.TurnService/ServeLogin", ClientStream),
+    both("/hive.v1.TurnHistoryService/ListTurns", Page),
+    both("/hive.v1.TurnHistoryService/GetTurn", Short),
+    both("/hive.v1.TurnHistoryService/WatchTurn", Stream),
+    both("/hive.v1.TurnHistoryService/GetTurnStats", Page),
+    agent("/hive.v1.WakeService/Wake", Short).mutating().sized(Body).beside(),
+    both("/hive.v1.TopologyService/GetSelf", Short),
+    both("/hive.v1.TopologyService/GetAgent", Short),
+    both("/hive.v1.TopologyService/ListAgents", Page),
+    both("/hive.v1.TopologyService/ListChildren", Page),
+    both("/hive.v1.TopologyService/FindAgents", Page),
+    agent("/hive.v1.StatusService/SetStatusText", Short).mutating(),
+    agent("/hive.v1.StatusService/ReportHarnessStatus", Short).mutating(),
+    both("/hive.v1.EventService/ListEvents", Page),
+    both("/hive.v1.EventService/WatchEvents", Stream),
+    operator("/hive.v1.AdminService/CreateAgent", Short).mutating(),
+    operator("/hive.v1.AdminService/RemoveAgent", Short).mutating(),
+    operator("/hive.v1.AdminService/StopAgent", Short).mutating(),
+    operator("/hive.v1.AdminService/StartAgent", Short).mutating(),
+    operator("/hive.v1.AdminService/ListPurges", Page),
+    operator("/hive.v1.AdminService/FinishPurge", Short).mutating(),
+    operator("/hive.v1.AdminService/SetParent", Short).mutating(),
+    operator("/hive.v1.AdminService/SetPolicy", Short).mutating(),
+    operator("/hive.v1.AdminService/ListDeadLetters", Page),
+    operator("/hive.v1.AdminService/RedriveDelivery", Short).mutating(),
+    operator("/hive.v1.AdminService/DropDelivery", Short).mutating(),
+    operator("/hive.v1.AdminService/ReleaseDelivery", Short).mutating(),
+    operator("/hive.v1.AdminService/SendCommand", Short).mutating(),
+    operator("/hive.v1.AdminService/Login", ClientStream).mutating(),
+    operator("/hive.v1.AdminService/GetBrokerStatus", Short),
+    operator("/hive.v1.AdminService/Backup", Job),
+    operator("/hive.v1.AdminService/CheckIntegrity", Job),
+    operator("/hive.v1.AdminService/Drain", Job).mutating(),
+    both("/hive.v1.ServerInfoService/GetServerInfo", Short).beside(),
+    both("/grpc.health.v1.Health/Check", Short).beside(),
+    both("/grpc.health.v1.Health/Watch", Stream).beside(),
+    both("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", ClientStream),
+    both("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", ClientStream),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use prost::Message as _;
+    use prost_types::FileDescriptorSet;
+
+    use super::*;
+
+    /// Path to whether the client streams and whether the server does, of all descriptors.
+    fn described() -> BTreeMap<String, (bool, bool)> {
+        let mut found = BTreeMap::new();
+        for set in [
+            hive_proto::FILE_DESCRIPTOR_SET,
+            tonic_health::pb::FILE_DESCRIPTOR_SET,
+            tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+            tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
+        ] {
+            for file in FileDescriptorSet::decode(set).expect("descriptors").file {
+                for service in &file.service {
+                    for rpc in &service.method {
+                        let (service, name) = (service.name(), rpc.name());
+                        let path = format!("/{}.{service}/{name}", file.package());
+                        found.insert(path, (rpc.client_streaming(), rpc.server_streaming()));
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn the_table_names_each_rpc_once_with_its_streams() {
+        let mut described = described();
+        for method in METHODS {
+            let (client, server) = described
+                .remove(method.path)
+                .unwrap_or_else(|| panic!("{} is no RPC, or is listed twice", method.path));
+            assert_eq!(method.class == ClientStream, client, "{}", method.path);
+            let streams = matches!(method.class, ClientStream | Stream | Job);
+            assert!(streams || !server, "{}", method.path);
+        }
+        assert!(described.is_empty(), "not in the table: {described:?}");
+    }
+
+    #[test]
+    fn an_operators_method_is_for_no_program_of_an_agent() {
+        for method in METHODS {
+            let is_operators = method.service() == "hive.v1.AdminService";
+            assert_eq!(!method.agent, is_operators, "{}", method.path);
+            assert!(method.agent || method.scope == Scope::Everything, "{}", method.path);
+            assert!(method.agent || method.operator, "{}", method.path);
+        }
+    }
+
+    #[test]
+    fn a_program_beside_an_agent_may_call_little() {
+        let allowed: Vec<&str> = METHODS
+            .iter()
+            .filter(|method| method.scope == Scope::Limited)
+            .map(Method::name)
+            .collect();
+        assert_eq!(allowed, ["ReplaceLooseEnds", "Wake", "GetServerInfo", "Check", "Watch"]);
+        for unknown in ["", "/hive.v1.WakeService/wake", "Wake"] {
+            assert_eq!(of_path(unknown).scope, Scope::Everything, "{unknown}");
+        }
+    }
+}
