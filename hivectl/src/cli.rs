@@ -1,27 +1,17 @@
-//! The command line: what there is, and where to reach the broker.
+//! The command line: what there is, and which code runs it.
 //!
-//! Invariant: every command's arguments live beside its code; here is only the table of contents.
+//! Invariant: every command's arguments are beside its code; here is only the table of contents.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use crate::command::{
     agent, agents, answer, ask, backup, completions, config, dead_letters, doctor, drain, events,
     inbox, login, loose_ends, questions, reminders, search, send, stats, status, top, topology,
     trace, turn, up,
 };
-use crate::connect;
-
-/// How long to wait for one answer of the broker, where nothing else was said.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Names the operator socket.
-pub(crate) const SOCKET_ENV: &str = "HIVE_SOCKET";
-
-/// Under which these options stand in every command's help.
-const GLOBAL: &str = "Global options";
+use crate::context::{Context, Global};
+use crate::error::Failure;
+use crate::exit::Exit;
 
 const AFTER_HELP: &str = "\
 Data goes to stdout, everything else to stderr. Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 denied, 5 conflict, \
@@ -32,51 +22,14 @@ Data goes to stdout, everything else to stderr. Exit codes: 0 ok, 1 failure, 2 u
 #[command(name = "hivectl", version, after_help = AFTER_HELP, max_term_width = 120)]
 pub struct Cli {
     #[command(flatten)]
-    pub(crate) global: Global,
+    global: Global,
     #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
-/// Options of every command.
-#[derive(Args, Debug, Default)]
-pub(crate) struct Global {
-    /// The broker's operator socket [default: hived.sock of $HIVE_RUNTIME_DIR, else
-    /// .hive/run/hived.sock, else /run/hive/hived.sock]
-    #[arg(long, global = true, help_heading = GLOBAL, env = SOCKET_ENV, hide_env_values = true, value_name = "PATH")]
-    pub(crate) socket: Option<PathBuf>,
-    /// Print JSON: an object names its schema, a list is an array of such objects, a stream is one
-    /// object per line
-    #[arg(long, global = true, help_heading = GLOBAL)]
-    pub(crate) json: bool,
-    /// How long to wait for one answer of the broker [default: 30]
-    #[arg(long, global = true, help_heading = GLOBAL, value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) timeout: Option<f64>,
-}
-
-impl Global {
-    /// How long to wait for one answer of the broker.
-    pub(crate) fn answer_timeout(&self) -> Duration {
-        self.timeout.map_or(ANSWER_TIMEOUT, Duration::from_secs_f64)
-    }
-
-    /// The operator socket.
-    pub(crate) fn socket(&self) -> PathBuf {
-        let runtime_dir =
-            std::env::var_os("HIVE_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-        connect::socket(self.socket.as_deref(), runtime_dir, Path::new("."))
-    }
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
-        Ok(_) | Err(_) => Err("give seconds, more than 0 and at most 86400".to_owned()),
-    }
+    command: Command,
 }
 
 /// The nouns. Where one says nothing here, its own file says it, also at length.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+enum Command {
     /// Run a hive in the foreground: the broker and one harness per agent
     Up(up::Up),
     Inbox(inbox::Inbox),
@@ -117,12 +70,103 @@ pub(crate) enum Command {
     Completions(completions::Completions),
 }
 
+impl Cli {
+    /// Runs what the command line says.
+    pub(crate) async fn run(self) -> Result<Exit, Failure> {
+        let mut context = Context::new(&self.global);
+        match self.command {
+            Command::Up(up) => up.run(context).await,
+            Command::Inbox(inbox) => inbox.run(&mut context).await,
+            Command::Send(send) => send.run(&mut context).await,
+            Command::Ask(ask) => ask.run(&mut context).await,
+            Command::Questions(questions) => questions.run(&mut context).await,
+            Command::Answer(answer) => answer.run(&mut context).await,
+            Command::Search(search) => search.run(&mut context).await,
+            Command::Agents(agents) => agents.run(&mut context).await,
+            Command::Agent(agent) => agent.run(&mut context).await,
+            Command::Topology(topology) => topology.run(&mut context).await,
+            Command::Turn(turn) => turn.run(&mut context).await,
+            Command::Stats(stats) => stats.run(&mut context).await,
+            Command::Login(login) => login.run(&mut context).await,
+            Command::Reminders(reminders) => reminders.run(&mut context).await,
+            Command::LooseEnds(loose_ends) => loose_ends.run(&mut context).await,
+            Command::Events(events) => events.run(&mut context).await,
+            Command::DeadLetters(dead_letters) => dead_letters.run(&mut context).await,
+            Command::Trace(trace) => trace.run(&mut context).await,
+            Command::Status(status) => status.run(&mut context).await,
+            Command::Doctor(doctor) => doctor.run(&mut context).await,
+            Command::Top(top) => top.run(&mut context).await,
+            Command::Config(config) => config.run(&mut context),
+            Command::Backup(backup) => backup.run(&mut context).await,
+            Command::Drain(drain) => drain.run(&mut context).await,
+            Command::Completions(completions) => completions.run(&mut context),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use clap::{Arg, CommandFactory as _};
+    use clap_complete::engine::ArgValueCompleter;
+
     use super::*;
+
+    /// Arguments for which there is nothing to offer: new names, texts and numbers of somebody's
+    /// own.
+    const FREE: [&str; 20] = [
+        "agent create model",
+        "agent create name",
+        "agent create role",
+        "agent set-policy questions_open",
+        "agent set-policy reminders_pending",
+        "agent set-policy sends_per_minute",
+        "agent set-policy stored_bytes",
+        "answer text",
+        "ask options",
+        "ask question",
+        "ask ttl",
+        "events after",
+        "events last",
+        "questions last",
+        "questions list last",
+        "search limit",
+        "search words",
+        "send body",
+        "stats window",
+        "turn list last",
+    ];
+
+    fn look(command: &clap::Command, path: &str, free: &mut Vec<String>) {
+        let is_free = |argument: &&Arg| {
+            let takes = argument.get_num_args().is_some_and(|count| count.takes_values());
+            let offers = argument.get::<ArgValueCompleter>().is_some()
+                || !argument.get_possible_values().is_empty();
+            let is_path = argument.get_value_hint() != clap::ValueHint::Unknown;
+            takes && !offers && !is_path && !argument.is_global_set()
+        };
+        free.extend(
+            command
+                .get_arguments()
+                .filter(is_free)
+                .map(|argument| format!("{path}{}", argument.get_id())),
+        );
+        for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+            look(below, &format!("{path}{} ", below.get_name()), free);
+        }
+    }
+
+    #[test]
+    fn every_argument_is_completed_or_free() {
+        let mut command = Cli::command();
+        command.build();
+        let mut free = Vec::new();
+        look(&command, "", &mut free);
+        free.sort();
+        assert_eq!(free, FREE.map(str::to_owned), "give it a completer, or list it");
+    }
 
     #[test]
     fn the_command_line_is_consistent() {
-        <Cli as clap::CommandFactory>::command().debug_assert();
+        Cli::command().debug_assert();
     }
 }

@@ -1,12 +1,59 @@
-//! What every command gets: how to reach the broker, and where its output goes.
+//! What every command gets: the global options, how to reach the broker, and where its output goes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cli::Global;
-use crate::connect::Broker;
+use clap::Args;
+
+use crate::connect::{self, Broker};
 use crate::error::Failure;
 use crate::output::Output;
+
+/// How long to wait for one answer of the broker, where nothing else was said.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Names the operator socket.
+pub(crate) const SOCKET_ENV: &str = "HIVE_SOCKET";
+
+/// Under which these options stand in every command's help.
+const GLOBAL: &str = "Global options";
+
+/// Options of every command.
+#[derive(Args, Debug, Default)]
+pub(crate) struct Global {
+    /// The broker's operator socket [default: hived.sock of $HIVE_RUNTIME_DIR, else
+    /// .hive/run/hived.sock, else /run/hive/hived.sock]
+    #[arg(long, global = true, help_heading = GLOBAL, env = SOCKET_ENV, hide_env_values = true, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Print JSON: an object names its schema, a list is an array of such objects, a stream is one
+    /// object per line
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    json: bool,
+    /// How long to wait for one answer of the broker [default: 30]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<f64>,
+}
+
+impl Global {
+    /// Returns how long to wait for one answer of the broker.
+    fn answer_timeout(&self) -> Duration {
+        self.timeout.map_or(ANSWER_TIMEOUT, Duration::from_secs_f64)
+    }
+
+    /// Returns the operator socket.
+    pub(crate) fn socket(&self) -> PathBuf {
+        let runtime_dir =
+            std::env::var_os("HIVE_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        connect::socket(self.socket.as_deref(), runtime_dir, Path::new("."))
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
+        Ok(_) | Err(_) => Err("give seconds, more than 0 and at most 86400".to_owned()),
+    }
+}
 
 /// The surroundings of a command.
 #[derive(Debug)]

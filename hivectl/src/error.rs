@@ -5,14 +5,12 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use hive_core::reason::Reason;
 use hive_proto::connect::ConnectError;
 use tonic::{Code, Status};
 
 use crate::exit::{self, Exit};
-use crate::output::text::visible_block;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -87,10 +85,14 @@ pub(crate) enum Failure {
     Incomplete { field: &'static str },
     #[error("{} cannot be read", .path.display())]
     FileUnreadable { path: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Backup(#[from] crate::command::backup::BackupError),
-    #[error(transparent)]
-    Up(#[from] crate::command::up::UpError),
+    /// An error of one command, which knows what it means.
+    #[error("{error}")]
+    Explained {
+        #[source]
+        error: Box<dyn std::error::Error + Send + Sync>,
+        exit: Exit,
+        hint: Option<String>,
+    },
 }
 
 impl From<Status> for Failure {
@@ -141,8 +143,7 @@ impl Failure {
             Self::NotInInbox { .. } | Self::NoDeadLetter { .. } | Self::NoTurn { .. } => {
                 Exit::NotFound
             }
-            Self::Backup(error) => error.exit(),
-            Self::Up(error) => error.exit(),
+            Self::Explained { exit, .. } => *exit,
             Self::NotAnswered { .. } | Self::AnswerInterrupted { .. } => Exit::Failure,
             Self::OrderRefused { .. }
             | Self::OrderInterrupted { .. }
@@ -234,8 +235,7 @@ impl Failure {
             Self::LoginNeedsTerminal => Some("run it by hand, in a terminal; a key in the environment needs no login".to_owned()),
             Self::LoginLost(_) => Some("`hivectl status` tells whether the broker is back; then begin anew".to_owned()),
             Self::NotLoggedIn { agent, .. } => Some(format!("`hivectl login {agent}` begins anew")),
-            Self::Backup(error) => error.hint(),
-            Self::Up(error) => error.hint(),
+            Self::Explained { hint, .. } => hint.clone(),
             Self::Runtime(_) => Some("is there memory, and room for a process (`ulimit -u`)? then try again".to_owned()),
             Self::Output(_) => {
                 Some("what was asked for may be done; look before you repeat it, with room where stdout goes".to_owned())
@@ -248,27 +248,6 @@ impl Failure {
             }
         }
     }
-}
-
-/// Prints the failure to stderr and answers with its exit code.
-pub(crate) fn report(failure: &Failure) -> ExitCode {
-    let exit = failure.exit();
-    if exit != Exit::Ok {
-        // Where stderr is gone too, the exit code is all that is left to say.
-        let _ = write_report(&mut io::stderr().lock(), failure);
-    }
-    exit.into()
-}
-
-fn write_report(stderr: &mut impl io::Write, failure: &Failure) -> io::Result<()> {
-    writeln!(stderr, "error: {}", visible_block(&failure.in_one_line()))?;
-    if let Some(reason) = failure.reason() {
-        writeln!(stderr, "reason: {reason}")?;
-    }
-    if let Some(hint) = failure.hint() {
-        writeln!(stderr, "hint: {}", visible_block(&hint))?;
-    }
-    Ok(())
 }
 
 fn sentence(status: &Status) -> String {
@@ -371,6 +350,3 @@ fn again(status: &Status) -> Option<String> {
     hive_proto::status::retry_after(status)
         .map(|delay| format!("try again in {:.1} s", delay.as_secs_f64()))
 }
-
-#[cfg(test)]
-mod tests;

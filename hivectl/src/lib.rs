@@ -18,36 +18,35 @@ mod feed;
 mod input;
 mod interrupt;
 mod output;
-mod question_feed;
-mod reconnect;
+mod report;
 pub mod schema;
 mod span;
+mod supervise;
 mod top;
-mod turn_feed;
 mod view;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 /// Parses the command line, runs the command and reports how it ended.
 #[must_use]
 pub fn main() -> ExitCode {
-    if let Some(exit) = complete::answer() {
+    if let Some(exit) = complete::answer(cli::Cli::command) {
         return exit;
     }
     // One thread is enough for a client, and `up` needs its children to be started by a thread that
     // lives as long as the process.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return error::report(&error::Failure::Runtime(error)),
+        Err(error) => return report::report(&error::Failure::Runtime(error)),
     };
     let cli = cli::Cli::parse();
-    let ended = runtime.block_on(command::run(cli));
+    let ended = runtime.block_on(cli.run());
     // A read of a terminal that nobody answers must not keep the process.
     runtime.shutdown_background();
     match ended {
         Ok(exit) => exit.into(),
-        Err(failure) => error::report(&failure),
+        Err(failure) => report::report(&failure),
     }
 }

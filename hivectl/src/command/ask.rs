@@ -13,11 +13,11 @@ use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::feed::questions::{QuestionFeed, Step};
 use crate::input::text_or_stdin;
 use crate::interrupt::until_interrupted;
 use crate::output::note;
 use crate::output::text::visible_line;
-use crate::question_feed::{QuestionFeed, Step};
 use crate::span::{span, wire};
 use crate::view::question::{Answered, Asked, Question};
 

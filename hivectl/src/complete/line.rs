@@ -5,11 +5,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use clap::parser::ArgMatches;
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::{Command, FromArgMatches as _};
 
-use crate::cli::{Cli, Global, SOCKET_ENV};
+use crate::context::{Global, SOCKET_ENV};
 
 /// Tells which of the words is at the cursor; without it the last one is.
 const INDEX_ENV: &str = "_CLAP_COMPLETE_INDEX";
@@ -19,6 +20,14 @@ const EQUALS: &str = "=";
 
 /// Stands before the words of the line.
 const BEGIN: &str = "--";
+
+/// The command line that words are read by. Completers are made before it is known.
+static GRAMMAR: OnceLock<fn() -> Command> = OnceLock::new();
+
+/// Sets the command line that words are read by.
+pub(super) fn set_grammar(command: fn() -> Command) {
+    GRAMMAR.get_or_init(|| command);
+}
 
 /// A line that somebody types.
 #[derive(Clone, Debug)]
@@ -82,7 +91,8 @@ impl Line {
 }
 
 fn matches(words: &[OsString]) -> Option<ArgMatches> {
-    Cli::command().ignore_errors(true).try_get_matches_from(words).ok()
+    let grammar = GRAMMAR.get()?;
+    grammar().ignore_errors(true).try_get_matches_from(words).ok()
 }
 
 /// Bash takes `--socket=PATH` for three words; here they are one.
@@ -128,9 +138,13 @@ fn at_home(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::cli::Cli;
 
     fn line(words: &[&str]) -> Line {
+        set_grammar(Cli::command);
         Line::of(words.iter().map(OsString::from).collect(), None)
     }
 

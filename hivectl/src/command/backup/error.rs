@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::error::Failure;
 use crate::exit::Exit;
 
 /// Why there is no backup.
@@ -25,7 +26,7 @@ pub(crate) enum BackupError {
 }
 
 impl BackupError {
-    pub(crate) fn exit(&self) -> Exit {
+    fn exit(&self) -> Exit {
         match self {
             Self::Exists { .. } => Exit::Conflict,
             Self::NoFile { .. } | Self::Terminal | Self::NoRoomForJson => Exit::Usage,
@@ -39,7 +40,7 @@ impl BackupError {
         }
     }
 
-    pub(crate) fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Exists { .. } => "choose another name, or overwrite it with --force",
             Self::NoFile { .. } => "name a file; its directory has to be there",
@@ -57,5 +58,11 @@ impl BackupError {
             Self::Interrupted => return None,
         };
         Some(hint.to_owned())
+    }
+}
+
+impl From<BackupError> for Failure {
+    fn from(error: BackupError) -> Self {
+        Self::Explained { exit: error.exit(), hint: error.hint(), error: error.into() }
     }
 }

@@ -13,7 +13,7 @@ use hive_proto::v1::GetBrokerStatusResponse;
 use tokio::process::Command;
 
 use super::list::List;
-use crate::command::up::{resolve, sandboxes};
+use crate::supervise::{resolve, sandboxes};
 
 /// A disk with less free is told, in bytes.
 const FREE_BYTES_MIN: u64 = 1 << 30;

@@ -28,11 +28,11 @@ use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::feed::is_weather;
 use crate::input::typed;
 use crate::output::progress::Progress;
 use crate::output::text::visible_line;
 use crate::output::{Output, note};
-use crate::reconnect::is_weather;
 
 /// Steps that may wait for the broker.
 const STEPS_WAITING: usize = 64;

@@ -12,9 +12,9 @@ use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::feed::questions::{QuestionFeed, Step};
 use crate::interrupt::until_interrupted;
 use crate::output::note;
-use crate::question_feed::{QuestionFeed, Step};
 use crate::view::question::{Followed, Question};
 
 pub(super) async fn run(

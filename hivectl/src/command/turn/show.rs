@@ -8,11 +8,11 @@ use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::feed::turn::{TurnFeed, turn};
 use crate::feed::{Feed, Step};
 use crate::interrupt::until_interrupted;
 use crate::output::note;
 use crate::output::text::visible_line;
-use crate::turn_feed::{TurnFeed, turn};
 use crate::view::turn::Turn;
 use crate::view::turn_event::TurnEvent;
 

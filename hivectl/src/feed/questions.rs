@@ -1,0 +1,90 @@
+//! Following questions: a watch that survives a restart of the broker.
+//!
+//! Invariant: each watch begins with a snapshot and says where it ends; after the broker was away a
+//! new snapshot begins, so that who compares the two misses no outcome.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hive_proto::v1::{Question, WatchQuestionsRequest, WatchQuestionsResponse};
+use tonic::Streaming;
+
+use super::reconnect::{Absence, is_weather};
+use crate::connect::Broker;
+use crate::context::Context;
+use crate::error::Failure;
+
+/// What a feed gives.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// A question as it stands now.
+    Question(Box<Question>),
+    /// The snapshot is complete; what follows are changes.
+    SnapshotComplete,
+    /// The broker was away; a new snapshot begins.
+    Again,
+}
+
+/// A watch on questions.
+#[derive(Debug)]
+pub(crate) struct QuestionFeed {
+    socket: PathBuf,
+    timeout: Duration,
+    request: WatchQuestionsRequest,
+    stream: Option<Streaming<WatchQuestionsResponse>>,
+}
+
+impl QuestionFeed {
+    pub(crate) async fn open(
+        context: &Context,
+        broker: &Broker,
+        request: WatchQuestionsRequest,
+    ) -> Result<Self, Failure> {
+        // A broker that goes away just now is waited for, as at any later moment.
+        let stream = match broker.read(broker.questions().watch_questions(request.clone())).await {
+            Ok(stream) => Some(stream),
+            Err(Failure::Refused(status)) if is_weather(&status) => None,
+            Err(failure) => return Err(failure),
+        };
+        Ok(Self { socket: context.socket.clone(), timeout: context.timeout, request, stream })
+    }
+
+    /// The next step, however long it takes.
+    pub(crate) async fn next(&mut self) -> Result<Step, Failure> {
+        loop {
+            let Some(stream) = &mut self.stream else {
+                self.reconnect().await?;
+                return Ok(Step::Again);
+            };
+            match stream.message().await {
+                Ok(Some(WatchQuestionsResponse {
+                    question: Some(question),
+                    snapshot_complete: _,
+                })) => {
+                    return Ok(Step::Question(Box::new(question)));
+                }
+                Ok(Some(WatchQuestionsResponse { question: None, snapshot_complete: true })) => {
+                    return Ok(Step::SnapshotComplete);
+                }
+                // A step that this version does not know.
+                Ok(Some(WatchQuestionsResponse { question: None, snapshot_complete: false })) => {}
+                Ok(None) => self.stream = None,
+                Err(status) if is_weather(&status) => self.stream = None,
+                Err(status) => return Err(status.into()),
+            }
+        }
+    }
+
+    async fn reconnect(&mut self) -> Result<(), Failure> {
+        let mut absence = Absence::begin();
+        loop {
+            let broker = absence.broker(&self.socket, self.timeout).await;
+            let watched =
+                broker.read(broker.questions().watch_questions(self.request.clone())).await;
+            if let Some(ended) = absence.ends(watched) {
+                self.stream = Some(ended?);
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The broker of the hive: how it is started, and whether it answers.
+//!
+//! - `link`: the sandboxes, reported to each broker that is started
+//!
+//! Invariant: no second hive starts on the socket of one that runs.
+
+pub(super) mod link;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_proto::connect::connect;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{sleep, timeout};
+
+use self::link::{BrokerStart, Registrar};
+use crate::output::note;
+use crate::supervise::UpError;
+use crate::supervise::process::child::{Spec, last_words};
+use crate::supervise::process::supervised::Ended;
+use crate::supervise::setup::binaries::Binaries;
+use crate::supervise::setup::environment;
+use crate::supervise::setup::plan::Plan;
+use crate::supervise::signals::Stop;
+
+/// How long the broker may take to answer for the first time.
+const START_MAX: Duration = Duration::from_secs(20);
+/// How often the broker's socket is tried while it starts.
+const ANSWER_PAUSE: Duration = Duration::from_millis(20);
+
+/// Returns how the broker is started.
+pub(super) fn spec(plan: &Plan, binaries: &Binaries, registrar: Registrar) -> Spec {
+    let mut args = vec!["--config".into(), plan.config_file.clone().into_os_string()];
+    args.extend(["--state-dir".into(), plan.state_dir.clone().into_os_string()]);
+    args.extend(["--runtime-dir".into(), plan.runtime_dir.clone().into_os_string()]);
+    args.extend(["--agents-dir".into(), plan.agents_dir.clone().into_os_string()]);
+    let env = environment::for_broker(&environment::of_caller());
+    Spec {
+        name: "hived".to_owned(),
+        start: Arc::new(BrokerStart { program: binaries.hived.clone(), args, env, registrar }),
+        dir: plan.base.clone(),
+        log: plan.log_file("hived"),
+        is_filtered: false,
+        own_death_signal: true,
+    }
+}
+
+/// Whether a hive runs there already.
+pub(crate) async fn refuse_second(plan: &Plan) -> Result<(), UpError> {
+    let socket = plan.operator_socket();
+    match connect(&socket).await {
+        Ok(_) => Err(UpError::AlreadyUp { socket }),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Waits for the broker's first answer.
+pub(crate) async fn first_answer(
+    plan: &Plan,
+    ended: &mut UnboundedReceiver<Ended>,
+    stop: &mut Stop,
+) -> Result<(), UpError> {
+    let socket = plan.operator_socket();
+    let log = plan.log_file("hived");
+    tokio::select! {
+        answered = timeout(START_MAX, answer(&socket)) => answered.map_err(|_| UpError::BrokerSilent {
+            seconds: START_MAX.as_secs(),
+            last_words: last_words(&log),
+        }),
+        Some(ended) = ended.recv() => Err(UpError::BrokerEnded { ending: ended.words, last_words: last_words(&log) }),
+        () = stop.asked() => Err(UpError::Interrupted),
+    }
+}
+
+/// Waits until a broker that has ended is started again and answers; no longer than it may take to
+/// start.
+pub(crate) async fn answers_again(plan: &Plan, ended: &mut UnboundedReceiver<Ended>) {
+    let socket = plan.operator_socket();
+    tokio::select! {
+        // Where it stays away, the harnesses end without it.
+        _ = timeout(START_MAX, answer(&socket)) => {}
+        Some(_) = ended.recv() => note("the broker cannot be started again"),
+    }
+}
+
+/// Waits until the broker answers.
+async fn answer(socket: &Path) {
+    while connect(socket).await.is_err() {
+        sleep(ANSWER_PAUSE).await;
+    }
+}

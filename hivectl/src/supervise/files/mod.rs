@@ -1,0 +1,29 @@
+//! Files and directories of the host, in which agents may have put links and races.
+//!
+//! - `host_path`: what a path names, over no link that an agent could have made
+//! - `delete`: deleting a directory that agents have made
+//!
+//! Invariant: no link of an agent's is followed.
+
+pub(super) mod delete;
+pub(super) mod host_path;
+
+use std::path::{Path, PathBuf};
+
+/// Returns a path for a person: relative to the current directory, if it is below.
+pub(super) fn display_path(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    match path.strip_prefix(&here) {
+        Ok(below) if below.as_os_str().is_empty() => ".".to_owned(),
+        Ok(below) => below.display().to_string(),
+        Err(_) => path.display().to_string(),
+    }
+}
+
+/// Expands `~/x` to a path below the operator's home.
+pub(super) fn expand(path: &Path, home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.to_path_buf(),
+    }
+}

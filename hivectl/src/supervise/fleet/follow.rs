@@ -1,0 +1,128 @@
+//! Following the broker: one line per agent, printed when it changes, and the agents and purges
+//! that the fleet has to be in step with.
+//!
+//! Driven by the event log, read from the agents' own records. Invariant: agents are read before
+//! purges, so an agent of which an earlier one was purged is never seen without that purge.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hive_core::name::AgentName;
+use hive_proto::v1::{ListPurgesRequest, Purge};
+use tokio::sync::watch;
+
+use crate::command::agents;
+use crate::connect::Broker;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::feed::Feed;
+use crate::output::note;
+use crate::output::text::visible_line;
+use crate::supervise::fleet::Wanted;
+use crate::view::agent::Agent;
+
+/// Events come in bursts; this long a burst is gathered before the agents are read.
+const BURST: Duration = Duration::from_millis(100);
+/// Pause before the agents are followed again after a failure.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Prints the lines and tells what is wanted, until it is aborted.
+pub(crate) async fn run(mut context: Context, wanted: watch::Sender<Wanted>) {
+    let mut printed = BTreeMap::new();
+    loop {
+        if let Err(failure) = follow(&mut context, &wanted, &mut printed).await {
+            note(&format!("the agents cannot be followed; trying again: {failure}"));
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+async fn follow(
+    context: &mut Context,
+    wanted: &watch::Sender<Wanted>,
+    printed: &mut BTreeMap<String, String>,
+) -> Result<(), Failure> {
+    let broker = context.broker().await?;
+    let (mut feed, _) = Feed::open(context, &broker, "", None).await?;
+    loop {
+        let Some((agents, purges)) = unless_away(read(&broker).await)? else {
+            // The event that led here comes only once, so the feed does not lead here again.
+            tokio::time::sleep(AGAIN).await;
+            continue;
+        };
+        wanted.send_if_modified(|wanted| {
+            let now = of_fleet(&agents, &purges);
+            let is_changed = *wanted != now;
+            *wanted = now;
+            is_changed
+        });
+        show(context, agents, printed)?;
+        // What happened does not matter: the agents are read again.
+        feed.next().await?;
+        let deadline = tokio::time::Instant::now() + BURST;
+        while let Ok(step) = tokio::time::timeout_at(deadline, feed.next()).await {
+            step?;
+        }
+    }
+}
+
+/// The active agents, then the purges.
+async fn read(broker: &Broker) -> Result<(Vec<Agent>, Vec<Purge>), Failure> {
+    let agents = agents::list(broker, false).await?;
+    Ok((agents, broker.read(broker.admin().list_purges(ListPurgesRequest {})).await?.purges))
+}
+
+/// `None` if the broker restarts.
+fn unless_away<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(Failure::Refused(status)) if crate::connect::transport_was_lost(&status) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// What the fleet has to be in step with.
+fn of_fleet(agents: &[Agent], purges: &[Purge]) -> Wanted {
+    let name = |name: &str| AgentName::parse(name).ok();
+    Wanted {
+        agents: agents.iter().filter_map(|agent| name(&agent.name)).collect(),
+        purges: purges.iter().filter_map(|purge| Some((purge.id, name(&purge.name)?))).collect(),
+    }
+}
+
+fn show(
+    context: &mut Context,
+    agents: Vec<Agent>,
+    printed: &mut BTreeMap<String, String>,
+) -> Result<(), Failure> {
+    printed.retain(|name, _| agents.iter().any(|agent| agent.name == *name));
+    let width = agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
+    for agent in agents {
+        let state = line(&agent, context);
+        if printed.get(&agent.name) == Some(&state) {
+            continue;
+        }
+        let now = context.out.style.clock();
+        context.out.line(&format!("{now}  {:width$}  {state}", visible_line(&agent.name)))?;
+        printed.insert(agent.name, state);
+    }
+    Ok(())
+}
+
+fn line(agent: &Agent, context: &Context) -> String {
+    let style = &context.out.style;
+    let mut line = agent.state_cell(style);
+    if let Some(park) = &agent.park {
+        line.push_str(&format!("  {}", style.bad(&park.line(style))));
+    }
+    if agent.ready_count > 0 {
+        line.push_str(&format!("  {} unread", agent.ready_count));
+    }
+    if agent.dead_count > 0 {
+        line.push_str(&format!("  {}", style.bad(&format!("{} dead", agent.dead_count))));
+    }
+    if let Some(status) = &agent.status_text {
+        line.push_str(&format!("  \"{}\"", visible_line(status)));
+    }
+    line
+}

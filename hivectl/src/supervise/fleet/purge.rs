@@ -1,0 +1,184 @@
+//! Deleting the directories of a purged agent.
+//!
+//! Invariant: only what this hive made for the agent is deleted, below the hive's own directory.
+//! Links are deleted and not followed, and a directory that the configuration names is left alone:
+//! where one is below the place to be deleted, nothing is. The broker is notified when everything
+//! is gone, so a deletion that was interrupted is done again.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hive_core::name::AgentName;
+use hive_proto::connect::connect;
+use hive_proto::v1::FinishPurgeRequest;
+use hive_proto::v1::admin_service_client::AdminServiceClient;
+
+use tokio::time::{Duration, Instant};
+
+use crate::output::text::visible_line;
+use crate::supervise::files::delete;
+use crate::supervise::setup::plan::Plan;
+use crate::supervise::setup::settings;
+
+/// How long a broker that is being started again is waited for.
+const BROKER_PATIENCE: Duration = Duration::from_secs(30);
+/// Pause between two tries to reach it.
+const BROKER_PAUSE: Duration = Duration::from_millis(200);
+
+/// What there is of an agent on this host.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    name: AgentName,
+    /// Its directory below the hive's own.
+    dir: PathBuf,
+    socket_dir: PathBuf,
+    log: PathBuf,
+    /// Directories that the configuration names for it, which are left alone.
+    named: Vec<PathBuf>,
+    /// Directories below `dir` that the configuration names for any agent.
+    in_the_way: Vec<PathBuf>,
+    operator_socket: PathBuf,
+}
+
+impl Places {
+    pub(crate) fn of(plan: &Plan, name: &AgentName) -> Self {
+        let dir = plan.agent_dir(name);
+        let named = plan.named_dirs();
+        let in_the_way = named
+            .iter()
+            .map(|(_, named)| *named)
+            .filter(|named| named.starts_with(&dir))
+            .map(Path::to_path_buf);
+        Self {
+            name: name.clone(),
+            in_the_way: in_the_way.collect(),
+            dir,
+            socket_dir: plan.socket_dir(name),
+            log: plan.log_file(name.as_str()),
+            named: named
+                .iter()
+                .filter(|(agent, _)| *agent == name)
+                .map(|(_, named)| named.to_path_buf())
+                .collect(),
+            operator_socket: plan.operator_socket(),
+        }
+    }
+}
+
+/// Deletes the directories and tells the broker; returns what to say of it.
+pub(crate) async fn run(places: Places, purge_id: u64) -> String {
+    let name = places.name.clone();
+    if let Some(named) = places.in_the_way.first() {
+        return format!(
+            "{name} is purged, but its directories are not deleted: hive.toml names {} there; remove that line from hive.toml and send \
+             SIGHUP to this program",
+            named.display()
+        );
+    }
+    let also = places.clone();
+    let deleted = tokio::task::spawn_blocking(move || delete(&also)).await;
+    let failed = |why: &dyn std::fmt::Display| {
+        format!(
+            "{name} is purged, but its directories are not deleted: {}; delete {} and send SIGHUP to this program",
+            visible_line(&why.to_string()),
+            places.dir.display()
+        )
+    };
+    match deleted {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return failed(&error),
+        Err(error) => return failed(&error),
+    }
+    match finish_soon(&places.operator_socket, purge_id).await {
+        Ok(()) => {
+            let kept: Vec<String> =
+                places.named.iter().map(|dir| dir.display().to_string()).collect();
+            let kept = if kept.is_empty() {
+                String::new()
+            } else {
+                format!("; {} is left alone", kept.join(" and "))
+            };
+            format!("{name} is purged, and its directories are deleted{kept}")
+        }
+        Err(error) => {
+            format!(
+                "{name} is purged and its directories are deleted, but the broker does not take that in: {}; send SIGHUP to this program",
+                visible_line(&error)
+            )
+        }
+    }
+}
+
+/// As [`finish`], again and again while the broker may be starting again.
+async fn finish_soon(socket: &Path, purge_id: u64) -> Result<(), String> {
+    let until = Instant::now() + BROKER_PATIENCE;
+    loop {
+        match finish(socket, purge_id).await {
+            Err(_) if Instant::now() < until => tokio::time::sleep(BROKER_PAUSE).await,
+            done => return done,
+        }
+    }
+}
+
+async fn finish(socket: &Path, purge_id: u64) -> Result<(), String> {
+    let channel = connect(socket).await.map_err(|error| error.to_string())?;
+    // One id for one purge, so that a repeat is the same request.
+    let request = FinishPurgeRequest { request_id: format!("up-purge-{purge_id}"), purge_id };
+    AdminServiceClient::new(channel)
+        .finish_purge(request)
+        .await
+        .map_err(|status| status.message().to_owned())?;
+    Ok(())
+}
+
+fn delete(places: &Places) -> io::Result<()> {
+    delete::tree(&places.dir)?;
+    settings::remove(&places.socket_dir)?;
+    match fs::remove_file(&places.log) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(dir: &Path, agents: &str, name: &str) -> Places {
+        let file = dir.join("hive.toml");
+        fs::write(&file, agents).expect("a file");
+        let plan = Plan::make(&file, &dir.join("h")).expect("a plan");
+        Places::of(&plan, &AgentName::parse(name).expect("a name"))
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_the_configuration_names_is_not_deleted() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path().canonicalize().expect("a path");
+        let named = root.join("h/agents/ada/state");
+        let places = places(&root, "[agents.ada]\nstate_dir = \"h/agents/ada/state\"\n", "ada");
+        fs::write(named.join("work"), "kept").expect("a file");
+        let said = run(places, 1).await;
+        assert!(
+            said.contains(&format!("are not deleted: hive.toml names {} there", named.display())),
+            "{said}"
+        );
+        assert!(named.join("work").exists());
+    }
+
+    #[test]
+    fn only_what_is_below_the_place_is_in_the_way() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path().canonicalize().expect("a path");
+        let text =
+            "[agents.ada]\nhome_dir = \"ada\"\n[agents.bob]\nhome_dir = \"h/agents/bob/home\"\n";
+        let ada = places(&root, text, "ada");
+        assert_eq!((ada.named, ada.in_the_way), (vec![root.join("ada")], Vec::new()));
+        let bob = places(&root, text, "bob");
+        assert_eq!(
+            (&bob.named, &bob.in_the_way),
+            (&vec![root.join("h/agents/bob/home")], &bob.named)
+        );
+    }
+}

@@ -1,0 +1,288 @@
+//! Isolation: the level that each agent is started at, and its sandbox.
+//!
+//! - `choice`: what was chosen, in words; `levels`: what works here; `trial`, `own`: trying a level
+//! - `grants`, `shown`, `programs`: what is granted, what else is shown, what no grant may contain
+//! - `sandbox`, `shared`, `passwd`, `bwrap`, `remedy`: the arguments of bubblewrap, and which one
+//! - `confined`, `unconfined`: one start; `expected`, `verdict`: its checks, and what they mean
+//! - `sharing`: directories that agents share
+//!
+//! Where the configuration states no level, the best that works is used and printed; a stated level
+//! that does not work is refused. Invariants: no agent is started at a level that its trial did not
+//! reach. While confined agents run, no trial that fails lowers a level, because they may have made
+//! it fail.
+
+mod bwrap;
+mod choice;
+mod confined;
+mod expected;
+mod grants;
+mod levels;
+mod own;
+mod passwd;
+mod programs;
+mod remedy;
+mod sandbox;
+mod shared;
+mod sharing;
+mod shown;
+mod trial;
+mod unconfined;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hive_core::config::AgentConfig;
+use hive_core::isolation::{Found, Level};
+
+pub(super) use self::choice::Choice;
+
+use self::bwrap::Bubblewrap;
+use self::confined::Confined;
+use self::levels::Levels;
+use self::sharing::Sharing;
+use self::trial::Failed;
+use self::unconfined::Unconfined;
+use self::verdict::Verdict;
+use crate::supervise::UpError;
+use crate::supervise::broker::link::Registrar;
+use crate::supervise::process::child::Registry;
+use crate::supervise::process::start::Start;
+use crate::supervise::setup::binaries::Binaries;
+use crate::supervise::setup::environment::{self, Env};
+use crate::supervise::setup::plan::{AgentPlan, Plan};
+
+/// What every harness is started with.
+#[derive(Clone, Debug)]
+pub(crate) struct Tools {
+    pub(crate) claude: PathBuf,
+    pub(crate) binaries: Binaries,
+    pub(crate) caller: Env,
+    pub(crate) registry: Registry,
+    pub(crate) registrar: Registrar,
+}
+
+/// Chooses levels, and makes starts of them.
+#[derive(Debug)]
+pub(crate) struct Isolation {
+    bwrap: Result<Bubblewrap, String>,
+    /// `--no-isolation` was given.
+    unwanted: bool,
+    tools: Tools,
+    /// Trials that were made, by what they depend on.
+    tried: BTreeMap<String, Choice>,
+    levels: Levels,
+    /// What agents share, of the plan that it was made from.
+    sharing: Option<(Arc<Plan>, Sharing)>,
+}
+
+/// Returns the bubblewrap that this user makes sandboxes with, or why there is none, as a sentence
+/// without a full stop.
+pub(crate) fn sandboxes() -> Result<PathBuf, String> {
+    let bwrap = find()?;
+    trial::minimal(&bwrap.program).map(|()| bwrap.program)
+}
+
+fn find() -> Result<Bubblewrap, String> {
+    if rustix::process::geteuid().is_root() {
+        return Err(
+            "this runs as root, which no sandbox of its own user holds; start it as another user"
+                .to_owned(),
+        );
+    }
+    Bubblewrap::find()
+}
+
+impl Isolation {
+    pub(crate) fn new(unwanted: bool, tools: Tools) -> Self {
+        Self {
+            bwrap: find(),
+            unwanted,
+            tools,
+            tried: BTreeMap::new(),
+            levels: Levels::default(),
+            sharing: None,
+        }
+    }
+
+    /// Chooses the level of an agent.
+    pub(crate) async fn choose(
+        &mut self,
+        plan: &Arc<Plan>,
+        agent: &AgentPlan,
+    ) -> Result<Choice, UpError> {
+        let stated = plan.config.isolation_of(Some(&agent.config));
+        let none =
+            |why: Vec<String>| Choice { level: Level::None, stated, why, found: Found::default() };
+        if self.unwanted {
+            return Ok(none(vec!["--no-isolation was given".to_owned()]));
+        }
+        let candidates: &[Level] = match stated {
+            Some(Level::None) => return Ok(none(Vec::new())),
+            Some(Level::SharedFiles) => &[Level::SharedFiles],
+            Some(Level::Sandbox) => &[Level::Sandbox],
+            None => &[Level::Sandbox, Level::SharedFiles],
+        };
+        if let (Ok(bwrap), Some(Level::Sandbox) | None) = (&self.bwrap, stated) {
+            let verdict = Verdict { level: Level::Sandbox, stated, notes: Vec::new() };
+            let confined = self.confined(bwrap.clone(), plan, agent, verdict);
+            // A mistake of the file is none of the host, and a weaker level does not mend it.
+            let refused = |refused: grants::Refused| UpError::Grant {
+                agent: agent.name.to_string(),
+                why: refused.to_string(),
+                may_be_an_agents: refused.may_be_an_agents(&plan.agents_write),
+            };
+            shown::grants(&confined).map_err(refused)?;
+            shown::files(&confined).map_err(refused)?;
+        }
+        if !agent.is_laid_out {
+            // A trial would fail where the place leads over a link.
+            plan.agent(&agent.name)?;
+        }
+        let AgentConfig {
+            sandbox, extra_mcp_servers, marketplaces, env, state_dir, home_dir, ..
+        } = &agent.config;
+        let key = format!(
+            "{stated:?} {sandbox:?} {extra_mcp_servers:?} {marketplaces:?} {env:?} {state_dir:?} {home_dir:?}"
+        );
+        if let Some(choice) = self.tried.get(&key) {
+            return Ok(choice.clone());
+        }
+        let mut why = Vec::new();
+        let mut choice = None;
+        for level in candidates {
+            match self.attempt(plan, agent, *level).await {
+                Ok(found) => {
+                    self.levels.reach(*level);
+                    choice = Some(Choice { level: *level, stated, why: why.clone(), found });
+                    break;
+                }
+                Err(Failed::NotHere(reason)) if stated.is_some() || self.levels.miss(*level) => {
+                    why.push(reason);
+                }
+                // A weaker level only because the disk is full, or something was renamed, would be
+                // one that an agent can choose.
+                Err(Failed::NotHere(why)) => {
+                    let why = format!(
+                        "{why}; no weaker level is used while other agents run, unless hive.toml states one"
+                    );
+                    return Err(UpError::Trial { agent: agent.name.to_string(), why });
+                }
+                Err(Failed::NotNow(why)) => {
+                    return Err(UpError::Trial { agent: agent.name.to_string(), why });
+                }
+            }
+        }
+        why.dedup();
+        let choice = match (choice, stated) {
+            (Some(choice), _) => choice,
+            (None, Some(level)) => {
+                return Err(UpError::Isolation {
+                    agent: agent.name.to_string(),
+                    level,
+                    why: why.join("; "),
+                });
+            }
+            (None, None) => none(why),
+        };
+        self.tried.insert(key, choice.clone());
+        Ok(choice)
+    }
+
+    /// Tries a level: what was found inside, or why it does not work.
+    async fn attempt(
+        &self,
+        plan: &Arc<Plan>,
+        agent: &AgentPlan,
+        level: Level,
+    ) -> Result<Found, Failed> {
+        let bwrap = self.bwrap.as_ref().map_err(|why| Failed::NotHere(why.clone()))?;
+        let verdict = Verdict {
+            level,
+            stated: plan.config.isolation_of(Some(&agent.config)),
+            notes: Vec::new(),
+        };
+        let confined = self.confined(bwrap.clone(), plan, agent, verdict);
+        let found = trial::run(&confined, &self.tools.registry).await?;
+        let judged = confined.verdict.judge(found.clone());
+        let broken = judged.reached == hive_proto::supervisor::Reached::None;
+        match (judged.refused, broken) {
+            (Some(why), _) => Err(Failed::NotHere(why)),
+            (None, true) => Err(Failed::NotHere(judged.notes.join("; "))),
+            (None, false) => Ok(found),
+        }
+    }
+
+    /// Returns how an agent's harness is started.
+    pub(crate) fn start(
+        &mut self,
+        plan: &Arc<Plan>,
+        agent: &AgentPlan,
+        choice: &Choice,
+    ) -> Arc<dyn Start> {
+        let notes = self.sharing(plan).notes(&agent.name);
+        match (&self.bwrap, choice.level) {
+            (Ok(bwrap), Level::Sandbox | Level::SharedFiles) => {
+                self.levels.agent_runs();
+                let verdict = Verdict { level: choice.level, stated: choice.stated, notes };
+                Arc::new(self.confined(bwrap.clone(), plan, agent, verdict))
+            }
+            (Err(_), _) | (Ok(_), Level::None) => {
+                let env = self.env(agent);
+                let Tools { binaries, registrar, .. } = &self.tools;
+                let notes = choice.why.iter().cloned().chain(notes).collect();
+                let verdict = Verdict { level: Level::None, stated: choice.stated, notes };
+                let isolation = verdict.judge(Found::default());
+                let name = agent.name.to_string();
+                Arc::new(Unconfined {
+                    name,
+                    hive: binaries.hive.clone(),
+                    env,
+                    isolation,
+                    registrar: registrar.clone(),
+                })
+            }
+        }
+    }
+
+    /// What agents share in this plan.
+    fn sharing(&mut self, plan: &Arc<Plan>) -> &Sharing {
+        if self.sharing.as_ref().is_none_or(|(of, _)| !Arc::ptr_eq(of, plan)) {
+            self.sharing = None;
+        }
+        &self.sharing.get_or_insert_with(|| (Arc::clone(plan), Sharing::of(plan))).1
+    }
+
+    /// The children of this run.
+    pub(crate) fn registry(&self) -> Registry {
+        self.tools.registry.clone()
+    }
+
+    fn confined(
+        &self,
+        bwrap: Bubblewrap,
+        plan: &Arc<Plan>,
+        agent: &AgentPlan,
+        verdict: Verdict,
+    ) -> Confined {
+        let Tools { claude, binaries, registrar, .. } = self.tools.clone();
+        let (plan, level) = (Arc::clone(plan), verdict.level);
+        Confined {
+            level,
+            bwrap,
+            plan,
+            agent: agent.clone(),
+            binaries,
+            claude,
+            env: self.env(agent),
+            verdict,
+            registrar,
+        }
+    }
+
+    fn env(&self, agent: &AgentPlan) -> Env {
+        let Tools { claude, binaries, caller, .. } = &self.tools;
+        environment::for_agent(caller, agent, claude, binaries)
+    }
+}

@@ -1,0 +1,113 @@
+//! Shared files: namespaces of its own, with the host's files as the agent's user sees them, less
+//! the rest of the hive.
+//!
+//! What it is not: a sandbox. The agent can write what its user can, so it can replace programs
+//! that its user starts. Invariant: of the hive it sees its own socket, state directory and home,
+//! and it can read the configuration file; over everything else of the hive is an empty directory.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::own::Own;
+use crate::supervise::setup::plan::{AgentPlan, Plan};
+
+/// Returns the arguments of bubblewrap, up to those of the start itself.
+pub(super) fn arguments(plan: &Plan, agent: &AgentPlan, own: &Own) -> Vec<OsString> {
+    let mut args: Vec<OsString> = [
+        "--die-with-parent",
+        "--new-session",
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--cap-drop",
+        "ALL",
+    ]
+    .map(OsString::from)
+    .to_vec();
+    args.extend(["--dev-bind", "/", "/", "--proc", "/proc"].map(OsString::from));
+    // What is deeper is mounted later, so that nothing covers it again.
+    let hidden = plan.hidden_from(agent);
+    // Below an empty directory there is nothing to hide, and a mount there would show its name.
+    let covered =
+        |path: &Path| hidden.iter().any(|other| *other != path && path.starts_with(other));
+    let mut mounts: Vec<(&Path, Option<(&str, &Path)>)> =
+        hidden.iter().filter(|path| !covered(path)).map(|path| (*path, None)).collect();
+    mounts.extend(
+        agent
+            .dirs()
+            .into_iter()
+            .zip([&own.state, &own.home])
+            .map(|(place, own)| (place, Some(("--bind", &*own.path)))),
+    );
+    // Its settings are beside its socket; a program that may change them decides what its harness
+    // starts.
+    mounts.push((&agent.socket_dir, Some(("--ro-bind", &agent.socket_dir))));
+    mounts.sort_by_key(|(path, _)| path.components().count());
+    for (place, source) in mounts {
+        match source {
+            Some((how, source)) => args.extend([
+                how.into(),
+                source.as_os_str().to_owned(),
+                place.as_os_str().to_owned(),
+            ]),
+            None => args.extend(["--tmpfs".into(), place.as_os_str().to_owned()]),
+        }
+    }
+    // A program that may change the configuration decides what the next hive runs, and with which
+    // rights.
+    if !hidden.iter().any(|path| plan.config_file.starts_with(path)) {
+        args.extend([
+            "--ro-bind".into(),
+            plan.config_file.clone().into_os_string(),
+            plan.config_file.clone().into_os_string(),
+        ]);
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::own::Trial;
+    use super::*;
+
+    #[test]
+    fn an_agent_sees_its_own_part_of_the_hive_only() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path().canonicalize().expect("a path");
+        let file = root.join("hive.toml");
+        std::fs::write(
+            &file,
+            "[agents.ada]\n[agents.bob]\nparent = \"ada\"\nhome_dir = \"elsewhere\"\n",
+        )
+        .expect("a file");
+        let plan = Plan::make(&file, &root.join("h")).expect("a plan");
+        let trial = Trial::new(&plan).expect("directories");
+        let shown = |agent: usize| {
+            let root = root.to_string_lossy();
+            let args = arguments(&plan, &plan.agents[agent], &trial.own);
+            let words: Vec<String> =
+                args.iter().map(|arg| arg.to_string_lossy().replace(&*root, "R")).collect();
+            words.join(" ").replace(" --", "\n--")
+        };
+        insta::assert_snapshot!(shown(0), @r"
+        --die-with-parent
+        --new-session
+        --unshare-user
+        --unshare-pid
+        --unshare-ipc
+        --cap-drop ALL
+        --dev-bind / /
+        --proc /proc
+        --tmpfs R/elsewhere
+        --tmpfs R/h/run
+        --tmpfs R/h/state
+        --tmpfs R/h/log
+        --tmpfs R/h/agents
+        --bind R/h/trial/state R/h/agents/ada/state
+        --bind R/h/trial/home R/h/agents/ada/home
+        --ro-bind R/h/run/agents/ada R/h/run/agents/ada
+        --ro-bind R/hive.toml R/hive.toml
+        ");
+        assert!(shown(1).contains("--bind R/h/trial/home R/elsewhere"));
+    }
+}

@@ -1,0 +1,29 @@
+//! A whole hive in the foreground, for a machine without service units: what `hivectl up` runs.
+//!
+//! - `hive`: the hive from its start to its end; `signals`, `next` (what to type), `error`
+//! - `files/`: paths of the host, safe from links; deleting
+//! - `setup/`: what is settled before a start: the plan, settings, environments, programs
+//! - `process/`: one child process, its log, its restarts
+//! - `broker/`: the broker's start, and its list of sandboxes
+//! - `isolation/`: the level and the sandbox of each agent
+//! - `fleet/`: the harnesses, in step with the agents of the broker
+//!
+//! What it is not: it keeps no state; a second `up` goes on with the directories of the first.
+//! Invariant: when it ends, however it ends, no process that it started is left. A folder uses only
+//! those above it in this list.
+
+mod broker;
+mod error;
+mod files;
+mod fleet;
+mod hive;
+mod isolation;
+mod next;
+mod process;
+mod setup;
+mod signals;
+
+pub(crate) use self::error::UpError;
+pub(crate) use self::hive::{Options, run};
+pub(crate) use self::isolation::sandboxes;
+pub(crate) use self::setup::binaries::resolve;

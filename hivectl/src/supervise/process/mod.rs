@@ -1,0 +1,14 @@
+//! Child processes.
+//!
+//! - `start`: what is decided at each start
+//! - `child`: one process and the registry of all; `tree`: the host's process table
+//! - `supervised`: a child that is kept running
+//! - `log`: the output of a child, bounded and printable
+//!
+//! Invariant: a child that is dropped is dead, and all that it started with it.
+
+pub(super) mod child;
+mod log;
+pub(super) mod start;
+pub(super) mod supervised;
+mod tree;

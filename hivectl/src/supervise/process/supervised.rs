@@ -1,0 +1,188 @@
+//! Keeping a child running: restarted with backoff when it dies, ended when asked.
+//!
+//! Invariant: the pause before a restart doubles from half a second to thirty, and begins anew
+//! after a minute of life, so that a child that cannot start does not spin. A child that asks for a
+//! restart is started at once.
+
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hive_core::isolation::RESTART_CODE;
+use rustix::process::{Pid, kill_process};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::output::note;
+use crate::supervise::process::child::{Child, Registry, Spec, last_words};
+
+const PAUSE_FIRST: Duration = Duration::from_millis(500);
+const PAUSE_LONGEST: Duration = Duration::from_secs(30);
+/// A child that lived so long was well.
+const WELL_AFTER: Duration = Duration::from_secs(60);
+
+/// How a child ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    /// In words.
+    pub(crate) words: String,
+    /// Whether it ended by itself with exit code 0.
+    pub(crate) is_clean: bool,
+}
+
+/// How long a child may take to end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Deadline {
+    Now,
+    After(Duration),
+}
+
+/// A child that is kept running.
+#[derive(Debug)]
+pub(crate) struct Supervised {
+    name: String,
+    end: CancellationToken,
+    kill: CancellationToken,
+    pid: Arc<Mutex<Option<Pid>>>,
+    task: JoinHandle<()>,
+}
+
+impl Supervised {
+    /// Starts it; each end of it is told to `told`.
+    pub(crate) fn start(
+        spec: Spec,
+        registry: Registry,
+        told: Option<UnboundedSender<Ended>>,
+    ) -> Self {
+        let (end, kill) = (CancellationToken::new(), CancellationToken::new());
+        let name = spec.name.clone();
+        let pid = Arc::default();
+        let task = tokio::spawn(keep_running(
+            spec,
+            registry,
+            told,
+            Arc::clone(&pid),
+            end.clone(),
+            kill.clone(),
+        ));
+        Self { name, end, kill, pid, task }
+    }
+
+    /// Sends SIGHUP to the process, if it runs.
+    pub(crate) fn hang_up(&self) {
+        if let Some(pid) = *self.pid.lock().unwrap_or_else(PoisonError::into_inner) {
+            // It may have ended by itself.
+            let _ = kill_process(pid, rustix::process::Signal::HUP);
+        }
+    }
+
+    /// Ends it.
+    pub(crate) async fn stop(mut self, deadline: Deadline) {
+        self.end.cancel();
+        if let Deadline::After(span) = deadline
+            && timeout(span, &mut self.task).await.is_ok()
+        {
+            return;
+        }
+        if let Deadline::After(span) = deadline {
+            note(&format!("{} did not end within {} s and is killed", self.name, span.as_secs()));
+        }
+        self.kill.cancel();
+        // The task ends with the child, and a panic of it has dropped, that is killed, the child.
+        let _ = self.task.await;
+    }
+}
+
+async fn keep_running(
+    spec: Spec,
+    registry: Registry,
+    told: Option<UnboundedSender<Ended>>,
+    running: Arc<Mutex<Option<Pid>>>,
+    end: CancellationToken,
+    kill: CancellationToken,
+) {
+    let mut pause = PAUSE_FIRST;
+    loop {
+        let started = Instant::now();
+        let mut is_restart = false;
+        let ending = match Child::start(&spec, &registry) {
+            Ok(mut child) => {
+                let set = |pid| *running.lock().unwrap_or_else(PoisonError::into_inner) = pid;
+                set(Some(child.pid()));
+                let ended = tokio::select! {
+                    ended = child.wait() => ended,
+                    () = end.cancelled() => return finish(child, &kill).await,
+                };
+                set(None);
+                is_restart = ended
+                    .as_ref()
+                    .is_ok_and(|status| status.code() == Some(i32::from(RESTART_CODE)));
+                let is_clean = ended.as_ref().is_ok_and(ExitStatus::success);
+                Ended {
+                    words: ended
+                        .map_or_else(|error| error.to_string(), |status| status.to_string()),
+                    is_clean,
+                }
+            }
+            Err(error) => Ended { words: error.to_string(), is_clean: false },
+        };
+        if registry.is_closed() {
+            return;
+        }
+        // It was asked for, but a child that does nothing else does not spin.
+        if is_restart && started.elapsed() >= PAUSE_FIRST {
+            continue;
+        }
+        if let Some(told) = &told {
+            // Nobody listens after the start, and nobody has to.
+            let _ = told.send(ending.clone());
+        }
+        if started.elapsed() >= WELL_AFTER {
+            pause = PAUSE_FIRST;
+        }
+        let Ended { words: ending, .. } = ending;
+        note(&format!(
+            "{} ended ({ending}); again in {:.1} s{}",
+            spec.name,
+            pause.as_secs_f64(),
+            last_words(&spec.log)
+        ));
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = end.cancelled() => return,
+        }
+        pause = longer(pause);
+    }
+}
+
+async fn finish(mut child: Child, kill: &CancellationToken) {
+    child.terminate();
+    tokio::select! {
+        _ = child.wait() => {}
+        () = kill.cancelled() => {
+            child.kill();
+            let _ = child.wait().await;
+        }
+    }
+}
+
+fn longer(pause: Duration) -> Duration {
+    (pause * 2).min(PAUSE_LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_thirty_seconds() {
+        let pauses: Vec<u64> =
+            std::iter::successors(Some(PAUSE_FIRST), |pause| Some(longer(*pause)))
+                .take(8)
+                .map(|p| p.as_millis() as u64)
+                .collect();
+        assert_eq!(pauses, [500, 1000, 2000, 4000, 8000, 16000, 30000, 30000]);
+    }
+}
