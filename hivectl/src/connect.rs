@@ -45,6 +45,12 @@ pub(crate) fn socket(given: Option<&Path>, runtime_dir: Option<PathBuf>, here: &
     }
 }
 
+pub(crate) type Admin = AdminServiceClient<Channel>;
+pub(crate) type Inbox = InboxServiceClient<Channel>;
+pub(crate) type Messages = MessageServiceClient<Channel>;
+pub(crate) type Questions = QuestionServiceClient<Channel>;
+pub(crate) type Reminders = ReminderServiceClient<Channel>;
+
 /// A broker that answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Broker {
@@ -60,32 +66,32 @@ impl Broker {
         Ok(Self { channel, timeout })
     }
 
-    pub(crate) fn admin(&self) -> AdminServiceClient<Channel> {
-        AdminServiceClient::new(self.channel.clone())
+    pub(crate) fn admin(&self) -> Admin {
+        Admin::new(self.channel.clone())
     }
 
     pub(crate) fn events(&self) -> EventServiceClient<Channel> {
         EventServiceClient::new(self.channel.clone())
     }
 
-    pub(crate) fn inbox(&self) -> InboxServiceClient<Channel> {
-        InboxServiceClient::new(self.channel.clone())
+    pub(crate) fn inbox(&self) -> Inbox {
+        Inbox::new(self.channel.clone())
     }
 
     pub(crate) fn loose_ends(&self) -> LooseEndServiceClient<Channel> {
         LooseEndServiceClient::new(self.channel.clone())
     }
 
-    pub(crate) fn messages(&self) -> MessageServiceClient<Channel> {
-        MessageServiceClient::new(self.channel.clone())
+    pub(crate) fn messages(&self) -> Messages {
+        Messages::new(self.channel.clone())
     }
 
-    pub(crate) fn questions(&self) -> QuestionServiceClient<Channel> {
-        QuestionServiceClient::new(self.channel.clone())
+    pub(crate) fn questions(&self) -> Questions {
+        Questions::new(self.channel.clone())
     }
 
-    pub(crate) fn reminders(&self) -> ReminderServiceClient<Channel> {
-        ReminderServiceClient::new(self.channel.clone())
+    pub(crate) fn reminders(&self) -> Reminders {
+        Reminders::new(self.channel.clone())
     }
 
     pub(crate) fn topology(&self) -> TopologyServiceClient<Channel> {
@@ -107,16 +113,15 @@ impl Broker {
         Ok(answer?.into_inner())
     }
 
-    /// Makes a change, once: `call` gets the request id, and is called again with the same one if
-    /// the transport was lost.
-    pub(crate) async fn change<T, C, F>(&self, call: C) -> Result<T, Failure>
-    where
-        C: Fn(String) -> F,
-        F: Future<Output = Result<Response<T>, Status>>,
-    {
-        let request_id = request_id();
-        let once = || async {
-            tokio::time::timeout(self.timeout, call(request_id.clone()))
+    /// Makes a change, once: the request, with its id, is sent again if the transport was lost.
+    pub(crate) async fn change<C: Clone, Q: Clone, T>(
+        &self,
+        client: C,
+        request: Q,
+        call: impl AsyncFn(&mut C, Q) -> Result<Response<T>, Status>,
+    ) -> Result<T, Failure> {
+        let once = async || {
+            tokio::time::timeout(self.timeout, call(&mut client.clone(), request.clone()))
                 .await
                 .map_err(|_| timed_out(self.timeout, true))
         };
@@ -128,22 +133,9 @@ impl Broker {
     }
 }
 
-/// All pages of a list.
-pub(crate) async fn all_pages<T, C, F>(mut page: C) -> Result<Vec<T>, Failure>
-where
-    C: FnMut(String) -> F,
-    F: Future<Output = Result<(Vec<T>, String), Failure>>,
-{
-    let mut rows = Vec::new();
-    let mut token = String::new();
-    loop {
-        let (more, next) = page(token).await?;
-        rows.extend(more);
-        if next.is_empty() {
-            return Ok(rows);
-        }
-        token = next;
-    }
+/// Returns a part of an answer that a broker always gives.
+pub(crate) fn given<T, V: From<T>>(part: Option<T>, field: &'static str) -> Result<V, Failure> {
+    Ok(part.ok_or(Failure::Incomplete { field })?.into())
 }
 
 /// Whether the connection broke, so that nobody knows whether the request arrived.

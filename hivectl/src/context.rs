@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::connect::{self, Broker};
 use crate::error::Failure;
+use crate::interrupt::until_interrupted;
 use crate::output::Output;
 
 /// How long to wait for one answer of the broker, where nothing else was said.
@@ -76,6 +77,22 @@ impl Context {
             timeout: global.answer_timeout(),
             patience,
             out: Output::stdout(global.json),
+        }
+    }
+
+    /// Waits for a result, as long as the patience lasts and until Ctrl-C.
+    pub(crate) async fn wait<T>(
+        &self,
+        result: impl Future<Output = Result<T, Failure>>,
+        timed_out: impl FnOnce(f64) -> Failure,
+        interrupted: Failure,
+    ) -> Result<T, Failure> {
+        let Some(patience) = self.patience else {
+            return until_interrupted(result).await.ok_or(interrupted)?;
+        };
+        match tokio::time::timeout(patience, until_interrupted(result)).await {
+            Ok(result) => result.ok_or(interrupted)?,
+            Err(_) => Err(timed_out(patience.as_secs_f64())),
         }
     }
 

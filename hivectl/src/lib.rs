@@ -15,6 +15,7 @@ mod context;
 mod error;
 pub mod exit;
 mod feed;
+mod fetch;
 mod input;
 mod interrupt;
 mod output;

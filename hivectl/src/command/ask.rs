@@ -9,13 +9,12 @@ use hive_proto::v1::recipient::To;
 use hive_proto::v1::{AskQuestionRequest, AskQuestionResponse, Recipient, WatchQuestionsRequest};
 
 use crate::complete;
-use crate::connect::Broker;
+use crate::connect::{Broker, Questions, given, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::feed::questions::{QuestionFeed, Step};
 use crate::input::text_or_stdin;
-use crate::interrupt::until_interrupted;
 use crate::output::note;
 use crate::output::text::visible_line;
 use crate::span::{span, wire};
@@ -54,27 +53,19 @@ pub(crate) struct Ask {
 
 impl Ask {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
-        let to = Some(recipient(&self.agent)?);
-        let text = text_or_stdin(self.question)?;
+        let request = AskQuestionRequest {
+            request_id: request_id(),
+            to: Some(recipient(&self.agent)?),
+            text: text_or_stdin(self.question)?,
+            options: self.options,
+            multi: self.multi,
+            ttl: self.ttl.map(wire),
+        };
         let broker = context.broker().await?;
-        let ttl = self.ttl.map(wire);
-        let response = broker
-            .change(|request_id| {
-                let request = AskQuestionRequest {
-                    request_id,
-                    to: to.clone(),
-                    text: text.clone(),
-                    options: self.options.clone(),
-                    multi: self.multi,
-                    ttl,
-                };
-                let mut questions = broker.questions();
-                async move { questions.ask_question(request).await }
-            })
-            .await?;
+        let response = broker.change(broker.questions(), request, Questions::ask_question).await?;
         // Only a turn that runs again asks what it has asked already; the operator has none.
         let AskQuestionResponse { question, already_asked: _ } = response;
-        let question = Question::from(question.ok_or(Failure::Incomplete { field: "question" })?);
+        let question: Question = given(question, "question")?;
         if self.wait {
             return wait(context, &broker, question.id, &self.agent).await;
         }
@@ -103,15 +94,9 @@ async fn wait(
     agent: &str,
 ) -> Result<Exit, Failure> {
     note(&format!("question {id} is asked; waiting for {}", visible_line(agent)));
-    let outcome = until_interrupted(outcome(context, broker, id));
-    let outcome = match context.patience {
-        None => outcome.await,
-        Some(patience) => match tokio::time::timeout(patience, outcome).await {
-            Ok(outcome) => outcome,
-            Err(_) => return Err(Failure::AnswerTimedOut { id, seconds: patience.as_secs_f64() }),
-        },
-    };
-    let question = outcome.ok_or(Failure::AnswerInterrupted { id })??;
+    let timed_out = |seconds| Failure::AnswerTimedOut { id, seconds };
+    let outcome = outcome(context, broker, id);
+    let question = context.wait(outcome, timed_out, Failure::AnswerInterrupted { id }).await?;
     let failure = match question.state.as_deref() {
         Some("answered") => None,
         Some("expired") => Some(Failure::QuestionExpired { id }),

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use hive_proto::v1::ListLooseEndsRequest;
 
 use crate::complete;
-use crate::connect::{Broker, all_pages};
+use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch;
 use crate::view::loose_end::LooseEnd;
 
 /// What agents, and you, have open: questions, reminders, dead letters, and more.
@@ -26,27 +26,17 @@ pub(crate) struct LooseEnds {
 
 impl LooseEnds {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
-        let loose_ends =
-            list(&context.broker().await?, self.agent.as_deref().unwrap_or_default()).await?;
+        let (broker, agent) = (context.broker().await?, self.agent.unwrap_or_default());
+        let loose_ends: Vec<LooseEnd> = fetch::loose_ends(&broker, &agent, fetch::ALL).await?;
         context.out.list(&loose_ends)?;
         Ok(Exit::Ok)
     }
 }
 
-/// The loose ends of one, or for the empty name of everybody, by id.
-async fn list(broker: &Broker, agent: &str) -> Result<Vec<LooseEnd>, Failure> {
-    let loose_ends = all_pages(|page_token| async {
-        let request = ListLooseEndsRequest { page_size: 500, page_token, agent: agent.to_owned() };
-        let page = broker.read(broker.loose_ends().list_loose_ends(request)).await?;
-        Ok((page.loose_ends, page.next_page_token))
-    });
-    Ok(loose_ends.await?.into_iter().map(LooseEnd::from).collect())
-}
-
 /// How many loose ends everybody has who has some.
 pub(crate) async fn counts(broker: &Broker) -> Result<BTreeMap<String, usize>, Failure> {
     let mut counts = BTreeMap::new();
-    for loose_end in list(broker, "").await? {
+    for loose_end in fetch::loose_ends::<LooseEnd>(broker, "", fetch::ALL).await? {
         *counts.entry(loose_end.agent).or_default() += 1;
     }
     Ok(counts)

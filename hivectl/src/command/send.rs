@@ -7,6 +7,7 @@ use hive_proto::v1::recipient::To;
 use hive_proto::v1::{EveryoneRecipient, Recipient, SendMessageRequest};
 
 use crate::complete;
+use crate::connect::{Messages, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -39,18 +40,8 @@ impl Send {
         }
         let in_reply_to = self.reply_to.unwrap_or(0);
         let broker = context.broker().await?;
-        let response = broker
-            .change(|request_id| {
-                let request = SendMessageRequest {
-                    request_id,
-                    to: to.clone(),
-                    body: body.clone(),
-                    in_reply_to,
-                };
-                let mut messages = broker.messages();
-                async move { messages.send_message(request).await }
-            })
-            .await?;
+        let request = SendMessageRequest { request_id: request_id(), to, body, in_reply_to };
+        let response = broker.change(broker.messages(), request, Messages::send_message).await?;
         let receipt = Receipt::from(response);
         context.out.one(&receipt)?;
         if !receipt.skipped_agents.is_empty() {

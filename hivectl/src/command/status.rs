@@ -3,10 +3,10 @@
 use clap::Args;
 use hive_proto::v1::GetBrokerStatusRequest;
 
-use super::agents;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch;
 use crate::view::status::Status;
 
 /// How the broker is, and what needs attention.
@@ -23,7 +23,7 @@ impl StatusCommand {
         let broker = context.broker().await?;
         let response =
             broker.read(broker.admin().get_broker_status(GetBrokerStatusRequest {})).await?;
-        let agents = match agents::list(&broker, false).await {
+        let agents = match fetch::agents(&broker, false, fetch::ALL).await {
             Ok(agents) => agents,
             // A broker that cannot use its database can still say so, and that is what somebody is
             // here for.

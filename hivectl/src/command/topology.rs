@@ -2,10 +2,11 @@
 
 use clap::Args;
 
-use super::{agents, loose_ends};
+use super::loose_ends;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch;
 use crate::view::topology::{drawn, roots};
 
 /// The tree of agents, with state, unread mail, loose ends and status text.
@@ -16,7 +17,7 @@ impl Topology {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let Self {} = self;
         let broker = context.broker().await?;
-        let agents = agents::list(&broker, false).await?;
+        let agents = fetch::agents(&broker, false, fetch::ALL).await?;
         let loose_ends = loose_ends::counts(&broker).await?;
         let roots = roots(agents, &loose_ends, &context.out.style);
         if context.out.json {

@@ -7,19 +7,20 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use hive_proto::v1::{GetMessageRequest, GetTurnRequest};
 
+use super::events;
 use super::inbox::thread;
-use super::{events, questions};
 use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch;
 use crate::output::text::visible_line;
 use crate::view::event::Event;
 use crate::view::hop::Hop;
 use crate::view::message::Message;
+use crate::view::question::Question;
 use crate::view::turn::Turn;
 
 /// Characters of a body that a hop shows.
@@ -41,7 +42,7 @@ impl Trace {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
         // A wrong id is refused here, in the broker's words.
-        let message = message(&broker, self.id).await?;
+        let message = fetch::message::<Message>(&broker, self.id).await?;
         let (log, _) = events::list(&broker, 0, "").await?;
         let mut journey = Journey {
             messages: thread::below(&broker, self.id).await?.into_keys().collect(),
@@ -127,12 +128,6 @@ impl Journey {
     }
 }
 
-async fn message(broker: &Broker, message_id: u64) -> Result<Message, Failure> {
-    let message =
-        broker.read(broker.messages().get_message(GetMessageRequest { message_id })).await?.message;
-    Ok(message.ok_or(Failure::Incomplete { field: "message" })?.into())
-}
-
 /// An event in words.
 async fn told(broker: &Broker, event: &Event) -> Result<String, Failure> {
     let agent = visible_line(event.agent.as_deref().unwrap_or("-"));
@@ -176,7 +171,7 @@ async fn told(broker: &Broker, event: &Event) -> Result<String, Failure> {
 
 async fn accepted(broker: &Broker, event: &Event) -> Result<String, Failure> {
     let Some(id) = event.message_id else { return Ok("a message was accepted".to_owned()) };
-    let message = message(broker, id).await?;
+    let message: Message = fetch::message(broker, id).await?;
     let body = beginning(&message.preview());
     let (from, to) = (visible_line(&message.from), visible_line(&message.recipients.join(", ")));
     Ok(format!("message {id} accepted, {from} to {to}: {body}"))
@@ -186,7 +181,7 @@ async fn asked(broker: &Broker, event: &Event) -> Result<String, Failure> {
     let Some(id) = event.question_id else {
         return Ok("a question was asked or closed".to_owned());
     };
-    let question = questions::question(broker, id).await?;
+    let question = fetch::question::<Question>(broker, id).await?;
     if event.kind.as_deref() == Some("question_asked") {
         return Ok(format!(
             "question {id} asked, {}: {}",
@@ -208,7 +203,6 @@ fn beginning(text: &str) -> String {
 
 async fn ended(broker: &Broker, event: &Event, agent: &str) -> Result<String, Failure> {
     let Some(turn_id) = event.turn_id else { return Ok(format!("{agent} ends a turn")) };
-    let turn = broker.read(broker.turns().get_turn(GetTurnRequest { turn_id })).await?.turn;
-    let turn = Turn::from(turn.ok_or(Failure::Incomplete { field: "turn" })?);
+    let turn: Turn = fetch::turn(broker, turn_id).await?;
     Ok(format!("{agent} ends turn {turn_id}: {}", turn.ending()))
 }

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const PATIENCE_ENV: &str = "HIVE_COMPLETION_MS";
 
 /// More rows are not read while somebody waits.
-const ROWS_MAX: usize = 500;
+pub(super) const ROWS_MAX: usize = 500;
 
 /// Completes by what the broker says that the line is for.
 pub(super) fn live<R, F>(read: R) -> ArgValueCompleter
@@ -53,22 +53,4 @@ where
     });
     runtime.shutdown_background();
     answer.ok()?.ok()
-}
-
-/// The rows of a list, page by page, as many as somebody can wait for.
-pub(super) async fn rows<T, C, F>(mut page: C) -> Result<Vec<T>, Failure>
-where
-    C: FnMut(String) -> F,
-    F: Future<Output = Result<(Vec<T>, String), Failure>>,
-{
-    let mut rows = Vec::new();
-    let mut token = String::new();
-    loop {
-        let (more, next) = page(token).await?;
-        rows.extend(more);
-        if next.is_empty() || rows.len() >= ROWS_MAX {
-            return Ok(rows);
-        }
-        token = next;
-    }
 }

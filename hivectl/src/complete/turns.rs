@@ -1,13 +1,12 @@
 //! Ids of turns, and the models that an agent may run on.
 
 use clap_complete::engine::ArgValueCompleter;
-use hive_proto::v1::{GetAgentRequest, ListTurnsRequest};
+use hive_proto::v1::Agent;
 
 use super::agents::names;
 use super::candidate::{Candidate, is_plain};
 use super::live::live;
-use crate::connect::Broker;
-use crate::error::Failure;
+use crate::fetch;
 use crate::view::turn::Turn;
 
 /// So many of the newest are offered.
@@ -17,7 +16,7 @@ const NEWEST: u32 = 50;
 pub(crate) fn turns_and_agents() -> ArgValueCompleter {
     live(|broker, _| async move {
         let mut offered = names(&broker).await?;
-        offered.extend(newest(&broker, String::new()).await?.iter().map(told));
+        offered.extend(fetch::turns(&broker, "", NEWEST).await?.iter().map(told));
         Ok(offered)
     })
 }
@@ -26,11 +25,7 @@ pub(crate) fn turns_and_agents() -> ArgValueCompleter {
 pub(crate) fn models() -> ArgValueCompleter {
     live(|broker, line| async move {
         let Some(name) = line.value::<String>("agent") else { return Ok(Vec::new()) };
-        let agent = broker
-            .read(broker.topology().get_agent(GetAgentRequest { name }))
-            .await?
-            .agent
-            .unwrap_or_default();
+        let agent: Agent = fetch::agent(&broker, name).await?;
         Ok(agent
             .available_models
             .into_iter()
@@ -44,19 +39,9 @@ pub(crate) fn models() -> ArgValueCompleter {
 pub(crate) fn open_turns() -> ArgValueCompleter {
     live(|broker, line| async move {
         let Some(agent) = line.value::<String>("agent") else { return Ok(Vec::new()) };
-        Ok(newest(&broker, agent)
-            .await?
-            .iter()
-            .filter(|turn| turn.outcome.is_none())
-            .map(told)
-            .collect())
+        let turns: Vec<Turn> = fetch::turns(&broker, &agent, NEWEST).await?;
+        Ok(turns.iter().filter(|turn| turn.outcome.is_none()).map(told).collect())
     })
-}
-
-async fn newest(broker: &Broker, agent: String) -> Result<Vec<Turn>, Failure> {
-    let request = ListTurnsRequest { page_size: NEWEST, page_token: String::new(), agent };
-    let turns = broker.read(broker.turns().list_turns(request)).await?.turns;
-    Ok(turns.into_iter().map(Turn::from).collect())
 }
 
 fn told(turn: &Turn) -> Candidate {

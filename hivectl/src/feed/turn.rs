@@ -6,20 +6,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hive_proto::v1::{GetTurnRequest, TurnEvent as WireEvent, WatchTurnRequest, WatchTurnResponse};
+use hive_proto::v1::{TurnEvent as WireEvent, WatchTurnRequest, WatchTurnResponse};
 use tonic::Streaming;
 
 use super::reconnect::{Absence, is_weather};
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
+use crate::fetch;
 use crate::view::turn::Turn;
-
-/// One turn, as the broker has it.
-pub(crate) async fn turn(broker: &Broker, turn_id: u64) -> Result<Turn, Failure> {
-    let turn = broker.read(broker.turns().get_turn(GetTurnRequest { turn_id })).await?.turn;
-    Ok(turn.ok_or(Failure::Incomplete { field: "turn" })?.into())
-}
 
 /// A watch on a turn's output.
 #[derive(Debug)]
@@ -88,7 +83,7 @@ impl TurnFeed {
         if !self.follow {
             return Ok(true);
         }
-        match turn(&self.broker, self.turn_id).await {
+        match fetch::turn::<Turn>(&self.broker, self.turn_id).await {
             Ok(turn) => Ok(turn.outcome.is_some()),
             Err(Failure::Refused(status)) if is_weather(&status) => Ok(false),
             Err(failure) => Err(failure),

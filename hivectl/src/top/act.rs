@@ -11,7 +11,7 @@ use hive_proto::v1::{
 
 use super::change::{Asked, Change, Outcome};
 use super::update::Event;
-use crate::connect::{Broker, transport_was_lost};
+use crate::connect::{Admin, Broker, Inbox, Questions, transport_was_lost};
 use crate::error::Failure;
 
 /// Carries a change out, and tells how it went.
@@ -27,73 +27,53 @@ pub(super) async fn carry_out(broker: Broker, asked: Asked) -> Event {
     Event::Changed(asked, outcome)
 }
 
-/// The call. The request id of each try is the one that was asked for, in place of a fresh one.
+/// The call, under the request id that was asked for.
 async fn call(broker: &Broker, asked: &Asked) -> Result<(), Failure> {
     let request_id = asked.request_id.clone();
+    let key = |agent, message_id| Some(DeliveryKey { agent, message_id });
     match asked.change.clone() {
         Change::Answer { question: question_id, choices, text } => {
             let request = AnswerQuestionRequest { request_id, question_id, choices, text };
-            let call = |_| {
-                let (mut questions, request) = (broker.questions(), request.clone());
-                async move { questions.answer_question(request).await }
-            };
-            broker.change(call).await.map(drop)
+            let call = Questions::answer_question;
+            broker.change(broker.questions(), request, call).await.map(drop)
         }
         Change::CancelQuestion { question: question_id } => {
             let request = CancelQuestionRequest { request_id, question_id };
-            let call = |_| {
-                let (mut questions, request) = (broker.questions(), request.clone());
-                async move { questions.cancel_question(request).await }
-            };
-            broker.change(call).await.map(drop)
+            let call = Questions::cancel_question;
+            broker.change(broker.questions(), request, call).await.map(drop)
         }
         Change::CancelTurn { agent, turn: turn_id } => {
-            tell(broker, request_id, agent, Order::CancelTurn(CancelTurn { turn_id })).await
+            command(broker, request_id, agent, Order::CancelTurn(CancelTurn { turn_id })).await
         }
         Change::Compact { agent } => {
-            tell(broker, request_id, agent, Order::CompactSession(CompactSession {})).await
+            command(broker, request_id, agent, Order::CompactSession(CompactSession {})).await
         }
-        Change::Redrive { agent, message: message_id } => {
-            let request =
-                RedriveDeliveryRequest { request_id, key: Some(DeliveryKey { agent, message_id }) };
-            let call = |_| {
-                let (mut admin, request) = (broker.admin(), request.clone());
-                async move { admin.redrive_delivery(request).await }
-            };
-            broker.change(call).await.map(drop)
+        Change::Redrive { agent, message } => {
+            let request = RedriveDeliveryRequest { request_id, key: key(agent, message) };
+            let call = Admin::redrive_delivery;
+            broker.change(broker.admin(), request, call).await.map(drop)
         }
-        Change::Drop { agent, message: message_id } => {
-            let request =
-                DropDeliveryRequest { request_id, key: Some(DeliveryKey { agent, message_id }) };
-            let call = |_| {
-                let (mut admin, request) = (broker.admin(), request.clone());
-                async move { admin.drop_delivery(request).await }
-            };
-            broker.change(call).await.map(drop)
+        Change::Drop { agent, message } => {
+            let request = DropDeliveryRequest { request_id, key: key(agent, message) };
+            let call = Admin::drop_delivery;
+            broker.change(broker.admin(), request, call).await.map(drop)
         }
-        Change::Release { agent, message: message_id } => {
-            let request =
-                ReleaseDeliveryRequest { request_id, key: Some(DeliveryKey { agent, message_id }) };
-            let call = |_| {
-                let (mut admin, request) = (broker.admin(), request.clone());
-                async move { admin.release_delivery(request).await }
-            };
-            broker.change(call).await.map(drop)
+        Change::Release { agent, message } => {
+            let request = ReleaseDeliveryRequest { request_id, key: key(agent, message) };
+            let call = Admin::release_delivery;
+            broker.change(broker.admin(), request, call).await.map(drop)
         }
-        Change::Ack { message: message_id } => {
-            let key = DeliveryKey { agent: OPERATOR.to_owned(), message_id };
-            let request = AckDeliveryRequest { request_id, target: Some(Target::Key(key)) };
-            let call = |_| {
-                let (mut inbox, request) = (broker.inbox(), request.clone());
-                async move { inbox.ack_delivery(request).await }
-            };
-            broker.change(call).await.map(drop)
+        Change::Ack { message } => {
+            let target = key(OPERATOR.to_owned(), message).map(Target::Key);
+            let request = AckDeliveryRequest { request_id, target };
+            let call = Inbox::ack_delivery;
+            broker.change(broker.inbox(), request, call).await.map(drop)
         }
     }
 }
 
 /// Gives a harness a command.
-async fn tell(
+async fn command(
     broker: &Broker,
     request_id: String,
     agent: String,
@@ -101,9 +81,5 @@ async fn tell(
 ) -> Result<(), Failure> {
     let command = Command { id: 0, create_time: None, command: Some(order) };
     let request = SendCommandRequest { request_id, agent, command: Some(command) };
-    let call = |_| {
-        let (mut admin, request) = (broker.admin(), request.clone());
-        async move { admin.send_command(request).await }
-    };
-    broker.change(call).await.map(drop)
+    broker.change(broker.admin(), request, Admin::send_command).await.map(drop)
 }

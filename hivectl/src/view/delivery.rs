@@ -147,6 +147,12 @@ impl Text for Delivery {
 #[serde(transparent)]
 pub(crate) struct DeadLetter(pub(crate) Delivery);
 
+impl From<v1::Delivery> for DeadLetter {
+    fn from(delivery: v1::Delivery) -> Self {
+        Self(delivery.into())
+    }
+}
+
 impl View for DeadLetter {
     const SCHEMA: &'static str = Delivery::SCHEMA;
 }

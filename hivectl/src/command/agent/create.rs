@@ -5,6 +5,7 @@ use hive_core::agent::DEFAULT_TOOL_GROUPS;
 use hive_proto::v1::{CreateAgentRequest, Policy};
 
 use crate::complete;
+use crate::connect::{Admin, given, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -45,25 +46,17 @@ pub(crate) struct Create {
 impl Create {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
-        let policy = self.policy();
-        let response = broker
-            .change(|request_id| {
-                let request = CreateAgentRequest {
-                    request_id,
-                    name: self.name.clone(),
-                    parent: self.parent.clone().unwrap_or_default(),
-                    role: self.role.clone().unwrap_or_default(),
-                    model: self.model.clone().unwrap_or_default(),
-                    policy: policy.clone(),
-                    adopt: self.adopt,
-                };
-                let mut admin = broker.admin();
-                async move { admin.create_agent(request).await }
-            })
-            .await?;
-        context
-            .out
-            .one(&Agent::from(response.agent.ok_or(Failure::Incomplete { field: "agent" })?))?;
+        let request = CreateAgentRequest {
+            request_id: request_id(),
+            policy: self.policy(),
+            name: self.name,
+            parent: self.parent.unwrap_or_default(),
+            role: self.role.unwrap_or_default(),
+            model: self.model.unwrap_or_default(),
+            adopt: self.adopt,
+        };
+        let response = broker.change(broker.admin(), request, Admin::create_agent).await?;
+        context.out.one::<Agent>(&given(response.agent, "agent")?)?;
         note(&format!("its socket is {}", response.socket_path));
         Ok(Exit::Ok)
     }

@@ -6,7 +6,7 @@ use clap::Args;
 use hive_proto::v1::{ListPurgesRequest, RemoveAgentRequest, RemoveAgentResponse};
 
 use crate::complete;
-use crate::connect::Broker;
+use crate::connect::{Admin, Broker, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -61,14 +61,12 @@ impl Remove {
         // Before the purge, so that its end cannot be missed.
         let feed =
             if self.purge { Some(Feed::open(context, &broker, "", None).await?.0) } else { None };
-        let response = broker
-            .change(|request_id| {
-                let request =
-                    RemoveAgentRequest { request_id, name: self.name.clone(), purge: self.purge };
-                let mut admin = broker.admin();
-                async move { admin.remove_agent(request).await }
-            })
-            .await?;
+        let request = RemoveAgentRequest {
+            request_id: request_id(),
+            name: self.name.clone(),
+            purge: self.purge,
+        };
+        let response = broker.change(broker.admin(), request, Admin::remove_agent).await?;
         let RemoveAgentResponse { kept_count, dropped_count, purge_id } = response;
         let (done, sentence) = match feed {
             None => (

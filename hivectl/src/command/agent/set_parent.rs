@@ -5,6 +5,7 @@ use hive_core::message::OPERATOR;
 use hive_proto::v1::SetParentRequest;
 
 use crate::complete;
+use crate::connect::{Admin, given, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -25,20 +26,9 @@ impl SetParent {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
         let parent = if self.parent == OPERATOR { String::new() } else { self.parent };
-        let response = broker
-            .change(|request_id| {
-                let request = SetParentRequest {
-                    request_id,
-                    name: self.name.clone(),
-                    parent: parent.clone(),
-                };
-                let mut admin = broker.admin();
-                async move { admin.set_parent(request).await }
-            })
-            .await?;
-        context
-            .out
-            .one(&Agent::from(response.agent.ok_or(Failure::Incomplete { field: "agent" })?))?;
+        let request = SetParentRequest { request_id: request_id(), name: self.name, parent };
+        let response = broker.change(broker.admin(), request, Admin::set_parent).await?;
+        context.out.one::<Agent>(&given(response.agent, "agent")?)?;
         Ok(Exit::Ok)
     }
 }

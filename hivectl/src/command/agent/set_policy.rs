@@ -11,10 +11,11 @@ use hive_proto::v1::{Policy, SetPolicyRequest};
 use prost_types::FieldMask;
 
 use crate::complete;
+use crate::connect::{Admin, given, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::view::agent::{Agent, WithPolicy};
+use crate::view::agent::WithPolicy;
 
 /// What is said to take a field back to its default.
 const DEFAULT: &str = "default";
@@ -86,21 +87,14 @@ impl SetPolicy {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
         let (policy, paths) = self.change();
-        let response = broker
-            .change(|request_id| {
-                let request = SetPolicyRequest {
-                    request_id,
-                    name: self.name.clone(),
-                    policy: Some(policy.clone()),
-                    update_mask: Some(FieldMask { paths: paths.clone() }),
-                };
-                let mut admin = broker.admin();
-                async move { admin.set_policy(request).await }
-            })
-            .await?;
-        context.out.one(&WithPolicy(Agent::from(
-            response.agent.ok_or(Failure::Incomplete { field: "agent" })?,
-        )))?;
+        let request = SetPolicyRequest {
+            request_id: request_id(),
+            name: self.name,
+            policy: Some(policy),
+            update_mask: Some(FieldMask { paths }),
+        };
+        let response = broker.change(broker.admin(), request, Admin::set_policy).await?;
+        context.out.one(&WithPolicy(given(response.agent, "agent")?))?;
         Ok(Exit::Ok)
     }
 

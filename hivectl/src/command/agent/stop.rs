@@ -1,14 +1,15 @@
 //! `hivectl agent stop` and `hivectl agent start`: whether an agent runs turns.
 
 use clap::Args;
-use hive_proto::v1::{EventKind, GetAgentRequest, StartAgentRequest, StopAgentRequest};
+use hive_proto::v1::{Agent, EventKind, StartAgentRequest, StopAgentRequest};
 
 use crate::complete;
+use crate::connect::{Admin, given, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::feed::{Feed, Step};
-use crate::interrupt::until_interrupted;
+use crate::fetch;
 use crate::output::note;
 use crate::output::text::visible_line;
 use crate::view::done::Done;
@@ -45,14 +46,9 @@ impl Stop {
         } else {
             None
         };
-        let response = broker
-            .change(|request_id| {
-                let request = StopAgentRequest { request_id, name: self.name.clone() };
-                let mut admin = broker.admin();
-                async move { admin.stop_agent(request).await }
-            })
-            .await?;
-        let turn = response.agent.ok_or(Failure::Incomplete { field: "agent" })?.open_turn_id;
+        let request = StopAgentRequest { request_id: request_id(), name: self.name.clone() };
+        let response = broker.change(broker.admin(), request, Admin::stop_agent).await?;
+        let turn = given::<_, Agent>(response.agent, "agent")?.open_turn_id;
         let sentence = match (turn, feed) {
             (0, _) => format!("{} is stopped", self.name),
             (turn, None) => format!("{} is stopped; turn {turn} is being handed back", self.name),
@@ -93,48 +89,25 @@ async fn handed_back(
                 Step::Event(_) => {}
                 Step::Gap => {
                     let broker = context.broker().await?;
-                    let agent = broker
-                        .read(
-                            broker.topology().get_agent(GetAgentRequest { name: name.to_owned() }),
-                        )
-                        .await?
-                        .agent;
-                    if agent.is_none_or(|agent| agent.open_turn_id != turn) {
+                    let agent: Agent = fetch::agent(&broker, name.to_owned()).await?;
+                    if agent.open_turn_id != turn {
                         return Ok(());
                     }
                 }
             }
         }
     };
-    let waited = async {
-        match context.patience {
-            None => ended.await,
-            Some(patience) => match tokio::time::timeout(patience, ended).await {
-                Ok(ended) => ended,
-                Err(_) => Err(Failure::StopTimedOut {
-                    agent: name.to_owned(),
-                    turn,
-                    seconds: patience.as_secs_f64(),
-                }),
-            },
-        }
-    };
-    until_interrupted(waited)
-        .await
-        .ok_or_else(|| Failure::StopInterrupted { agent: name.to_owned(), turn })?
+    let timed_out = |seconds| Failure::StopTimedOut { agent: name.to_owned(), turn, seconds };
+    let interrupted = Failure::StopInterrupted { agent: name.to_owned(), turn };
+    context.wait(ended, timed_out, interrupted).await
 }
 
 impl Start {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
-        let response = broker
-            .change(|request_id| {
-                let request = StartAgentRequest { request_id, name: self.name.clone() };
-                let mut admin = broker.admin();
-                async move { admin.start_agent(request).await }
-            })
-            .await?;
-        let agent = response.agent.ok_or(Failure::Incomplete { field: "agent" })?;
+        let request = StartAgentRequest { request_id: request_id(), name: self.name.clone() };
+        let response = broker.change(broker.admin(), request, Admin::start_agent).await?;
+        let agent: Agent = given(response.agent, "agent")?;
         let sentence = if agent.running {
             format!("{} is started", self.name)
         } else {

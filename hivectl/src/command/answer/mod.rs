@@ -5,13 +5,14 @@ mod choose;
 use clap::Args;
 use hive_proto::v1::AnswerQuestionRequest;
 
-use super::questions::question;
 use crate::complete;
+use crate::connect::{Questions, given, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch;
 use crate::input::{self, text_or_stdin};
-use crate::view::question::Closed;
+use crate::view::question::{Closed, Question};
 
 /// Answer a question; on a terminal you are asked for what you leave out.
 ///
@@ -46,12 +47,12 @@ impl Answer {
         }
         let text = self.text.map(text_or_stdin).transpose()?.unwrap_or_default();
         let broker = context.broker().await?;
-        let given = if nothing {
-            choose::ask(&question(&broker, question_id).await?, &context.out.style).await?
+        let Given { choices, text } = if nothing {
+            choose::ask(&fetch::question(&broker, question_id).await?, &context.out.style).await?
         } else if self.choices.is_empty() {
             Given { choices: Vec::new(), text }
         } else {
-            let options = question(&broker, question_id).await?.options;
+            let options = fetch::question::<Question>(&broker, question_id).await?.options;
             Given {
                 choices: self
                     .choices
@@ -61,17 +62,11 @@ impl Answer {
                 text,
             }
         };
-        let response = broker
-            .change(|request_id| {
-                let Given { choices, text } = given.clone();
-                let request = AnswerQuestionRequest { request_id, question_id, choices, text };
-                let mut questions = broker.questions();
-                async move { questions.answer_question(request).await }
-            })
-            .await?;
-        context.out.one(&Closed(
-            response.question.ok_or(Failure::Incomplete { field: "question" })?.into(),
-        ))?;
+        let request =
+            AnswerQuestionRequest { request_id: request_id(), question_id, choices, text };
+        let response =
+            broker.change(broker.questions(), request, Questions::answer_question).await?;
+        context.out.one(&Closed(given(response.question, "question")?))?;
         Ok(Exit::Ok)
     }
 }

@@ -6,6 +6,7 @@ use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch;
 use crate::view::delivery::DeadLetter;
 
 /// List dead letters, oldest first.
@@ -18,8 +19,8 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
-        let letters = super::dead_letters(&context.broker().await?, self.agent.as_deref()).await?;
-        let letters: Vec<DeadLetter> = letters.into_iter().map(DeadLetter).collect();
+        let (broker, agent) = (context.broker().await?, self.agent.unwrap_or_default());
+        let letters: Vec<DeadLetter> = fetch::dead_letters(&broker, &agent, fetch::ALL).await?;
         context.out.list(&letters)?;
         Ok(Exit::Ok)
     }

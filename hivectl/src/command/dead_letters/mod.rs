@@ -5,9 +5,8 @@ mod settle;
 mod show;
 
 use clap::{Args, Subcommand};
-use hive_proto::v1::{DeliveryKey, ListDeadLettersRequest};
+use hive_proto::v1::DeliveryKey;
 
-use crate::connect::{Broker, all_pages};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -46,18 +45,6 @@ impl DeadLetters {
             Some(Verb::Drop(drop)) => drop.run(context).await,
         }
     }
-}
-
-/// The dead letters of one inbox, or of all.
-async fn dead_letters(broker: &Broker, agent: Option<&str>) -> Result<Vec<Delivery>, Failure> {
-    let agent = agent.unwrap_or_default();
-    let deliveries = all_pages(|page_token| async {
-        let request =
-            ListDeadLettersRequest { page_size: 500, page_token, agent: agent.to_owned() };
-        let page = broker.read(broker.admin().list_dead_letters(request)).await?;
-        Ok((page.deliveries, page.next_page_token))
-    });
-    Ok(deliveries.await?.into_iter().map(Delivery::from).collect())
 }
 
 /// The one dead letter with this id among them; a broadcast may have several.

@@ -5,11 +5,13 @@ use hive_proto::v1::{DeliveryKey, RedriveDeliveryRequest};
 
 use crate::command::turn::held::{drop_delivery, settle};
 use crate::complete;
-use crate::connect::Broker;
+use crate::connect::{Admin, Broker, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch;
 use crate::output::note;
+use crate::view::delivery::Delivery;
 
 /// Which dead letters.
 #[derive(Args, Debug)]
@@ -56,20 +58,15 @@ impl Drop {
 }
 
 async fn redrive_delivery(broker: &Broker, key: DeliveryKey) -> Result<(), Failure> {
-    broker
-        .change(|request_id| {
-            let request = RedriveDeliveryRequest { request_id, key: Some(key.clone()) };
-            let mut admin = broker.admin();
-            async move { admin.redrive_delivery(request).await }
-        })
-        .await?;
-    Ok(())
+    let request = RedriveDeliveryRequest { request_id: request_id(), key: Some(key) };
+    broker.change(broker.admin(), request, Admin::redrive_delivery).await.map(drop)
 }
 
 impl Which {
     async fn keys(self, broker: &Broker) -> Result<Vec<DeliveryKey>, Failure> {
         let agent = self.agent.as_deref();
-        let letters = super::dead_letters(broker, agent).await?;
+        let letters: Vec<Delivery> =
+            fetch::dead_letters(broker, agent.unwrap_or_default(), fetch::ALL).await?;
         if self.all {
             if letters.is_empty() {
                 note(&agent.map_or_else(

@@ -6,6 +6,8 @@ use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch;
+use crate::view::delivery::Delivery;
 
 /// Show a dead letter, with the last error and the end of the turn's output.
 #[derive(Args, Debug)]
@@ -21,7 +23,9 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let agent = self.agent.as_deref();
-        let letters = super::dead_letters(&context.broker().await?, agent).await?;
+        let broker = context.broker().await?;
+        let letters: Vec<Delivery> =
+            fetch::dead_letters(&broker, agent.unwrap_or_default(), fetch::ALL).await?;
         let key = super::the_one(&letters, self.id, agent)?;
         for letter in letters
             .iter()

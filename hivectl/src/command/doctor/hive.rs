@@ -4,15 +4,12 @@ use std::time::Duration;
 
 use hive_core::message::OPERATOR;
 use hive_core::time::WallTime;
-use hive_proto::v1::{
-    GetBrokerStatusResponse, GetInboxStatusRequest, ListQuestionsRequest, Question, QuestionState,
-};
+use hive_proto::v1::{GetBrokerStatusResponse, GetInboxStatusRequest, Question, QuestionState};
 
 use super::list::List;
 use super::reach::Reached;
-use crate::command::agents;
-use crate::connect::all_pages;
 use crate::error::Failure;
+use crate::fetch::{self, Whose};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
 use crate::output::time;
@@ -35,13 +32,20 @@ pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
         );
     }
     let day_ago = WallTime(reached.here.as_millisecond()).before(WAIT_MAX);
-    told(list, "agents", agents::list(&reached.broker, false).await, |list, agents| {
-        of_agents(&agents, style, list);
-    });
+    told(
+        list,
+        "agents",
+        fetch::agents(&reached.broker, false, fetch::ALL).await,
+        |list, agents| {
+            of_agents(&agents, style, list);
+        },
+    );
     isolation(&reached.status, list);
     background_tasks(&reached.status, list);
     counts(reached, list);
-    told(list, "questions", questions(reached).await, |list, open| {
+    let (whose, open) = (Whose::target(OPERATOR), [QuestionState::Open]);
+    let questions = fetch::questions(&reached.broker, &whose, &open, fetch::ALL).await;
+    told(list, "questions", questions, |list, open: Vec<Question>| {
         of_questions(&open, day_ago, style, list);
     });
     let inbox = reached
@@ -185,25 +189,6 @@ fn counts(reached: &Reached, list: &mut List) {
             list.warning("held", format!("{count} after a cancelled turn"), next);
         }
     }
-}
-
-/// What is open and put to the operator.
-async fn questions(reached: &Reached) -> Result<Vec<Question>, Failure> {
-    let broker = &reached.broker;
-    let questions = all_pages(|page_token| async {
-        let states = vec![QuestionState::Open.into()];
-        let target = OPERATOR.to_owned();
-        let request = ListQuestionsRequest {
-            page_size: 500,
-            page_token,
-            states,
-            asker: String::new(),
-            target,
-        };
-        let page = broker.read(broker.questions().list_questions(request)).await?;
-        Ok((page.questions, page.next_page_token))
-    });
-    questions.await
 }
 
 fn of_questions(open: &[Question], day_ago: WallTime, style: &Style, list: &mut List) {

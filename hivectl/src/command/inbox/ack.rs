@@ -7,13 +7,15 @@ use hive_proto::v1::ack_delivery_request::Target;
 use hive_proto::v1::{AckDeliveryRequest, DeliveryKey, DeliveryState};
 
 use crate::complete;
-use crate::connect::Broker;
+use crate::connect::{Broker, Inbox, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch;
 use crate::input;
 use crate::output::note;
 use crate::view::counted;
+use crate::view::delivery::Delivery;
 use crate::view::done::Done;
 
 /// Mark mail as done.
@@ -38,7 +40,9 @@ impl Ack {
     pub(crate) async fn run(mut self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
         if self.all {
-            let unread = super::deliveries(&broker, None, &[DeliveryState::Ready]).await?;
+            let ready = [DeliveryState::Ready];
+            let unread: Vec<Delivery> =
+                fetch::deliveries(&broker, OPERATOR, &ready, fetch::ALL).await?;
             self.ids = unread.into_iter().map(|delivery| delivery.message.id).collect();
             if self.ids.is_empty() {
                 note("no unread mail");
@@ -59,14 +63,9 @@ impl Ack {
     async fn ack(self, broker: &Broker, done: &mut Vec<Done>) -> Result<(), Failure> {
         for message_id in self.ids {
             let key = DeliveryKey { agent: self.agent.clone(), message_id };
-            let acked = broker
-                .change(|request_id| {
-                    let request =
-                        AckDeliveryRequest { request_id, target: Some(Target::Key(key.clone())) };
-                    let mut inbox = broker.inbox();
-                    async move { inbox.ack_delivery(request).await }
-                })
-                .await;
+            let request =
+                AckDeliveryRequest { request_id: request_id(), target: Some(Target::Key(key)) };
+            let acked = broker.change(broker.inbox(), request, Inbox::ack_delivery).await;
             match acked {
                 Ok(_) => {}
                 // Between the list and here it was answered or marked: what was asked for is true.

@@ -6,37 +6,33 @@
 
 use std::collections::BTreeSet;
 
-use hive_core::message::OPERATOR;
-use hive_proto::v1::{EventKind, GetMessageRequest};
+use hive_proto::v1::EventKind;
 
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::feed::{Feed, Step};
+use crate::fetch;
 use crate::interrupt::until_interrupted;
 use crate::output::note;
+use crate::view::delivery::Delivery;
 use crate::view::message::Message;
 
 pub(super) async fn run(
     context: &mut Context,
     broker: &Broker,
-    agent: Option<&str>,
+    inbox: &str,
 ) -> Result<Exit, Failure> {
-    until_interrupted(follow(context, broker, agent)).await.unwrap_or(Ok(Exit::Ok))
+    until_interrupted(follow(context, broker, inbox)).await.unwrap_or(Ok(Exit::Ok))
 }
 
-async fn follow(
-    context: &mut Context,
-    broker: &Broker,
-    agent: Option<&str>,
-) -> Result<Exit, Failure> {
-    let inbox = agent.unwrap_or(OPERATOR);
+async fn follow(context: &mut Context, broker: &Broker, inbox: &str) -> Result<Exit, Failure> {
     // Not filtered by agent: an accepted message is an event of its sender's as much as of its
     // recipients'.
     let (mut feed, _) = Feed::open(context, broker, "", None).await?;
     let mut shown = BTreeSet::new();
-    show_waiting(context, broker, agent, &mut shown).await?;
+    show_waiting(context, broker, inbox, &mut shown).await?;
     if shown.is_empty() {
         note("no mail yet; waiting");
     }
@@ -46,17 +42,14 @@ async fn follow(
                 if event.kind() == EventKind::MessageAccepted
                     && !shown.contains(&event.message_id) =>
             {
-                let request = GetMessageRequest { message_id: event.message_id };
-                let message = broker.read(broker.messages().get_message(request)).await?.message;
-                let message =
-                    Message::from(message.ok_or(Failure::Incomplete { field: "message" })?);
+                let message: Message = fetch::message(broker, event.message_id).await?;
                 if message.recipients.iter().any(|recipient| recipient == inbox) {
                     shown.insert(message.id);
                     context.out.one(&message)?;
                 }
             }
             Step::Event(_) => {}
-            Step::Gap => show_waiting(context, broker, agent, &mut shown).await?,
+            Step::Gap => show_waiting(context, broker, inbox, &mut shown).await?,
         }
     }
 }
@@ -64,10 +57,10 @@ async fn follow(
 async fn show_waiting(
     context: &mut Context,
     broker: &Broker,
-    agent: Option<&str>,
+    inbox: &str,
     shown: &mut BTreeSet<u64>,
 ) -> Result<(), Failure> {
-    for delivery in super::deliveries(broker, agent, &[]).await? {
+    for delivery in fetch::deliveries::<Delivery>(broker, inbox, &[], fetch::ALL).await? {
         if shown.insert(delivery.message.id) {
             context.out.one(&delivery.message)?;
         }

@@ -1,6 +1,7 @@
 //! `hivectl inbox [AGENT]`: what waits there.
 
 use clap::{Args, ValueEnum};
+use hive_core::message::OPERATOR;
 use hive_proto::v1::DeliveryState;
 
 use super::{follow, thread};
@@ -8,6 +9,8 @@ use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch;
+use crate::view::delivery::Delivery;
 
 /// List an inbox.
 #[derive(Args, Debug)]
@@ -58,15 +61,17 @@ impl From<State> for DeliveryState {
 impl List {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
+        let inbox = self.agent.as_deref().unwrap_or(OPERATOR);
         if self.follow {
-            return follow::run(context, &broker, self.agent.as_deref()).await;
+            return follow::run(context, &broker, inbox).await;
         }
         let states: Vec<DeliveryState> = if self.all {
             State::value_variants().iter().copied().map(DeliveryState::from).collect()
         } else {
             self.state.into_iter().map(DeliveryState::from).collect()
         };
-        let deliveries = super::deliveries(&broker, self.agent.as_deref(), &states).await?;
+        let deliveries: Vec<Delivery> =
+            fetch::deliveries(&broker, inbox, &states, fetch::ALL).await?;
         if self.threads {
             context.out.list(&thread::threads(&broker, deliveries).await?)?;
         } else {

@@ -2,14 +2,20 @@
 
 use clap::Args;
 use hive_core::message::OPERATOR;
-use hive_proto::v1::{DeliveryState, GetMessageRequest};
+use hive_proto::v1::DeliveryState;
 
 use super::thread;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch;
+use crate::view::delivery::Delivery;
 use crate::view::message::Message;
+
+/// States of deliveries that are looked at last.
+const SETTLED: [DeliveryState; 3] =
+    [DeliveryState::Acked, DeliveryState::Dropped, DeliveryState::Superseded];
 
 /// Show a delivery with its whole body. It stays unread.
 #[derive(Args, Debug)]
@@ -33,11 +39,7 @@ impl Read {
         let broker = context.broker().await?;
         // First of all: is there such a message at all? Then the answer for a wrong id is the
         // broker's own.
-        let message = broker
-            .read(broker.messages().get_message(GetMessageRequest { message_id: self.id }))
-            .await?
-            .message;
-        let message = Message::from(message.ok_or(Failure::Incomplete { field: "message" })?);
+        let message: Message = fetch::message(&broker, self.id).await?;
         if self.thread {
             context.out.each(&thread::whole(&broker, message).await?)?;
             return Ok(Exit::Ok);
@@ -46,25 +48,15 @@ impl Read {
             context.out.one(&message)?;
             return Ok(Exit::Ok);
         }
-        let inbox = self.agent.as_deref();
-        let unsettled = super::deliveries(&broker, inbox, &[]).await?;
-        let found = unsettled.into_iter().find(|delivery| delivery.message.id == self.id);
-        let found = match found {
-            Some(delivery) => Some(delivery),
-            None => {
-                let settled =
-                    [DeliveryState::Acked, DeliveryState::Dropped, DeliveryState::Superseded];
-                super::deliveries(&broker, inbox, &settled)
-                    .await?
-                    .into_iter()
-                    .find(|delivery| delivery.message.id == self.id)
+        let inbox = self.agent.as_deref().unwrap_or(OPERATOR);
+        for states in [&[][..], &SETTLED] {
+            let deliveries: Vec<Delivery> =
+                fetch::deliveries(&broker, inbox, states, fetch::ALL).await?;
+            if let Some(found) = deliveries.iter().find(|found| found.message.id == self.id) {
+                context.out.one(found)?;
+                return Ok(Exit::Ok);
             }
-        };
-        let delivery = found.ok_or_else(|| Failure::NotInInbox {
-            id: self.id,
-            agent: inbox.unwrap_or(OPERATOR).to_owned(),
-        })?;
-        context.out.one(&delivery)?;
-        Ok(Exit::Ok)
+        }
+        Err(Failure::NotInInbox { id: self.id, agent: inbox.to_owned() })
     }
 }

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use hive_core::reason::Reason;
-use hive_proto::v1::{GetMessageRequest, ListMessagesRequest};
 
-use crate::connect::{Broker, all_pages};
+use crate::connect::Broker;
 use crate::error::Failure;
+use crate::fetch;
 use crate::view::delivery::Delivery;
 use crate::view::message::Message;
 use crate::view::thread::Thread;
@@ -26,13 +26,7 @@ pub(super) async fn whole(broker: &Broker, message: Message) -> Result<Vec<Messa
 pub(crate) async fn below(broker: &Broker, id: u64) -> Result<BTreeMap<u64, Message>, Failure> {
     let (mut known, mut open) = (BTreeMap::new(), vec![id]);
     while let Some(thread_of) = open.pop() {
-        let messages = all_pages(|page_token| async {
-            let request =
-                ListMessagesRequest { page_size: 500, page_token, agent: String::new(), thread_of };
-            let page = broker.read(broker.messages().list_messages(request)).await?;
-            Ok((page.messages, page.next_page_token))
-        });
-        for message in messages.await?.into_iter().map(Message::from) {
+        for message in fetch::messages::<Message>(broker, thread_of, fetch::ALL).await? {
             if message.id != thread_of {
                 open.push(message.id);
             }
@@ -87,12 +81,8 @@ impl Roots {
     async fn above(&mut self, broker: &Broker, id: u64) -> Result<Option<u64>, Failure> {
         let Some(above) = self.0.get(&id).copied().flatten() else { return Ok(None) };
         if !self.0.contains_key(&above) {
-            match broker
-                .read(broker.messages().get_message(GetMessageRequest { message_id: above }))
-                .await
-            {
-                Ok(found) => self
-                    .note(&found.message.ok_or(Failure::Incomplete { field: "message" })?.into()),
+            match fetch::message(broker, above).await {
+                Ok(found) => self.note(&found),
                 Err(failure) if failure.reason() == Some(Reason::MessageNotFound) => {
                     self.0.insert(id, None);
                     return Ok(None);

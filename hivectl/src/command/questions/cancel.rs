@@ -4,7 +4,7 @@ use clap::Args;
 use hive_proto::v1::CancelQuestionRequest;
 
 use crate::complete;
-use crate::connect::Broker;
+use crate::connect::{Broker, Questions, given, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -29,19 +29,10 @@ impl Cancel {
 
     async fn cancel(self, broker: &Broker, closed: &mut Vec<Closed>) -> Result<(), Failure> {
         for question_id in self.ids {
-            let response = broker
-                .change(|request_id| {
-                    let mut questions = broker.questions();
-                    async move {
-                        questions
-                            .cancel_question(CancelQuestionRequest { request_id, question_id })
-                            .await
-                    }
-                })
-                .await?;
-            closed.push(Closed(
-                response.question.ok_or(Failure::Incomplete { field: "question" })?.into(),
-            ));
+            let request = CancelQuestionRequest { request_id: request_id(), question_id };
+            let response =
+                broker.change(broker.questions(), request, Questions::cancel_question).await?;
+            closed.push(Closed(given(response.question, "question")?));
         }
         Ok(())
     }

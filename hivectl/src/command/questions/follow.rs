@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 use hive_proto::v1::WatchQuestionsRequest;
 
-use super::Whose;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::feed::questions::{QuestionFeed, Step};
+use crate::fetch::{self, Whose};
 use crate::interrupt::until_interrupted;
 use crate::output::note;
 use crate::view::question::{Followed, Question};
@@ -74,7 +74,7 @@ async fn closed_meanwhile(
     }
     let broker = context.broker().await?;
     while let Some(id) = untold.pop_first() {
-        let question = super::question(&broker, id).await?;
+        let question = fetch::question::<Question>(&broker, id).await?;
         if !question.is_open() && open.remove(&id) {
             context.out.one(&Followed(question))?;
         }

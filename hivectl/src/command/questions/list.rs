@@ -4,11 +4,13 @@ use clap::{Args, ValueEnum};
 use hive_core::message::OPERATOR;
 use hive_proto::v1::QuestionState;
 
-use super::{Whose, follow};
+use super::follow;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch::{self, Whose};
+use crate::view::question::Question;
 
 /// List questions, newest first.
 #[derive(Args, Debug)]
@@ -65,7 +67,8 @@ impl List {
         if states.is_empty() {
             states.push(QuestionState::Open);
         }
-        let questions = super::questions(&broker, &whose, &states, self.last).await?;
+        let most = self.last.map_or(fetch::ALL, |last| last as usize);
+        let questions: Vec<Question> = fetch::questions(&broker, &whose, &states, most).await?;
         context.out.list(&questions)?;
         Ok(Exit::Ok)
     }

@@ -6,6 +6,8 @@ use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch;
+use crate::view::question::Question;
 
 /// Show a question with its options and its outcome.
 #[derive(Args, Debug)]
@@ -17,7 +19,7 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
-        let question = super::question(&context.broker().await?, self.id).await?;
+        let question: Question = fetch::question(&context.broker().await?, self.id).await?;
         context.out.one(&question)?;
         Ok(Exit::Ok)
     }

@@ -4,7 +4,7 @@ use clap::Args;
 use hive_proto::v1::CancelReminderRequest;
 
 use crate::complete;
-use crate::connect::Broker;
+use crate::connect::{Broker, Reminders, given, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -29,18 +29,10 @@ impl Cancel {
 
     async fn cancel(self, broker: &Broker, cancelled: &mut Vec<Reminder>) -> Result<(), Failure> {
         for reminder_id in self.ids {
-            let response = broker
-                .change(|request_id| {
-                    let mut reminders = broker.reminders();
-                    async move {
-                        reminders
-                            .cancel_reminder(CancelReminderRequest { request_id, reminder_id })
-                            .await
-                    }
-                })
-                .await?;
-            cancelled
-                .push(response.reminder.ok_or(Failure::Incomplete { field: "reminder" })?.into());
+            let request = CancelReminderRequest { request_id: request_id(), reminder_id };
+            let response =
+                broker.change(broker.reminders(), request, Reminders::cancel_reminder).await?;
+            cancelled.push(given(response.reminder, "reminder")?);
         }
         Ok(())
     }

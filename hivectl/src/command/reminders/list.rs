@@ -1,13 +1,13 @@
 //! `hivectl reminders [list] [AGENT]`: what is pending.
 
 use clap::{Args, ValueEnum};
-use hive_proto::v1::{ListRemindersRequest, ReminderState};
+use hive_proto::v1::ReminderState;
 
 use crate::complete;
-use crate::connect::all_pages;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch;
 use crate::view::reminder::Reminder;
 
 /// List reminders.
@@ -46,20 +46,10 @@ impl List {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
         let states = if self.all { State::value_variants() } else { &self.state };
-        let states: Vec<i32> =
-            states.iter().map(|state| ReminderState::from(*state).into()).collect();
+        let states: Vec<ReminderState> = states.iter().map(|state| (*state).into()).collect();
         let agent = self.agent.unwrap_or_default();
-        let reminders = all_pages(|page_token| async {
-            let request = ListRemindersRequest {
-                page_size: 500,
-                page_token,
-                agent: agent.clone(),
-                states: states.clone(),
-            };
-            let page = broker.read(broker.reminders().list_reminders(request)).await?;
-            Ok((page.reminders, page.next_page_token))
-        });
-        let reminders: Vec<Reminder> = reminders.await?.into_iter().map(Reminder::from).collect();
+        let reminders: Vec<Reminder> =
+            fetch::reminders(&broker, &agent, &states, fetch::ALL).await?;
         context.out.list(&reminders)?;
         Ok(Exit::Ok)
     }

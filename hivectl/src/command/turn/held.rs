@@ -5,13 +5,14 @@ use std::future::Future;
 use clap::Args;
 use hive_proto::v1::{DeliveryKey, DeliveryState, DropDeliveryRequest, ReleaseDeliveryRequest};
 
-use crate::command::inbox::deliveries;
 use crate::complete;
-use crate::connect::Broker;
+use crate::connect::{Admin, Broker, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch;
 use crate::output::note;
+use crate::view::delivery::Delivery;
 use crate::view::done::Done;
 
 /// Which held mail.
@@ -82,26 +83,14 @@ where
 }
 
 async fn release_delivery(broker: &Broker, key: DeliveryKey) -> Result<(), Failure> {
-    broker
-        .change(|request_id| {
-            let request = ReleaseDeliveryRequest { request_id, key: Some(key.clone()) };
-            let mut admin = broker.admin();
-            async move { admin.release_delivery(request).await }
-        })
-        .await?;
-    Ok(())
+    let request = ReleaseDeliveryRequest { request_id: request_id(), key: Some(key) };
+    broker.change(broker.admin(), request, Admin::release_delivery).await.map(drop)
 }
 
 /// Drops one delivery.
 pub(crate) async fn drop_delivery(broker: &Broker, key: DeliveryKey) -> Result<(), Failure> {
-    broker
-        .change(|request_id| {
-            let request = DropDeliveryRequest { request_id, key: Some(key.clone()) };
-            let mut admin = broker.admin();
-            async move { admin.drop_delivery(request).await }
-        })
-        .await?;
-    Ok(())
+    let request = DropDeliveryRequest { request_id: request_id(), key: Some(key) };
+    broker.change(broker.admin(), request, Admin::drop_delivery).await.map(drop)
 }
 
 /// What was done to one delivery.
@@ -114,7 +103,8 @@ fn told(done: &'static str, key: DeliveryKey) -> Done {
 impl Held {
     async fn keys(self, broker: &Broker) -> Result<Vec<DeliveryKey>, Failure> {
         let ids = if self.all {
-            let held = deliveries(broker, Some(&self.agent), &[DeliveryState::Held]).await?;
+            let held: Vec<Delivery> =
+                fetch::deliveries(broker, &self.agent, &[DeliveryState::Held], fetch::ALL).await?;
             held.into_iter().map(|delivery| delivery.message.id).collect()
         } else {
             self.ids

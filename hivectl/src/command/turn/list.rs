@@ -1,12 +1,12 @@
 //! `hivectl turn list`: turns, newest first.
 
 use clap::Args;
-use hive_proto::v1::ListTurnsRequest;
 
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::fetch;
 use crate::view::turn::Turn;
 
 /// List turns, newest first.
@@ -23,13 +23,8 @@ pub(crate) struct List {
 impl List {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
-        let request = ListTurnsRequest {
-            page_size: self.last,
-            page_token: String::new(),
-            agent: self.agent.unwrap_or_default(),
-        };
-        let turns = broker.read(broker.turns().list_turns(request)).await?.turns;
-        let turns: Vec<Turn> = turns.into_iter().map(Turn::from).collect();
+        let agent = self.agent.unwrap_or_default();
+        let turns: Vec<Turn> = fetch::turns(&broker, &agent, self.last).await?;
         context.out.list(&turns)?;
         Ok(Exit::Ok)
     }

@@ -11,11 +11,11 @@ use hive_proto::v1::{
 };
 
 use crate::complete;
+use crate::connect::{Admin, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::feed::{Feed, Step};
-use crate::interrupt::until_interrupted;
 use crate::output::note;
 use crate::output::text::visible_line;
 use crate::view::done::Done;
@@ -175,15 +175,13 @@ impl Waiting {
         } else {
             None
         };
-        let response = broker
-            .change(|request_id| {
-                let command = Command { id: 0, create_time: None, command: Some(order.clone()) };
-                let request =
-                    SendCommandRequest { request_id, agent: agent.clone(), command: Some(command) };
-                let mut admin = broker.admin();
-                async move { admin.send_command(request).await }
-            })
-            .await?;
+        let command = Command { id: 0, create_time: None, command: Some(order) };
+        let request = SendCommandRequest {
+            request_id: request_id(),
+            agent: agent.clone(),
+            command: Some(command),
+        };
+        let response = broker.change(broker.admin(), request, Admin::send_command).await?;
         let id = response.command_id;
         let mut sentence = format!("{agent} is {words} (command {id})");
         let mut done = "commanded";
@@ -201,24 +199,13 @@ impl Waiting {
 
 /// Waits until the harness has closed a command, and ends as it did.
 async fn closed(context: &Context, feed: Feed, id: u64, agent: &str) -> Result<(), Failure> {
-    let ending = until_interrupted(ending(feed, id));
-    let ending = match context.patience {
-        None => ending.await,
-        Some(patience) => match tokio::time::timeout(patience, ending).await {
-            Ok(ending) => ending,
-            Err(_) => {
-                return Err(Failure::OrderTimedOut {
-                    id,
-                    agent: agent.to_owned(),
-                    seconds: patience.as_secs_f64(),
-                });
-            }
-        },
-    };
-    match ending.ok_or_else(|| Failure::OrderInterrupted { id, agent: agent.to_owned() })?? {
+    let of = || agent.to_owned();
+    let timed_out = |seconds| Failure::OrderTimedOut { id, agent: of(), seconds };
+    let interrupted = Failure::OrderInterrupted { id, agent: of() };
+    match context.wait(ending(feed, id), timed_out, interrupted).await? {
         Ending::Done => Ok(()),
-        Ending::Refused(why) => Err(Failure::OrderRefused { id, agent: agent.to_owned(), why }),
-        Ending::Missed => Err(Failure::OrderMissed { id, agent: agent.to_owned() }),
+        Ending::Refused(why) => Err(Failure::OrderRefused { id, agent: of(), why }),
+        Ending::Missed => Err(Failure::OrderMissed { id, agent: of() }),
     }
 }
 

@@ -1,15 +1,16 @@
 //! `hivectl turn show`: a turn, and what it says as it says it.
 
 use clap::Args;
-use hive_proto::v1::{EventKind, ListTurnsRequest};
+use hive_proto::v1::EventKind;
 
 use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::feed::turn::{TurnFeed, turn};
+use crate::feed::turn::TurnFeed;
 use crate::feed::{Feed, Step};
+use crate::fetch;
 use crate::interrupt::until_interrupted;
 use crate::output::note;
 use crate::output::text::visible_line;
@@ -66,9 +67,10 @@ impl Show {
                 .unwrap_or(Ok(Exit::Ok));
         }
         let turn = match turn_id {
-            Some(turn_id) => turn(&broker, turn_id).await?,
+            Some(turn_id) => fetch::turn(&broker, turn_id).await?,
             None => {
-                let newest = newest(&broker, agent.as_deref()).await?.into_iter().next();
+                let newest =
+                    fetch::turns(&broker, agent.as_deref().unwrap_or_default(), 1).await?.pop();
                 newest.ok_or(Failure::NoTurn { agent })?
             }
         };
@@ -107,7 +109,8 @@ impl Show {
         }
         if words {
             // The broker may have been away meanwhile.
-            let ended = turn(feed.broker(), shown.id).await?.summary(&context.out.style);
+            let ended =
+                fetch::turn::<Turn>(feed.broker(), shown.id).await?.summary(&context.out.style);
             context.out.line(&ended)?;
         }
         Ok(())
@@ -138,8 +141,7 @@ impl Show {
         // The watch stands before the first look, so that no turn begins between them.
         let (mut feed, _) = Feed::open(context, broker, agent, None).await?;
         let mut broker = broker.clone();
-        let mut newest = newest(&broker, Some(agent)).await?;
-        newest.truncate(1);
+        let mut newest: Vec<Turn> = fetch::turns(&broker, agent, 1).await?;
         let mut shown = 0;
         loop {
             // The oldest that was not shown comes first.
@@ -162,15 +164,7 @@ impl Show {
                 }
             }
             broker = context.broker().await?;
-            newest = self::newest(&broker, Some(agent)).await?;
+            newest = fetch::turns(&broker, agent, PAGE_TURNS).await?;
         }
     }
-}
-
-/// The newest turns, the newest first; of an agent, or of all.
-async fn newest(broker: &Broker, agent: Option<&str>) -> Result<Vec<Turn>, Failure> {
-    let agent = agent.unwrap_or_default().to_owned();
-    let request = ListTurnsRequest { page_size: PAGE_TURNS, page_token: String::new(), agent };
-    let turns = broker.read(broker.turns().list_turns(request)).await?.turns;
-    Ok(turns.into_iter().map(Turn::from).collect())
 }

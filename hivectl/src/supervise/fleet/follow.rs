@@ -11,11 +11,11 @@ use hive_core::name::AgentName;
 use hive_proto::v1::{ListPurgesRequest, Purge};
 use tokio::sync::watch;
 
-use crate::command::agents;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::feed::Feed;
+use crate::fetch;
 use crate::output::note;
 use crate::output::text::visible_line;
 use crate::supervise::fleet::Wanted;
@@ -68,7 +68,7 @@ async fn follow(
 
 /// The active agents, then the purges.
 async fn read(broker: &Broker) -> Result<(Vec<Agent>, Vec<Purge>), Failure> {
-    let agents = agents::list(broker, false).await?;
+    let agents = fetch::agents(broker, false, fetch::ALL).await?;
     Ok((agents, broker.read(broker.admin().list_purges(ListPurgesRequest {})).await?.purges))
 }
 

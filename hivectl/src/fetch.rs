@@ -1,0 +1,260 @@
+//! What is read from the broker: one thing by its id, or a list page by page.
+//!
+//! Each is read as it is on the wire, or as a view. Invariant: a list has at most as many rows as are asked for, however many there are.
+
+use std::future::Future;
+
+use hive_core::limits::PAGE_ROWS_MAX;
+use hive_core::message::OPERATOR;
+use hive_proto::v1::{
+    Agent, Delivery, DeliveryState, GetAgentRequest, GetMessageRequest, GetQuestionRequest,
+    GetTurnRequest, ListAgentsRequest, ListDeadLettersRequest, ListDeliveriesRequest,
+    ListLooseEndsRequest, ListMessagesRequest, ListQuestionsRequest, ListRemindersRequest,
+    ListTurnsRequest, LooseEnd, Message, Question, QuestionState, Reminder, ReminderState, Turn,
+};
+
+use crate::connect::{Broker, given};
+use crate::error::Failure;
+
+/// All rows of a list.
+pub(crate) const ALL: usize = usize::MAX;
+/// Agents of one page; the most that the broker gives.
+const PAGE_AGENTS: u32 = 1000;
+
+/// Whose questions; an empty name is any.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Whose {
+    pub(crate) asker: String,
+    pub(crate) target: String,
+}
+
+impl Whose {
+    /// The questions to an agent or the operator.
+    pub(crate) fn target(target: &str) -> Self {
+        Self { asker: String::new(), target: target.to_owned() }
+    }
+}
+
+/// Reads an agent.
+pub(crate) async fn agent<V: From<Agent>>(broker: &Broker, name: String) -> Result<V, Failure> {
+    let agent = broker.read(broker.topology().get_agent(GetAgentRequest { name })).await?.agent;
+    given(agent, "agent")
+}
+
+/// Reads a message.
+pub(crate) async fn message<V: From<Message>>(
+    broker: &Broker,
+    message_id: u64,
+) -> Result<V, Failure> {
+    let request = GetMessageRequest { message_id };
+    let message = broker.read(broker.messages().get_message(request)).await?.message;
+    given(message, "message")
+}
+
+/// Reads a question.
+pub(crate) async fn question<V: From<Question>>(
+    broker: &Broker,
+    question_id: u64,
+) -> Result<V, Failure> {
+    let request = GetQuestionRequest { question_id };
+    let question = broker.read(broker.questions().get_question(request)).await?.question;
+    given(question, "question")
+}
+
+/// Reads a turn.
+pub(crate) async fn turn<V: From<Turn>>(broker: &Broker, turn_id: u64) -> Result<V, Failure> {
+    let turn = broker.read(broker.turns().get_turn(GetTurnRequest { turn_id })).await?.turn;
+    given(turn, "turn")
+}
+
+/// Reads agents, by name.
+pub(crate) async fn agents<V: From<Agent>>(
+    broker: &Broker,
+    include_retired: bool,
+    most: usize,
+) -> Result<Vec<V>, Failure> {
+    pages(most, |page_token| async {
+        let request = ListAgentsRequest { page_size: PAGE_AGENTS, page_token, include_retired };
+        let page = broker.read(broker.topology().list_agents(request)).await?;
+        Ok((page.agents, page.next_page_token))
+    })
+    .await
+}
+
+/// Reads the deliveries of an inbox, the oldest first; without states all that are unsettled.
+pub(crate) async fn deliveries<V: From<Delivery>>(
+    broker: &Broker,
+    inbox: &str,
+    states: &[DeliveryState],
+    most: usize,
+) -> Result<Vec<V>, Failure> {
+    // On the wire the operator's own inbox has no name.
+    let agent = if inbox == OPERATOR { "" } else { inbox };
+    pages(most, |page_token| async {
+        let request = ListDeliveriesRequest {
+            page_size: page_size(most),
+            page_token,
+            agent: agent.to_owned(),
+            states: states.iter().map(|state| i32::from(*state)).collect(),
+        };
+        let page = broker.read(broker.inbox().list_deliveries(request)).await?;
+        Ok((page.deliveries, page.next_page_token))
+    })
+    .await
+}
+
+/// Reads the dead letters of one inbox, or for an empty name of all.
+pub(crate) async fn dead_letters<V: From<Delivery>>(
+    broker: &Broker,
+    agent: &str,
+    most: usize,
+) -> Result<Vec<V>, Failure> {
+    pages(most, |page_token| async {
+        let agent = agent.to_owned();
+        let request = ListDeadLettersRequest { page_size: page_size(most), page_token, agent };
+        let page = broker.read(broker.admin().list_dead_letters(request)).await?;
+        Ok((page.deliveries, page.next_page_token))
+    })
+    .await
+}
+
+/// Reads questions, the newest first.
+pub(crate) async fn questions<V: From<Question>>(
+    broker: &Broker,
+    whose: &Whose,
+    states: &[QuestionState],
+    most: usize,
+) -> Result<Vec<V>, Failure> {
+    pages(most, |page_token| async {
+        let Whose { asker, target } = whose.clone();
+        let request = ListQuestionsRequest {
+            page_size: page_size(most),
+            page_token,
+            states: states.iter().map(|state| i32::from(*state)).collect(),
+            asker,
+            target,
+        };
+        let page = broker.read(broker.questions().list_questions(request)).await?;
+        Ok((page.questions, page.next_page_token))
+    })
+    .await
+}
+
+/// Reads the reminders of an agent, or for an empty name of all.
+pub(crate) async fn reminders<V: From<Reminder>>(
+    broker: &Broker,
+    agent: &str,
+    states: &[ReminderState],
+    most: usize,
+) -> Result<Vec<V>, Failure> {
+    pages(most, |page_token| async {
+        let request = ListRemindersRequest {
+            page_size: page_size(most),
+            page_token,
+            agent: agent.to_owned(),
+            states: states.iter().map(|state| i32::from(*state)).collect(),
+        };
+        let page = broker.read(broker.reminders().list_reminders(request)).await?;
+        Ok((page.reminders, page.next_page_token))
+    })
+    .await
+}
+
+/// Reads the loose ends of an agent, or for an empty name of all, by id.
+pub(crate) async fn loose_ends<V: From<LooseEnd>>(
+    broker: &Broker,
+    agent: &str,
+    most: usize,
+) -> Result<Vec<V>, Failure> {
+    pages(most, |page_token| async {
+        let agent = agent.to_owned();
+        let request = ListLooseEndsRequest { page_size: page_size(most), page_token, agent };
+        let page = broker.read(broker.loose_ends().list_loose_ends(request)).await?;
+        Ok((page.loose_ends, page.next_page_token))
+    })
+    .await
+}
+
+/// Reads messages: the replies to one, or for the id 0 all, the newest first.
+pub(crate) async fn messages<V: From<Message>>(
+    broker: &Broker,
+    thread_of: u64,
+    most: usize,
+) -> Result<Vec<V>, Failure> {
+    pages(most, |page_token| async {
+        let agent = String::new();
+        let request =
+            ListMessagesRequest { page_size: page_size(most), page_token, agent, thread_of };
+        let page = broker.read(broker.messages().list_messages(request)).await?;
+        Ok((page.messages, page.next_page_token))
+    })
+    .await
+}
+
+/// Reads the newest turns of an agent, or for an empty name of all.
+pub(crate) async fn turns<V: From<Turn>>(
+    broker: &Broker,
+    agent: &str,
+    most: u32,
+) -> Result<Vec<V>, Failure> {
+    let agent = agent.to_owned();
+    let request = ListTurnsRequest { page_size: most, page_token: String::new(), agent };
+    let turns = broker.read(broker.turns().list_turns(request)).await?.turns;
+    Ok(turns.into_iter().take(most as usize).map(V::from).collect())
+}
+
+fn page_size(most: usize) -> u32 {
+    u32::try_from(most).unwrap_or(u32::MAX).min(PAGE_ROWS_MAX)
+}
+
+/// Reads pages of a list, until there are this many rows.
+async fn pages<T, V, C, F>(most: usize, mut page: C) -> Result<Vec<V>, Failure>
+where
+    V: From<T>,
+    C: FnMut(String) -> F,
+    F: Future<Output = Result<(Vec<T>, String), Failure>>,
+{
+    let mut rows = Vec::new();
+    let mut token = String::new();
+    loop {
+        let (more, next) = page(token).await?;
+        rows.extend(more.into_iter().map(V::from));
+        if next.is_empty() || rows.len() >= most {
+            rows.truncate(most);
+            return Ok(rows);
+        }
+        token = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages of two rows, for ever; and how many were asked for.
+    async fn read_up_to(most: usize) -> (Vec<usize>, usize) {
+        let mut asked = 0;
+        let rows: Result<Vec<usize>, Failure> = pages(most, |token| {
+            asked += 1;
+            let first: usize =
+                if token.is_empty() { 0 } else { token.parse().expect("our own token") };
+            std::future::ready(Ok((vec![first, first + 1], (first + 2).to_string())))
+        })
+        .await;
+        (rows.expect("they are read"), asked)
+    }
+
+    #[tokio::test]
+    async fn no_more_is_read_than_the_bound_however_much_there_is() {
+        assert_eq!(read_up_to(1).await, (vec![0], 1));
+        assert_eq!(read_up_to(5).await, (vec![0, 1, 2, 3, 4], 3));
+        assert_eq!(read_up_to(6).await.1, 3);
+    }
+
+    #[tokio::test]
+    async fn a_list_ends_where_it_ends() {
+        let rows: Result<Vec<i32>, Failure> =
+            pages(100, |_| std::future::ready(Ok((vec![1, 2, 3], String::new())))).await;
+        assert_eq!(rows.expect("they are read"), [1, 2, 3]);
+    }
+}
