@@ -1,6 +1,7 @@
 //! What is read from the broker: one thing by its id, or a list page by page.
 //!
-//! Each is read as it is on the wire, or as a view. Invariant: a list has at most as many rows as are asked for, however many there are.
+//! Each is read as it is on the wire, or as a view. Invariant: a list has at most as many rows as
+//! are asked for, however many there are.
 
 use std::future::Future;
 

@@ -175,7 +175,7 @@ impl Hive {
                 Ok(()) = wanted.changed() => Task::Follow(wanted.borrow_and_update().clone()),
                 () = self.fleet.ended() => Task::Reconcile,
                 () = at(retry_at) => Task::Retry,
-                // Only the operator's drain ends it so; whatever else ended it, it is started again.
+                // Only the operator's drain ends it so; else it is started again.
                 Some(Ended { is_clean, .. }) = ended.recv() => if is_clean {
                     return Why::Drained;
                 } else {

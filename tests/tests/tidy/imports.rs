@@ -1,5 +1,5 @@
-//! What may import what: between crates by their manifests, inside the broker by the paths its
-//! modules name, and in the core by what it must not know.
+//! What may import what: between crates by their manifests, inside the broker and hivectl by the
+//! paths their modules name, and in the core by what it must not know.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,6 +56,45 @@ const BROKER_MODULES: [(&str, &[&str]); 6] = [
     ("task", &["store", "rpc", "app"]),
     ("notify", &["store", "rpc", "task", "app"]),
     ("spill", &["store", "engine", "rpc", "task", "app"]),
+];
+
+/// The modules of hivectl, each below those that may name it. A module names only earlier ones.
+const HIVECTL_ORDER: [&str; 20] = [
+    "exit",
+    "error",
+    "interrupt",
+    "span",
+    "output",
+    "view",
+    "schema",
+    "input",
+    "connect",
+    "context",
+    "fetch",
+    "feed",
+    "complete",
+    "supervise",
+    "top",
+    "command",
+    "cli",
+    "report",
+    "lib",
+    "main",
+];
+
+/// The same for the folders and files of the supervisor of `hivectl up`.
+const SUPERVISE_ORDER: [&str; 11] = [
+    "files",
+    "error",
+    "setup",
+    "process",
+    "signals",
+    "broker",
+    "isolation",
+    "fleet",
+    "next",
+    "hive",
+    "mod",
 ];
 
 /// Plain values of the store that calls and tasks hand through the engine. A row and a transaction
@@ -183,14 +222,51 @@ fn only_the_engine_opens_transactions() {
 }
 
 fn broker() -> Vec<(String, File)> {
+    modules(BROKER)
+}
+
+const BROKER: &str = "broker/src/";
+
+/// The files of a folder that are no tests, each with its module in that folder.
+fn modules(folder: &str) -> Vec<(String, File)> {
     let files = tree::rust().into_iter().filter(|file| !file.is_test());
     files
         .filter_map(|file| {
-            let module =
-                file.path.strip_prefix("broker/src/")?.split(['/', '.']).next()?.to_owned();
+            let module = file.path.strip_prefix(folder)?.split(['/', '.']).next()?.to_owned();
             Some((module, file))
         })
         .collect()
+}
+
+#[test]
+fn the_modules_of_hivectl_have_an_order() {
+    let mut findings = against_order("hivectl/src/", "crate::", &HIVECTL_ORDER);
+    let supervise = "hivectl/src/supervise/";
+    findings.extend(against_order(supervise, "crate::supervise::", &SUPERVISE_ORDER));
+    none("inside hivectl a module names only those before it in its list", &findings);
+}
+
+/// Returns what breaks the order of a folder: modules that name later ones, modules without a place
+/// and places without a module.
+fn against_order(folder: &str, path: &str, order: &[&str]) -> Vec<String> {
+    let files = modules(folder);
+    let place = |name: &str| order.iter().position(|module| *module == name);
+    let unused = order.iter().filter(|name| files.iter().all(|(module, _)| module != **name));
+    let mut findings: Vec<String> =
+        unused.map(|name| format!("{folder}: there is no {name}; take it off the list")).collect();
+    for (module, file) in &files {
+        let Some(own) = place(module) else {
+            findings.push(format!("{}: {module} has no place in the order", file.path));
+            continue;
+        };
+        // The tests of a module may use what is above it.
+        for (number, named) in modules_named(file, folder, path, true) {
+            if place(&named).is_some_and(|named| named > own) {
+                findings.push(format!("{}:{number}: {module} names {named}", file.path));
+            }
+        }
+    }
+    findings
 }
 
 #[test]
@@ -202,7 +278,7 @@ fn the_brokers_modules_import_downwards_only() {
             .find(|(name, _)| *name == module)
             .map_or(&[][..], |(_, banned)| banned);
         let composition_root = matches!(module.as_str(), "main" | "app" | "lib");
-        for (number, named) in modules_named(&file) {
+        for (number, named) in modules_named(&file, BROKER, "crate::", false) {
             if banned.contains(&named.as_str()) || (named == "app" && !composition_root) {
                 findings.push(format!("{}:{number}: {module} names {named}", file.path));
             }
@@ -250,10 +326,15 @@ fn names_crate(line: &str, name: &str) -> bool {
     })
 }
 
-/// The modules at the top of the crate that a file names, with line numbers: by `crate::x`,
-/// `crate::{x, y}` or enough `super::`.
-fn modules_named(file: &File) -> Vec<(usize, String)> {
-    let code = file.code(false);
+/// The modules of a folder that a file below it names, with line numbers: by the folder's path
+/// (`crate::x`, `crate::{x, y}`) or enough `super::`.
+fn modules_named(
+    file: &File,
+    folder: &str,
+    path: &str,
+    without_tests: bool,
+) -> Vec<(usize, String)> {
+    let code = file.code(without_tests);
     let mut text = String::new();
     for (number, line) in &code {
         let mut line = (*line).to_owned();
@@ -264,11 +345,10 @@ fn modules_named(file: &File) -> Vec<(usize, String)> {
         text.push_str(&line);
         text.push_str(&format!("\u{0}{number}\n"));
     }
-    let depth =
-        file.path.trim_start_matches("broker/src/").trim_end_matches("/mod.rs").split('/').count();
+    let depth = file.path.trim_start_matches(folder).trim_end_matches("/mod.rs").split('/').count();
     let to_the_top = "super::".repeat(depth);
     let mut named = Vec::new();
-    for prefix in ["crate::", to_the_top.as_str()] {
+    for prefix in [path, to_the_top.as_str()] {
         for (at, _) in text.match_indices(prefix) {
             if text[..at]
                 .ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':' || c == '$')
@@ -321,7 +401,8 @@ fn word(text: &str) -> Option<String> {
 fn paths_are_read_as_the_compiler_reads_them() {
     let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
     let named = |path, text| {
-        modules_named(&file(path, text)).into_iter().map(|(_, name)| name).collect::<Vec<_>>()
+        let named = modules_named(&file(path, text), BROKER, "crate::", false);
+        named.into_iter().map(|(_, name)| name).collect::<Vec<_>>()
     };
     assert_eq!(named("broker/src/engine/send.rs", "use crate::store::Tx;\n"), ["store"]);
     assert_eq!(
