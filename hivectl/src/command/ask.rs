@@ -18,7 +18,7 @@ use crate::input::text_or_stdin;
 use crate::output::note;
 use crate::output::text::visible_line;
 use crate::span::{span, wire};
-use crate::view::question::{Answered, Asked, Question};
+use crate::view::question::Question;
 
 /// Ask an agent; --wait prints the answer.
 ///
@@ -69,7 +69,7 @@ impl Ask {
         if self.wait {
             return wait(context, &broker, question.id, &self.agent).await;
         }
-        context.out.one(&Asked(question))?;
+        context.out.one_as(&question, |question, _| question.id.to_string())?;
         Ok(Exit::Ok)
     }
 }
@@ -104,7 +104,7 @@ async fn wait(
     };
     // A program gets the whole outcome, a person the answer, if there is one.
     if context.out.json || failure.is_none() {
-        context.out.one(&Answered(question))?;
+        context.out.one_as(&question, Question::answer)?;
     }
     failure.map_or(Ok(Exit::Ok), Err)
 }

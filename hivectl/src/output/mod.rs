@@ -96,10 +96,19 @@ impl Output {
 
     /// Prints one thing.
     pub(crate) fn one<V: Text>(&mut self, view: &V) -> Result<(), Failure> {
+        self.one_as(view, V::text)
+    }
+
+    /// Prints one thing, to a person in these words.
+    pub(crate) fn one_as<V: View>(
+        &mut self,
+        view: &V,
+        words: impl FnOnce(&V, &Style) -> String,
+    ) -> Result<(), Failure> {
         if self.json {
             return self.json_line(&tagged(view));
         }
-        let text = view.text(&self.style);
+        let text = words(view, &self.style);
         self.write(&format!("{text}\n"))
     }
 

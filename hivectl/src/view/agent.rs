@@ -5,6 +5,7 @@ use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::wire::{from_wire, optional, present, same};
 use super::{Iso, Word, cell, fields, id, isolation, text, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
@@ -111,91 +112,26 @@ pub(crate) struct Park {
     error: Option<String>,
 }
 
-impl From<v1::Agent> for Agent {
-    fn from(agent: v1::Agent) -> Self {
-        let v1::Agent {
-            name,
-            role,
-            parent,
-            source,
-            state,
-            state_time,
-            running,
-            status_text,
-            status_time,
-            model,
-            context_tokens,
-            context_window_tokens,
-            hive_name,
-            swarm_name,
-            revision,
-            policy,
-            park,
-            retired,
-            ready_count,
-            dead_count,
-            isolation,
-            isolation_notes,
-            open_turn_id,
-            context_time,
-            available_models,
-            stopped,
-            model_in_use,
-            kick_on_start,
-        } = agent;
-        Self {
-            name,
-            role: text(role),
-            parent: text(parent),
-            source: word::<v1::AgentSource>(source),
-            state: word::<v1::HarnessState>(state),
-            state_time: time::of_wire(state_time),
-            running,
-            status_text: text(status_text),
-            status_time: time::of_wire(status_time),
-            model: text(model),
-            context_tokens: id(context_tokens),
-            context_window_tokens: id(context_window_tokens),
-            hive_name: text(hive_name),
-            swarm_name: text(swarm_name),
-            revision: text(revision),
-            policy: policy.unwrap_or_default().into(),
-            park: park.map(Park::from),
-            retired,
-            ready_count,
-            dead_count,
-            isolation: word::<v1::Isolation>(isolation),
-            isolation_notes,
-            open_turn_id: id(open_turn_id),
-            context_time: time::of_wire(context_time),
-            available_models,
-            stopped,
-            model_in_use: text(model_in_use),
-            kick_on_start: word::<v1::KickOnStart>(kick_on_start),
-        }
+from_wire! {
+    Agent => Agent {
+        same => name, running, retired, ready_count, dead_count, isolation_notes, available_models,
+            stopped;
+        text => role, parent, status_text, model, hive_name, swarm_name, revision, model_in_use;
+        id => context_tokens, context_window_tokens, open_turn_id;
+        time::of_wire => state_time, status_time, context_time;
+        optional => park;
+        present => policy;
+        word::<v1::AgentSource> => source;
+        word::<v1::HarnessState> => state;
+        word::<v1::Isolation> => isolation;
+        word::<v1::KickOnStart> => kick_on_start;
     }
 }
 
-impl From<v1::Policy> for Policy {
-    fn from(policy: v1::Policy) -> Self {
-        let v1::Policy {
-            tool_groups,
-            allowed_recipients,
-            capabilities,
-            sends_per_minute_max,
-            sender_stored_bytes_max,
-            questions_open_max,
-            reminders_pending_max,
-        } = policy;
-        Self {
-            tool_groups,
-            allowed_recipients,
-            capabilities,
-            sends_per_minute_max,
-            sender_stored_bytes_max,
-            questions_open_max,
-            reminders_pending_max,
-        }
+from_wire! {
+    Policy => Policy {
+        same => tool_groups, allowed_recipients, capabilities, sends_per_minute_max,
+            sender_stored_bytes_max, questions_open_max, reminders_pending_max;
     }
 }
 
@@ -223,16 +159,14 @@ impl Policy {
     }
 }
 
-impl From<v1::Park> for Park {
-    fn from(park: v1::Park) -> Self {
-        // What remains is told by `until_time`.
-        let v1::Park { cause, until_time, error, remaining: _ } = park;
-        Self {
-            cause: word::<v1::TurnOutcome>(cause),
-            until_time: time::of_wire(until_time),
-            error: text(error),
-        }
+from_wire! {
+    Park => Park {
+        text => error;
+        time::of_wire => until_time;
+        word::<v1::TurnOutcome> => cause;
     }
+    // What remains follows from `until_time`.
+    without remaining
 }
 
 impl Park {
@@ -287,6 +221,13 @@ impl Agent {
             Some(v1::Isolation::Unspecified | v1::Isolation::Sandbox | v1::Isolation::Uid)
             | None => words,
         }
+    }
+
+    /// Its name and its policy.
+    pub(crate) fn policy(&self, _: &Style) -> String {
+        let name = ("name", visible_line(&self.name));
+        let rows: Vec<_> = [name].into_iter().chain(self.policy.rows()).collect();
+        fields(&rows)
     }
 
     /// How full its context is, and when that was measured.
@@ -390,25 +331,6 @@ impl Text for Agent {
         let notes = self.isolation_notes.iter().map(|note| ("missing", visible_line(note)));
         let isolation = [("isolation", self.isolation_cell(style))].into_iter().chain(notes);
         let rows: Vec<_> = rows.into_iter().chain(self.policy.rows()).chain(isolation).collect();
-        fields(&rows)
-    }
-}
-
-/// An agent of which only the policy is told; as JSON it is the whole agent.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
-#[serde(transparent)]
-pub(crate) struct WithPolicy(pub(crate) Agent);
-
-impl View for WithPolicy {
-    const SCHEMA: &'static str = Agent::SCHEMA;
-}
-
-impl Text for WithPolicy {
-    fn text(&self, _: &Style) -> String {
-        let rows: Vec<_> = [("name", visible_line(&self.0.name))]
-            .into_iter()
-            .chain(self.0.policy.rows())
-            .collect();
         fields(&rows)
     }
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::message::Message;
+use super::wire::{from_wire, present, same};
 use super::{Iso, Word, fields, id, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_line};
@@ -45,36 +46,16 @@ pub(crate) struct Delivery {
     settled_by: Option<String>,
 }
 
-impl From<v1::Delivery> for Delivery {
-    fn from(delivery: v1::Delivery) -> Self {
-        let v1::Delivery {
-            message,
-            agent,
-            state,
-            lane,
-            attempt,
-            redelivery_cause,
-            last_error,
-            output_tail,
-            turn_id,
-            not_before_time,
-            state_time,
-            settled_by,
-        } = delivery;
-        Self {
-            agent,
-            message: message.unwrap_or_default().into(),
-            state: word::<v1::DeliveryState>(state),
-            lane: word::<v1::Lane>(lane),
-            attempt,
-            redelivery_cause: word::<v1::RedeliveryCause>(redelivery_cause),
-            last_error: text(last_error),
-            output_tail: text(output_tail),
-            turn_id: id(turn_id),
-            not_before_time: time::of_wire(not_before_time),
-            state_time: time::of_wire(state_time),
-            settled_by: text(settled_by),
-        }
+from_wire! {
+    Delivery => Delivery {
+        same => agent, attempt;
+        text => last_error, output_tail, settled_by;
+        id => turn_id;
+        time::of_wire => not_before_time, state_time;
+        present => message;
+        word::<v1::DeliveryState> => state;
+        word::<v1::Lane> => lane;
+        word::<v1::RedeliveryCause> => redelivery_cause;
     }
 }
 

@@ -5,6 +5,7 @@ use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::wire::{from_wire, same};
 use super::{Iso, Word, cell, id, text, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
@@ -35,30 +36,13 @@ pub(crate) struct Event {
     pub(crate) reminder_id: Option<u64>,
 }
 
-impl From<v1::Event> for Event {
-    fn from(event: v1::Event) -> Self {
-        let v1::Event {
-            sequence,
-            kind,
-            time,
-            agent,
-            message_id,
-            turn_id,
-            detail,
-            question_id,
-            reminder_id,
-        } = event;
-        Self {
-            sequence,
-            kind: word::<v1::EventKind>(kind),
-            time: time::of_wire(time),
-            agent: text(agent),
-            message_id: id(message_id),
-            turn_id: id(turn_id),
-            detail: text(detail),
-            question_id: id(question_id),
-            reminder_id: id(reminder_id),
-        }
+from_wire! {
+    Event => Event {
+        same => sequence;
+        text => agent, detail;
+        id => message_id, turn_id, question_id, reminder_id;
+        time::of_wire => time;
+        word::<v1::EventKind> => kind;
     }
 }
 

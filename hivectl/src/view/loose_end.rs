@@ -5,6 +5,7 @@ use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::wire::{from_wire, same};
 use super::{Iso, Word, cell, text, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
@@ -34,20 +35,12 @@ pub(crate) struct LooseEnd {
     key: Option<String>,
 }
 
-impl From<v1::LooseEnd> for LooseEnd {
-    fn from(loose_end: v1::LooseEnd) -> Self {
-        let v1::LooseEnd { kind, id, agent, peer, text: about, create_time, due_time, key } =
-            loose_end;
-        Self {
-            kind: word::<v1::LooseEndKind>(kind),
-            id,
-            agent,
-            peer: text(peer),
-            text: about,
-            create_time: time::of_wire(create_time),
-            due_time: time::of_wire(due_time),
-            key: text(key),
-        }
+from_wire! {
+    LooseEnd => LooseEnd {
+        same => id, agent, text;
+        text => peer, key;
+        time::of_wire => create_time, due_time;
+        word::<v1::LooseEndKind> => kind;
     }
 }
 

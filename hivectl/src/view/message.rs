@@ -6,6 +6,7 @@ use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::wire::{from_wire, same};
 use super::{Iso, Word, cell, id, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_line};
@@ -47,45 +48,31 @@ pub(crate) struct Message {
     pub(crate) reminder_id: Option<u64>,
 }
 
-impl From<v1::Message> for Message {
-    fn from(message: v1::Message) -> Self {
-        let v1::Message {
-            id: message_id,
-            origin,
-            recipients,
-            body,
-            in_reply_to,
-            accept_time,
-            system_kind,
-            broadcast,
-            turn_id,
-            coalescing_key,
-            question_id,
-            reminder_id,
-        } = message;
-        let v1::Origin { kind, name } = origin.unwrap_or_default();
-        let from_kind = word::<v1::OriginKind>(kind);
-        Self {
-            id: message_id,
-            from: match from_kind.as_deref() {
-                Some("operator") => OPERATOR.to_owned(),
-                Some("system") => "system".to_owned(),
-                Some("external") => format!("external:{name}"),
-                Some(_) | None => name.clone(),
-            },
-            from_kind,
-            from_name: text(name),
-            recipients,
-            body,
-            in_reply_to: id(in_reply_to),
-            accept_time: time::of_wire(accept_time),
-            system_kind: word::<v1::SystemKind>(system_kind),
-            broadcast,
-            turn_id: id(turn_id),
-            coalescing_key: text(coalescing_key),
-            question_id: id(question_id),
-            reminder_id: id(reminder_id),
-        }
+from_wire! {
+    Message => Message {
+        same => id, recipients, body, broadcast;
+        text => coalescing_key;
+        id => in_reply_to, turn_id, question_id, reminder_id;
+        time::of_wire => accept_time;
+        word::<v1::SystemKind> => system_kind;
+    }
+    without origin
+    with
+        from = |message: &v1::Message| sender(&origin(message)),
+        from_kind = |message| word::<v1::OriginKind>(origin(message).kind),
+        from_name = |message| text(origin(message).name)
+}
+
+fn origin(message: &v1::Message) -> v1::Origin {
+    message.origin.clone().unwrap_or_default()
+}
+
+fn sender(origin: &v1::Origin) -> String {
+    match origin.kind() {
+        v1::OriginKind::Operator => OPERATOR.to_owned(),
+        v1::OriginKind::System => "system".to_owned(),
+        v1::OriginKind::External => format!("external:{}", origin.name),
+        v1::OriginKind::Agent | v1::OriginKind::Unspecified => origin.name.clone(),
     }
 }
 

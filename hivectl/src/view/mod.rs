@@ -32,6 +32,7 @@ pub(crate) mod turn;
 pub(crate) mod turn_event;
 pub(crate) mod turn_stats;
 mod usage;
+mod wire;
 mod word;
 
 use std::borrow::Cow;

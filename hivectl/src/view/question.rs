@@ -6,6 +6,7 @@ use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::wire::{from_wire, optional, same};
 use super::{Iso, Word, fields, id, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_block, visible_line};
@@ -59,43 +60,21 @@ struct Answer {
     text: Option<String>,
 }
 
-impl From<v1::Question> for Question {
-    fn from(question: v1::Question) -> Self {
-        let v1::Question {
-            id: question_id,
-            asker,
-            target,
-            text: wording,
-            options,
-            multi,
-            state,
-            create_time,
-            deadline_time,
-            answer,
-            closed_by,
-            operator_override,
-            close_time,
-            turn_id,
-            message_id,
-        } = question;
-        Self {
-            id: question_id,
-            asker,
-            target,
-            text: wording,
-            options,
-            multi,
-            state: word::<v1::QuestionState>(state),
-            create_time: time::of_wire(create_time),
-            deadline_time: time::of_wire(deadline_time),
-            answer: answer
-                .map(|v1::Answer { choices, text: words }| Answer { choices, text: text(words) }),
-            closed_by: text(closed_by),
-            operator_override,
-            close_time: time::of_wire(close_time),
-            turn_id: id(turn_id),
-            message_id: id(message_id),
-        }
+from_wire! {
+    Question => Question {
+        same => id, asker, target, text, options, multi, operator_override;
+        text => closed_by;
+        id => turn_id, message_id;
+        time::of_wire => create_time, deadline_time, close_time;
+        optional => answer;
+        word::<v1::QuestionState> => state;
+    }
+}
+
+from_wire! {
+    Answer => Answer {
+        same => choices;
+        text => text;
     }
 }
 
@@ -144,6 +123,30 @@ impl Question {
         format!("{state}{by}{place}{answer}")
     }
 
+    /// The answer alone: each choice on a line, then the text.
+    pub(crate) fn answer(&self, style: &Style) -> String {
+        let Some(Answer { choices, text }) = &self.answer else { return String::new() };
+        let lines: Vec<String> = choices.iter().chain(text).map(|line| style.body(line)).collect();
+        lines.join("\n")
+    }
+
+    /// All of it while it is open, and its outcome in a line once it is closed.
+    pub(crate) fn progress(&self, style: &Style) -> String {
+        let head = style.head(&self.head(style));
+        if !self.is_open() {
+            return format!("{head}, {}", self.outcome());
+        }
+        format!("{head}{}\n{}", self.deadline(style), self.asked(style))
+    }
+
+    /// When it has to be answered, to be told after something else.
+    fn deadline(&self, style: &Style) -> String {
+        let deadline = self.deadline_time;
+        deadline
+            .map(|time| format!(", to be answered {}", style.until(Some(time))))
+            .unwrap_or_default()
+    }
+
     /// What is asked and what is offered, for a terminal, whatever stdout is.
     pub(crate) fn on_terminal(&self) -> String {
         self.with_options(&visible_block(&self.text))
@@ -164,10 +167,7 @@ impl Question {
 
     /// Who asks, and how much time there is, for the person who is asked.
     pub(crate) fn heading(&self, style: &Style) -> String {
-        let deadline = self
-            .deadline_time
-            .map(|time| format!(", to be answered {}", style.until(Some(time))))
-            .unwrap_or_default();
+        let deadline = self.deadline(style);
         let target = if self.target == OPERATOR {
             String::new()
         } else {
@@ -251,39 +251,6 @@ impl Text for Question {
     }
 }
 
-/// A question that was just asked: its id, for people and scripts; as JSON it is the question.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
-#[serde(transparent)]
-pub(crate) struct Asked(pub(crate) Question);
-
-impl View for Asked {
-    const SCHEMA: &'static str = Question::SCHEMA;
-}
-
-impl Text for Asked {
-    fn text(&self, _: &Style) -> String {
-        self.0.id.to_string()
-    }
-}
-
-/// A question of which the answer is wanted: each choice on a line, then the text; as JSON it is
-/// the question.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
-#[serde(transparent)]
-pub(crate) struct Answered(pub(crate) Question);
-
-impl View for Answered {
-    const SCHEMA: &'static str = Question::SCHEMA;
-}
-
-impl Text for Answered {
-    fn text(&self, style: &Style) -> String {
-        let Some(Answer { choices, text }) = &self.0.answer else { return String::new() };
-        let lines: Vec<String> = choices.iter().chain(text).map(|line| style.body(line)).collect();
-        lines.join("\n")
-    }
-}
-
 /// A question that was just closed: its outcome in a sentence; as JSON it is the question.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(transparent)]
@@ -297,29 +264,5 @@ impl Text for Closed {
     fn text(&self, _: &Style) -> String {
         let question = &self.0;
         format!("question {}, {}: {}", question.id, question.between(), question.outcome())
-    }
-}
-
-/// A question that is followed: in full while it is open, its outcome in a line once it is closed;
-/// as JSON it is the question.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
-#[serde(transparent)]
-pub(crate) struct Followed(pub(crate) Question);
-
-impl View for Followed {
-    const SCHEMA: &'static str = Question::SCHEMA;
-}
-
-impl Text for Followed {
-    fn text(&self, style: &Style) -> String {
-        let question = &self.0;
-        if !question.is_open() {
-            return format!("{}, {}", style.head(&question.head(style)), question.outcome());
-        }
-        let deadline = question
-            .deadline_time
-            .map(|time| format!(", to be answered {}", style.until(Some(time))))
-            .unwrap_or_default();
-        format!("{}{deadline}\n{}", style.head(&question.head(style)), question.asked(style))
     }
 }

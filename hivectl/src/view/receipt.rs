@@ -1,11 +1,11 @@
 //! The receipt of a message: it is on disk.
 
 use hive_core::time::WallTime;
-use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Iso;
+use super::wire::{from_wire, same};
 use crate::output::style::Style;
 use crate::output::{Text, View, time};
 
@@ -28,24 +28,10 @@ pub(crate) struct Receipt {
     ahead_count: Option<u32>,
 }
 
-impl From<v1::SendMessageResponse> for Receipt {
-    fn from(response: v1::SendMessageResponse) -> Self {
-        let v1::SendMessageResponse {
-            message_id,
-            already_sent,
-            skipped_agents,
-            recipient_count,
-            accept_time,
-            ahead_count,
-        } = response;
-        Self {
-            message_id,
-            recipient_count,
-            skipped_agents,
-            already_sent,
-            accept_time: time::of_wire(accept_time),
-            ahead_count,
-        }
+from_wire! {
+    SendMessageResponse => Receipt {
+        same => message_id, recipient_count, skipped_agents, already_sent, ahead_count;
+        time::of_wire => accept_time;
     }
 }
 

@@ -5,6 +5,7 @@ use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::wire::{from_wire, same};
 use super::{Iso, Word, id, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
@@ -37,30 +38,12 @@ pub(crate) struct Reminder {
     turn_id: Option<u64>,
 }
 
-impl From<v1::Reminder> for Reminder {
-    fn from(reminder: v1::Reminder) -> Self {
-        let v1::Reminder {
-            id: reminder_id,
-            agent,
-            body,
-            state,
-            create_time,
-            due_time,
-            close_time,
-            message_id,
-            turn_id,
-        } = reminder;
-        Self {
-            id: reminder_id,
-            agent,
-            body,
-            state: word::<v1::ReminderState>(state),
-            create_time: time::of_wire(create_time),
-            due_time: time::of_wire(due_time),
-            close_time: time::of_wire(close_time),
-            message_id: id(message_id),
-            turn_id: id(turn_id),
-        }
+from_wire! {
+    Reminder => Reminder {
+        same => id, agent, body;
+        id => message_id, turn_id;
+        time::of_wire => create_time, due_time, close_time;
+        word::<v1::ReminderState> => state;
     }
 }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::agent::Agent;
 use super::isolation::{Lack, Lacking};
+use super::wire::{all, from_wire, same};
 use super::{Iso, counted, fields, text};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
@@ -82,11 +83,11 @@ struct BackgroundTask {
     error: Option<String>,
 }
 
-impl From<v1::BackgroundTask> for BackgroundTask {
-    fn from(task: v1::BackgroundTask) -> Self {
-        let v1::BackgroundTask { name, last_run_time, failure_count, error } = task;
-        let last_run_time = time::of_wire(last_run_time);
-        Self { name, last_run_time, failure_count, error: text(error) }
+from_wire! {
+    BackgroundTask => BackgroundTask {
+        same => name, failure_count;
+        time::of_wire => last_run_time;
+        text => error;
     }
 }
 
@@ -104,63 +105,27 @@ pub(crate) struct Finding {
     command: Option<String>,
 }
 
+from_wire! {
+    GetBrokerStatusResponse => Status {
+        same => version, pid, storage_ok, database_path, database_bytes, agent_count, attached_count,
+            ready_count, leased_count, held_count, dead_count, operator_unread_count,
+            not_isolated_agents, last_event_sequence, draining, operator_question_count,
+            open_question_count, pending_reminder_count, partly_isolated_agents,
+            isolation_accepted_agents;
+        time::of_wire => start_time;
+        text => storage_error;
+        all => background_tasks;
+    }
+    with findings = |_| Vec::new()
+}
+
 impl Status {
     pub(crate) fn new(
         response: v1::GetBrokerStatusResponse,
         agents: &[Agent],
         style: &Style,
     ) -> Self {
-        let v1::GetBrokerStatusResponse {
-            version,
-            pid,
-            start_time,
-            storage_ok,
-            storage_error,
-            database_path,
-            database_bytes,
-            agent_count,
-            attached_count,
-            ready_count,
-            leased_count,
-            held_count,
-            dead_count,
-            operator_unread_count,
-            not_isolated_agents,
-            last_event_sequence,
-            draining,
-            operator_question_count,
-            open_question_count,
-            pending_reminder_count,
-            partly_isolated_agents,
-            isolation_accepted_agents,
-            background_tasks,
-        } = response;
-        let mut status = Self {
-            version,
-            pid,
-            start_time: time::of_wire(start_time),
-            storage_ok,
-            storage_error: text(storage_error),
-            database_path,
-            database_bytes,
-            agent_count,
-            attached_count,
-            ready_count,
-            leased_count,
-            held_count,
-            dead_count,
-            operator_unread_count,
-            not_isolated_agents,
-            last_event_sequence,
-            draining,
-            operator_question_count,
-            open_question_count,
-            pending_reminder_count,
-            partly_isolated_agents,
-            isolation_accepted_agents,
-            background_tasks: background_tasks.into_iter().map(BackgroundTask::from).collect(),
-            findings: Vec::new(),
-        };
+        let mut status = Self::from(response);
         status.findings = findings(&status, agents, style);
         status
     }

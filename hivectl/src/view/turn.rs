@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::usage::{SELF_REPORTED, Usage, dollars};
+use super::wire::{from_wire, present, same};
 use super::{Iso, Word, cell, counted, fields, id, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_line};
@@ -64,60 +65,29 @@ pub(crate) struct Turn {
     sent_message_ids: Vec<u64>,
 }
 
-impl From<v1::Turn> for Turn {
-    fn from(turn: v1::Turn) -> Self {
-        let v1::Turn {
-            id: turn_id,
-            agent,
-            kind,
-            conversation,
-            session_epoch,
-            message_id,
-            attempt,
-            outcome,
-            start_time,
-            end_time,
-            error,
-            output_tail,
-            usage,
-            model,
-            context_tokens,
-            context_window_tokens,
-            compacted,
-            received_message_ids,
-            sent_message_ids,
-        } = turn;
-        let outcome = word::<v1::TurnOutcome>(outcome);
-        let run_state = match outcome.as_deref() {
-            None => v1::RunState::Partial,
-            Some("ok") => v1::RunState::Final,
-            Some(_) => v1::RunState::Error,
-        };
-        let (start_time, end_time) = (time::of_wire(start_time), time::of_wire(end_time));
-        Self {
-            id: turn_id,
-            agent,
-            kind: word::<v1::TurnKind>(kind),
-            conversation,
-            session_epoch,
-            message_id: id(message_id),
-            attempt,
-            outcome,
-            run_state: word::<v1::RunState>(run_state.into()),
-            run_state_time: end_time.or(start_time),
-            start_time,
-            end_time,
-            error: text(error),
-            output_tail: text(output_tail),
-            usage: usage.unwrap_or_default().into(),
-            model: text(model),
-            context_tokens: id(context_tokens),
-            context_window_tokens: id(context_window_tokens),
-            compacted,
-            received_message_ids,
-            sent_message_ids,
-        }
+from_wire! {
+    Turn => Turn {
+        same => id, agent, conversation, session_epoch, attempt, compacted, received_message_ids,
+            sent_message_ids;
+        text => error, output_tail, model;
+        id => message_id, context_tokens, context_window_tokens;
+        time::of_wire => start_time, end_time;
+        present => usage;
+        word::<v1::TurnKind> => kind;
+        word::<v1::TurnOutcome> => outcome;
     }
+    with
+        run_state = run_state,
+        run_state_time = |turn: &v1::Turn| time::of_wire(turn.end_time.or(turn.start_time))
+}
+
+fn run_state(turn: &v1::Turn) -> Option<String> {
+    let state = match word::<v1::TurnOutcome>(turn.outcome).as_deref() {
+        None => v1::RunState::Partial,
+        Some("ok") => v1::RunState::Final,
+        Some(_) => v1::RunState::Error,
+    };
+    word::<v1::RunState>(state.into())
 }
 
 impl Turn {

@@ -3,9 +3,10 @@
 //! The harness of an agent reports all of it, and the broker cannot check it. Invariant: where it
 //! is printed, it is marked.
 
-use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use super::wire::{from_wire, same};
 
 /// The mark of values that a harness reports of itself.
 pub(super) const SELF_REPORTED: &str = "self-reported by the harness";
@@ -29,26 +30,10 @@ pub(crate) struct Usage {
     pub(super) tool_call_count: u32,
 }
 
-impl From<v1::TurnUsage> for Usage {
-    fn from(usage: v1::TurnUsage) -> Self {
-        let v1::TurnUsage {
-            input_tokens,
-            cache_read_tokens,
-            cache_creation_tokens,
-            output_tokens,
-            cost_micro_usd,
-            inference_count,
-            tool_call_count,
-        } = usage;
-        Self {
-            input_tokens,
-            cache_read_tokens,
-            cache_creation_tokens,
-            output_tokens,
-            cost_micro_usd,
-            inference_count,
-            tool_call_count,
-        }
+from_wire! {
+    TurnUsage => Usage {
+        same => input_tokens, cache_read_tokens, cache_creation_tokens, output_tokens,
+            cost_micro_usd, inference_count, tool_call_count;
     }
 }
 

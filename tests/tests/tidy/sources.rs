@@ -12,7 +12,6 @@ const LONG_FILES: [(&str, &str); 6] = [
     ("broker/src/engine/turn.rs", GREW),
     ("broker/src/store/delivery.rs", GREW),
     ("harness/src/driver/perform.rs", GREW),
-    ("hivectl/src/view/agent.rs", GREW),
     ("proto/src/convert/strategies.rs", GREW),
 ];
 

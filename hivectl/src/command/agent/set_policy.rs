@@ -15,7 +15,7 @@ use crate::connect::{Admin, given, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::view::agent::WithPolicy;
+use crate::view::agent::Agent;
 
 /// What is said to take a field back to its default.
 const DEFAULT: &str = "default";
@@ -94,7 +94,7 @@ impl SetPolicy {
             update_mask: Some(FieldMask { paths }),
         };
         let response = broker.change(broker.admin(), request, Admin::set_policy).await?;
-        context.out.one(&WithPolicy(given(response.agent, "agent")?))?;
+        context.out.one_as(&given(response.agent, "agent")?, Agent::policy)?;
         Ok(Exit::Ok)
     }
 

@@ -15,7 +15,7 @@ use crate::feed::questions::{QuestionFeed, Step};
 use crate::fetch::{self, Whose};
 use crate::interrupt::until_interrupted;
 use crate::output::note;
-use crate::view::question::{Followed, Question};
+use crate::view::question::Question;
 
 pub(super) async fn run(
     context: &mut Context,
@@ -49,7 +49,7 @@ async fn follow(context: &mut Context, broker: &Broker, whose: Whose) -> Result<
                 // One that was asked and closed between two looks was never shown open; its outcome
                 // is news all the same.
                 if news || !question.is_open() {
-                    context.out.one(&Followed(question))?;
+                    context.out.one_as(&question, Question::progress)?;
                 }
             }
             Step::Again => untold.clone_from(&open),
@@ -76,7 +76,7 @@ async fn closed_meanwhile(
     while let Some(id) = untold.pop_first() {
         let question = fetch::question::<Question>(&broker, id).await?;
         if !question.is_open() && open.remove(&id) {
-            context.out.one(&Followed(question))?;
+            context.out.one_as(&question, Question::progress)?;
         }
     }
     Ok(())

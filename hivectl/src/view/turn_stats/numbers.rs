@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::output::text::visible_line;
 use crate::output::time;
 use crate::view::usage::Usage;
+use crate::view::wire::{all, from_wire, present, same};
 use crate::view::{Iso, Word, text, word};
 
 /// Some turns in numbers.
@@ -102,6 +103,41 @@ pub(super) struct Slice {
     output_tokens: u64,
 }
 
+from_wire! {
+    TurnKindCount => Kind {
+        same => count;
+        word::<v1::TurnKind> => kind;
+    }
+}
+
+from_wire! {
+    TurnOutcomeCount => Outcome {
+        same => count;
+        word::<v1::TurnOutcome> => outcome;
+    }
+}
+
+from_wire! {
+    ToolUse => Tool {
+        same => name, count;
+    }
+}
+
+from_wire! {
+    TurnWakeCount => Wake {
+        same => count;
+        text => detail;
+        word::<v1::OriginKind> => origin_kind;
+    }
+}
+
+from_wire! {
+    TurnStatsSlice => Slice {
+        same => turn_count, not_ok_count, cost_micro_usd, output_tokens;
+        time::of_wire => start_time;
+    }
+}
+
 impl From<v1::TurnStats> for Numbers {
     fn from(stats: v1::TurnStats) -> Self {
         let v1::TurnStats {
@@ -116,44 +152,17 @@ impl From<v1::TurnStats> for Numbers {
             wakes,
             slices,
         } = stats;
-        let of_kind =
-            |v1::TurnKindCount { kind, count }| Kind { kind: word::<v1::TurnKind>(kind), count };
-        let of_outcome = |v1::TurnOutcomeCount { outcome, count }| Outcome {
-            outcome: word::<v1::TurnOutcome>(outcome),
-            count,
-        };
-        let of_wake = |v1::TurnWakeCount { origin_kind, detail, count }| Wake {
-            origin_kind: word::<v1::OriginKind>(origin_kind),
-            detail: text(detail),
-            count,
-        };
-        let of_slice = |v1::TurnStatsSlice {
-                            start_time,
-                            turn_count,
-                            not_ok_count,
-                            cost_micro_usd,
-                            output_tokens,
-                        }| Slice {
-            start_time: time::of_wire(start_time),
-            turn_count,
-            not_ok_count,
-            cost_micro_usd,
-            output_tokens,
-        };
         Self {
             turn_count,
-            kinds: kinds.into_iter().map(of_kind).collect(),
-            outcomes: outcomes.into_iter().map(of_outcome).collect(),
-            usage: usage.unwrap_or_default().into(),
+            kinds: all(kinds),
+            outcomes: all(outcomes),
+            usage: present(usage),
             duration_p50_ms: duration_p50.map(millis),
             duration_p95_ms: duration_p95.map(millis),
             compaction_count,
-            tools: tools
-                .into_iter()
-                .map(|v1::ToolUse { name, count }| Tool { name, count })
-                .collect(),
-            wakes: wakes.into_iter().map(of_wake).collect(),
-            slices: slices.into_iter().map(of_slice).collect(),
+            tools: all(tools),
+            wakes: all(wakes),
+            slices: all(slices),
         }
     }
 }
