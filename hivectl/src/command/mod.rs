@@ -8,6 +8,7 @@ pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod ask;
 pub(crate) mod backup;
+mod choice;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod dead_letters;

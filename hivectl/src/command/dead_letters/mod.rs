@@ -30,9 +30,9 @@ enum Verb {
     /// Show one, with the last error and the end of the turn's output
     Show(show::Show),
     /// Put them back into their inboxes, with all attempts anew
-    Redrive(settle::Redrive),
+    Redrive(settle::Which),
     /// Drop them; they are settled and never delivered
-    Drop(settle::Drop),
+    Drop(settle::Which),
 }
 
 impl DeadLetters {
@@ -41,8 +41,8 @@ impl DeadLetters {
             None => self.list.run(context).await,
             Some(Verb::List(list)) => list.run(context).await,
             Some(Verb::Show(show)) => show.run(context).await,
-            Some(Verb::Redrive(redrive)) => redrive.run(context).await,
-            Some(Verb::Drop(drop)) => drop.run(context).await,
+            Some(Verb::Redrive(which)) => which.redrive(context).await,
+            Some(Verb::Drop(which)) => which.drop(context).await,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::view::delivery::Delivery;
 
 /// Which dead letters.
 #[derive(Args, Debug)]
-struct Which {
+pub(super) struct Which {
     /// The messages
     #[arg(value_name = "ID", required_unless_present = "all", add = complete::dead_letters())]
     ids: Vec<u64>,
@@ -27,42 +27,26 @@ struct Which {
     all: bool,
 }
 
-/// Put dead letters back into their inboxes, with all attempts anew.
-#[derive(Args, Debug)]
-pub(crate) struct Redrive {
-    #[command(flatten)]
-    which: Which,
-}
-
-/// Drop dead letters; they are settled and never delivered.
-#[derive(Args, Debug)]
-pub(crate) struct Drop {
-    #[command(flatten)]
-    which: Which,
-}
-
-impl Redrive {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
-        let broker = context.broker().await?;
-        let keys = self.which.keys(&broker).await?;
-        settle(context, keys, "redriven", |key| redrive_delivery(&broker, key)).await
-    }
-}
-
-impl Drop {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
-        let broker = context.broker().await?;
-        let keys = self.which.keys(&broker).await?;
-        settle(context, keys, "dropped", |key| drop_delivery(&broker, key)).await
-    }
-}
-
 async fn redrive_delivery(broker: &Broker, key: DeliveryKey) -> Result<(), Failure> {
     let request = RedriveDeliveryRequest { request_id: request_id(), key: Some(key) };
     broker.change(broker.admin(), request, Admin::redrive_delivery).await.map(drop)
 }
 
 impl Which {
+    /// Puts them back into their inboxes.
+    pub(super) async fn redrive(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        let keys = self.keys(&broker).await?;
+        settle(context, keys, "redriven", |key| redrive_delivery(&broker, key)).await
+    }
+
+    /// Drops them; they are settled and never delivered.
+    pub(super) async fn drop(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        let keys = self.keys(&broker).await?;
+        settle(context, keys, "dropped", |key| drop_delivery(&broker, key)).await
+    }
+
     async fn keys(self, broker: &Broker) -> Result<Vec<DeliveryKey>, Failure> {
         let agent = self.agent.as_deref();
         let letters: Vec<Delivery> =

@@ -1,16 +1,28 @@
 //! `hivectl inbox [AGENT]`: what waits there.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use hive_core::message::OPERATOR;
 use hive_proto::v1::DeliveryState;
 
 use super::{follow, thread};
+use crate::command::choice::choice;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::fetch;
 use crate::view::delivery::Delivery;
+
+/// Where a delivery stands.
+const STATES: [(&str, DeliveryState); 7] = [
+    ("ready", DeliveryState::Ready),
+    ("leased", DeliveryState::Leased),
+    ("held", DeliveryState::Held),
+    ("dead", DeliveryState::Dead),
+    ("acked", DeliveryState::Acked),
+    ("dropped", DeliveryState::Dropped),
+    ("superseded", DeliveryState::Superseded),
+];
 
 /// List an inbox.
 #[derive(Args, Debug)]
@@ -19,8 +31,8 @@ pub(crate) struct List {
     #[arg(add = complete::agents_and_operator())]
     agent: Option<String>,
     /// Only deliveries in this state; may be repeated [default: all that are not settled]
-    #[arg(long, value_enum, value_name = "STATE")]
-    state: Vec<State>,
+    #[arg(long, value_name = "STATE", value_parser = choice(&STATES))]
+    state: Vec<DeliveryState>,
     /// Settled ones too, as long as they are kept
     #[arg(long, conflicts_with = "state")]
     all: bool,
@@ -32,32 +44,6 @@ pub(crate) struct List {
     threads: bool,
 }
 
-/// Where a delivery stands.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum State {
-    Ready,
-    Leased,
-    Held,
-    Dead,
-    Acked,
-    Dropped,
-    Superseded,
-}
-
-impl From<State> for DeliveryState {
-    fn from(state: State) -> Self {
-        match state {
-            State::Ready => Self::Ready,
-            State::Leased => Self::Leased,
-            State::Held => Self::Held,
-            State::Dead => Self::Dead,
-            State::Acked => Self::Acked,
-            State::Dropped => Self::Dropped,
-            State::Superseded => Self::Superseded,
-        }
-    }
-}
-
 impl List {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
@@ -65,11 +51,7 @@ impl List {
         if self.follow {
             return follow::run(context, &broker, inbox).await;
         }
-        let states: Vec<DeliveryState> = if self.all {
-            State::value_variants().iter().copied().map(DeliveryState::from).collect()
-        } else {
-            self.state.into_iter().map(DeliveryState::from).collect()
-        };
+        let states = if self.all { STATES.map(|(_, state)| state).to_vec() } else { self.state };
         let deliveries: Vec<Delivery> =
             fetch::deliveries(&broker, inbox, &states, fetch::ALL).await?;
         if self.threads {

@@ -1,16 +1,25 @@
 //! `hivectl questions [list]`: what waits on the operator, or on others.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use hive_core::message::OPERATOR;
 use hive_proto::v1::QuestionState;
 
 use super::follow;
+use crate::command::choice::choice;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::fetch::{self, Whose};
 use crate::view::question::Question;
+
+/// Where a question stands.
+const STATES: [(&str, QuestionState); 4] = [
+    ("open", QuestionState::Open),
+    ("answered", QuestionState::Answered),
+    ("expired", QuestionState::Expired),
+    ("cancelled", QuestionState::Cancelled),
+];
 
 /// List questions, newest first.
 #[derive(Args, Debug)]
@@ -25,34 +34,14 @@ pub(crate) struct List {
     #[arg(long, value_name = "NAME", conflicts_with = "all", add = complete::agents_and_operator())]
     target: Option<String>,
     /// Only those that stand so; may be repeated [default: open]
-    #[arg(long, value_enum, value_name = "STATE")]
-    state: Vec<State>,
+    #[arg(long, value_name = "STATE", value_parser = choice(&STATES))]
+    state: Vec<QuestionState>,
     /// Only so many of the newest [default: all]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=500))]
     last: Option<u32>,
     /// Show the open ones in full, and go on with what is asked and what is closed, until Ctrl-C
     #[arg(long, conflicts_with_all = ["state", "last"])]
     follow: bool,
-}
-
-/// Where a question stands.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum State {
-    Open,
-    Answered,
-    Expired,
-    Cancelled,
-}
-
-impl From<State> for QuestionState {
-    fn from(state: State) -> Self {
-        match state {
-            State::Open => Self::Open,
-            State::Answered => Self::Answered,
-            State::Expired => Self::Expired,
-            State::Cancelled => Self::Cancelled,
-        }
-    }
 }
 
 impl List {
@@ -62,11 +51,7 @@ impl List {
         if self.follow {
             return follow::run(context, &broker, whose).await;
         }
-        let mut states: Vec<QuestionState> =
-            self.state.into_iter().map(QuestionState::from).collect();
-        if states.is_empty() {
-            states.push(QuestionState::Open);
-        }
+        let states = if self.state.is_empty() { vec![QuestionState::Open] } else { self.state };
         let most = self.last.map_or(fetch::ALL, |last| last as usize);
         let questions: Vec<Question> = fetch::questions(&broker, &whose, &states, most).await?;
         context.out.list(&questions)?;

@@ -1,14 +1,22 @@
 //! `hivectl reminders [list] [AGENT]`: what is pending.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use hive_proto::v1::ReminderState;
 
+use crate::command::choice::choice;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::fetch;
 use crate::view::reminder::Reminder;
+
+/// Where a reminder stands.
+const STATES: [(&str, ReminderState); 3] = [
+    ("pending", ReminderState::Pending),
+    ("fired", ReminderState::Fired),
+    ("cancelled", ReminderState::Cancelled),
+];
 
 /// List reminders.
 #[derive(Args, Debug)]
@@ -17,36 +25,17 @@ pub(crate) struct List {
     #[arg(add = complete::agents())]
     agent: Option<String>,
     /// Only those that stand so; may be repeated [default: pending]
-    #[arg(long, value_enum, value_name = "STATE")]
-    state: Vec<State>,
+    #[arg(long, value_name = "STATE", value_parser = choice(&STATES))]
+    state: Vec<ReminderState>,
     /// Fired and cancelled ones too, as long as they are kept
     #[arg(long, conflicts_with = "state")]
     all: bool,
 }
 
-/// Where a reminder stands.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum State {
-    Pending,
-    Fired,
-    Cancelled,
-}
-
-impl From<State> for ReminderState {
-    fn from(state: State) -> Self {
-        match state {
-            State::Pending => Self::Pending,
-            State::Fired => Self::Fired,
-            State::Cancelled => Self::Cancelled,
-        }
-    }
-}
-
 impl List {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let broker = context.broker().await?;
-        let states = if self.all { State::value_variants() } else { &self.state };
-        let states: Vec<ReminderState> = states.iter().map(|state| (*state).into()).collect();
+        let states = if self.all { STATES.map(|(_, state)| state).to_vec() } else { self.state };
         let agent = self.agent.unwrap_or_default();
         let reminders: Vec<Reminder> =
             fetch::reminders(&broker, &agent, &states, fetch::ALL).await?;

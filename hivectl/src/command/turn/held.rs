@@ -15,9 +15,9 @@ use crate::output::note;
 use crate::view::delivery::Delivery;
 use crate::view::done::Done;
 
-/// Which held mail.
+/// Mail that a cancelled turn held.
 #[derive(Args, Debug)]
-struct Held {
+pub(crate) struct Held {
     /// Whose inbox
     #[arg(add = complete::agents())]
     agent: String,
@@ -27,36 +27,6 @@ struct Held {
     /// All that is held there
     #[arg(long, conflicts_with = "ids")]
     all: bool,
-}
-
-/// Put mail that a cancelled turn held back into its inbox.
-#[derive(Args, Debug)]
-pub(crate) struct Release {
-    #[command(flatten)]
-    held: Held,
-}
-
-/// Drop mail that a cancelled turn held; it is settled and never delivered.
-#[derive(Args, Debug)]
-pub(crate) struct Drop {
-    #[command(flatten)]
-    held: Held,
-}
-
-impl Release {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
-        let broker = context.broker().await?;
-        let keys = self.held.keys(&broker).await?;
-        settle(context, keys, "released", |key| release_delivery(&broker, key)).await
-    }
-}
-
-impl Drop {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
-        let broker = context.broker().await?;
-        let keys = self.held.keys(&broker).await?;
-        settle(context, keys, "dropped", |key| drop_delivery(&broker, key)).await
-    }
 }
 
 /// Does the same to each delivery, up to the first failure, and tells what was done.
@@ -101,6 +71,20 @@ fn told(done: &'static str, key: DeliveryKey) -> Done {
 }
 
 impl Held {
+    /// Puts it back into its inbox.
+    pub(crate) async fn release(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        let keys = self.keys(&broker).await?;
+        settle(context, keys, "released", |key| release_delivery(&broker, key)).await
+    }
+
+    /// Drops it; it is settled and never delivered.
+    pub(crate) async fn drop(self, context: &mut Context) -> Result<Exit, Failure> {
+        let broker = context.broker().await?;
+        let keys = self.keys(&broker).await?;
+        settle(context, keys, "dropped", |key| drop_delivery(&broker, key)).await
+    }
+
     async fn keys(self, broker: &Broker) -> Result<Vec<DeliveryKey>, Failure> {
         let ids = if self.all {
             let held: Vec<Delivery> =

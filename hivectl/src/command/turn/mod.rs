@@ -29,9 +29,9 @@ pub(crate) enum Turn {
     #[command(hide = true)]
     Restart(order::Restart),
     /// Put mail that a cancelled turn held back into its inbox
-    Release(held::Release),
+    Release(held::Held),
     /// Drop mail that a cancelled turn held
-    Drop(held::Drop),
+    Drop(held::Held),
 }
 
 impl Turn {
@@ -44,8 +44,8 @@ impl Turn {
             Self::NewSession(new_session) => new_session.run(context).await,
             Self::Model(model) => model.run(context).await,
             Self::Restart(restart) => restart.run(context).await,
-            Self::Release(release) => release.run(context).await,
-            Self::Drop(drop) => drop.run(context).await,
+            Self::Release(held) => held.release(context).await,
+            Self::Drop(held) => held.drop(context).await,
         }
     }
 }

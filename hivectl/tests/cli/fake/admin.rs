@@ -9,10 +9,10 @@ use hive_proto::v1::admin_service_server::AdminService;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::*;
 use tokio_stream::{StreamExt as _, iter, pending};
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response};
 
 use super::people::Streaming;
-use super::{Script, data};
+use super::{Answer, Script, data, refused};
 
 /// How large the scripted database is.
 pub(crate) const DATABASE_BYTES: usize = 3500;
@@ -27,7 +27,7 @@ impl AdminService for Script {
     async fn create_agent(
         &self,
         request: Request<CreateAgentRequest>,
-    ) -> Result<Response<CreateAgentResponse>, Status> {
+    ) -> Answer<CreateAgentResponse> {
         let CreateAgentRequest { request_id, name, parent, role, model, policy, adopt } =
             request.into_inner();
         self.change(
@@ -37,7 +37,7 @@ impl AdminService for Script {
             ),
         );
         match name.as_str() {
-            "ada" => Err(refusal(Reason::AgentExists, "there is an agent `ada` already", None)),
+            "ada" => refused(Reason::AgentExists, "there is an agent `ada` already"),
             "Bad" => Err(bad_field("name", "`Bad` is no name")),
             _ => {
                 let agent =
@@ -53,17 +53,14 @@ impl AdminService for Script {
     async fn remove_agent(
         &self,
         request: Request<RemoveAgentRequest>,
-    ) -> Result<Response<RemoveAgentResponse>, Status> {
+    ) -> Answer<RemoveAgentResponse> {
         let RemoveAgentRequest { request_id, name, purge } = request.into_inner();
         self.change(&request_id, format!("{} {name}", if purge { "purge" } else { "remove" }));
         let (kept_count, dropped_count) = if purge { (0, 3) } else { (3, 0) };
         Ok(Response::new(RemoveAgentResponse { kept_count, dropped_count, purge_id: 0 }))
     }
 
-    async fn stop_agent(
-        &self,
-        request: Request<StopAgentRequest>,
-    ) -> Result<Response<StopAgentResponse>, Status> {
+    async fn stop_agent(&self, request: Request<StopAgentRequest>) -> Answer<StopAgentResponse> {
         let StopAgentRequest { request_id, name } = request.into_inner();
         self.change(&request_id, format!("stop {name}"));
         let agent = data::agents()
@@ -73,40 +70,31 @@ impl AdminService for Script {
         Ok(Response::new(StopAgentResponse { agent }))
     }
 
-    async fn start_agent(
-        &self,
-        request: Request<StartAgentRequest>,
-    ) -> Result<Response<StartAgentResponse>, Status> {
+    async fn start_agent(&self, request: Request<StartAgentRequest>) -> Answer<StartAgentResponse> {
         let StartAgentRequest { request_id, name } = request.into_inner();
         self.change(&request_id, format!("start {name}"));
         let agent = data::agents().into_iter().find(|agent| agent.name == name);
         Ok(Response::new(StartAgentResponse { agent }))
     }
 
-    async fn list_purges(
-        &self,
-        _: Request<ListPurgesRequest>,
-    ) -> Result<Response<ListPurgesResponse>, Status> {
+    async fn list_purges(&self, _: Request<ListPurgesRequest>) -> Answer<ListPurgesResponse> {
         Ok(Response::new(ListPurgesResponse::default()))
     }
 
     async fn finish_purge(
         &self,
         request: Request<FinishPurgeRequest>,
-    ) -> Result<Response<FinishPurgeResponse>, Status> {
+    ) -> Answer<FinishPurgeResponse> {
         let FinishPurgeRequest { request_id, purge_id } = request.into_inner();
         self.change(&request_id, format!("purge {purge_id} is finished"));
         Ok(Response::new(FinishPurgeResponse {}))
     }
 
-    async fn set_parent(
-        &self,
-        request: Request<SetParentRequest>,
-    ) -> Result<Response<SetParentResponse>, Status> {
+    async fn set_parent(&self, request: Request<SetParentRequest>) -> Answer<SetParentResponse> {
         let SetParentRequest { request_id, name, parent } = request.into_inner();
         self.change(&request_id, format!("parent of {name} is {parent:?}"));
         if parent == "bob" {
-            return Err(refusal(Reason::TopologyCycle, "`ada` would be its own ancestor", None));
+            return refused(Reason::TopologyCycle, "`ada` would be its own ancestor");
         }
         let agent = data::agents()
             .into_iter()
@@ -115,10 +103,7 @@ impl AdminService for Script {
         Ok(Response::new(SetParentResponse { agent }))
     }
 
-    async fn set_policy(
-        &self,
-        request: Request<SetPolicyRequest>,
-    ) -> Result<Response<SetPolicyResponse>, Status> {
+    async fn set_policy(&self, request: Request<SetPolicyRequest>) -> Answer<SetPolicyResponse> {
         let SetPolicyRequest { request_id, name, policy, update_mask } = request.into_inner();
         let (policy, mask) =
             (policy.expect("a policy"), update_mask.expect("a mask").paths.join(", "));
@@ -138,7 +123,7 @@ impl AdminService for Script {
     async fn list_dead_letters(
         &self,
         request: Request<ListDeadLettersRequest>,
-    ) -> Result<Response<ListDeadLettersResponse>, Status> {
+    ) -> Answer<ListDeadLettersResponse> {
         let agent = request.into_inner().agent;
         let mut deliveries = if self.empty { Vec::new() } else { data::dead_letters() };
         deliveries.retain(|delivery| agent.is_empty() || delivery.agent == agent);
@@ -148,7 +133,7 @@ impl AdminService for Script {
     async fn redrive_delivery(
         &self,
         request: Request<RedriveDeliveryRequest>,
-    ) -> Result<Response<RedriveDeliveryResponse>, Status> {
+    ) -> Answer<RedriveDeliveryResponse> {
         let request = request.into_inner();
         self.change(&request.request_id, format!("redrive {}", key(request.key)));
         Ok(Response::new(RedriveDeliveryResponse {}))
@@ -157,7 +142,7 @@ impl AdminService for Script {
     async fn drop_delivery(
         &self,
         request: Request<DropDeliveryRequest>,
-    ) -> Result<Response<DropDeliveryResponse>, Status> {
+    ) -> Answer<DropDeliveryResponse> {
         let request = request.into_inner();
         self.change(&request.request_id, format!("drop {}", key(request.key)));
         Ok(Response::new(DropDeliveryResponse {}))
@@ -166,7 +151,7 @@ impl AdminService for Script {
     async fn release_delivery(
         &self,
         request: Request<ReleaseDeliveryRequest>,
-    ) -> Result<Response<ReleaseDeliveryResponse>, Status> {
+    ) -> Answer<ReleaseDeliveryResponse> {
         let request = request.into_inner();
         self.change(&request.request_id, format!("release {}", key(request.key)));
         Ok(Response::new(ReleaseDeliveryResponse {}))
@@ -175,7 +160,7 @@ impl AdminService for Script {
     async fn send_command(
         &self,
         request: Request<SendCommandRequest>,
-    ) -> Result<Response<SendCommandResponse>, Status> {
+    ) -> Answer<SendCommandResponse> {
         let SendCommandRequest { request_id, agent, command } = request.into_inner();
         let order = match command.and_then(|command| command.command).expect("an order") {
             Order::CancelTurn(cancel) => format!("cancel turn {}", cancel.turn_id),
@@ -191,7 +176,7 @@ impl AdminService for Script {
     async fn get_broker_status(
         &self,
         _: Request<GetBrokerStatusRequest>,
-    ) -> Result<Response<GetBrokerStatusResponse>, Status> {
+    ) -> Answer<GetBrokerStatusResponse> {
         let quiet = GetBrokerStatusResponse {
             version: "0.1.0".to_owned(),
             pid: 77,
@@ -241,10 +226,7 @@ impl AdminService for Script {
 
     type BackupStream = Streaming<BackupResponse>;
 
-    async fn backup(
-        &self,
-        _: Request<BackupRequest>,
-    ) -> Result<Response<Self::BackupStream>, Status> {
+    async fn backup(&self, _: Request<BackupRequest>) -> Answer<Self::BackupStream> {
         if self.empty {
             let reason = Reason::StorageUnavailable;
             return Err(refusal(
@@ -269,14 +251,14 @@ impl AdminService for Script {
     async fn check_integrity(
         &self,
         _: Request<CheckIntegrityRequest>,
-    ) -> Result<Response<CheckIntegrityResponse>, Status> {
+    ) -> Answer<CheckIntegrityResponse> {
         let problems =
             ["the file is damaged: Tree 5 page 7: it is\u{1b}[31m red", "agent `ada` has no inbox"];
         let problems = problems.map(str::to_owned).into_iter().filter(|_| self.sick).collect();
         Ok(Response::new(CheckIntegrityResponse { problems, page_count: 10 }))
     }
 
-    async fn drain(&self, _: Request<DrainRequest>) -> Result<Response<DrainResponse>, Status> {
+    async fn drain(&self, _: Request<DrainRequest>) -> Answer<DrainResponse> {
         self.change("", "drain".to_owned());
         Ok(Response::new(DrainResponse {}))
     }
@@ -286,7 +268,7 @@ impl AdminService for Script {
     async fn login(
         &self,
         request: Request<tonic::Streaming<LoginRequest>>,
-    ) -> Result<Response<Self::LoginStream>, Status> {
+    ) -> Answer<Self::LoginStream> {
         self.serve_login(request.into_inner()).await.map(Response::new)
     }
 }

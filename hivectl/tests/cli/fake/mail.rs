@@ -11,14 +11,14 @@ use hive_proto::v1::recipient::To;
 use hive_proto::v1::*;
 use tonic::{Request, Response, Status};
 
-use super::{Script, data, open, unused};
+use super::{Answer, Script, data, open, refused, unused};
 
 #[tonic::async_trait]
 impl MessageService for Script {
     async fn send_message(
         &self,
         request: Request<SendMessageRequest>,
-    ) -> Result<Response<SendMessageResponse>, Status> {
+    ) -> Answer<SendMessageResponse> {
         let SendMessageRequest { request_id, to, body, in_reply_to } = request.into_inner();
         let to = match to.and_then(|to| to.to).expect("a recipient") {
             To::Agent(name) => name,
@@ -52,7 +52,7 @@ impl MessageService for Script {
             }
             "silent" => std::future::pending().await,
             "draining" => {
-                return Err(refusal(Reason::Draining, "the broker is shutting down", None));
+                return refused(Reason::Draining, "the broker is shutting down");
             }
             // The connection breaks after the request was read, once.
             "flaky" if tries == 1 => return Err(Status::unavailable("transport lost")),
@@ -69,10 +69,7 @@ impl MessageService for Script {
         }))
     }
 
-    async fn get_message(
-        &self,
-        request: Request<GetMessageRequest>,
-    ) -> Result<Response<GetMessageResponse>, Status> {
+    async fn get_message(&self, request: Request<GetMessageRequest>) -> Answer<GetMessageResponse> {
         let id = request.into_inner().message_id;
         let message = data::message(id);
         let message = message.ok_or_else(|| {
@@ -84,7 +81,7 @@ impl MessageService for Script {
     async fn list_messages(
         &self,
         request: Request<ListMessagesRequest>,
-    ) -> Result<Response<ListMessagesResponse>, Status> {
+    ) -> Answer<ListMessagesResponse> {
         let thread = request.into_inner().thread_of;
         let mut messages = vec![data::answer(), data::question()];
         messages.retain(|message| message.id == thread || message.in_reply_to == thread);
@@ -95,7 +92,7 @@ impl MessageService for Script {
     async fn search_messages(
         &self,
         request: Request<SearchMessagesRequest>,
-    ) -> Result<Response<SearchMessagesResponse>, Status> {
+    ) -> Answer<SearchMessagesResponse> {
         let SearchMessagesRequest { query, page_size, page_token, agent } = request.into_inner();
         if agent == "bbo" {
             return Err(refusal(
@@ -131,43 +128,37 @@ impl InboxService for Script {
     async fn receive_messages(
         &self,
         _: Request<ReceiveMessagesRequest>,
-    ) -> Result<Response<ReceiveMessagesResponse>, Status> {
+    ) -> Answer<ReceiveMessagesResponse> {
         unused()
     }
 
     async fn ack_delivery(
         &self,
         request: Request<AckDeliveryRequest>,
-    ) -> Result<Response<AckDeliveryResponse>, Status> {
+    ) -> Answer<AckDeliveryResponse> {
         let AckDeliveryRequest { request_id, target } = request.into_inner();
         let Some(Target::Key(key)) = target else {
             return Err(Status::internal("the operator has no lease"));
         };
         self.change(&request_id, format!("ack {} of {}", key.message_id, key.agent));
         if key.message_id == 12 {
-            return Err(refusal(Reason::WrongState, "message 12 is dead, not waiting", None));
+            return refused(Reason::WrongState, "message 12 is dead, not waiting");
         }
         Ok(Response::new(AckDeliveryResponse {}))
     }
 
-    async fn nack_delivery(
-        &self,
-        _: Request<NackDeliveryRequest>,
-    ) -> Result<Response<NackDeliveryResponse>, Status> {
+    async fn nack_delivery(&self, _: Request<NackDeliveryRequest>) -> Answer<NackDeliveryResponse> {
         unused()
     }
 
-    async fn extend_lease(
-        &self,
-        _: Request<ExtendLeaseRequest>,
-    ) -> Result<Response<ExtendLeaseResponse>, Status> {
+    async fn extend_lease(&self, _: Request<ExtendLeaseRequest>) -> Answer<ExtendLeaseResponse> {
         unused()
     }
 
     async fn get_inbox_status(
         &self,
         _: Request<GetInboxStatusRequest>,
-    ) -> Result<Response<GetInboxStatusResponse>, Status> {
+    ) -> Answer<GetInboxStatusResponse> {
         let mail = if self.empty { Vec::new() } else { data::mail() };
         Ok(Response::new(GetInboxStatusResponse {
             ready_count: u32::try_from(mail.len()).expect("few"),
@@ -180,7 +171,7 @@ impl InboxService for Script {
     async fn list_deliveries(
         &self,
         request: Request<ListDeliveriesRequest>,
-    ) -> Result<Response<ListDeliveriesResponse>, Status> {
+    ) -> Answer<ListDeliveriesResponse> {
         let ListDeliveriesRequest { page_size: _, page_token, agent, states } =
             request.into_inner();
         let all = match agent.as_str() {

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use hive_core::reason::Reason;
 use hive_proto::v1::admin_service_server::AdminServiceServer;
 use hive_proto::v1::event_service_server::EventServiceServer;
 use hive_proto::v1::inbox_service_server::InboxServiceServer;
@@ -34,8 +35,8 @@ use hive_proto::v1::{Event, Question};
 use tokio::net::UnixListener;
 use tokio::sync::{broadcast, mpsc};
 use tokio_stream::wrappers::UnixListenerStream;
-use tonic::Status;
 use tonic::transport::Server;
+use tonic::{Response, Status};
 
 /// A running broker; it ends with this value.
 pub(crate) struct Broker {
@@ -197,7 +198,15 @@ impl Script {
     }
 }
 
+/// What a call answers.
+type Answer<T> = Result<Response<T>, Status>;
+
+/// A refusal by the broker.
+fn refused<T>(reason: Reason, words: impl Into<String>) -> Result<T, Status> {
+    Err(hive_proto::status::refusal(reason, words, None))
+}
+
 /// A call that the program under test does not make.
-fn unused<T>() -> Result<T, Status> {
+fn unused<T>() -> Answer<T> {
     Err(Status::unimplemented("not in the script"))
 }

@@ -12,23 +12,17 @@ use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::{Stream, StreamExt as _, once};
 use tonic::{Request, Response, Status};
 
-use super::{Script, data, unused};
+use super::{Answer, Script, data, unused};
 
 pub(super) type Streaming<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl TopologyService for Script {
-    async fn get_self(
-        &self,
-        _: Request<GetSelfRequest>,
-    ) -> Result<Response<GetSelfResponse>, Status> {
+    async fn get_self(&self, _: Request<GetSelfRequest>) -> Answer<GetSelfResponse> {
         unused()
     }
 
-    async fn get_agent(
-        &self,
-        request: Request<GetAgentRequest>,
-    ) -> Result<Response<GetAgentResponse>, Status> {
+    async fn get_agent(&self, request: Request<GetAgentRequest>) -> Answer<GetAgentResponse> {
         let name = request.into_inner().name;
         let agent = data::agents().into_iter().find(|agent| agent.name == name);
         let agent = agent.ok_or_else(|| {
@@ -37,10 +31,7 @@ impl TopologyService for Script {
         Ok(Response::new(GetAgentResponse { agent: Some(agent) }))
     }
 
-    async fn list_agents(
-        &self,
-        request: Request<ListAgentsRequest>,
-    ) -> Result<Response<ListAgentsResponse>, Status> {
+    async fn list_agents(&self, request: Request<ListAgentsRequest>) -> Answer<ListAgentsResponse> {
         let mut agents = if self.empty { Vec::new() } else { data::agents() };
         agents.truncate(self.agents);
         if request.into_inner().include_retired {
@@ -49,27 +40,18 @@ impl TopologyService for Script {
         Ok(Response::new(ListAgentsResponse { agents, next_page_token: String::new() }))
     }
 
-    async fn list_children(
-        &self,
-        _: Request<ListChildrenRequest>,
-    ) -> Result<Response<ListChildrenResponse>, Status> {
+    async fn list_children(&self, _: Request<ListChildrenRequest>) -> Answer<ListChildrenResponse> {
         unused()
     }
 
-    async fn find_agents(
-        &self,
-        _: Request<FindAgentsRequest>,
-    ) -> Result<Response<FindAgentsResponse>, Status> {
+    async fn find_agents(&self, _: Request<FindAgentsRequest>) -> Answer<FindAgentsResponse> {
         unused()
     }
 }
 
 #[tonic::async_trait]
 impl EventService for Script {
-    async fn list_events(
-        &self,
-        request: Request<ListEventsRequest>,
-    ) -> Result<Response<ListEventsResponse>, Status> {
+    async fn list_events(&self, request: Request<ListEventsRequest>) -> Answer<ListEventsResponse> {
         let ListEventsRequest { after_sequence, page_size: _, agent } = request.into_inner();
         let mut events = if self.empty { Vec::new() } else { data::events() };
         let last_sequence = events.last().map_or(0, |event| event.sequence);
@@ -86,7 +68,7 @@ impl EventService for Script {
     async fn watch_events(
         &self,
         _: Request<WatchEventsRequest>,
-    ) -> Result<Response<Self::WatchEventsStream>, Status> {
+    ) -> Answer<Self::WatchEventsStream> {
         let live = BroadcastStream::new(self.events.subscribe());
         let snapshot = EventSnapshot { first_sequence: 1, last_sequence: 13, gap: false };
         let events = live.map(|event| Step::Event(event.expect("the test sends few")));

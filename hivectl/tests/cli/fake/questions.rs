@@ -13,7 +13,7 @@ use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::{Stream, StreamExt as _, iter, pending};
 use tonic::{Request, Response, Status};
 
-use super::{Script, open};
+use super::{Answer, Script, open, refused};
 
 impl Script {
     fn question(&self, id: u64) -> Result<Question, Status> {
@@ -81,7 +81,7 @@ impl QuestionService for Script {
     async fn ask_question(
         &self,
         request: Request<AskQuestionRequest>,
-    ) -> Result<Response<AskQuestionResponse>, Status> {
+    ) -> Answer<AskQuestionResponse> {
         let AskQuestionRequest { request_id, to, text, options, multi, ttl } = request.into_inner();
         let Some(To::Agent(target)) = to.and_then(|to| to.to) else {
             return Err(Status::internal("an agent is asked"));
@@ -100,7 +100,7 @@ impl QuestionService for Script {
                 ));
             }
             "walled" => {
-                return Err(refusal(Reason::RecipientNotAllowed, "you may not ask `walled`", None));
+                return refused(Reason::RecipientNotAllowed, "you may not ask `walled`");
             }
             "greedy" => {
                 return Err(refusal(
@@ -137,7 +137,7 @@ impl QuestionService for Script {
     async fn answer_question(
         &self,
         request: Request<AnswerQuestionRequest>,
-    ) -> Result<Response<AnswerQuestionResponse>, Status> {
+    ) -> Answer<AnswerQuestionResponse> {
         let AnswerQuestionRequest { request_id, question_id, choices, text } = request.into_inner();
         self.change(&request_id, format!("answer {question_id}: {choices:?}, {text:?}"));
         let question = self.open_question(question_id)?;
@@ -156,7 +156,7 @@ impl QuestionService for Script {
     async fn cancel_question(
         &self,
         request: Request<CancelQuestionRequest>,
-    ) -> Result<Response<CancelQuestionResponse>, Status> {
+    ) -> Answer<CancelQuestionResponse> {
         let CancelQuestionRequest { request_id, question_id } = request.into_inner();
         self.change(&request_id, format!("cancel question {question_id}"));
         let question =
@@ -167,7 +167,7 @@ impl QuestionService for Script {
     async fn get_question(
         &self,
         request: Request<GetQuestionRequest>,
-    ) -> Result<Response<GetQuestionResponse>, Status> {
+    ) -> Answer<GetQuestionResponse> {
         Ok(Response::new(GetQuestionResponse {
             question: Some(self.question(request.into_inner().question_id)?),
         }))
@@ -177,7 +177,7 @@ impl QuestionService for Script {
     async fn list_questions(
         &self,
         request: Request<ListQuestionsRequest>,
-    ) -> Result<Response<ListQuestionsResponse>, Status> {
+    ) -> Answer<ListQuestionsResponse> {
         let ListQuestionsRequest { page_size, page_token, states, asker, target } =
             request.into_inner();
         let mut all = if self.empty { Vec::new() } else { open::questions() };
@@ -196,10 +196,7 @@ impl QuestionService for Script {
 
     type WatchQuestionsStream = Watch;
 
-    async fn watch_questions(
-        &self,
-        request: Request<WatchQuestionsRequest>,
-    ) -> Result<Response<Watch>, Status> {
+    async fn watch_questions(&self, request: Request<WatchQuestionsRequest>) -> Answer<Watch> {
         let WatchQuestionsRequest { asker: _, target, question_id } = request.into_inner();
         if question_id != 0 {
             let open =

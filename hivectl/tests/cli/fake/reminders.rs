@@ -7,13 +7,13 @@ use hive_proto::v1::reminder_service_server::ReminderService;
 use hive_proto::v1::*;
 use tonic::{Request, Response, Status};
 
-use super::{Script, open, unused};
+use super::{Answer, Script, open, refused, unused};
 
 fn known(agent: &str) -> Result<(), Status> {
     if ["", "ada", "bob", "operator"].contains(&agent) {
         return Ok(());
     }
-    Err(refusal(Reason::AgentNotFound, format!("there is no agent `{agent}`"), None))
+    refused(Reason::AgentNotFound, format!("there is no agent `{agent}`"))
 }
 
 #[tonic::async_trait]
@@ -21,14 +21,14 @@ impl ReminderService for Script {
     async fn create_reminder(
         &self,
         _: Request<CreateReminderRequest>,
-    ) -> Result<Response<CreateReminderResponse>, Status> {
+    ) -> Answer<CreateReminderResponse> {
         unused()
     }
 
     async fn cancel_reminder(
         &self,
         request: Request<CancelReminderRequest>,
-    ) -> Result<Response<CancelReminderResponse>, Status> {
+    ) -> Answer<CancelReminderResponse> {
         let CancelReminderRequest { request_id, reminder_id } = request.into_inner();
         self.change(&request_id, format!("cancel reminder {reminder_id}"));
         let reminder = open::reminders().into_iter().find(|reminder| reminder.id == reminder_id);
@@ -50,7 +50,7 @@ impl ReminderService for Script {
     async fn list_reminders(
         &self,
         request: Request<ListRemindersRequest>,
-    ) -> Result<Response<ListRemindersResponse>, Status> {
+    ) -> Answer<ListRemindersResponse> {
         let ListRemindersRequest { page_size: _, page_token: _, agent, states } =
             request.into_inner();
         known(&agent)?;
@@ -71,7 +71,7 @@ impl LooseEndService for Script {
     async fn list_loose_ends(
         &self,
         request: Request<ListLooseEndsRequest>,
-    ) -> Result<Response<ListLooseEndsResponse>, Status> {
+    ) -> Answer<ListLooseEndsResponse> {
         let ListLooseEndsRequest { page_size: _, page_token, agent } = request.into_inner();
         known(&agent)?;
         let mut all = if self.empty { Vec::new() } else { open::loose_ends() };
@@ -88,14 +88,14 @@ impl LooseEndService for Script {
     async fn cancel_loose_end(
         &self,
         _: Request<CancelLooseEndRequest>,
-    ) -> Result<Response<CancelLooseEndResponse>, Status> {
+    ) -> Answer<CancelLooseEndResponse> {
         unused()
     }
 
     async fn replace_loose_ends(
         &self,
         _: Request<ReplaceLooseEndsRequest>,
-    ) -> Result<Response<ReplaceLooseEndsResponse>, Status> {
+    ) -> Answer<ReplaceLooseEndsResponse> {
         unused()
     }
 }

@@ -13,7 +13,7 @@ use tokio_stream::{StreamExt as _, iter};
 use tonic::{Request, Response, Status};
 
 use super::people::Streaming;
-use super::{Broker, Script, data};
+use super::{Answer, Broker, Script, data, refused};
 
 /// The open turn, and the one after it.
 const OPEN: u64 = 21;
@@ -87,10 +87,7 @@ fn printed(events: Vec<TurnEvent>) -> Result<WatchTurnResponse, Status> {
 
 #[tonic::async_trait]
 impl TurnHistoryService for Script {
-    async fn list_turns(
-        &self,
-        request: Request<ListTurnsRequest>,
-    ) -> Result<Response<ListTurnsResponse>, Status> {
+    async fn list_turns(&self, request: Request<ListTurnsRequest>) -> Answer<ListTurnsResponse> {
         let agent = request.into_inner().agent;
         if agent == "bbo" {
             return Err(refusal(
@@ -104,10 +101,7 @@ impl TurnHistoryService for Script {
         Ok(Response::new(ListTurnsResponse { turns, next_page_token: String::new() }))
     }
 
-    async fn get_turn(
-        &self,
-        request: Request<GetTurnRequest>,
-    ) -> Result<Response<GetTurnResponse>, Status> {
+    async fn get_turn(&self, request: Request<GetTurnRequest>) -> Answer<GetTurnResponse> {
         let id = request.into_inner().turn_id;
         let turn = self.turns().into_iter().find(|turn| turn.id == id);
         let turn = turn
@@ -120,7 +114,7 @@ impl TurnHistoryService for Script {
     async fn watch_turn(
         &self,
         request: Request<WatchTurnRequest>,
-    ) -> Result<Response<Self::WatchTurnStream>, Status> {
+    ) -> Answer<Self::WatchTurnStream> {
         use TurnEventStream::{Note, Stderr, Stdout};
         let WatchTurnRequest { turn_id, after_sequence, follow } = request.into_inner();
         let mut events = match turn_id {
@@ -171,7 +165,7 @@ impl TurnHistoryService for Script {
     async fn get_turn_stats(
         &self,
         request: Request<GetTurnStatsRequest>,
-    ) -> Result<Response<GetTurnStatsResponse>, Status> {
+    ) -> Answer<GetTurnStatsResponse> {
         let GetTurnStatsRequest { agent, window } = request.into_inner();
         let seconds = window.map_or(86_400, |window| window.seconds);
         if seconds > 366 * 86_400 {
@@ -215,7 +209,7 @@ impl TurnHistoryService for Script {
                 total: Some(TurnStats::default()),
                 ..response
             })),
-            _ => Err(refusal(Reason::AgentNotFound, format!("there is no agent `{agent}`"), None)),
+            _ => refused(Reason::AgentNotFound, format!("there is no agent `{agent}`")),
         }
     }
 }
