@@ -105,52 +105,48 @@ impl Failure {
     /// The exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
+            Self::Explained { exit, .. } => *exit,
+            Self::Refused(status) => exit::of_status(status),
             Self::Connect(ConnectError::Unreachable { source, .. })
+            | Self::FileUnreadable { source, .. }
                 if source.kind() == io::ErrorKind::PermissionDenied =>
             {
                 Exit::Denied
             }
-            Self::Connect(ConnectError::PathTooLong(_)) => Exit::Usage,
-            Self::Connect(_) => Exit::Unreachable,
-            Self::Refused(status) => exit::of_status(status),
-            Self::LoginLost(_) => Exit::Unreachable,
-            Self::TimedOut { .. } => Exit::TimedOut,
-            // Who reads our output may stop reading it; that is no error.
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
             Self::FileUnreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Exit::NotFound
             }
-            Self::FileUnreadable { source, .. }
-                if source.kind() == io::ErrorKind::PermissionDenied =>
-            {
-                Exit::Denied
-            }
-            Self::BodyNotText { .. }
+            // Who reads our output may stop reading it; that is no error.
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
+            Self::Connect(ConnectError::PathTooLong(_))
+            | Self::BodyNotText { .. }
             | Self::BodyEmpty
             | Self::ToOneself
             | Self::BadRecipient { .. }
-            | Self::BadTarget { .. } => Exit::Usage,
-            Self::SeveralDeadLetters { .. }
+            | Self::BadTarget { .. }
+            | Self::SeveralDeadLetters { .. }
             | Self::NoAnswer { .. }
             | Self::NoTerminal
             | Self::NotConfirmed { .. }
             | Self::LoginNeedsTerminal => Exit::Usage,
+            Self::Connect(_) | Self::LoginLost(_) => Exit::Unreachable,
             Self::QuestionClosed { .. } | Self::QuestionCancelled { .. } => Exit::Conflict,
-            Self::QuestionExpired { .. }
+            Self::TimedOut { .. }
+            | Self::QuestionExpired { .. }
             | Self::AnswerTimedOut { .. }
             | Self::OrderTimedOut { .. }
             | Self::StopTimedOut { .. } => Exit::TimedOut,
             Self::NotInInbox { .. } | Self::NoDeadLetter { .. } | Self::NoTurn { .. } => {
                 Exit::NotFound
             }
-            Self::Explained { exit, .. } => *exit,
-            Self::NotAnswered { .. } | Self::AnswerInterrupted { .. } => Exit::Failure,
-            Self::OrderRefused { .. }
+            Self::NotAnswered { .. }
+            | Self::AnswerInterrupted { .. }
+            | Self::OrderRefused { .. }
             | Self::OrderInterrupted { .. }
             | Self::StopInterrupted { .. }
-            | Self::OrderMissed { .. } => Exit::Failure,
-            Self::NotLoggedIn { .. } => Exit::Failure,
-            Self::Runtime(_)
+            | Self::OrderMissed { .. }
+            | Self::NotLoggedIn { .. }
+            | Self::Runtime(_)
             | Self::Output(_)
             | Self::Input(_)
             | Self::Incomplete { .. }

@@ -27,57 +27,38 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// What is being done, while it is.
-    pub(crate) fn doing(&self) -> String {
+    /// What is told of it.
+    pub(crate) fn words(&self) -> Words {
+        let message = |agent: &str, id: &u64| format!("message {id} of {agent}");
         match self {
-            Self::Answer { question, .. } => format!("answering question {question} ..."),
-            Self::CancelQuestion { question } => format!("cancelling question {question} ..."),
-            Self::CancelTurn { agent, turn } => format!("cancelling turn {turn} of {agent} ..."),
-            Self::Compact { agent } => format!("telling {agent} to compact ..."),
-            Self::Redrive { agent, message } => {
-                format!("redriving message {message} of {agent} ...")
+            Self::Answer { question, .. } => {
+                Words::new("answering", &format!("question {question}"), "answered")
             }
-            Self::Drop { agent, message } => format!("dropping message {message} of {agent} ..."),
-            Self::Release { agent, message } => {
-                format!("releasing message {message} of {agent} ...")
+            Self::CancelQuestion { question } => {
+                Words::new("cancelling", &format!("question {question}"), "cancelled")
             }
-            Self::Ack { message } => format!("marking message {message} as read ..."),
-        }
-    }
-
-    /// What was done.
-    pub(crate) fn done(&self) -> String {
-        match self {
-            Self::Answer { question, .. } => format!("question {question} answered"),
-            Self::CancelQuestion { question } => format!("question {question} cancelled"),
-            Self::CancelTurn { agent, turn } => {
-                format!("{agent} is told to cancel turn {turn}; its mail will be held")
+            Self::CancelTurn { agent, turn } => Words {
+                done: format!("{agent} is told to cancel turn {turn}; its mail will be held"),
+                ..Words::new("cancelling", &format!("turn {turn} of {agent}"), "cancelled")
+            },
+            Self::Compact { agent } => Words {
+                doing: format!("telling {agent} to compact ..."),
+                done: format!("{agent} is told to compact its conversation, once no turn runs"),
+                failed: format!("{agent} not told to compact"),
+            },
+            Self::Redrive { agent, message: id } => {
+                Words::new("redriving", &message(agent, id), "redriven")
             }
-            Self::Compact { agent } => {
-                format!("{agent} is told to compact its conversation, once no turn runs")
+            Self::Drop { agent, message: id } => {
+                Words::new("dropping", &message(agent, id), "dropped")
             }
-            Self::Redrive { agent, message } => format!("message {message} of {agent} redriven"),
-            Self::Drop { agent, message } => format!("message {message} of {agent} dropped"),
-            Self::Release { agent, message } => format!("message {message} of {agent} released"),
-            Self::Ack { message } => format!("message {message} marked as read"),
-        }
-    }
-
-    /// What was not done.
-    pub(crate) fn failed(&self) -> String {
-        match self {
-            Self::Answer { question, .. } => format!("question {question} not answered"),
-            Self::CancelQuestion { question } => format!("question {question} not cancelled"),
-            Self::CancelTurn { agent, turn } => format!("turn {turn} of {agent} not cancelled"),
-            Self::Compact { agent } => format!("{agent} not told to compact"),
-            Self::Redrive { agent, message } => {
-                format!("message {message} of {agent} not redriven")
+            Self::Release { agent, message: id } => {
+                Words::new("releasing", &message(agent, id), "released")
             }
-            Self::Drop { agent, message } => format!("message {message} of {agent} not dropped"),
-            Self::Release { agent, message } => {
-                format!("message {message} of {agent} not released")
-            }
-            Self::Ack { message } => format!("message {message} not marked as read"),
+            Self::Ack { message } => Words {
+                doing: format!("marking message {message} as read ..."),
+                ..Words::new("marking", &format!("message {message}"), "marked as read")
+            },
         }
     }
 
@@ -119,17 +100,28 @@ impl Change {
                 Self::Release { agent, message } | Self::Drop { agent, message },
                 Key::Held(inbox, id),
             ) => agent == inbox && message == id,
-            (
-                Self::Answer { .. }
-                | Self::CancelQuestion { .. }
-                | Self::CancelTurn { .. }
-                | Self::Compact { .. }
-                | Self::Redrive { .. }
-                | Self::Drop { .. }
-                | Self::Release { .. }
-                | Self::Ack { .. },
-                _,
-            ) => false,
+            _ => false,
+        }
+    }
+}
+
+/// What is told of a change.
+#[derive(Debug)]
+pub(crate) struct Words {
+    /// What is being done, while it is.
+    pub(crate) doing: String,
+    /// What was done.
+    pub(crate) done: String,
+    /// What was not done.
+    pub(crate) failed: String,
+}
+
+impl Words {
+    fn new(doing: &str, thing: &str, done: &str) -> Self {
+        Self {
+            doing: format!("{doing} {thing} ..."),
+            done: format!("{thing} {done}"),
+            failed: format!("{thing} not {done}"),
         }
     }
 }

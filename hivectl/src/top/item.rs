@@ -3,6 +3,8 @@
 
 use hive_proto::v1::{Agent, Delivery, Message, Question};
 
+use crate::view;
+
 /// Names a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
@@ -41,14 +43,7 @@ pub(crate) fn message_id(delivery: &Delivery) -> u64 {
 
 /// Who sent a message, in one word.
 pub(crate) fn sender(message: &Message) -> String {
-    use hive_proto::v1::OriginKind;
-    let Some(origin) = &message.origin else { return "-".to_owned() };
-    match origin.kind() {
-        OriginKind::Operator => hive_core::message::OPERATOR.to_owned(),
-        OriginKind::System => "system".to_owned(),
-        OriginKind::External => format!("external:{}", origin.name),
-        OriginKind::Agent | OriginKind::Unspecified => origin.name.clone(),
-    }
+    message.origin.as_ref().map_or_else(|| "-".to_owned(), view::message::sender)
 }
 
 impl<'h> Item<'h> {
@@ -79,16 +74,7 @@ impl<'h> Item<'h> {
             (Self::Login(agent), Key::Login(name))
             | (Self::Parked(agent), Key::Parked(name))
             | (Self::Agent(agent), Key::Agent(name)) => agent.name == *name,
-            (
-                Self::Question(_)
-                | Self::Mail(_)
-                | Self::DeadLetter(_)
-                | Self::Held(_)
-                | Self::Login(_)
-                | Self::Parked(_)
-                | Self::Agent(_),
-                _,
-            ) => false,
+            _ => false,
         }
     }
 

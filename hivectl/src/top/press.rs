@@ -242,9 +242,10 @@ fn meant(letter: char, item: Item<'_>) -> Result<Meant, String> {
 
 fn begin(state: &mut State, change: Change, actions: &mut Vec<Action>) {
     if let Link::Down { .. } = state.link {
-        return state.say(Tone::Bad, format!("{}: the broker is not reachable", change.failed()));
+        return state
+            .say(Tone::Bad, format!("{}: the broker is not reachable", change.words().failed));
     }
-    let doing = change.doing();
+    let doing = change.words().doing;
     match state.changes.begin(change) {
         Some(asked) => {
             state.say(Tone::Plain, doing);

@@ -67,7 +67,8 @@ fn origin(message: &v1::Message) -> v1::Origin {
     message.origin.clone().unwrap_or_default()
 }
 
-fn sender(origin: &v1::Origin) -> String {
+/// Who sent a message, in one word.
+pub(crate) fn sender(origin: &v1::Origin) -> String {
     match origin.kind() {
         v1::OriginKind::Operator => OPERATOR.to_owned(),
         v1::OriginKind::System => "system".to_owned(),

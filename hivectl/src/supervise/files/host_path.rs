@@ -22,6 +22,8 @@ use rustix::io::Errno;
 
 /// Most links on the way of one path, as for the kernel.
 const LINKS_MAX: usize = 40;
+/// How each part of a path is opened.
+const PART: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// Mode of directories that are created: for their owner only.
 const DIRECTORY_MODE: Mode = Mode::RWXU;
 
@@ -202,6 +204,23 @@ fn by_descriptor(fd: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }
 
+/// Opens what a part of a path names, without following it; a directory that is missing is created
+/// on demand.
+fn open_part(dir: &OwnedFd, part: &Path, create: bool) -> Result<OwnedFd, Errno> {
+    // As a directory first: only that mounts what is mounted when it is needed.
+    let open = || match openat(dir, part, PART | OFlags::DIRECTORY, Mode::empty()) {
+        Err(Errno::NOTDIR | Errno::LOOP) => openat(dir, part, PART, Mode::empty()),
+        opened => opened,
+    };
+    match open() {
+        Err(Errno::NOENT) if create => match mkdirat(dir, part, DIRECTORY_MODE) {
+            Ok(()) | Err(Errno::EXIST) => open(),
+            Err(error) => Err(error),
+        },
+        found => found,
+    }
+}
+
 /// Walks a path; returns what it names, and a descriptor of it.
 fn walk(
     path: &Path,
@@ -212,8 +231,7 @@ fn walk(
         let at = at.to_path_buf();
         move |source| WalkError::Absent { at, source }
     };
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let root = || openat(CWD, "/", flags, Mode::empty()).map_err(at(Path::new("/")));
+    let root = || openat(CWD, "/", PART, Mode::empty()).map_err(at(Path::new("/")));
     let mut rest: Vec<PathBuf> = parts(&std::path::absolute(path)?);
     // The way from the root to here.
     let mut here: Vec<(PathBuf, OwnedFd)> = vec![(PathBuf::from("/"), root()?)];
@@ -227,21 +245,7 @@ fn walk(
         }
         let Some((dir, dir_fd)) = here.last() else { break };
         let next = dir.join(&part);
-        // As a directory first: only that mounts what is mounted when it is needed.
-        let open = || match openat(dir_fd, &part, flags | OFlags::DIRECTORY, Mode::empty()) {
-            Err(Errno::NOTDIR | Errno::LOOP) => openat(dir_fd, &part, flags, Mode::empty()),
-            opened => opened,
-        };
-        let fd = match open() {
-            Err(Errno::NOENT) if create => {
-                match mkdirat(dir_fd, &part, DIRECTORY_MODE) {
-                    Ok(()) | Err(Errno::EXIST) => {}
-                    Err(error) => return Err(at(&next)(error)),
-                }
-                open().map_err(at(&next))?
-            }
-            found => found.map_err(at(&next))?,
-        };
+        let fd = open_part(dir_fd, &part, create).map_err(at(&next))?;
         let stat = fstat(&fd).map_err(at(&next))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
             here.push((next, fd));

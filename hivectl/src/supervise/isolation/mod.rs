@@ -124,18 +124,7 @@ impl Isolation {
             Some(Level::Sandbox) => &[Level::Sandbox],
             None => &[Level::Sandbox, Level::SharedFiles],
         };
-        if let (Ok(bwrap), Some(Level::Sandbox) | None) = (&self.bwrap, stated) {
-            let verdict = Verdict { level: Level::Sandbox, stated, notes: Vec::new() };
-            let confined = self.confined(bwrap.clone(), plan, agent, verdict);
-            // A mistake of the file is none of the host, and a weaker level does not mend it.
-            let refused = |refused: grants::Refused| UpError::Grant {
-                agent: agent.name.to_string(),
-                why: refused.to_string(),
-                may_be_an_agents: refused.may_be_an_agents(&plan.agents_write),
-            };
-            shown::grants(&confined).map_err(refused)?;
-            shown::files(&confined).map_err(refused)?;
-        }
+        self.check_grants(plan, agent, stated)?;
         if !agent.is_laid_out {
             // A trial would fail where the place leads over a link.
             plan.agent(&agent.name)?;
@@ -149,45 +138,71 @@ impl Isolation {
         if let Some(choice) = self.tried.get(&key) {
             return Ok(choice.clone());
         }
-        let mut why = Vec::new();
-        let mut choice = None;
+        let choice = self.try_levels(plan, agent, stated, candidates).await?;
+        self.tried.insert(key, choice.clone());
+        Ok(choice)
+    }
+
+    /// Checks what is granted to an agent of which a sandbox may be made. A mistake of the file is
+    /// none of the host, and a weaker level does not mend it.
+    fn check_grants(
+        &self,
+        plan: &Arc<Plan>,
+        agent: &AgentPlan,
+        stated: Option<Level>,
+    ) -> Result<(), UpError> {
+        let (Ok(bwrap), Some(Level::Sandbox) | None) = (&self.bwrap, stated) else {
+            return Ok(());
+        };
+        let verdict = Verdict { level: Level::Sandbox, stated, notes: Vec::new() };
+        let confined = self.confined(bwrap.clone(), plan, agent, verdict);
+        let checked = shown::grants(&confined).and_then(|_| shown::files(&confined));
+        checked.map(drop).map_err(|refused| UpError::Grant {
+            agent: agent.name.to_string(),
+            why: refused.to_string(),
+            may_be_an_agents: refused.may_be_an_agents(&plan.agents_write),
+        })
+    }
+
+    /// Tries levels, the best one first, until one works.
+    async fn try_levels(
+        &mut self,
+        plan: &Arc<Plan>,
+        agent: &AgentPlan,
+        stated: Option<Level>,
+        candidates: &[Level],
+    ) -> Result<Choice, UpError> {
+        let failed = |why| UpError::Trial { agent: agent.name.to_string(), why };
+        let mut why: Vec<String> = Vec::new();
         for level in candidates {
             match self.attempt(plan, agent, *level).await {
                 Ok(found) => {
                     self.levels.reach(*level);
-                    choice = Some(Choice { level: *level, stated, why: why.clone(), found });
-                    break;
+                    return Ok(Choice { level: *level, stated, why, found });
                 }
                 Err(Failed::NotHere(reason)) if stated.is_some() || self.levels.miss(*level) => {
-                    why.push(reason);
+                    if why.last() != Some(&reason) {
+                        why.push(reason);
+                    }
                 }
                 // A weaker level only because the disk is full, or something was renamed, would be
                 // one that an agent can choose.
                 Err(Failed::NotHere(why)) => {
-                    let why = format!(
+                    return Err(failed(format!(
                         "{why}; no weaker level is used while other agents run, unless hive.toml states one"
-                    );
-                    return Err(UpError::Trial { agent: agent.name.to_string(), why });
+                    )));
                 }
-                Err(Failed::NotNow(why)) => {
-                    return Err(UpError::Trial { agent: agent.name.to_string(), why });
-                }
+                Err(Failed::NotNow(why)) => return Err(failed(why)),
             }
         }
-        why.dedup();
-        let choice = match (choice, stated) {
-            (Some(choice), _) => choice,
-            (None, Some(level)) => {
-                return Err(UpError::Isolation {
-                    agent: agent.name.to_string(),
-                    level,
-                    why: why.join("; "),
-                });
-            }
-            (None, None) => none(why),
-        };
-        self.tried.insert(key, choice.clone());
-        Ok(choice)
+        match stated {
+            Some(level) => Err(UpError::Isolation {
+                agent: agent.name.to_string(),
+                level,
+                why: why.join("; "),
+            }),
+            None => Ok(Choice { level: Level::None, stated, why, found: Found::default() }),
+        }
     }
 
     /// Tries a level: what was found inside, or why it does not work.

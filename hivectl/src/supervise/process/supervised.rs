@@ -4,6 +4,7 @@
 //! after a minute of life, so that a child that cannot start does not spin. A child that asks for a
 //! restart is started at once.
 
+use std::io;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -30,6 +31,12 @@ pub(crate) struct Ended {
     pub(crate) words: String,
     /// Whether it ended by itself with exit code 0.
     pub(crate) is_clean: bool,
+}
+
+impl Ended {
+    fn failed(error: &io::Error) -> Self {
+        Self { words: error.to_string(), is_clean: false }
+    }
 }
 
 /// How long a child may take to end.
@@ -116,17 +123,14 @@ async fn keep_running(
                     () = end.cancelled() => return finish(child, &kill).await,
                 };
                 set(None);
-                is_restart = ended
-                    .as_ref()
-                    .is_ok_and(|status| status.code() == Some(i32::from(RESTART_CODE)));
-                let is_clean = ended.as_ref().is_ok_and(ExitStatus::success);
-                Ended {
-                    words: ended
-                        .map_or_else(|error| error.to_string(), |status| status.to_string()),
-                    is_clean,
-                }
+                let code = ended.as_ref().ok().and_then(ExitStatus::code);
+                is_restart = code == Some(i32::from(RESTART_CODE));
+                ended.map_or_else(
+                    |error| Ended::failed(&error),
+                    |status| Ended { words: status.to_string(), is_clean: status.success() },
+                )
             }
-            Err(error) => Ended { words: error.to_string(), is_clean: false },
+            Err(error) => Ended::failed(&error),
         };
         if registry.is_closed() {
             return;
@@ -142,10 +146,10 @@ async fn keep_running(
         if started.elapsed() >= WELL_AFTER {
             pause = PAUSE_FIRST;
         }
-        let Ended { words: ending, .. } = ending;
         note(&format!(
-            "{} ended ({ending}); again in {:.1} s{}",
+            "{} ended ({}); again in {:.1} s{}",
             spec.name,
+            ending.words,
             pause.as_secs_f64(),
             last_words(&spec.log)
         ));
