@@ -3,10 +3,10 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use super::fake::{Broker, DATABASE_BYTES};
-use super::run::{Ran, hivectl, ran, run};
+use super::run::{Ran, hivectl, ran, run, signal};
 use super::terminal::Terminal;
 
 /// A directory for backups, and the name of one in it.
@@ -130,8 +130,7 @@ async fn who_interrupts_it_leaves_nothing_behind() {
     let child =
         hivectl(&broker.socket()).args(["backup", &place.path]).spawn().expect("the binary runs");
     broker.watched().await;
-    let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).expect("it runs");
-    kill_process(pid, Signal::INT).expect("it runs");
+    signal(&child, Signal::INT);
     let ran = ran(child.wait_with_output().await.expect("it ends"));
     assert_eq!((ran.code, ran.err.as_str()), (1, "error: interrupted; no backup was made\n"));
     assert_eq!(place.names(), [] as [&str; 0]);

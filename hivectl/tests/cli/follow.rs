@@ -3,12 +3,12 @@
 use std::process::Stdio;
 
 use hive_proto::v1::{Event, EventKind};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout};
 
 use super::fake::Broker;
-use super::run::hivectl;
+use super::run::{hivectl, signal};
 
 pub(crate) struct Following {
     child: Child,
@@ -37,12 +37,7 @@ impl Following {
 
     /// Ctrl-C.
     pub(crate) async fn interrupt(mut self) -> i32 {
-        let pid = self
-            .child
-            .id()
-            .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
-            .expect("it runs");
-        kill_process(pid, Signal::INT).expect("it runs");
+        signal(&self.child, Signal::INT);
         self.child.wait().await.expect("it ends").code().expect("by itself")
     }
 }

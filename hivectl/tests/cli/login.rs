@@ -1,7 +1,7 @@
 //! `hivectl login` in a real terminal: bytes go to and fro, and however it ends the terminal is as
 //! it was.
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use tokio::process::Child;
 
 use super::fake::{Broker, PROMPT};
@@ -48,12 +48,7 @@ impl Dialogue {
     }
 
     fn signal(&self, signal: Signal) {
-        let pid = self
-            .child
-            .id()
-            .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
-            .expect("it runs");
-        kill_process(pid, signal).expect("it runs");
+        super::run::signal(&self.child, signal);
     }
 
     /// Waits for its end; the terminal is as it was before.

@@ -1,11 +1,11 @@
 //! Commands to a harness, and waiting for their end.
 
 use hive_proto::v1::{Event, EventKind};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use tokio::process::Child;
 
 use super::fake::Broker;
-use super::run::{Ran, hivectl, ran, run};
+use super::run::{Ran, hivectl, ran, run, signal};
 
 fn event(sequence: u64, kind: EventKind, detail: &str) -> Event {
     Event {
@@ -117,8 +117,7 @@ async fn who_interrupts_the_waiting_is_told_that_it_stays_given() {
     assert!(told.ends_with("waiting until it is done\n"), "{told}");
     broker.happens(event(14, EventKind::HarnessLost, ""));
     tokio::io::AsyncBufReadExt::read_line(&mut err, &mut told).await.expect("text");
-    let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).expect("it runs");
-    kill_process(pid, Signal::INT).expect("it runs");
+    signal(&child, Signal::INT);
     assert_eq!(child.wait().await.expect("it ends").code(), Some(1));
     tokio::io::AsyncReadExt::read_to_string(&mut err, &mut told).await.expect("text");
     assert!(

@@ -3,12 +3,12 @@
 use std::process::Stdio;
 
 use hive_proto::v1::{Answer, Question, QuestionState};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::fake::Broker;
 use super::follow::Following;
-use super::run::{Ran, hivectl, run, run_with};
+use super::run::{Ran, hivectl, run, run_with, signal};
 use super::terminal::Terminal;
 
 /// Runs `hivectl answer` with somebody at the terminal who types this.
@@ -93,8 +93,7 @@ async fn an_interrupt_ends_the_wait_and_leaves_the_question_open() {
         .spawn()
         .expect("the binary runs");
     broker.watched().await;
-    let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).expect("it runs");
-    kill_process(pid, Signal::INT).expect("it runs");
+    signal(&child, Signal::INT);
     let output = child.wait_with_output().await.expect("it ends");
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &b""[..]));
     let err = String::from_utf8(output.stderr).expect("text");

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncWriteExt as _;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 /// What a run of `hivectl` gave.
 pub(crate) struct Ran {
@@ -50,4 +51,10 @@ pub(crate) fn ran(output: Output) -> Ran {
         out: String::from_utf8(output.stdout).expect("text"),
         err: String::from_utf8(output.stderr).expect("text"),
     }
+}
+
+/// Sends a signal to a program that runs.
+pub(crate) fn signal(child: &Child, signal: Signal) {
+    let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    kill_process(pid.expect("it runs"), signal).expect("it runs");
 }

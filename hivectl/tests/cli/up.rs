@@ -15,6 +15,7 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStderr, Command};
 
 use super::fake::Broker;
+use super::run::signal;
 
 /// Says that it runs, ends well when asked to, and has a child of its own.
 const OBEDIENT: &str = r#"trap 'echo "$NAME ends" > "$PIPE"; exit 0' TERM; echo "$NAME $$" > "$PIPE"; sleep 1000 & wait"#;
@@ -111,6 +112,16 @@ impl Stage {
         let pid = told.strip_prefix(name).unwrap_or_else(|| panic!("{told}")).trim();
         Pid::from_raw(pid.parse().expect("a number")).expect("not 0")
     }
+
+    /// Starts a whole hive; the programs in it are `hived` and `hive`.
+    async fn hive(&mut self) -> (Up, Broker, Pid, Pid) {
+        let mut up = self.up();
+        let hived = self.started("hived").await;
+        let broker = Broker::on(self.path(".hive/run/hived.sock"), 1);
+        let hive = self.started("hive").await;
+        up.says("Ctrl-C ends it").await;
+        (up, broker, hived, hive)
+    }
 }
 
 struct Up {
@@ -120,12 +131,7 @@ struct Up {
 
 impl Up {
     fn interrupt(&self) {
-        let pid = self
-            .child
-            .id()
-            .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
-            .expect("it runs");
-        kill_process(pid, Signal::INT).expect("it runs");
+        signal(&self.child, Signal::INT);
     }
 
     /// Reads on to the line that begins so; answers with all lines up to it.
@@ -190,11 +196,7 @@ async fn a_hive_comes_up_and_is_drained_harness_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_dies_is_started_again() {
     let mut stage = Stage::set(OBEDIENT, OBEDIENT);
-    let mut up = stage.up();
-    let hived = stage.started("hived").await;
-    let _broker = Broker::on(stage.path(".hive/run/hived.sock"), 1);
-    let hive = stage.started("hive").await;
-    up.says("Ctrl-C ends it").await;
+    let (mut up, _broker, hived, hive) = stage.hive().await;
     kill_process(hive, Signal::KILL).expect("it runs");
     assert!(up.says("ada ended").await.contains("ada ended (signal: 9 (SIGKILL)); again in 0.5 s"));
     let again = stage.started("hive").await;
@@ -211,11 +213,7 @@ async fn what_dies_is_started_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_interrupt_ends_everything_at_once() {
     let mut stage = Stage::set(DEAF, DEAF);
-    let mut up = stage.up();
-    let hived = stage.started("hived").await;
-    let _broker = Broker::on(stage.path(".hive/run/hived.sock"), 1);
-    let hive = stage.started("hive").await;
-    up.says("Ctrl-C ends it").await;
+    let (mut up, _broker, hived, hive) = stage.hive().await;
     up.interrupt();
     up.says("draining").await;
     up.interrupt();
