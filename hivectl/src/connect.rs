@@ -134,7 +134,7 @@ impl Broker {
 }
 
 /// Returns a part of an answer that a broker always gives.
-pub(crate) fn given<T, V: From<T>>(part: Option<T>, field: &'static str) -> Result<V, Failure> {
+pub(crate) fn require<T, V: From<T>>(part: Option<T>, field: &'static str) -> Result<V, Failure> {
     Ok(part.ok_or(Failure::Incomplete { field })?.into())
 }
 

@@ -14,7 +14,7 @@ use hive_proto::v1::{
     ListTurnsRequest, LooseEnd, Message, Question, QuestionState, Reminder, ReminderState, Turn,
 };
 
-use crate::connect::{Broker, given};
+use crate::connect::{Broker, require};
 use crate::error::Failure;
 
 /// All rows of a list.
@@ -39,7 +39,7 @@ impl Whose {
 /// Reads an agent.
 pub(crate) async fn agent<V: From<Agent>>(broker: &Broker, name: String) -> Result<V, Failure> {
     let agent = broker.read(broker.topology().get_agent(GetAgentRequest { name })).await?.agent;
-    given(agent, "agent")
+    require(agent, "agent")
 }
 
 /// Reads a message.
@@ -49,7 +49,7 @@ pub(crate) async fn message<V: From<Message>>(
 ) -> Result<V, Failure> {
     let request = GetMessageRequest { message_id };
     let message = broker.read(broker.messages().get_message(request)).await?.message;
-    given(message, "message")
+    require(message, "message")
 }
 
 /// Reads a question.
@@ -59,13 +59,13 @@ pub(crate) async fn question<V: From<Question>>(
 ) -> Result<V, Failure> {
     let request = GetQuestionRequest { question_id };
     let question = broker.read(broker.questions().get_question(request)).await?.question;
-    given(question, "question")
+    require(question, "question")
 }
 
 /// Reads a turn.
 pub(crate) async fn turn<V: From<Turn>>(broker: &Broker, turn_id: u64) -> Result<V, Failure> {
     let turn = broker.read(broker.turns().get_turn(GetTurnRequest { turn_id })).await?.turn;
-    given(turn, "turn")
+    require(turn, "turn")
 }
 
 /// Reads agents, by name.

@@ -9,7 +9,7 @@ use hive_proto::v1::recipient::To;
 use hive_proto::v1::{AskQuestionRequest, AskQuestionResponse, Recipient, WatchQuestionsRequest};
 
 use crate::complete;
-use crate::connect::{Broker, Questions, given, request_id};
+use crate::connect::{Broker, Questions, request_id, require};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -65,7 +65,7 @@ impl Ask {
         let response = broker.change(broker.questions(), request, Questions::ask_question).await?;
         // Only a turn that runs again asks what it has asked already; the operator has none.
         let AskQuestionResponse { question, already_asked: _ } = response;
-        let question: Question = given(question, "question")?;
+        let question: Question = require(question, "question")?;
         if self.wait {
             return wait(context, &broker, question.id, &self.agent).await;
         }

@@ -60,28 +60,16 @@ impl Trace {
                 }
                 (Some(_) | None, _) => 0,
             };
-            let what = told(&broker, &event).await?;
-            let Event {
-                sequence,
-                kind,
-                time,
-                agent,
-                message_id,
-                turn_id,
-                question_id,
-                reminder_id,
-                detail: _,
-            } = event;
             hops.push(Hop {
-                time,
-                sequence,
-                kind,
-                agent,
-                message_id,
-                turn_id,
-                question_id,
-                reminder_id,
-                what,
+                what: told(&broker, &event).await?,
+                time: event.time,
+                sequence: event.sequence,
+                kind: event.kind,
+                agent: event.agent,
+                message_id: event.message_id,
+                turn_id: event.turn_id,
+                question_id: event.question_id,
+                reminder_id: event.reminder_id,
                 after_ms: after,
             });
         }

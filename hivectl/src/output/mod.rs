@@ -103,12 +103,12 @@ impl Output {
     pub(crate) fn one_as<V: View>(
         &mut self,
         view: &V,
-        words: impl FnOnce(&V, &Style) -> String,
+        describe: impl FnOnce(&V, &Style) -> String,
     ) -> Result<(), Failure> {
         if self.json {
             return self.json_line(&tagged(view));
         }
-        let text = words(view, &self.style);
+        let text = describe(view, &self.style);
         self.write(&format!("{text}\n"))
     }
 

@@ -27,37 +27,37 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// What is told of it.
-    pub(crate) fn words(&self) -> Words {
+    /// Describes it for the status line.
+    pub(crate) fn describe(&self) -> Description {
         let message = |agent: &str, id: &u64| format!("message {id} of {agent}");
         match self {
             Self::Answer { question, .. } => {
-                Words::new("answering", &format!("question {question}"), "answered")
+                Description::new("answering", &format!("question {question}"), "answered")
             }
             Self::CancelQuestion { question } => {
-                Words::new("cancelling", &format!("question {question}"), "cancelled")
+                Description::new("cancelling", &format!("question {question}"), "cancelled")
             }
-            Self::CancelTurn { agent, turn } => Words {
+            Self::CancelTurn { agent, turn } => Description {
                 done: format!("{agent} is told to cancel turn {turn}; its mail will be held"),
-                ..Words::new("cancelling", &format!("turn {turn} of {agent}"), "cancelled")
+                ..Description::new("cancelling", &format!("turn {turn} of {agent}"), "cancelled")
             },
-            Self::Compact { agent } => Words {
+            Self::Compact { agent } => Description {
                 doing: format!("telling {agent} to compact ..."),
                 done: format!("{agent} is told to compact its conversation, once no turn runs"),
                 failed: format!("{agent} not told to compact"),
             },
             Self::Redrive { agent, message: id } => {
-                Words::new("redriving", &message(agent, id), "redriven")
+                Description::new("redriving", &message(agent, id), "redriven")
             }
             Self::Drop { agent, message: id } => {
-                Words::new("dropping", &message(agent, id), "dropped")
+                Description::new("dropping", &message(agent, id), "dropped")
             }
             Self::Release { agent, message: id } => {
-                Words::new("releasing", &message(agent, id), "released")
+                Description::new("releasing", &message(agent, id), "released")
             }
-            Self::Ack { message } => Words {
+            Self::Ack { message } => Description {
                 doing: format!("marking message {message} as read ..."),
-                ..Words::new("marking", &format!("message {message}"), "marked as read")
+                ..Description::new("marking", &format!("message {message}"), "marked as read")
             },
         }
     }
@@ -105,9 +105,9 @@ impl Change {
     }
 }
 
-/// What is told of a change.
+/// A change in words.
 #[derive(Debug)]
-pub(crate) struct Words {
+pub(crate) struct Description {
     /// What is being done, while it is.
     pub(crate) doing: String,
     /// What was done.
@@ -116,7 +116,7 @@ pub(crate) struct Words {
     pub(crate) failed: String,
 }
 
-impl Words {
+impl Description {
     fn new(doing: &str, thing: &str, done: &str) -> Self {
         Self {
             doing: format!("{doing} {thing} ..."),

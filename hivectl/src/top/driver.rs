@@ -146,7 +146,7 @@ impl Driver {
                 if let Ok(Event::Changed(asked, Outcome::Refused(why) | Outcome::Unknown(why))) =
                     done
                 {
-                    note(&visible_line(&format!("{}: {why}", asked.change.words().failed)));
+                    note(&visible_line(&format!("{}: {why}", asked.change.describe().failed)));
                 }
             }
         };

@@ -243,9 +243,9 @@ fn meant(letter: char, item: Item<'_>) -> Result<Meant, String> {
 fn begin(state: &mut State, change: Change, actions: &mut Vec<Action>) {
     if let Link::Down { .. } = state.link {
         return state
-            .say(Tone::Bad, format!("{}: the broker is not reachable", change.words().failed));
+            .say(Tone::Bad, format!("{}: the broker is not reachable", change.describe().failed));
     }
-    let doing = change.words().doing;
+    let doing = change.describe().doing;
     match state.changes.begin(change) {
         Some(asked) => {
             state.say(Tone::Plain, doing);

@@ -144,13 +144,15 @@ fn changed(state: &mut State, asked: &Asked, outcome: &Outcome) {
     match outcome {
         Outcome::Done => {
             state.draft = None;
-            state.say(Tone::Good, change.words().done);
+            state.say(Tone::Good, change.describe().done);
         }
-        Outcome::Refused(why) => state.say(Tone::Bad, format!("{}: {why}", change.words().failed)),
+        Outcome::Refused(why) => {
+            state.say(Tone::Bad, format!("{}: {why}", change.describe().failed));
+        }
         Outcome::Unknown(why) => {
             let words = format!(
                 "nobody knows ({}?): {why}; press the key again, it is not done twice",
-                change.words().done
+                change.describe().done
             );
             state.say(Tone::Bad, words);
         }

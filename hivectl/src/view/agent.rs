@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::wire::{from_wire, optional, present, same};
-use super::{Iso, Word, cell, fields, id, isolation, text, word};
+use super::{Iso, Word, cell, fields, id, isolation, prefixed, text, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
-use crate::output::{Row, Text, View, time};
+use crate::output::{Row, Text, time};
 
 /// One agent.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -182,11 +182,7 @@ impl Park {
             .until_time
             .map(|time| format!(" until {}", style.time(Some(time))))
             .unwrap_or_default();
-        let error = self
-            .error
-            .as_deref()
-            .map(|error| format!(": {}", visible_line(error)))
-            .unwrap_or_default();
+        let error = prefixed(": ", &self.error);
         format!("{cause}{until}{error}")
     }
 }
@@ -223,6 +219,22 @@ impl Agent {
         }
     }
 
+    /// Returns its unread mail and dead letters, then `more`, then its status text.
+    pub(crate) fn news(&self, more: &str, style: &Style) -> String {
+        let mut news = String::new();
+        if self.ready_count > 0 {
+            news.push_str(&format!("  {} unread", self.ready_count));
+        }
+        if self.dead_count > 0 {
+            news.push_str(&format!("  {}", style.bad(&format!("{} dead", self.dead_count))));
+        }
+        news.push_str(more);
+        if let Some(status) = &self.status_text {
+            news.push_str(&format!("  \"{}\"", visible_line(status)));
+        }
+        news
+    }
+
     /// Its name and its policy.
     pub(crate) fn policy(&self, _: &Style) -> String {
         let name = ("name", visible_line(&self.name));
@@ -246,10 +258,6 @@ impl Agent {
             .unwrap_or_default();
         format!("{size}{measured}")
     }
-}
-
-impl View for Agent {
-    const SCHEMA: &'static str = "hive.agent.v1";
 }
 
 impl Row for Agent {

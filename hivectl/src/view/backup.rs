@@ -6,9 +6,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::output::Text;
 use crate::output::style::Style;
 use crate::output::text::visible_line;
-use crate::output::{Text, View};
 
 /// A backup.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -26,10 +26,6 @@ impl Backup {
         let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Self { path: path.display().to_string(), bytes, duration_ms }
     }
-}
-
-impl View for Backup {
-    const SCHEMA: &'static str = "hive.backup.v1";
 }
 
 impl Text for Backup {

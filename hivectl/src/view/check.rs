@@ -6,9 +6,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::output::Text;
 use crate::output::style::Style;
 use crate::output::text::visible_line;
-use crate::output::{Text, View};
 
 /// Columns before the sentence: the words of a state and the longest name, with two spaces behind
 /// each.
@@ -44,10 +44,6 @@ pub(crate) struct Check {
     pub(crate) sentence: String,
     /// What to do next; always there with a warning or a problem.
     pub(crate) next: Option<String>,
-}
-
-impl View for Check {
-    const SCHEMA: &'static str = "hive.check.v1";
 }
 
 impl Text for Check {

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::message::Message;
 use super::wire::{from_wire, present, same};
-use super::{Iso, Word, fields, id, text, word};
+use super::{Iso, Word, fields, id, line_cell, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_line};
-use crate::output::{Row, Text, View, time};
+use crate::output::{Row, Text, time};
 
 /// One delivery.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -68,10 +68,6 @@ impl Delivery {
             _ => state.to_owned(),
         }
     }
-}
-
-impl View for Delivery {
-    const SCHEMA: &'static str = "hive.delivery.v1";
 }
 
 impl Row for Delivery {
@@ -134,10 +130,6 @@ impl From<v1::Delivery> for DeadLetter {
     }
 }
 
-impl View for DeadLetter {
-    const SCHEMA: &'static str = Delivery::SCHEMA;
-}
-
 impl Row for DeadLetter {
     const HEADER: &'static [&'static str] =
         &["ID", "DIED", "AGENT", "FROM", "TRIES", "TURN", "ERROR"];
@@ -152,7 +144,7 @@ impl Row for DeadLetter {
             visible_line(&delivery.message.from),
             delivery.attempt.to_string(),
             super::cell(delivery.turn_id.as_ref()),
-            delivery.last_error.as_deref().map_or_else(|| "-".to_owned(), visible_line),
+            line_cell(&delivery.last_error),
         ]
     }
 }

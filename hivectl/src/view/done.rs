@@ -4,9 +4,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::output::Text;
 use crate::output::style::Style;
 use crate::output::text::visible_line;
-use crate::output::{Text, View};
 
 /// One change that was made.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
@@ -21,10 +21,6 @@ pub(crate) struct Done {
     pub(crate) command_id: Option<u64>,
     #[serde(skip)]
     pub(crate) sentence: String,
-}
-
-impl View for Done {
-    const SCHEMA: &'static str = "hive.done.v1";
 }
 
 impl Text for Done {

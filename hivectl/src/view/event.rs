@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::wire::{from_wire, same};
-use super::{Iso, Word, cell, id, text, word};
+use super::{Iso, Word, cell, id, line_cell, prefixed, text, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
-use crate::output::{Row, Text, View, time};
+use crate::output::{Row, Text, time};
 
 /// One event.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -56,10 +56,6 @@ impl Event {
     }
 }
 
-impl View for Event {
-    const SCHEMA: &'static str = "hive.event.v1";
-}
-
 impl Row for Event {
     const HEADER: &'static [&'static str] =
         &["SEQ", "TIME", "EVENT", "AGENT", "MESSAGE", "TURN", "DETAIL"];
@@ -70,7 +66,7 @@ impl Row for Event {
             self.sequence.to_string(),
             style.time(self.time),
             cell(self.kind.as_ref()),
-            self.agent.as_deref().map_or_else(|| "-".to_owned(), visible_line),
+            line_cell(&self.agent),
             cell(self.message_id.as_ref()),
             cell(self.turn_id.as_ref()),
             self.more(),
@@ -80,11 +76,7 @@ impl Row for Event {
 
 impl Text for Event {
     fn text(&self, style: &Style) -> String {
-        let agent = self
-            .agent
-            .as_deref()
-            .map(|agent| format!("  {}", visible_line(agent)))
-            .unwrap_or_default();
+        let agent = prefixed("  ", &self.agent);
         let message = self.message_id.map(|id| format!("  message {id}")).unwrap_or_default();
         let turn = self.turn_id.map(|id| format!("  turn {id}")).unwrap_or_default();
         let more = self.more();

@@ -6,8 +6,8 @@ use hive_core::config;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::output::Text;
 use crate::output::style::Style;
-use crate::output::{Text, View};
 
 /// One finding.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -54,10 +54,6 @@ impl Finding {
             told,
         }
     }
-}
-
-impl View for Finding {
-    const SCHEMA: &'static str = "hive.finding.v1";
 }
 
 impl Text for Finding {

@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::message::Message;
 use super::question::Question;
 use super::search_words::SearchWords;
+use crate::output::Text;
 use crate::output::style::Style;
 use crate::output::text::visible_line;
-use crate::output::{Text, View};
 
 /// What is indented below the first line of a hit.
 const INDENT: &str = "    ";
@@ -37,10 +37,6 @@ impl Hit {
             }
         }
     }
-}
-
-impl View for Hit {
-    const SCHEMA: &'static str = "hive.hit.v1";
 }
 
 impl Text for Hit {

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Iso, Word};
+use crate::output::Row;
 use crate::output::style::Style;
-use crate::output::{Row, View};
 
 /// One hop.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -34,10 +34,6 @@ pub(crate) struct Hop {
     pub(crate) what: String,
     /// Milliseconds since the first hop.
     pub(crate) after_ms: u64,
-}
-
-impl View for Hop {
-    const SCHEMA: &'static str = "hive.hop.v1";
 }
 
 impl Row for Hop {

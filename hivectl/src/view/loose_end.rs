@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::wire::{from_wire, same};
-use super::{Iso, Word, cell, text, word};
+use super::{Iso, Word, cell, line_cell, text, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
-use crate::output::{Row, View, time};
+use crate::output::{Row, time};
 
 /// One loose end.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -44,10 +44,6 @@ from_wire! {
     }
 }
 
-impl View for LooseEnd {
-    const SCHEMA: &'static str = "hive.loose_end.v1";
-}
-
 impl Row for LooseEnd {
     const HEADER: &'static [&'static str] =
         &["ID", "AGENT", "KIND", "PEER", "SINCE", "DUE", "TEXT"];
@@ -58,7 +54,7 @@ impl Row for LooseEnd {
             self.id.to_string(),
             visible_line(&self.agent),
             cell(self.kind.as_ref()),
-            self.peer.as_deref().map_or_else(|| "-".to_owned(), visible_line),
+            line_cell(&self.peer),
             style.time(self.create_time),
             style.until(self.due_time),
             visible_line(self.text.trim_end()),

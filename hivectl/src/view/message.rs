@@ -10,7 +10,7 @@ use super::wire::{from_wire, same};
 use super::{Iso, Word, cell, id, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_line};
-use crate::output::{Text, View, time};
+use crate::output::{Text, time};
 
 /// One message.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -119,10 +119,6 @@ impl Message {
     pub(crate) fn regarding(&self) -> String {
         self.about().unwrap_or_else(|| self.answers())
     }
-}
-
-impl View for Message {
-    const SCHEMA: &'static str = "hive.message.v1";
 }
 
 impl Text for Message {

@@ -42,7 +42,42 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serializer;
 
 use self::word::{Word, word};
-use crate::output::time;
+use crate::output::text::visible_line;
+use crate::output::{View, time};
+
+/// Names the JSON schema of each view.
+macro_rules! schemas {
+    ($($view:ty = $name:literal,)*) => {
+        $(impl View for $view {
+            const SCHEMA: &'static str = $name;
+        })*
+    };
+}
+
+schemas! {
+    agent::Agent = "hive.agent.v1",
+    backup::Backup = "hive.backup.v1",
+    check::Check = "hive.check.v1",
+    delivery::DeadLetter = "hive.delivery.v1",
+    delivery::Delivery = "hive.delivery.v1",
+    done::Done = "hive.done.v1",
+    event::Event = "hive.event.v1",
+    finding::Finding = "hive.finding.v1",
+    hit::Hit = "hive.hit.v1",
+    hop::Hop = "hive.hop.v1",
+    loose_end::LooseEnd = "hive.loose_end.v1",
+    message::Message = "hive.message.v1",
+    question::Closed = "hive.question.v1",
+    question::Question = "hive.question.v1",
+    receipt::Receipt = "hive.receipt.v1",
+    reminder::Reminder = "hive.reminder.v1",
+    status::Status = "hive.status.v1",
+    thread::Thread = "hive.thread.v1",
+    topology::Node = "hive.topology.v1",
+    turn::Turn = "hive.turn.v1",
+    turn_event::TurnEvent = "hive.turn_event.v1",
+    turn_stats::TurnStats = "hive.turn_stats.v1",
+}
 
 /// An id; `None` for 0, which is none.
 fn id(id: u64) -> Option<u64> {
@@ -57,6 +92,16 @@ fn text(text: String) -> Option<String> {
 /// A cell for something that may be absent.
 fn cell<T: ToString>(value: Option<&T>) -> String {
     value.map_or_else(|| "-".to_owned(), ToString::to_string)
+}
+
+/// A cell for a text that may be absent.
+fn line_cell(text: &Option<String>) -> String {
+    text.as_deref().map_or_else(|| "-".to_owned(), visible_line)
+}
+
+/// A text that may be absent, told after something else.
+fn prefixed(before: &str, text: &Option<String>) -> String {
+    text.as_deref().map(|text| format!("{before}{}", visible_line(text))).unwrap_or_default()
 }
 
 /// A time as JSON: ISO 8601 in UTC, to the millisecond, or nothing.

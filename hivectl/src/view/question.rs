@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::wire::{from_wire, optional, same};
-use super::{Iso, Word, fields, id, text, word};
+use super::{Iso, Word, fields, id, prefixed, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_block, visible_line};
-use crate::output::{Row, Text, View, time};
+use crate::output::{Row, Text, time};
 
 /// One question.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -108,11 +108,7 @@ impl Question {
     /// Its outcome on one line, as `answered by bob: yes`; `open` where it has none.
     pub(crate) fn outcome(&self) -> String {
         let state = self.state.as_deref().unwrap_or("-");
-        let by = self
-            .closed_by
-            .as_deref()
-            .map(|by| format!(" by {}", visible_line(by)))
-            .unwrap_or_default();
+        let by = prefixed(" by ", &self.closed_by);
         let place = if self.operator_override {
             format!(" in the place of {}", visible_line(&self.target))
         } else {
@@ -199,10 +195,6 @@ impl Answer {
     }
 }
 
-impl View for Question {
-    const SCHEMA: &'static str = "hive.question.v1";
-}
-
 impl Row for Question {
     const HEADER: &'static [&'static str] =
         &["ID", "ASKED", "FROM", "TO", "STATE", "DEADLINE", "QUESTION"];
@@ -255,10 +247,6 @@ impl Text for Question {
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Closed(pub(crate) Question);
-
-impl View for Closed {
-    const SCHEMA: &'static str = Question::SCHEMA;
-}
 
 impl Text for Closed {
     fn text(&self, _: &Style) -> String {

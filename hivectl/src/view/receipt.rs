@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Iso;
 use super::wire::{from_wire, same};
 use crate::output::style::Style;
-use crate::output::{Text, View, time};
+use crate::output::{Text, time};
 
 /// One receipt.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -33,10 +33,6 @@ from_wire! {
         same => message_id, recipient_count, skipped_agents, already_sent, ahead_count;
         time::of_wire => accept_time;
     }
-}
-
-impl View for Receipt {
-    const SCHEMA: &'static str = "hive.receipt.v1";
 }
 
 impl Text for Receipt {

@@ -9,7 +9,7 @@ use super::wire::{from_wire, same};
 use super::{Iso, Word, id, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
-use crate::output::{Row, Text, View, time};
+use crate::output::{Row, Text, time};
 
 /// One reminder.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -55,10 +55,6 @@ impl Reminder {
             style.time(self.due_time)
         }
     }
-}
-
-impl View for Reminder {
-    const SCHEMA: &'static str = "hive.reminder.v1";
 }
 
 impl Row for Reminder {

@@ -13,7 +13,7 @@ use super::wire::{all, from_wire, same};
 use super::{Iso, counted, fields, text};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
-use crate::output::{Text, View, time};
+use crate::output::{Text, time};
 
 /// The state of a hive.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -203,10 +203,6 @@ fn findings(status: &Status, agents: &[Agent], style: &Style) -> Vec<Finding> {
         add(kind, None, format!("{sentence}{accept}"), Some(command));
     }
     findings
-}
-
-impl View for Status {
-    const SCHEMA: &'static str = "hive.status.v1";
 }
 
 impl Text for Status {

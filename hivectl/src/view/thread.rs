@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use super::delivery::Delivery;
 use super::message::Message;
+use crate::output::Row;
 use crate::output::style::Style;
 use crate::output::text::visible_line;
-use crate::output::{Row, View};
 
 /// The part of a thread that is in one inbox.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -53,10 +53,6 @@ impl Thread {
     pub(crate) fn last(&self) -> u64 {
         self.last_message.id
     }
-}
-
-impl View for Thread {
-    const SCHEMA: &'static str = "hive.thread.v1";
 }
 
 impl Row for Thread {

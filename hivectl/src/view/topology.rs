@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use super::Word;
 use super::agent::Agent;
+use crate::output::Text;
 use crate::output::style::Style;
 use crate::output::text::visible_line;
-use crate::output::{Text, View};
 
 /// An agent and its children; the list of roots is the whole tree.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -81,19 +81,9 @@ fn nodes(
 }
 
 fn line(agent: &Agent, loose_end_count: usize, style: &Style) -> String {
-    let mut line =
-        format!("{}  {}", style.head(&visible_line(&agent.name)), agent.state_cell(style));
-    if agent.ready_count > 0 {
-        line.push_str(&format!("  {} unread", agent.ready_count));
-    }
-    if agent.dead_count > 0 {
-        line.push_str(&format!("  {}", style.bad(&format!("{} dead", agent.dead_count))));
-    }
-    line.push_str(&open(loose_end_count));
-    if let Some(status) = &agent.status_text {
-        line.push_str(&format!("  \"{}\"", visible_line(status)));
-    }
-    line
+    let name = style.head(&visible_line(&agent.name));
+    let news = agent.news(&open(loose_end_count), style);
+    format!("{name}  {}{news}", agent.state_cell(style))
 }
 
 /// How many loose ends there are, where there are some.
@@ -119,10 +109,6 @@ fn draw(nodes: &[Node], indent: &str, lines: &mut Vec<String>) {
         lines.push(format!("{indent}{} {}", if last { "└──" } else { "├──" }, node.line));
         draw(&node.children, &format!("{indent}{}   ", if last { " " } else { "│" }), lines);
     }
-}
-
-impl View for Node {
-    const SCHEMA: &'static str = "hive.topology.v1";
 }
 
 impl Text for Node {

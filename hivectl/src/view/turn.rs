@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::usage::{SELF_REPORTED, Usage, dollars};
 use super::wire::{from_wire, present, same};
-use super::{Iso, Word, cell, counted, fields, id, text, word};
+use super::{Iso, Word, cell, counted, fields, id, line_cell, prefixed, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_line};
-use crate::output::{Row, Text, View, time};
+use crate::output::{Row, Text, time};
 
 /// One turn.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -119,11 +119,7 @@ impl Turn {
         } else {
             format!(", {}", tool_calls(usage))
         };
-        let error = self
-            .error
-            .as_deref()
-            .map(|error| format!(": {}", visible_line(error)))
-            .unwrap_or_default();
+        let error = prefixed(": ", &self.error);
         format!("{outcome}{took}{used}{calls}{error}")
     }
 }
@@ -175,10 +171,6 @@ impl Turn {
 
 fn tool_calls(usage: &Usage) -> String {
     counted(usage.tool_call_count, "tool call", "tool calls")
-}
-
-impl View for Turn {
-    const SCHEMA: &'static str = "hive.turn.v1";
 }
 
 impl Row for Turn {
@@ -238,7 +230,7 @@ impl Text for Turn {
             ("took", cell(self.took().as_ref())),
             ("received", ids(&self.received_message_ids)),
             ("sent", ids(&self.sent_message_ids)),
-            ("model*", self.model.as_deref().map_or_else(|| "-".to_owned(), visible_line)),
+            ("model*", line_cell(&self.model)),
             ("inferences*", format!("{}, with {}", usage.inference_count, tool_calls(usage))),
             ("tokens*", usage.tokens()),
             ("cost*", format!("{} USD", dollars(usage.cost_micro_usd))),
@@ -251,7 +243,7 @@ impl Text for Turn {
                 },
             ),
             ("compacted", if self.compacted { "yes" } else { "no" }.to_owned()),
-            ("error", self.error.as_deref().map_or_else(|| "-".to_owned(), visible_line)),
+            ("error", line_cell(&self.error)),
         ];
         let mut text = format!("{}\n* {SELF_REPORTED}", fields(&rows));
         if let Some(tail) = &self.output_tail {

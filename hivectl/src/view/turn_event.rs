@@ -11,7 +11,7 @@ use super::{Iso, Word, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
 use crate::output::wrap::{cut, width, wrap};
-use crate::output::{Text, View, time};
+use crate::output::{Text, time};
 
 /// The least room for words, however narrow the terminal is.
 const COLUMNS_MIN: usize = 20;
@@ -92,10 +92,6 @@ fn painted(tone: Tone, line: &str, style: &Style) -> String {
         Tone::Busy => style.busy(line),
         Tone::Bad => style.bad(line),
     }
-}
-
-impl View for TurnEvent {
-    const SCHEMA: &'static str = "hive.turn_event.v1";
 }
 
 impl Text for TurnEvent {

@@ -5,7 +5,7 @@ use hive_core::agent::DEFAULT_TOOL_GROUPS;
 use hive_proto::v1::{CreateAgentRequest, Policy};
 
 use crate::complete;
-use crate::connect::{Admin, given, request_id};
+use crate::connect::{Admin, request_id, require};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -56,7 +56,7 @@ impl Create {
             adopt: self.adopt,
         };
         let response = broker.change(broker.admin(), request, Admin::create_agent).await?;
-        context.out.one::<Agent>(&given(response.agent, "agent")?)?;
+        context.out.one::<Agent>(&require(response.agent, "agent")?)?;
         note(&format!("its socket is {}", response.socket_path));
         Ok(Exit::Ok)
     }

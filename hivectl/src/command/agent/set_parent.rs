@@ -5,7 +5,7 @@ use hive_core::message::OPERATOR;
 use hive_proto::v1::SetParentRequest;
 
 use crate::complete;
-use crate::connect::{Admin, given, request_id};
+use crate::connect::{Admin, request_id, require};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -28,7 +28,7 @@ impl SetParent {
         let parent = if self.parent == OPERATOR { String::new() } else { self.parent };
         let request = SetParentRequest { request_id: request_id(), name: self.name, parent };
         let response = broker.change(broker.admin(), request, Admin::set_parent).await?;
-        context.out.one::<Agent>(&given(response.agent, "agent")?)?;
+        context.out.one::<Agent>(&require(response.agent, "agent")?)?;
         Ok(Exit::Ok)
     }
 }

@@ -11,7 +11,7 @@ use hive_proto::v1::{Policy, SetPolicyRequest};
 use prost_types::FieldMask;
 
 use crate::complete;
-use crate::connect::{Admin, given, request_id};
+use crate::connect::{Admin, request_id, require};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -94,7 +94,7 @@ impl SetPolicy {
             update_mask: Some(FieldMask { paths }),
         };
         let response = broker.change(broker.admin(), request, Admin::set_policy).await?;
-        context.out.one_as(&given(response.agent, "agent")?, Agent::policy)?;
+        context.out.one_as(&require(response.agent, "agent")?, Agent::policy)?;
         Ok(Exit::Ok)
     }
 

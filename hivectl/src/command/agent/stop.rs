@@ -4,7 +4,7 @@ use clap::Args;
 use hive_proto::v1::{Agent, EventKind, StartAgentRequest, StopAgentRequest};
 
 use crate::complete;
-use crate::connect::{Admin, given, request_id};
+use crate::connect::{Admin, request_id, require};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -48,7 +48,7 @@ impl Stop {
         };
         let request = StopAgentRequest { request_id: request_id(), name: self.name.clone() };
         let response = broker.change(broker.admin(), request, Admin::stop_agent).await?;
-        let turn = given::<_, Agent>(response.agent, "agent")?.open_turn_id;
+        let turn = require::<_, Agent>(response.agent, "agent")?.open_turn_id;
         let sentence = match (turn, feed) {
             (0, _) => format!("{} is stopped", self.name),
             (turn, None) => format!("{} is stopped; turn {turn} is being handed back", self.name),
@@ -107,7 +107,7 @@ impl Start {
         let broker = context.broker().await?;
         let request = StartAgentRequest { request_id: request_id(), name: self.name.clone() };
         let response = broker.change(broker.admin(), request, Admin::start_agent).await?;
-        let agent: Agent = given(response.agent, "agent")?;
+        let agent: Agent = require(response.agent, "agent")?;
         let sentence = if agent.running {
             format!("{} is started", self.name)
         } else {

@@ -6,7 +6,7 @@ use clap::Args;
 use hive_proto::v1::AnswerQuestionRequest;
 
 use crate::complete;
-use crate::connect::{Questions, given, request_id};
+use crate::connect::{Questions, request_id, require};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -66,7 +66,7 @@ impl Answer {
             AnswerQuestionRequest { request_id: request_id(), question_id, choices, text };
         let response =
             broker.change(broker.questions(), request, Questions::answer_question).await?;
-        context.out.one(&Closed(given(response.question, "question")?))?;
+        context.out.one(&Closed(require(response.question, "question")?))?;
         Ok(Exit::Ok)
     }
 }

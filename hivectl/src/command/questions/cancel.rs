@@ -4,7 +4,7 @@ use clap::Args;
 use hive_proto::v1::CancelQuestionRequest;
 
 use crate::complete;
-use crate::connect::{Broker, Questions, given, request_id};
+use crate::connect::{Broker, Questions, request_id, require};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -32,7 +32,7 @@ impl Cancel {
             let request = CancelQuestionRequest { request_id: request_id(), question_id };
             let response =
                 broker.change(broker.questions(), request, Questions::cancel_question).await?;
-            closed.push(Closed(given(response.question, "question")?));
+            closed.push(Closed(require(response.question, "question")?));
         }
         Ok(())
     }

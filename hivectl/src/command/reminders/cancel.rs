@@ -4,7 +4,7 @@ use clap::Args;
 use hive_proto::v1::CancelReminderRequest;
 
 use crate::complete;
-use crate::connect::{Broker, Reminders, given, request_id};
+use crate::connect::{Broker, Reminders, request_id, require};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -32,7 +32,7 @@ impl Cancel {
             let request = CancelReminderRequest { request_id: request_id(), reminder_id };
             let response =
                 broker.change(broker.reminders(), request, Reminders::cancel_reminder).await?;
-            cancelled.push(given(response.reminder, "reminder")?);
+            cancelled.push(require(response.reminder, "reminder")?);
         }
         Ok(())
     }

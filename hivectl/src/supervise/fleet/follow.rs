@@ -115,14 +115,6 @@ fn line(agent: &Agent, context: &Context) -> String {
     if let Some(park) = &agent.park {
         line.push_str(&format!("  {}", style.bad(&park.line(style))));
     }
-    if agent.ready_count > 0 {
-        line.push_str(&format!("  {} unread", agent.ready_count));
-    }
-    if agent.dead_count > 0 {
-        line.push_str(&format!("  {}", style.bad(&format!("{} dead", agent.dead_count))));
-    }
-    if let Some(status) = &agent.status_text {
-        line.push_str(&format!("  \"{}\"", visible_line(status)));
-    }
+    line.push_str(&agent.news("", style));
     line
 }

@@ -57,11 +57,11 @@ pub(crate) struct Supervised {
 }
 
 impl Supervised {
-    /// Starts it; each end of it is told to `told`.
+    /// Starts it; each end of it is sent to `reports`.
     pub(crate) fn start(
         spec: Spec,
         registry: Registry,
-        told: Option<UnboundedSender<Ended>>,
+        reports: Option<UnboundedSender<Ended>>,
     ) -> Self {
         let (end, kill) = (CancellationToken::new(), CancellationToken::new());
         let name = spec.name.clone();
@@ -69,7 +69,7 @@ impl Supervised {
         let task = tokio::spawn(keep_running(
             spec,
             registry,
-            told,
+            reports,
             Arc::clone(&pid),
             end.clone(),
             kill.clone(),
@@ -105,7 +105,7 @@ impl Supervised {
 async fn keep_running(
     spec: Spec,
     registry: Registry,
-    told: Option<UnboundedSender<Ended>>,
+    reports: Option<UnboundedSender<Ended>>,
     running: Arc<Mutex<Option<Pid>>>,
     end: CancellationToken,
     kill: CancellationToken,
@@ -139,9 +139,9 @@ async fn keep_running(
         if is_restart && started.elapsed() >= PAUSE_FIRST {
             continue;
         }
-        if let Some(told) = &told {
+        if let Some(reports) = &reports {
             // Nobody listens after the start, and nobody has to.
-            let _ = told.send(ending.clone());
+            let _ = reports.send(ending.clone());
         }
         if started.elapsed() >= WELL_AFTER {
             pause = PAUSE_FIRST;

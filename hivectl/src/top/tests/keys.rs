@@ -33,7 +33,7 @@ fn each_letter_does_its_work_on_its_row() {
         let mut state = full((80, 24));
         go(&mut state, tabs, down);
         assert_eq!(chars(&mut state, keys), [change(wanted.clone(), 1)], "{keys}");
-        assert_eq!(note(&state), wanted.words().doing);
+        assert_eq!(note(&state), wanted.describe().doing);
         // From what is shown in full, too.
         let mut state = full((80, 24));
         go(&mut state, tabs, down);

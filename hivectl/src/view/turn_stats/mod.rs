@@ -14,7 +14,7 @@ use super::usage::{SELF_REPORTED, dollars};
 use super::{Iso, cell, counted, fields, text};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
-use crate::output::{Text, View, table, time};
+use crate::output::{Text, table, time};
 
 /// Turns in numbers.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -209,10 +209,6 @@ const PLOTS: [Plot; 2] = [
 fn listed(words: impl Iterator<Item = String>) -> String {
     let words: Vec<String> = words.collect();
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
-}
-
-impl View for TurnStats {
-    const SCHEMA: &'static str = "hive.turn_stats.v1";
 }
 
 impl Text for TurnStats {
