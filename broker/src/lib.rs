@@ -6,6 +6,8 @@
 //! binary and for tests; it is no public interface.
 
 pub mod app;
+#[cfg(any(test, feature = "faults"))]
+pub mod audit;
 pub mod cli;
 pub mod clock;
 pub mod config;
