@@ -4,7 +4,11 @@ use std::time::Instant;
 
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::{AnswerQuestionRequest, AskQuestionRequest, EventKind};
-use hive_tests::rig::{Client, Rig, fresh_id, to};
+use hive_tests::rig::{
+    Client, Rig, fresh_id,
+    request::{self, texts},
+    to,
+};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 
@@ -83,12 +87,8 @@ async fn ask(asker: &Client, number: usize) -> anyhow::Result<u64> {
 }
 
 async fn answer(operator: &Client, question_id: u64) -> anyhow::Result<()> {
-    let request = AnswerQuestionRequest {
-        request_id: fresh_id(),
-        question_id,
-        choices: vec!["yes".to_owned()],
-        text: String::new(),
-    };
+    let request =
+        AnswerQuestionRequest { choices: texts(&["yes"]), ..request::answer(question_id, "") };
     QuestionServiceClient::new(operator.channel())
         .answer_question(operator.request(request))
         .await?;

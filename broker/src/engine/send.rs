@@ -36,6 +36,13 @@ pub struct Send {
     pub in_reply_to: Option<MessageId>,
 }
 
+impl Send {
+    /// A message that answers nothing.
+    pub fn new(to: Recipient, body: impl Into<String>) -> Self {
+        Self { to, body: body.into(), in_reply_to: None }
+    }
+}
+
 /// The receipt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {

@@ -61,6 +61,26 @@ pub struct NewMessage<'a> {
     pub reminder: Option<ReminderId>,
 }
 
+impl<'a> NewMessage<'a> {
+    /// A message with nothing but an origin, a recipient and a text.
+    #[must_use]
+    pub fn new(id: MessageId, origin: &'a Origin, to: To, body: &'a str) -> Self {
+        Self {
+            id,
+            origin,
+            origin_key: None,
+            to,
+            body,
+            in_reply_to: None,
+            system_kind: None,
+            turn: None,
+            coalescing_key: None,
+            question: None,
+            reminder: None,
+        }
+    }
+}
+
 /// Writes a message.
 pub fn insert(tx: &Tx<'_>, new: &NewMessage<'_>) -> Result<()> {
     let (kind, name) = match new.origin {

@@ -98,7 +98,8 @@ pub(crate) async fn serve(
     let ms = Duration::from_millis;
     match call {
         Call::Send { to, body, reply_to } => {
-            let send = Send { to: recipient(&to), body, in_reply_to: MessageId::new(reply_to) };
+            let in_reply_to = MessageId::new(reply_to);
+            let send = Send { in_reply_to, ..Send::new(recipient(&to), body) };
             let receipt = engine.send(actor, request, send).await?;
             let skipped = receipt.skipped;
             Ok(given(Reply::Sent {

@@ -10,12 +10,12 @@ use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
 use hive_proto::v1::{
     Agent, Delivery, DeliveryState, GetAgentRequest, GetTurnRequest, HarnessState,
     ListDeliveriesRequest, ListMessagesRequest, ListTurnsRequest, Message, OperatorRecipient,
-    ParentRecipient, Recipient, SendMessageRequest, SendMessageResponse, Turn, recipient,
+    ParentRecipient, Recipient, SendMessageResponse, Turn, recipient,
 };
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
-use super::soon;
+use super::{request, soon};
 
 /// A client on one socket.
 #[derive(Clone, Debug)]
@@ -84,12 +84,7 @@ impl Client {
         recipient: &str,
         body: &str,
     ) -> Result<SendMessageResponse, Status> {
-        let request = SendMessageRequest {
-            request_id: fresh_id(),
-            to: to(recipient),
-            body: body.to_owned(),
-            in_reply_to: 0,
-        };
+        let request = request::send(recipient, body);
         Ok(MessageServiceClient::new(self.channel())
             .send_message(self.request(request))
             .await?

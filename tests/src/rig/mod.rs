@@ -15,6 +15,7 @@ mod open;
 mod process;
 pub mod raw;
 mod refusing;
+pub mod request;
 pub mod small_disk;
 mod starts;
 mod unprivileged;

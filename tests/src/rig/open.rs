@@ -6,15 +6,14 @@ use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::{
-    AnswerQuestionRequest, CreateReminderRequest, Delivery, DeliveryState, GetQuestionRequest,
-    ListLooseEndsRequest, ListQuestionsRequest, ListRemindersRequest, LooseEnd, PublishedLooseEnd,
-    Question, QuestionState, Reminder, ReminderState, ReplaceLooseEndsRequest,
-    WatchQuestionsRequest,
+    AnswerQuestionRequest, Delivery, DeliveryState, GetQuestionRequest, ListLooseEndsRequest,
+    ListQuestionsRequest, ListRemindersRequest, LooseEnd, PublishedLooseEnd, Question,
+    QuestionState, Reminder, ReminderState, ReplaceLooseEndsRequest, WatchQuestionsRequest,
 };
 use prost_types::Timestamp;
 use tonic::Status;
 
-use super::{Client, fresh_id, soon};
+use super::{Client, fresh_id, request, soon};
 
 impl Client {
     fn question_service(&self) -> QuestionServiceClient<tonic::transport::Channel> {
@@ -30,9 +29,7 @@ impl Client {
     ) -> Result<Question, Status> {
         let request = AnswerQuestionRequest {
             request_id: request_id.to_owned(),
-            question_id: question,
-            choices: Vec::new(),
-            text: text.to_owned(),
+            ..request::answer(question, text)
         };
         let answered = self.question_service().answer_question(self.request(request)).await?;
         Ok(answered.into_inner().question.expect("a question"))
@@ -96,11 +93,7 @@ impl Client {
 
     /// Sets a reminder for the agent of this socket.
     pub async fn remind(&self, body: &str, due: Timestamp) -> Reminder {
-        let request = CreateReminderRequest {
-            request_id: fresh_id(),
-            body: body.to_owned(),
-            due: Some(Due::DueTime(due)),
-        };
+        let request = request::remind(body, Due::DueTime(due));
         let set =
             ReminderServiceClient::new(self.channel()).create_reminder(self.request(request)).await;
         set.expect("the reminder is set").into_inner().reminder.expect("a reminder")

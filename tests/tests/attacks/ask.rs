@@ -5,8 +5,8 @@
 use hive_core::reason::Reason;
 use hive_proto::status;
 use hive_proto::v1::attach_response::Step;
-use hive_proto::v1::{AttachRequest, AttachResponse, BeginTurnRequest, BeginTurnResponse};
-use hive_tests::rig::{fresh_id, process_token, raw, soon};
+use hive_proto::v1::{AttachRequest, AttachResponse, BeginTurnResponse};
+use hive_tests::rig::{raw, request, soon};
 use prost::Message;
 use tonic::Status;
 use tonic::metadata::MetadataMap;
@@ -90,13 +90,7 @@ impl Harness {
 
     /// Begins the turn for which mail waits; its beginning and its process.
     pub(crate) async fn begin(&self, channel: &Channel) -> (BeginTurnResponse, String) {
-        let process_token = process_token();
-        let request = BeginTurnRequest {
-            request_id: fresh_id(),
-            session_token: self.session.clone(),
-            process_token: process_token.clone(),
-            conversation: String::new(),
-        };
-        (done(channel, "TurnService/BeginTurn", &request).await, process_token)
+        let request = request::begin(&self.session);
+        (done(channel, "TurnService/BeginTurn", &request).await, request.process_token)
     }
 }

@@ -8,7 +8,7 @@
 use hive_core::reason::Reason;
 use hive_proto::PROCESS_TOKEN_KEY;
 use hive_proto::v1::*;
-use hive_tests::rig::{Rig, fresh_id, raw, soon, to};
+use hive_tests::rig::{Rig, fresh_id, raw, request, soon};
 use tonic::Code;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::transport::Channel;
@@ -74,12 +74,7 @@ impl Scene {
         if let Ok(value) = MetadataValue::try_from(text.as_bytes()) {
             let mut shown = MetadataMap::new();
             shown.insert(PROCESS_TOKEN_KEY, value);
-            let send = SendMessageRequest {
-                request_id: fresh_id(),
-                to: to("bob"),
-                body: "x".to_owned(),
-                in_reply_to: 0,
-            };
+            let send = request::send("bob", "x");
             let answer =
                 call_with(&self.ada, "MessageService/SendMessage", shown.clone(), &send).await;
             refused(&what, answer, &[Reason::TurnEnded, Reason::FieldInvalid]);
@@ -154,12 +149,7 @@ async fn a_secret_of_one_purpose_is_none_for_another() {
     for (kind, text) in [("session", &harness.session), ("lease", lease)] {
         let mut shown = MetadataMap::new();
         shown.insert(PROCESS_TOKEN_KEY, text.parse().expect("plain text"));
-        let send = SendMessageRequest {
-            request_id: fresh_id(),
-            to: to("bob"),
-            body: "x".to_owned(),
-            in_reply_to: 0,
-        };
+        let send = request::send("bob", "x");
         refused(
             kind,
             call_with(ada, "MessageService/SendMessage", shown, &send).await,

@@ -14,7 +14,7 @@ use hive_core::reason::Reason;
 use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::*;
 use hive_tests::binary;
-use hive_tests::rig::{Process, Rig, fresh_id, host, run, to};
+use hive_tests::rig::{Process, Rig, fresh_id, host, request, run};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tokio::process::Command;
 use tonic::transport::Channel;
@@ -148,8 +148,7 @@ async fn a_name_that_is_a_path_names_nobody_and_leads_nowhere() {
             let send = SendMessageRequest {
                 request_id: request_id(),
                 to: recipient.clone(),
-                body: "x".to_owned(),
-                in_reply_to: 0,
+                ..request::send("bob", "x")
             };
             refused(&what, call(channel, "MessageService/SendMessage", &send).await, &invalid);
             let ask = AskQuestionRequest {
@@ -400,12 +399,7 @@ async fn files_are_private_whatever_the_umask() {
         let broker = under(umask, &rig.broker_command());
         rig.start_broker_by(broker).await;
         let ada = rig.agent("ada").await.channel();
-        let send = SendMessageRequest {
-            request_id: fresh_id(),
-            to: to("bob"),
-            body: "a word to find".to_owned(),
-            in_reply_to: 0,
-        };
+        let send = request::send("bob", "a word to find");
         did(&ada, "MessageService/SendMessage", &send).await;
         let reminder = remind(&ada, &long("ada")).await;
         rig.watch().await.kind("ada", EventKind::ReminderFired).await;

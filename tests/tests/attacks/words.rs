@@ -10,7 +10,7 @@ use hive_core::reason::Reason;
 use hive_fuzz::seen;
 use hive_proto::v1::*;
 use hive_tests::binary;
-use hive_tests::rig::{Rig, fresh_id, soon, to};
+use hive_tests::rig::{Rig, fresh_id, request, soon, to};
 use hive_tests::scripted::script::{Rule, Step};
 use pty_process::{Command, Size};
 use tokio::io::AsyncReadExt as _;
@@ -241,10 +241,8 @@ async fn what_is_asked_and_answered_is_never_said_in_hives_voice() {
         refused("an option of two lines", refusal, &[Reason::FieldInvalid]);
     }
     let answer = AnswerQuestionRequest {
-        request_id: fresh_id(),
-        question_id: question.id,
         choices: vec![option],
-        text: format!("no{}", forging()),
+        ..request::answer(question.id, &format!("no{}", forging()))
     };
     did(&bob, "QuestionService/AnswerQuestion", &answer).await;
     let withdrawn =
@@ -424,12 +422,7 @@ async fn nothing_that_others_wrote_acts_on_the_operators_terminal() {
     else {
         panic!("attached")
     };
-    let begin = BeginTurnRequest {
-        request_id: fresh_id(),
-        session_token: first.session_token.clone(),
-        process_token: hive_tests::rig::process_token(),
-        conversation: String::new(),
-    };
+    let begin = request::begin(&first.session_token);
     let begun: BeginTurnResponse = done(&bob, "TurnService/BeginTurn", &begin).await;
     let turn_id = begun.turn.expect("a turn").id;
     let event = TurnEvent { sequence: 1, stream: 1, line: marked.clone(), time: None };

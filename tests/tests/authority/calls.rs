@@ -4,7 +4,8 @@ use hive_core::reason::Reason;
 use hive_proto::status;
 use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::*;
-use hive_tests::rig::{fresh_id, raw, soon, to};
+pub(crate) use hive_tests::rig::request::{answer, ask, send, texts as names, withdraw};
+use hive_tests::rig::{fresh_id, raw, request, soon};
 use prost::Message;
 use tonic::Status;
 use tonic::metadata::MetadataMap;
@@ -45,40 +46,9 @@ pub(crate) async fn refused(
     refusal
 }
 
-pub(crate) fn send(recipient: &str, body: &str) -> SendMessageRequest {
-    SendMessageRequest {
-        request_id: fresh_id(),
-        to: to(recipient),
-        body: body.to_owned(),
-        in_reply_to: 0,
-    }
-}
-
-pub(crate) fn ask(target: &str, text: &str) -> AskQuestionRequest {
-    AskQuestionRequest {
-        request_id: fresh_id(),
-        to: to(target),
-        text: text.to_owned(),
-        ..AskQuestionRequest::default()
-    }
-}
-
-pub(crate) fn answer(question_id: u64, text: &str) -> AnswerQuestionRequest {
-    AnswerQuestionRequest {
-        request_id: fresh_id(),
-        question_id,
-        choices: Vec::new(),
-        text: text.to_owned(),
-    }
-}
-
-pub(crate) fn withdraw(question_id: u64) -> CancelQuestionRequest {
-    CancelQuestionRequest { request_id: fresh_id(), question_id }
-}
-
 pub(crate) fn remind(body: &str) -> CreateReminderRequest {
-    let due = Some(Due::Delay(prost_types::Duration { seconds: 3600, nanos: 0 }));
-    CreateReminderRequest { request_id: fresh_id(), body: body.to_owned(), due }
+    let due = Due::Delay(prost_types::Duration { seconds: 3600, nanos: 0 });
+    request::remind(body, due)
 }
 
 pub(crate) fn loose_ends(agent: &str) -> ListLooseEndsRequest {
@@ -95,11 +65,6 @@ pub(crate) fn set_policy(name: &str, fields: &[&str], policy: Policy) -> SetPoli
         policy: Some(policy),
         update_mask,
     }
-}
-
-/// Names in a field of a policy.
-pub(crate) fn names(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 /// Asks, and gives the question's id.

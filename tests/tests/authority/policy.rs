@@ -274,7 +274,7 @@ async fn the_rate_binds_messages_questions_reminders_and_wakes_together() {
     assert!((1..=60).contains(&wait(&refusal)), "{refusal:?}");
     for number in 0..20 {
         let _: SendMessageResponse =
-            done(&bob, SEND, &send("ada", &format!("number {number}, others go on"))).await;
+            done(&bob, SEND, &send("ada", format!("number {number}, others go on"))).await;
     }
 }
 
@@ -462,7 +462,7 @@ async fn who_is_refused_without_end_does_not_fill_the_log() {
     let ada = stage.agent("ada").await;
     for number in 0..200 {
         let answer: Result<SendMessageResponse, Status> =
-            call(&ada, SEND, &send("cyd", &format!("{number}"))).await;
+            call(&ada, SEND, &send("cyd", format!("{number}"))).await;
         assert_eq!(
             answer.map_err(|refusal| status::reason(&refusal)),
             Err(Some(Reason::RecipientNotAllowed))

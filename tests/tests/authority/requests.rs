@@ -3,7 +3,7 @@
 use hive_proto::v1::ack_delivery_request::Target;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::*;
-use hive_tests::rig::{fresh_id, to};
+use hive_tests::rig::{fresh_id, request, to};
 use prost::Message as _;
 
 use crate::authority_table::{Proof, Row};
@@ -26,13 +26,7 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
     let session_token = session;
     let key = |message_id| Some(DeliveryKey { agent: agent.clone(), message_id });
     match (row.service, row.method) {
-        ("MessageService", "SendMessage") => SendMessageRequest {
-            request_id,
-            to: to("dan"),
-            body: "hello".to_owned(),
-            in_reply_to: 0,
-        }
-        .encode_to_vec(),
+        ("MessageService", "SendMessage") => request::send("dan", "hello").encode_to_vec(),
         ("MessageService", "GetMessage") => {
             GetMessageRequest { message_id: message }.encode_to_vec()
         }

@@ -155,14 +155,14 @@ async fn pages_and_their_ends_tell_nothing_of_what_others_have() {
     let (_rig, [ada, bob, cyd, operator]) = hive().await;
     let mut own = Vec::new();
     for number in 0..3 {
-        let to_bob = send("bob", &format!("needle {number}"));
+        let to_bob = send("bob", format!("needle {number}"));
         let sent: SendMessageResponse = done(&ada, "MessageService/SendMessage", &to_bob).await;
         own.push(('m', sent.message_id));
         for _ in 0..4 {
             let between: SendMessageResponse = done(
                 &cyd,
                 "MessageService/SendMessage",
-                &send("operator", &format!("needle {number}")),
+                &send("operator", format!("needle {number}")),
             )
             .await;
             assert!(between.message_id > sent.message_id);

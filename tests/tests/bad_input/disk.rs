@@ -8,7 +8,7 @@ use hive_proto::status;
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::{GetBrokerStatusRequest, GetBrokerStatusResponse, SendMessageRequest};
 use hive_tests::rig::small_disk::SmallDisk;
-use hive_tests::rig::{Client, Rig, fresh_id, soon, to};
+use hive_tests::rig::{Client, Rig, request, soon};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -17,7 +17,7 @@ const DISK_BYTES: u64 = 6 << 20;
 
 fn request(number: usize) -> SendMessageRequest {
     let body = format!("message {number}, {}", "x".repeat(30_000));
-    SendMessageRequest { request_id: fresh_id(), to: to("ada"), body, in_reply_to: 0 }
+    request::send("ada", body)
 }
 
 async fn broker_status(client: &Client) -> GetBrokerStatusResponse {

@@ -4,7 +4,11 @@
 use hive_core::reason::Reason;
 use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::*;
-use hive_tests::rig::{Rig, fresh_id, to};
+use hive_tests::rig::{
+    Rig, fresh_id,
+    request::{self, texts},
+    to,
+};
 use prost::Message as _;
 use prost_types::{Duration, Timestamp};
 use tonic::transport::Channel;
@@ -40,12 +44,7 @@ async fn hive() -> (Rig, Channel, Channel) {
 }
 
 fn ask() -> AskQuestionRequest {
-    AskQuestionRequest {
-        request_id: fresh_id(),
-        to: to("bob"),
-        text: "well?".to_owned(),
-        ..AskQuestionRequest::default()
-    }
+    request::ask("bob", "well?")
 }
 
 fn remind(due: Option<Due>) -> CreateReminderRequest {
@@ -165,12 +164,8 @@ async fn a_question_has_one_target_a_text_and_options_that_can_be_told_apart() {
         ..ask()
     };
     let id = asked(&ada, widest).await;
-    let all = AnswerQuestionRequest {
-        request_id: fresh_id(),
-        question_id: id,
-        choices: options,
-        text: "y".repeat(16_384),
-    };
+    let all =
+        AnswerQuestionRequest { choices: options, ..request::answer(id, &"y".repeat(16_384)) };
     let bob = rig.agent("bob").await.channel();
     drop(call(&bob, ANSWER, all.encode_to_vec()).await.expect("the longest answer"));
     let told = rig.agent("ada").await.deliveries("", &[]).await;
@@ -190,12 +185,10 @@ async fn an_answer_names_a_question_and_chooses_what_was_offered() {
     let one = asked(&ada, AskQuestionRequest { options: options.clone(), ..ask() }).await;
     let free = asked(&ada, ask()).await;
     let answer = |question_id: u64, choices: &[&str], text: &str| AnswerQuestionRequest {
-        request_id: fresh_id(),
-        question_id,
-        choices: choices.iter().map(|choice| (*choice).to_owned()).collect(),
-        text: text.to_owned(),
+        choices: texts(choices),
+        ..request::answer(question_id, text)
     };
-    let cancel = |question_id| CancelQuestionRequest { request_id: fresh_id(), question_id };
+    let cancel = request::withdraw;
     let before = rig.on_disk();
     for request_id in bad_ids() {
         bad_field(

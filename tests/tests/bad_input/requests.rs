@@ -5,7 +5,7 @@ use hive_core::reason::Reason;
 use hive_proto::status;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::*;
-use hive_tests::rig::{Rig, fresh_id, raw, to};
+use hive_tests::rig::{Rig, fresh_id, raw, request::send, to};
 use prost::Message as _;
 use tonic::Code;
 
@@ -18,15 +18,6 @@ async fn hive() -> Rig {
     let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n[agents.robert]\n");
     rig.start_broker().await;
     rig
-}
-
-fn send(recipient: &str, body: &str) -> SendMessageRequest {
-    SendMessageRequest {
-        request_id: fresh_id(),
-        to: to(recipient),
-        body: body.to_owned(),
-        in_reply_to: 0,
-    }
 }
 
 #[tokio::test]
@@ -115,7 +106,7 @@ async fn a_body_has_a_bound_in_bytes_and_is_not_empty() {
     bad_field(&ada.channel(), "WakeService/Wake", &wake, "body").await;
     // So large that it is not even read: told by its length, and the connection goes on.
     for bytes in [1 << 20, 5 << 20] {
-        let request = send("bob", &"x".repeat(bytes));
+        let request = send("bob", "x".repeat(bytes));
         let words = [request.encoded_len().to_string(), "32768".to_owned()];
         refused(
             &ada.channel(),

@@ -11,7 +11,7 @@ use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::{
     GetBrokerStatusRequest, GetBrokerStatusResponse, ListDeliveriesRequest, SendMessageRequest,
 };
-use hive_tests::rig::{Client, Rig, fresh_id, soon, to};
+use hive_tests::rig::{Client, Rig, request, soon};
 use tokio::task::JoinHandle;
 use tonic::{Status, Streaming};
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -38,12 +38,7 @@ pub(crate) fn is_unavailable(refusal: &Status) {
 }
 
 fn request(body: &str) -> SendMessageRequest {
-    SendMessageRequest {
-        request_id: fresh_id(),
-        to: to("ada"),
-        body: body.to_owned(),
-        in_reply_to: 0,
-    }
+    request::send("ada", body)
 }
 
 async fn watched(operator: &Client) -> Streaming<HealthCheckResponse> {

@@ -128,7 +128,7 @@ impl Fleet {
         let to = Recipient::Agent(AgentName::parse(agent).expect("a good name"));
         let request = self.request("SendMessage");
         let actor = Actor { caller: operator(), process_token: None };
-        let send = Send { to, body: "work".into(), in_reply_to: None };
+        let send = Send::new(to, "work");
         self.engine.send(actor, request, send).await.expect("accepted");
         let place = self
             .harnesses

@@ -6,24 +6,20 @@ use std::process::Stdio;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::{
-    AnswerQuestionRequest, AskQuestionRequest, CreateReminderRequest, EventKind, SystemKind,
-    create_reminder_request,
+    AnswerQuestionRequest, AskQuestionRequest, EventKind, SystemKind, create_reminder_request,
 };
 use hive_tests::binary;
-use hive_tests::rig::{Client, Process, Rig, fresh_id, soon, to};
+use hive_tests::rig::{
+    Client, Process, Rig, fresh_id,
+    request::{self, texts},
+    soon, to,
+};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 /// An agent asks; the question's id.
 async fn ask(agent: &Client, target: &str, text: &str, options: &[&str]) -> u64 {
-    let request = AskQuestionRequest {
-        request_id: fresh_id(),
-        to: to(target),
-        text: text.to_owned(),
-        options: options.iter().map(|option| (*option).to_owned()).collect(),
-        multi: false,
-        ttl: None,
-    };
+    let request = AskQuestionRequest { options: texts(options), ..request::ask(target, text) };
     let asked = QuestionServiceClient::new(agent.channel())
         .ask_question(request)
         .await
@@ -65,10 +61,8 @@ async fn an_agent_is_asked_and_the_wait_for_its_answer_outlives_the_broker() {
     rig.start_broker().await;
     assert_eq!(line().await, "the broker is back");
     let answer = AnswerQuestionRequest {
-        request_id: fresh_id(),
-        question_id,
-        choices: vec!["yes".to_owned()],
-        text: "since noon".to_owned(),
+        choices: texts(&["yes"]),
+        ..request::answer(question_id, "since noon")
     };
     let bob = rig.agent("bob").await;
     QuestionServiceClient::new(bob.channel()).answer_question(answer).await.expect("bob was asked");
@@ -191,11 +185,7 @@ async fn reminders_are_seen_counted_and_withdrawn() {
     let bob = rig.agent("bob").await;
     let due =
         create_reminder_request::Due::Delay(prost_types::Duration { seconds: 3600, nanos: 0 });
-    let request = CreateReminderRequest {
-        request_id: fresh_id(),
-        body: "look again".to_owned(),
-        due: Some(due),
-    };
+    let request = request::remind("look again", due);
     let set =
         ReminderServiceClient::new(bob.channel()).create_reminder(request).await.expect("bob may");
     let id = set.into_inner().reminder.expect("a reminder").id.to_string();

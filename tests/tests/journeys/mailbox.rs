@@ -2,7 +2,7 @@
 
 use hive_proto::v1::SendMessageRequest;
 use hive_proto::v1::message_service_client::MessageServiceClient;
-use hive_tests::rig::{Client, Rig, fresh_id, to};
+use hive_tests::rig::{Client, Rig, request};
 use serde_json::{Value, json};
 
 use crate::steps::unread;
@@ -10,12 +10,7 @@ use crate::terminal::Terminal;
 
 /// Sends a reply; its id.
 async fn reply(from: &Client, recipient: &str, body: &str, in_reply_to: u64) -> u64 {
-    let request = SendMessageRequest {
-        request_id: fresh_id(),
-        to: to(recipient),
-        body: body.to_owned(),
-        in_reply_to,
-    };
+    let request = SendMessageRequest { in_reply_to, ..request::send(recipient, body) };
     let sent = MessageServiceClient::new(from.channel()).send_message(request).await;
     sent.expect("the message is accepted").into_inner().message_id
 }

@@ -13,9 +13,9 @@ use hive_proto::v1::admin_service_client::AdminServiceClient;
 use hive_proto::v1::attach_response::Step;
 use hive_proto::v1::{
     AttachResponse, Attached, BeginTurnRequest, GetBrokerStatusRequest, Isolation,
-    ReplaceLooseEndsRequest, SendMessageRequest, WakeRequest,
+    ReplaceLooseEndsRequest, WakeRequest,
 };
-use hive_tests::rig::{fresh_id, process_token, to};
+use hive_tests::rig::{fresh_id, process_token, request};
 use prost::Message;
 use rustix::process::Signal;
 
@@ -129,12 +129,7 @@ async fn a_shell_task_wakes_and_publishes_and_its_tokens_count_for_nothing() {
     let said = ada.order(&own("/hive.v1.TurnService/BeginTurn", &digits(&begin))).await;
     assert_eq!(said, "ok");
     // With the token of that turn a task is still a task.
-    let send = |body: &str| SendMessageRequest {
-        request_id: fresh_id(),
-        to: to("bob"),
-        body: body.to_owned(),
-        in_reply_to: 0,
-    };
+    let send = |body: &str| request::send("bob", body);
     let said = ada.order(&format!("{} {token}", order(SEND, &digits(&send("forged"))))).await;
     assert!(is_untrusted(&said), "{said}");
     assert_eq!(ada.order(&format!("{} {token}", own(SEND, &digits(&send("true"))))).await, "ok");

@@ -194,7 +194,7 @@ pub(super) fn request(rpc: &'static str, id: &str, content: u8) -> RequestKey {
 
 /// A plain message.
 pub(super) fn mail(to: &str, body: &str) -> Send {
-    Send { to: recipient(to), body: body.to_owned(), in_reply_to: None }
+    Send::new(recipient(to), body)
 }
 
 /// Takes up to this many at once, without waiting.

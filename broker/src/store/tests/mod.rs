@@ -92,19 +92,8 @@ fn open(dir: &Path) -> (Store, Arc<Commits>) {
 /// Writes a message and an event, as a send does.
 fn say(tx: &Tx<'_>, body: &str) -> rusqlite::Result<u64> {
     let id = tx.next_id();
-    let new = NewMessage {
-        id: MessageId::new(id).expect("not 0"),
-        origin: &Origin::System,
-        origin_key: None,
-        to: To::One(AgentKey::OPERATOR),
-        body,
-        in_reply_to: None,
-        system_kind: None,
-        turn: None,
-        coalescing_key: None,
-        question: None,
-        reminder: None,
-    };
+    let message_id = MessageId::new(id).expect("not 0");
+    let new = NewMessage::new(message_id, &Origin::System, To::One(AgentKey::OPERATOR), body);
     super::message::insert(tx, &new)?;
     log(tx, Fact::about(hive_core::event::Kind::MessageAccepted, AgentKey::OPERATOR))?;
     tx.after_commit(Effect::Wake(AgentKey::OPERATOR));

@@ -19,7 +19,7 @@ impl MessageService for Script {
         &self,
         request: Request<SendMessageRequest>,
     ) -> Answer<SendMessageResponse> {
-        let SendMessageRequest { request_id, to, body, in_reply_to } = request.into_inner();
+        let SendMessageRequest { request_id, to, body, in_reply_to, .. } = request.into_inner();
         let to = match to.and_then(|to| to.to).expect("a recipient") {
             To::Agent(name) => name,
             To::Everyone(EveryoneRecipient {}) => "*".to_owned(),

@@ -254,11 +254,7 @@ impl Run {
     }
 
     fn say(&mut self, said: Said) -> Result<(), String> {
-        let send = Send {
-            to: Recipient::Agent(name(said.to)),
-            body: said.body.clone(),
-            in_reply_to: None,
-        };
+        let send = Send::new(Recipient::Agent(name(said.to)), said.body.as_str());
         let (from, key) = (actor(said.from), key("SendMessage", said.number));
         match self.drive(|engine| async move { engine.send(from, key, send).await })? {
             Ok(receipt) if self.disk.is_off() => drop(receipt),

@@ -8,7 +8,7 @@ use hive_proto::status;
 use hive_proto::v1::SendMessageRequest;
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_tests::rig::failing_disk::{FailingDisk, Failure};
-use hive_tests::rig::{Client, Rig, fresh_id, soon, to};
+use hive_tests::rig::{Client, Rig, request, soon};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xorshift::XorShiftRng;
 use tonic_health::pb::HealthCheckRequest;
@@ -81,8 +81,7 @@ impl Mail {
                 self.number,
                 "x".repeat(usize::try_from(self.number * 997 % 20_000).unwrap_or(0))
             );
-            let request =
-                SendMessageRequest { request_id: fresh_id(), to: to("ada"), body, in_reply_to: 0 };
+            let request = request::send("ada", body);
             if !self.send(&request, outcome).await {
                 self.open.push(request);
             }

@@ -12,11 +12,8 @@ use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::wake_service_client::WakeServiceClient;
-use hive_proto::v1::{
-    AckDeliveryRequest, AnswerQuestionRequest, AskQuestionRequest, CreateReminderRequest,
-    DeliveryKey, ListDeadLettersRequest, WakeRequest,
-};
-use hive_tests::rig::{Client, PATIENCE, fresh_id, to};
+use hive_proto::v1::{AckDeliveryRequest, DeliveryKey, ListDeadLettersRequest, WakeRequest};
+use hive_tests::rig::{Client, PATIENCE, fresh_id, request};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xorshift::XorShiftRng;
 use tokio::time::interval;
@@ -153,12 +150,7 @@ impl Traffic {
     async fn ask_operator(&mut self, place: usize, token: &str) -> Result<(), Status> {
         let id = self.question(place, "operator", token).await?;
         let words = format!("so be it with {token}");
-        let answer = AnswerQuestionRequest {
-            request_id: fresh_id(),
-            question_id: id,
-            choices: Vec::new(),
-            text: words.clone(),
-        };
+        let answer = request::answer(id, &words);
         QuestionServiceClient::new(self.operator.channel()).answer_question(answer).await?;
         self.owed.push((place, Owed::Words(words)));
         self.count("questions to the operator");
@@ -166,23 +158,16 @@ impl Traffic {
     }
 
     async fn question(&self, place: usize, whom: &str, token: &str) -> Result<u64, Status> {
-        let request = AskQuestionRequest {
-            request_id: fresh_id(),
-            to: to(whom),
-            text: format!("And {token}?"),
-            ..AskQuestionRequest::default()
-        };
+        let request = request::ask(whom, &format!("And {token}?"));
         let asked =
             QuestionServiceClient::new(self.clients[place].channel()).ask_question(request).await?;
         Ok(asked.into_inner().question.unwrap_or_default().id)
     }
 
     async fn remind(&mut self, place: usize, token: &str) -> Result<(), Status> {
-        let due = Some(Due::Delay(prost_types::Duration {
-            seconds: self.dice.random_range(1..6),
-            nanos: 0,
-        }));
-        let request = CreateReminderRequest { request_id: fresh_id(), body: token.to_owned(), due };
+        let seconds = self.dice.random_range(1..6);
+        let request =
+            request::remind(token, Due::Delay(prost_types::Duration { seconds, nanos: 0 }));
         ReminderServiceClient::new(self.clients[place].channel()).create_reminder(request).await?;
         self.owed.push((place, Owed::Words(token.to_owned())));
         self.count("reminders");

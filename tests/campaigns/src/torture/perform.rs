@@ -93,12 +93,12 @@ async fn call(
     let reminders = || ReminderServiceClient::new(channel.clone());
     match op.clone() {
         Op::Send { to, everyone, body, reply_to, turn: _ } => {
-            let to = hive_tests::rig::to(if everyone {
-                "*"
-            } else {
-                to.first().map_or("", String::as_str)
-            });
-            let request = v1::SendMessageRequest { request_id, to, body, in_reply_to: reply_to };
+            let target = if everyone { "*" } else { to.first().map_or("", String::as_str) };
+            let request = v1::SendMessageRequest {
+                request_id,
+                in_reply_to: reply_to,
+                ..hive_tests::rig::request::send(target, body)
+            };
             let sent = messages().send_message(carried.request(request)).await?.into_inner();
             Ok(Reply::Sent {
                 message: sent.message_id,

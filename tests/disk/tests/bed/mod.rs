@@ -327,19 +327,8 @@ pub(crate) fn rows(conn: &rusqlite::Connection) -> rusqlite::Result<BTreeMap<u64
 
 pub(crate) fn say(tx: &Tx<'_>, body: &str) -> rusqlite::Result<u64> {
     let id = tx.next_id();
-    let new = NewMessage {
-        id: MessageId::new(id).expect("not 0"),
-        origin: &Origin::System,
-        origin_key: None,
-        to: To::One(AgentKey::OPERATOR),
-        body,
-        in_reply_to: None,
-        system_kind: None,
-        turn: None,
-        coalescing_key: None,
-        question: None,
-        reminder: None,
-    };
+    let message_id = MessageId::new(id).expect("not 0");
+    let new = NewMessage::new(message_id, &Origin::System, To::One(AgentKey::OPERATOR), body);
     message::insert(tx, &new)?;
     Ok(id)
 }

@@ -10,9 +10,9 @@ use hive_proto::v1::wake_service_client::WakeServiceClient;
 use hive_proto::v1::{
     AskQuestionRequest, CreateReminderRequest, GetTurnStatsRequest, ListDeliveriesRequest,
     ListEventsRequest, ListMessagesRequest, ReceiveMessagesRequest, SearchMessagesRequest,
-    SendMessageRequest, WakeRequest, WatchEventsRequest, create_reminder_request::Due,
+    WakeRequest, WatchEventsRequest, create_reminder_request::Due,
 };
-use hive_tests::rig::{fresh_id, to};
+use hive_tests::rig::{fresh_id, request, to};
 use tonic::Status;
 use tonic::transport::Channel;
 
@@ -149,6 +149,6 @@ pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
 
 async fn send(channel: Channel, name: &str, bytes: usize) -> Result<(), Status> {
     let body = "xx ".repeat(bytes / 3);
-    let request = SendMessageRequest { request_id: fresh_id(), to: to(name), body, in_reply_to: 0 };
+    let request = request::send(name, body);
     MessageServiceClient::new(channel).send_message(request).await.map(drop)
 }

@@ -6,8 +6,8 @@ use hive_core::limits::{
 use hive_core::reason::Reason;
 use hive_proto::status;
 use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
-use hive_proto::v1::{PublishedLooseEnd, ReplaceLooseEndsRequest, SendMessageRequest};
-use hive_tests::rig::{Rig, fresh_id, raw, soon, to};
+use hive_proto::v1::{PublishedLooseEnd, ReplaceLooseEndsRequest};
+use hive_tests::rig::{Rig, fresh_id, raw, request, soon};
 use prost::Message as _;
 use tonic::body::Body;
 use tonic::codegen::Service as _;
@@ -220,12 +220,7 @@ async fn bodies_that_are_not_what_they_say_are_refused() {
 async fn a_message_over_the_bound_is_refused_with_the_number() {
     let mut scene = Scene::new().await;
     let mallory = scene.rig.agent("mallory").await.channel();
-    let send = |bytes: usize| SendMessageRequest {
-        request_id: fresh_id(),
-        to: to("carol"),
-        body: "x".repeat(bytes),
-        in_reply_to: 0,
-    };
+    let send = |bytes: usize| request::send("carol", "x".repeat(bytes));
     // What may be a request is read, and the body is measured.
     for bytes in [32 * 1024 + 1, 90 * 1024] {
         let refusal = raw::call(&mallory, SEND, MetadataMap::new(), send(bytes).encode_to_vec())

@@ -7,8 +7,8 @@
 use hive_core::limits::{AGENT_CALLS_MAX, AGENT_CONNECTIONS_MAX};
 use hive_core::reason::Reason;
 use hive_proto::status;
-use hive_proto::v1::{ListMessagesRequest, SendMessageRequest};
-use hive_tests::rig::{fresh_id, raw, soon, to};
+use hive_proto::v1::ListMessagesRequest;
+use hive_tests::rig::{raw, request, soon};
 use prost::Message as _;
 use tonic::metadata::MetadataMap;
 
@@ -128,12 +128,7 @@ async fn watchers_that_do_not_read_are_bounded_and_miss_nothing_but_their_own() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_that_are_never_said_to_the_end_are_bounded_and_do_nothing() {
     let mut scene = Scene::new().await;
-    let send = |bytes: usize| SendMessageRequest {
-        request_id: fresh_id(),
-        to: to("dave"),
-        body: "x".repeat(bytes),
-        in_reply_to: 0,
-    };
+    let send = |bytes: usize| request::send("dave", "x".repeat(bytes));
     let talk = scene.talk();
     let mut raws = connect(&scene, &[]).await;
     for (place, raw) in raws.iter_mut().enumerate() {

@@ -5,7 +5,10 @@ use hive_proto::v1::{
     AskQuestionRequest, DeliveryState, EventKind, GetQuestionRequest, Question, QuestionState,
     TurnOutcome,
 };
-use hive_tests::rig::{Client, Rig, fresh_id, to};
+use hive_tests::rig::{
+    Client, Rig,
+    request::{self, texts},
+};
 use prost_types::Duration;
 use rustix::process::Signal;
 
@@ -20,12 +23,9 @@ const ESCAPE: &str = "\x1b";
 /// Ada asks the operator.
 async fn asks(ada: &Client, words: &str, options: &[&str], seconds: Option<i64>) -> Question {
     let request = AskQuestionRequest {
-        request_id: fresh_id(),
-        to: to("operator"),
-        text: words.to_owned(),
-        options: options.iter().map(|option| (*option).to_owned()).collect(),
-        multi: false,
+        options: texts(options),
         ttl: seconds.map(|seconds| Duration { seconds, nanos: 0 }),
+        ..request::ask("operator", words)
     };
     let asked = QuestionServiceClient::new(ada.channel()).ask_question(ada.request(request)).await;
     asked.expect("the question is accepted").into_inner().question.expect("a question")

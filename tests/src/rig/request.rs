@@ -1,0 +1,74 @@
+//! Requests as most tests make them: a fresh id, what the test is about, and nothing else set.
+//!
+//! Invariant: no other test names every field of a request that is made here. Where a test needs
+//! one more field, it takes the rest from here: `SendMessageRequest { in_reply_to, ..send(..) }`.
+
+use hive_proto::v1::create_reminder_request::Due;
+use hive_proto::v1::{
+    AnswerQuestionRequest, AskQuestionRequest, BeginTurnRequest, CancelQuestionRequest,
+    CreateReminderRequest, SendMessageRequest,
+};
+
+use super::{fresh_id, process_token, to};
+
+/// Texts as a field takes them: options, choices, names.
+#[must_use]
+pub fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+/// A message to a recipient, written as for [`to`].
+#[must_use]
+pub fn send(recipient: &str, body: impl Into<String>) -> SendMessageRequest {
+    SendMessageRequest {
+        request_id: fresh_id(),
+        to: to(recipient),
+        body: body.into(),
+        ..SendMessageRequest::default()
+    }
+}
+
+/// A question to a target, written as for [`to`].
+#[must_use]
+pub fn ask(target: &str, text: &str) -> AskQuestionRequest {
+    AskQuestionRequest {
+        request_id: fresh_id(),
+        to: to(target),
+        text: text.to_owned(),
+        ..AskQuestionRequest::default()
+    }
+}
+
+/// An answer to a question.
+#[must_use]
+pub fn answer(question_id: u64, text: &str) -> AnswerQuestionRequest {
+    AnswerQuestionRequest {
+        request_id: fresh_id(),
+        question_id,
+        text: text.to_owned(),
+        ..AnswerQuestionRequest::default()
+    }
+}
+
+/// The withdrawal of a question.
+#[must_use]
+pub fn withdraw(question_id: u64) -> CancelQuestionRequest {
+    CancelQuestionRequest { request_id: fresh_id(), question_id }
+}
+
+/// A reminder.
+#[must_use]
+pub fn remind(body: &str, due: Due) -> CreateReminderRequest {
+    CreateReminderRequest { request_id: fresh_id(), body: body.to_owned(), due: Some(due) }
+}
+
+/// The begin of a turn in the main conversation, by a process with a fresh token.
+#[must_use]
+pub fn begin(session_token: &str) -> BeginTurnRequest {
+    BeginTurnRequest {
+        request_id: fresh_id(),
+        session_token: session_token.to_owned(),
+        process_token: process_token(),
+        ..BeginTurnRequest::default()
+    }
+}
