@@ -40,7 +40,8 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut reload = signal(SignalKind::hangup())?;
-    let running = start(&settings, supervisor).await?;
+    let clock = Arc::new(SystemClock::new().context("the clock of this boot cannot be read")?);
+    let running = start(&settings, clock, supervisor).await?;
     // A socket of the service manager that is not there is no reason not to serve.
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
         tracing::debug!(%error, "the service manager was not told");
@@ -65,7 +66,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
 
 /// A broker that serves.
 #[derive(Debug)]
-struct Running {
+pub struct Running {
     engine: Arc<Engine>,
     rpc: Rpc,
     sockets: Arc<Sockets>,
@@ -80,9 +81,12 @@ struct Running {
     accepting: TaskTracker,
 }
 
-async fn start(settings: &Settings, supervisor: Option<Supervisor>) -> anyhow::Result<Running> {
-    let clock: Arc<dyn Clock> =
-        Arc::new(SystemClock::new().context("the clock of this boot cannot be read")?);
+/// Starts a broker and returns when it serves.
+pub async fn start(
+    settings: &Settings,
+    clock: Arc<dyn Clock>,
+    supervisor: Option<Supervisor>,
+) -> anyhow::Result<Running> {
     let memory = Arc::new(Memory::default());
     let store = Store::open(&settings.state_dir, Arc::clone(&clock), Arc::clone(&memory) as _)?;
     let turn_events = TurnEvents::open(&settings.state_dir)?;
@@ -226,6 +230,12 @@ async fn reloaded(cli: &Cli, running: &Running) {
 }
 
 impl Running {
+    /// Returns the engine behind the services.
+    #[must_use]
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     async fn end(self) {
         tracing::info!("hived is ending");
         if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Stopping]) {

@@ -235,9 +235,9 @@ fn jittered(pause: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use hive_in_process::{Broker, Reaction};
     use hive_proto::v1::inbox_service_client::InboxServiceClient;
     use hive_proto::v1::{ReceiveMessagesRequest, ReceiveMessagesResponse};
-    use hive_tests::fake_broker::{FakeBroker, Reaction};
     use rmcp::model::RequestMetaObject;
     use tokio_util::sync::CancellationToken;
 
@@ -260,7 +260,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_broker_that_is_away_is_waited_for_but_not_for_ever() {
-        let never = FakeBroker::stopped();
+        let never = Broker::stopped("[agents.alice]", "alice");
         let (outcome, took) = receive(&never.socket(), Duration::ZERO).await;
         assert!(matches!(outcome, Err(Failure::Away(Whom::Broker, _))), "{outcome:?}");
         let away_max = Whom::Broker.away_max();
@@ -269,7 +269,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_wait_does_not_begin_anew_after_an_outage() {
-        let broker = FakeBroker::start();
+        let broker = Broker::start("[agents.alice]", "alice");
         for _ in 0..2 {
             broker.react(Reaction::Hang);
         }

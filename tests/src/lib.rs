@@ -6,7 +6,6 @@
 pub mod api;
 pub mod binary;
 pub mod claude;
-pub mod fake_broker;
 pub mod mcp;
 pub mod rig;
 pub mod sandbox_probe;

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use hive_core::reason::Reason;
+use hive_in_process::Reaction;
 use hive_proto::status;
-use hive_tests::fake_broker::{FakeBroker, Reaction};
 use hive_tests::mcp::Client;
 use serde_json::json;
 
-use crate::rig::{self, call, connected, good};
+use crate::rig::{self, call, connected, good, hive};
 
 #[tokio::test]
 async fn a_refusal_names_its_reason_and_what_to_do() {
-    let broker = FakeBroker::start();
+    let broker = hive().await;
     let mut client = connected(&broker).await;
     let cases = [
         (
@@ -46,7 +46,7 @@ async fn a_refusal_names_its_reason_and_what_to_do() {
 
 #[tokio::test]
 async fn wrong_arguments_are_told_without_asking_the_broker() {
-    let broker = FakeBroker::start();
+    let broker = hive().await;
     let mut client = connected(&broker).await;
     for (tool, input, problem) in [
         ("send", json!({"to": "bob"}), "missing field `body`"),
@@ -72,8 +72,8 @@ async fn wrong_arguments_are_told_without_asking_the_broker() {
 
 #[tokio::test]
 async fn without_a_turn_mail_is_not_taken() {
-    let broker = FakeBroker::start();
-    broker.mail("bob", "for a turn only");
+    let broker = hive().await;
+    broker.mail("bob", "for a turn only").await;
     let mut client = Client::spawn(rig::command(&broker.socket()).env_remove("HIVE_PROCESS_TOKEN"))
         .expect("hive-mcp starts");
     client.handshake().await.expect("the handshake works");
@@ -84,7 +84,7 @@ async fn without_a_turn_mail_is_not_taken() {
 
 #[tokio::test]
 async fn a_call_is_logged_before_and_after_without_its_body() {
-    let broker = FakeBroker::start();
+    let broker = hive().await;
     let mut client = connected(&broker).await;
     good(&mut client, "send", json!({"to": "bob", "body": "secret words"}), "toolu_1").await;
     broker.react(Reaction::Refuse(status::refusal(Reason::InboxFull, "bob's inbox is full", None)));

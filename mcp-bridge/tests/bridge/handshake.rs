@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use hive_tests::fake_broker::FakeBroker;
 use hive_tests::mcp::{Client, ClientError};
 use serde_json::{Value, json};
 
-use crate::rig;
+use crate::rig::{self, hive, stopped};
 
 async fn listed(groups: Option<&str>) -> Vec<String> {
-    let broker = FakeBroker::stopped();
+    let broker = stopped();
     let mut command = rig::command(&broker.socket());
     if let Some(groups) = groups {
         command.env("HIVE_TOOL_GROUPS", groups);
@@ -23,7 +22,7 @@ async fn listed(groups: Option<&str>) -> Vec<String> {
 
 #[tokio::test]
 async fn the_handshake_is_answered_fast_while_the_broker_is_dead() {
-    let broker = FakeBroker::stopped();
+    let broker = stopped();
     let started = Instant::now();
     let mut client = Client::spawn(&mut rig::command(&broker.socket())).expect("hive-mcp starts");
     let hello = client.handshake().await.expect("the handshake works");
@@ -39,7 +38,7 @@ async fn the_handshake_is_answered_fast_while_the_broker_is_dead() {
 
 #[tokio::test]
 async fn the_probe_for_a_newer_protocol_is_refused_and_the_handshake_goes_on() {
-    let broker = FakeBroker::stopped();
+    let broker = stopped();
     let mut client = Client::spawn(&mut rig::command(&broker.socket())).expect("hive-mcp starts");
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -73,7 +72,7 @@ async fn only_the_agents_groups_are_listed() {
 
 #[tokio::test]
 async fn a_tool_that_is_not_listed_cannot_be_called() {
-    let broker = FakeBroker::start();
+    let broker = hive().await;
     let mut client = Client::spawn(rig::command(&broker.socket()).env("HIVE_TOOL_GROUPS", "meta"))
         .expect("hive-mcp starts");
     client.handshake().await.expect("the handshake works");
@@ -88,7 +87,7 @@ async fn a_tool_that_is_not_listed_cannot_be_called() {
 
 #[tokio::test]
 async fn the_list_is_small_and_its_hints_are_honest() {
-    let broker = FakeBroker::stopped();
+    let broker = stopped();
     let mut client = rig::connected(&broker).await;
     let answer = client.request("tools/list", json!({})).await.expect("tools are listed");
     let bytes = answer.to_string().len();
@@ -120,7 +119,7 @@ async fn the_list_is_small_and_its_hints_are_honest() {
 
 #[tokio::test]
 async fn schemas_are_exact_and_short() {
-    let broker = FakeBroker::stopped();
+    let broker = stopped();
     let mut client = rig::connected(&broker).await;
     let tools = client.list_tools().await.expect("tools are listed");
     let schema = |name: &str| {

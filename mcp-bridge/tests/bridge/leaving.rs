@@ -6,18 +6,18 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use hive_tests::fake_broker::FakeBroker;
+use hive_in_process::Broker;
 use hive_tests::mcp::Client;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::rig::{self, connected, good};
+use crate::rig::{self, connected, good, hive, stopped};
 
 /// Claude gives a server 0.1 s between SIGINT and SIGTERM; the bound leaves room for a busy
 /// machine, not for a wait that was not stopped.
 const LEAVING_MAX: Duration = Duration::from_secs(2);
 
-async fn waiting(broker: &FakeBroker) -> Client {
+async fn waiting(broker: &Broker) -> Client {
     let mut client = connected(broker).await;
     client
         .start_tool("recv", json!({"wait_seconds": 180}), "toolu_1")
@@ -27,7 +27,7 @@ async fn waiting(broker: &FakeBroker) -> Client {
     client
 }
 
-async fn left(broker: &FakeBroker, since: Instant, end: (ExitStatus, String)) {
+async fn left(broker: &Broker, since: Instant, end: (ExitStatus, String)) {
     assert!(end.0.success(), "{end:?}");
     assert!(since.elapsed() < LEAVING_MAX, "{:?}: {}", since.elapsed(), end.1);
     broker.wait_until("the waiting call is dropped", |state| state.dropped_count == 1).await;
@@ -35,7 +35,7 @@ async fn left(broker: &FakeBroker, since: Instant, end: (ExitStatus, String)) {
 
 #[tokio::test]
 async fn a_cancelled_recv_stops_at_once_and_the_bridge_goes_on() {
-    let broker = FakeBroker::start();
+    let broker = hive().await;
     let mut client = connected(&broker).await;
     let pending = client
         .start_tool("recv", json!({"wait_seconds": 180}), "toolu_1")
@@ -45,10 +45,10 @@ async fn a_cancelled_recv_stops_at_once_and_the_bridge_goes_on() {
     let cancel = json!({"requestId": pending.id(), "reason": "the user interrupted"});
     client.notify("notifications/cancelled", cancel).await.expect("the bridge reads");
     broker.wait_until("the call is dropped", |state| state.dropped_count == 1).await;
-    broker.mail("bob", "still there");
+    let message = broker.mail("bob", "still there").await;
     assert_eq!(
         good(&mut client, "recv", json!({}), "toolu_2").await,
-        "#101 from bob\n| still there\n"
+        format!("#{message} from bob\n| still there\n")
     );
     let (_, log) = client.close().await.expect("it ends");
     assert!(log.contains("outcome=\"cancelled\""), "{log}");
@@ -56,7 +56,7 @@ async fn a_cancelled_recv_stops_at_once_and_the_bridge_goes_on() {
 
 #[tokio::test]
 async fn the_end_of_stdin_ends_a_waiting_bridge() {
-    let broker = FakeBroker::start();
+    let broker = hive().await;
     let client = waiting(&broker).await;
     let since = Instant::now();
     left(&broker, since, client.close().await.expect("it ends")).await;
@@ -65,7 +65,7 @@ async fn the_end_of_stdin_ends_a_waiting_bridge() {
 #[tokio::test]
 async fn signals_end_a_waiting_bridge() {
     for signal in [Signal::INT, Signal::TERM] {
-        let broker = FakeBroker::start();
+        let broker = hive().await;
         let client = waiting(&broker).await;
         let since = Instant::now();
         let pid = client.pid().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("it runs");
@@ -76,7 +76,7 @@ async fn signals_end_a_waiting_bridge() {
 
 #[tokio::test]
 async fn a_signal_ends_a_bridge_whose_stdin_is_a_socket_and_stays_open() {
-    let broker = FakeBroker::stopped();
+    let broker = stopped();
     // Claude gives its servers sockets, not pipes; reading those is done in a thread that no signal
     // wakes.
     let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
@@ -100,7 +100,7 @@ async fn a_signal_ends_a_bridge_whose_stdin_is_a_socket_and_stays_open() {
 
 #[tokio::test]
 async fn a_client_that_leaves_before_the_handshake_is_no_fault() {
-    let broker = FakeBroker::stopped();
+    let broker = stopped();
     let client = Client::spawn(&mut rig::command(&broker.socket())).expect("hive-mcp starts");
     let (status, log) = client.close().await.expect("it ends");
     assert!(status.success() && !log.contains("ERROR"), "{log}");
@@ -108,7 +108,7 @@ async fn a_client_that_leaves_before_the_handshake_is_no_fault() {
 
 #[tokio::test]
 async fn a_call_before_the_end_of_stdin_is_still_answered() {
-    let broker = FakeBroker::start();
+    let broker = hive().await;
     let mut client = connected(&broker).await;
     let pending = client
         .start_tool("send", json!({"to": "bob", "body": "last words"}), "toolu_1")
@@ -116,5 +116,6 @@ async fn a_call_before_the_end_of_stdin_is_still_answered() {
         .expect("the bridge reads");
     let (end, answer) = tokio::join!(client.close(), pending.tool_result());
     assert!(end.expect("it ends").0.success());
-    assert_eq!(answer.expect("an answer").0, "Sent #101 to bob.");
+    let [message] = broker.inbox("bob").await[..] else { panic!("one message") };
+    assert_eq!(answer.expect("an answer").0, format!("Sent #{message} to bob."));
 }

@@ -1,4 +1,4 @@
-//! The real `hive-mcp` between a hand-written MCP client and a fake broker.
+//! The real `hive-mcp` between a hand-written MCP client and the real broker.
 
 mod errors;
 mod handshake;

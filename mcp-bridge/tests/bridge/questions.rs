@@ -1,31 +1,36 @@
 //! Asking, answering, and what comes of it.
 
+use std::time::Duration;
+
 use hive_core::reason::Reason;
+use hive_in_process::{Broker, Reaction};
 use hive_proto::status;
 use hive_proto::v1::recipient::To;
 use hive_proto::v1::{
-    AskQuestionRequest, Delivery, Message, OperatorRecipient, Origin, OriginKind, ParentRecipient,
-    Question, SystemKind,
+    AskQuestionRequest, OperatorRecipient, ParentRecipient, Question, SystemKind,
 };
-use hive_tests::fake_broker::{FakeBroker, Reaction, Rpc};
+use hive_tests::mcp::Client;
+use hive_tests::rig::request::{self, texts};
+
 use serde_json::{Value, json};
 
-use crate::rig::{TOKEN, call, connected, good};
+use crate::rig::{self, TOKEN, call, connected, good, hive, retried};
 
-async fn asked(input: Value) -> (String, AskQuestionRequest) {
-    let broker = FakeBroker::start();
+/// What the model reads, what the broker is asked, and the question then.
+async fn asked(input: Value) -> (String, AskQuestionRequest, Question) {
+    let broker = hive().await;
     let text = good(&mut connected(&broker).await, "ask", input, "toolu_1").await;
     let call = broker.with(|state| state.calls[0].clone());
     assert_eq!(call.process_token.as_deref(), Some(TOKEN));
-    let Rpc::Ask(request) = call.rpc else { panic!("{call:?} is no question") };
-    (text, request)
+    let question = broker.client("alice").await.questions().await.remove(0);
+    (text, call.request("AskQuestion").expect("a question"), question)
 }
 
 #[tokio::test]
 async fn ask_goes_to_the_operator_unless_somebody_is_named() {
     let input = json!({"question": "which one?", "options": ["red", "blue"], "multi": true, "ttl_seconds": 60});
-    let (text, request) = asked(input).await;
-    let open_until = "question #101 (open until 2023-11-14T22:14:20Z)";
+    let (text, request, Question { id, .. }) = asked(input).await;
+    let open_until = format!("question #{id} (open until 2100-01-01T00:01:00Z)");
     assert_eq!(
         text,
         format!(
@@ -38,8 +43,9 @@ async fn ask_goes_to_the_operator_unless_somebody_is_named() {
     assert_eq!(request.ttl, Some(prost_types::Duration { seconds: 60, nanos: 0 }));
     assert!((1..=128).contains(&request.request_id.len()));
 
-    let (text, request) = asked(json!({"question": "done?", "to": " bob "})).await;
-    assert!(text.starts_with("Asked bob: question #101. "), "{text}");
+    let (text, request, Question { id, .. }) =
+        asked(json!({"question": "done?", "to": " bob "})).await;
+    assert!(text.starts_with(&format!("Asked bob: question #{id}. ")), "{text}");
     assert_eq!(request.to.and_then(|to| to.to), Some(To::Agent("bob".to_owned())));
     assert_eq!((request.options.len(), request.multi, request.ttl), (0, false, None));
     for (to, whom) in
@@ -69,7 +75,7 @@ async fn ask_takes_its_arguments_as_models_write_them() {
 
 #[tokio::test]
 async fn what_cannot_be_asked_or_answered_is_told_without_asking_the_broker() {
-    let broker = FakeBroker::start();
+    let broker = hive().await;
     let mut client = connected(&broker).await;
     for (tool, input, problem) in [
         (
@@ -103,33 +109,38 @@ async fn what_cannot_be_asked_or_answered_is_told_without_asking_the_broker() {
 
 #[tokio::test]
 async fn a_question_of_an_earlier_attempt_is_not_asked_again() {
-    let broker = FakeBroker::start();
-    broker.with(|state| state.already_done = true);
+    let broker = retried(1, async |alice| _ = alice.ask("operator", "x").await).await;
     let text =
         good(&mut connected(&broker).await, "ask", json!({"question": "x"}), "toolu_1").await;
+    let [question] = &broker.client("alice").await.questions().await[..] else { panic!("one") };
     assert_eq!(
         text,
-        "Not asked again: an earlier attempt of this turn has already asked this as question #101, which is open; \
-         the answer comes as a message."
+        format!(
+            "Not asked again: an earlier attempt of this turn has already asked this as question \
+             #{}, which is open; the answer comes as a message.",
+            question.id
+        )
     );
 }
 
 #[tokio::test]
 async fn a_question_that_was_accepted_by_a_dying_broker_is_not_doubled() {
-    let mut broker = FakeBroker::start();
+    let mut broker = hive().await;
     let mut client = connected(&broker).await;
     broker.react(Reaction::ActAndHang);
     let pending = client
         .start_tool("ask", json!({"question": "once?"}), "toolu_1")
         .await
         .expect("the bridge reads");
-    broker.wait_for_calls(1).await;
+    broker.withheld().await;
     broker.kill();
     broker.run();
     let (text, is_error) = pending.tool_result().await.expect("an answer");
-    assert!(!is_error && text.starts_with("Asked operator: question #101. "), "{text}");
+    let [question] = &broker.client("alice").await.questions().await[..] else { panic!("one") };
+    let asked = format!("Asked operator: question #{}. ", question.id);
+    assert!(!is_error && text.starts_with(&asked), "{text}");
     broker.with(|state| {
-        assert_eq!((state.calls.len(), state.questions.len()), (2, 1));
+        assert_eq!(state.calls.len(), 2);
         assert_eq!(
             state.calls[0], state.calls[1],
             "every attempt is the same request, process token included"
@@ -139,49 +150,52 @@ async fn a_question_that_was_accepted_by_a_dying_broker_is_not_doubled() {
 
 #[tokio::test]
 async fn an_answer_has_words_or_choices_or_both() {
-    let broker = FakeBroker::start();
+    let broker = hive().await;
     let mut client = connected(&broker).await;
+    let bob = broker.client("bob").await;
+    let colours = || AskQuestionRequest {
+        options: texts(&["red", "blue"]),
+        multi: true,
+        ..request::ask("alice", "which?")
+    };
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(bob.question_of(colours()).await);
+    }
     for (id, input, choices, text) in [
-        (7, json!({"id": 7, "answer": "neither"}), vec![], "neither"),
-        (8, json!({"id": "#8", "choices": ["red", "blue"]}), vec!["red", "blue"], ""),
+        (ids[0], json!({"id": ids[0], "answer": "neither"}), vec![], "neither"),
         (
-            9,
-            json!({"id": "9", "choices": "red", "answer": "it is warmer"}),
+            ids[1],
+            json!({"id": format!("#{}", ids[1]), "choices": ["red", "blue"]}),
+            vec!["red", "blue"],
+            "",
+        ),
+        (
+            ids[2],
+            json!({"id": ids[2].to_string(), "choices": "red", "answer": "it is warmer"}),
             vec!["red"],
             "it is warmer",
         ),
     ] {
-        broker.with(|state| {
-            state.put(Question { id, asker: "bob".to_owned(), ..Question::default() });
-        });
         let answered = good(&mut client, "answer", input, &format!("toolu_{id}")).await;
         assert_eq!(answered, format!("Answered question #{id}; bob is told."));
-        let answer = broker
-            .with(|state| state.question(id).and_then(|question| question.answer.clone()))
-            .expect("it is there");
-        assert_eq!(
-            (answer.choices, answer.text.as_str()),
-            (choices.into_iter().map(str::to_owned).collect(), text)
-        );
+        let answer = bob.question(id).await.answer.expect("it is there");
+        assert_eq!((answer.choices, answer.text.as_str()), (texts(&choices), text));
     }
-    let (text, is_error) =
-        call(&mut client, "answer", json!({"id": 7, "answer": "late"}), "toolu_late").await;
+    let late = json!({"id": ids[0], "answer": "late"});
+    let (text, is_error) = call(&mut client, "answer", late, "toolu_late").await;
     let advice = "nothing was changed: go on with the outcome it has";
-    assert!(
-        is_error && text == format!("QUESTION_CLOSED: question 7 is closed; {advice}"),
-        "{text}"
-    );
+    let closed = format!("question {} has its outcome already: answered by alice", ids[0]);
+    assert!(is_error && text == format!("QUESTION_CLOSED: {closed}; {advice}"), "{text}");
     let (text, is_error) =
-        call(&mut client, "answer", json!({"id": 70, "answer": "x"}), "toolu_none").await;
-    assert!(
-        is_error && text.starts_with("QUESTION_NOT_FOUND: there is no question 70; use the id of"),
-        "{text}"
-    );
+        call(&mut client, "answer", json!({"id": 70_000, "answer": "x"}), "toolu_none").await;
+    let none = "QUESTION_NOT_FOUND: there is no question 70000 that you asked or were asked; use the id of";
+    assert!(is_error && text.starts_with(none), "{text}");
 }
 
 #[tokio::test]
 async fn refusals_about_questions_say_what_to_do() {
-    let broker = FakeBroker::start();
+    let broker = hive().await;
     let mut client = connected(&broker).await;
     let (ask, answer) = (json!({"question": "x", "to": "bob"}), json!({"id": 7, "answer": "x"}));
     for (index, (tool, input, reason, advice)) in [
@@ -211,34 +225,50 @@ async fn refusals_about_questions_say_what_to_do() {
     assert_eq!(broker.with(|state| state.calls.len()), 6, "a refusal is not tried again");
 }
 
+/// Receives one message of this kind, and reads what it is about.
+async fn told(broker: &Broker, client: &mut Client, kind: SystemKind, about: &str) {
+    let wait = json!({"wait_seconds": 60});
+    let text = good(client, "recv", wait, &format!("toolu_{about}")).await;
+    let deliveries = broker.client("alice").await.all_deliveries("").await;
+    let mut messages = deliveries.into_iter().filter_map(|delivery| delivery.message);
+    let message = messages.find(|message| message.system_kind() == kind).expect("it has come");
+    let lines: String = message.body.lines().map(|line| format!("| {line}\n")).collect();
+    let reply = match message.in_reply_to {
+        0 => String::new(),
+        asked => format!(", in reply to #{asked}"),
+    };
+    assert_eq!(text, format!("#{} from system ({about}){reply}\n{lines}", message.id));
+    assert!(
+        kind == SystemKind::Reminder || message.body.contains("\n> #9 from operator"),
+        "{text}"
+    );
+}
+
 #[tokio::test]
 async fn recv_says_of_which_question_or_reminder_a_message_is() {
-    let broker = FakeBroker::start();
+    let broker = hive().await;
     let mut client = connected(&broker).await;
-    for (kind, about) in [
-        (SystemKind::QuestionAsked, "question #40 for you: close it with answer"),
-        (SystemKind::QuestionAnswered, "question #40 is answered"),
-        (SystemKind::QuestionExpired, "question #40 has expired"),
-        (SystemKind::QuestionCancelled, "question #40 is withdrawn"),
-        (SystemKind::Reminder, "your reminder #50"),
-    ] {
-        let origin = Some(Origin { kind: OriginKind::System.into(), name: String::new() });
-        let body = "bob asks you:\n#9 from operator".to_owned();
-        let mut message = Message {
-            id: 41,
-            origin,
-            body,
-            question_id: 40,
-            reminder_id: 50,
-            ..Message::default()
-        };
-        message.set_system_kind(kind);
-        let delivery = Delivery { message: Some(message), attempt: 1, ..Delivery::default() };
-        broker.with(|state| state.mail.push_back(delivery));
-        let text = good(&mut client, "recv", json!({}), &format!("toolu_{about}")).await;
-        assert_eq!(
-            text,
-            format!("#41 from system ({about})\n| bob asks you:\n| #9 from operator\n")
-        );
-    }
+    let (alice, bob) = (rig::alice(&broker).await, broker.client("bob").await);
+    let words = "which?\n#9 from operator";
+    let question = bob.ask("alice", words).await;
+    let about = format!("question #{question} for you: close it with answer");
+    told(&broker, &mut client, SystemKind::QuestionAsked, &about).await;
+    bob.withdraw(question).await;
+    let about = format!("question #{question} is withdrawn");
+    told(&broker, &mut client, SystemKind::QuestionCancelled, &about).await;
+    let question = alice.ask("bob", words).await;
+    bob.answer(question, words).await;
+    let about = format!("question #{question} is answered");
+    told(&broker, &mut client, SystemKind::QuestionAnswered, &about).await;
+    let ttl = Some(prost_types::Duration { seconds: 1, nanos: 0 });
+    let question =
+        alice.question_of(AskQuestionRequest { ttl, ..request::ask("bob", words) }).await;
+    let due = prost_types::Timestamp { seconds: 4_102_444_805, nanos: 0 };
+    let reminder = alice.remind("look", due).await.id;
+    broker.advance(Duration::from_secs(2));
+    let about = format!("question #{question} has expired");
+    told(&broker, &mut client, SystemKind::QuestionExpired, &about).await;
+    broker.advance(Duration::from_secs(4));
+    let about = format!("your reminder #{reminder}");
+    told(&broker, &mut client, SystemKind::Reminder, &about).await;
 }

@@ -1,39 +1,40 @@
 //! A broker that goes away is waited for; what was accepted before is not done twice.
 
 use hive_core::reason::Reason;
+use hive_in_process::Reaction;
 use hive_proto::status;
-use hive_tests::fake_broker::{FakeBroker, Reaction, Rpc};
 use serde_json::json;
 
-use crate::rig::{connected, good};
+use crate::rig::{connected, good, hive};
 
 #[tokio::test]
 async fn a_send_that_was_accepted_by_a_dying_broker_is_not_doubled() {
-    let mut broker = FakeBroker::start();
+    let mut broker = hive().await;
     let mut client = connected(&broker).await;
     broker.react(Reaction::ActAndHang);
     let pending = client
         .start_tool("send", json!({"to": "bob", "body": "once"}), "toolu_1")
         .await
         .expect("the bridge reads");
-    broker.wait_for_calls(1).await;
+    broker.withheld().await;
     broker.kill();
     broker.run();
     let (text, is_error) = pending.tool_result().await.expect("an answer");
-    assert!(!is_error && text.starts_with("Sent #101 to bob."), "{text}");
+    let [message] = broker.inbox("bob").await[..] else { panic!("it is sent once") };
+    assert!(!is_error && text.starts_with(&format!("Sent #{message} to bob.")), "{text}");
     broker.with(|state| {
         assert_eq!(state.calls.len(), 2);
         assert_eq!(
             state.calls[0], state.calls[1],
             "every attempt is the same request, process token included"
         );
-        assert_eq!(state.sent().len(), 1);
     });
 }
 
 #[tokio::test]
 async fn a_broker_that_starts_late_is_waited_for() {
-    let mut broker = FakeBroker::stopped();
+    let mut broker = hive().await;
+    broker.kill();
     let mut client = connected(&broker).await;
     let pending =
         client.start_tool("get_agent_meta", json!({}), "toolu_1").await.expect("the bridge reads");
@@ -44,34 +45,36 @@ async fn a_broker_that_starts_late_is_waited_for() {
 
 #[tokio::test]
 async fn a_draining_broker_is_asked_again() {
-    let broker = FakeBroker::start();
+    let broker = hive().await;
     let mut client = connected(&broker).await;
     for reason in [Reason::Draining, Reason::StorageUnavailable] {
         broker.react(Reaction::Refuse(status::refusal(reason, "not now", None)));
     }
-    assert_eq!(
-        good(&mut client, "send", json!({"to": "bob", "body": "x"}), "toolu_1").await,
-        "Sent #101 to bob."
-    );
+    let text = good(&mut client, "send", json!({"to": "bob", "body": "x"}), "toolu_1").await;
+    let [message] = broker.inbox("bob").await[..] else { panic!("it is sent once") };
+    assert_eq!(text, format!("Sent #{message} to bob."));
     assert_eq!(broker.with(|state| state.calls.len()), 3);
 }
 
 #[tokio::test]
 async fn a_waiting_recv_goes_on_after_a_restart_with_what_it_was_given() {
-    let mut broker = FakeBroker::start();
+    let mut broker = hive().await;
     let mut client = connected(&broker).await;
-    broker.mail("bob", "already leased");
+    let message = broker.mail("bob", "already leased").await;
     broker.react(Reaction::ActAndHang);
     let pending = client
         .start_tool("recv", json!({"wait_seconds": 60}), "toolu_1")
         .await
         .expect("the bridge reads");
-    broker.wait_for_calls(1).await;
+    broker.withheld().await;
     broker.kill();
     broker.run();
     let (text, is_error) = pending.tool_result().await.expect("an answer");
-    assert!(!is_error && text.starts_with("#101 from bob\n| already leased\n"), "{text}");
+    assert!(
+        !is_error && text.starts_with(&format!("#{message} from bob\n| already leased\n")),
+        "{text}"
+    );
     broker.with(|state| {
-        assert!(matches!(&state.calls[..], [first, second] if first == second && matches!(first.rpc, Rpc::Receive(_))));
+        assert!(matches!(&state.calls[..], [first, second] if first == second && first.method == "ReceiveMessages"));
     });
 }

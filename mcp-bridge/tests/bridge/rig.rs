@@ -2,14 +2,57 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
-use hive_tests::fake_broker::FakeBroker;
+use hive_in_process::Broker;
+use hive_proto::v1::TurnOutcome;
 use hive_tests::mcp::Client;
+use hive_tests::rig;
 use serde_json::Value;
 use tokio::process::Command;
 
+/// Longer than any pause after a failed turn.
+const BACKOFF: Duration = Duration::from_secs(3600);
+
 /// The process token of the turn.
 pub(crate) const TOKEN: &str = "process-token-of-turn-1";
+
+/// Alice, whose bridge it is; carol, her child; and bob.
+pub(crate) const HIVE: &str = "[agents.alice]\n[agents.bob]\n[agents.carol]\nparent = \"alice\"\n";
+
+/// A broker in which alice has an open turn.
+pub(crate) async fn hive() -> Broker {
+    Broker::in_turn(HIVE, "alice", TOKEN).await
+}
+
+/// A broker in which alice has a turn for a message of bob, whose earlier attempts have failed;
+/// `first` is what alice did in the first of them.
+pub(crate) async fn retried(failures: usize, first: impl AsyncFnOnce(rig::Client)) -> Broker {
+    let broker = Broker::start(HIVE, "alice");
+    broker.mail("bob", "work").await;
+    let harness = broker.harness("alice").await;
+    let mut first = Some(first);
+    for _ in 0..failures {
+        let (begun, process_token) = harness.begin().await;
+        if let Some(first) = first.take() {
+            first(broker.client("alice").await.with_process(&process_token)).await;
+        }
+        harness.end(begun.turn.expect("a turn").id, TurnOutcome::Failed).await;
+        broker.advance(BACKOFF);
+    }
+    harness.begin_as(TOKEN).await;
+    broker.keep(harness)
+}
+
+/// A client of alice's process in her open turn.
+pub(crate) async fn alice(broker: &Broker) -> rig::Client {
+    broker.client("alice").await.with_process(TOKEN)
+}
+
+/// A broker that does not run.
+pub(crate) fn stopped() -> Broker {
+    Broker::stopped(HIVE, "alice")
+}
 
 /// The program with the harness's environment, not started.
 pub(crate) fn command(socket: &Path) -> Command {
@@ -24,7 +67,7 @@ pub(crate) fn command(socket: &Path) -> Command {
 }
 
 /// A bridge past its handshake.
-pub(crate) async fn connected(broker: &FakeBroker) -> Client {
+pub(crate) async fn connected(broker: &Broker) -> Client {
     let mut client = Client::spawn(&mut command(&broker.socket())).expect("hive-mcp starts");
     client.handshake().await.expect("the handshake works");
     client

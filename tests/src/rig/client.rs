@@ -51,7 +51,9 @@ pub fn to(text: &str) -> Option<Recipient> {
 }
 
 impl Client {
-    pub(super) fn new(channel: Channel) -> Self {
+    /// A client without a process.
+    #[must_use]
+    pub fn new(channel: Channel) -> Self {
         Self { channel, process_token: None }
     }
 

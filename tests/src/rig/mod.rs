@@ -8,6 +8,7 @@
 mod client;
 pub mod clock;
 pub mod failing_disk;
+mod harness;
 pub mod host;
 mod look;
 pub mod on_disk;
@@ -33,6 +34,7 @@ use tokio::process::Command;
 use tonic::transport::Channel;
 
 pub use client::{Client, fresh_id, process_token, to};
+pub use harness::Harness;
 pub use look::{Said, gone};
 pub use process::{Process, strays};
 pub use refusing::run;

@@ -6,9 +6,10 @@ use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::{
-    AnswerQuestionRequest, Delivery, DeliveryState, GetQuestionRequest, ListLooseEndsRequest,
-    ListQuestionsRequest, ListRemindersRequest, LooseEnd, PublishedLooseEnd, Question,
-    QuestionState, Reminder, ReminderState, ReplaceLooseEndsRequest, WatchQuestionsRequest,
+    AnswerQuestionRequest, AskQuestionRequest, Delivery, DeliveryState, GetQuestionRequest,
+    ListLooseEndsRequest, ListQuestionsRequest, ListRemindersRequest, LooseEnd, PublishedLooseEnd,
+    Question, QuestionState, Reminder, ReminderState, ReplaceLooseEndsRequest,
+    WatchQuestionsRequest,
 };
 use prost_types::Timestamp;
 use tonic::Status;
@@ -18,6 +19,23 @@ use super::{Client, fresh_id, request, soon};
 impl Client {
     fn question_service(&self) -> QuestionServiceClient<tonic::transport::Channel> {
         QuestionServiceClient::new(self.channel())
+    }
+
+    /// Asks a question; its id.
+    pub async fn ask(&self, target: &str, text: &str) -> u64 {
+        self.question_of(request::ask(target, text)).await
+    }
+
+    /// Asks by this request; the question's id.
+    pub async fn question_of(&self, request: AskQuestionRequest) -> u64 {
+        let asked = self.question_service().ask_question(self.request(request)).await;
+        asked.expect("the question is accepted").into_inner().question.expect("a question").id
+    }
+
+    /// Withdraws a question.
+    pub async fn withdraw(&self, question: u64) {
+        let request = self.request(request::withdraw(question));
+        self.question_service().cancel_question(request).await.expect("it is withdrawn");
     }
 
     /// Answers a question with a text; the question as it is then, or the refusal.

@@ -4,9 +4,7 @@
 
 use hive_core::reason::Reason;
 use hive_proto::status;
-use hive_proto::v1::attach_response::Step;
-use hive_proto::v1::{AttachRequest, AttachResponse, BeginTurnResponse};
-use hive_tests::rig::{raw, request, soon};
+use hive_tests::rig::{raw, soon};
 use prost::Message;
 use tonic::Status;
 use tonic::metadata::MetadataMap;
@@ -64,33 +62,4 @@ pub(crate) fn refused(
     );
     assert_eq!(Some(refusal.code()), reason.map(status::code), "{what}");
     refusal
-}
-
-/// A harness that is attached for as long as this lives.
-#[derive(Debug)]
-pub(crate) struct Harness {
-    /// Its session.
-    pub(crate) session: String,
-    _attached: raw::Answer,
-}
-
-impl Harness {
-    /// Attaches one.
-    pub(crate) async fn attach(channel: &Channel, take_over: bool) -> Self {
-        let request =
-            AttachRequest { session_token: String::new(), take_over, revision: "test".to_owned() };
-        let attached = call(channel, "TurnService/Attach", &request).await.expect("it may attach");
-        match attached.decode::<AttachResponse>().step {
-            Some(Step::Attached(first)) => {
-                Self { session: first.session_token, _attached: attached }
-            }
-            step => panic!("{step:?}"),
-        }
-    }
-
-    /// Begins the turn for which mail waits; its beginning and its process.
-    pub(crate) async fn begin(&self, channel: &Channel) -> (BeginTurnResponse, String) {
-        let request = request::begin(&self.session);
-        (done(channel, "TurnService/BeginTurn", &request).await, request.process_token)
-    }
 }

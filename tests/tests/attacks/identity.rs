@@ -8,12 +8,12 @@
 use hive_core::reason::Reason;
 use hive_proto::PROCESS_TOKEN_KEY;
 use hive_proto::v1::*;
-use hive_tests::rig::{Rig, fresh_id, raw, request, soon};
+use hive_tests::rig::{Harness, Rig, fresh_id, raw, request, soon};
 use tonic::Code;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::transport::Channel;
 
-use crate::ask::{Harness, call, call_with, done, refused};
+use crate::ask::{call, call_with, done, refused};
 use crate::authority_table::TABLE;
 
 /// A hive in which `ada` has a harness with an open turn, and `bob` a message that he took.
@@ -36,7 +36,7 @@ impl Scene {
         operator.send("ada", "for a turn").await;
         operator.send("bob", "for a client").await;
         let harness = Harness::attach(&ada, false).await;
-        let (begun, process) = harness.begin(&ada).await;
+        let (begun, process) = harness.begin().await;
         let receive =
             ReceiveMessagesRequest { request_id: fresh_id(), ..ReceiveMessagesRequest::default() };
         let received: ReceiveMessagesResponse =
@@ -203,7 +203,7 @@ async fn a_secret_of_one_purpose_is_none_for_another() {
 async fn a_session_of_an_older_epoch_stays_lost_over_a_kill_of_the_broker() {
     let mut scene = Scene::set().await;
     let newer = Harness::attach(&scene.ada, true).await;
-    let (_, process) = newer.begin(&scene.ada).await;
+    let (_, process) = newer.begin().await;
     scene.rig.kill_broker().await;
     scene.rig.start_broker().await;
     let ada = scene.rig.agent("ada").await.channel();

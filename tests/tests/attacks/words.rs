@@ -10,13 +10,13 @@ use hive_core::reason::Reason;
 use hive_fuzz::seen;
 use hive_proto::v1::*;
 use hive_tests::binary;
-use hive_tests::rig::{Rig, fresh_id, request, soon, to};
+use hive_tests::rig::{Harness, Rig, fresh_id, request, soon, to};
 use hive_tests::scripted::script::{Rule, Step};
 use pty_process::{Command, Size};
 use tokio::io::AsyncReadExt as _;
 use tonic::transport::Channel;
 
-use crate::ask::{Harness, call, did, done, refused};
+use crate::ask::{call, did, done, refused};
 
 /// Labels that would pass for somebody.
 fn spoofing() -> Vec<String> {
@@ -182,7 +182,7 @@ async fn what_a_child_reports_is_never_said_in_hives_voice() {
     let bob = rig.agent("bob").await.channel();
     operator.send("bob", "work").await;
     let harness = Harness::attach(&bob, false).await;
-    let (begun, _) = harness.begin(&bob).await;
+    let (begun, _) = harness.begin().await;
     end(&bob, &harness, begun.turn.expect("a turn").id, TurnOutcome::Failed).await;
     let problem = ReportProblemRequest {
         request_id: fresh_id(),
@@ -194,7 +194,7 @@ async fn what_a_child_reports_is_never_said_in_hives_voice() {
     let cyd = rig.agent("cyd").await.channel();
     operator.send("cyd", "work").await;
     let harness = Harness::attach(&cyd, false).await;
-    let (begun, _) = harness.begin(&cyd).await;
+    let (begun, _) = harness.begin().await;
     end(&cyd, &harness, begun.turn.expect("a turn").id, TurnOutcome::Unavailable).await;
     for (whose, kind, times) in [
         ("ada", SystemKind::TurnFailed, 1),

@@ -15,7 +15,7 @@ async fn turn(rig: &Rig, api: &Api, retries: &str) -> Finished {
 
 #[tokio::test]
 async fn a_broken_connection_is_tried_again_by_claude() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let api = Api::start(Script::new());
     for broken in [Reply::reset(), Reply::cut(), Reply::fault(), Reply::unauthorized()] {
         api.set_script(Script::new().when("", [broken.clone().times(1), Reply::text("Done.")]));
@@ -39,7 +39,7 @@ async fn a_broken_connection_is_tried_again_by_claude() {
 
 #[tokio::test]
 async fn an_error_in_a_stream_keeps_the_words_before_it() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let api =
         Api::start(Script::new().when("", [Reply::stream_error().times(1), Reply::text("Done.")]));
     let finished = turn(&rig, &api, "2").await;
@@ -52,7 +52,7 @@ async fn an_error_in_a_stream_keeps_the_words_before_it() {
 
 #[tokio::test]
 async fn an_answer_waits_for_the_test() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let (late, end) = (Gate::new(), Gate::new());
     let api = Api::start(Script::new().when("", [Reply::pause("Done.", &end).held(&late)]));
     let child = start(&mut rig.real(&api.url()), PROMPT).await;
@@ -69,7 +69,7 @@ async fn an_answer_waits_for_the_test() {
 
 #[tokio::test]
 async fn a_test_says_how_large_the_context_is() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let usage = Usage::context(150_000);
     let api = Api::start(Script::new().when("", [Reply::text("Done.").using(usage)]));
     let finished = turn(&rig, &api, "0").await;

@@ -46,7 +46,7 @@ async fn login(rig: &Rig, typed: &str) -> (Option<i32>, String) {
 
 #[tokio::test]
 async fn without_a_login_no_turn_succeeds_and_the_right_code_brings_one() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     assert_eq!(
         told(&mut command(&rig, "auth status")).await.0,
         Some(0),
@@ -85,7 +85,7 @@ async fn without_a_login_no_turn_succeeds_and_the_right_code_brings_one() {
 
 #[tokio::test]
 async fn the_real_one_tells_a_missing_login_by_the_same_exit_code_and_fields() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let real = hive_tests::claude::find().unwrap_or_else(|error| panic!("{error}"));
     let mut asked = Command::new(real);
     asked
@@ -95,7 +95,7 @@ async fn the_real_one_tells_a_missing_login_by_the_same_exit_code_and_fields() {
     let (with_key, _, _) = told(&mut asked).await;
     let (code, status, _) = told(asked.env_remove("ANTHROPIC_API_KEY")).await;
     assert_eq!((with_key, code), (Some(0), Some(1)));
-    let scripted = Rig::new();
+    let scripted = Rig::new().await;
     locked(&scripted, "good#code");
     let (_, told, _) = told(&mut command(&scripted, "auth status")).await;
     let [real, scripted]: [Value; 2] =
@@ -109,7 +109,7 @@ async fn the_real_one_tells_a_missing_login_by_the_same_exit_code_and_fields() {
 
 #[tokio::test]
 async fn plugins_are_added_and_installed_in_files() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let (code, _, words) = told(&mut command(&rig, "plugin install hello@market")).await;
     assert!(code == Some(1) && words.contains("not found in marketplace \"market\""), "{words}");
     let (code, _, words) = told(&mut command(&rig, "plugin marketplace add /no/such/place")).await;
@@ -129,7 +129,7 @@ async fn plugins_are_added_and_installed_in_files() {
 
 #[tokio::test]
 async fn a_script_decides_about_commands() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let fail = vec![Step::Stderr { stderr: "✘ no network".to_owned() }, Step::Exit { exit: 1 }];
     let once = Step::First { first: rig.path("once"), steps: fail.clone() };
     let script = rig.script([
@@ -153,7 +153,7 @@ async fn a_script_decides_about_commands() {
 
 #[tokio::test]
 async fn it_can_appear_as_another_version() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let (_, words, _) =
         told(command(&rig, "--version").env("SCRIPTED_CLAUDE_VERSION", "9.9.9")).await;
     assert_eq!(words, "9.9.9 (Claude Code)\n");

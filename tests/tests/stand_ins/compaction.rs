@@ -41,13 +41,13 @@ fn is_kept(session: &[Value], words: &str) -> bool {
 
 #[tokio::test]
 async fn a_success_looks_the_same() {
-    let real = Rig::new();
+    let real = Rig::new().await;
     let words = ["one", "two", "three"];
     let script = words.iter().zip(1..).fold(Script::new(), |script, (word, number)| {
         script.when(&format!("number {number}"), [Reply::text(word)])
     });
     let api = Api::start(script);
-    let scripted = Rig::new();
+    let scripted = Rig::new().await;
     let [one, two, three] = words.map(|word| vec![text(word)]);
     let script = scripted.script([("number 1", one), ("number 2", two), ("number 3", three)]);
     let mut told: Vec<(Finished, Finished)> = Vec::new();
@@ -91,10 +91,10 @@ async fn a_success_looks_the_same() {
 
 #[tokio::test]
 async fn a_failure_looks_the_same_and_leaves_no_boundary() {
-    let real = Rig::new();
+    let real = Rig::new().await;
     let api =
         Api::start(Script::new().when("", [Reply::text("one")]).compacting([Reply::too_long()]));
-    let scripted = Rig::new();
+    let scripted = Rig::new().await;
     let error = Step::CompactError { compact_error: TOO_LONG.to_owned() };
     let script = scripted.script([("/compact", vec![error]), ("", vec![text("one")])]);
     for prompt in ["/compact".to_owned(), prompt(1), "/compact".to_owned()] {
@@ -111,11 +111,11 @@ async fn a_failure_looks_the_same_and_leaves_no_boundary() {
 
 #[tokio::test]
 async fn a_turn_that_outgrew_the_window_fails_the_same_and_goes_on_after_a_compaction() {
-    let real = Rig::new();
+    let real = Rig::new().await;
     let big = Reply::text("one").using(Usage::context(180_000));
     let api =
         Api::start(Script::new().when("number 1", [big]).when("number 2", [Reply::text("two")]));
-    let scripted = Rig::new();
+    let scripted = Rig::new().await;
     let usage = Step::Usage { usage: [("cache_read_input_tokens".to_owned(), 180_000)].into() };
     let script =
         scripted.script([("number 1", vec![usage, text("one")]), ("number 2", vec![text("two")])]);
@@ -149,7 +149,7 @@ async fn a_turn_that_outgrew_the_window_fails_the_same_and_goes_on_after_a_compa
 
 #[tokio::test]
 async fn refusals_look_the_same() {
-    let (real, scripted) = (Rig::new(), Rig::new());
+    let (real, scripted) = (Rig::new().await, Rig::new().await);
     let api = Api::start(Script::new());
     for (reply, failure) in [
         (Reply::rate_limited(None), Failure::RateLimit),
@@ -170,7 +170,7 @@ async fn refusals_look_the_same() {
 
 #[tokio::test]
 async fn a_subscriptions_limit_looks_the_same() {
-    let (real, scripted) = (Rig::new(), Rig::new());
+    let (real, scripted) = (Rig::new().await, Rig::new().await);
     let resets_at = 4_102_444_800;
     let api = Api::start(Script::new().when("", [Reply::usage_limit(resets_at)]));
     let mut command = real.real(&api.url());
@@ -201,7 +201,7 @@ async fn a_subscriptions_limit_looks_the_same() {
 
 #[tokio::test]
 async fn in_a_process_that_stays_it_looks_the_same() {
-    let (real, scripted) = (Rig::new(), Rig::new());
+    let (real, scripted) = (Rig::new().await, Rig::new().await);
     let api = Api::start(Script::new().when("", [Reply::text("one")]));
     let script = scripted.script([("", vec![text("one")])]);
     let mut resident = Resident::start(&mut real.real(&api.url()));

@@ -1,10 +1,7 @@
 //! The friendly agent through the real bridge.
 
-use hive_core::reason::Reason;
-use hive_proto::status;
 use hive_proto::v1::recipient::To;
-use hive_proto::v1::{OperatorRecipient, SendMessageRequest};
-use hive_tests::fake_broker::{Reaction, Rpc};
+use hive_proto::v1::{OperatorRecipient, ReceiveMessagesRequest, SendMessageRequest};
 
 use crate::rig::{Finished, Rig, TOKEN, run};
 
@@ -15,14 +12,10 @@ async fn turn(rig: &Rig, prompt: &str) -> Finished {
 }
 
 fn sent(rig: &Rig) -> Vec<(To, String, u64)> {
-    let told = |request: &SendMessageRequest| {
-        (
-            request.to.clone().and_then(|to| to.to).expect("a recipient"),
-            request.body.clone(),
-            request.in_reply_to,
-        )
+    let told = |request: SendMessageRequest| {
+        (request.to.and_then(|to| to.to).expect("a recipient"), request.body, request.in_reply_to)
     };
-    rig.broker.with(|state| state.sent().into_iter().map(told).collect())
+    rig.broker.requests("SendMessage").into_iter().map(told).collect()
 }
 
 fn agent(name: &str) -> To {
@@ -31,7 +24,7 @@ fn agent(name: &str) -> To {
 
 #[tokio::test]
 async fn a_message_is_answered_and_the_events_are_claudes() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let finished = turn(&rig, "Message 17 from the operator (ann):\n| hello there\n").await;
     assert_eq!(
         sent(&rig),
@@ -73,26 +66,23 @@ async fn a_message_is_answered_and_the_events_are_claudes() {
 
 #[tokio::test]
 async fn a_question_goes_its_way_and_the_answer_comes_back() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     turn(&rig, "Message 17 from the operator (ann):\n| ask bob: how are you?\n").await;
     assert_eq!(sent(&rig), [(agent("bob"), "how are you?".to_owned(), 0)]);
-    turn(&rig, "Message 30 from agent bob, in reply to 101:\n| fine\n").await;
+    let [asked] = rig.broker.inbox("bob").await[..] else { panic!("one message") };
+    turn(&rig, &format!("Message 30 from agent bob, in reply to {asked}:\n| fine\n")).await;
     assert_eq!(
         sent(&rig)[1..],
         [(To::Operator(OperatorRecipient {}), "bob answers: fine".to_owned(), 17)]
     );
-    turn(&rig, "Message 31 from agent bob, in reply to 102:\n| thanks\n").await;
+    let told = rig.broker.inbox("operator").await.pop().expect("the operator is told");
+    turn(&rig, &format!("Message 31 from agent bob, in reply to {told}:\n| thanks\n")).await;
     assert_eq!(sent(&rig).len(), 2, "an answer is not answered");
 }
 
 #[tokio::test]
 async fn what_cannot_be_passed_on_is_told() {
-    let rig = Rig::new();
-    rig.broker.react(Reaction::Refuse(status::refusal(
-        Reason::AgentNotFound,
-        "there is no agent `bbo`; nearest: bob",
-        None,
-    )));
+    let rig = Rig::new().await;
     turn(&rig, "Message 17 from agent carol:\n| tell bbo: hi\n").await;
     let (to, body, in_reply_to) = sent(&rig).pop().expect("an answer");
     assert_eq!((to, in_reply_to), (agent("carol"), 17));
@@ -104,9 +94,9 @@ async fn what_cannot_be_passed_on_is_told() {
 
 #[tokio::test]
 async fn what_else_waits_is_taken_and_answered() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     for number in 0..9 {
-        rig.broker.mail("bob", &format!("number {number}"));
+        rig.broker.mail("bob", &format!("number {number}")).await;
     }
     turn(
         &rig,
@@ -114,15 +104,13 @@ async fn what_else_waits_is_taken_and_answered() {
     )
     .await;
     assert_eq!(sent(&rig).len(), 10);
-    let receives = rig.broker.with(|state| {
-        state.calls.iter().filter(|call| matches!(call.rpc, Rpc::Receive(_))).count()
-    });
+    let receives = rig.broker.requests::<ReceiveMessagesRequest>("ReceiveMessages").len();
     assert_eq!(receives, 2);
 }
 
 #[tokio::test]
 async fn a_message_told_again_without_its_text_is_remembered() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     turn(&rig, "Message 17 from agent bob:\n| remember me\n").await;
     turn(&rig, "Message 17 from agent bob, whose text stands above in this conversation, is with you again.\n").await;
     let sent = sent(&rig);

@@ -8,7 +8,7 @@ use crate::rig::{Rig, finish, start};
 
 /// A claude that has done `steps` and hangs, and the rig it lives in.
 async fn hanging(mut steps: Vec<Step>) -> (Rig, Child) {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     // The marker is a call, so that the broker tells when it is there.
     steps.push(Step::Tool { tool: "get_agent_meta".to_owned(), input: serde_json::json!({}) });
     steps.push(Step::Hang { hang: true });
@@ -54,7 +54,7 @@ async fn it_can_be_deaf_to_sigterm() {
 
 #[tokio::test]
 async fn what_it_spawned_outlives_it() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let (gate, done) = (rig.path("gate"), rig.path("done"));
     let program = format!(
         "echo $$ > {0}.tmp && mv {0}.tmp {0}; read line < {1}",
@@ -84,7 +84,7 @@ async fn what_it_spawned_outlives_it() {
 
 #[tokio::test]
 async fn it_can_end_by_a_signal() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let path =
         rig.script([("", vec![Step::Text { text: "not yet".to_owned() }, Step::Die { die: 9 }])]);
     let finished =
@@ -95,7 +95,7 @@ async fn it_can_end_by_a_signal() {
 
 #[tokio::test]
 async fn what_it_detaches_is_a_child_of_nobody() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let (gate, done) = (rig.path("gate"), rig.path("done"));
     rustix::fs::mknodat(
         rustix::fs::CWD,

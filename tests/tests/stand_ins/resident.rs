@@ -43,7 +43,7 @@ async fn waiting(real: &Rig, scripted: &Rig) -> (Api, [Resident; 2]) {
 
 #[tokio::test]
 async fn turns_follow_each_other_in_one_process() {
-    let (real, scripted) = (Rig::new(), Rig::new());
+    let (real, scripted) = (Rig::new().await, Rig::new().await);
     let meta = || Reply::tool("mcp__hive__get_agent_meta", json!({}));
     let api = Api::start(Script::new().when("", [meta(), Reply::text("Done.")]));
     let tool = Step::Tool { tool: "get_agent_meta".to_owned(), input: json!({}) };
@@ -78,7 +78,7 @@ async fn turns_follow_each_other_in_one_process() {
 
 #[tokio::test]
 async fn an_interrupt_ends_a_tool_call_and_not_the_process() {
-    let (real, scripted) = (Rig::new(), Rig::new());
+    let (real, scripted) = (Rig::new().await, Rig::new().await);
     let (_api, mut both) = waiting(&real, &scripted).await;
     let mut told = Vec::new();
     for resident in &mut both {
@@ -101,7 +101,7 @@ async fn an_interrupt_ends_a_tool_call_and_not_the_process() {
 
 #[tokio::test]
 async fn an_interrupt_ends_an_answer_that_is_not_complete() {
-    let (real, scripted) = (Rig::new(), Rig::new());
+    let (real, scripted) = (Rig::new().await, Rig::new().await);
     let gate = Gate::new();
     let api = Api::start(Script::new().when("", [Reply::pause("I was going to", &gate)]));
     let script = scripted.script([(
@@ -130,7 +130,7 @@ async fn an_interrupt_ends_an_answer_that_is_not_complete() {
 
 #[tokio::test]
 async fn what_is_asked_between_turns_is_answered() {
-    let (real, scripted) = (Rig::new(), Rig::new());
+    let (real, scripted) = (Rig::new().await, Rig::new().await);
     let api = Api::start(Script::new());
     let mut both = [
         Resident::start(&mut real.real(&api.url())),
@@ -177,7 +177,7 @@ async fn signals_end_it_as_they_end_the_real_one() {
         (Signal::TERM, true, 143),
         (Signal::INT, true, 0),
     ] {
-        let (real, scripted) = (Rig::new(), Rig::new());
+        let (real, scripted) = (Rig::new().await, Rig::new().await);
         let (_api, both) = waiting(&real, &scripted).await;
         for mut resident in both {
             if !in_turn {
@@ -203,7 +203,7 @@ async fn bad_lines_end_it_as_they_end_the_real_one() {
         ("no json at all!", "Error parsing streaming input line"),
         (r#"{"type":"user"}"#, "Expected message role 'user'"),
     ] {
-        let (real, scripted) = (Rig::new(), Rig::new());
+        let (real, scripted) = (Rig::new().await, Rig::new().await);
         let api = Api::start(Script::new());
         for mut resident in [
             Resident::start(&mut real.real(&api.url())),
@@ -222,7 +222,7 @@ async fn bad_lines_end_it_as_they_end_the_real_one() {
 
 #[tokio::test]
 async fn a_turn_goes_on_to_its_end_where_stdin_has_ended() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let marker = rig.path("marker");
     let script = rig.script([(
         "",

@@ -1,11 +1,11 @@
-//! One claude process, real or scripted, as the harness starts it, with the real bridge and a fake
-//! broker behind.
+//! One claude process, real or scripted, as the harness starts it, with the real bridge and broker
+//! behind.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use hive_tests::fake_broker::FakeBroker;
+use hive_in_process::Broker;
 use hive_tests::rig::soon;
 use hive_tests::scripted::script::{self, Rule, Step};
 use hive_tests::{binary, claude};
@@ -17,9 +17,12 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 /// The process token of the turn.
 pub(crate) const TOKEN: &str = "process-token-of-turn-1";
 
+/// The message that the turn is for, as the prompts of the tests name it.
+const MESSAGE: u64 = 17;
+
 /// An agent's directories and the broker it talks to.
 pub(crate) struct Rig {
-    pub(crate) broker: FakeBroker,
+    pub(crate) broker: Broker,
     dir: TempDir,
 }
 
@@ -44,9 +47,15 @@ impl Finished {
 }
 
 impl Rig {
-    pub(crate) fn new() -> Self {
+    /// A rig in which alice has a turn for message [`MESSAGE`] of bob.
+    pub(crate) async fn new() -> Self {
+        let broker = Broker::start("[agents.alice]\n[agents.bob]\n[agents.carol]\n", "alice");
+        while broker.operator().await.send("carol", "not this one").await + 1 < MESSAGE {}
+        assert_eq!(broker.mail("bob", "work").await, MESSAGE);
+        let harness = broker.harness("alice").await;
+        harness.begin_as(TOKEN).await;
         let rig = Self {
-            broker: FakeBroker::start(),
+            broker: broker.keep(harness),
             dir: tempfile::tempdir().expect("a temporary directory"),
         };
         for name in ["home", "home/tmp", "state"] {

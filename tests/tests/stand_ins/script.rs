@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use hive_proto::v1::SendMessageRequest;
 use hive_proto::v1::recipient::To;
-use hive_tests::fake_broker::Rpc;
 use hive_tests::scripted::script::{self, Rule, Step};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ const POISON: &str = "Message 17 from agent bob:\n| poison\n";
 
 #[tokio::test]
 async fn steps_are_done_in_order_and_only_for_their_prompt() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let marker = rig.path("marker");
     let steps = vec![
         Step::Stderr { stderr: "a warning".to_owned() },
@@ -40,11 +40,11 @@ async fn steps_are_done_in_order_and_only_for_their_prompt() {
     assert!(marker.exists());
     assert_eq!(finished.result()["result"], "said");
     assert_eq!(finished.result()["usage"]["input_tokens"], 5_020);
-    let Rpc::Send(request) = rig.broker.with(|state| state.calls[0].rpc.clone()) else {
-        panic!("no send")
+    let [request] = &rig.broker.requests::<SendMessageRequest>("SendMessage")[..] else {
+        panic!("one send")
     };
     assert_eq!(
-        (request.to.and_then(|to| to.to), request.in_reply_to),
+        (request.to.clone().and_then(|to| to.to), request.in_reply_to),
         (Some(To::Agent("bob".to_owned())), 17)
     );
 
@@ -55,7 +55,7 @@ async fn steps_are_done_in_order_and_only_for_their_prompt() {
 
 #[tokio::test]
 async fn an_exit_leaves_no_result_and_a_result_is_as_scripted() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let path = written(&rig, vec![Step::Exit { exit: 7 }]);
     let finished = run(&mut rig.scripted(Some(&path)), POISON).await;
     assert_eq!((finished.code, finished.result()), (Some(7), &json!(null)));
@@ -72,7 +72,7 @@ async fn an_exit_leaves_no_result_and_a_result_is_as_scripted() {
 
 #[tokio::test]
 async fn a_tool_that_is_not_there_or_not_allowed_is_refused_as_by_claude() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let tool =
         |tool: &str| Step::Tool { tool: tool.to_owned(), input: json!({"to": "bob", "body": "x"}) };
     let path = written(&rig, vec![tool("Bash"), tool("send")]);
@@ -92,7 +92,7 @@ async fn a_tool_that_is_not_there_or_not_allowed_is_refused_as_by_claude() {
 
 #[tokio::test]
 async fn a_bridge_that_does_not_start_is_told_in_init() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     let servers = json!({"mcpServers": {"hive": {"command": "/nowhere/hive-mcp"}}});
     std::fs::write(rig.path("mcp.json"), servers.to_string()).expect("a file");
     let finished = run(&mut rig.scripted(None), "Message from self:\n| continue\n").await;
@@ -103,7 +103,7 @@ async fn a_bridge_that_does_not_start_is_told_in_init() {
 
 #[tokio::test]
 async fn bad_input_is_told_as_by_claude() {
-    let rig = Rig::new();
+    let rig = Rig::new().await;
     for (prompt, words) in [("", "Input must be provided"), (" \n", "only whitespace")] {
         let finished = run(&mut rig.scripted(None), prompt).await;
         assert!(finished.code == Some(1) && finished.stderr.contains(words), "{finished:?}");
