@@ -14,13 +14,13 @@ const SHOW: &str = "grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status | tr -d '
 
 #[tokio::test]
 async fn claude_is_fenced_and_its_state_is_below_its_directory() {
-    let mut stage = Stage::new().await;
+    let stage = Stage::new();
     std::fs::write(stage.path("home/.claude.json"), r#"{"userID":"x"}"#).expect("written");
     let more =
         [("TMPDIR", "/tmp"), ("XDG_RUNTIME_DIR", "/run/user/1"), ("LOCALE_ARCHIVE", "/locales")];
     let _hive = stage.serve(SHOW, &more);
-    stage.broker.mail(17, "x", |_| {});
-    assert_eq!(stage.broker.end().await.outcome(), Outcome::Ok);
+    stage.mail("x").await;
+    assert_eq!(stage.end().await.outcome(), Outcome::Ok);
     assert_eq!(stage.read("home/status"), "NoNewPrivs:1\nSeccomp:2\n");
     let environment = stage.read("home/environment.1");
     let config_dir = format!(
@@ -51,7 +51,7 @@ async fn claude_is_fenced_and_its_state_is_below_its_directory() {
 
 #[tokio::test]
 async fn what_was_found_is_reported_once_and_the_descriptor_reaches_nobody() {
-    let mut stage = Stage::new().await;
+    let stage = Stage::new();
     std::fs::write(stage.path("hidden"), "").expect("written");
     let (mut report, other) = inherited();
     let number = other.as_raw_fd().to_string();
@@ -60,8 +60,8 @@ async fn what_was_found_is_reported_once_and_the_descriptor_reaches_nobody() {
     // claude waits for the answer.
     assert!(!stage.path("home/status").exists());
     report.write_all(b"\n").await.expect("it is read");
-    stage.broker.mail(17, "x", |_| {});
-    assert_eq!(stage.broker.end().await.outcome(), Outcome::Ok);
+    stage.mail("x").await;
+    assert_eq!(stage.end().await.outcome(), Outcome::Ok);
     assert_eq!(text.lines().count(), 1, "{text}");
     let found: Found = serde_json::from_str(&text).expect("a report");
     let has = |severity, words: &str| {
@@ -77,7 +77,7 @@ async fn what_was_found_is_reported_once_and_the_descriptor_reaches_nobody() {
 
 #[tokio::test]
 async fn a_report_that_is_not_accepted_ends_the_harness_before_claude_starts() {
-    let stage = Stage::new().await;
+    let stage = Stage::new();
     let (mut report, other) = inherited();
     let number = other.as_raw_fd().to_string();
     let mut hive = stage.serve(SHOW, &[(REPORT_FD_ENV, &number)]);
@@ -106,7 +106,7 @@ async fn told(report: &mut UnixStream) -> String {
 
 #[tokio::test]
 async fn expectations_that_cannot_be_read_end_the_harness() {
-    let stage = Stage::new().await;
+    let stage = Stage::new();
     let mut hive = stage.serve("well", &[("HIVE_ISOLATION_FD", "77")]);
     assert_eq!(hive.exit().await.code(), Some(1));
     let log = stage.read("hive.log");

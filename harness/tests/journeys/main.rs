@@ -1,4 +1,4 @@
-//! Journeys of the program `hive` over real sockets, with a played broker and a scripted claude.
+//! Journeys of the program `hive` over real sockets, with the real broker and a scripted claude.
 
 mod fence;
 mod scrub;

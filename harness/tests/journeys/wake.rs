@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::{Output, Stdio};
 
 use crate::support::Stage;
-use crate::support::broker::Asked;
+use hive_proto::v1;
 use tokio::process::Command;
 
 async fn wake(socket: &std::path::Path, arguments: &[&str], stdin: &[u8]) -> Output {
@@ -27,21 +27,19 @@ fn stderr(output: &Output) -> String {
 
 #[tokio::test]
 async fn a_message_is_accepted_and_its_id_printed() {
-    let mut stage = Stage::new().await;
-    let socket = stage.path("hive.sock");
+    let stage = Stage::new();
+    let socket = stage.broker.socket();
     let output =
         wake(&socket, &["--from", "ci", "--body", "-", "--key", "nightly"], "grün\n".as_bytes())
             .await;
+    let [message] = stage.broker.inbox("bob").await[..] else { panic!("one message") };
     assert_eq!(
-        (output.status.code(), output.stdout.as_slice()),
-        (Some(0), &b"41\n"[..]),
+        (output.status.code(), output.stdout),
+        (Some(0), format!("{message}\n").into_bytes()),
         "{}",
-        stderr(&output)
+        String::from_utf8_lossy(&output.stderr)
     );
-    let asked = stage
-        .broker
-        .next("a wake", |asked| if let Asked::Wake(wake) = asked { Some(wake) } else { None })
-        .await;
+    let asked: v1::WakeRequest = stage.next("Wake").await;
     assert_eq!(
         (asked.label.as_str(), asked.body.as_str(), asked.coalescing_key.as_str()),
         ("ci", "grün\n", "nightly")
@@ -51,8 +49,8 @@ async fn a_message_is_accepted_and_its_id_printed() {
 
 #[tokio::test]
 async fn each_failure_has_its_code_and_says_what_to_do_next() {
-    let stage = Stage::new().await;
-    let socket = stage.path("hive.sock");
+    let stage = Stage::new();
+    let socket = stage.broker.socket();
     let long = "x".repeat(40_000);
     let table: [(&[&str], &[u8], i32, &str); 5] = [
         (&["--from", "ci", "--body", &long], b"", 1, "BODY_TOO_LARGE"),

@@ -10,7 +10,7 @@ use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
 use hive_proto::v1::{
     Agent, Delivery, DeliveryState, GetAgentRequest, GetTurnRequest, HarnessState,
     ListDeliveriesRequest, ListMessagesRequest, ListTurnsRequest, Message, OperatorRecipient,
-    ParentRecipient, Recipient, SendMessageResponse, Turn, recipient,
+    ParentRecipient, Recipient, SendMessageResponse, Turn, WatchTurnRequest, recipient,
 };
 use tonic::transport::Channel;
 use tonic::{Request, Status};
@@ -110,6 +110,18 @@ impl Client {
         let listed =
             InboxServiceClient::new(self.channel()).list_deliveries(self.request(request)).await;
         listed.expect("deliveries are listed").into_inner().deliveries
+    }
+
+    /// The lines that a turn has printed, as far as they are kept.
+    pub async fn lines(&self, turn_id: u64) -> Vec<String> {
+        let request = WatchTurnRequest { turn_id, ..WatchTurnRequest::default() };
+        let watched = TurnHistoryServiceClient::new(self.channel()).watch_turn(request).await;
+        let mut stream = watched.expect("the turn is there").into_inner();
+        let mut lines = Vec::new();
+        while let Some(step) = stream.message().await.expect("the stream goes on") {
+            lines.extend(step.events.into_iter().map(|event| event.line));
+        }
+        lines
     }
 
     /// One delivery, whatever its state.

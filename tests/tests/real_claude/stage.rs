@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
-use hive_proto::v1::{
-    DeliveryState, EventKind, HarnessState, Turn, TurnKind, TurnOutcome, WatchTurnRequest,
-};
+use hive_proto::v1::{DeliveryState, EventKind, HarnessState, Turn, TurnKind, TurnOutcome};
 use hive_tests::api::{Api, Kind, Recorded, Script};
 use hive_tests::claude;
 use hive_tests::rig::{Client, HarnessOptions, QUICK_LIMITS, Rig, Watch, soon};
@@ -153,16 +150,8 @@ impl Stage {
 
     /// What claude put out in a turn.
     pub(crate) async fn lines(&self, turn: &Turn) -> Vec<Value> {
-        let request = WatchTurnRequest { turn_id: turn.id, after_sequence: 0, follow: false };
-        let mut history = TurnHistoryServiceClient::new(self.operator.channel());
-        let mut stream = history.watch_turn(request).await.expect("the turn is there").into_inner();
-        let mut lines = Vec::new();
-        while let Some(step) = stream.message().await.expect("lines") {
-            lines.extend(
-                step.events.into_iter().filter_map(|event| serde_json::from_str(&event.line).ok()),
-            );
-        }
-        lines
+        let lines = self.operator.lines(turn.id).await;
+        lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
     /// The requests whose turn began with a prompt about this message.

@@ -15,7 +15,7 @@ env > "$HOME/environment.$run"
 cat > "$HOME/prompt.$run.new"
 mv "$HOME/prompt.$run.new" "$HOME/prompt.$run"
 init() {
-    echo '{"type":"system","subtype":"init","model":"claude-x","tools":["Read","mcp__hive__send","mcp__hive__recv","mcp__hive__ask","mcp__hive__answer"],"mcp_servers":[{"name":"hive","status":"connected"}]}'
+    echo '{"type":"system","subtype":"init","model":"claude-x","tools":["Read","mcp__hive__send","mcp__hive__recv","mcp__hive__ask","mcp__hive__answer","mcp__hive__get_loose_ends","mcp__hive__cancel_loose_end","mcp__hive__remind","mcp__hive__request_next_turn"],"mcp_servers":[{"name":"hive","status":"connected"}]}'
 }
 well() {
     init

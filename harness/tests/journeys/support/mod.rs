@@ -1,37 +1,78 @@
-//! A harness under test: the real program, a broker that is played over a real socket, and a
-//! scripted claude.
+//! A harness under test: the real program, the real broker behind a tap, and a scripted claude.
 //!
 //! Invariant: nothing outlives a test: the harness is told to end, twice, and then killed.
-
-pub(crate) mod broker;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use broker::Broker;
 use hive_core::isolation::{EXPECTED_ENV, Expected, Level};
+use hive_in_process::{Broker, Recorded};
+use hive_proto::v1;
+use hive_proto::v1::command::Command as Order;
+use hive_tests::rig::fresh_id;
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
 /// How long anything may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A directory with a socket, a HOME and a state directory, and who plays in it.
+/// A directory with a HOME and a state directory, and the broker.
 pub(crate) struct Stage {
     pub(crate) dir: TempDir,
     pub(crate) broker: Broker,
 }
 
 impl Stage {
-    pub(crate) async fn new() -> Self {
+    pub(crate) fn new() -> Self {
+        Self::bounded("")
+    }
+
+    /// The same with bounds of its own.
+    pub(crate) fn bounded(limits: &str) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         for name in ["home", "state"] {
             std::fs::create_dir(dir.path().join(name)).expect("created");
         }
-        let broker = Broker::start(&dir.path().join("hive.sock")).await;
+        let config = "[agents.alice]\n[agents.bob]\ntool_groups = [\"messaging\", \"inbox\"]\n";
+        let broker = Broker::start(&format!("{config}[broker.limits]\n{limits}"), "bob");
         Self { dir, broker }
+    }
+
+    /// Puts a message of alice into the inbox; its id.
+    pub(crate) async fn mail(&self, body: &str) -> u64 {
+        self.broker.mail("alice", body).await
+    }
+
+    /// Waits until the harness calls this method; its request.
+    pub(crate) async fn next<M: prost::Message + Default>(&self, method: &str) -> M {
+        self.broker.next(method, |call| call.request(method)).await
+    }
+
+    pub(crate) async fn attach(&self) -> v1::AttachRequest {
+        self.next("Attach").await
+    }
+
+    pub(crate) async fn end(&self) -> v1::EndTurnRequest {
+        self.next("EndTurn").await
+    }
+
+    pub(crate) async fn status(&self, state: v1::HarnessState) {
+        let reports = |report: &v1::ReportHarnessStatusRequest| report.state() == state;
+        let find = |call: &Recorded| call.request("ReportHarnessStatus").filter(reports);
+        self.broker.next(state.as_str_name(), find).await;
+    }
+
+    /// Gives the harness an order; its id.
+    pub(crate) async fn order(&self, order: Order) -> u64 {
+        let request = v1::SendCommandRequest {
+            request_id: fresh_id(),
+            agent: "bob".to_owned(),
+            command: Some(v1::Command { command: Some(order), ..v1::Command::default() }),
+        };
+        let sent = self.broker.operator().await.admin().send_command(request).await;
+        sent.expect("it is given").into_inner().command_id
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -55,7 +96,7 @@ impl Stage {
             .args(more.iter().filter(|(name, _)| name.starts_with("--")).map(|(name, _)| name))
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
-            .env("HIVE_SOCKET", self.path("hive.sock"))
+            .env("HIVE_SOCKET", self.broker.socket())
             .env("HIVE_STATE_DIR", self.path("state"))
             .env("HIVE_HOME_DIR", self.path("home"))
             .env("HIVE_CLAUDE", claude)
