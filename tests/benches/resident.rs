@@ -31,19 +31,10 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     let mut rig = servers::broker(2).await?;
     let home = rig.path("agents/a0/home");
     std::fs::create_dir_all(home.join("tmp"))?;
-    let claude_env = claude::environment(&home, &api.url())
-        .into_iter()
-        .filter(|(name, _)| name != "HOME" && name != "PATH");
-    let claude_env = claude_env.map(|(name, value)| {
-        (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
-    });
+    let claude_env = claude::further_environment(&home, &api.url());
     let env = [("HIVE_PROCESS".to_owned(), "resident".to_owned())].into_iter().collect();
-    let options = HarnessOptions {
-        claude: cli.clone(),
-        claude_env: claude_env.collect(),
-        env,
-        ..HarnessOptions::default()
-    };
+    let options =
+        HarnessOptions { claude: cli.clone(), claude_env, env, ..HarnessOptions::default() };
     let key = rig.start_harness_with("a0", &options);
     turn(&mut rig).await;
     let mut bare = Bare::start(&rig, &cli, &home, &api.url()).await?;

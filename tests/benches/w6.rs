@@ -24,17 +24,8 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     let mut rig = servers::broker(1).await?;
     let home = rig.path("agents/a0/home");
     std::fs::create_dir_all(home.join("tmp"))?;
-    let claude_env = claude::environment(&home, &api.url())
-        .into_iter()
-        .filter(|(name, _)| name != "HOME" && name != "PATH");
-    let claude_env = claude_env.map(|(name, value)| {
-        (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
-    });
-    let options = HarnessOptions {
-        claude: cli,
-        claude_env: claude_env.collect(),
-        ..HarnessOptions::default()
-    };
+    let claude_env = claude::further_environment(&home, &api.url());
+    let options = HarnessOptions { claude: cli, claude_env, ..HarnessOptions::default() };
     let key = rig.start_harness_with("a0", &options);
     turn(&mut rig).await;
 

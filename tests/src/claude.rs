@@ -2,6 +2,7 @@
 //!
 //! Invariant: it never sees this process's environment, an account, or any address but loopback.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,17 @@ pub fn environment(home: &Path, api_url: &str) -> Vec<(OsString, OsString)> {
     environment.push(("HOME".into(), home.into()));
     environment.push(("CLAUDE_CODE_TMPDIR".into(), home.join("tmp").into()));
     environment
+}
+
+/// The same as what a harness is to add to the environment that it makes itself.
+#[must_use]
+pub fn further_environment(home: &Path, api_url: &str) -> BTreeMap<String, String> {
+    let all = environment(home, api_url).into_iter();
+    all.filter(|(name, _)| name != "HOME" && name != "PATH")
+        .map(|(name, value)| {
+            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+        })
+        .collect()
 }
 
 #[cfg(test)]

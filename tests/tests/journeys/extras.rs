@@ -8,9 +8,9 @@ use hive_tests::rig::{Client, Rig};
 use hive_tests::scripted::script;
 use serde_json::{Value, json};
 
-use crate::mode::Mode;
 use crate::steps::{acked, lives, rule, text, tool};
 use crate::up::Up;
+use hive_tests::rig::Mode;
 
 both!(
     plugins_that_fail_are_told_to_the_parent_and_turns_run,

@@ -1,7 +1,7 @@
 //! Journeys: the real binaries over real sockets, each a scenario.
 
-#[macro_use]
-mod mode;
+#[macro_use(both)]
+extern crate hive_tests;
 
 mod asked;
 mod attention;

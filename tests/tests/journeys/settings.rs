@@ -8,9 +8,9 @@ use hive_tests::rig::{Client, Rig};
 use hive_tests::scripted::script;
 use serde_json::Value;
 
-use crate::mode::Mode;
 use crate::steps::{acked, large, rule, text, touch, usage, wait_for};
 use crate::up::Up;
+use hive_tests::rig::Mode;
 
 both!(
     a_window_that_is_set_holds_where_it_is_smaller,

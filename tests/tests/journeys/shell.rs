@@ -12,8 +12,8 @@ use hive_tests::scripted::script::Step;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::mode::Mode;
 use crate::steps::{acked, lives, rule, text, tool};
+use hive_tests::rig::Mode;
 
 both!(
     two_that_end_together_wake_their_agent_once,

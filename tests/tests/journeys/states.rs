@@ -8,8 +8,8 @@ use hive_tests::rig::{Client, Rig};
 use hive_tests::scripted::failure::Failure;
 use hive_tests::scripted::script::{Rule, Step};
 
-use crate::mode::Mode;
 use crate::steps::{acked, answer, large, rule, text, touch, unread, usage, wait_for};
+use hive_tests::rig::Mode;
 
 /// The first second of the year 2100.
 const YEAR_2100: i64 = 4_102_444_800;

@@ -12,8 +12,8 @@ use hive_tests::rig::{Client, HarnessOptions, QUICK_LIMITS, Rig, fresh_id};
 use hive_tests::scripted::script::Step;
 use serde_json::json;
 
-use crate::mode::Mode;
 use crate::steps::{acked, env, large, rule, text, tool, touch, usage, wait_for};
+use hive_tests::rig::Mode;
 
 /// How often a race is run.
 const ROUNDS: usize = 18;

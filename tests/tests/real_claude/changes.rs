@@ -6,8 +6,8 @@ use hive_tests::api::{Recorded, Script};
 use hive_tests::rig::{fresh_id, gone};
 use rustix::process::{Pid, Signal};
 
-use crate::mode::Mode;
 use crate::stage::{Stage, count};
+use hive_tests::rig::Mode;
 
 both!(
     what_changes_takes_effect_at_the_next_turn_of_the_same_conversation,

@@ -4,8 +4,8 @@
 use hive_proto::v1::{HarnessState, TurnKind, TurnOutcome};
 use hive_tests::api::{Gate, Kind, Recorded, Reply, Script};
 
-use crate::mode::Mode;
 use crate::stage::{Stage, count};
+use hive_tests::rig::Mode;
 
 both!(
     a_full_conversation_makes_room_within_the_turn,

@@ -4,8 +4,8 @@
 use hive_tests::api::{Reply, Script};
 use serde_json::json;
 
-use crate::mode::Mode;
 use crate::stage::Stage;
+use hive_tests::rig::Mode;
 
 both!(settings_in_the_home_are_not_obeyed);
 

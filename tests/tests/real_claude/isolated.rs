@@ -6,8 +6,8 @@ use hive_tests::api::{Reply, Script};
 use hive_tests::binary;
 use serde_json::json;
 
-use crate::mode::Mode;
 use crate::stage::Stage;
+use hive_tests::rig::Mode;
 
 both!(claude_works_inside_the_fence_and_reads_neither_environments_nor_tokens);
 

@@ -4,8 +4,8 @@
 //! Where the CLI is not installed, every test here fails and says how to install it. Starting
 //! claude costs most of a second of CPU time, so each test is a story of a few turns.
 
-#[macro_use]
-mod mode;
+#[macro_use(both)]
+extern crate hive_tests;
 
 mod changes;
 mod compaction;

@@ -4,8 +4,8 @@ use hive_proto::v1::TurnKind::{self, Compact, Mail};
 use hive_proto::v1::TurnOutcome;
 use hive_tests::api::{Gate, Kind, Reply, Script, Usage};
 
-use crate::mode::Mode;
 use crate::stage::{Stage, count};
+use hive_tests::rig::Mode;
 
 both!(a_compaction_by_order);
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use hive_proto::v1::TurnKind;
 use hive_tests::api::{Recorded, Reply, Script, Usage};
 
-use crate::mode::Mode;
 use crate::stage::Stage;
+use hive_tests::rig::Mode;
 
 both!(a_cold_conversation_is_begun_anew, notes_may_be_asked_for_before);
 

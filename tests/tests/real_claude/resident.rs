@@ -7,8 +7,8 @@ use hive_tests::rig::{gone, soon};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::mode::Mode;
 use crate::stage::{Stage, count};
+use hive_tests::rig::Mode;
 
 both!(
     a_cancel_ends_the_turn_and_the_next_one_goes_on,

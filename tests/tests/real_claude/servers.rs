@@ -7,8 +7,8 @@ use hive_tests::binary;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::mode::Mode;
 use crate::stage::Stage;
+use hive_tests::rig::Mode;
 
 both!(
     a_bridge_that_dies_costs_its_call_and_nothing_else,

@@ -7,8 +7,8 @@ use hive_tests::rig::gone;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
-use crate::mode::Mode;
 use crate::stage::Stage;
+use hive_tests::rig::Mode;
 
 both!(
     a_task_outlives_its_turn_and_wakes_the_agent_once,

@@ -9,7 +9,7 @@ use hive_tests::claude;
 use hive_tests::rig::{Client, HarnessOptions, QUICK_LIMITS, Rig, Watch, soon};
 use serde_json::Value;
 
-use crate::mode::Mode;
+use hive_tests::rig::Mode;
 
 /// What stands in ada's CLAUDE.md.
 const MEMORY: &str = "The word of the day is marzipan.";

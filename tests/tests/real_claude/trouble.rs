@@ -6,8 +6,8 @@ use hive_tests::rig::{gone, strays};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
-use crate::mode::Mode;
 use crate::stage::{Stage, count};
+use hive_tests::rig::Mode;
 
 both!(
     a_silent_api_ends_the_turn_and_leaves_no_process,

@@ -4,8 +4,8 @@
 use hive_proto::v1::{Turn, TurnKind, TurnOutcome};
 use hive_tests::api::{Kind, Reply, Script, Usage};
 
-use crate::mode::Mode;
 use crate::stage::{Stage, count};
+use hive_tests::rig::Mode;
 
 both!(
     a_full_conversation_is_noted_down_and_compacted,

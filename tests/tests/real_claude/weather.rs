@@ -4,8 +4,8 @@
 use hive_proto::v1::{HarnessState, SystemKind, TurnOutcome};
 use hive_tests::api::{Reply, Script};
 
-use crate::mode::Mode;
 use crate::stage::{Stage, count};
+use hive_tests::rig::Mode;
 
 both!(
     a_rate_limit_parks_and_costs_no_attempt,

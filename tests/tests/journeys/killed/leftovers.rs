@@ -6,10 +6,10 @@ use hive_tests::rig::{Rig, gone, soon};
 use hive_tests::scripted::script::Step;
 use rustix::process::Pid;
 
-use crate::mode::Mode;
 use crate::steps::{
     acked, answer, ended, hang, lives, rule, standing, text, touch, unread, wait_for,
 };
+use hive_tests::rig::Mode;
 
 both!(
     grandchildren_end_with_their_turn,

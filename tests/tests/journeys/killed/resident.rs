@@ -6,8 +6,8 @@ use hive_proto::v1::{TurnKind, TurnOutcome};
 use hive_tests::rig::{Client, Rig, gone};
 use rustix::process::{Signal, kill_process};
 
-use crate::mode::Mode;
 use crate::steps::{acked, answer, lives, rule, text, touch, unread, wait_for};
+use hive_tests::rig::Mode;
 
 async fn asks(rig: &Rig, operator: &Client, body: &str) -> u64 {
     let message = operator.send("bob", body).await;

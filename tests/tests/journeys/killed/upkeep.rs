@@ -9,10 +9,10 @@ use hive_tests::rig::{Client, Rig};
 use hive_tests::scripted::failure::Failure;
 use hive_tests::scripted::script::{Rule, Step};
 
-use crate::mode::Mode;
 use crate::steps::{
     acked, answer, ended, large, rule, standing, text, touch, unread, usage, wait_for,
 };
+use hive_tests::rig::Mode;
 
 both!(
     the_broker_in_a_checkpoint,

@@ -6,9 +6,9 @@ use hive_tests::rig::{Client, Rig, gone};
 use rustix::process::{Pid, Signal};
 
 use super::{CODE, answers, dialogue, without_login};
-use crate::mode::Mode;
 use crate::steps::acked;
 use crate::terminal::Terminal;
+use hive_tests::rig::Mode;
 
 both!(
     the_operator_hangs_up,

@@ -12,9 +12,9 @@ use hive_tests::rig::{Client, Rig};
 use hive_tests::scripted::auth;
 use hive_tests::scripted::script::{Rule, Step};
 
-use crate::mode::Mode;
 use crate::steps::{acked, answer, lives, rule, standing, text, touch, unread};
 use crate::terminal::Terminal;
+use hive_tests::rig::Mode;
 
 const CODE: &str = "right#code";
 

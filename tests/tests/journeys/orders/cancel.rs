@@ -7,8 +7,8 @@ use hive_tests::rig::{Rig, gone};
 use rustix::process::{Signal, kill_process};
 
 use super::{done, kinds, waited};
-use crate::mode::Mode;
 use crate::steps::{acked, hang, rule, text, touch, wait_for};
+use hive_tests::rig::Mode;
 
 both!(a_running_turn, a_claude_that_obeys_nothing, another_turn_than_the_one_that_runs, too_late);
 

@@ -4,8 +4,8 @@
 use hive_tests::rig::{QUICK_LIMITS, Rig};
 
 use super::{done, waited};
-use crate::mode::Mode;
 use crate::steps::{acked, rule, text};
+use hive_tests::rig::Mode;
 
 both!(it_holds_from_the_next_turn_on_and_over_restarts, only_what_is_available);
 

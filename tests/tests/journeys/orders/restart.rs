@@ -11,8 +11,8 @@ use hive_tests::rig::{Client, Rig, soon};
 use tonic::Streaming;
 
 use super::done;
-use crate::mode::Mode;
 use crate::steps::{acked, answer, lives, rule, text, touch, unread, wait_for};
+use hive_tests::rig::Mode;
 
 both!(in_mid_turn, between_turns);
 

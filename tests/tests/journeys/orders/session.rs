@@ -5,8 +5,8 @@ use hive_proto::v1::TurnOutcome::Ok;
 use hive_tests::rig::Rig;
 
 use super::{kinds, waited};
-use crate::mode::Mode;
 use crate::steps::{acked, rule, text};
+use hive_tests::rig::Mode;
 
 both!(the_next_turn_begins_a_fresh_conversation);
 

@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout};
 
-use crate::mode::Mode;
 use crate::steps::{acked, answer, exit, rule, text, touch, wait_for};
+use hive_tests::rig::Mode;
 
 both!(a_turn_is_followed_to_its_end, an_agent_is_followed_from_turn_to_turn);
 

@@ -5,8 +5,8 @@ use hive_tests::rig::Rig;
 use serde_json::{Value, json};
 
 use super::done;
-use crate::mode::Mode;
 use crate::steps::{acked, answer, exit, recv, rule, text};
+use hive_tests::rig::Mode;
 
 both!(its_numbers_agree_with_the_turns);
 
