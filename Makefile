@@ -4,6 +4,8 @@ CARGO ?= cargo
 # Which hive `make run` starts, and which claude `make demo` uses (CLAUDE=claude for the real one).
 CONFIG ?= examples/duo/hive.toml
 CLAUDE ?= target/debug/scripted-claude
+# The packages of the shipped programs.
+PROGRAMS := $(addprefix --package ,hive-broker hive-harness hive-mcp-bridge hivectl)
 
 .DEFAULT_GOAL := help
 .PHONY: disks torture fuzz sim help build run demo test bench soak gen docs fmt lint clean-hive
@@ -12,7 +14,7 @@ help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build all programs (hived, hive, hive-mcp, hivectl and the scripted claude)
-	$(CARGO) build --locked --bins
+	$(CARGO) build --locked $(PROGRAMS) --package hive-scripted --bins
 
 run: build ## Start the hive of examples/duo in ./.hive, in the foreground; Ctrl-C drains it
 	target/debug/hivectl up --config $(CONFIG) --fallback-claude target/debug/scripted-claude

@@ -11,7 +11,7 @@ profile=${PROFILE:-dev}
 built=$target/$profile
 [ "$profile" != dev ] || built=$target/debug
 
-"$cargo" build --locked --quiet --profile "$profile" --package hive-tests --bins
+"$cargo" build --locked --quiet --profile "$profile" --package hive-scripted --bins
 "$cargo" build --locked --quiet --profile "$profile" --package hive-broker --package hive-harness --package hive-mcp-bridge --bins \
   --features hive-broker/faults,hive-harness/faults,hive-mcp-bridge/faults
 mkdir -p "$to"
@@ -21,5 +21,5 @@ for program in hived hive hive-mcp scripted-claude; do
   mv "$to/.$program" "$to/$program"
 done
 if [ "$profile" = dev ]; then
-  "$cargo" build --locked --quiet --package hive-broker --package hive-harness --package hive-mcp-bridge --package hive-tests --bins
+  "$cargo" build --locked --quiet --package hive-broker --package hive-harness --package hive-mcp-bridge --package hive-scripted --bins
 fi

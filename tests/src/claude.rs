@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The version that the tests are written for.
-pub const VERSION: &str = "2.1.330";
+pub use hive_scripted::VERSION;
 /// Names another place for the binary.
 pub const PATH_ENV: &str = "HIVE_TEST_CLAUDE";
 

@@ -89,7 +89,7 @@ pub struct HarnessOptions {
 impl Default for HarnessOptions {
     fn default() -> Self {
         Self {
-            claude: binary::find("hive-tests", "scripted-claude"),
+            claude: binary::find("hive-scripted", "scripted-claude"),
             rules: Vec::new(),
             claude_env: BTreeMap::new(),
             env: BTreeMap::new(),

@@ -22,7 +22,7 @@ impl Rig {
         if program.exists() {
             return program;
         }
-        let scripted = binary::find("hive-tests", "scripted-claude");
+        let scripted = binary::find("hive-scripted", "scripted-claude");
         std::fs::write(&notes, b"").expect("a file");
         // The directory of a process that is dead and not yet reaped cannot be read.
         let script = format!(

@@ -23,7 +23,7 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("hive-harness", "hive"),
     ("hive-mcp-bridge", "hive-mcp"),
     ("hivectl", "hivectl"),
-    ("hive-tests", "scripted-claude"),
+    ("hive-scripted", "scripted-claude"),
     ("hive-tests", "sandbox-probe"),
     ("hive-tests", "env-mcp"),
 ];

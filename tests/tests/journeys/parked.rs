@@ -104,7 +104,7 @@ async fn a_missing_claude_is_waited_for() {
         matches!(&told[..], [one] if one.contains("claude cannot be started as") && one.contains("install Claude Code")),
         "{told:?}"
     );
-    std::os::unix::fs::symlink(binary::find("hive-tests", "scripted-claude"), &claude)
+    std::os::unix::fs::symlink(binary::find("hive-scripted", "scripted-claude"), &claude)
         .expect("claude is installed");
     acked(&rig, "bob", asked).await;
     assert_eq!(

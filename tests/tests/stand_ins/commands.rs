@@ -11,7 +11,7 @@ use tokio::process::Command;
 use crate::rig::{Rig, run};
 
 fn command(rig: &Rig, line: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_scripted-claude"));
+    let mut command = Command::new(hive_tests::binary::find("hive-scripted", "scripted-claude"));
     command
         .args(line.split(' '))
         .env_clear()

@@ -111,7 +111,7 @@ impl Rig {
             ("HOME".into(), self.path("home").into()),
         ];
         environment.extend(script.map(|script| ("SCRIPTED_CLAUDE_FILE".into(), script.into())));
-        self.command(Path::new(env!("CARGO_BIN_EXE_scripted-claude")), environment)
+        self.command(&binary::find("hive-scripted", "scripted-claude"), environment)
     }
 
     /// The real claude, not started.

@@ -255,7 +255,7 @@ impl Events {
 /// The version that claude says it is.
 #[must_use]
 pub fn version() -> String {
-    std::env::var(VERSION_ENV).unwrap_or_else(|_| crate::claude::VERSION.to_owned())
+    std::env::var(VERSION_ENV).unwrap_or_else(|_| crate::VERSION.to_owned())
 }
 
 /// Writes a line to stdout.

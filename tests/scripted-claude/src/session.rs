@@ -61,7 +61,7 @@ impl Session {
         let parent = self.last();
         self.line(json!({
             "parentUuid": parent, "isSidechain": false, "type": kind, "message": message, "uuid": uuid(), "cause": cause,
-            "version": crate::claude::VERSION,
+            "version": crate::VERSION,
         }))
     }
 

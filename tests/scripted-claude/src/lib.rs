@@ -25,6 +25,7 @@ pub mod failure;
 pub mod files;
 pub mod fill;
 pub mod mail;
+pub mod mcp;
 pub mod plugins;
 mod resident;
 pub mod run;
@@ -34,3 +35,6 @@ pub mod session;
 mod signals;
 mod stdin;
 pub mod turn;
+
+/// The version of the claude CLI that it passes for.
+pub const VERSION: &str = "2.1.330";

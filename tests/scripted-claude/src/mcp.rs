@@ -134,7 +134,7 @@ impl Client {
     /// `initialize` result.
     pub async fn handshake(&mut self) -> Result<Value, ClientError> {
         let capabilities = json!({"roots": {"listChanged": true}, "elicitation": {}});
-        let info = json!({"name": "claude-code", "version": crate::claude::VERSION});
+        let info = json!({"name": "claude-code", "version": crate::VERSION});
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": PROBE_PROTOCOL_VERSION,
             "io.modelcontextprotocol/clientInfo": info,
