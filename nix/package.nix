@@ -14,6 +14,7 @@ let
       ../Cargo.toml
       ../Cargo.lock
       ../core
+      ../log
       ../proto
       ../broker
       ../harness
@@ -33,6 +34,9 @@ rustPlatform.buildRustPackage {
   src = source;
   cargoLock.lockFile = ../Cargo.lock;
 
+  # As in any other build of the checkout.
+  env.LIBSQLITE3_FLAGS = (lib.importTOML ../.cargo/config.toml).env.LIBSQLITE3_FLAGS;
+
   cargoBuildFlags = [
     "--package=hive-broker"
     "--package=hive-harness"
@@ -44,6 +48,7 @@ rustPlatform.buildRustPackage {
   # What needs nothing but the code is checked here too.
   cargoTestFlags = [
     "--package=hive-core"
+    "--package=hive-log"
     "--package=hive-proto"
   ];
 

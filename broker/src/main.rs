@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use hive_broker::cli::{Cli, LogFormat};
 use hive_broker::{app, config};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Findings in a checked configuration.
 const EXIT_FINDINGS: u8 = 8;
@@ -44,12 +46,13 @@ fn main() -> ExitCode {
 }
 
 fn log(cli: &Cli) -> anyhow::Result<()> {
-    let filter = tracing_subscriber::EnvFilter::try_new(&cli.log)?;
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::registry().with(hive_log::parse(&cli.log)?);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     match cli.log_format {
-        LogFormat::Json => subscriber.json().init(),
+        LogFormat::Json => log.with(lines.json()).init(),
         LogFormat::Text => {
-            subscriber.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init();
+            let colors = std::io::IsTerminal::is_terminal(&std::io::stderr());
+            log.with(lines.with_ansi(colors)).init();
         }
     }
     Ok(())

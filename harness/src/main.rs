@@ -20,7 +20,8 @@ use hive_harness::task::init;
 use hive_harness::turn::output::Leaving;
 use hive_harness::{boot, confine, driver, fence, guard, isolation, publish, scrub, wake};
 use tokio::runtime::Runtime;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
@@ -260,12 +261,13 @@ fn log(default: &str) {
     let filter = std::env::var("HIVE_LOG")
         .or_else(|_| std::env::var("RUST_LOG"))
         .unwrap_or_else(|_| default.to_owned());
-    let filter = EnvFilter::builder().parse_lossy(filter);
-    let colours = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let filter = hive_log::parse_lossy(&filter, |error| {
+        // If stderr is closed, no log has a reader either.
+        let _ = writeln!(std::io::stderr(), "{error}; it is ignored");
+    });
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(colours)
-        .with_target(false)
-        .init();
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false);
+    tracing_subscriber::registry().with(filter).with(lines).init();
 }

@@ -1,6 +1,7 @@
 //! Logging, to stderr only: stdout belongs to MCP.
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// What is logged when nothing is said. The MCP library logs whole frames at `info`, bodies
 /// included, so it starts at `warn`.
@@ -13,13 +14,10 @@ pub fn start(label: &str) {
         .find_map(|name| std::env::var(name).ok().filter(|text| !text.is_empty()));
     let filter = asked
         .as_deref()
-        .and_then(|text| EnvFilter::try_new(text).ok())
-        .unwrap_or_else(|| EnvFilter::new(DEFAULT_FILTER));
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .with_env_filter(filter);
-    // Fails only where a test has set a logger before.
-    let _ = subscriber.try_init();
+        .and_then(|text| hive_log::parse(text).ok())
+        .unwrap_or_else(|| hive_log::parse(DEFAULT_FILTER).expect("the default is a filter"));
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    // Fails only if a test has set a logger before.
+    let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
     tracing::debug!(label, "hive-mcp starts");
 }

@@ -13,6 +13,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use rustls::{ClientConfig, RootCertStore};
 
 use super::{NotifyError, SetUpError, item};
 use crate::engine::attention::Item;
@@ -23,12 +24,7 @@ pub(super) const LIMIT: Duration = Duration::from_secs(10);
 /// The webhook of the configuration.
 pub(super) struct Webhook {
     url: Uri,
-    client: Posts,
-}
-
-enum Posts {
-    Plain(Client<HttpConnector, String>),
-    Tls(Client<HttpsConnector<HttpConnector>, String>),
+    client: Client<HttpsConnector<HttpConnector>, String>,
 }
 
 impl fmt::Debug for Webhook {
@@ -41,17 +37,17 @@ impl Webhook {
     /// A webhook at this URL. For https the host's own certificates are read, once.
     pub(super) fn new(url: &str) -> Result<Self, SetUpError> {
         let url: Uri = url.parse().map_err(SetUpError::Url)?;
-        let mut pool = Client::builder(TokioExecutor::new());
-        // Items are rare; nothing is kept open for the next one.
-        pool.pool_max_idle_per_host(0);
-        let client = if url.scheme() == Some(&http::uri::Scheme::HTTPS) {
-            let tls = HttpsConnectorBuilder::new()
-                .with_native_roots()
-                .map_err(SetUpError::NoCertificates)?;
-            Posts::Tls(pool.build(tls.https_only().enable_http1().build()))
+        let connector = HttpsConnectorBuilder::new();
+        let connector = if url.scheme() == Some(&http::uri::Scheme::HTTPS) {
+            connector.with_native_roots().map_err(SetUpError::NoCertificates)?.https_only()
         } else {
-            Posts::Plain(pool.build_http())
+            let no_roots = ClientConfig::builder().with_root_certificates(RootCertStore::empty());
+            connector.with_tls_config(no_roots.with_no_client_auth()).https_or_http()
         };
+        let client = Client::builder(TokioExecutor::new())
+            // Items are rare; nothing is kept open for the next one.
+            .pool_max_idle_per_host(0)
+            .build(connector.enable_http1().build());
         Ok(Self { url, client })
     }
 
@@ -62,13 +58,7 @@ impl Webhook {
             .header(USER_AGENT, concat!("hived/", env!("CARGO_PKG_VERSION")))
             .body(item::json(item))
             .expect("a URL that was parsed and two plain headers");
-        let answer = async {
-            match &self.client {
-                Posts::Plain(client) => client.request(request).await,
-                Posts::Tls(client) => client.request(request).await,
-            }
-        };
-        let answered = tokio::time::timeout(LIMIT, answer).await;
+        let answered = tokio::time::timeout(LIMIT, self.client.request(request)).await;
         let answered =
             answered.map_err(|_| NotifyError::NoAnswer { host: self.host(), limit: LIMIT })?;
         let answer = answered.map_err(|error| NotifyError::NotReached {

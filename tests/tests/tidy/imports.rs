@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tree::{self, File, none};
 
 /// The crates of the project that a crate may depend on. The tests may depend on all.
-const CRATES: [(&str, &[&str]); 6] = [
+const CRATES: [(&str, &[&str]); 7] = [
     ("core", &[]),
+    ("log", &[]),
     ("proto", &["hive-core"]),
-    ("broker", &["hive-core", "hive-fault", "hive-proto"]),
-    ("harness", &["hive-core", "hive-fault", "hive-proto"]),
-    ("mcp-bridge", &["hive-core", "hive-fault", "hive-proto"]),
+    ("broker", &["hive-core", "hive-fault", "hive-log", "hive-proto"]),
+    ("harness", &["hive-core", "hive-fault", "hive-log", "hive-proto"]),
+    ("mcp-bridge", &["hive-core", "hive-fault", "hive-log", "hive-proto"]),
     ("hivectl", &["hive-core", "hive-proto"]),
 ];
 
