@@ -22,6 +22,7 @@ use crate::engine::{Engine, Parts};
 use crate::notify::Notifier;
 use crate::rpc::listen::Sockets;
 use crate::rpc::{Rpc, server};
+use crate::spawn::spawn;
 use crate::store::Store;
 use crate::store::turn_events::TurnEvents;
 use crate::supervisor::Supervisor;
@@ -116,7 +117,7 @@ pub async fn start(
         (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
     let (servers, tasks, accepting) = (TaskTracker::new(), TaskTracker::new(), TaskTracker::new());
     if let Some(supervisor) = supervisor {
-        tasks.spawn(supervisor.serve(Arc::clone(&engine), stop.clone())?);
+        spawn(&tasks, supervisor.serve(Arc::clone(&engine), stop.clone())?);
     }
     let (sockets, agent_conns, operator_conns) = Sockets::open(
         settings.layout(),
@@ -145,7 +146,7 @@ pub async fn start(
     ];
     for served in serving {
         let shutdown = shutdown.clone();
-        servers.spawn(async move {
+        spawn(&servers, async move {
             if let Err(error) = served.await {
                 tracing::error!(%error, "serving failed; the broker ends");
                 shutdown.cancel();
@@ -196,7 +197,7 @@ impl Start<'_> {
         R: Future<Output = ()> + Send + 'static,
     {
         let (engine, stop) = (Arc::clone(self.engine), self.stop.clone());
-        self.tasks.spawn(task::keep_running(name, engine, stop, reconciler));
+        spawn(self.tasks, task::keep_running(name, engine, stop, reconciler));
     }
 }
 

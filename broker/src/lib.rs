@@ -16,6 +16,7 @@ pub mod kernel;
 pub mod namespace;
 pub mod notify;
 pub mod rpc;
+mod spawn;
 pub mod spill;
 pub mod store;
 pub mod supervisor;

@@ -14,6 +14,7 @@ use tonic::Status;
 use super::Rpc;
 use crate::engine::Refusal;
 use crate::engine::backup::Backup;
+use crate::spawn::spawn;
 
 /// Size of a piece.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -27,7 +28,7 @@ impl Rpc {
     pub(super) fn in_pieces(&self, backup: Backup) -> ReceiverStream<Piece> {
         let (out, stream) = mpsc::channel(PIECES_AHEAD);
         let draining = self.engine.draining().clone();
-        self.streams.spawn(async move {
+        spawn(&self.streams, async move {
             tokio::select! {
                 () = send(backup, &out) => {}
                 // Where nobody takes it, the stream ends short of its end, which is a failure too.

@@ -16,7 +16,8 @@ use hive_proto::status::refusal;
 
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
-use tonic::{Request, Status};
+use tonic::metadata::MetadataMap;
+use tonic::{Extensions, Request, Status};
 use tower::{Layer, Service};
 
 use super::conn::{ConnInfo, Owner, Trust};
@@ -189,24 +190,32 @@ fn look_up(uid: u32) -> Option<String> {
 
 /// Who calls.
 pub(super) fn of<T>(request: &Request<T>) -> Result<Caller, Status> {
-    request
-        .extensions()
-        .get::<Caller>()
-        .cloned()
-        .ok_or_else(|| Status::internal("the call has no caller"))
+    caller_in(request.extensions())
+}
+
+fn caller_in(call: &Extensions) -> Result<Caller, Status> {
+    call.get::<Caller>().cloned().ok_or_else(|| Status::internal("the call has no caller"))
 }
 
 /// Whether the call comes from the agent's own programs, which alone hold its tokens.
 pub(super) fn holds_tokens<T>(request: &Request<T>) -> bool {
-    request.extensions().get::<Scope>() != Some(&Scope::Limited)
+    is_unlimited(request.extensions())
+}
+
+fn is_unlimited(call: &Extensions) -> bool {
+    call.get::<Scope>() != Some(&Scope::Limited)
 }
 
 /// Returns the caller and its claude process. A process token counts only from the agent's own
 /// programs.
 pub(super) fn actor<T>(request: &Request<T>) -> Result<Actor, Status> {
-    let process_token = match request.metadata().get(PROCESS_TOKEN_KEY) {
+    actor_in(request.metadata(), request.extensions())
+}
+
+fn actor_in(metadata: &MetadataMap, extensions: &Extensions) -> Result<Actor, Status> {
+    let process_token = match metadata.get(PROCESS_TOKEN_KEY) {
         None => None,
-        Some(_) if !holds_tokens(request) => None,
+        Some(_) if !is_unlimited(extensions) => None,
         Some(value) => {
             let text = value.to_str().map_err(|_| {
                 hive_proto::status::bad_field(PROCESS_TOKEN_KEY, "it is not plain text")
@@ -214,7 +223,7 @@ pub(super) fn actor<T>(request: &Request<T>) -> Result<Actor, Status> {
             Some(hive_proto::convert::request::process_token(text.to_owned(), PROCESS_TOKEN_KEY)?)
         }
     };
-    Ok(Actor { caller: of(request)?, process_token })
+    Ok(Actor { caller: caller_in(extensions)?, process_token })
 }
 
 /// Whether the calling harness has a user id of its own. Its namespaces prove nothing without a

@@ -9,6 +9,7 @@ use tonic::{Request, Response, Status};
 
 use super::{Rpc, caller};
 use crate::engine::Refusal;
+use crate::spawn::spawn;
 use crate::store::AgentKey;
 
 /// Rows of a page of events, where the caller asks for no other number.
@@ -98,7 +99,7 @@ impl v1::event_service_server::EventService for Rpc {
         let after = after_sequence.map(|after| after.min(u64::MAX >> 1));
         let (out, stream) = mpsc::channel(WATCH_ROWS as usize);
         let rpc = self.clone();
-        self.streams.spawn(async move {
+        spawn(&self.streams, async move {
             if let Err(refusal) = rpc.watch(scope, after, &out).await {
                 drop(out.send(Err(refusal.into())).await);
             }

@@ -22,6 +22,7 @@ use super::answer;
 use super::conn::Bounds;
 use super::method::Class;
 use crate::engine::permit;
+use crate::spawn::spawn;
 
 /// A call that works for longer releases its permit: it waits for something. Without it four sends
 /// on a stalled disk would keep the heartbeats of their agent waiting.
@@ -61,7 +62,7 @@ pub(super) async fn fairly<E: Send + 'static>(
     let (gone, until_gone) = oneshot::channel::<()>();
     // Another one: who does not read an answer is not asked for it again, and would keep the
     // permit.
-    tasks.spawn(async move {
+    spawn(&tasks, async move {
         drop(tokio::time::timeout(WORK_MAX, until_gone).await);
         drop(pages);
     });

@@ -10,6 +10,7 @@ use tonic::{Request, Response, Status};
 
 use super::{Rpc, caller};
 use crate::engine::Refusal;
+use crate::spawn::spawn;
 
 impl Rpc {
     /// Sends lines of a turn until there will be no more.
@@ -110,7 +111,7 @@ impl v1::turn_history_service_server::TurnHistoryService for Rpc {
         self.engine.get_turn(caller.clone(), id).await?;
         let (out, stream) = mpsc::channel(8);
         let rpc = self.clone();
-        self.streams.spawn(async move {
+        spawn(&self.streams, async move {
             if let Err(refusal) = rpc.watch_lines(caller, id, after_sequence, follow, &out).await {
                 drop(out.send(Err(refusal.into())).await);
             }

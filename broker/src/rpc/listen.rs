@@ -22,6 +22,7 @@ use super::conn::{Bounds, Conn, Owner, Trust};
 use super::handed::{self, Handed};
 use super::socket_file::{bind, group_id, make_dir, remove, set_mode};
 use crate::engine::sandboxes::Sandboxes;
+use crate::spawn::spawn;
 
 /// Accepted connections that wait to be served.
 const BACKLOG_CONNECTIONS: usize = 64;
@@ -195,7 +196,10 @@ impl Sockets {
         };
         let close = sockets.closing.child_token();
         let of = (Owner::Operator, Arc::new(trust));
-        sockets.tasks.spawn(accept(listener, of, Arc::clone(&sockets.sandboxes), operator, close));
+        spawn(
+            &sockets.tasks,
+            accept(listener, of, Arc::clone(&sockets.sandboxes), operator, close),
+        );
         Ok((sockets, agent_conns, operator_conns))
     }
 
@@ -282,13 +286,10 @@ impl Sockets {
         }
         let (trust, close) = (Arc::new(layout.trust(name)), self.closing.child_token());
         let of = (Owner::Agent(name.clone()), Arc::clone(&trust));
-        self.tasks.spawn(accept(
-            listener,
-            of,
-            Arc::clone(&self.sandboxes),
-            self.agents.clone(),
-            close.clone(),
-        ));
+        spawn(
+            &self.tasks,
+            accept(listener, of, Arc::clone(&self.sandboxes), self.agents.clone(), close.clone()),
+        );
         Ok(OpenSocket { path, trust, close, own_file })
     }
 

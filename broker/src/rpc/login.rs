@@ -20,6 +20,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::{Rpc, caller};
 use crate::engine::login::{End, Login, Said, Serving, Terminal, Typed};
 use crate::engine::{Refusal, permit};
+use crate::spawn::spawn;
 
 /// Steps of a stream that wait for the transport.
 const STREAM_STEPS: usize = 8;
@@ -204,7 +205,7 @@ impl Rpc {
         let (begun, answered) = oneshot::channel();
         // A task of its own: it ends the dialogue in good order also where nobody waits for this
         // call any more.
-        self.streams.spawn(self.clone().log_in(login, stream, out, begun));
+        spawn(&self.streams, self.clone().log_in(login, stream, out, begun));
         answered.await.unwrap_or(Err(Refusal::Draining))?;
         Ok(Response::new(ReceiverStream::new(answers)))
     }
@@ -280,7 +281,7 @@ impl Rpc {
         let token = fields::token(session_token, "start.session_token")?;
         let serving = self.engine.serve_login(caller.clone(), token.clone(), login_id).await?;
         let (out, answers) = mpsc::channel(STREAM_STEPS);
-        self.streams.spawn(self.clone().serve(caller, token, serving, stream, out));
+        spawn(&self.streams, self.clone().serve(caller, token, serving, stream, out));
         Ok(Response::new(ReceiverStream::new(answers)))
     }
 

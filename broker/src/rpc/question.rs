@@ -14,6 +14,7 @@ use tonic::{Request, Response, Status};
 use super::{Rpc, caller, request};
 use crate::engine::Refusal;
 use crate::engine::question::{Ask, Which};
+use crate::spawn::spawn;
 
 /// Questions read at once by a watch.
 const WATCH_ROWS: u32 = 200;
@@ -211,7 +212,7 @@ impl v1::question_service_server::QuestionService for Rpc {
         }
         let (out, stream) = mpsc::channel(64);
         let rpc = self.clone();
-        self.streams.spawn(async move {
+        spawn(&self.streams, async move {
             if let Err(refusal) = rpc.watch_questions_until(&watch, &out).await {
                 drop(out.send(Err(refusal.into())).await);
             }

@@ -13,8 +13,12 @@ pub(super) fn key<M: Message>(
     request_id: String,
     rest: &M,
 ) -> Result<RequestKey, Status> {
+    named(rpc, request_id, &rest.encode_to_vec())
+}
+
+fn named(rpc: &'static str, request_id: String, rest: &[u8]) -> Result<RequestKey, Status> {
     let id = request::request_id(request_id)?;
-    let digest = Sha256::digest(rest.encode_to_vec());
+    let digest = Sha256::digest(rest);
     let mut fingerprint = [0u8; 16];
     fingerprint.copy_from_slice(&digest[..16]);
     Ok(RequestKey { rpc, id, fingerprint })

@@ -16,6 +16,7 @@ use crate::engine::attach::{Attach, Attached};
 use crate::engine::problem::Problem;
 use crate::engine::turn::{Begin, Begun, Ended, EndedAnswer};
 use crate::engine::{Refusal, permit};
+use crate::spawn::spawn;
 use crate::store::turn_events::Line;
 
 type Out<T> = mpsc::Sender<Result<T, Status>>;
@@ -161,7 +162,7 @@ impl v1::turn_service_server::TurnService for Rpc {
             .attach(caller, Attach { session_token, take_over, revision, isolation })
             .await?;
         let (out, stream) = mpsc::channel(8);
-        self.streams.spawn(self.clone().feed(attached, out));
+        spawn(&self.streams, self.clone().feed(attached, out));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 

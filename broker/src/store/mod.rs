@@ -36,6 +36,7 @@ mod lock;
 mod migrate;
 mod open;
 mod reader;
+mod reply;
 mod tx;
 mod writer;
 
@@ -240,7 +241,11 @@ impl Store {
         if self.by_hand || cfg!(feature = "interleavings") {
             return Ok(work());
         }
-        tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Panicked)
+        let (reply, answer) = reply::reply();
+        // One type to the runtime, so that its code for a task is compiled once.
+        let work: Box<dyn FnOnce() + Send> = Box::new(move || reply.send(work()));
+        tokio::task::spawn_blocking(work);
+        answer.await.ok_or(StoreError::Panicked)
     }
 
     /// Whether the database can be used; changes are seen on the receiver.

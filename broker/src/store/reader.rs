@@ -31,11 +31,22 @@ impl Readers {
         &self,
         query: impl FnOnce(&Connection) -> Result<T, E>,
     ) -> Result<T, E> {
+        let conn = self.begin()?;
+        let answer = query(&conn);
+        self.end(conn)?;
+        answer
+    }
+
+    fn begin(&self) -> Result<Connection, StoreError> {
         self.check()?;
         let kept = self.lock().pop();
-        let conn = kept.map_or_else(|| self.connect(), Ok).map_err(StoreError::from)?;
-        conn.execute_batch("BEGIN").map_err(StoreError::from)?;
-        let answer = query(&conn);
+        let conn = kept.map_or_else(|| self.connect(), Ok)?;
+        conn.execute_batch("BEGIN")?;
+        Ok(conn)
+    }
+
+    /// Ends the snapshot, and keeps the connection for the next query.
+    fn end(&self, conn: Connection) -> Result<(), StoreError> {
         let ended = conn.execute_batch("COMMIT");
         // Asked again: a fault that came while the query ran may have made its rows worthless.
         self.check()?;
@@ -43,7 +54,7 @@ impl Readers {
         if ended.is_ok() && idle.len() < IDLE_MAX {
             idle.push(conn);
         }
-        answer
+        Ok(())
     }
 
     /// Closes the idle connections, so that the database can be opened afresh.

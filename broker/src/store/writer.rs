@@ -20,9 +20,10 @@ use rusqlite::ErrorCode;
 use super::committer::{Committer, Parts};
 use super::hand::Hand;
 use super::look::{Look, Looking, Running, Seen};
+use super::reply::{Reply, reply};
 use super::{AgentKey, CommandError, StoreError, Tx};
 use crate::sync::thread::{self, JoinHandle};
-use crate::sync::{Mutex, MutexGuard, PoisonError, mpsc, oneshot};
+use crate::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
 /// Commands waiting for the writer; more callers wait for a place.
 const QUEUE_COMMANDS: usize = 4096;
@@ -94,12 +95,12 @@ impl Writer {
         T: Send + 'static,
         E: CommandError,
     {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = reply();
         let job = Box::new(Pending { command: Some(command), answer: None, reply });
         if !self.queue.send(Item::Job(job)).await {
             return Err(StoreError::Closed.into());
         }
-        answer.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
+        answer.await.unwrap_or_else(|| Err(StoreError::Closed.into()))
     }
 
     /// Queues a look that waits for an agent's wake where it finds nothing.
@@ -203,13 +204,13 @@ pub(super) trait Job: Send {
 struct Pending<F, T, E> {
     command: Option<F>,
     answer: Option<Result<T, E>>,
-    reply: oneshot::Sender<Result<T, E>>,
+    reply: Reply<Result<T, E>>,
 }
 
 impl<F, T, E> Job for Pending<F, T, E>
 where
     F: FnOnce(&Tx<'_>) -> Result<T, E> + Send,
-    T: Send,
+    T: Send + 'static,
     E: CommandError,
 {
     fn run(&mut self, tx: &Tx<'_>) -> Ran {
@@ -232,11 +233,11 @@ where
         let answer = self.answer.expect("a committed job has run");
         // The caller may be gone; its command stands all the same, and a retry with its request id
         // finds it.
-        drop(self.reply.send(answer));
+        self.reply.send(answer);
     }
 
     fn void(self: Box<Self>, problem: &Arc<str>) {
-        drop(self.reply.send(Err(StoreError::Unavailable { problem: Arc::clone(problem) }.into())));
+        self.reply.send(Err(StoreError::Unavailable { problem: Arc::clone(problem) }.into()));
     }
 }
 
