@@ -8,7 +8,7 @@ CLAUDE ?= target/debug/scripted-claude
 PROGRAMS := $(addprefix --package ,hive-broker hive-harness hive-mcp-bridge hivectl)
 
 .DEFAULT_GOAL := help
-.PHONY: disks torture fuzz sim help build run demo test bench soak gen docs fmt lint clean-hive
+.PHONY: disks torture fuzz sim help build dist run demo test bench soak gen docs fmt lint clean-hive
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ build: ## Build all programs (hived, hive, hive-mcp, hivectl and the scripted cl
 
 run: build ## Start the hive of examples/duo in ./.hive, in the foreground; Ctrl-C drains it
 	target/debug/hivectl up --config $(CONFIG) --fallback-claude target/debug/scripted-claude
+
+dist: ## Build what is shipped into target/shipped: the programs without symbols, and each one's symbols in PROGRAM.debug
+	CARGO="$(CARGO)" tests/dist.sh $(PROGRAMS)
 
 demo: build ## Send one message to an agent and print its journey; leaves nothing behind
 	CLAUDE="$(CLAUDE)" examples/duo/demo.sh

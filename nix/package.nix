@@ -34,6 +34,12 @@ rustPlatform.buildRustPackage {
   src = source;
   cargoLock.lockFile = ../Cargo.lock;
 
+  # Symbols go into the output `debug`; see docs/packaging.md.
+  buildType = "dist";
+  checkType = "release";
+  separateDebugInfo = true;
+  stripAllList = [ "bin" ];
+
   # As in any other build of the checkout.
   env.LIBSQLITE3_FLAGS = (lib.importTOML ../.cargo/config.toml).env.LIBSQLITE3_FLAGS;
 

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Builds what is shipped of the named packages: target/shipped/PROGRAM without symbols, and beside it PROGRAM.debug with its symbols and lines.
+# Fails if hived is too large, or if hived does not resolve its own backtrace with the file beside it.
+#
+#   tests/dist.sh --package hive-broker ...
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo=${CARGO:-cargo}
+target=${CARGO_TARGET_DIR:-target}
+hived_bytes_max=12000000
+
+"$cargo" build --locked --profile dist "$@" --bins
+
+to=$target/shipped
+rm -rf "$to"
+mkdir -p "$to"
+for program in hived hive hive-mcp hivectl; do
+  objcopy --only-keep-debug --compress-debug-sections=zlib "$target/dist/$program" "$to/$program.debug"
+  # The link is what debuggers, and the program itself, find the file by.
+  objcopy --strip-all --add-gnu-debuglink="$to/$program.debug" "$target/dist/$program" "$to/$program"
+done
+
+# No thread can have such a stack, so hived panics when it starts its first one.
+trace=$(RUST_BACKTRACE=1 RUST_MIN_STACK=$((1 << 46)) "$to/hived" --config /dev/null 2>&1 || true)
+if ! grep -q 'broker/src/main.rs:[0-9]' <<<"$trace"; then
+  printf 'hived.debug does not resolve a backtrace of hived:\n%s\n' "$trace" >&2
+  exit 1
+fi
+
+(cd "$to" && stat --printf '%s\t%n\n' -- *)
+hived_bytes=$(stat --printf %s "$to/hived")
+if [ "$hived_bytes" -gt "$hived_bytes_max" ]; then
+  echo "hived has $hived_bytes bytes, more than $hived_bytes_max" >&2
+  exit 1
+fi
