@@ -14,7 +14,7 @@ use hive_core::turn::{MAIN_CONVERSATION, Outcome, Turn};
 use super::presence::{Attachment, Begun};
 use super::settle::end_open_turns;
 use super::{Engine, Refusal, actor, token};
-use crate::store::effect::PresenceChange;
+use crate::store::PresenceChange;
 use crate::store::event::{Fact, log};
 use crate::store::{Effect, agent, turn};
 

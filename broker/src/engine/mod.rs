@@ -62,7 +62,7 @@ use hive_core::time::WallTime;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
-use crate::store::effect::PresenceChange;
+use crate::store::PresenceChange;
 use crate::store::search::Index;
 use crate::store::turn_events::TurnEvents;
 use crate::store::{Effect, Store, agent};

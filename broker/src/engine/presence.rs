@@ -16,8 +16,8 @@ use hive_core::time::BootTime;
 use tokio_util::sync::CancellationToken;
 
 use crate::store::agent::AgentRow;
-use crate::store::effect::{Live, PresenceChange};
 use crate::store::{AgentKey, Effect, Tx};
+use crate::store::{Live, PresenceChange};
 use crate::wake::Hints;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,8 +20,8 @@ use super::{Engine, Refusal, settle, token};
 use crate::store::agent::AgentRow;
 use crate::store::delivery::{DeliveryRow, Lease};
 use crate::store::event::{Fact, log};
-use crate::store::look::Seen;
 use crate::store::request::RequestKey;
+use crate::store::waiter::Poll;
 use crate::store::{AgentKey, Effect, Tx, delivery, inbox, turn};
 
 /// How much to take.
@@ -127,9 +127,9 @@ impl Engine {
         let deadline = Some(tokio::time::Instant::now() + receive.wait);
         let waits = !receive.wait.is_zero();
         let caller = actor.caller.clone();
-        let looking = self.store.look(key, move |tx| look(tx, &actor, &request, &receive)).await;
+        let waiter = self.store.wait(key, move |tx| look(tx, &actor, &request, &receive)).await;
         let received =
-            self.wait_for(looking, deadline, |so_far: &Received| waits && !so_far.alone).await;
+            self.wait_for(waiter, deadline, |so_far: &Received| waits && !so_far.alone).await;
         self.noting(&caller, "receive", received).await
     }
 
@@ -246,7 +246,7 @@ fn look(
     actor: &Actor,
     request: &RequestKey,
     receive: &Receive,
-) -> Result<Seen<Received>, Refusal> {
+) -> Result<Poll<Received>, Refusal> {
     let me = actor.row(tx)?;
     check_group(&actor.caller, &me, "messaging")?;
     let turn = match (&actor.process_token, &me.session_token) {
@@ -257,11 +257,11 @@ fn look(
     if let Some(answer) = replay::<Answer>(tx, me.key, request)?
         && let Some(received) = again(tx, &me, &answer)?
     {
-        return Ok(Seen::Found(received));
+        return Ok(Poll::Ready(received));
     }
     if turn.as_ref().is_some_and(|turn| turn.alone) {
         let pending = delivery::count(tx, me.key, State::Ready)?;
-        return Ok(Seen::Nothing {
+        return Ok(Poll::Pending {
             so_far: Received { deliveries: Vec::new(), pending, alone: true },
             next_due: None,
         });
@@ -270,7 +270,7 @@ fn look(
     // end what it began.
     if turn.is_none() && check_started(&me).is_err() {
         let pending = delivery::count(tx, me.key, State::Ready)?;
-        return Ok(Seen::Nothing {
+        return Ok(Poll::Pending {
             so_far: Received { deliveries: Vec::new(), pending, alone: false },
             next_due: None,
         });
@@ -279,7 +279,7 @@ fn look(
     let pending = delivery::count(tx, me.key, State::Ready)?;
     if taken.is_empty() {
         let so_far = Received { deliveries: Vec::new(), pending, alone: false };
-        return Ok(Seen::Nothing { so_far, next_due: delivery::next_due(tx, me.key, tx.now)? });
+        return Ok(Poll::Pending { so_far, next_due: delivery::next_due(tx, me.key, tx.now)? });
     }
     let leases = taken
         .iter()
@@ -287,7 +287,7 @@ fn look(
         .collect();
     keep(tx, me.key, request, &Answer { leases })?;
     let deliveries = taken.iter().map(|row| leased(tx, row)).collect::<Result<_, _>>()?;
-    Ok(Seen::Found(Received { deliveries, pending, alone: false }))
+    Ok(Poll::Ready(Received { deliveries, pending, alone: false }))
 }
 
 fn take(

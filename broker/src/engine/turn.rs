@@ -26,13 +26,13 @@ use super::receive::{claim, pick};
 use super::settle::{Ending, Settled, end_turn, is_of_session, new_turn_id};
 use super::stop::check_started;
 use super::{Engine, Refusal, token, tool_use};
+use crate::store::PresenceChange;
 use crate::store::agent::{self, AgentRow};
 use crate::store::delivery::Lease;
-use crate::store::effect::PresenceChange;
 use crate::store::event::{Fact, log};
-use crate::store::look::Seen;
 use crate::store::request::RequestKey;
 use crate::store::turn::{self, End, NewTurn, TurnRow};
+use crate::store::waiter::Poll;
 use crate::store::{AgentKey, Effect, Tx, command, delivery, message, question, reminder};
 
 /// Who wants a turn, and for which process.
@@ -135,18 +135,18 @@ impl Engine {
         self.check_open()?;
         self.presences.touch(key, &begin.session_token, self.clock.now().boot);
         let boot_id = self.clock.boot_id().to_owned();
-        let looking = self
+        let waiter = self
             .store
-            .look(key, move |tx| {
+            .wait(key, move |tx| {
                 let me = session(tx, &caller, &begin.session_token)?;
                 let seen = look(tx, &me, &request, &begin, &boot_id)?;
-                if matches!(seen, Seen::Found(_)) {
+                if matches!(seen, Poll::Ready(_)) {
                     tx.after_commit(turn_open(me.key, true, tx.now));
                 }
                 Ok::<_, Refusal>(seen)
             })
             .await;
-        let begun = self.wait_for(looking, None, |_| true).await?;
+        let begun = self.wait_for(waiter, None, |_| true).await?;
         begun.map(|begun| *begun).ok_or(Refusal::Draining)
     }
 
@@ -282,23 +282,23 @@ fn look(
     request: &RequestKey,
     begin: &Begin,
     boot_id: &str,
-) -> Result<Seen<Option<Box<Begun>>>, Refusal> {
+) -> Result<Poll<Option<Box<Begun>>>, Refusal> {
     if let Some(id) = replay::<TurnId>(tx, me.key, request)?
         && let Some(row) = turn::get(tx, id)?
         && row.outcome.is_none()
     {
-        return Ok(Seen::Found(Some(Box::new(begun(tx, me, &row)?))));
+        return Ok(Poll::Ready(Some(Box::new(begun(tx, me, &row)?))));
     }
     check_no_open_turn(tx, me, begin)?;
     // The start of the agent wakes this call.
     if check_started(me).is_err() {
-        return Ok(Seen::Nothing { so_far: None, next_due: None });
+        return Ok(Poll::Pending { so_far: None, next_due: None });
     }
     if let Some(parked) = me.parked(tx.now) {
-        return Ok(Seen::Nothing { so_far: None, next_due: parked.park.due(tx.now) });
+        return Ok(Poll::Pending { so_far: None, next_due: parked.park.due(tx.now) });
     }
     let Some(mut row) = pick(tx, me.key, u32::MAX)? else {
-        return Ok(Seen::Nothing {
+        return Ok(Poll::Pending {
             so_far: None,
             next_due: delivery::next_due(tx, me.key, tx.now)?,
         });
@@ -314,7 +314,7 @@ fn look(
     turn::carry(tx, id, me.key, row.message, None)?;
     keep(tx, me.key, request, &id)?;
     let row = turn::get(tx, id)?.ok_or(Refusal::TurnNotFound { id })?;
-    Ok(Seen::Found(Some(Box::new(begun(tx, me, &row)?))))
+    Ok(Poll::Ready(Some(Box::new(begun(tx, me, &row)?))))
 }
 
 fn open(

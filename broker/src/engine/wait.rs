@@ -1,18 +1,18 @@
-//! Waiting for a look: until it finds something, its time is up, or the broker ends.
+//! Waits for a waiter of the store: until it is ready, its deadline has passed, or the broker ends.
 
 use tokio::time::Instant;
 
 use hive_core::time::BootTime;
 
 use super::{Engine, Refusal, permit};
-use crate::store::look::{Answer, Looking};
+use crate::store::waiter::{Progress, Waiter};
 
 impl Engine {
-    /// Waits for a look until `deadline`, or for ever, as long as what it saw so far makes that
-    /// worth while.
+    /// Waits for a waiter until `deadline`, or without one until it is ready, as long as
+    /// `worth_waiting` holds for the answer so far.
     pub(crate) async fn wait_for<T>(
         &self,
-        mut looking: Looking<T, Refusal>,
+        mut waiter: Waiter<T, Refusal>,
         deadline: Option<Instant>,
         worth_waiting: impl Fn(&T) -> bool,
     ) -> Result<T, Refusal> {
@@ -20,9 +20,9 @@ impl Engine {
         let refusal = loop {
             tokio::select! {
                 biased;
-                answer = looking.next() => match answer {
-                    Answer::Done(result) => return result,
-                    Answer::Waiting { so_far, next_due } => {
+                answer = waiter.next() => match answer {
+                    Progress::Done(result) => return result,
+                    Progress::Waiting { so_far, next_due } => {
                         due = next_due;
                         let last = last.insert(so_far);
                         if !worth_waiting(last) {
@@ -34,13 +34,13 @@ impl Engine {
                 () = self.draining().cancelled() => break Some(Refusal::Draining),
                 () = self.until(due) => {
                     due = None;
-                    looking.again().await;
+                    waiter.retry().await;
                 }
                 () = until(deadline), if last.is_some() => break None,
             }
         };
-        // What was found in the same moment is not lost: it is leased already.
-        if let Some(result) = looking.stop().await {
+        // A result that came at the same time is not lost: it is leased already.
+        if let Some(result) = waiter.cancel().await {
             return result;
         }
         match (refusal, last) {

@@ -12,8 +12,6 @@ use hive_core::{loose_end, question, reminder};
 use rusqlite::Row;
 use rusqlite::types::Type;
 
-use super::attention;
-
 /// An enum with a code for each value.
 pub(crate) trait Coded: Copy + Sized + 'static {
     /// Its values and their codes.
@@ -33,9 +31,10 @@ pub(crate) trait Coded: Copy + Sized + 'static {
     }
 }
 
+/// Gives enums their codes.
 macro_rules! codes {
     ($($kind:ty { $($variant:ident = $code:literal),+ $(,)? })+) => {$(
-        impl Coded for $kind {
+        impl $crate::store::codec::Coded for $kind {
             const CODES: &'static [(Self, i64)] = &[$((Self::$variant, $code)),+];
             fn same(self, other: Self) -> bool { self == other }
             fn code(self) -> i64 {
@@ -44,6 +43,8 @@ macro_rules! codes {
         }
     )+};
 }
+
+pub(super) use codes;
 
 codes! {
     Source { File = 1, Runtime = 2 }
@@ -59,7 +60,6 @@ codes! {
         QuestionCancelled = 8, Reminder = 9, Problem = 10,
     }
     question::State { Open = 1, Answered = 2, Expired = 3, Cancelled = 4 }
-    attention::Kind { Question = 1, Mail = 2, DeadLetter = 3, NeedsLogin = 4 }
     loose_end::Kind { QuestionAsked = 1, QuestionOwed = 2, Reminder = 3, DeadLetter = 4, External = 5 }
     reminder::State { Pending = 1, Fired = 2, Cancelled = 3 }
     TurnKind { Mail = 1, Continue = 2, Checkpoint = 3, Compact = 4 }
@@ -183,7 +183,7 @@ mod tests {
         distinct::<TurnKind>();
         distinct::<Outcome>();
         distinct::<EventKind>();
-        distinct::<attention::Kind>();
+        distinct::<crate::store::table::attention::Kind>();
         distinct::<question::State>();
         distinct::<loose_end::Kind>();
         distinct::<reminder::State>();

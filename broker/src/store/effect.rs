@@ -9,7 +9,7 @@ use hive_core::agent::Isolation;
 use hive_core::time::BootTime;
 use tokio_util::sync::CancellationToken;
 
-use super::AgentKey;
+use super::key::AgentKey;
 
 /// What follows a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,3 +102,13 @@ impl PartialEq for Live {
 }
 
 impl Eq for Live {}
+
+/// Told of what was committed, on the writer's thread, before the replies leave. Must not block.
+pub trait Committed: Send + Sync {
+    /// These effects are on disk; `last_event` is the newest event.
+    fn committed(&self, effects: &[Effect], last_event: u64);
+
+    /// The database can be used again after a failure. A batch that was aborted may be on disk
+    /// after all, and its effects were not applied.
+    fn recovered(&self) {}
+}

@@ -5,40 +5,15 @@
 //! answers after the commit that made its work durable (WAL with `synchronous=FULL`, which syncs
 //! the log at every commit), or with an error that says it is not known to be.
 
-pub mod agent;
-pub mod attention;
-pub mod backup;
-pub mod check;
-pub mod command;
-pub mod delivery;
-pub mod effect;
-pub mod event;
-pub mod inbox;
-pub mod look;
-pub mod loose_end;
-pub mod message;
-pub mod purge;
-pub mod question;
-pub mod reminder;
-pub mod request;
-pub mod retention;
 pub mod search;
-pub mod tree;
-pub mod turn;
-pub mod turn_events;
-pub mod turn_stats;
-pub mod turn_tool;
 
 mod codec;
-mod committer;
-mod hand;
-mod lock;
-mod migrate;
-mod open;
-mod reader;
-mod reply;
-mod tx;
-mod writer;
+mod effect;
+mod error;
+mod file;
+mod key;
+mod table;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -48,61 +23,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hive_core::time::Now;
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::sync::watch;
-pub use agent::AgentKey;
-pub use effect::Effect;
-pub use hand::{Hand, Stepped};
-pub use migrate::{MigrateError, SCHEMA_VERSION};
-pub use open::OpenError;
-pub use tx::Tx;
-pub(crate) use writer::is_fatal;
+pub use effect::{Committed, Effect, Live, PresenceChange};
+pub(crate) use error::is_fatal;
+pub use error::{CommandError, Health, StoreError};
+pub use file::migrate::{MigrateError, SCHEMA_VERSION};
+pub use file::open::OpenError;
+pub use file::{backup, check, turn_events};
+pub use key::AgentKey;
+pub use table::{
+    agent, attention, command, delivery, event, inbox, loose_end, message, purge, question,
+    reminder, request, retention, tree, turn, turn_stats, turn_tool,
+};
+pub use write::stepped::{Step, SteppedStore};
+pub use write::tx::Tx;
+pub use write::waiter;
 
-/// Told of what was committed, on the writer's thread, before the replies leave. Must not block.
-pub trait Committed: Send + Sync {
-    /// These effects are on disk; `last_event` is the newest event.
-    fn committed(&self, effects: &[Effect], last_event: u64);
-
-    /// The database can be used again after a failure. A batch that was aborted may be on disk
-    /// after all, and its effects were not applied.
-    fn recovered(&self) {}
-}
-
-/// Why nothing was read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The database cannot be used now; whether the last write reached the disk is not known.
-    #[error("the database cannot be used now: {problem}")]
-    Unavailable {
-        /// What is wrong.
-        problem: Arc<str>,
-    },
-    /// SQLite refused a statement.
-    #[error("a statement failed")]
-    Sql(#[from] rusqlite::Error),
-    /// The broker has a bug.
-    #[error("a command panicked")]
-    Panicked,
-    /// The store was closed.
-    #[error("the store is closed")]
-    Closed,
-}
-
-/// What a command fails with: its own refusals, and whatever happened to the store.
-pub trait CommandError: From<StoreError> + Send + 'static {
-    /// What happened to the store, if that is what it is.
-    fn storage(&self) -> Option<&StoreError>;
-}
-
-/// Whether the database can be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Health {
-    /// Yes.
-    Ok,
-    /// Not now; the text says why.
-    Faulted(Arc<str>),
-}
+use backup::{Copied, CopyError};
+use check::{CheckError, Checked};
+use file::{lock, open, reader};
+use waiter::{Poll, Waiter};
+use write::{committer, writer};
 
 /// The open database.
 #[derive(Debug)]
@@ -114,7 +58,7 @@ pub struct Store {
     health: watch::Receiver<Health>,
     attention: Arc<AtomicBool>,
     copying: Arc<tokio::sync::Mutex<()>>,
-    by_hand: bool,
+    is_stepped: bool,
     _lock: lock::Lock,
 }
 
@@ -129,7 +73,7 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn with(self, writer: writer::Writer, by_hand: bool) -> Store {
+    fn with(self, writer: writer::Writer, is_stepped: bool) -> Store {
         let Self { path, clock, readers, health, attention, lock } = self;
         Store {
             path,
@@ -139,7 +83,7 @@ impl Prepared {
             health,
             attention,
             copying: Arc::default(),
-            by_hand,
+            is_stepped,
             _lock: lock,
         }
     }
@@ -178,16 +122,16 @@ impl Store {
         Ok(open.with(writer::Writer::start(parts).map_err(OpenError::Thread)?, false))
     }
 
-    /// The same without threads, for a simulation: nothing is written but by the steps of the hand,
-    /// and what blocks does so where it is called.
-    pub fn open_by_hand(
+    /// Opens it without threads, for a simulation: only steps of the [`SteppedStore`] write, and
+    /// work that blocks runs on the caller's thread.
+    pub fn open_stepped(
         dir: &Path,
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
-    ) -> Result<(Self, Hand), OpenError> {
+    ) -> Result<(Self, SteppedStore), OpenError> {
         let (open, parts) = prepare(dir, clock, committed)?;
-        let (writer, hand) = writer::Writer::by_hand(parts);
-        Ok((open.with(writer, true), hand))
+        let (writer, stepped) = writer::Writer::stepped(parts);
+        Ok((open.with(writer, true), stepped))
     }
 
     /// From the next commit on, what begins to wait on the operator goes into the outbox; before
@@ -207,15 +151,15 @@ impl Store {
         self.writer.write(command).await
     }
 
-    /// Queues a look: a command that waits for an agent's wake where it finds nothing, and then
-    /// runs in the commit that wakes it.
-    pub async fn look<T, E, F>(&self, agent: AgentKey, look: F) -> look::Looking<T, E>
+    /// Queues a waiter: a command that is polled in the commit that wakes its agent, until it is
+    /// ready.
+    pub async fn wait<T, E, F>(&self, agent: AgentKey, poll: F) -> Waiter<T, E>
     where
-        F: FnMut(&Tx<'_>) -> Result<look::Seen<T>, E> + Send + 'static,
+        F: FnMut(&Tx<'_>) -> Result<Poll<T>, E> + Send + 'static,
         T: Send + 'static,
         E: CommandError,
     {
-        self.writer.look(agent, look).await
+        self.writer.wait(agent, poll).await
     }
 
     /// Runs a query on a consistent snapshot that includes every commit answered so far.
@@ -232,20 +176,50 @@ impl Store {
             .unwrap_or_else(|error| Err(error.into()))
     }
 
-    /// Does what may block on a thread that is there for it; where the store is worked by hand, on
-    /// the caller's.
+    /// Runs work that may block on a thread for such work; in a stepped store on the caller's.
     pub async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, StoreError> {
-        if self.by_hand || cfg!(feature = "interleavings") {
+        if self.is_stepped || cfg!(feature = "interleavings") {
             return Ok(work());
         }
-        let (reply, answer) = reply::reply();
-        // One type to the runtime, so that its code for a task is compiled once.
-        let work: Box<dyn FnOnce() + Send> = Box::new(move || reply.send(work()));
-        tokio::task::spawn_blocking(work);
-        answer.await.ok_or(StoreError::Panicked)
+        tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Panicked)
+    }
+
+    /// Copies the database as it stands, unless another copy is being made or read. It is given up
+    /// once `stop` is cancelled.
+    pub async fn copy(&self, stop: CancellationToken) -> Result<Copied, CopyError> {
+        self.check_health()?;
+        let place = Arc::clone(&self.copying).try_lock_owned().map_err(|_| CopyError::UnderWay)?;
+        let path = self.path.clone();
+        let copied = self.blocking(move || backup::copy(&path, stop, place)).await;
+        // Checked again: what was read may be worthless after a fault.
+        self.check_health()?;
+        copied.unwrap_or_else(|error| Err(CopyError::Store(error)))
+    }
+
+    /// Reads the whole database and reports what is wrong with it. It is given up once `stop` is
+    /// cancelled.
+    pub async fn check(&self, stop: CancellationToken) -> Result<Checked, CheckError> {
+        self.check_health()?;
+        let path = self.path.clone();
+        let checked = self.blocking(move || {
+            let checked = check::check(&path, stop.clone());
+            if stop.is_cancelled() { Err(CheckError::Stopped) } else { Ok(checked) }
+        });
+        let checked = checked.await;
+        self.check_health()?;
+        checked.unwrap_or_else(|error| Err(CheckError::Store(error)))
+    }
+
+    fn check_health(&self) -> Result<(), StoreError> {
+        match &*self.health.borrow() {
+            Health::Ok => Ok(()),
+            Health::Faulted(problem) => {
+                Err(StoreError::Unavailable { problem: Arc::clone(problem) })
+            }
+        }
     }
 
     /// Whether the database can be used; changes are seen on the receiver.

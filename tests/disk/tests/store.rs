@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bed::{Bed, Failed, Nobody, directory, rows, say};
 use hive_broker::clock::ManualClock;
-use hive_broker::store::{Health, OpenError, Stepped, Store};
+use hive_broker::store::{Health, OpenError, Step, Store};
 use hive_disk::{Action, Disk, Error, Fault, Kind, Verdict};
 use rusqlite::ErrorCode;
 
@@ -41,7 +41,7 @@ fn nothing_is_answered_until_a_recovery_has_succeeded_whatever_fails_in_it() {
         assert!(bed.say("void").expect_err("its sync failed").is_unavailable(), "{told}");
         assert!(matches!(&*health.borrow_and_update(), Health::Faulted(_)), "{told}");
         for _ in 0..3 {
-            assert_eq!(bed.step(), Stepped::Recovery { recovered: false }, "{told}");
+            assert_eq!(bed.step(), Step::Recovery { recovered: false }, "{told}");
             assert!(bed.read().expect_err("nothing is answered").is_unavailable(), "{told}");
             assert!(
                 bed.say("meanwhile").expect_err("nothing is accepted").is_unavailable(),

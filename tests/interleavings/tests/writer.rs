@@ -10,7 +10,7 @@ mod stories;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hive_broker::store::{AgentKey, Stepped};
+use hive_broker::store::{AgentKey, Step};
 use hive_fault::Bug;
 
 use stories::{AGENT, Failed, OTHER, Planted, Story, explore, give, say, take};
@@ -110,8 +110,8 @@ fn a_waiter_that_gives_up_either_has_the_message_or_leaves_it() {
         let sender = shuttle::future::spawn(async move { give(&store, AGENT, "one").await });
         let store = Arc::clone(&story.store);
         let waiter = shuttle::future::spawn(async move {
-            let looking = store.look(AGENT, stories::look(AGENT)).await;
-            match looking.stop().await {
+            let waiter = store.wait(AGENT, stories::look(AGENT)).await;
+            match waiter.cancel().await {
                 Some(found) => found.map(Some),
                 None => Ok(None),
             }
@@ -136,7 +136,7 @@ fn a_waiter_that_is_dropped_takes_nothing_that_is_sent_later() {
         let story = Story::open();
         let store = Arc::clone(&story.store);
         shuttle::future::block_on(async {
-            drop(store.look(AGENT, stories::look(AGENT)).await);
+            drop(store.wait(AGENT, stories::look(AGENT)).await);
             give(&store, AGENT, "one").await.expect("accepted");
             // Its place is free: the next one gets the message.
             assert_eq!(take(&store, AGENT).await.expect("mail"), "one");
@@ -251,11 +251,11 @@ fn a_store_worked_by_hand_commits_only_when_told() {
         assert_eq!(story.count_on_disk(), 0);
         let stepped = loop {
             match hand.step(8) {
-                Stepped::Idle => shuttle::thread::yield_now(),
+                Step::Idle => shuttle::thread::yield_now(),
                 stepped => break stepped,
             }
         };
-        assert_eq!(stepped, Stepped::Batch { committed: true });
+        assert_eq!(stepped, Step::Batch { committed: true });
         shuttle::future::block_on(sender).expect("no panic").expect("accepted");
         assert_eq!(story.count_on_disk(), 1);
     });

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hive_broker::engine::memory::Memory;
-use hive_broker::store::effect::{Live, PresenceChange};
 use hive_broker::store::{AgentKey, Committed, Effect};
+use hive_broker::store::{Live, PresenceChange};
 
 /// The broker's memory, with the newest attachment of each agent beside it.
 #[derive(Debug, Default)]

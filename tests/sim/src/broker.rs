@@ -16,7 +16,7 @@ use hive_broker::engine::directories::Directories;
 use hive_broker::engine::memory::Memory;
 use hive_broker::engine::{Engine, Identity, Parts};
 use hive_broker::store::turn_events::TurnEvents;
-use hive_broker::store::{Hand, OpenError, Stepped, Store};
+use hive_broker::store::{OpenError, Step, SteppedStore, Store};
 use hive_core::limits::Limits;
 use hive_core::time::WallTime;
 use hive_history::Mark;
@@ -38,7 +38,7 @@ pub(crate) enum End {
 /// One life of a broker.
 pub(crate) struct Broker {
     pub(crate) group: Group,
-    hand: RefCell<Option<Hand>>,
+    hand: RefCell<Option<SteppedStore>>,
     engine: RefCell<Option<Arc<Engine>>>,
     /// It serves.
     ready: Cell<bool>,
@@ -93,12 +93,12 @@ impl Broker {
     }
 
     /// One step of the writer.
-    pub(crate) fn step(&self, most: usize) -> Stepped {
-        let stepped = self.hand.borrow_mut().as_mut().map_or(Stepped::Idle, |hand| hand.step(most));
+    pub(crate) fn step(&self, most: usize) -> Step {
+        let stepped = self.hand.borrow_mut().as_mut().map_or(Step::Idle, |hand| hand.step(most));
         match stepped {
-            Stepped::Recovery { recovered: true } => self.left_over.set(true),
-            Stepped::Idle => self.left_over.set(false),
-            Stepped::Batch { .. } | Stepped::Recovery { recovered: false } => {}
+            Step::Recovery { recovered: true } => self.left_over.set(true),
+            Step::Idle => self.left_over.set(false),
+            Step::Batch { .. } | Step::Recovery { recovered: false } => {}
         }
         stepped
     }
@@ -148,7 +148,7 @@ impl World {
         let boot_id = format!("boot-{}", *self.boots.borrow());
         let clock: Arc<dyn Clock> = Arc::new(self.time.boot(boot_id, self.boot_start.get()));
         let attachments = Arc::new(Attachments::new(Arc::clone(&memory)));
-        let opened = Store::open_by_hand(
+        let opened = Store::open_stepped(
             &self.host.dir(),
             Arc::clone(&clock),
             Arc::clone(&attachments) as _,

@@ -33,7 +33,7 @@ fn template() -> &'static Template {
     TEMPLATE.get_or_init(|| {
         let dir = directory().expect("a directory for the template");
         let clock = Arc::new(Time::new().boot("template".to_owned(), 0));
-        let (store, hand) = Store::open_by_hand(dir.path(), clock, Arc::new(Hints::default()))
+        let (store, hand) = Store::open_stepped(dir.path(), clock, Arc::new(Hints::default()))
             .expect("a new database");
         hand.close();
         drop(store);

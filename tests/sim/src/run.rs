@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hive_broker::engine::declare::Declared;
-use hive_broker::store::Stepped;
+use hive_broker::store::Step;
 use hive_core::agent::{KickOnStart, Policy};
 use tokio::time::Instant;
 
@@ -141,9 +141,9 @@ fn step_writer(world: &Rc<World>) {
     let stepped = broker.step(most);
     say!(world, "write {most}: {stepped:?}");
     match stepped {
-        Stepped::Batch { committed: true } => world.count(|figures| figures.commits += 1),
-        Stepped::Batch { committed: false } => world.count(|figures| figures.voids += 1),
-        Stepped::Idle | Stepped::Recovery { .. } => {}
+        Step::Batch { committed: true } => world.count(|figures| figures.commits += 1),
+        Step::Batch { committed: false } => world.count(|figures| figures.voids += 1),
+        Step::Idle | Step::Recovery { .. } => {}
     }
     if broker.is_faulted() {
         let (again, group) = (Rc::clone(world), broker.group);

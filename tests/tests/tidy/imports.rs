@@ -8,7 +8,7 @@ use crate::tree::{self, File, none};
 /// The crates of the project that a crate may depend on. The tests may depend on all.
 const CRATES: [(&str, &[&str]); 7] = [
     ("core", &[]),
-    ("log", &[]),
+    ("core/log", &[]),
     ("proto", &["hive-core"]),
     ("broker", &["hive-core", "hive-fault", "hive-log", "hive-proto"]),
     ("harness", &["hive-core", "hive-fault", "hive-log", "hive-proto"]),
@@ -98,6 +98,13 @@ const SUPERVISE_ORDER: [&str; 11] = [
     "hive",
     "mod",
 ];
+
+/// The rooms of the broker's store, in the same way.
+const STORE_ORDER: [&str; 9] =
+    ["key", "error", "codec", "effect", "file", "write", "table", "search", "mod"];
+
+/// The modules in which the store writes, in the same way.
+const WRITE_ORDER: [&str; 7] = ["tx", "queue", "waiter", "committer", "stepped", "writer", "mod"];
 
 /// Plain values of the store that calls and tasks hand through the engine. A row and a transaction
 /// are none.
@@ -247,6 +254,17 @@ fn the_modules_of_hivectl_have_an_order() {
     let supervise = "hivectl/src/supervise/";
     findings.extend(against_order(supervise, "crate::supervise::", &SUPERVISE_ORDER));
     none("inside hivectl a module names only those before it in its list", &findings);
+}
+
+#[test]
+fn the_rooms_of_the_store_have_an_order() {
+    let mut findings = against_order("broker/src/store/", "crate::store::", &STORE_ORDER);
+    findings.extend(against_order(
+        "broker/src/store/write/",
+        "crate::store::write::",
+        &WRITE_ORDER,
+    ));
+    none("inside the store a module names only those before it in its list", &findings);
 }
 
 /// Returns what breaks the order of a folder: modules that name later ones, modules without a place

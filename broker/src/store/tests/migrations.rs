@@ -50,7 +50,7 @@ fn seed(dir: &Path, schema: &str, rows: &str) {
 #[tokio::test]
 async fn a_database_of_version_1_is_brought_forward_with_all_it_held() {
     let dir = directory();
-    seed(dir.path(), include_str!("../sql/0001_init.sql"), VERSION_1);
+    seed(dir.path(), include_str!("../file/sql/0001_init.sql"), VERSION_1);
     let (store, _) = open(dir.path());
     let id = MessageId::new(7).expect("not 0");
     let found = store.read(move |conn, _| {
@@ -81,8 +81,10 @@ async fn a_database_of_version_1_is_brought_forward_with_all_it_held() {
 #[tokio::test]
 async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_up() {
     let dir = directory();
-    let schema =
-        concat!(include_str!("../sql/0001_init.sql"), include_str!("../sql/0002_conversation.sql"));
+    let schema = concat!(
+        include_str!("../file/sql/0001_init.sql"),
+        include_str!("../file/sql/0002_conversation.sql")
+    );
     seed(dir.path(), schema, VERSION_2);
     let (store, _) = open(dir.path());
     let found = store.read(|conn, _| {
@@ -128,8 +130,10 @@ async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_
 #[tokio::test]
 async fn a_database_that_holds_what_no_version_wrote_is_not_brought_forward_by_half() {
     let dir = directory();
-    let schema =
-        concat!(include_str!("../sql/0001_init.sql"), include_str!("../sql/0002_conversation.sql"));
+    let schema = concat!(
+        include_str!("../file/sql/0001_init.sql"),
+        include_str!("../file/sql/0002_conversation.sql")
+    );
     // Somebody's own table stands where the new one would.
     seed(dir.path(), schema, "CREATE TABLE turn_tool (x); PRAGMA user_version = 2");
     let opened = super::super::Store::open(

@@ -2,11 +2,11 @@
 
 mod backup;
 mod batch;
+mod cancelled_waiters;
 mod faults;
 mod long_history;
 mod migrations;
 mod open;
-mod stopped_looks;
 mod sums;
 mod turn_lines;
 

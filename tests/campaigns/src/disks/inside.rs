@@ -16,7 +16,7 @@ use hive_broker::engine::receive::Receive;
 use hive_broker::engine::send::Send;
 use hive_broker::engine::{Engine, Identity, Parts};
 use hive_broker::store::turn_events::TurnEvents;
-use hive_broker::store::{Hand, Store};
+use hive_broker::store::{SteppedStore, Store};
 use hive_core::agent::Policy;
 use hive_core::limits::Limits;
 use hive_core::message::Recipient;
@@ -34,7 +34,7 @@ const AGENTS: [&str; 2] = ["ada", "bob"];
 /// A broker that runs.
 struct Broker {
     engine: Engine,
-    hand: Hand,
+    hand: SteppedStore,
 }
 
 /// What was left when the power went, or the process was killed.
@@ -186,7 +186,7 @@ impl Run {
         }
         let memory = Arc::new(Memory::default());
         let clock = Arc::clone(&self.clock);
-        let opened = Store::open_by_hand(
+        let opened = Store::open_stepped(
             self.dir.path(),
             Arc::<ManualClock>::clone(&clock),
             Arc::<Memory>::clone(&memory),

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use hive_broker::engine::{Actor, Refusal};
-use hive_broker::store::Hand;
+use hive_broker::store::SteppedStore;
 use hive_broker::store::request::RequestKey;
 use hive_core::caller::{Caller, OperatorName};
 use hive_core::name::AgentName;
@@ -68,7 +68,7 @@ pub(super) fn any(dice: &mut dyn Rng) -> Verdict {
 }
 
 pub(super) fn drive<T>(
-    hand: &mut Hand,
+    hand: &mut SteppedStore,
     rng: &mut dyn Rng,
     call: impl Future<Output = T>,
 ) -> Option<T> {

@@ -13,8 +13,8 @@ use std::task::{Context, Poll, Waker};
 use hive_broker::clock::ManualClock;
 use hive_broker::store::message::{NewMessage, To};
 use hive_broker::store::{
-    AgentKey, CommandError, Committed, Effect, Hand, Health, OpenError, Stepped, Store, StoreError,
-    Tx, message,
+    AgentKey, CommandError, Committed, Effect, Health, OpenError, Step, SteppedStore, Store,
+    StoreError, Tx, message,
 };
 use hive_core::id::MessageId;
 use hive_core::message::Origin;
@@ -69,7 +69,7 @@ impl Committed for Nobody {
 /// An open store.
 pub(crate) struct Open {
     pub(crate) store: Store,
-    pub(crate) hand: Hand,
+    pub(crate) hand: SteppedStore,
 }
 
 type Judge = Arc<dyn Fn(u64, &Op, &Disk) -> Verdict + Send + Sync>;
@@ -126,7 +126,7 @@ impl Bed {
 
     pub(crate) fn start(&mut self) -> Result<(), OpenError> {
         self.open = None;
-        let (store, hand) = Store::open_by_hand(
+        let (store, hand) = Store::open_stepped(
             self.dir.path(),
             Arc::new(ManualClock::new("boot-0")),
             Arc::new(Nobody),
@@ -280,12 +280,12 @@ impl Bed {
         Ok(rows)
     }
 
-    pub(crate) fn step(&mut self) -> Stepped {
+    pub(crate) fn step(&mut self) -> Step {
         self.open().hand.step(512)
     }
 
     pub(crate) fn recover(&mut self) -> bool {
-        self.step() == Stepped::Recovery { recovered: true }
+        self.step() == Step::Recovery { recovered: true }
     }
 
     pub(crate) fn is_faulted(&mut self) -> bool {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hive_broker::clock::ManualClock;
-use hive_broker::store::look::{Answer, Seen};
-use hive_broker::store::{AgentKey, CommandError, Committed, Effect, Hand, Store, StoreError, Tx};
+use hive_broker::store::waiter::{Poll, Progress};
+use hive_broker::store::{AgentKey, CommandError, Committed, Effect, SteppedStore, Store, StoreError, Tx};
 use hive_broker::sync::Notify;
 use rusqlite::Connection;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -111,11 +111,11 @@ impl Story {
         Self { store: Arc::new(store), commits, dir }
     }
 
-    pub(crate) fn by_hand() -> (Self, Hand) {
+    pub(crate) fn by_hand() -> (Self, SteppedStore) {
         let (dir, commits) = (directory(), Arc::new(Commits::default()));
         let committed: Arc<dyn Committed> = Arc::<Commits>::clone(&commits);
         let (store, hand) =
-            Store::open_by_hand(dir.path(), Arc::new(ManualClock::new("boot")), committed)
+            Store::open_stepped(dir.path(), Arc::new(ManualClock::new("boot")), committed)
                 .expect("it opens");
         (Self { store: Arc::new(store), commits, dir }, hand)
     }
@@ -162,7 +162,7 @@ pub(crate) async fn give(
 /// A look that takes the oldest message of an agent.
 pub(crate) fn look(
     agent: AgentKey,
-) -> impl FnMut(&Tx<'_>) -> Result<Seen<Option<String>>, Failed> + Send + 'static {
+) -> impl FnMut(&Tx<'_>) -> Result<Poll<Option<String>>, Failed> + Send + 'static {
     move |tx| {
         let oldest = "SELECT id, body FROM mail WHERE agent = ?1 AND taken = 0 ORDER BY id LIMIT 1";
         let found = tx.query_row(oldest, [agent.0], |row| {
@@ -171,10 +171,10 @@ pub(crate) fn look(
         match found {
             Ok((id, body)) => {
                 tx.execute("UPDATE mail SET taken = 1 WHERE id = ?1", [id])?;
-                Ok(Seen::Found(Some(body)))
+                Ok(Poll::Ready(Some(body)))
             }
             Err(rusqlite::Error::QueryReturnedNoRows) => {
-                Ok(Seen::Nothing { so_far: None, next_due: None })
+                Ok(Poll::Pending { so_far: None, next_due: None })
             }
             Err(error) => Err(error.into()),
         }
@@ -183,13 +183,13 @@ pub(crate) fn look(
 
 /// Waits for a message and takes it.
 pub(crate) async fn take(store: &Store, agent: AgentKey) -> Result<String, Failed> {
-    let mut looking = store.look(agent, look(agent)).await;
+    let mut waiter = store.wait(agent, look(agent)).await;
     loop {
-        match looking.next().await {
-            Answer::Done(found) => {
+        match waiter.next().await {
+            Progress::Done(found) => {
                 return found.map(|body| body.expect("what is found is a message"));
             }
-            Answer::Waiting { .. } => {}
+            Progress::Waiting { .. } => {}
         }
     }
 }

@@ -1,0 +1,89 @@
+//! Reading: connections that cannot write, kept for reuse.
+//!
+//! Invariant: nothing is read while the database is faulted: a row could be visible there without
+//! being on disk.
+
+use std::path::PathBuf;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::store::error::Health;
+use crate::store::error::StoreError;
+use crate::sync::{Mutex, MutexGuard, PoisonError, watch};
+
+/// More idle connections than this are closed again: as many as there are threads that read.
+const IDLE_MAX: usize = 8;
+
+#[derive(Debug)]
+pub(in crate::store) struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+    health: watch::Receiver<Health>,
+}
+
+impl Readers {
+    pub(in crate::store) fn new(path: PathBuf, health: watch::Receiver<Health>) -> Self {
+        Self { path, idle: Mutex::new(Vec::new()), health }
+    }
+
+    /// Runs a query on one snapshot.
+    pub(in crate::store) fn read<T, E: From<StoreError>>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let conn = self.begin()?;
+        let answer = query(&conn);
+        self.end(conn)?;
+        answer
+    }
+
+    fn begin(&self) -> Result<Connection, StoreError> {
+        self.check()?;
+        let kept = self.lock().pop();
+        let conn = kept.map_or_else(|| self.connect(), Ok)?;
+        conn.execute_batch("BEGIN")?;
+        Ok(conn)
+    }
+
+    /// Ends the snapshot, and keeps the connection for the next query.
+    fn end(&self, conn: Connection) -> Result<(), StoreError> {
+        let ended = conn.execute_batch("COMMIT");
+        // Asked again: a fault that came while the query ran may have made its rows worthless.
+        self.check()?;
+        let mut idle = self.lock();
+        if ended.is_ok() && idle.len() < IDLE_MAX {
+            idle.push(conn);
+        }
+        Ok(())
+    }
+
+    /// Closes the idle connections, so that the database can be opened afresh.
+    pub(in crate::store) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        match &*self.health.borrow() {
+            Health::Ok => Ok(()),
+            Health::Faulted(problem) => {
+                Err(StoreError::Unavailable { problem: std::sync::Arc::clone(problem) })
+            }
+        }
+    }
+
+    fn connect(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let conn = Connection::open_with_flags(&self.path, flags)?;
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        conn.pragma_update(None, "query_only", "on")?;
+        conn.pragma_update(None, "cache_size", -1024)?;
+        // A list of agents takes half a dozen statements in turn for each of them.
+        conn.set_prepared_statement_cache_capacity(64);
+        Ok(conn)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

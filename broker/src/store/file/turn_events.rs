@@ -1,0 +1,157 @@
+//! Lines of live turns: a database file of their own, with relaxed syncing and a bound on its size.
+//!
+//! They are not mail. Losing the last seconds of them in a crash is no harm, so they never sit on
+//! the path of a send. Invariant: nothing here is needed to settle anything.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use hive_core::id::TurnId;
+use hive_core::time::WallTime;
+use rusqlite::{Connection, Result};
+
+use crate::store::codec::{integer, unsigned};
+use crate::store::file::open::{OpenError, hint};
+
+/// One line of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Counts from 1 within the turn.
+    pub sequence: u64,
+    /// Which output it came from; the number of the wire.
+    pub stream: i32,
+    /// The line.
+    pub text: String,
+    /// When the harness read it.
+    pub time: WallTime,
+}
+
+/// The database of lines.
+#[derive(Debug)]
+pub struct TurnEvents {
+    conn: Mutex<Connection>,
+}
+
+impl TurnEvents {
+    /// Opens it; a damaged file is started afresh, because nothing depends on it. One that the disk
+    /// keeps from being opened is not damaged.
+    pub fn open(dir: &Path) -> std::result::Result<Self, OpenError> {
+        let path = dir.join("turn-events.db");
+        Self::open_file(&path).map_err(|source| OpenError::Sqlite {
+            hint: hint(&source),
+            path,
+            source,
+        })
+    }
+
+    fn open_file(path: &Path) -> Result<Self> {
+        let conn = match prepare(path) {
+            Ok(conn) => conn,
+            Err(error) if !is_damage(&error) => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "the live turn lines cannot be read and are started afresh");
+                for suffix in ["", "-wal", "-shm"] {
+                    let mut name = path.as_os_str().to_owned();
+                    name.push(suffix);
+                    // A file that is not there is as good as removed; prepare says what is really
+                    // wrong.
+                    drop(std::fs::remove_file(name));
+                }
+                prepare(path)?
+            }
+        };
+        Ok(Self { conn: Mutex::new(conn) })
+    }
+
+    /// Adds lines; ones that are there already stay as they are.
+    pub fn append(&self, turn: TurnId, lines: &[Line]) -> Result<usize> {
+        let mut conn = self.lock();
+        let tx = conn.transaction()?;
+        let mut kept = 0;
+        for line in lines {
+            kept += tx
+                .prepare_cached("INSERT OR IGNORE INTO line (turn_id, sequence, stream, text, time) VALUES (?1, ?2, ?3, ?4, ?5)")?
+                .execute((integer(turn.get()), integer(line.sequence), line.stream, &line.text, line.time.0))?;
+        }
+        tx.commit()?;
+        Ok(kept)
+    }
+
+    /// Lines after a number, in order, at most `rows` and `bytes` (but at least one).
+    pub fn after(&self, turn: TurnId, sequence: u64, rows: u32, bytes: usize) -> Result<Vec<Line>> {
+        let conn = self.lock();
+        let mut select = conn.prepare_cached(
+            "SELECT sequence, stream, text, time FROM line WHERE turn_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3",
+        )?;
+        let found = select.query_map((integer(turn.get()), integer(sequence), rows), |row| {
+            Ok(Line {
+                sequence: unsigned(row, 0)?,
+                stream: row.get(1)?,
+                text: row.get(2)?,
+                time: WallTime(row.get(3)?),
+            })
+        })?;
+        let mut lines = Vec::new();
+        let mut total = 0;
+        for line in found {
+            let line = line?;
+            total += line.text.len();
+            if total > bytes && !lines.is_empty() {
+                break;
+            }
+            lines.push(line);
+        }
+        Ok(lines)
+    }
+
+    /// Deletes lines from before a time, and the oldest beyond the bound on bytes; at most `rows`
+    /// at once. Answers how many went.
+    pub fn prune(&self, before: WallTime, bytes_max: u64, rows: u32) -> Result<usize> {
+        let conn = self.lock();
+        let mut gone = conn.execute(
+            "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line WHERE time < ?1 LIMIT ?2)",
+            (before.0, rows),
+        )?;
+        let used: u64 = conn.query_row(
+            "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
+            [],
+            |row| unsigned(row, 0),
+        )?;
+        if used > bytes_max {
+            gone += conn.execute(
+                "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line ORDER BY turn_id, sequence LIMIT ?1)",
+                [rows],
+            )?;
+        }
+        Ok(gone)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Connection> {
+        self.conn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the file itself is what is wrong.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
+    // `Unknown` is a statement that does not fit: tables of another program.
+    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase | Unknown))
+}
+
+fn prepare(path: &Path) -> Result<Connection> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let made =
+        std::fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+    made.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    let conn = Connection::open(path)?;
+    conn.pragma_update(None, "journal_mode", "wal")?;
+    // Lines may be lost with the power; mail is elsewhere.
+    conn.pragma_update(None, "synchronous", "off")?;
+    conn.pragma_update(None, "cache_size", -512)?;
+    conn.execute_batch(
+        "CREATE TABLE IF NOT EXISTS line (turn_id INTEGER NOT NULL, sequence INTEGER NOT NULL, stream INTEGER NOT NULL, \
+         text TEXT NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (turn_id, sequence)) STRICT, WITHOUT ROWID; \
+         CREATE INDEX IF NOT EXISTS line_by_time ON line (time);",
+    )?;
+    Ok(conn)
+}

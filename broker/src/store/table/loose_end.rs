@@ -1,0 +1,140 @@
+//! Table `published_loose_end`, and the one list of loose ends of every kind.
+//!
+//! Invariant: a co-process's set is replaced as a whole, and an entry whose key stays keeps its id.
+
+use hive_core::limits::LOOSE_END_TEXT_CHARS_MAX;
+use hive_core::loose_end::{Kind, LooseEnd};
+use hive_core::time::WallTime;
+use rusqlite::{Connection, Result, Row};
+
+use crate::store::codec::{coded, integer, unsigned};
+use crate::store::key::AgentKey;
+use crate::store::write::tx::Tx;
+
+/// An entry of a set: its key and its text.
+pub type Entry = (String, String);
+
+/// How many co-processes other than this one publish for an agent.
+pub fn other_labels(conn: &Connection, agent: AgentKey, label: &str) -> Result<usize> {
+    conn.prepare_cached(
+        "SELECT count(DISTINCT label) FROM published_loose_end WHERE agent_id = ?1 AND label <> ?2",
+    )?
+    .query_row((agent.0, label), |row| unsigned(row, 0))
+}
+
+/// Puts a set in place of the one with this label.
+pub fn replace(tx: &Tx<'_>, agent: AgentKey, label: &str, entries: &[Entry]) -> Result<()> {
+    // Rows with the newest ids may go.
+    tx.keep_counters()?;
+    let known: Vec<String> = tx
+        .prepare_cached("SELECT key FROM published_loose_end WHERE agent_id = ?1 AND label = ?2")?
+        .query_map((agent.0, label), |row| row.get(0))?
+        .collect::<Result<_>>()?;
+    for key in known.iter().filter(|key| !entries.iter().any(|(entry, _)| entry == *key)) {
+        tx.prepare_cached(
+            "DELETE FROM published_loose_end WHERE agent_id = ?1 AND label = ?2 AND key = ?3",
+        )?
+        .execute((agent.0, label, key))?;
+    }
+    for (key, text) in entries {
+        if known.contains(key) {
+            tx.prepare_cached(
+                "UPDATE published_loose_end SET text = ?4 WHERE agent_id = ?1 AND label = ?2 AND key = ?3 AND text <> ?4",
+            )?
+            .execute((agent.0, label, key, text))?;
+        } else {
+            tx.prepare_cached(
+                "INSERT INTO published_loose_end (id, agent_id, label, key, text, create_time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute((integer(tx.next_id()), agent.0, label, key, text, tx.now.wall.0))?;
+        }
+    }
+    Ok(())
+}
+
+/// Forgets what was published for an agent.
+pub fn clear(tx: &Tx<'_>, agent: AgentKey) -> Result<()> {
+    tx.keep_counters()?;
+    tx.prepare_cached("DELETE FROM published_loose_end WHERE agent_id = ?1")?
+        .execute([agent.0])
+        .map(|_| ())
+}
+
+/// Everything of every kind after an id, of one agent (?2) or of all. Each arm has the same columns
+/// in the same order.
+fn list_sql(one: bool) -> String {
+    let of = |column: &str| if one { format!("{column} = ?2") } else { "?2 IS NULL".to_owned() };
+    let name = |column: &str| {
+        format!("(SELECT coalesce(purged_name, name) FROM agent WHERE id = {column})")
+    };
+    let text = |column: &str| format!("substr({column}, 1, {LOOSE_END_TEXT_CHARS_MAX})");
+    let (asker, target) = (name("q.asker_id"), name("q.target_id"));
+    let question = text("q.text");
+    [
+        format!(
+            "SELECT 1 AS kind, q.id AS id, {asker}, {target}, {question}, q.create_time, q.deadline_time, '' FROM question q \
+             WHERE q.state = 1 AND q.id > ?1 AND {}",
+            of("q.asker_id")
+        ),
+        format!(
+            "SELECT 2, q.id, {target}, {asker}, {question}, q.create_time, q.deadline_time, '' FROM question q \
+             WHERE q.state = 1 AND q.id > ?1 AND {}",
+            of("q.target_id")
+        ),
+        format!(
+            "SELECT 3, r.id, {}, '', {}, r.create_time, r.due_time, '' FROM reminder r WHERE r.state = 1 AND r.id > ?1 AND {}",
+            name("r.agent_id"),
+            text("r.body"),
+            of("r.agent_id")
+        ),
+        // Messages of agents and of the operator; one loose end for a message, in however many
+        // inboxes it is dead.
+        format!(
+            "SELECT 4, m.id, {}, group_concat({}, ', '), {}, max(d.state_time), NULL, '' FROM delivery d \
+             JOIN message m ON m.id = d.message_id WHERE d.state IN (3, 4) AND d.state = 4 AND m.origin_kind IN (1, 2) AND m.id > ?1 AND {} GROUP BY m.id",
+            name("m.origin_id"),
+            name("d.agent_id"),
+            text("m.body"),
+            of("m.origin_id")
+        ),
+        format!(
+            "SELECT 5, p.id, {}, p.label, p.text, p.create_time, NULL, p.key FROM published_loose_end p WHERE p.id > ?1 AND {}",
+            name("p.agent_id"),
+            of("p.agent_id")
+        ),
+    ]
+    .join(" UNION ALL ")
+}
+
+fn from_row(row: &Row<'_>) -> Result<LooseEnd> {
+    Ok(LooseEnd {
+        kind: coded::<Kind>(row, 0)?,
+        id: unsigned(row, 1)?,
+        agent: row.get(2)?,
+        peer: row.get(3)?,
+        text: row.get(4)?,
+        create_time: WallTime(row.get(5)?),
+        due_time: row.get::<_, Option<i64>>(6)?.map(WallTime),
+        key: row.get(7)?,
+    })
+}
+
+/// Loose ends by id, of one agent or of all; and whether there are more. A question between two
+/// agents is one of each: entries of one id are not parted, so a page may be longer by one.
+pub fn page(
+    conn: &Connection,
+    agent: Option<AgentKey>,
+    after: u64,
+    rows: u32,
+) -> Result<(Vec<LooseEnd>, bool)> {
+    let sql = format!("{} ORDER BY id, kind LIMIT ?3", list_sql(agent.is_some()));
+    let mut select = conn.prepare_cached(&sql)?;
+    let found = select.query_map((integer(after), agent.map(|key| key.0), rows + 2), from_row)?;
+    let mut found: Vec<LooseEnd> = found.collect::<Result<_>>()?;
+    let rows = rows as usize;
+    let pair = found.len() > rows && rows > 0 && found[rows - 1].id == found[rows].id;
+    let cut = if pair { rows + 1 } else { rows };
+    let more = found.len() > cut;
+    found.truncate(cut);
+    Ok((found, more))
+}

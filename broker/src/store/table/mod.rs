@@ -1,0 +1,27 @@
+//! Tables: one file for the SQL of each table. A function runs in the transaction of its caller.
+//!
+//! | files | rows |
+//! | --- | --- |
+//! | `agent`, `tree`, `command`, `purge` | agents, the tree that they make, orders to them |
+//! | `message`, `delivery`, `inbox`, `request` | mail, and the answers to repeated requests |
+//! | `question`, `reminder`, `loose_end` | what agents have open |
+//! | `turn`, `turn_tool`, `turn_stats` | turns |
+//! | `attention`, `event`, `retention` | the operator outbox, the event log, and what is pruned |
+
+pub mod agent;
+pub mod attention;
+pub mod command;
+pub mod delivery;
+pub mod event;
+pub mod inbox;
+pub mod loose_end;
+pub mod message;
+pub mod purge;
+pub mod question;
+pub mod reminder;
+pub mod request;
+pub mod retention;
+pub mod tree;
+pub mod turn;
+pub mod turn_stats;
+pub mod turn_tool;

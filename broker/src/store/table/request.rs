@@ -1,0 +1,50 @@
+//! Table `request`: what was answered to which request id, so that a repeated request gets the
+//! first answer again.
+//!
+//! Invariant: a row is written in the transaction of the work it stands for.
+
+use rusqlite::{Connection, OptionalExtension as _, Result};
+
+use crate::store::key::AgentKey;
+use crate::store::write::tx::Tx;
+
+/// The name of a repeatable request: who asked what under which id, and a digest of its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestKey {
+    /// The RPC.
+    pub rpc: &'static str,
+    /// The client's id.
+    pub id: String,
+    /// Digest of everything in the request but its id.
+    pub fingerprint: [u8; 16],
+}
+
+/// A request that was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// Digest of its content.
+    pub fingerprint: Vec<u8>,
+    /// The answer, as JSON.
+    pub answer: String,
+}
+
+/// The earlier request of this caller with this id.
+pub fn find(conn: &Connection, caller: AgentKey, key: &RequestKey) -> Result<Option<Answered>> {
+    conn.prepare_cached("SELECT fingerprint, answer FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id = ?3")?
+        .query_row((caller.0, key.rpc, &key.id), |row| Ok(Answered { fingerprint: row.get(0)?, answer: row.get(1)? }))
+        .optional()
+}
+
+/// Remembers the answer; in place of an older one, where a replay is no longer owed.
+pub fn put(tx: &Tx<'_>, caller: AgentKey, key: &RequestKey, answer: &str) -> Result<()> {
+    tx.prepare_cached(
+        "INSERT OR REPLACE INTO request (caller_id, rpc, request_id, fingerprint, answer, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute((caller.0, key.rpc, &key.id, key.fingerprint.as_slice(), answer, tx.now.wall.0))
+    .map(|_| ())
+}
+
+/// Forgets all requests, which only a planted bug does.
+pub(crate) fn forget(tx: &Tx<'_>) -> Result<()> {
+    tx.execute("DELETE FROM request", []).map(|_| ())
+}

@@ -1,0 +1,147 @@
+//! Retention: what is settled and old goes, in small steps that never stall a send.
+//!
+//! A step looks at a bounded number of rows, oldest first, and goes on where the last one stopped.
+//! Invariant: nothing READY, LEASED, HELD or DEAD is touched, and no message while one of its
+//! deliveries is unsettled.
+
+use hive_core::time::WallTime;
+use rusqlite::{Connection, Result};
+
+use crate::store::key::AgentKey;
+use crate::store::write::tx::Tx;
+
+/// How old is too old.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cutoffs {
+    /// Settled mail, turns and events from before this time go.
+    pub history: WallTime,
+    /// Request ids from before this time are forgotten.
+    pub requests: WallTime,
+}
+
+/// Where the last step stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    message: i64,
+    turn: i64,
+}
+
+/// The name of a request id that is old.
+pub type OldRequest = (AgentKey, String, String);
+
+/// Request ids from before a time. The table has no order of time, so this looks at all of it: on a
+/// connection that only reads.
+pub fn old_requests(conn: &Connection, before: WallTime, rows: u32) -> Result<Vec<OldRequest>> {
+    conn.prepare_cached("SELECT caller_id, rpc, request_id FROM request WHERE time < ?1 LIMIT ?2")?
+        .query_map((before.0, rows), |row| Ok((AgentKey(row.get(0)?), row.get(1)?, row.get(2)?)))?
+        .collect()
+}
+
+/// Looks at `rows` rows of each kind and deletes what may go; answers where to go on, or `None` at
+/// the end.
+pub fn prune(
+    tx: &Tx<'_>,
+    cutoffs: Cutoffs,
+    cursor: Cursor,
+    requests: &[OldRequest],
+    rows: u32,
+) -> Result<Option<Cursor>> {
+    tx.keep_counters()?;
+    // What has a time to come was written while the wall clock was ahead. It is kept until then,
+    // and stops nothing behind it.
+    let now = tx.now.wall.0;
+    for (caller, rpc, id) in requests {
+        tx.prepare_cached("DELETE FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id = ?3 AND time < ?4")?
+            .execute((caller.0, rpc, id, cutoffs.requests.0))?;
+    }
+    let events = tx
+        .prepare_cached(
+            "DELETE FROM event WHERE sequence IN (SELECT sequence FROM \
+             (SELECT sequence, time FROM event WHERE time <= ?3 ORDER BY sequence LIMIT ?2) WHERE time < ?1)",
+        )?
+        .execute((cutoffs.history.0, rows, now))?;
+    tx.prepare_cached("DELETE FROM command WHERE close_time < ?1")?.execute([cutoffs.history.0])?;
+    tx.prepare_cached("DELETE FROM reminder WHERE state <> 1 AND close_time < ?1")?
+        .execute([cutoffs.history.0])?;
+    let message = messages(tx, cutoffs.history, cursor.message, rows)?;
+    let turn = turns(tx, cutoffs.history, cursor.turn, rows)?;
+    if message.is_none() && turn.is_none() && events == 0 && requests.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Cursor { message: message.unwrap_or(i64::MAX), turn: turn.unwrap_or(i64::MAX) }))
+}
+
+/// A step through the messages; `None` when the first is reached that is not old. Ids rise with
+/// time, so nothing behind it is; but for what has a time to come.
+fn messages(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Option<i64>> {
+    let mut select = tx.prepare_cached(
+        "SELECT id, to_id, accept_time FROM message WHERE id > ?1 ORDER BY id LIMIT ?2",
+    )?;
+    let found: Vec<(i64, i64, i64)> = select
+        .query_map((after, rows), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<Result<_>>()?;
+    for (id, to, accept_time) in &found {
+        if *accept_time > tx.now.wall.0 {
+            continue;
+        }
+        if *accept_time >= before.0 {
+            return Ok(None);
+        }
+        // Of a broadcast every inbox is asked, of any other message its one.
+        let inboxes = if *to == 0 {
+            "SELECT id FROM agent"
+        } else {
+            "SELECT to_id FROM message WHERE id = ?1"
+        };
+        let sql = format!(
+            "SELECT NOT EXISTS (SELECT 1 FROM delivery WHERE message_id = ?1 AND agent_id IN ({inboxes}) \
+             AND (state NOT IN (5, 6, 7) OR state_time >= ?2))"
+        );
+        let settled: bool = tx.prepare_cached(&sql)?.query_row((id, before.0), |row| row.get(0))?;
+        if settled {
+            tx.prepare_cached(&format!(
+                "DELETE FROM delivery WHERE message_id = ?1 AND agent_id IN ({inboxes})"
+            ))?
+            .execute([id])?;
+            tx.prepare_cached("DELETE FROM message WHERE id = ?1")?.execute([id])?;
+        }
+    }
+    Ok(found.last().map(|(id, ..)| *id))
+}
+
+/// A step through the turns; `None` when the first is reached that did not begin before `before`.
+fn turns(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Option<i64>> {
+    let mut select =
+        tx.prepare_cached("SELECT id, start_time FROM turn WHERE id > ?1 ORDER BY id LIMIT ?2")?;
+    let found: Vec<(i64, i64)> = select
+        .query_map((after, rows), |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_>>()?;
+    for (id, start_time) in &found {
+        if *start_time > tx.now.wall.0 {
+            continue;
+        }
+        if *start_time >= before.0 {
+            return Ok(None);
+        }
+        // A turn that carried unsettled mail stays: a later run of that mail asks it what was sent.
+        // So does one that is open.
+        let settled: bool = tx
+            .prepare_cached(
+                "SELECT (SELECT end_time < ?2 FROM turn WHERE id = ?1) IS TRUE AND NOT EXISTS (SELECT 1 FROM turn_delivery td \
+                 JOIN delivery d ON d.agent_id = td.agent_id AND d.message_id = td.message_id \
+                 WHERE td.turn_id = ?1 AND d.state NOT IN (5, 6, 7))",
+            )?
+            .query_row((id, before.0), |row| row.get(0))?;
+        if settled {
+            for sql in [
+                "DELETE FROM turn_delivery WHERE turn_id = ?1",
+                "DELETE FROM absorbed WHERE turn_id = ?1",
+                "DELETE FROM turn_tool WHERE turn_id = ?1",
+                "DELETE FROM turn WHERE id = ?1",
+            ] {
+                tx.prepare_cached(sql)?.execute([id])?;
+            }
+        }
+    }
+    Ok(found.last().map(|(id, _)| *id))
+}

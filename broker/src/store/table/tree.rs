@@ -1,0 +1,102 @@
+//! Table `agent`, read as a tree: the agents around one agent.
+//!
+//! Invariant: without a text, a list reads at most as many rows as it answers with, beside the
+//! children that it has already answered with.
+
+use rusqlite::{Connection, Result, params_from_iter};
+
+use crate::store::key::AgentKey;
+use crate::store::table::agent::{ACTIVE, AgentRow, COLUMNS, PARENT, by_key, from_row};
+
+/// Whether a text, as a pattern, is in what others may read of an agent.
+const MATCHES: &str = "(?1 = '%' OR name LIKE ?1 ESCAPE '\\' OR role LIKE ?1 ESCAPE '\\' OR status_text LIKE ?1 ESCAPE '\\')";
+
+/// The pattern of `LIKE` for what contains `text`.
+fn pattern(text: &str) -> String {
+    let mut pattern = String::from("%");
+    for c in text.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    if !text.is_empty() {
+        pattern.push('%');
+    }
+    pattern
+}
+
+fn first_children() -> String {
+    format!("SELECT name, role FROM agent WHERE {ACTIVE} AND {PARENT} = ?1 ORDER BY name LIMIT ?2")
+}
+
+/// Names and roles of the first children by name; the operator's are the roots.
+pub fn children(conn: &Connection, parent: AgentKey, rows: u32) -> Result<Vec<(String, String)>> {
+    conn.prepare_cached(&first_children())?
+        .query_map((parent.0, rows), |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
+}
+
+/// How many children an agent has.
+pub fn children_count(conn: &Connection, parent: AgentKey) -> Result<u32> {
+    let sql = format!("SELECT count(*) FROM agent WHERE {ACTIVE} AND {PARENT} = ?1");
+    conn.prepare_cached(&sql)?.query_row([parent.0], |row| row.get(0))
+}
+
+/// Active agents whose name, role or status contains `text`, without `me`: its children, its
+/// parent, then the others; each group by name.
+pub fn around(conn: &Connection, me: &AgentRow, text: &str, rows: u32) -> Result<Vec<AgentRow>> {
+    let pattern = pattern(text);
+    let parent = me.parent.unwrap_or(AgentKey::OPERATOR);
+    let groups = [
+        format!("{PARENT} = ?2 AND id <> ?3"),
+        format!("{PARENT} <> ?2 AND id = ?3"),
+        format!("{PARENT} <> ?2 AND id <> ?3 AND id <> ?2"),
+    ];
+    let mut found: Vec<AgentRow> = Vec::new();
+    for group in groups {
+        let left = i64::from(rows) - found.len() as i64;
+        if left <= 0 {
+            break;
+        }
+        let sql = format!(
+            "SELECT {COLUMNS} FROM agent WHERE {ACTIVE} AND {MATCHES} AND {group} ORDER BY name LIMIT ?4"
+        );
+        let mut select = conn.prepare_cached(&sql)?;
+        let values: [&dyn rusqlite::ToSql; 4] = [&pattern, &me.key.0, &parent.0, &left];
+        let group: Vec<AgentRow> =
+            select.query_map(params_from_iter(values), from_row)?.collect::<Result<_>>()?;
+        found.extend(group);
+    }
+    Ok(found)
+}
+
+/// The role of an agent's parent; empty for a root.
+pub fn parent_role(conn: &Connection, agent: &AgentRow) -> Result<String> {
+    match agent.parent {
+        Some(AgentKey::OPERATOR) | None => Ok(String::new()),
+        Some(parent) => Ok(by_key(conn, parent)?.role),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_are_read_in_order_from_their_index() {
+        let mut conn = Connection::open_in_memory().expect("an in-memory database");
+        crate::store::file::migrate::migrate(&mut conn).expect("the schema");
+        let mut explain =
+            conn.prepare(&format!("EXPLAIN QUERY PLAN {}", first_children())).expect("a plan");
+        let steps = explain.query_map((1, 1), |row| row.get::<_, String>(3)).expect("a plan");
+        let plan: Vec<String> = steps.collect::<Result<_>>().expect("a plan");
+        assert!(plan.len() == 1 && plan[0].contains("agent_by_parent"), "{plan:?}");
+    }
+
+    #[test]
+    fn a_text_is_no_pattern() {
+        assert_eq!(pattern("5%_\\"), "%5\\%\\_\\\\%");
+        assert_eq!(pattern(""), "%");
+    }
+}

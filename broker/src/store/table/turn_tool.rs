@@ -1,0 +1,43 @@
+//! Table `turn_tool`: how often a turn called which tool.
+//!
+//! Invariant: rows are written in the transaction that ends their turn, and go with it.
+
+use hive_core::id::TurnId;
+use hive_core::turn::ToolUse;
+use rusqlite::{Connection, Result};
+
+use crate::store::codec::{integer, unsigned};
+use crate::store::key::AgentKey;
+use crate::store::table::turn_stats::{Window, turns};
+use crate::store::write::tx::Tx;
+
+/// Writes what a turn called; each name once.
+pub fn insert(tx: &Tx<'_>, turn: TurnId, tools: &[ToolUse]) -> Result<()> {
+    let mut insert =
+        tx.prepare_cached("INSERT INTO turn_tool (turn_id, name, count) VALUES (?1, ?2, ?3)")?;
+    for tool in tools {
+        insert.execute((integer(turn.get()), &tool.name, tool.count))?;
+    }
+    Ok(())
+}
+
+pub(in crate::store) fn sql(of_one_agent: bool, rows: usize) -> String {
+    format!(
+        "SELECT u.name, sum(u.count) FROM {} CROSS JOIN turn_tool u ON u.turn_id = t.id GROUP BY u.name ORDER BY 2 DESC, 1 LIMIT {rows}",
+        turns(of_one_agent)
+    )
+}
+
+/// The tools that the turns of a window called most, of one agent or of all, most first.
+pub fn most_called(
+    conn: &Connection,
+    window: Window,
+    agent: Option<AgentKey>,
+    rows: usize,
+) -> Result<Vec<(String, u64)>> {
+    conn.prepare_cached(&sql(agent.is_some(), rows))?
+        .query_map((window.start.0, window.end.0, agent.map(|key| key.0)), |row| {
+            Ok((row.get(0)?, unsigned(row, 1)?))
+        })?
+        .collect()
+}

@@ -1,0 +1,310 @@
+//! The committer: it owns the write connection and runs queued items together, one transaction a
+//! batch.
+//!
+//! Each command runs in a savepoint, so one that fails takes back only itself. Invariant: no reply
+//! leaves before the commit of its batch; after a failed commit nothing is answered from the file
+//! until a checkpoint has succeeded.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+
+use super::queue::{Item, Job, Ran};
+use super::tx::{Counters, Tx};
+use super::waiter::Waiters;
+use crate::clock::Clock;
+use crate::store::effect::Committed;
+use crate::store::error::Health;
+use crate::store::file::open;
+use crate::store::file::reader::Readers;
+use crate::sync::{mpsc, watch};
+
+pub(in crate::store) struct Parts {
+    pub(in crate::store) path: PathBuf,
+    pub(in crate::store) conn: Connection,
+    pub(in crate::store) clock: Arc<dyn Clock>,
+    pub(in crate::store) committed: Arc<dyn Committed>,
+    pub(in crate::store) faults: watch::Sender<Health>,
+    pub(in crate::store) readers: Arc<Readers>,
+    pub(in crate::store) attention: Arc<AtomicBool>,
+}
+
+/// Whether there is a connection to work on.
+enum State {
+    Open(Connection),
+    /// The database failed; nothing of the old connection is trusted.
+    Faulted(Arc<str>),
+}
+
+/// Runs the batches.
+pub(super) struct Committer {
+    path: PathBuf,
+    clock: Arc<dyn Clock>,
+    committed: Arc<dyn Committed>,
+    faults: watch::Sender<Health>,
+    readers: Arc<Readers>,
+    attention: Arc<AtomicBool>,
+    state: State,
+    counters: Counters,
+    waiters: Waiters,
+    /// Retries that run before the queue.
+    retries: VecDeque<Item>,
+    /// Whether a sync may have failed since the log was written anew.
+    log_is_doubtful: bool,
+}
+
+impl std::fmt::Debug for Committer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Committer")
+            .field("path", &self.path)
+            .field("open", &self.is_open())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Committer {
+    pub(super) fn new(parts: Parts) -> Self {
+        let Parts { path, conn, clock, committed, faults, readers, attention } = parts;
+        let counters = Counters::default();
+        let state = match counters.load(&conn) {
+            Ok(()) => State::Open(conn),
+            Err(error) => {
+                let problem = text(error);
+                faults.send_replace(Health::Faulted(Arc::clone(&problem)));
+                State::Faulted(problem)
+            }
+        };
+        let (waiters, retries) = (Waiters::default(), VecDeque::new());
+        Self {
+            path,
+            clock,
+            committed,
+            faults,
+            readers,
+            attention,
+            state,
+            counters,
+            waiters,
+            retries,
+            log_is_doubtful: true,
+        }
+    }
+
+    /// Whether the database can be used.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.state, State::Open(_))
+    }
+
+    /// Returns the next retry, which runs before what is queued.
+    pub(super) fn next_retry(&mut self) -> Option<Item> {
+        self.retries.pop_front()
+    }
+
+    /// Runs the first item and up to `most - 1` queued ones in one transaction, and notifies their
+    /// callers.
+    pub(super) fn batch(&mut self, first: Item, items: &mut mpsc::Receiver<Item>, most: usize) {
+        let State::Open(conn) = &self.state else { return self.refuse(first) };
+        if let Item::Cancel(id) = first {
+            // Nothing to write: it is not worth a transaction.
+            return self.waiters.cancel(id);
+        }
+        let mut tx =
+            Tx::new(conn, &self.counters, self.clock.now(), self.attention.load(Ordering::Relaxed));
+        if let Err(error) = statement(&tx, "BEGIN IMMEDIATE") {
+            let problem = text(error);
+            drop(tx);
+            self.fail(Arc::clone(&problem), Vec::new(), BTreeSet::new());
+            return first.abort(&problem);
+        }
+        let start = tx.mark();
+        let (mut jobs, mut polled) = (Vec::new(), BTreeSet::new());
+        let queued = Queued { first, items, most };
+        let ran = run_all(&mut tx, &*self.clock, queued, &mut self.waiters, &mut jobs, &mut polled);
+        if hive_fault::planted!(ReplyBeforeCommit) {
+            jobs.drain(..).for_each(Job::commit);
+            crate::sync::thread::yield_now();
+        }
+        hive_fault::point("broker.commit.before");
+        match ran.and_then(|()| statement(&tx, "COMMIT").map_err(text)) {
+            Ok(()) => {
+                hive_fault::point("broker.commit.after");
+                let effects = tx.into_effects();
+                self.committed.committed(&effects, self.counters.last_event());
+                for job in jobs {
+                    job.commit();
+                    hive_fault::point("broker.replies.between");
+                }
+                for id in polled {
+                    self.waiters.commit(id);
+                }
+            }
+            Err(problem) => {
+                // No caller has these numbers. If the rows are on disk after all, the counters
+                // learn it when they are read again.
+                tx.reset(start);
+                drop(tx);
+                self.fail(problem, jobs, polled);
+            }
+        }
+    }
+
+    /// Aborts the batch, and closes the connection, whose view of the file is not trusted.
+    fn fail(&mut self, problem: Arc<str>, jobs: Vec<Box<dyn Job>>, polled: BTreeSet<u64>) {
+        tracing::error!(%problem, "the database failed; nothing is accepted or answered until it has recovered");
+        // Readers stop first: a caller whose command was aborted must not find it in the file.
+        self.faults.send_replace(Health::Faulted(Arc::clone(&problem)));
+        jobs.into_iter().for_each(|job| job.abort(&problem));
+        self.waiters.abort(polled, &problem);
+        // What the old connections show may never have been synced.
+        if let State::Open(conn) = &self.state {
+            // Closing must not checkpoint either, because the disk may have lost what that writes.
+            drop(conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
+        }
+        self.state = State::Faulted(problem);
+        self.log_is_doubtful = true;
+        self.readers.clear();
+    }
+
+    /// Refuses an item that comes while the database cannot be used.
+    pub(super) fn refuse(&mut self, item: Item) {
+        let problem = match &self.state {
+            State::Faulted(problem) => Arc::clone(problem),
+            State::Open(_) => "the database was just opened again".into(),
+        };
+        if let Item::Cancel(id) = item {
+            return self.waiters.refuse(id, &problem);
+        }
+        item.abort(&problem);
+    }
+
+    /// Tries once to open the faulted database again; returns whether it is open.
+    pub(super) fn recover(&mut self) -> bool {
+        let opened = self.reopen();
+        match opened {
+            Ok(conn) => {
+                tracing::warn!("the database has recovered");
+                self.state = State::Open(conn);
+                self.retries.extend(self.waiters.retries());
+                self.committed.recovered();
+                self.faults.send_replace(Health::Ok);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the database still cannot be used");
+                false
+            }
+        }
+    }
+
+    fn reopen(&mut self) -> Result<Connection, String> {
+        // Once for each fault, so that a full disk is not written to again and again.
+        if self.log_is_doubtful {
+            open::rewrite_log(&self.path).map_err(|error| error.to_string())?;
+            self.log_is_doubtful = false;
+        }
+        let conn = open::reopen(&self.path).map_err(|error| error.to_string())?;
+        self.counters.load(&conn).map_err(|error| error.to_string())?;
+        Ok(conn)
+    }
+
+    /// Checkpoints and closes the database.
+    pub(super) fn close(self) {
+        if let State::Open(conn) = &self.state
+            && let Err(error) = open::sync(conn)
+        {
+            tracing::warn!(%error, "the log could not be folded into the database; the next start will do it");
+        }
+    }
+}
+
+/// The items of a batch.
+struct Queued<'q> {
+    first: Item,
+    items: &'q mut mpsc::Receiver<Item>,
+    most: usize,
+}
+
+/// Runs queued items, and polls the waiters that they wake, in one transaction. If that fails, the
+/// caller aborts the jobs.
+fn run_all(
+    tx: &mut Tx<'_>,
+    clock: &dyn Clock,
+    queued: Queued<'_>,
+    waiters: &mut Waiters,
+    jobs: &mut Vec<Box<dyn Job>>,
+    polled: &mut BTreeSet<u64>,
+) -> Result<(), Arc<str>> {
+    let Queued { first, items, most } = queued;
+    let mut next = Some(first);
+    let mut count = 0;
+    while let Some(item) = next {
+        match item {
+            Item::Job(job) => {
+                jobs.push(job);
+                if let Some(job) = jobs.last_mut() {
+                    one(tx, |tx| job.run(tx))?;
+                }
+            }
+            Item::Wait(id, agent, waiter) => {
+                waiters.insert(id, agent, waiter);
+                poll(tx, waiters, id, polled)?;
+            }
+            Item::Retry(id) => poll(tx, waiters, id, polled)?,
+            Item::Cancel(id) => waiters.cancel(id),
+        }
+        count += 1;
+        next = if count < most { items.try_recv().ok() } else { None };
+        // An item may be newer than the batch: no span that it sets may begin before it came.
+        tx.now = clock.now();
+    }
+    for agent in tx.woken() {
+        for id in waiters.of(agent) {
+            poll(tx, waiters, id, polled)?;
+        }
+    }
+    Ok(())
+}
+
+/// Polls a waiter that is pending and whose caller still waits.
+fn poll(
+    tx: &Tx<'_>,
+    waiters: &mut Waiters,
+    id: u64,
+    polled: &mut BTreeSet<u64>,
+) -> Result<(), Arc<str>> {
+    let Some(waiter) = waiters.get(id).filter(|waiter| !waiter.is_over()) else { return Ok(()) };
+    if !waiter.is_wanted() {
+        waiters.remove(id);
+        return Ok(());
+    }
+    polled.insert(id);
+    one(tx, |tx| waiter.run(tx))
+}
+
+fn text(error: rusqlite::Error) -> Arc<str> {
+    error.to_string().into()
+}
+
+/// Runs one command in a savepoint.
+fn one(tx: &Tx<'_>, command: impl FnOnce(&Tx<'_>) -> Ran) -> Result<(), Arc<str>> {
+    let mark = tx.mark();
+    statement(tx, "SAVEPOINT command").map_err(text)?;
+    match command(tx) {
+        Ran::Keep => statement(tx, "RELEASE command").map_err(text),
+        Ran::Undo => {
+            tx.reset(mark);
+            statement(tx, "ROLLBACK TO command")
+                .and_then(|()| statement(tx, "RELEASE command"))
+                .map_err(text)
+        }
+        Ran::Abort(problem) => Err(problem),
+    }
+}
+
+fn statement(conn: &Connection, sql: &str) -> rusqlite::Result<()> {
+    conn.prepare_cached(sql)?.execute([]).map(|_| ())
+}

@@ -1,0 +1,15 @@
+//! Writing: one queue, one committer, one transaction for a batch.
+//!
+//! ```text
+//!   writer (thread) or stepped (simulation) ──► committer ──► tx
+//!              ▲                                    │
+//!            queue ◄── commands, waiters            └──► waiter: polled in the batch that wakes it
+//! ```
+
+pub(in crate::store) mod stepped;
+pub mod waiter;
+
+pub(in crate::store) mod committer;
+pub(in crate::store) mod queue;
+pub(in crate::store) mod tx;
+pub(in crate::store) mod writer;

@@ -1,0 +1,106 @@
+//! The queue of the writer, and its items.
+//!
+//! Invariant: each item that is queued is notified exactly once: of its commit, or that it was
+//! aborted.
+
+use std::sync::Arc;
+
+use super::tx::Tx;
+use crate::store::key::AgentKey;
+use crate::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+
+/// The sending end of the queue, shared by the store and its waiters; closed for all of them at
+/// once.
+#[derive(Debug)]
+pub(super) struct Queue(Mutex<Option<mpsc::Sender<Item>>>);
+
+impl Queue {
+    /// Returns both ends of a queue with this many slots.
+    pub(super) fn new(slots: usize) -> (Arc<Self>, mpsc::Receiver<Item>) {
+        let (sender, items) = mpsc::channel(slots);
+        (Arc::new(Self(Mutex::new(Some(sender)))), items)
+    }
+
+    /// Queues an item, and waits for a slot; `false` once the queue is closed.
+    pub(super) async fn send(&self, item: Item) -> bool {
+        let sender = lock(&self.0).clone();
+        match sender {
+            Some(sender) => sender.send(item).await.is_ok(),
+            None => false,
+        }
+    }
+
+    /// Queues an item if there is a free slot.
+    pub(super) fn try_send(&self, item: Item) {
+        if let Some(sender) = &*lock(&self.0) {
+            drop(sender.try_send(item));
+        }
+    }
+
+    pub(super) fn close(&self) {
+        drop(lock(&self.0).take());
+    }
+}
+
+/// What is queued.
+pub(super) enum Item {
+    /// A command.
+    Job(Box<dyn Job>),
+    /// A new waiter, by its number, for wakes of this agent.
+    Wait(u64, AgentKey, Box<dyn Pollable>),
+    /// The waiter with this number is to be polled.
+    Retry(u64),
+    /// The waiter with this number is to end.
+    Cancel(u64),
+}
+
+impl Item {
+    /// Notifies the caller that the item was not run, because the database cannot be used.
+    pub(super) fn abort(self, problem: &Arc<str>) {
+        match self {
+            Self::Job(job) => job.abort(problem),
+            Self::Wait(_, _, mut waiter) => waiter.abort(problem),
+            Self::Retry(_) | Self::Cancel(_) => {}
+        }
+    }
+}
+
+/// What happens to the changes of a command.
+pub(super) enum Ran {
+    /// They stay in the batch.
+    Keep,
+    /// They are rolled back.
+    Undo,
+    /// The disk or memory failed: the whole batch is aborted.
+    Abort(Arc<str>),
+}
+
+/// A command.
+pub(super) trait Job: Send {
+    /// Runs the command and keeps its answer.
+    fn run(&mut self, tx: &Tx<'_>) -> Ran;
+    /// Sends the answer, because the batch is on disk.
+    fn commit(self: Box<Self>);
+    /// Sends an error, because the batch was aborted.
+    fn abort(self: Box<Self>, problem: &Arc<str>);
+}
+
+/// A waiter at the writer.
+pub(super) trait Pollable: Send {
+    /// Polls it.
+    fn run(&mut self, tx: &Tx<'_>) -> Ran;
+    /// Returns whether it was ready, or failed, in this batch.
+    fn is_over(&self) -> bool;
+    /// Returns whether its caller still waits.
+    fn is_wanted(&self) -> bool;
+    /// Sends the result of the last poll, because the batch is on disk.
+    fn commit(&mut self);
+    /// Drops the result of the last poll, because the batch was aborted.
+    fn reset(&mut self);
+    /// Sends an error.
+    fn abort(&mut self, problem: &Arc<str>);
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

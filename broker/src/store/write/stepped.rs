@@ -1,0 +1,72 @@
+//! A stepped store: a simulation decides when a batch is committed, and how large it is.
+//!
+//! Invariant: it does what the writer's thread does, with the same committer.
+
+use super::committer::Committer;
+use super::queue::Item;
+use crate::sync::mpsc;
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing was queued.
+    Idle,
+    /// A batch was run; it is committed, or the database has failed over it.
+    Batch {
+        /// Whether it is committed.
+        committed: bool,
+    },
+    /// The database cannot be used: one attempt was made to open it again, and queued items were
+    /// refused.
+    Recovery {
+        /// Whether it can be used again.
+        recovered: bool,
+    },
+}
+
+/// The receiving end of the queue. Dropping it leaves the files as a killed process would, apart
+/// from what closing a connection does.
+#[derive(Debug)]
+pub struct SteppedStore {
+    committer: Committer,
+    items: mpsc::Receiver<Item>,
+}
+
+impl SteppedStore {
+    pub(super) fn new(committer: Committer, items: mpsc::Receiver<Item>) -> Self {
+        Self { committer, items }
+    }
+
+    /// Returns how many items are queued.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Returns whether the database can be used.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.committer.is_open()
+    }
+
+    /// Runs one batch of at most `most` items, or one attempt to recover.
+    pub fn step(&mut self, most: usize) -> Step {
+        if !self.committer.is_open() {
+            let recovered = self.committer.recover();
+            while let Some(item) = (!recovered).then(|| self.items.try_recv().ok()).flatten() {
+                self.committer.refuse(item);
+            }
+            return Step::Recovery { recovered };
+        }
+        let Some(first) = self.committer.next_retry().or_else(|| self.items.try_recv().ok()) else {
+            return Step::Idle;
+        };
+        self.committer.batch(first, &mut self.items, most);
+        Step::Batch { committed: self.committer.is_open() }
+    }
+
+    /// Checkpoints and closes the database, as a broker that ends cleanly does.
+    pub fn close(self) {
+        self.committer.close();
+    }
+}

@@ -1,0 +1,180 @@
+//! A command's view of the database while it runs: the connection, the time, fresh ids and event
+//! numbers, and the effects to come.
+//!
+//! Invariant: what a command that fails took here is given back, so ids and event numbers have no
+//! holes that anybody could see.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::ops::Deref;
+
+use hive_core::time::Now;
+use rusqlite::{Connection, OptionalExtension as _};
+
+use crate::store::codec::integer;
+use crate::store::effect::Effect;
+use crate::store::effect::PresenceChange;
+use crate::store::key::AgentKey;
+
+/// The counters behind ids and event numbers, kept by the writer between commands.
+#[derive(Debug, Default)]
+pub(in crate::store) struct Counters {
+    last_id: Cell<u64>,
+    last_event: Cell<u64>,
+}
+
+/// Where the counters stood at some moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) struct Mark {
+    last_id: u64,
+    last_event: u64,
+    effects: usize,
+}
+
+impl Counters {
+    /// Reads the counters, never going back behind what this process already gave out. Every number
+    /// that was given out stands in a row of its own, so the newest rows tell, without a page to
+    /// write at each commit; pruning keeps what it may take away in `meta`.
+    pub(in crate::store) fn load(&self, conn: &Connection) -> rusqlite::Result<()> {
+        let ids = [
+            read(conn, "SELECT value FROM meta WHERE key = 'last_id'")?,
+            read(conn, "SELECT max(id) FROM message")?,
+            read(conn, "SELECT max(id) FROM turn")?,
+            read(conn, "SELECT max(id) FROM command")?,
+            read(conn, "SELECT max(id) FROM question")?,
+            read(conn, "SELECT max(id) FROM reminder")?,
+            read(conn, "SELECT max(id) FROM published_loose_end")?,
+        ];
+        let events = [
+            read(conn, "SELECT value FROM meta WHERE key = 'last_event'")?,
+            read(conn, "SELECT max(sequence) FROM event")?,
+        ];
+        self.last_id.set(ids.into_iter().fold(self.last_id.get(), u64::max));
+        self.last_event.set(events.into_iter().fold(self.last_event.get(), u64::max));
+        Ok(())
+    }
+
+    pub(in crate::store) fn last_event(&self) -> u64 {
+        self.last_event.get()
+    }
+}
+
+fn read(conn: &Connection, sql: &str) -> rusqlite::Result<u64> {
+    let value: Option<Option<i64>> = conn.query_row(sql, [], |row| row.get(0)).optional()?;
+    Ok(value.flatten().and_then(|value| u64::try_from(value).ok()).unwrap_or(0))
+}
+
+/// A running transaction.
+#[derive(Debug)]
+pub struct Tx<'c> {
+    conn: &'c Connection,
+    counters: &'c Counters,
+    effects: RefCell<Vec<Effect>>,
+    /// The time of the transaction.
+    pub now: Now,
+    /// Whether somebody works off what waits on the operator.
+    pub attention: bool,
+}
+
+impl<'c> Tx<'c> {
+    pub(in crate::store) fn new(
+        conn: &'c Connection,
+        counters: &'c Counters,
+        now: Now,
+        attention: bool,
+    ) -> Self {
+        Self { conn, counters, effects: RefCell::default(), now, attention }
+    }
+
+    /// The next number of the hive's one sequence.
+    #[must_use]
+    pub fn next_id(&self) -> u64 {
+        let id = self.counters.last_id.get() + 1;
+        self.counters.last_id.set(id);
+        id
+    }
+
+    /// The number of the next event.
+    #[must_use]
+    pub fn next_event(&self) -> u64 {
+        let sequence = self.counters.last_event.get() + 1;
+        self.counters.last_event.set(sequence);
+        sequence
+    }
+
+    /// Has this done once the transaction is on disk.
+    pub fn after_commit(&self, effect: Effect) {
+        if hive_fault::planted!(LostWake) && matches!(effect, Effect::Wake(_)) {
+            return;
+        }
+        let mut effects = self.effects.borrow_mut();
+        if effects.last() != Some(&effect) {
+            effects.push(effect);
+        }
+    }
+
+    /// The agents that somebody may be waiting for, as it stands.
+    pub(in crate::store) fn woken(&self) -> BTreeSet<AgentKey> {
+        let woken = |effect: &Effect| match *effect {
+            Effect::Wake(agent) | Effect::Session(agent) => Some(agent),
+            Effect::Told(_)
+            | Effect::Due
+            | Effect::WallDue
+            | Effect::Attention
+            | Effect::Presence(..)
+            | Effect::NameFreed(_) => None,
+        };
+        self.effects.borrow().iter().filter_map(woken).collect()
+    }
+
+    /// Returns the changes of an agent's presence that this transaction has made so far, oldest
+    /// first. Memory does not have them yet.
+    pub fn presence_changes(&self, agent: AgentKey) -> Vec<PresenceChange> {
+        let effects = self.effects.borrow();
+        let changes = effects.iter().filter_map(|effect| {
+            let Effect::Presence(whose, change) = effect else { return None };
+            (*whose == agent).then(|| change.clone())
+        });
+        changes.collect()
+    }
+
+    pub(in crate::store) fn mark(&self) -> Mark {
+        let Counters { last_id, last_event } = self.counters;
+        Mark {
+            last_id: last_id.get(),
+            last_event: last_event.get(),
+            effects: self.effects.borrow().len(),
+        }
+    }
+
+    pub(in crate::store) fn reset(&self, mark: Mark) {
+        self.counters.last_id.set(mark.last_id);
+        self.counters.last_event.set(mark.last_event);
+        self.effects.borrow_mut().truncate(mark.effects);
+    }
+
+    /// Keeps the counters apart from the rows; to be called before rows that carry their newest
+    /// numbers may go.
+    pub(in crate::store) fn keep_counters(&self) -> rusqlite::Result<()> {
+        for (key, counter) in
+            [("last_id", &self.counters.last_id), ("last_event", &self.counters.last_event)]
+        {
+            let mut put = self
+                .conn
+                .prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?;
+            put.execute((key, integer(counter.get())))?;
+        }
+        Ok(())
+    }
+
+    pub(in crate::store) fn into_effects(self) -> Vec<Effect> {
+        self.effects.into_inner()
+    }
+}
+
+impl Deref for Tx<'_> {
+    type Target = Connection;
+    fn deref(&self) -> &Connection {
+        self.conn
+    }
+}

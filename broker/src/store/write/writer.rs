@@ -1,0 +1,168 @@
+//! The writer: commands and waiters are queued, and answered after the commit of their batch.
+//!
+//! ```text
+//!   queue ──► BEGIN, command, command, … ──► COMMIT (one sync) ──► effects ──► replies
+//!                                              │ fails
+//!                                              └──► all refused, reopen, checkpoint, only then go on
+//! ```
+//!
+//! A thread runs the batches with a [`Committer`]; a simulation steps them instead. A batch takes
+//! what is queued and does not wait for more: the sync is the batching window. Invariant: each
+//! caller that queued an item is answered exactly once.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::committer::{Committer, Parts};
+use super::queue::{Item, Job, Queue, Ran, lock};
+use super::stepped::SteppedStore;
+use super::tx::Tx;
+use super::waiter::{Poll, Polled, Waiter};
+use crate::store::error::{CommandError, StoreError, is_fatal};
+use crate::store::key::AgentKey;
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Mutex, mpsc, oneshot};
+
+/// Slots of the queue; further callers wait for a slot.
+const QUEUE_COMMANDS: usize = 4096;
+/// Most commands of one commit, so that the first of them does not wait long for the last.
+const BATCH_COMMANDS: usize = 512;
+/// Pause between attempts to open a faulted database again.
+const RECOVERY_PAUSE: Duration = Duration::from_millis(500);
+
+/// The writer, as the store holds it.
+#[derive(Debug)]
+pub(in crate::store) struct Writer {
+    queue: Arc<Queue>,
+    last_waiter: AtomicU64,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Writer {
+    pub(in crate::store) fn start(parts: Parts) -> std::io::Result<Self> {
+        let (writer, items) = Self::new();
+        let committer = Committer::new(parts);
+        let thread =
+            thread::Builder::new().name("writer".into()).spawn(move || run(committer, items))?;
+        *lock(&writer.thread) = Some(thread);
+        Ok(writer)
+    }
+
+    /// Returns a writer whose batches are stepped.
+    pub(in crate::store) fn stepped(parts: Parts) -> (Self, SteppedStore) {
+        let (writer, items) = Self::new();
+        (writer, SteppedStore::new(Committer::new(parts), items))
+    }
+
+    fn new() -> (Self, mpsc::Receiver<Item>) {
+        let (queue, items) = Queue::new(QUEUE_COMMANDS);
+        (Self { queue, last_waiter: AtomicU64::new(0), thread: Mutex::default() }, items)
+    }
+
+    pub(in crate::store) async fn write<T, E, F>(&self, command: F) -> Result<T, E>
+    where
+        F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: CommandError,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job = Box::new(Pending { command: Some(command), answer: None, reply });
+        if !self.queue.send(Item::Job(job)).await {
+            return Err(StoreError::Closed.into());
+        }
+        answer.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
+    }
+
+    /// Queues a waiter for wakes of an agent.
+    pub(in crate::store) async fn wait<T, E, F>(&self, agent: AgentKey, poll: F) -> Waiter<T, E>
+    where
+        F: FnMut(&Tx<'_>) -> Result<Poll<T>, E> + Send + 'static,
+        T: Send + 'static,
+        E: CommandError,
+    {
+        let (progress, receiver) = mpsc::unbounded_channel();
+        let id = self.last_waiter.fetch_add(1, Ordering::Relaxed);
+        // A writer that has ended drops the waiter, which its caller notices.
+        self.queue.send(Item::Wait(id, agent, Box::new(Polled::new(poll, progress)))).await;
+        Waiter::new(id, Arc::clone(&self.queue), receiver)
+    }
+
+    /// Lets the thread finish what is queued, and waits for it.
+    pub(in crate::store) fn close(&self) {
+        self.queue.close();
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            tracing::error!("the writer's thread panicked");
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// The thread: batches until the queue is closed and empty.
+fn run(mut committer: Committer, mut items: mpsc::Receiver<Item>) {
+    loop {
+        while !committer.is_open() && !committer.recover() {
+            // Items that are queued in the meantime are refused at once.
+            loop {
+                match items.try_recv() {
+                    Ok(item) => committer.refuse(item),
+                    Err(mpsc::error::TryRecvError::Empty) => break,
+                    Err(mpsc::error::TryRecvError::Disconnected) => return,
+                }
+            }
+            thread::sleep(RECOVERY_PAUSE);
+        }
+        let Some(first) = committer.next_retry().or_else(|| items.blocking_recv()) else { break };
+        committer.batch(first, &mut items, BATCH_COMMANDS);
+    }
+    committer.close();
+}
+
+struct Pending<F, T, E> {
+    command: Option<F>,
+    answer: Option<Result<T, E>>,
+    reply: oneshot::Sender<Result<T, E>>,
+}
+
+impl<F, T, E> Job for Pending<F, T, E>
+where
+    F: FnOnce(&Tx<'_>) -> Result<T, E> + Send,
+    T: Send + 'static,
+    E: CommandError,
+{
+    fn run(&mut self, tx: &Tx<'_>) -> Ran {
+        let command = self.command.take().expect("a job runs once");
+        // A panic is a bug in one command; the others and the daemon go on.
+        let answer = catch_unwind(AssertUnwindSafe(|| command(tx)))
+            .unwrap_or_else(|_| Err(StoreError::Panicked.into()));
+        let ran = match answer.as_ref().map_err(CommandError::storage) {
+            Ok(_) => Ran::Keep,
+            Err(Some(StoreError::Sql(error))) if is_fatal(error) => {
+                Ran::Abort(error.to_string().into())
+            }
+            Err(_) => Ran::Undo,
+        };
+        self.answer = Some(answer);
+        ran
+    }
+
+    fn commit(self: Box<Self>) {
+        let answer = self.answer.expect("a committed job has run");
+        // If the caller is gone, its rows stay, and a retry with its request id finds them.
+        drop(self.reply.send(answer));
+    }
+
+    fn abort(self: Box<Self>, problem: &Arc<str>) {
+        let error = StoreError::Unavailable { problem: Arc::clone(problem) };
+        drop(self.reply.send(Err(error.into())));
+    }
+}
