@@ -1,39 +1,13 @@
 //! The wire: one file per service, each method decode, one call of the engine, encode.
 //!
-//! Two sets of services stand on one engine: agents' sockets have no operator service at all, so
-//! there is nothing to be refused there. Invariant: who calls comes from the connection (`caller`),
-//! never from a request.
+//! `edge/` has everything in front of a handler, `service/` one file per service, and `server`
+//! builds the two routers. Agents' sockets have no operator service at all, so there is nothing to
+//! refuse. Invariant: the caller comes from the connection (`edge/caller`), never from a request.
 
-pub mod caller;
-pub mod conn;
-pub mod error;
-mod handed;
-pub mod listen;
-pub mod method;
-pub mod peer;
 pub mod server;
 
-mod admin;
-mod answer;
-mod backup;
-mod event;
-mod fair;
-mod history;
-mod inbox;
-mod login;
-mod loose_end;
-mod message;
-mod question;
-mod reminder;
-mod request;
-mod server_info;
-mod size;
-mod socket_file;
-mod stats;
-mod status;
-mod topology;
-mod turn;
-mod wake;
+mod edge;
+mod service;
 
 use std::sync::Arc;
 
@@ -42,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::engine::{Engine, Refusal};
+pub use edge::{caller, conn, error, listen, method, peer};
 
 /// What every service works on.
 #[derive(Clone, Debug)]

@@ -99,6 +99,9 @@ const SUPERVISE_ORDER: [&str; 11] = [
     "mod",
 ];
 
+/// The rooms of the broker's wire, in the same way.
+const RPC_ORDER: [&str; 4] = ["edge", "mod", "service", "server"];
+
 /// The rooms of the broker's store, in the same way.
 const STORE_ORDER: [&str; 9] =
     ["key", "error", "codec", "effect", "file", "write", "table", "search", "mod"];
@@ -257,14 +260,15 @@ fn the_modules_of_hivectl_have_an_order() {
 }
 
 #[test]
-fn the_rooms_of_the_store_have_an_order() {
+fn the_rooms_of_the_broker_have_an_order() {
     let mut findings = against_order("broker/src/store/", "crate::store::", &STORE_ORDER);
+    findings.extend(against_order("broker/src/rpc/", "crate::rpc::", &RPC_ORDER));
     findings.extend(against_order(
         "broker/src/store/write/",
         "crate::store::write::",
         &WRITE_ORDER,
     ));
-    none("inside the store a module names only those before it in its list", &findings);
+    none("inside a room a module names only those before it in its list", &findings);
 }
 
 /// Returns what breaks the order of a folder: modules that name later ones, modules without a place

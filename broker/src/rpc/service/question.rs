@@ -11,9 +11,11 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{Rpc, caller, request};
 use crate::engine::Refusal;
 use crate::engine::question::{Ask, Which};
+use crate::rpc::Rpc;
+use crate::rpc::edge::caller;
+use crate::rpc::edge::request;
 use crate::spawn::spawn;
 
 /// Questions read at once by a watch.

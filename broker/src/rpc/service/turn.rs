@@ -11,11 +11,14 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{Rpc, caller, login, request};
+use super::login;
 use crate::engine::attach::{Attach, Attached};
 use crate::engine::problem::Problem;
 use crate::engine::turn::{Begin, Begun, Ended, EndedAnswer};
 use crate::engine::{Refusal, permit};
+use crate::rpc::Rpc;
+use crate::rpc::edge::caller;
+use crate::rpc::edge::request;
 use crate::spawn::spawn;
 use crate::store::turn_events::Line;
 

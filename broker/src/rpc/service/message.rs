@@ -6,9 +6,11 @@ use hive_proto::convert::{self, request as fields, time};
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
-use super::{Rpc, caller, request};
 use crate::engine::search::{Hit, Search};
 use crate::engine::send::{Receipt, Send};
+use crate::rpc::Rpc;
+use crate::rpc::edge::caller;
+use crate::rpc::edge::request;
 
 fn wire_hit(hit: Hit) -> v1::search_hit::Hit {
     match hit {

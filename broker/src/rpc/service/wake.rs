@@ -7,8 +7,10 @@ use hive_proto::status::refusal;
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
-use super::{Rpc, caller, request};
 use crate::engine::wake::Wake;
+use crate::rpc::Rpc;
+use crate::rpc::edge::caller;
+use crate::rpc::edge::request;
 
 #[tonic::async_trait]
 impl v1::wake_service_server::WakeService for Rpc {

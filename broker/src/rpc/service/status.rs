@@ -5,7 +5,9 @@ use hive_proto::convert::{self, request as fields, time};
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
-use super::{Rpc, caller, request};
+use crate::rpc::Rpc;
+use crate::rpc::edge::caller;
+use crate::rpc::edge::request;
 
 #[tonic::async_trait]
 impl v1::status_service_server::StatusService for Rpc {

@@ -135,7 +135,7 @@ impl Method {
 }
 
 /// Returns the row of a path; that of an unknown one is refused by the router.
-pub(super) fn of_path(path: &str) -> Method {
+pub(in crate::rpc) fn of_path(path: &str) -> Method {
     static BY_PATH: LazyLock<HashMap<&str, Method>> =
         LazyLock::new(|| METHODS.iter().map(|method| (method.path, *method)).collect());
     BY_PATH.get(path).copied().unwrap_or(const { Method::new("", Short) })

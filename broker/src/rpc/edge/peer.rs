@@ -26,7 +26,7 @@ pub fn knows_peers() -> bool {
 }
 
 /// Reads where the process is that connected; `pid` is its number by SO_PEERCRED.
-pub(super) fn place(stream: &impl AsFd, pid: Option<i32>) -> Place {
+pub(in crate::rpc) fn place(stream: &impl AsFd, pid: Option<i32>) -> Place {
     let Some(pid) = pid.and_then(Pid::from_raw) else { return Place::Outside };
     match getsockopt(stream, PeerPidfd) {
         Ok(process) => place_of(&process, pid),

@@ -7,8 +7,10 @@ use hive_proto::v1;
 use hive_proto::v1::create_reminder_request::Due as WireDue;
 use tonic::{Request, Response, Status};
 
-use super::{Rpc, caller, request};
 use crate::engine::reminder::Due;
+use crate::rpc::Rpc;
+use crate::rpc::edge::caller;
+use crate::rpc::edge::request;
 
 #[tonic::async_trait]
 impl v1::reminder_service_server::ReminderService for Rpc {

@@ -27,7 +27,7 @@ const PREFIX_BYTES: usize = 5;
 
 /// How long a call's messages may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bound {
+pub(in crate::rpc) struct Bound {
     /// Of the message.
     bytes: usize,
     /// What the caller is told: which part of it may have how many bytes.
@@ -36,7 +36,7 @@ pub(super) struct Bound {
 
 impl Bound {
     /// Returns the limit of messages of this size on this owner's socket.
-    pub(super) fn new(owner: &Owner, size: Size, body_bytes_max: u32) -> Self {
+    pub(in crate::rpc) fn new(owner: &Owner, size: Size, body_bytes_max: u32) -> Self {
         let whole = |bytes| Self { bytes, told: ("it", bytes) };
         let part = |part, max| Self { bytes: REQUEST_BYTES_MAX, told: (part, max) };
         let body = usize::try_from(body_bytes_max).unwrap_or(usize::MAX);
@@ -55,7 +55,7 @@ impl Bound {
 
     /// The same body, up to the first message that is longer, once its first message is there: a
     /// client may take its time to say it.
-    pub(super) async fn on(self, body: Body) -> Body {
+    pub(in crate::rpc) async fn on(self, body: Body) -> Body {
         let mut bounded = Bounded {
             body,
             bound: self,

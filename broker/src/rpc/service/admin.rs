@@ -11,12 +11,14 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::inbox::{place_of, token_of};
-use super::{Rpc, caller, request};
 use crate::engine::agents::Create;
 use crate::engine::background::TaskStatus;
 use crate::engine::backup::Checked;
 use crate::engine::commands::Tell;
 use crate::engine::policy::Part;
+use crate::rpc::Rpc;
+use crate::rpc::edge::caller;
+use crate::rpc::edge::request;
 use crate::store::Health;
 
 impl Rpc {

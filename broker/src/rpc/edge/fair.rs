@@ -26,7 +26,7 @@ use crate::spawn::spawn;
 
 /// A call that works for longer releases its permit: it waits for something. Without it four sends
 /// on a stalled disk would keep the heartbeats of their agent waiting.
-pub(super) const WORK_MAX: Duration = Duration::from_millis(20);
+pub(in crate::rpc) const WORK_MAX: Duration = Duration::from_millis(20);
 /// A refused call keeps its permit for this time, and so does a call whose caller went away. It
 /// slows down a program that runs wild and is only refused; other sockets do not wait.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -35,7 +35,7 @@ type Answered<E> = Result<http::Response<Body>, E>;
 
 /// Begins with a call when there is a permit for it, and lets the next one in when it has given
 /// that back.
-pub(super) async fn fairly<E: Send + 'static>(
+pub(in crate::rpc) async fn fairly<E: Send + 'static>(
     tasks: TaskTracker,
     bounds: Bounds,
     place: OwnedSemaphorePermit,

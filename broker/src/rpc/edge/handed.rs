@@ -13,12 +13,12 @@ use super::listen::ListenError;
 
 /// The listening sockets that were handed over.
 #[derive(Debug)]
-pub(super) struct Handed(Vec<(PathBuf, UnixListener)>);
+pub(in crate::rpc) struct Handed(Vec<(PathBuf, UnixListener)>);
 
 impl Handed {
     /// Takes what the environment names. What is no listening unix socket with a path is logged and
     /// ignored.
-    pub(super) fn from_env() -> Self {
+    pub(in crate::rpc) fn from_env() -> Self {
         let mut handed = listenfd::ListenFd::from_env();
         let mut sockets = Vec::new();
         for index in 0..handed.len() {
@@ -42,20 +42,20 @@ impl Handed {
     }
 
     /// Logs each socket on which the hive would never listen: its clients would wait for ever.
-    pub(super) fn name_strangers(&self, is_known: impl Fn(&Path) -> bool) {
+    pub(in crate::rpc) fn name_strangers(&self, is_known: impl Fn(&Path) -> bool) {
         for (path, _) in self.0.iter().filter(|(path, _)| !is_known(path)) {
             tracing::warn!(path = %path.display(), "a socket was handed over that is neither the operator's nor an agent's; it is not used");
         }
     }
 
     /// Whether the socket at this path was handed over.
-    pub(super) fn has(&self, path: &Path) -> bool {
+    pub(in crate::rpc) fn has(&self, path: &Path) -> bool {
         self.0.iter().any(|(own, _)| own == path)
     }
 
     /// Returns a handle of the socket at this path. The original stays here: the next caller gets
     /// the same socket.
-    pub(super) fn listener(&self, path: &Path) -> Option<io::Result<UnixListener>> {
+    pub(in crate::rpc) fn listener(&self, path: &Path) -> Option<io::Result<UnixListener>> {
         self.0.iter().find(|(own, _)| own == path).map(|(_, listener)| listener.try_clone())
     }
 }
@@ -63,7 +63,11 @@ impl Handed {
 /// Checks that the mode of a handed-over socket lets in this group at most. Where the mode decides
 /// who the operator is, a mode that lets in more must not pass unseen, and `hived` may not correct
 /// it.
-pub(super) fn for_group_only(path: &Path, group: &str, gid: u32) -> Result<(), ListenError> {
+pub(in crate::rpc) fn for_group_only(
+    path: &Path,
+    group: &str,
+    gid: u32,
+) -> Result<(), ListenError> {
     let found = std::fs::symlink_metadata(path)
         .map_err(|source| ListenError::Io { path: path.to_path_buf(), source })?;
     let mode = found.mode() & 0o7777;

@@ -10,16 +10,18 @@ use hive_proto::v1;
 use hive_proto::v1::ack_delivery_request::Target;
 use tonic::{Request, Response, Status};
 
-use super::{Rpc, caller, request};
 use crate::engine::operate::DeliveryPlace;
 use crate::engine::receive::{Leased, Receive, Received};
+use crate::rpc::Rpc;
+use crate::rpc::edge::caller;
+use crate::rpc::edge::request;
 use crate::store::AgentKey;
 
 /// Agents' keys are far below this; above it in a token stands the message.
 const PLACE_AGENTS: u64 = 1 << 20;
 
 /// A place in a list of deliveries, as a page token.
-pub(super) fn token_of(place: Option<DeliveryPlace>) -> String {
+pub(in crate::rpc) fn token_of(place: Option<DeliveryPlace>) -> String {
     fields::page_token(
         place.map(|(message, agent)| {
             message.get() * PLACE_AGENTS + u64::try_from(agent.0).unwrap_or(0)
@@ -28,7 +30,7 @@ pub(super) fn token_of(place: Option<DeliveryPlace>) -> String {
 }
 
 /// The place behind a page token.
-pub(super) fn place_of(token: &str) -> Result<Option<DeliveryPlace>, Status> {
+pub(in crate::rpc) fn place_of(token: &str) -> Result<Option<DeliveryPlace>, Status> {
     let Some(place) = fields::page_after(token)? else { return Ok(None) };
     let agent = AgentKey(i64::try_from(place % PLACE_AGENTS).unwrap_or(0));
     Ok(hive_core::id::MessageId::new(place / PLACE_AGENTS).map(|message| (message, agent)))

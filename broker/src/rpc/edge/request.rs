@@ -8,7 +8,7 @@ use tonic::Status;
 use crate::store::request::RequestKey;
 
 /// The key of a request whose id was taken out of it, so that the digest covers the rest.
-pub(super) fn key<M: Message>(
+pub(in crate::rpc) fn key<M: Message>(
     rpc: &'static str,
     request_id: String,
     rest: &M,

@@ -17,16 +17,17 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{Rpc, caller};
 use crate::engine::login::{End, Login, Said, Serving, Terminal, Typed};
 use crate::engine::{Refusal, permit};
+use crate::rpc::Rpc;
+use crate::rpc::edge::caller;
 use crate::spawn::spawn;
 
 /// Steps of a stream that wait for the transport.
 const STREAM_STEPS: usize = 8;
 
 type Out<T> = mpsc::Sender<Result<T, Status>>;
-pub(super) type Answers<T> = Response<ReceiverStream<Result<T, Status>>>;
+pub(in crate::rpc) type Answers<T> = Response<ReceiverStream<Result<T, Status>>>;
 
 fn terminal(wire: v1::Terminal) -> Result<Terminal, Status> {
     let v1::Terminal { rows, columns, kind } = wire;
@@ -53,7 +54,7 @@ fn wire_terminal(terminal: Terminal) -> v1::Terminal {
 }
 
 /// An operator's wish, for the harness.
-pub(super) fn wanted((login_id, terminal): (u64, Terminal)) -> v1::LoginWanted {
+pub(in crate::rpc) fn wanted((login_id, terminal): (u64, Terminal)) -> v1::LoginWanted {
     v1::LoginWanted { login_id, terminal: Some(wire_terminal(terminal)) }
 }
 
@@ -185,7 +186,7 @@ impl Rpc {
     }
 
     /// `Login`: the operator's side. It is answered once the harness serves the dialogue.
-    pub(super) async fn begin_login(
+    pub(in crate::rpc) async fn begin_login(
         &self,
         request: Request<Streaming<v1::LoginRequest>>,
     ) -> Result<Answers<v1::LoginResponse>, Status> {
@@ -265,7 +266,7 @@ impl Rpc {
     }
 
     /// `ServeLogin`: the harness's side.
-    pub(super) async fn take_login(
+    pub(in crate::rpc) async fn take_login(
         &self,
         request: Request<Streaming<v1::ServeLoginRequest>>,
     ) -> Result<Answers<v1::ServeLoginResponse>, Status> {

@@ -17,7 +17,7 @@ use tonic::body::Body;
 const PIECE_BYTES: usize = 16 * 1024;
 
 /// The same answer, of which the beginning is encoded, where it is there already.
-pub(super) async fn begun(answer: http::Response<Body>) -> http::Response<Body> {
+pub(in crate::rpc) async fn begun(answer: http::Response<Body>) -> http::Response<Body> {
     let (parts, mut body) = answer.into_parts();
     let first = std::future::poll_fn(|cx| match Pin::new(&mut body).poll_frame(cx) {
         Poll::Ready(Some(frame)) => Poll::Ready(Some(frame)),
@@ -32,7 +32,7 @@ pub(super) async fn begun(answer: http::Response<Body>) -> http::Response<Body> 
 }
 
 /// The same body, which keeps something until it has been taken or given up.
-pub(super) fn holding<K: Send + Unpin + 'static>(kept: K, body: Body) -> Body {
+pub(in crate::rpc) fn holding<K: Send + Unpin + 'static>(kept: K, body: Body) -> Body {
     Body::new(Answer { first: None, piece: Bytes::new(), body, kept })
 }
 

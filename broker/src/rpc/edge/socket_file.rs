@@ -15,7 +15,7 @@ use super::listen::ListenError;
 
 /// Binds a path. A socket there on which no process answers is replaced; anything else is left and
 /// refused.
-pub(super) fn bind(path: &Path) -> Result<StdListener, ListenError> {
+pub(in crate::rpc) fn bind(path: &Path) -> Result<StdListener, ListenError> {
     let fail = |source| ListenError::Io { path: path.to_path_buf(), source };
     if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
         return Err(ListenError::PathTooLong(path.to_path_buf()));
@@ -41,7 +41,7 @@ pub(super) fn bind(path: &Path) -> Result<StdListener, ListenError> {
 }
 
 /// Makes a directory with this mode, whatever the umask; one that is there keeps its own.
-pub(super) fn make_dir(path: &Path, mode: u32) -> Result<(), ListenError> {
+pub(in crate::rpc) fn make_dir(path: &Path, mode: u32) -> Result<(), ListenError> {
     if path.is_dir() {
         return Ok(());
     }
@@ -51,13 +51,13 @@ pub(super) fn make_dir(path: &Path, mode: u32) -> Result<(), ListenError> {
 }
 
 /// Sets the mode of a file.
-pub(super) fn set_mode(path: &Path, mode: u32) -> Result<(), ListenError> {
+pub(in crate::rpc) fn set_mode(path: &Path, mode: u32) -> Result<(), ListenError> {
     std::fs::set_permissions(path, Permissions::from_mode(mode))
         .map_err(|source| ListenError::Io { path: path.to_path_buf(), source })
 }
 
 /// Looks up the number of a group.
-pub(super) fn group_id(group: &str) -> Option<u32> {
+pub(in crate::rpc) fn group_id(group: &str) -> Option<u32> {
     let groups = std::fs::read_to_string("/etc/group").ok()?;
     groups.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -66,7 +66,7 @@ pub(super) fn group_id(group: &str) -> Option<u32> {
 }
 
 /// Removes the file of a socket. One that is gone already is fine.
-pub(super) fn remove(path: &Path) {
+pub(in crate::rpc) fn remove(path: &Path) {
     if let Err(error) = std::fs::remove_file(path)
         && error.kind() != io::ErrorKind::NotFound
     {

@@ -5,7 +5,8 @@ use hive_proto::status::bad_field;
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
-use super::{Rpc, caller};
+use crate::rpc::Rpc;
+use crate::rpc::edge::caller;
 
 /// Rows of a page of agents, where the caller asks for no other number, and at most.
 const AGENT_ROWS_DEFAULT: u32 = 200;

@@ -6,7 +6,9 @@ use hive_proto::status::bad_field;
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
-use super::{Rpc, caller, request};
+use crate::rpc::Rpc;
+use crate::rpc::edge::caller;
+use crate::rpc::edge::request;
 
 #[tonic::async_trait]
 impl v1::loose_end_service_server::LooseEndService for Rpc {

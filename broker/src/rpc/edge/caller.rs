@@ -189,7 +189,7 @@ fn look_up(uid: u32) -> Option<String> {
 }
 
 /// Who calls.
-pub(super) fn of<T>(request: &Request<T>) -> Result<Caller, Status> {
+pub(in crate::rpc) fn of<T>(request: &Request<T>) -> Result<Caller, Status> {
     caller_in(request.extensions())
 }
 
@@ -198,7 +198,7 @@ fn caller_in(call: &Extensions) -> Result<Caller, Status> {
 }
 
 /// Whether the call comes from the agent's own programs, which alone hold its tokens.
-pub(super) fn holds_tokens<T>(request: &Request<T>) -> bool {
+pub(in crate::rpc) fn holds_tokens<T>(request: &Request<T>) -> bool {
     is_unlimited(request.extensions())
 }
 
@@ -208,7 +208,7 @@ fn is_unlimited(call: &Extensions) -> bool {
 
 /// Returns the caller and its claude process. A process token counts only from the agent's own
 /// programs.
-pub(super) fn actor<T>(request: &Request<T>) -> Result<Actor, Status> {
+pub(in crate::rpc) fn actor<T>(request: &Request<T>) -> Result<Actor, Status> {
     actor_in(request.metadata(), request.extensions())
 }
 
@@ -228,7 +228,7 @@ fn actor_in(metadata: &MetadataMap, extensions: &Extensions) -> Result<Actor, St
 
 /// Whether the calling harness has a user id of its own. Its namespaces prove nothing without a
 /// supervisor.
-pub(super) fn isolation<T>(request: &Request<T>) -> Option<Isolation> {
+pub(in crate::rpc) fn isolation<T>(request: &Request<T>) -> Option<Isolation> {
     let info = request.extensions().get::<ConnInfo>()?;
     let own_uid = info.peer.uid != 0 && info.peer.uid != rustix::process::geteuid().as_raw();
     match info.trust.as_ref() {

@@ -8,8 +8,9 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{Rpc, caller};
 use crate::engine::Refusal;
+use crate::rpc::Rpc;
+use crate::rpc::edge::caller;
 use crate::spawn::spawn;
 
 impl Rpc {

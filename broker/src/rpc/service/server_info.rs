@@ -3,11 +3,11 @@
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
-use super::Rpc;
+use crate::rpc::Rpc;
 use crate::store::SCHEMA_VERSION;
 
 /// The version of this broker.
-pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(in crate::rpc) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What a client may ask for before it relies on it; a broker of an older version lacks some.
 const FEATURES: [&str; 4] = ["questions", "reminders", "loose_ends", "search"];

@@ -5,8 +5,9 @@ use hive_proto::convert::time;
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
-use super::{Rpc, caller};
 use crate::engine::stats::{Open, Slice, Stats, TurnStats, Waker, Window};
+use crate::rpc::Rpc;
+use crate::rpc::edge::caller;
 
 fn wake((waker, count): (Waker, u64)) -> v1::TurnWakeCount {
     use v1::OriginKind as Origin;
@@ -65,7 +66,7 @@ fn stats(stats: Stats) -> v1::TurnStats {
 
 impl Rpc {
     /// `GetTurnStats`.
-    pub(super) async fn turn_stats(
+    pub(in crate::rpc) async fn turn_stats(
         &self,
         request: Request<v1::GetTurnStatsRequest>,
     ) -> Result<Response<v1::GetTurnStatsResponse>, Status> {

@@ -11,9 +11,9 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
-use super::Rpc;
 use crate::engine::Refusal;
 use crate::engine::backup::Backup;
+use crate::rpc::Rpc;
 use crate::spawn::spawn;
 
 /// Size of a piece.
@@ -25,7 +25,7 @@ type Piece = Result<v1::BackupResponse, Status>;
 
 impl Rpc {
     /// Sends a backup until its end, or until its reader goes or the broker drains.
-    pub(super) fn in_pieces(&self, backup: Backup) -> ReceiverStream<Piece> {
+    pub(in crate::rpc) fn in_pieces(&self, backup: Backup) -> ReceiverStream<Piece> {
         let (out, stream) = mpsc::channel(PIECES_AHEAD);
         let draining = self.engine.draining().clone();
         spawn(&self.streams, async move {

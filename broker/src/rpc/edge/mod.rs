@@ -1,0 +1,23 @@
+//! The edge: what happens to a connection and to a call before a handler runs.
+//!
+//! ```text
+//!   listen ──► conn (peer, trust, slots) ──► caller ──► size ──► fair (permits) ──► handler ──► answer
+//! ```
+//!
+//! `method` describes each RPC; `socket_file` and `handed` make the sockets; `request` reads what
+//! many requests have; `error` maps refusals to the wire.
+
+pub mod caller;
+pub mod conn;
+pub mod error;
+pub mod listen;
+pub mod method;
+pub mod peer;
+
+pub(in crate::rpc) mod request;
+
+mod answer;
+mod fair;
+mod handed;
+mod size;
+mod socket_file;

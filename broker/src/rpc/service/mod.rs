@@ -1,0 +1,20 @@
+//! The services: one file for each. A method decodes, calls the engine once, and encodes.
+//!
+//! `backup` and `login` are the streams of `admin` and `turn`, `stats` a part of `history`.
+
+mod admin;
+mod backup;
+mod event;
+mod history;
+mod inbox;
+mod login;
+mod loose_end;
+mod message;
+mod question;
+mod reminder;
+mod server_info;
+mod stats;
+mod status;
+mod topology;
+mod turn;
+mod wake;
