@@ -43,11 +43,11 @@ pub mod wait;
 pub mod wake;
 
 mod actor;
+mod admission;
 mod keys;
 mod kick;
 mod notice;
 mod once;
-mod quota;
 mod refused;
 mod token;
 mod tool_use;

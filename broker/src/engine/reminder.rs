@@ -19,12 +19,10 @@ use hive_core::time::WallTime;
 use serde::{Deserialize, Serialize};
 
 use super::actor::{self, Actor};
+use super::admission::{Admission, check_body};
 use super::notice::{self, Notice};
 use super::once::once;
 use super::question::time_words;
-use super::quota::Quotas;
-use super::rate::Buckets;
-use super::send::check_body;
 use super::{Engine, Refusal};
 use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
@@ -70,15 +68,13 @@ impl Engine {
             return Err(Refusal::NotAnAgent);
         }
         check_body(&body, &self.limits)?;
-        let (limits, buckets, caller) =
-            (Arc::clone(&self.limits), Arc::clone(&self.buckets), actor.caller.clone());
+        let (bounds, caller) = (self.bounds(), actor.caller.clone());
         let set = self
             .store
             .write(move |tx| {
                 let me = actor.row(tx)?;
-                let set = once(tx, me.key, &request, || {
-                    put(tx, &limits, &buckets, &actor, &me, &body, due)
-                })?;
+                let admission = bounds.admission(tx, &actor, &me);
+                let set = once(tx, me.key, &request, || put(&admission, &body, due))?;
                 let row =
                     reminders::row(tx, set.id)?.ok_or(Refusal::ReminderNotFound { id: set.id })?;
                 Ok((row.reminder, set.already))
@@ -191,17 +187,9 @@ impl Engine {
     }
 }
 
-fn put(
-    tx: &Tx<'_>,
-    limits: &Limits,
-    buckets: &Buckets,
-    actor: &Actor,
-    me: &AgentRow,
-    body: &str,
-    due: Due,
-) -> Result<Set, Refusal> {
-    actor::check_group(&actor.caller, me, "inbox")?;
-    let turn = actor.turn(tx, me)?.map(|turn| turn.id);
+fn put(admission: &Admission<'_, '_>, body: &str, due: Due) -> Result<Set, Refusal> {
+    let &Admission { tx, me, .. } = admission;
+    let turn = admission.turn("inbox")?;
     let now = tx.now.wall;
     let (due_time, delay) = match due {
         Due::In(delay) if !(DUE_SPAN_MIN..=REMINDER_DELAY_MAX).contains(&delay) => {
@@ -232,12 +220,8 @@ fn put(
         message::absorb(tx, turn, earlier.get())?;
         return Ok(Set { id: earlier, already: true });
     }
-    let quotas = Quotas::of(&me.policy, limits);
-    let pending = reminders::pending(tx, me.key)?;
-    if pending >= quotas.reminders_pending_max {
-        return Err(Refusal::ReminderLimit { pending, max: quotas.reminders_pending_max });
-    }
-    quotas.take_send(tx, buckets, me)?;
+    admission.check_reminders(reminders::pending(tx, me.key)?)?;
+    admission.take_rate()?;
     reminders::insert(tx, &new)?;
     let detail = format!("due {}", time_words(due_time));
     log(

@@ -7,19 +7,17 @@ use hive_core::caller::Caller;
 use hive_core::delivery::{Decision, Lane, State};
 use hive_core::event::Kind;
 use hive_core::id::{MessageId, TurnId};
-use hive_core::limits::Limits;
-use hive_core::message::{OPERATOR, Origin, Recipient};
+use hive_core::message::{Origin, Recipient};
 use hive_core::time::WallTime;
 use serde::{Deserialize, Serialize};
 
-use super::actor::{self, Actor};
+use super::actor::Actor;
+use super::admission::{Admission, check_body};
 use super::attention::{self, wait_on_operator};
 use super::notice::new_id;
 use super::once::once;
-use super::quota::Quotas;
-use super::rate::Buckets;
 use super::{Engine, Refusal};
-use crate::store::agent::{self, AgentRow};
+use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
 use crate::store::message::{self, NewMessage, To};
 use crate::store::request::RequestKey;
@@ -61,43 +59,6 @@ pub struct Receipt {
     pub ahead: Option<u32>,
 }
 
-/// Checks a body on its own.
-pub(crate) fn check_body(body: &str, limits: &Limits) -> Result<(), Refusal> {
-    if body.is_empty() {
-        return Err(Refusal::Field { field: "body", problem: "a message needs a text".to_owned() });
-    }
-    if body.len() > limits.body_bytes_max as usize {
-        return Err(Refusal::BodyTooLarge { bytes: body.len(), max: limits.body_bytes_max });
-    }
-    Ok(())
-}
-
-/// Checks what the sender may still send, now.
-pub(crate) fn check_sender(
-    tx: &Tx<'_>,
-    limits: &Limits,
-    buckets: &Buckets,
-    sender: &AgentRow,
-    bytes: usize,
-) -> Result<(), Refusal> {
-    let quotas = Quotas::of(&sender.policy, limits);
-    quotas.check_stored(tx, sender, bytes)?;
-    quotas.take_send(tx, buckets, sender)
-}
-
-/// Checks that an inbox takes one more.
-pub(crate) fn check_inbox(tx: &Tx<'_>, limits: &Limits, to: &AgentRow) -> Result<(), Refusal> {
-    let depth = inbox::get(tx, to.key)?.open_count;
-    if depth >= limits.inbox_depth_max {
-        return Err(Refusal::InboxFull {
-            agent: to.name.clone(),
-            depth,
-            max: limits.inbox_depth_max,
-        });
-    }
-    Ok(())
-}
-
 impl Engine {
     /// Accepts a message.
     pub async fn send(
@@ -108,31 +69,23 @@ impl Engine {
     ) -> Result<Receipt, Refusal> {
         self.check_open()?;
         check_body(&send.body, &self.limits)?;
-        let (limits, buckets) =
-            (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.buckets));
+        let bounds = self.bounds();
         let sender = actor.caller.clone();
         let sent = self
             .store
             .write(move |tx| {
                 let me = actor.row(tx)?;
-                once(tx, me.key, &request, || accept(tx, &limits, &buckets, &actor, &me, &send))
+                once(tx, me.key, &request, || accept(&bounds.admission(tx, &actor, &me), &send))
             })
             .await;
         self.noting(&sender, "send", sent).await
     }
 }
 
-fn accept(
-    tx: &Tx<'_>,
-    limits: &Limits,
-    buckets: &Buckets,
-    actor: &Actor,
-    me: &AgentRow,
-    send: &Send,
-) -> Result<Receipt, Refusal> {
-    let is_agent = actor.caller.agent().is_some();
-    actor::check_group(&actor.caller, me, "messaging")?;
-    let turn = if is_agent { actor.turn(tx, me)?.map(|turn| turn.id) } else { None };
+fn accept(admission: &Admission<'_, '_>, send: &Send) -> Result<Receipt, Refusal> {
+    let &Admission { tx, actor, me, .. } = admission;
+    let is_agent = admission.is_agent();
+    let turn = admission.turn("messaging")?;
     if let Some(id) = send.in_reply_to {
         let known = if is_agent {
             message::concerns(tx, id, me.key)?
@@ -143,7 +96,7 @@ fn accept(
             return Err(Refusal::MessageNotFound { id });
         }
     }
-    let (to, recipients) = resolve(tx, me, is_agent, &send.to)?;
+    let (to, recipients) = admission.recipients(&send.to)?;
     if let Some(turn) = turn
         && let Some((earlier, accept_time)) =
             message::equal_in_earlier_runs(tx, turn, to, send.in_reply_to, &send.body)?
@@ -170,7 +123,7 @@ fn accept(
     let mut skipped = Vec::new();
     let mut open = Vec::new();
     for recipient in recipients {
-        match check_inbox(tx, limits, &recipient) {
+        match admission.check_inbox(&recipient) {
             Ok(()) => open.push(recipient),
             Err(Refusal::InboxFull { agent, .. }) if to == To::Everyone => skipped.push(agent),
             Err(refusal) => return Err(refusal),
@@ -178,7 +131,7 @@ fn accept(
     }
     if is_agent {
         // Each inbox keeps it until it is settled there.
-        check_sender(tx, limits, buckets, me, send.body.len().saturating_mul(open.len()))?;
+        admission.take_send(send.body.len().saturating_mul(open.len()))?;
     }
     let origin = origin(&actor.caller);
     let ahead = match to {
@@ -282,58 +235,4 @@ fn write(
         )?;
     }
     Ok(id)
-}
-
-/// Who is meant, and whether the sender may write to them.
-pub(crate) fn resolve(
-    tx: &Tx<'_>,
-    me: &AgentRow,
-    is_agent: bool,
-    to: &Recipient,
-) -> Result<(To, Vec<AgentRow>), Refusal> {
-    let parent = me.parent.unwrap_or(AgentKey::OPERATOR);
-    let one = |row: AgentRow| {
-        if is_agent && !is_allowed(me, &row) {
-            return Err(not_allowed(me, &row.name));
-        }
-        Ok((To::One(row.key), vec![row]))
-    };
-    match to {
-        Recipient::Agent(name) => one(actor::active(tx, name.as_str())?),
-        Recipient::Operator if is_agent => one(agent::by_key(tx, AgentKey::OPERATOR)?),
-        Recipient::Parent if is_agent => one(agent::by_key(tx, parent)?),
-        Recipient::Operator | Recipient::Parent => Err(Refusal::Field {
-            field: "to",
-            problem: "the operator cannot write to themselves; name an agent".to_owned(),
-        }),
-        Recipient::Everyone => {
-            if is_agent && !is_named(me, "*") {
-                return Err(not_allowed(me, "*"));
-            }
-            let mut everyone = agent::active(tx)?;
-            everyone.retain(|row| row.key != me.key);
-            Ok((To::Everyone, everyone))
-        }
-    }
-}
-
-/// Whether an agent may send to another: it has the tools to, and its policy allows this recipient.
-pub(super) fn may_write(me: &AgentRow, to: &AgentRow) -> bool {
-    me.policy.has_group("messaging") && is_allowed(me, to)
-}
-
-/// Whether a policy allows this recipient; the parent is always allowed.
-fn is_allowed(me: &AgentRow, to: &AgentRow) -> bool {
-    to.key == me.parent.unwrap_or(AgentKey::OPERATOR) || is_named(me, &to.name)
-}
-
-fn is_named(me: &AgentRow, recipient: &str) -> bool {
-    let allowed = &me.policy.allowed_recipients;
-    allowed.is_empty() || allowed.iter().any(|name| name == recipient)
-}
-
-fn not_allowed(me: &AgentRow, recipient: &str) -> Refusal {
-    let mut allowed = me.policy.allowed_recipients.clone();
-    allowed.push(me.parent.map_or(OPERATOR, |_| "<parent>").to_owned());
-    Refusal::RecipientNotAllowed { recipient: recipient.to_owned(), allowed }
 }

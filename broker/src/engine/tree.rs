@@ -11,8 +11,8 @@ use hive_core::tree::{
 };
 use rusqlite::Connection;
 
+use super::admission::may_write;
 use super::agents::{parse, state_of};
-use super::send::may_write;
 use super::{Engine, Refusal, actor};
 use crate::store::agent::AgentRow;
 use crate::store::{AgentKey, agent, tree, turn};

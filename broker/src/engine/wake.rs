@@ -13,9 +13,9 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::actor::Actor;
+use super::admission::check_body;
 use super::notice::{new_id, supersede};
 use super::once::once;
-use super::send::{check_body, check_inbox, check_sender};
 use super::turn::session;
 use super::{Engine, Refusal};
 use crate::store::event::{Fact, log};
@@ -79,9 +79,7 @@ impl Engine {
                 format!("a coalescing key has at most {COALESCING_KEY_CHARS_MAX} characters");
             return Err(Refusal::Field { field: "coalescing_key", problem });
         }
-        let (limits, buckets) =
-            (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.buckets));
-        let caller = actor.caller.clone();
+        let (bounds, caller) = (self.bounds(), actor.caller.clone());
         let woken = self
             .store
             .write(move |tx| {
@@ -100,8 +98,9 @@ impl Engine {
                     if let Some(older) = superseded {
                         supersede(tx, me.key, older)?;
                     }
-                    check_inbox(tx, &limits, &me)?;
-                    check_sender(tx, &limits, &buckets, &me, wake.body.len())?;
+                    let admission = bounds.admission(tx, &actor, &me);
+                    admission.check_inbox(&me)?;
+                    admission.take_send(wake.body.len())?;
                     let id = new_id(tx);
                     let new = NewMessage {
                         id,

@@ -21,12 +21,10 @@ use hive_core::time::WallTime;
 use serde::{Deserialize, Serialize};
 
 use super::actor::{self, Actor};
+use super::admission::Admission;
 use super::attention::{self, wait_on_operator};
 use super::notice::{self, Notice};
 use super::once::once;
-use super::quota::Quotas;
-use super::rate::Buckets;
-use super::send::resolve;
 use super::{Engine, Refusal};
 use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
@@ -103,14 +101,13 @@ impl Engine {
             let problem = format!("it must be between 1 s and {} s", QUESTION_TTL_MAX.as_secs());
             return Err(Refusal::Field { field: "ttl", problem });
         }
-        let (limits, buckets, caller) =
-            (Arc::clone(&self.limits), Arc::clone(&self.buckets), actor.caller.clone());
+        let (bounds, caller) = (self.bounds(), actor.caller.clone());
         let asked = self
             .store
             .write(move |tx| {
                 let me = actor.row(tx)?;
                 let asked =
-                    once(tx, me.key, &request, || put(tx, &limits, &buckets, &actor, &me, &ask))?;
+                    once(tx, me.key, &request, || put(&bounds.admission(tx, &actor, &me), &ask))?;
                 let question = questions::get(tx, asked.id)?
                     .ok_or(Refusal::QuestionNotFound { id: asked.id })?;
                 Ok((question, asked.already))
@@ -244,31 +241,19 @@ fn checked(tx: &Tx<'_>, row: &QuestionRow, answer: &Answer) -> Result<Answer, Re
     Ok(row.question.wording.take(answer)?)
 }
 
-fn put(
-    tx: &Tx<'_>,
-    limits: &Limits,
-    buckets: &Buckets,
-    actor: &Actor,
-    me: &AgentRow,
-    ask: &Ask,
-) -> Result<Asked, Refusal> {
-    actor::check_group(&actor.caller, me, "messaging")?;
-    let is_agent = actor.caller.agent().is_some();
-    let turn = if is_agent { actor.turn(tx, me)?.map(|turn| turn.id) } else { None };
-    let target = target(tx, me, is_agent, &ask.to)?;
+fn put(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Asked, Refusal> {
+    let &Admission { tx, limits, me, .. } = admission;
+    let turn = admission.turn("messaging")?;
+    let target = target(admission, &ask.to)?;
     if let Some(turn) = turn
         && let Some(id) = questions::equal_in_earlier_runs(tx, turn, target.key, &ask.wording)?
     {
         message::absorb(tx, turn, id.get())?;
         return Ok(Asked { id, already: true });
     }
-    if is_agent {
-        let quotas = Quotas::of(&me.policy, limits);
-        let open = questions::open_asked(tx, me.key)?;
-        if open >= quotas.questions_open_max {
-            return Err(Refusal::QuestionLimit { open, max: quotas.questions_open_max });
-        }
-        quotas.take_send(tx, buckets, me)?;
+    if admission.is_agent() {
+        admission.check_questions(questions::open_asked(tx, me.key)?)?;
+        admission.take_rate()?;
     }
     let id = QuestionId::new(tx.next_id()).expect("the sequence begins with 1");
     let deadline_time = ask.ttl.map(|ttl| tx.now.wall.after(ttl));
@@ -307,20 +292,20 @@ fn put(
 }
 
 /// Who is asked; one, and not oneself.
-fn target(tx: &Tx<'_>, me: &AgentRow, is_agent: bool, to: &Recipient) -> Result<AgentRow, Refusal> {
+fn target(admission: &Admission<'_, '_>, to: &Recipient) -> Result<AgentRow, Refusal> {
     let refuse = |problem: &str| Err(Refusal::Field { field: "to", problem: problem.to_owned() });
     match to {
         Recipient::Everyone => {
             return refuse("a question goes to one; name an agent, or ask the operator");
         }
-        Recipient::Operator | Recipient::Parent if !is_agent => {
+        Recipient::Operator | Recipient::Parent if !admission.is_agent() => {
             return refuse("the operator asks agents; name one");
         }
         Recipient::Agent(_) | Recipient::Operator | Recipient::Parent => {}
     }
-    let (_, mut recipients) = resolve(tx, me, is_agent, to)?;
+    let (_, mut recipients) = admission.recipients(to)?;
     match recipients.pop() {
-        Some(target) if target.key == me.key => {
+        Some(target) if target.key == admission.me.key => {
             refuse("nobody asks themselves; remind yourself instead")
         }
         Some(target) => Ok(target),
