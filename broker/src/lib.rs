@@ -5,6 +5,14 @@
 //! `supervisor` listens to `hivectl up`; only `app` knows them all. The library exists for the
 //! binary and for tests; it is no public interface.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "the runtime of a test ends the tasks that it spawned"
+    )
+)]
+
 pub mod app;
 #[cfg(any(test, feature = "faults"))]
 pub mod audit;

@@ -9,6 +9,14 @@
 //!   broker ──► driver ──► turn::Machine (decides, touches nothing) ──► driver ──► process (runs claude), broker
 //! ```
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "the runtime of a test ends the tasks that it spawned"
+    )
+)]
+
 pub mod boot;
 pub mod claude;
 pub mod cli;

@@ -8,6 +8,7 @@ use tracing::Instrument as _;
 
 /// Spawns a task. Its owner keeps the handle and awaits or aborts it, or ends the task by closing
 /// the channel from which the task reads.
+#[expect(clippy::disallowed_methods, reason = "the one place where the harness spawns")]
 pub(crate) fn spawn<T: Send + 'static>(
     name: &'static str,
     task: impl Future<Output = T> + Send + 'static,

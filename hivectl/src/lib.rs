@@ -22,6 +22,7 @@ mod output;
 mod report;
 pub mod schema;
 mod span;
+mod spawn;
 mod supervise;
 mod top;
 mod view;

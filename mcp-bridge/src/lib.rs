@@ -11,6 +11,14 @@
 //! and the peer refuses them besides. Invariants: `initialize` and `tools/list` wait for nobody; a
 //! call carries one request id however often it is tried.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "the runtime of a test ends the tasks that it spawned"
+    )
+)]
+
 pub mod call;
 pub mod call_log;
 pub mod cli;

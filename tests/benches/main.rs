@@ -7,6 +7,11 @@
 //! Invariant: nothing here decides whether a test passes; it prints, and a person compares with
 //! `docs/performance.md`.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends the tasks that it spawned"
+)]
+
 mod cli;
 mod floors;
 mod isolation;

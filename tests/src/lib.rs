@@ -3,6 +3,11 @@
 //! What it is not: part of the product. `scripted-claude`, which also serves the demo, is a crate
 //! of its own, so that the demo is built without the tests.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends the tasks that it spawned"
+)]
+
 pub mod api;
 pub mod binary;
 pub mod claude;

@@ -3,6 +3,11 @@
 //!
 //! Not those of a killed harness: its sandboxes end with it.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends the tasks that it spawned"
+)]
+
 #[path = "../tasks/bounds.rs"]
 mod bounds;
 #[path = "../tasks/ends.rs"]

@@ -1,5 +1,10 @@
 //! Shell tasks with real bash and real processes, asked for over the supervisor's socket.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends the tasks that it spawned"
+)]
+
 mod bounds;
 mod ends;
 mod lost;

@@ -24,6 +24,7 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::output::note;
+use crate::spawn::spawn;
 use crate::supervise::broker::link::Registrar;
 use crate::supervise::files::display_path;
 use crate::supervise::fleet::{Fleet, Wanted, follow};
@@ -98,7 +99,7 @@ pub(crate) async fn run(options: Options, mut context: Context) -> Result<Exit, 
 
     context.socket = plan.operator_socket();
     let (wants, mut wanted) = watch::channel(Wanted::default());
-    let watching = tokio::spawn(follow::run(context, wants));
+    let watching = spawn("watch of the hive", follow::run(context, wants));
     let mut hive = Hive { fleet: Fleet::new(plan, isolation), broker, options };
     let why = hive.run(&mut signals, &mut wanted, &mut ended, &registry).await;
     watching.abort();

@@ -15,6 +15,7 @@ use tonic::Streaming;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
+use crate::spawn::spawn;
 
 const RECONNECT_FIRST: Duration = Duration::from_millis(100);
 const RECONNECT_LONGEST: Duration = Duration::from_secs(5);
@@ -50,7 +51,7 @@ impl Link {
         let listener = Listener { socket: context.socket.clone(), timeout: context.timeout, tell };
         Ok(Self {
             heard,
-            _listening: AbortOnDropHandle::new(tokio::spawn(listener.listen(stream))),
+            _listening: AbortOnDropHandle::new(spawn("event listener", listener.listen(stream))),
         })
     }
 

@@ -1,6 +1,11 @@
 //! `hivectl` as its users have it: the real binary against a broker that answers from a script,
 //! over a real socket.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends the tasks that it spawned"
+)]
+
 mod backup;
 mod complete;
 mod doctor;

@@ -5,6 +5,11 @@
 //! what the program runs for hours. Invariant: every run is made from a seed that is printed with a
 //! violation, and leaves a line in its ledger.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends the tasks that it spawned"
+)]
+
 pub mod disks;
 pub mod ledger;
 pub mod soak;

@@ -1,5 +1,10 @@
 //! The store on a failing disk: who is told what, who goes on, and how it comes back by itself.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends the tasks that it spawned"
+)]
+
 mod bed;
 
 use std::sync::mpsc;

@@ -13,6 +13,11 @@
 //! What it is not: a model of claude's judgement. Invariant: two of them never write to each other
 //! without end (see [`duo`]).
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends the tasks that it spawned"
+)]
+
 pub mod appear;
 pub mod args;
 pub mod auth;

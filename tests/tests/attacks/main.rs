@@ -5,6 +5,11 @@
 //! `hivectl up`, which is `confinement`. Invariant: each attack names the reason with which it is
 //! refused, or shows that nothing but the attacker's own things has changed.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends the tasks that it spawned"
+)]
+
 mod ask;
 #[path = "../authority_table/mod.rs"]
 #[allow(

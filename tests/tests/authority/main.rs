@@ -4,6 +4,11 @@
 //! Driven by the table: an RPC without a request in `requests` or without an answer in `expected`
 //! fails, so none can be added untried.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends the tasks that it spawned"
+)]
+
 #[path = "../authority_table/mod.rs"]
 mod authority_table;
 mod calls;

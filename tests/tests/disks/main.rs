@@ -4,6 +4,11 @@
 //! How the store does so at each single point is tested with `hive-disk`; here it is seen from
 //! outside, through the wire and through `hivectl`.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends the tasks that it spawned"
+)]
+
 mod mail;
 
 use std::path::PathBuf;

@@ -4,6 +4,11 @@
 //! Only claude talks to the model's API, and only a started claude does. So a machine that starts
 //! none causes no request.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends the tasks that it spawned"
+)]
+
 mod fleet;
 
 use std::time::Duration;

@@ -1,5 +1,10 @@
 //! Journeys: the real binaries over real sockets, each a scenario.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends the tasks that it spawned"
+)]
+
 #[macro_use(both)]
 extern crate hive_tests;
 

@@ -4,6 +4,11 @@
 //! Where the CLI is not installed, every test here fails and says how to install it. Starting
 //! claude costs most of a second of CPU time, so each test is a story of a few turns.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends the tasks that it spawned"
+)]
+
 #[macro_use(both)]
 extern crate hive_tests;
 

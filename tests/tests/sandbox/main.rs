@@ -5,6 +5,11 @@
 //! a desktop and a screen. The harnesses and the broker are real; the scripted claude starts the
 //! attempts.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends the tasks that it spawned"
+)]
+
 mod connections;
 mod degraded;
 mod grants;

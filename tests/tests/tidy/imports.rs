@@ -61,12 +61,13 @@ const BROKER_MODULES: [(&str, &[&str]); 6] = [
 ];
 
 /// The modules of hivectl, each below those that may name it. A module names only earlier ones.
-const HIVECTL_ORDER: [&str; 20] = [
+const HIVECTL_ORDER: [&str; 21] = [
     "exit",
     "error",
     "interrupt",
     "span",
     "output",
+    "spawn",
     "view",
     "schema",
     "input",

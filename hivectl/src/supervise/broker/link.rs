@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::output::note;
 use crate::output::text::visible_line;
+use crate::spawn::spawn;
 use crate::supervise::process::start::{Prepared, Start, Started, Watch};
 use crate::supervise::setup::environment::Env;
 
@@ -60,7 +61,7 @@ impl Registrar {
     /// Starts the link; a broker is connected when it starts ([`BrokerStart`]).
     pub(crate) fn start() -> Self {
         let (orders, inbox) = mpsc::unbounded_channel();
-        tokio::spawn(Keeper::default().run(inbox));
+        spawn("link to the broker", Keeper::default().run(inbox));
         Self { orders }
     }
 

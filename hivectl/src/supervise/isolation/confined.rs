@@ -35,6 +35,7 @@ use super::verdict::Verdict;
 use super::{expected, grants, passwd, sandbox, shared, shown};
 use crate::output::note;
 use crate::output::text::visible_line;
+use crate::spawn::spawn;
 use crate::supervise::broker::link::Registrar;
 use crate::supervise::process::start::{Prepared, Start, Started, Watch};
 use crate::supervise::setup::binaries::Binaries;
@@ -160,7 +161,7 @@ impl Start for Confined {
             registrar: self.registrar.clone(),
         };
         let started: Started = Box::new(move |pid| -> Watch {
-            Box::new(Guard(tokio::spawn(watched.run(pid, info, block, report))))
+            Box::new(Guard(spawn("sandbox", watched.run(pid, info, block, report))))
         });
         Ok(Prepared {
             program: self.bwrap.program.clone(),

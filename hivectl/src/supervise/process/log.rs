@@ -19,6 +19,7 @@ use tokio::net::unix::pipe;
 use tokio::task::JoinHandle;
 
 use crate::output::text::visible_line;
+use crate::spawn::spawn;
 
 /// Longest log, in bytes; a longer one starts again.
 const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -45,7 +46,7 @@ impl Log {
     pub(crate) fn start(file: File) -> io::Result<(OwnedFd, Self)> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let reader = pipe::Receiver::from_owned_fd(reader)?;
-        Ok((writer, Self(tokio::spawn(pump(reader, file)))))
+        Ok((writer, Self(spawn("log", pump(reader, file)))))
     }
 
     /// Waits until everything that the process has written is in the file.

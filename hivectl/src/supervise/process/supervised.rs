@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::output::note;
+use crate::spawn::spawn;
 use crate::supervise::process::child::{Child, Registry, Spec, last_words};
 
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
@@ -66,14 +67,10 @@ impl Supervised {
         let (end, kill) = (CancellationToken::new(), CancellationToken::new());
         let name = spec.name.clone();
         let pid = Arc::default();
-        let task = tokio::spawn(keep_running(
-            spec,
-            registry,
-            reports,
-            Arc::clone(&pid),
-            end.clone(),
-            kill.clone(),
-        ));
+        let task = spawn(
+            "process",
+            keep_running(spec, registry, reports, Arc::clone(&pid), end.clone(), kill.clone()),
+        );
         Self { name, end, kill, pid, task }
     }
 
