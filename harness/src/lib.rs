@@ -32,6 +32,8 @@ pub mod plugins;
 pub mod process;
 pub mod prompt;
 pub mod publish;
+#[cfg(test)]
+mod samples;
 pub mod scrub;
 pub mod session;
 pub mod settings;
@@ -41,3 +43,4 @@ pub mod token;
 pub mod tool_groups;
 pub mod turn;
 pub mod wake;
+pub mod wire;

@@ -5,12 +5,10 @@
 
 use std::io::Read;
 
-use hive_proto::v1;
-use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
-
 use crate::cli::PublishArgs;
 use crate::exit::{self, Failure};
 use crate::token;
+use crate::wire::beside;
 
 /// Most bytes read from stdin; the broker's own bounds are far below it.
 const STDIN_BYTES_MAX: u64 = 1024 * 1024;
@@ -22,19 +20,13 @@ pub async fn run(args: PublishArgs) -> Result<(), Failure> {
     let channel = hive_proto::connect::connect(&socket)
         .await
         .map_err(|error| Failure::unreachable(&error))?;
-    let request = v1::ReplaceLooseEndsRequest {
-        request_id: token::random(),
-        label: from.as_str().to_owned(),
-        loose_ends,
-    };
-    let published = LooseEndServiceClient::new(channel).replace_loose_ends(request).await;
-    published
-        .map(drop)
+    beside::replace_loose_ends(channel, token::random(), &from, loose_ends)
+        .await
         .map_err(|status| Failure::refused("the loose ends were not accepted", &status))
 }
 
 /// The entries on stdin, one a line; blank lines are passed over.
-fn read(stdin: &mut impl Read) -> Result<Vec<v1::PublishedLooseEnd>, Failure> {
+fn read(stdin: &mut impl Read) -> Result<Vec<(String, String)>, Failure> {
     let mut bytes = Vec::new();
     let failed =
         |why: String, next: &str| Failure::new(exit::USAGE, "stdin cannot be published", why, next);
@@ -61,7 +53,7 @@ fn read(stdin: &mut impl Read) -> Result<Vec<v1::PublishedLooseEnd>, Failure> {
                 "write each entry as KEY<TAB>TEXT",
             ));
         };
-        loose_ends.push(v1::PublishedLooseEnd { key: key.to_owned(), text: text.to_owned() });
+        loose_ends.push((key.to_owned(), text.to_owned()));
     }
     Ok(loose_ends)
 }
@@ -75,7 +67,7 @@ mod tests {
         let entries = read(&mut "pr-7\treview of the parser\r\n\n \npr-9\ta\tb\n".as_bytes())
             .expect("entries");
         let entries: Vec<(&str, &str)> =
-            entries.iter().map(|entry| (entry.key.as_str(), entry.text.as_str())).collect();
+            entries.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
         assert_eq!(entries, [("pr-7", "review of the parser"), ("pr-9", "a\tb")]);
         assert!(read(&mut &b""[..]).expect("an empty set").is_empty());
     }

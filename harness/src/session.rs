@@ -91,21 +91,15 @@ fn is_whole_prompt(value: &Value, opening: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use hive_proto::v1;
     use serde_json::json;
 
     use super::*;
     use crate::prompt::occasion::{Telling, mail};
+    use crate::samples;
 
     fn prompt(telling: Telling, body: &str) -> String {
-        let message = v1::Message { id: 17, body: body.into(), ..v1::Message::default() };
-        let delivery = v1::Delivery { message: Some(message), ..v1::Delivery::default() };
-        mail(
-            &v1::BeginTurnResponse { delivery: Some(delivery), ..v1::BeginTurnResponse::default() },
-            telling,
-            "",
-            "hive",
-        )
+        let message = samples::message(17, samples::agent("bob"), body);
+        mail(&samples::begun(7, message), telling, "", "hive")
     }
 
     fn held(lines: &[Value]) -> bool {

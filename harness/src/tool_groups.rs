@@ -2,8 +2,7 @@
 //!
 //! Invariant: the variable narrows the policy's groups and never widens them.
 
-use hive_core::agent::TOOL_GROUPS;
-use hive_proto::v1;
+use hive_core::agent::{Policy, TOOL_GROUPS};
 
 /// The groups that the variable names; `None`: it is not set, and the policy's groups hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,9 +24,9 @@ impl Narrowing {
         }
     }
 
-    /// Removes the groups from an agent's policy that the variable does not name.
-    pub fn narrow(&self, agent: &mut v1::Agent) {
-        if let (Some(groups), Some(policy)) = (&self.0, &mut agent.policy) {
+    /// Removes the groups from a policy that the variable does not name.
+    pub fn narrow(&self, policy: &mut Policy) {
+        if let Some(groups) = &self.0 {
             policy.tool_groups.retain(|group| groups.contains(group));
         }
     }
@@ -40,10 +39,9 @@ mod tests {
     fn narrowed(named: Option<&[&str]>, of_policy: &[&str]) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
         let named = named.map(words);
-        let policy = v1::Policy { tool_groups: words(of_policy), ..v1::Policy::default() };
-        let mut agent = v1::Agent { policy: Some(policy), ..v1::Agent::default() };
-        Narrowing::new(named.as_deref()).expect("known groups").narrow(&mut agent);
-        agent.policy.expect("a policy").tool_groups
+        let mut policy = Policy { tool_groups: words(of_policy), ..Policy::default() };
+        Narrowing::new(named.as_deref()).expect("known groups").narrow(&mut policy);
+        policy.tool_groups
     }
 
     #[test]

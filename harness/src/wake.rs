@@ -4,12 +4,10 @@
 
 use std::io::{Read, Write as _};
 
-use hive_proto::v1;
-use hive_proto::v1::wake_service_client::WakeServiceClient;
-
 use crate::cli::WakeArgs;
 use crate::exit::{self, Failure};
 use crate::token;
+use crate::wire::beside;
 
 /// Most bytes read from stdin; the broker's own bound is far below it.
 const STDIN_BYTES_MAX: u64 = 3 * 1024 * 1024;
@@ -29,18 +27,10 @@ pub async fn run(args: WakeArgs) -> Result<(), Failure> {
     let channel = hive_proto::connect::connect(&socket)
         .await
         .map_err(|error| Failure::unreachable(&error))?;
-    let request = v1::WakeRequest {
-        request_id: token::random(),
-        label: from.as_str().to_owned(),
-        body,
-        coalescing_key: key.unwrap_or_default(),
-        ..v1::WakeRequest::default()
-    };
-    let receipt = WakeServiceClient::new(channel)
-        .wake(request)
+    let (request_id, key) = (token::random(), key.unwrap_or_default());
+    let receipt = beside::wake(channel, String::new(), request_id, from.as_str(), &key, body)
         .await
-        .map_err(|status| Failure::refused("the wake-up was not accepted", &status))?
-        .into_inner();
+        .map_err(|status| Failure::refused("the wake-up was not accepted", &status))?;
     // A closed stdout does not undo the receipt.
     let _ = writeln!(std::io::stdout(), "{}", receipt.message_id);
     Ok(())

@@ -16,7 +16,8 @@ use tokio::net::UnixDatagram;
 use tokio::sync::watch;
 
 use crate::boot::file;
-use crate::driver::{timestamp, wall_now};
+use crate::driver::wall_now;
+use crate::wire::rfc3339;
 
 /// The socket in the run directory to which bridges report.
 pub const SOCKET: &str = "calls.sock";
@@ -77,7 +78,7 @@ fn line(report: &[u8], turn: u64) -> Option<String> {
     let text = |name: &str| report[name].as_str().map(word);
     let (server, tool, outcome) = (text("server")?, text("tool")?, text("outcome")?);
     let (tool_use_id, request_id) = (text("tool_use_id")?, text("request_id")?);
-    let (duration_ms, time) = (report["duration_ms"].as_u64()?, timestamp(wall_now()));
+    let (duration_ms, time) = (report["duration_ms"].as_u64()?, rfc3339(wall_now()));
     Some(format!(
         "{time} turn={turn} server={server} tool={tool} tool_use_id={tool_use_id} request_id={request_id} \
          duration_ms={duration_ms} outcome={outcome}\n"

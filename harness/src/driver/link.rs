@@ -38,19 +38,14 @@ impl Link {
 
     /// Makes a call until the broker answers it: with what was asked for, or with a refusal that
     /// waiting does not change.
-    pub async fn persist<R, T, F>(
-        &mut self,
-        request: R,
-        call: impl Fn(Channel, String, R) -> F,
-    ) -> Result<T, Status>
+    pub async fn persist<T, F>(&mut self, call: impl Fn(Channel, String) -> F) -> Result<T, Status>
     where
-        R: Clone,
         F: Future<Output = Result<T, Status>>,
     {
         let mut backoff = Backoff::default();
         loop {
             let token = self.token().await;
-            match call(self.channel.clone(), token, request.clone()).await {
+            match call(self.channel.clone(), token).await {
                 Err(status) if hive_proto::status::is_transient(&status) => backoff.rest().await,
                 answer => return answer,
             }

@@ -7,17 +7,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hive_proto::v1;
-use hive_proto::v1::serve_login_request::Step;
-use hive_proto::v1::serve_login_response::Step as Said;
-use hive_proto::v1::turn_service_client::TurnServiceClient;
 use pty_process::{Command, OwnedReadPty, OwnedWritePty, Size};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Child;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::Streaming;
 
 use crate::config::Config;
 use crate::driver::launch::Runner;
@@ -26,7 +19,9 @@ use crate::driver::look;
 use crate::driver::prepare::{self, environment, private, temporary};
 use crate::exit::describe;
 use crate::process::child;
+use crate::turn::input::{LoginWanted, Terminal};
 use crate::turn::output::Signal;
+use crate::wire::login::{Act, Dialogue, End};
 
 /// How long the dialogue has to end when the operator has gone.
 const END_PATIENCE: Duration = Duration::from_secs(3);
@@ -39,25 +34,19 @@ const TYPED_MAX: usize = 64 * 1024;
 const LEFT: &str = "the operator left before the dialogue was over";
 
 /// Holds the dialogue to its end; whether claude says that it went well.
-pub async fn hold(
-    link: Link,
-    config: Arc<Config>,
-    runner: Runner,
-    wanted: v1::LoginWanted,
-) -> bool {
+pub async fn hold(link: Link, config: Arc<Config>, runner: Runner, wanted: LoginWanted) -> bool {
     // It has the login of before.
     runner.end_resident().await;
-    let terminal = wanted.terminal.unwrap_or_default();
-    let Some((said, mut from_operator)) = connect(link, wanted.login_id).await else {
+    let Some(mut dialogue) = connect(link, wanted.login_id).await else {
         return false;
     };
-    let end = match start(&config, &terminal) {
+    let end = match start(&config, &wanted.terminal) {
         Ok((child, read, write)) => {
-            talk(&config, &runner, child, (read, write), &said, &mut from_operator).await
+            talk(&config, &runner, child, (read, write), &mut dialogue).await
         }
-        Err(error) => v1::LoginEnd {
+        Err(error) => End {
             error: format!("claude's login dialogue cannot be started: {error}"),
-            ..v1::LoginEnd::default()
+            ..End::default()
         },
     };
     tracing::info!(
@@ -66,63 +55,35 @@ pub async fn hold(
         "the login dialogue is over"
     );
     let went_well = end.logged_in && end.exit_code == 0 && end.error.is_empty();
-    last_word(said, from_operator, end).await;
+    last_word(dialogue, end).await;
     went_well
 }
 
 /// Tells the operator why there is no dialogue now.
 pub async fn refuse(link: Link, login_id: u64, words: String) {
-    if let Some((said, from_operator)) = connect(link, login_id).await {
-        last_word(said, from_operator, v1::LoginEnd { error: words, ..v1::LoginEnd::default() })
-            .await;
+    if let Some(dialogue) = connect(link, login_id).await {
+        last_word(dialogue, End { error: words, ..End::default() }).await;
     }
 }
 
 /// Tells the operator, who may have gone, how it ended.
-async fn last_word(
-    said: ToOperator,
-    mut from_operator: Streaming<v1::ServeLoginResponse>,
-    end: v1::LoginEnd,
-) {
-    if said.send(request(Step::End(end))).await.is_ok() {
-        drop(said);
-        // It is there when the broker ends the stream; whoever lets go of it before takes the word
-        // back.
-        let _ = timeout(END_PATIENCE, async {
-            while let Ok(Some(_)) = from_operator.message().await {}
-        })
-        .await;
-    }
+async fn last_word(dialogue: Dialogue, end: End) {
+    let _ = timeout(END_PATIENCE, dialogue.end(end)).await;
 }
 
-type ToOperator = mpsc::Sender<v1::ServeLoginRequest>;
-
-fn request(step: Step) -> v1::ServeLoginRequest {
-    v1::ServeLoginRequest { step: Some(step) }
-}
-
-async fn connect(
-    mut link: Link,
-    login_id: u64,
-) -> Option<(ToOperator, Streaming<v1::ServeLoginResponse>)> {
+async fn connect(mut link: Link, login_id: u64) -> Option<Dialogue> {
     let session_token = link.token().await;
-    let (said, stream) = mpsc::channel(16);
-    said.send(request(Step::Start(v1::ServeLoginStart { session_token, login_id }))).await.ok()?;
-    match TurnServiceClient::new(link.channel.clone())
-        .serve_login(ReceiverStream::new(stream))
-        .await
-    {
-        Ok(answer) => Some((said, answer.into_inner())),
-        Err(status) => {
-            tracing::warn!(reason = %describe(&status), "nobody waits for the login dialogue any more");
-            None
-        }
-    }
+    let dialogue = Dialogue::open(link.channel.clone(), session_token, login_id).await;
+    dialogue
+        .inspect_err(|status| {
+            tracing::warn!(reason = %describe(status), "nobody waits for the login dialogue any more");
+        })
+        .ok()
 }
 
 fn start(
     config: &Config,
-    terminal: &v1::Terminal,
+    terminal: &Terminal,
 ) -> Result<(Child, OwnedReadPty, OwnedWritePty), Box<dyn std::error::Error + Send + Sync>> {
     let temporary = temporary(config);
     private(&temporary)?;
@@ -146,7 +107,7 @@ fn start(
     Ok((child, read, write))
 }
 
-fn size(terminal: &v1::Terminal) -> Size {
+fn size(terminal: &Terminal) -> Size {
     let bounded = |count: u32, default: u16| {
         u16::try_from(count).ok().filter(|count| *count > 0).unwrap_or(default)
     };
@@ -158,9 +119,8 @@ async fn talk(
     runner: &Runner,
     mut child: Child,
     (mut read, mut write): (OwnedReadPty, OwnedWritePty),
-    said: &ToOperator,
-    from_operator: &mut Streaming<v1::ServeLoginResponse>,
-) -> v1::LoginEnd {
+    dialogue: &mut Dialogue,
+) -> End {
     let group = child::group(&child);
     let mut buffer = vec![0; 8 * 1024];
     let mut typed: Vec<u8> = Vec::new();
@@ -170,7 +130,7 @@ async fn talk(
             // A terminal whose last process has gone fails to be read.
             count = read.read(&mut buffer) => match count {
                 Ok(count @ 1..) => {
-                    if said.send(request(Step::Output(buffer[..count].to_vec()))).await.is_err() {
+                    if !dialogue.show(&buffer[..count]).await {
                         break (None, LEFT);
                     }
                 }
@@ -182,12 +142,12 @@ async fn talk(
                 // A terminal that takes nothing any more is noticed above.
                 typed.drain(..count.unwrap_or(typed.len()));
             }
-            heard = from_operator.message(), if typed.len() < TYPED_MAX => match heard.ok().flatten().and_then(|heard| heard.step) {
-                Some(Said::Input(bytes)) => {
+            act = dialogue.next(), if typed.len() < TYPED_MAX => match act {
+                Some(Act::Input(bytes)) => {
                     silent_until = Instant::now() + SILENCE_MAX;
                     typed.extend_from_slice(&bytes);
                 }
-                Some(Said::Terminal(terminal)) => {
+                Some(Act::Resize(terminal)) => {
                     let _ = write.resize(size(&terminal));
                 }
                 None => break (None, LEFT),
@@ -204,7 +164,7 @@ async fn talk(
     };
     // What it said last is in the terminal still.
     while let Ok(Ok(count @ 1..)) = timeout(LAST_WORDS, read.read(&mut buffer)).await {
-        if said.send(request(Step::Output(buffer[..count].to_vec()))).await.is_err() {
+        if !dialogue.show(&buffer[..count]).await {
             break;
         }
     }
@@ -215,5 +175,5 @@ async fn talk(
     };
     runner.end_strays().await;
     let exit_code = status.and_then(|status| status.code()).unwrap_or(-1);
-    v1::LoginEnd { logged_in: look::is_logged_in(config).await, error: error.to_owned(), exit_code }
+    End { logged_in: look::is_logged_in(config).await, error: error.to_owned(), exit_code }
 }

@@ -177,9 +177,3 @@ pub(crate) fn wall_now() -> WallTime {
 fn millis(span: Duration) -> i64 {
     i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
-
-/// A wall time as it goes over the wire.
-pub(crate) fn timestamp(time: WallTime) -> prost_types::Timestamp {
-    let nanos = i32::try_from(time.0.rem_euclid(1000) * 1_000_000).unwrap_or(0);
-    prost_types::Timestamp { seconds: time.0.div_euclid(1000), nanos }
-}

@@ -1,11 +1,12 @@
 //! Carrying outputs out: each becomes a task; and sorting what comes back.
 
 mod configure;
+mod login;
+mod session;
+mod turn;
 
 use std::sync::Arc;
 
-use hive_core::limits::Backoff;
-use hive_proto::v1::{HarnessState, LoginWanted, TurnEventStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Duration, timeout};
@@ -15,18 +16,18 @@ use crate::config::Config;
 use crate::driver::launch::{self, Runner};
 use crate::driver::link::Link;
 use crate::driver::report::Reporter;
-use crate::driver::session::{self, News};
+use crate::driver::session::News;
 use crate::driver::shell::Shell;
 use crate::driver::status::{self, Status};
-use crate::driver::{Happened, call_log, calls, login, look};
+use crate::driver::{Happened, call_log, calls, look};
 use crate::exit::Failure;
-use crate::login::DirSnapshot;
 use crate::process::child::Printed;
 use crate::process::family::Family;
-use crate::settings::Source;
-use crate::token;
-use crate::turn::input::{Attachment, Input};
-use crate::turn::output::{Ending, Launch, Output, Signal};
+use crate::settings;
+use crate::turn::input::Input;
+use crate::turn::output::{Output, Signal};
+use crate::wire::output::Source;
+use crate::wire::session::Sent;
 
 /// How long what is still on its way may take at the end of the program.
 const FINISH_PATIENCE: Duration = Duration::from_secs(2);
@@ -35,7 +36,7 @@ const FINISH_PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Performer {
     config: Arc<Config>,
-    source: Source,
+    source: settings::Source,
     link: Link,
     to: mpsc::Sender<Happened>,
     token: watch::Sender<Option<String>>,
@@ -75,7 +76,7 @@ impl Performer {
     #[must_use]
     pub fn new(
         config: Arc<Config>,
-        source: Source,
+        source: settings::Source,
         channel: Channel,
         family: Arc<Family>,
         to: mpsc::Sender<Happened>,
@@ -135,15 +136,7 @@ impl Performer {
         match output {
             Output::Attach => self.attach(),
             Output::Begin => self.begin(),
-            Output::Open(kind) => {
-                if let Some(begin) = self.begin.take() {
-                    begin.abort();
-                    self.withdrawn = self.waiting.take();
-                }
-                self.process_token = self.next_process_token();
-                let open = calls::open(self.link.clone(), self.process_token.clone(), kind);
-                self.call(open);
-            }
+            Output::Open(kind) => self.open(kind),
             Output::Probe => {
                 let probe = look::probe(Arc::clone(&self.config), self.runner.clone());
                 self.local(probe);
@@ -156,7 +149,7 @@ impl Performer {
                 }
             }
             Output::Report(state, until) => {
-                tracing::debug!(state = state.as_str_name(), "status");
+                tracing::debug!(?state, "status");
                 self.status.send_replace(Some((state, until)));
             }
             Output::End(ending) => self.end(*ending),
@@ -166,8 +159,12 @@ impl Performer {
             }
             Output::WatchLogin => self.watch_login(),
             Output::Login(wanted) => self.log_in(wanted),
-            Output::RefuseLogin(wanted, words) => {
-                self.last_words.spawn(login::refuse(self.link.clone(), wanted.login_id, words));
+            Output::RefuseLogin(login_id, words) => {
+                self.last_words.spawn(crate::driver::login::refuse(
+                    self.link.clone(),
+                    login_id,
+                    words,
+                ));
             }
             Output::Problem(subject, words) => {
                 tracing::warn!(subject, "{words}");
@@ -175,7 +172,7 @@ impl Performer {
             }
             Output::Note(text) => {
                 tracing::warn!(turn = turn_id, "{text}");
-                self.line(TurnEventStream::Note, &text);
+                self.line(Source::Note, &text);
             }
             Output::Leave => self.leave(),
             // The loop ends with it.
@@ -187,15 +184,7 @@ impl Performer {
     pub fn sort(&mut self, happened: Happened) -> Result<Option<Input>, Failure> {
         Ok(match happened {
             Happened::Session(stream, news) if stream == self.stream => match news {
-                News::Attached(attached) => Some(self.attached(*attached)),
-                News::Command(command) => Some(Input::Command(command)),
-                News::AgentChanged(mut agent) => {
-                    self.config.tool_groups.narrow(&mut agent);
-                    self.shell.policy(Some(&agent));
-                    Some(Input::AgentChanged(agent))
-                }
-                News::KinChanged(kin) => Some(Input::KinChanged(kin)),
-                News::LoginWanted(wanted) => Some(Input::LoginWanted(wanted)),
+                News::Sent(sent) => Some(self.sent(sent)),
                 News::Fenced(why) => Some(Input::Fenced(why)),
                 News::Refused(failure) => return Err(failure),
                 News::Lost => {
@@ -216,18 +205,32 @@ impl Performer {
             Happened::Session(..) | Happened::Call(..) => None,
             Happened::Printed(printed) => {
                 match &printed {
-                    Printed::Stdout(line) => self.line(TurnEventStream::Stdout, &line.text),
-                    Printed::Stderr(line) => self.line(TurnEventStream::Stderr, &line.text),
+                    Printed::Stdout(line) => self.line(Source::Stdout, &line.text),
+                    Printed::Stderr(line) => self.line(Source::Stderr, &line.text),
                 }
                 launch::read(&printed)
             }
             Happened::Noted(text) => {
                 tracing::warn!("{text}");
-                self.line(TurnEventStream::Note, &text);
+                self.line(Source::Note, &text);
                 None
             }
             Happened::Local(input) => Some(input),
         })
+    }
+
+    fn sent(&mut self, sent: Sent) -> Input {
+        match sent {
+            Sent::Attached(attached) => self.attached(*attached),
+            Sent::Command(command) => Input::Command(command),
+            Sent::UnknownCommand(id) => Input::UnknownCommand(id),
+            Sent::AgentChanged(mut agent) => {
+                self.narrow(&mut agent);
+                Input::AgentChanged(agent)
+            }
+            Sent::KinChanged(kin) => Input::KinChanged(kin),
+            Sent::LoginWanted(wanted) => Input::LoginWanted(wanted),
+        }
     }
 
     /// Lets the last words get through.
@@ -255,176 +258,5 @@ impl Performer {
         self.tasks.spawn(async move {
             let _ = to.send(Happened::Local(work.await)).await;
         })
-    }
-
-    fn attach(&mut self) {
-        if let Some(old) = self.stream_task.take() {
-            old.abort();
-        }
-        self.forget_session();
-        // A claude of the old session must not hold up a harness that has taken over.
-        let runner = self.runner.clone();
-        self.last_words.spawn(async move { runner.end_resident().await });
-        self.stream += 1;
-        // Only the first session may take over: one that was lost to another harness stays lost.
-        let take_over = self.config.take_over && self.stream == 1;
-        let keep =
-            session::keep(self.link.channel.clone(), take_over, self.stream, self.to.clone());
-        self.stream_task = Some(self.tasks.spawn(keep));
-    }
-
-    /// Answers to its calls mean nothing any more.
-    fn forget_session(&mut self) {
-        self.token.send_replace(None);
-        self.told.send_replace(None);
-        self.session_token.clear();
-        self.session += 1;
-        self.calls.abort_all();
-        (self.begin, self.waiting, self.withdrawn) = (None, None, None);
-    }
-
-    fn attached(&mut self, attached: hive_proto::v1::Attached) -> Input {
-        let hive_proto::v1::Attached {
-            session_token,
-            session_epoch,
-            resumed,
-            mut agent,
-            open_turn,
-            operator_pronouns,
-            hive_domain,
-            kin,
-            park_backoff,
-        } = attached;
-        if let Some(agent) = &mut agent {
-            self.config.tool_groups.narrow(agent);
-        }
-        // The machine is told whether *its* session goes on.
-        let resumed = resumed && session_token == self.session_token;
-        if !resumed {
-            self.forget_session();
-        }
-        tracing::info!(epoch = session_epoch, resumed, "attached");
-        self.shell.policy(agent.as_ref());
-        self.session_token.clone_from(&session_token);
-        self.token.send_replace(Some(session_token));
-        if !resumed {
-            let tell = status::tell(
-                self.link.clone(),
-                self.status.subscribe(),
-                self.told.clone(),
-                self.to.clone(),
-                self.session,
-            );
-            self.calls.spawn(tell);
-        }
-        Input::Attached(Box::new(Attachment {
-            resumed,
-            agent: agent.unwrap_or_default(),
-            kin: kin.unwrap_or_default(),
-            open_turn: open_turn.map(|turn| turn.id),
-            operator_pronouns,
-            hive_domain,
-            // Brokers before this field have no other than the default.
-            park_backoff: park_backoff
-                .and_then(|backoff| Backoff::try_from(backoff).ok())
-                .unwrap_or_default(),
-        }))
-    }
-
-    fn start(&mut self, launch: Launch) {
-        hive_fault::point("harness.claude.starting");
-        tracing::info!(
-            turn = launch.turn_id,
-            occasion = launch.occasion.words(),
-            model = launch.model,
-            retry = launch.retry,
-            "turn started"
-        );
-        // What claude writes itself is no login; the end of the turn says whether it is waited for
-        // any longer.
-        if let Some(watch) = self.login.take() {
-            watch.abort();
-        }
-        let (signals, received) = mpsc::unbounded_channel();
-        self.signals = Some(signals);
-        if self.reporter.as_ref().is_none_or(|(turn_id, _)| *turn_id != launch.turn_id) {
-            let (reporter, task) = Reporter::new(self.link.clone(), launch.turn_id);
-            self.reporter = Some((launch.turn_id, reporter));
-            self.last_words.spawn(task);
-        }
-        self.line(TurnEventStream::Note, &format!("started: {}", launch.occasion.words()));
-        let run =
-            self.runner.clone().run(launch, self.process_token.clone(), received, self.to.clone());
-        self.tasks.spawn(run);
-    }
-
-    fn line(&mut self, stream: TurnEventStream, text: &str) {
-        if let Some((_, reporter)) = &mut self.reporter {
-            reporter.line(stream, text);
-        }
-    }
-
-    fn end(&mut self, ending: Ending) {
-        hive_fault::point("harness.claude.ended");
-        let outcome = ending.outcome.map_or_else(String::new, |outcome| format!("{outcome:?}"));
-        tracing::info!(turn = ending.turn_id, outcome, error = ending.error, "turn ended");
-        self.line(TurnEventStream::Note, &format!("ended: {outcome} {}", ending.error));
-        // The last line is out; the reporter's task ends by itself.
-        self.reporter = None;
-        self.signals = None;
-        let end = calls::end(self.link.clone(), ending);
-        self.call(end);
-    }
-
-    fn watch_login(&mut self) {
-        if let Some(old) = self.login.take() {
-            old.abort();
-        }
-        let dir = self.config.home_dir.join(".claude");
-        let (config, runner) = (Arc::clone(&self.config), self.runner.clone());
-        let wait = async move {
-            runner.end_resident().await;
-            let first = DirSnapshot::take(&dir);
-            crate::login::wait(&dir, first, || look::is_logged_in(&config)).await;
-            Input::LoggedIn
-        };
-        self.login = Some(self.local(wait));
-    }
-
-    fn log_in(&mut self, wanted: LoginWanted) {
-        // What the dialogue writes is no login before it says so.
-        if let Some(watch) = self.login.take() {
-            watch.abort();
-        }
-        let dialogue =
-            login::hold(self.link.clone(), Arc::clone(&self.config), self.runner.clone(), wanted);
-        self.local(async move { Input::LoginEnded(dialogue.await) });
-    }
-
-    fn begin(&mut self) {
-        let (request_id, process_token) =
-            self.withdrawn.take().unwrap_or_else(|| (token::random(), self.next_process_token()));
-        self.process_token.clone_from(&process_token);
-        let begin = calls::begin(self.link.clone(), request_id.clone(), process_token.clone());
-        self.waiting = Some((request_id, process_token));
-        let parked = status::parked(self.status.subscribe(), self.told.subscribe());
-        self.begin = Some(self.call(async move {
-            parked.await;
-            begin.await
-        }));
-    }
-
-    /// A claude that stays keeps its secret from turn to turn.
-    fn next_process_token(&self) -> String {
-        self.runner.process_token().unwrap_or_else(token::random)
-    }
-
-    fn leave(&mut self) {
-        if let Some(begin) = self.begin.take() {
-            begin.abort();
-        }
-        let (state, until) = self.status.borrow().unwrap_or((HarnessState::Idle, None));
-        let leave = calls::leave(self.link.clone(), state, until);
-        self.call(leave);
     }
 }

@@ -9,8 +9,6 @@ use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use hive_proto::v1;
-
 use crate::boot::mcp::{self, Bridge};
 use crate::boot::{self, aside, file, home};
 use crate::claude::command_line::{self, EXECUTION_GROUP, Invocation};
@@ -226,11 +224,8 @@ pub fn prompt(config: &Config, launch: &Launch) -> String {
         Step::Work => {}
     }
     let Occasion::Mail(begun) = &launch.occasion else { return occasion::self_continue() };
-    let delivery = begun.delivery.as_ref();
-    let message_id =
-        delivery.and_then(|delivery| delivery.message.as_ref()).map_or(0, |message| message.id);
-    let came_back = delivery
-        .is_some_and(|delivery| delivery.redelivery_cause() != v1::RedeliveryCause::Unspecified);
+    let message_id = begun.delivery.message.id.get();
+    let came_back = begun.delivery.cause.is_some();
     let may_be_held = launch.continues && (launch.retry || launch.made_room || came_back);
     let is_held = may_be_held && session::holds(&config.home_dir, &config.state_dir, message_id);
     let telling = match (is_held, launch.retry) {

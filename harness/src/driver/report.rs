@@ -6,15 +6,12 @@
 use std::time::Duration;
 
 use hive_core::limits::{REQUEST_LIST_BYTES_MAX, TOKEN_CHARS_MAX, TURN_EVENT_LINE_BYTES_MAX};
-use hive_proto::v1;
-use hive_proto::v1::TurnEventStream;
-use hive_proto::v1::turn_service_client::TurnServiceClient;
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 
 use crate::claude::line;
 use crate::driver::link::Link;
-use crate::driver::{timestamp, wall_now};
+use crate::driver::wall_now;
+use crate::wire::output::{self, Line, Source};
 
 /// Most lines that wait for the broker.
 const QUEUE_MAX: usize = 512;
@@ -34,7 +31,7 @@ const REST: Duration = Duration::from_secs(1);
 /// Where the lines of one turn go.
 #[derive(Debug)]
 pub struct Reporter {
-    to: mpsc::Sender<v1::TurnEvent>,
+    to: mpsc::Sender<Line>,
     sequence: u64,
     dropped: u64,
 }
@@ -48,41 +45,41 @@ impl Reporter {
     }
 
     /// Takes a line, or drops it.
-    pub fn line(&mut self, stream: TurnEventStream, text: &str) {
+    pub fn line(&mut self, source: Source, text: &str) {
         if self.dropped > 0 {
             let words = match self.dropped {
                 1 => "1 line was dropped here".to_owned(),
                 count => format!("{count} lines were dropped here"),
             };
-            if self.push(TurnEventStream::Note, &words) {
+            if self.push(Source::Note, &words) {
                 self.dropped = 0;
             }
         }
-        if !self.push(stream, text) {
+        if !self.push(source, text) {
             self.dropped += 1;
         }
     }
 
-    fn push(&mut self, stream: TurnEventStream, text: &str) -> bool {
+    fn push(&mut self, source: Source, text: &str) -> bool {
         self.sequence += 1;
-        let event = v1::TurnEvent {
+        let line = Line {
             sequence: self.sequence,
-            stream: stream.into(),
-            line: line::beginning(text, TURN_EVENT_LINE_BYTES_MAX).to_owned(),
-            time: Some(timestamp(wall_now())),
+            source,
+            text: line::beginning(text, TURN_EVENT_LINE_BYTES_MAX).to_owned(),
+            time: wall_now(),
         };
-        self.to.try_send(event).is_ok()
+        self.to.try_send(line).is_ok()
     }
 }
 
-async fn send(mut link: Link, turn_id: u64, mut lines: mpsc::Receiver<v1::TurnEvent>) {
+async fn send(mut link: Link, turn_id: u64, mut lines: mpsc::Receiver<Line>) {
     loop {
-        let mut events = Vec::new();
-        if lines.recv_many(&mut events, BATCH_MAX).await == 0 {
+        let mut taken = Vec::new();
+        if lines.recv_many(&mut taken, BATCH_MAX).await == 0 {
             return;
         }
         let session_token = link.token().await;
-        if stream(&link, turn_id, session_token, events, &mut lines).await {
+        if stream(&link, turn_id, session_token, taken, &mut lines).await {
             return;
         }
         tokio::time::sleep(REST).await;
@@ -90,16 +87,15 @@ async fn send(mut link: Link, turn_id: u64, mut lines: mpsc::Receiver<v1::TurnEv
 }
 
 /// The first of these lines, as many as one request may have; the others stay.
-fn batch(lines: &mut Vec<v1::TurnEvent>) -> Vec<v1::TurnEvent> {
+fn batch(lines: &mut Vec<Line>) -> Vec<Line> {
     let mut room = BATCH_BYTES_MAX;
-    let fits =
-        |event: &&v1::TurnEvent| match room.checked_sub(event.line.len() + LINE_FIELDS_BYTES_MAX) {
-            Some(left) => {
-                room = left;
-                true
-            }
-            None => false,
-        };
+    let fits = |line: &&Line| match room.checked_sub(line.text.len() + LINE_FIELDS_BYTES_MAX) {
+        Some(left) => {
+            room = left;
+            true
+        }
+        None => false,
+    };
     let count = lines.iter().take_while(fits).count();
     lines.drain(..count).collect()
 }
@@ -109,33 +105,27 @@ async fn stream(
     link: &Link,
     turn_id: u64,
     session_token: String,
-    mut events: Vec<v1::TurnEvent>,
-    lines: &mut mpsc::Receiver<v1::TurnEvent>,
+    mut taken: Vec<Line>,
+    lines: &mut mpsc::Receiver<Line>,
 ) -> bool {
-    let (requests, stream) = mpsc::channel(1);
-    let mut client = TurnServiceClient::new(link.channel.clone());
-    let call = client.report_turn_events(ReceiverStream::new(stream));
+    let (batches, received) = mpsc::channel(1);
+    let call = output::report(link.channel.clone(), session_token, turn_id, received);
     tokio::pin!(call);
     loop {
-        let request = v1::ReportTurnEventsRequest {
-            session_token: session_token.clone(),
-            turn_id,
-            events: batch(&mut events),
-        };
         tokio::select! {
             // Answered before its end: refused, or broken.
             _ = &mut call => return false,
-            sent = requests.send(request) => if sent.is_err() { return false },
+            sent = batches.send(batch(&mut taken)) => if sent.is_err() { return false },
         }
-        if !events.is_empty() {
+        if !taken.is_empty() {
             continue;
         }
         let count = tokio::select! {
             _ = &mut call => return false,
-            count = lines.recv_many(&mut events, BATCH_MAX) => count,
+            count = lines.recv_many(&mut taken, BATCH_MAX) => count,
         };
         if count == 0 {
-            drop(requests);
+            drop(batches);
             if let Err(status) = call.await {
                 tracing::debug!(turn = turn_id, %status, "the turn's output was not taken");
             }
@@ -146,30 +136,31 @@ async fn stream(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use hive_core::time::WallTime;
     use prost::Message as _;
+
+    use super::*;
 
     #[test]
     fn a_request_is_no_longer_than_the_broker_reads_and_no_line_is_left_out() {
         let lengths = [0, 1, TURN_EVENT_LINE_BYTES_MAX, 300];
-        let line = |sequence: u64| v1::TurnEvent {
+        let line = |sequence: u64| Line {
             sequence: u64::MAX - sequence,
-            stream: TurnEventStream::Note.into(),
-            line: "x".repeat(lengths[sequence as usize % lengths.len()]),
-            time: Some(prost_types::Timestamp { seconds: i64::MIN, nanos: i32::MAX }),
+            source: Source::Note,
+            text: "x".repeat(lengths[sequence as usize % lengths.len()]),
+            time: WallTime(i64::MIN),
         };
-        let lines: Vec<v1::TurnEvent> = (0..BATCH_MAX as u64).map(line).collect();
+        let lines: Vec<Line> = (0..BATCH_MAX as u64).map(line).collect();
         let (mut waiting, mut sent, mut requests) = (lines.clone(), Vec::new(), 0);
         while !waiting.is_empty() {
-            let events = batch(&mut waiting);
-            let session_token = "t".repeat(TOKEN_CHARS_MAX);
-            let request = v1::ReportTurnEventsRequest { session_token, turn_id: u64::MAX, events };
+            let batch = batch(&mut waiting);
+            sent.extend(batch.clone());
+            let request = output::request("t".repeat(TOKEN_CHARS_MAX), u64::MAX, batch);
             assert!(
                 request.encoded_len() <= REQUEST_LIST_BYTES_MAX,
                 "{} bytes",
                 request.encoded_len()
             );
-            sent.extend(request.events);
             requests += 1;
         }
         assert!(sent == lines && requests == 2, "{requests} requests");

@@ -6,18 +6,15 @@
 use std::time::Duration;
 
 use hive_core::reason::Reason;
-use hive_proto::status;
-use hive_proto::v1;
-use hive_proto::v1::attach_response::Step;
-use hive_proto::v1::turn_service_client::TurnServiceClient;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tonic::Status;
 use tonic::transport::Channel;
-use tonic::{Status, Streaming};
 
 use crate::driver::Happened;
 use crate::driver::backoff::Backoff;
 use crate::exit::{self, Failure, describe};
+use crate::wire::session::{self, Sent, Stream};
 
 /// How long the broker may take to see that an earlier harness is gone.
 const ATTACHED_PATIENCE: Duration = Duration::from_secs(5);
@@ -25,16 +22,8 @@ const ATTACHED_PATIENCE: Duration = Duration::from_secs(5);
 /// What a session tells.
 #[derive(Debug)]
 pub enum News {
-    /// It began, or goes on.
-    Attached(Box<v1::Attached>),
-    /// The operator wants something.
-    Command(v1::Command),
-    /// The agent changed.
-    AgentChanged(Box<v1::Agent>),
-    /// The agent's parent or a child changed.
-    KinChanged(v1::Kin),
-    /// The operator wants to log claude in.
-    LoginWanted(v1::LoginWanted),
+    /// The broker sent something over its stream.
+    Sent(Sent),
     /// The stream broke; it is opened again.
     Lost,
     /// The session is not ours any more.
@@ -55,13 +44,9 @@ pub async fn keep(channel: Channel, take_over: bool, number: u64, to: mpsc::Send
     let mut backoff = Backoff::default();
     let mut told = false;
     loop {
-        let request = v1::AttachRequest {
-            session_token: session.token.clone(),
-            take_over: session.take_over,
-            revision: env!("CARGO_PKG_VERSION").to_owned(),
-        };
-        let end = match TurnServiceClient::new(channel.clone()).attach(request).await {
-            Ok(stream) => session.follow(stream.into_inner(), &mut backoff).await,
+        let attach = session::attach(channel.clone(), session.token.clone(), session.take_over);
+        let end = match attach.await {
+            Ok(stream) => session.follow(stream, &mut backoff).await,
             Err(status) => session.refused(status),
         };
         match end {
@@ -91,31 +76,18 @@ impl Session {
         let _ = self.to.send(Happened::Session(self.number, news)).await;
     }
 
-    async fn follow(
-        &mut self,
-        mut stream: Streaming<v1::AttachResponse>,
-        backoff: &mut Backoff,
-    ) -> End {
+    async fn follow(&mut self, mut stream: Stream, backoff: &mut Backoff) -> End {
         loop {
-            match stream.message().await {
-                Ok(Some(v1::AttachResponse { step: Some(step) })) => {
-                    if let Step::Attached(attached) = &step {
+            match stream.next().await {
+                Ok(Some(sent)) => {
+                    if let Sent::Attached(attached) = &sent {
                         backoff.reset();
                         self.refused_since = None;
                         self.take_over = false;
                         self.token.clone_from(&attached.session_token);
                     }
-                    self.tell(match step {
-                        Step::Attached(attached) => News::Attached(Box::new(attached)),
-                        Step::Command(command) => News::Command(command),
-                        Step::AgentChanged(agent) => News::AgentChanged(Box::new(agent)),
-                        Step::KinChanged(kin) => News::KinChanged(kin),
-                        Step::LoginWanted(wanted) => News::LoginWanted(wanted),
-                    })
-                    .await;
+                    self.tell(News::Sent(sent)).await;
                 }
-                // A step that this version does not know.
-                Ok(Some(v1::AttachResponse { step: None })) => {}
                 Ok(None) => return End::Again(Status::unavailable("the broker closed the stream")),
                 Err(status) => return self.refused(status),
             }
@@ -123,10 +95,10 @@ impl Session {
     }
 
     fn refused(&mut self, status: Status) -> End {
-        if status::is_transient(&status) {
+        if hive_proto::status::is_transient(&status) {
             return End::Again(status);
         }
-        let reason = status::reason(&status);
+        let reason = hive_proto::status::reason(&status);
         if !self.token.is_empty() {
             // We had a session: whatever runs in it has to end first.
             return End::Over(News::Fenced(describe(&status)));

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hive_proto::v1;
+use hive_core::agent::Agent;
+use hive_core::message::Origin;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -19,6 +20,7 @@ use crate::process::family::Family;
 use crate::spawn::spawn;
 use crate::task::wake::LABEL;
 use crate::task::{BrokerWaker, Supervisor, TaskConfig, environment};
+use crate::turn::input::Begun;
 
 /// How long tasks may take to end with the program.
 const END_PATIENCE: Duration = Duration::from_secs(15);
@@ -58,21 +60,14 @@ impl Shell {
     }
 
     /// The agent's policy, as the broker tells it.
-    pub fn policy(&self, agent: Option<&v1::Agent>) {
-        let groups =
-            agent.and_then(|agent| agent.policy.as_ref()).map(|policy| &policy.tool_groups);
-        self.order(Order::Allowed(
-            groups.is_some_and(|groups| groups.iter().any(|group| group == EXECUTION_GROUP)),
-        ));
+    pub fn policy(&self, agent: &Agent) {
+        self.order(Order::Allowed(agent.policy.has_group(EXECUTION_GROUP)));
     }
 
     /// A turn began: with word of ended tasks, the agent knows of them.
-    pub fn begun(&self, begun: &v1::BeginTurnResponse) {
-        let message = begun.delivery.as_ref().and_then(|delivery| delivery.message.as_ref());
-        let origin = message.and_then(|message| message.origin.as_ref());
-        if origin
-            .is_some_and(|origin| origin.kind() == v1::OriginKind::External && origin.name == LABEL)
-        {
+    pub fn begun(&self, begun: &Begun) {
+        let origin = &begun.delivery.message.origin;
+        if matches!(origin, Origin::External(label) if label.as_str() == LABEL) {
             self.order(Order::Told);
         }
     }

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
+use hive_core::agent::HarnessState;
 use hive_core::time::WallTime;
-use hive_proto::v1::HarnessState;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 

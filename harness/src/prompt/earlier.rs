@@ -4,18 +4,24 @@
 //! Invariant: each thing is one line behind the frame, and every word in it that a model or a
 //! sender wrote is inert.
 
-use hive_proto::v1;
+use hive_core::message::Message;
+use hive_core::question::{self, Question};
+use hive_core::reminder::{self, Reminder};
+use hive_core::time::WallTime;
 
 use crate::prompt::inert;
-use crate::prompt::occasion::NAME_CHARS_MAX;
+use crate::turn::input::Begun;
+use crate::wire::rfc3339;
 
+/// Longest list of names that is shown, in characters.
+const NAME_CHARS_MAX: usize = 80;
 /// Longest piece that is shown of a text, in characters.
 const TEXT_CHARS_MAX: usize = 300;
 /// Most things of a kind that are listed.
 const LISTED_MAX: usize = 20;
 
 /// What was sent, asked and set; empty if nothing was.
-pub(super) fn words(begun: &v1::BeginTurnResponse) -> String {
+pub(super) fn words(begun: &Begun) -> String {
     let mut words = String::new();
     list(&mut words, "Earlier attempts sent this already:", begun.already_sent.iter().map(message));
     list(
@@ -45,36 +51,35 @@ fn list(words: &mut String, heading: &str, lines: impl ExactSizeIterator<Item = 
     }
 }
 
-fn message(message: &v1::Message) -> String {
+fn message(message: &Message) -> String {
     let to = inert::one_line(&message.recipients.join(", "), NAME_CHARS_MAX);
     format!("message {} to {to}: {}", message.id, inert::one_line(&message.body, TEXT_CHARS_MAX))
 }
 
-fn question(question: &v1::Question) -> String {
+fn question(question: &Question) -> String {
     let to = inert::one_line(&question.target, NAME_CHARS_MAX);
-    let state = match question.state() {
-        v1::QuestionState::Unspecified | v1::QuestionState::Open => "",
-        v1::QuestionState::Answered => " (answered)",
-        v1::QuestionState::Expired => " (expired)",
-        v1::QuestionState::Cancelled => " (withdrawn)",
+    let state = match question.state {
+        question::State::Open => "",
+        question::State::Answered => " (answered)",
+        question::State::Expired => " (expired)",
+        question::State::Cancelled => " (withdrawn)",
     };
     format!(
         "question {} to {to}{state}: {}",
         question.id,
-        inert::one_line(&question.text, TEXT_CHARS_MAX)
+        inert::one_line(&question.wording.text, TEXT_CHARS_MAX)
     )
 }
 
-fn reminder(reminder: &v1::Reminder) -> String {
-    let due = reminder.due_time.map(|time| prost_types::Timestamp { nanos: 0, ..time });
-    let due = due.map(|time| format!(" for {time}")).unwrap_or_default();
-    let state = match reminder.state() {
-        v1::ReminderState::Unspecified | v1::ReminderState::Pending => "",
-        v1::ReminderState::Fired => " (its time has come)",
-        v1::ReminderState::Cancelled => " (withdrawn)",
+fn reminder(reminder: &Reminder) -> String {
+    let due = rfc3339(WallTime(reminder.due_time.0.div_euclid(1000).saturating_mul(1000)));
+    let state = match reminder.state {
+        reminder::State::Pending => "",
+        reminder::State::Fired => " (its time has come)",
+        reminder::State::Cancelled => " (withdrawn)",
     };
     format!(
-        "reminder {}{due}{state}: {}",
+        "reminder {} for {due}{state}: {}",
         reminder.id,
         inert::one_line(&reminder.body, TEXT_CHARS_MAX)
     )

@@ -3,7 +3,7 @@
 //! Invariant: both together have at most [`KIN_BYTES_MAX`] bytes, and each role is inert text on
 //! the line of its agent.
 
-use hive_proto::v1::{Child, Kin};
+use hive_core::tree::{Child, Kin};
 
 use crate::prompt::inert::one_line;
 
@@ -58,10 +58,12 @@ pub fn children(kin: &Kin, mcp: &str, taken: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hive_core::name::AgentName;
+
     use super::*;
 
     fn child(name: &str, role: &str) -> Child {
-        Child { name: name.to_owned(), role: role.to_owned() }
+        Child { name: AgentName::parse(name).expect("a name"), role: role.to_owned() }
     }
 
     #[test]

@@ -6,10 +6,12 @@
 
 use std::path::Path;
 
-use hive_core::delivery::RedeliveryCause;
-use hive_proto::v1;
+use hive_core::delivery::{Delivery, RedeliveryCause};
+use hive_core::id::{QuestionId, ReminderId, number};
+use hive_core::message::{Message, Origin, SystemKind};
 
 use crate::prompt::{earlier, inert, placeholders};
+use crate::turn::input::Begun;
 
 const WAKE: &str = include_str!("../../../prompts/wake.md");
 const AGAIN: &str = include_str!("../../../prompts/again.md");
@@ -19,8 +21,6 @@ const RESET: &str = include_str!("../../../prompts/reset.md");
 const CHECKPOINT: &str = include_str!("../../../prompts/checkpoint.md");
 const CONTINUE: &str = include_str!("../../../prompts/continue.md");
 
-/// Longest name that is shown of a sender, in characters.
-pub(super) const NAME_CHARS_MAX: usize = 80;
 /// Longest error that is shown of an earlier attempt, in characters.
 const ERROR_CHARS_MAX: usize = 400;
 
@@ -74,14 +74,8 @@ pub fn reset(transcript: Option<&Path>) -> String {
 /// The prompt of a turn that a message woke; `reset` is empty, or says that the conversation is
 /// new.
 #[must_use]
-pub fn mail(
-    begun: &v1::BeginTurnResponse,
-    telling: Telling,
-    reset: &str,
-    mcp_server_name: &str,
-) -> String {
-    let delivery = begun.delivery.clone().unwrap_or_default();
-    let message = delivery.message.clone().unwrap_or_default();
+pub fn mail(begun: &Begun, telling: Telling, reset: &str, mcp_server_name: &str) -> String {
+    let message = &begun.delivery.message;
     let template = match telling {
         Telling::Whole => WAKE,
         Telling::HeldAlready => AGAIN,
@@ -91,12 +85,12 @@ pub fn mail(
         template,
         &[
             ("id", &message.id.to_string()),
-            ("from", &from(&message)),
-            ("about", &about(&message)),
+            ("from", &from(&message.origin)),
+            ("about", &about(message)),
             ("body", &inert::frame(&message.body)),
-            ("answer", &answer(&message, mcp_server_name)),
+            ("answer", &answer(message, mcp_server_name)),
             ("reset", reset),
-            ("redelivery", &redelivery(begun, &delivery)),
+            ("redelivery", &redelivery(begun)),
             ("pending", &pending(begun.pending_count, mcp_server_name)),
         ],
     );
@@ -120,23 +114,20 @@ fn tidy(prompt: &str) -> String {
     format!("{}\n", prompt.trim_end_matches('\n'))
 }
 
-fn from(message: &v1::Message) -> String {
-    let origin = message.origin.clone().unwrap_or_default();
-    let name = inert::one_line(&origin.name, NAME_CHARS_MAX);
-    match origin.kind() {
-        v1::OriginKind::Agent => format!("agent {name}"),
+fn from(origin: &Origin) -> String {
+    match origin {
+        Origin::Agent(name) => format!("agent {name}"),
         // Which account of the host it was is for the operator's own records.
-        v1::OriginKind::Operator => "the operator".to_owned(),
-        v1::OriginKind::System => "Hive itself".to_owned(),
-        v1::OriginKind::External => format!("the program {name} beside you"),
-        v1::OriginKind::Unspecified => "somebody unknown".to_owned(),
+        Origin::Operator(_) => "the operator".to_owned(),
+        Origin::System => "Hive itself".to_owned(),
+        Origin::External(label) => format!("the program {label} beside you"),
     }
 }
 
-fn about(message: &v1::Message) -> String {
+fn about(message: &Message) -> String {
     let mut words = String::new();
-    if message.in_reply_to != 0 {
-        words.push_str(&format!(", in reply to {}", message.in_reply_to));
+    if let Some(id) = message.in_reply_to {
+        words.push_str(&format!(", in reply to {id}"));
     }
     if message.broadcast {
         words.push_str(", to everyone");
@@ -146,33 +137,35 @@ fn about(message: &v1::Message) -> String {
 }
 
 /// What a message of Hive is about; empty for any other.
-fn notice(message: &v1::Message) -> String {
-    let v1::Message { question_id, reminder_id, .. } = message;
-    match message.system_kind() {
-        v1::SystemKind::Unspecified => String::new(),
-        v1::SystemKind::TurnFailed => ", a notice: a turn of a child of yours failed".to_owned(),
-        v1::SystemKind::DeadLetter => {
+fn notice(message: &Message) -> String {
+    let question_id = number(message.question_id, QuestionId::get);
+    let reminder_id = number(message.reminder_id, ReminderId::get);
+    let Some(kind) = message.system_kind else { return String::new() };
+    match kind {
+        SystemKind::TurnFailed => ", a notice: a turn of a child of yours failed".to_owned(),
+        SystemKind::DeadLetter => {
             ", a notice: a message to a child of yours is given up".to_owned()
         }
-        v1::SystemKind::Restarted => ", a notice: you were started anew".to_owned(),
-        v1::SystemKind::Unavailable => ", a notice: a child of yours cannot work now".to_owned(),
-        v1::SystemKind::QuestionAsked => format!(", question {question_id} for you"),
-        v1::SystemKind::QuestionAnswered => format!(", question {question_id} is answered"),
-        v1::SystemKind::QuestionExpired => format!(", question {question_id} has expired"),
-        v1::SystemKind::QuestionCancelled => format!(", question {question_id} is withdrawn"),
-        v1::SystemKind::Reminder => format!(", your reminder {reminder_id}"),
-        v1::SystemKind::Problem => {
+        SystemKind::Restarted => ", a notice: you were started anew".to_owned(),
+        SystemKind::Unavailable => ", a notice: a child of yours cannot work now".to_owned(),
+        SystemKind::QuestionAsked => format!(", question {question_id} for you"),
+        SystemKind::QuestionAnswered => format!(", question {question_id} is answered"),
+        SystemKind::QuestionExpired => format!(", question {question_id} has expired"),
+        SystemKind::QuestionCancelled => format!(", question {question_id} is withdrawn"),
+        SystemKind::Reminder => format!(", your reminder {reminder_id}"),
+        SystemKind::Problem => {
             ", a notice: something around a child of yours does not work".to_owned()
         }
     }
 }
 
 /// With what a question is answered; empty for any other message.
-fn answer(message: &v1::Message, mcp_server_name: &str) -> String {
-    if message.system_kind() == v1::SystemKind::QuestionAsked {
-        format!("(mcp__{mcp_server_name}__answer with id {} answers it)\n", message.question_id)
-    } else {
-        String::new()
+fn answer(message: &Message, mcp_server_name: &str) -> String {
+    match (message.system_kind, message.question_id) {
+        (Some(SystemKind::QuestionAsked), Some(id)) => {
+            format!("(mcp__{mcp_server_name}__answer with id {id} answers it)\n")
+        }
+        _ => String::new(),
     }
 }
 
@@ -184,35 +177,29 @@ fn pending(count: u32, mcp_server_name: &str) -> String {
     }
 }
 
-fn redelivery(begun: &v1::BeginTurnResponse, delivery: &v1::Delivery) -> String {
-    let Some(words) = cause(delivery.redelivery_cause()) else { return String::new() };
-    let attempt = attempt(delivery);
-    let error = inert::one_line(&delivery.last_error, ERROR_CHARS_MAX);
+fn redelivery(begun: &Begun) -> String {
+    let Delivery { attempt, cause, last_error, .. } = &begun.delivery;
+    let Some(cause) = *cause else { return String::new() };
+    // An attempt that is repeated under its number says so.
+    let again = if cause.repeats_attempt() { " again" } else { "" };
+    let error = inert::one_line(last_error, ERROR_CHARS_MAX);
     let error =
         if error.is_empty() { error } else { format!(" It said:\n{}{error}", inert::FRAME) };
     placeholders::fill(
         REDELIVERY,
         &[
-            ("attempt", &attempt),
-            ("cause", words),
+            ("attempt", &format!("{attempt}{again}")),
+            ("cause", words(cause)),
             ("error", &error),
             ("sent", &earlier::words(begun)),
         ],
     )
 }
 
-/// Numbers the attempt; one that is repeated under its number says so.
-fn attempt(delivery: &v1::Delivery) -> String {
-    let cause = RedeliveryCause::try_from(delivery.redelivery_cause());
-    let again = if cause.is_ok_and(RedeliveryCause::repeats_attempt) { " again" } else { "" };
-    format!("{}{again}", delivery.attempt)
-}
-
-/// Why it came back, in words; `None` at the first delivery.
-fn cause(cause: v1::RedeliveryCause) -> Option<&'static str> {
-    use v1::RedeliveryCause as Cause;
-    Some(match cause {
-        Cause::Unspecified => return None,
+/// Why it came back, in words.
+fn words(cause: RedeliveryCause) -> &'static str {
+    use RedeliveryCause as Cause;
+    match cause {
         Cause::TurnFailed => "the last turn failed",
         Cause::HarnessVanished => "the last turn was cut off",
         Cause::RateLimited => "the last turn hit the model's rate limit",
@@ -224,7 +211,7 @@ fn cause(cause: v1::RedeliveryCause) -> Option<&'static str> {
         Cause::NotReceived => "its last delivery did not reach you",
         Cause::Nacked => "it was given back",
         Cause::LeaseExpired => "it was taken and not finished in time",
-    })
+    }
 }
 
 #[cfg(test)]

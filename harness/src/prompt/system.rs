@@ -3,7 +3,7 @@
 //! Invariant: it is rendered anew for every turn from what the broker said last, so a changed
 //! policy, parent or role takes effect at once.
 
-use hive_proto::v1::Kin;
+use hive_core::tree::Kin;
 
 use crate::prompt::{kin, markers, placeholders};
 
@@ -84,6 +84,9 @@ fn named(words: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hive_core::name::AgentName;
+    use hive_core::tree::Child;
+
     use super::*;
 
     fn bob() -> Identity {
@@ -135,8 +138,8 @@ mod tests {
             role: "You test.\n".into(),
             kin: Kin {
                 parent_role: "reviews".into(),
-                children: vec![hive_proto::v1::Child {
-                    name: "carol".into(),
+                children: vec![Child {
+                    name: AgentName::parse("carol").expect("a name"),
                     role: "{label}".into(),
                 }],
                 children_count: 1,

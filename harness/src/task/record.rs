@@ -6,11 +6,16 @@
 use std::time::Duration;
 
 use hive_core::time::WallTime;
-use hive_proto::harness_v1::TaskState;
 use serde_json::{Value, json};
 
 use crate::process::family::Process;
 use crate::task::output::Summary;
+
+// How a task ended, as a record says it.
+const EXITED: &str = "TASK_STATE_EXITED";
+const SIGNALED: &str = "TASK_STATE_SIGNALED";
+const TIMED_OUT: &str = "TASK_STATE_TIMED_OUT";
+const LOST: &str = "TASK_STATE_LOST";
 
 /// What is known of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,14 +69,13 @@ pub enum How {
 }
 
 impl How {
-    /// The word of the contract, the exit code and the signal.
-    #[must_use]
-    pub fn parts(self) -> (TaskState, i32, i32) {
+    /// The word in a record, the exit code and the signal.
+    fn parts(self) -> (&'static str, i32, i32) {
         match self {
-            Self::Exited(code) => (TaskState::Exited, code, 0),
-            Self::Signaled(signal) => (TaskState::Signaled, 0, signal),
-            Self::TimedOut => (TaskState::TimedOut, 0, 0),
-            Self::Lost => (TaskState::Lost, 0, 0),
+            Self::Exited(code) => (EXITED, code, 0),
+            Self::Signaled(signal) => (SIGNALED, 0, signal),
+            Self::TimedOut => (TIMED_OUT, 0, 0),
+            Self::Lost => (LOST, 0, 0),
         }
     }
 }
@@ -86,7 +90,7 @@ impl Record {
             let End { time, how, leftover_count, output: Summary { bytes, kept_bytes, tail } } = end;
             let (state, exit_code, signal) = how.parts();
             json!({
-                "time": time.0, "state": state.as_str_name(), "exit_code": exit_code, "signal": signal,
+                "time": time.0, "state": state, "exit_code": exit_code, "signal": signal,
                 "leftover_count": leftover_count, "output_bytes": bytes, "kept_bytes": kept_bytes, "tail": tail,
             })
         });
@@ -124,12 +128,12 @@ impl Record {
 }
 
 fn parse_end(end: &Value) -> Option<End> {
-    let how = match TaskState::from_str_name(end["state"].as_str()?)? {
-        TaskState::Exited => How::Exited(number(&end["exit_code"])?),
-        TaskState::Signaled => How::Signaled(number(&end["signal"])?),
-        TaskState::TimedOut => How::TimedOut,
-        TaskState::Lost => How::Lost,
-        TaskState::Unspecified | TaskState::Running => return None,
+    let how = match end["state"].as_str()? {
+        EXITED => How::Exited(number(&end["exit_code"])?),
+        SIGNALED => How::Signaled(number(&end["signal"])?),
+        TIMED_OUT => How::TimedOut,
+        LOST => How::Lost,
+        _ => return None,
     };
     let output = Summary {
         bytes: end["output_bytes"].as_u64()?,

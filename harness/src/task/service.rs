@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use hive_core::limits::{REQUEST_ID_CHARS_MAX, SOCKET_PATH_BYTES_MAX};
 use hive_core::reason::Reason;
+use hive_proto::convert::time::timestamp;
 use hive_proto::harness_v1 as wire;
 use hive_proto::harness_v1::task_service_server::{TaskService, TaskServiceServer};
 use hive_proto::status::{bad_field, refusal};
@@ -18,11 +19,10 @@ use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::{Request, Response, Status};
 
-use crate::driver::timestamp;
 use crate::exit;
 use crate::task::output::Summary;
-use crate::task::record::Record;
-use crate::task::supervisor::{Asked, Inner, Refused};
+use crate::task::record::{How, Record};
+use crate::task::supervisor::{Asked, Inner, Refused, Seen};
 
 /// Longest command, in bytes; with its end it has to be shorter than what Linux takes as one
 /// argument.
@@ -108,7 +108,7 @@ impl TaskService for Service {
         }
         let wait = wait_for(wait, RUN_WAIT_MAX)?;
         let waiting = self.inner.begin(Asked { request_id, command, timeout }).map_err(status)?;
-        Ok(Response::new(wire::RunTaskResponse { task: waiting.look(wait).await }))
+        Ok(Response::new(wire::RunTaskResponse { task: waiting.look(wait).await.map(task) }))
     }
 
     async fn get_task(
@@ -118,7 +118,7 @@ impl TaskService for Service {
         let wire::GetTaskRequest { id, wait } = request.into_inner();
         let wait = wait_for(wait, LOOK_WAIT_MAX)?;
         let waiting = self.inner.find(id).map_err(status)?;
-        Ok(Response::new(wire::GetTaskResponse { task: waiting.look(wait).await }))
+        Ok(Response::new(wire::GetTaskResponse { task: waiting.look(wait).await.map(task) }))
     }
 }
 
@@ -147,12 +147,8 @@ fn status(refused: Refused) -> Status {
 }
 
 /// A task as it goes over the wire.
-pub(super) fn task(
-    record: &Record,
-    running_output: Summary,
-    output_path: &Path,
-    is_sandboxed: bool,
-) -> wire::Task {
+fn task(seen: Seen) -> wire::Task {
+    let Seen { record, running_output, output_path, is_sandboxed } = seen;
     let Record {
         id,
         request_id: _,
@@ -165,25 +161,31 @@ pub(super) fn task(
         end,
         told: _,
     } = record;
-    let (state, exit_code, signal) =
-        end.as_ref().map_or((wire::TaskState::Running, 0, 0), |end| end.how.parts());
-    let Summary { bytes, kept_bytes, tail } =
-        end.as_ref().map_or(running_output, |end| end.output.clone());
+    let (state, exit_code, signal) = match end.as_ref().map(|end| end.how) {
+        None => (wire::TaskState::Running, 0, 0),
+        Some(How::Exited(code)) => (wire::TaskState::Exited, code, 0),
+        Some(How::Signaled(signal)) => (wire::TaskState::Signaled, 0, signal),
+        Some(How::TimedOut) => (wire::TaskState::TimedOut, 0, 0),
+        Some(How::Lost) => (wire::TaskState::Lost, 0, 0),
+    };
+    let (end_time, leftover_count) = end.as_ref().map(|end| (end.time, end.leftover_count)).unzip();
+    // In a sandbox no other process can use the number.
+    let process_group = root.filter(|_| end.is_none() && !is_sandboxed).map_or(0, |root| root.pid);
+    let Summary { bytes, kept_bytes, tail } = end.map_or(running_output, |end| end.output);
     wire::Task {
-        id: *id,
-        command: command.clone(),
+        id,
+        command,
         state: state.into(),
         exit_code,
         signal,
-        start_time: Some(timestamp(*start_time)),
-        end_time: end.as_ref().map(|end| timestamp(end.time)),
-        timeout: prost_types::Duration::try_from(*timeout).ok(),
+        start_time: Some(timestamp(start_time)),
+        end_time: end_time.map(timestamp),
+        timeout: prost_types::Duration::try_from(timeout).ok(),
         output_path: output_path.to_string_lossy().into_owned(),
         output_bytes: bytes,
         kept_bytes,
         tail,
-        // In a sandbox no other process can use the number.
-        process_group: root.filter(|_| end.is_none() && !is_sandboxed).map_or(0, |root| root.pid),
-        leftover_count: end.as_ref().map_or(0, |end| end.leftover_count),
+        process_group,
+        leftover_count: leftover_count.unwrap_or_default(),
     }
 }

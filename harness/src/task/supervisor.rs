@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hive_proto::harness_v1 as wire;
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -17,7 +16,7 @@ use crate::driver::wall_now;
 use crate::process::family::tasks::Tasks;
 use crate::spawn::spawn;
 use crate::task::config::TaskConfig;
-use crate::task::output::{self, Output};
+use crate::task::output::{self, Output, Summary};
 use crate::task::record::{End, How, Record};
 use crate::task::run::{self, END_GRACE, Ended, Run};
 use crate::task::store::{OpenError, Store};
@@ -315,25 +314,35 @@ pub(super) struct Waiting {
     ended: watch::Receiver<bool>,
 }
 
+/// A task as it stands.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) record: Record,
+    /// What it has written, while it runs.
+    pub(super) running_output: Summary,
+    pub(super) output_path: PathBuf,
+    pub(super) is_sandboxed: bool,
+}
+
 impl Waiting {
     /// The task at its end, or at the end of the wait.
-    pub(super) async fn look(mut self, wait: Duration) -> Option<wire::Task> {
+    pub(super) async fn look(mut self, wait: Duration) -> Option<Seen> {
         // Either way it is looked at as it stands then.
         let _ = tokio::time::timeout(wait, self.ended.wait_for(|ended| *ended)).await;
         let is_sandboxed = self.inner.config().confinement.is_sandbox();
         let mut table = self.inner.table();
         let entry = table.entries.get(&self.id)?;
         let output = entry.output.as_ref().map(|output| output.summary());
-        let task = service::task(
-            &entry.record,
-            output.unwrap_or_default(),
-            &self.inner.store.output_path(self.id),
+        let seen = Seen {
+            record: entry.record.clone(),
+            running_output: output.unwrap_or_default(),
+            output_path: self.inner.store.output_path(self.id),
             is_sandboxed,
-        );
+        };
         if entry.record.end.is_some() {
             table.told(self.id, &self.inner.store);
         }
-        Some(task)
+        Some(seen)
     }
 }
 

@@ -5,11 +5,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use hive_proto::v1;
-use hive_proto::v1::wake_service_client::WakeServiceClient;
 use tonic::Status;
 
 use crate::driver::link::Link;
+use crate::wire::beside;
 
 /// Under which name tasks wake their agent.
 pub const LABEL: &str = "bash";
@@ -46,15 +45,11 @@ impl Waker for BrokerWaker {
         let mut link = self.link.clone();
         Box::pin(async move {
             let session_token = link.token().await;
-            let (label, coalescing_key) = (LABEL.to_owned(), KEY.to_owned());
-            let request =
-                v1::WakeRequest { request_id, label, body, coalescing_key, session_token };
-            let mut client = WakeServiceClient::new(link.channel);
-            let answer = tokio::time::timeout(PATIENCE, client.wake(request)).await;
-            let answer = answer.map_err(|_| {
+            let wake = beside::wake(link.channel, session_token, request_id, LABEL, KEY, body);
+            let receipt = tokio::time::timeout(PATIENCE, wake).await.map_err(|_| {
                 Status::deadline_exceeded("the broker took the message and did not answer")
             })??;
-            Ok(answer.into_inner().superseded_message_id)
+            Ok(receipt.superseded_message_id)
         })
     }
 }

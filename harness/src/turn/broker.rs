@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hive_core::agent::{Agent, HarnessState};
 use hive_core::park;
 use hive_core::time::Now;
 use hive_core::turn::{Kind, Outcome};
-use hive_proto::v1::{Agent, BeginTurnResponse, HarnessState};
 
-use crate::turn::input::{Answer, Attachment};
+use crate::turn::input::{Answer, Attachment, Begun};
 use crate::turn::job::{Job, Occasion};
 use crate::turn::machine::{LEAVE_PATIENCE, Machine};
 use crate::turn::output::{Ending, Output, Signal};
@@ -50,7 +50,7 @@ impl Machine {
 
     /// Begins work in a new session, or waits where the agent is stopped.
     fn begin_session(&mut self, now: Now) {
-        if self.facts.agent.stopped {
+        if self.facts.agent.as_ref().is_some_and(|agent| agent.stopped) {
             self.phase = Phase::Stopped;
         } else {
             self.first_probe(now);
@@ -58,15 +58,10 @@ impl Machine {
     }
 
     fn first_probe(&mut self, now: Now) {
-        self.context.remembered(&self.facts.agent);
+        let Some(agent) = &self.facts.agent else { return };
+        self.context.remembered(agent);
         // Whether a login is there, a look tells: whoever started us may have logged in before.
-        let park = self
-            .facts
-            .agent
-            .park
-            .as_ref()
-            .and_then(|park| park::View::try_from(park.clone()).ok())
-            .filter(|park| !park::ends_by_login(park.cause));
+        let park = agent.park.clone().filter(|park| !park::ends_by_login(park.cause));
         // A login that was waited for is waited for in the new session too.
         if !self.waits_for_login() {
             self.parked = park.map(|park| Parked::new(park, now));
@@ -91,11 +86,12 @@ impl Machine {
         if !agent.model.is_empty() {
             self.model = None;
         }
-        if agent.model != self.facts.agent.model {
+        if self.facts.agent.as_ref().is_none_or(|old| old.model != agent.model) {
             self.context.forget_window();
         }
-        self.facts.agent = agent;
-        if self.facts.agent.stopped {
+        let is_stopped = agent.stopped;
+        self.facts.agent = Some(agent);
+        if is_stopped {
             self.halt(now);
         } else if matches!(self.phase, Phase::Stopped) {
             self.first_probe(now);
@@ -151,8 +147,8 @@ impl Machine {
         }
     }
 
-    pub(crate) fn begun(&mut self, begun: Arc<BeginTurnResponse>, now: Now) {
-        let turn_id = begun.turn.as_ref().map_or(0, |turn| turn.id);
+    pub(crate) fn begun(&mut self, begun: Arc<Begun>, now: Now) {
+        let turn_id = begun.turn_id;
         if !matches!(self.phase, Phase::Beginning | Phase::Leaving) {
             return;
         }
@@ -163,7 +159,7 @@ impl Machine {
         // They were given before the turn began, so they hold for it, although their stream may be
         // slower.
         for command in &begun.commands {
-            self.command(command, now);
+            self.command(command.clone(), now);
         }
         if matches!(self.phase, Phase::Probing(_)) {
             self.take(job, now);

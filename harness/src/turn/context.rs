@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
+use hive_core::agent::Agent;
 use hive_core::time::WallTime;
-use hive_proto::v1;
 
 use crate::turn::reset_rule::ResetRule;
 use crate::turn::windows::Windows;
@@ -43,10 +43,10 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// What the broker remembers, where that is newer.
-    pub(crate) fn remembered(&mut self, agent: &v1::Agent) {
-        let time =
-            agent.context_time.as_ref().map(|time| WallTime(time.seconds.saturating_mul(1000)));
+    /// What the broker remembers, where that is newer. It learns a size a moment after the machine
+    /// measured it, so only whole seconds count.
+    pub(crate) fn remembered(&mut self, agent: &Agent) {
+        let time = agent.context_time.map(|time| WallTime(time.0 - time.0.rem_euclid(1000)));
         if time > self.time {
             *self = Self {
                 tokens: agent.context_tokens,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use hive_core::limits::RETURNED_TOOL_USES_BYTES_MAX;
 use hive_core::time::BootTime;
-use hive_core::turn::Usage;
+use hive_core::turn::{ToolUse, Usage};
 
 use crate::claude::transcript::{TOOL_NAMES_MAX, Transcript};
 use crate::turn::job::Job;
@@ -91,11 +91,14 @@ impl Course {
 }
 
 /// The tools called most, as many as the broker takes, with names that it takes.
-fn most_used(tools: BTreeMap<String, u32>) -> Vec<(String, u32)> {
+fn most_used(tools: BTreeMap<String, u32>) -> Vec<ToolUse> {
     let is_name = |name: &str| !name.is_empty() && !name.contains(char::is_control);
-    let mut tools: Vec<(String, u32)> =
-        tools.into_iter().filter(|(name, count)| is_name(name) && *count > 0).collect();
-    tools.sort_by(|(_, left), (_, right)| right.cmp(left));
+    let mut tools: Vec<ToolUse> = tools
+        .into_iter()
+        .filter(|(name, count)| is_name(name) && *count > 0)
+        .map(|(name, count)| ToolUse { name, count })
+        .collect();
+    tools.sort_by_key(|tool| std::cmp::Reverse(tool.count));
     tools.truncate(TOOL_NAMES_MAX);
     tools
 }

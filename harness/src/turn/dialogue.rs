@@ -6,14 +6,14 @@
 use hive_core::park;
 use hive_core::time::Now;
 use hive_core::turn::Outcome;
-use hive_proto::v1;
 
+use crate::turn::input::LoginWanted;
 use crate::turn::machine::Machine;
 use crate::turn::output::Output;
 use crate::turn::phase::{Parked, Phase};
 
 impl Machine {
-    pub(crate) fn login_wanted(&mut self, wanted: v1::LoginWanted) {
+    pub(crate) fn login_wanted(&mut self, wanted: LoginWanted) {
         let refusal = match &self.phase {
             // A stream that was opened again tells of it again.
             _ if self.dialogue == Some(wanted.login_id) => return,
@@ -32,7 +32,7 @@ impl Machine {
             Phase::Detached | Phase::Starting | Phase::Beginning | Phase::Recovering(_) => None,
         };
         match refusal {
-            Some(words) => self.put(Output::RefuseLogin(wanted, words.to_owned())),
+            Some(words) => self.put(Output::RefuseLogin(wanted.login_id, words.to_owned())),
             None => {
                 self.dialogue = Some(wanted.login_id);
                 self.put(Output::Login(wanted));

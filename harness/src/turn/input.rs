@@ -2,9 +2,15 @@
 
 use std::sync::Arc;
 
+use hive_core::agent::Agent;
+use hive_core::command::Command;
+use hive_core::delivery::Delivery;
 use hive_core::limits::Backoff;
+use hive_core::message::Message;
 use hive_core::park;
-use hive_proto::v1;
+use hive_core::question::Question;
+use hive_core::reminder::Reminder;
+use hive_core::tree::Kin;
 
 use crate::claude::event::Event;
 use crate::claude::outcome::Exit;
@@ -17,17 +23,19 @@ pub enum Input {
     /// The broker took us in; a session began or goes on.
     Attached(Box<Attachment>),
     /// The broker says that the agent's policy, parent or model changed.
-    AgentChanged(Box<v1::Agent>),
+    AgentChanged(Box<Agent>),
     /// The broker says that the agent's parent or a child changed.
-    KinChanged(v1::Kin),
+    KinChanged(Kin),
     /// The operator wants something.
-    Command(v1::Command),
+    Command(Command),
+    /// The operator wants something that this version does not know; the number of the command.
+    UnknownCommand(u64),
     /// The settings of the harness changed; they hold from the next turn on.
     Configured(Box<Configured>),
     /// The session is no longer ours.
     Fenced(String),
     /// There is a turn to run.
-    Begun(Arc<v1::BeginTurnResponse>),
+    Begun(Arc<Begun>),
     /// The turn that we asked for is open.
     Opened(u64),
     /// The turn that we asked for may not start now.
@@ -51,7 +59,7 @@ pub enum Input {
     /// Somebody logged claude in.
     LoggedIn,
     /// An operator wants to log claude in.
-    LoginWanted(v1::LoginWanted),
+    LoginWanted(LoginWanted),
     /// The login dialogue is over: claude says that it went well, or it does not.
     LoginEnded(bool),
     /// We are to shut down. The second time: at once.
@@ -87,10 +95,10 @@ pub struct Found {
 pub struct Attachment {
     /// Whether an earlier session goes on.
     pub resumed: bool,
-    /// The agent.
-    pub agent: v1::Agent,
+    /// The agent; `None` before the first session.
+    pub agent: Option<Agent>,
     /// Its parent and children.
-    pub kin: v1::Kin,
+    pub kin: Kin,
     /// The turn that the session has open.
     pub open_turn: Option<u64>,
     /// The operator's pronouns; empty if the broker knows none.
@@ -99,6 +107,45 @@ pub struct Attachment {
     pub hive_domain: String,
     /// The pause before the next look for a claude that cannot run.
     pub park_backoff: Backoff,
+}
+
+/// A turn to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// The turn.
+    pub turn_id: u64,
+    /// The delivery that woke it.
+    pub delivery: Delivery,
+    /// How many more are ready.
+    pub pending_count: u32,
+    /// What earlier attempts at the delivery sent.
+    pub already_sent: Vec<Message>,
+    /// What they asked.
+    pub already_asked: Vec<Question>,
+    /// What they want to be reminded of.
+    pub already_reminded: Vec<Reminder>,
+    /// Commands that were open when the turn began.
+    pub commands: Vec<Command>,
+}
+
+/// An operator who waits for a login dialogue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoginWanted {
+    /// The number of the dialogue.
+    pub login_id: u64,
+    /// The operator's terminal.
+    pub terminal: Terminal,
+}
+
+/// An operator's terminal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Terminal {
+    /// Its lines; 0 if unknown.
+    pub rows: u32,
+    /// Its columns; 0 if unknown.
+    pub columns: u32,
+    /// Its kind; empty if unknown.
+    pub kind: String,
 }
 
 /// What became of a turn.

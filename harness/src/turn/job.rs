@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use hive_core::delivery::Delivery;
 use hive_core::turn::Kind;
-use hive_proto::v1;
+
+use crate::turn::input::Begun;
 
 /// What a turn is about.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Occasion {
     /// A message.
-    Mail(Arc<v1::BeginTurnResponse>),
+    Mail(Arc<Begun>),
     /// The agent asked for it.
     Continue,
     /// The agent's notes, before its conversation is compacted.
@@ -45,11 +47,8 @@ impl Occasion {
     pub fn words(&self) -> String {
         match self {
             Self::Mail(begun) => {
-                let delivery = begun.delivery.as_ref();
-                let id = delivery
-                    .and_then(|delivery| delivery.message.as_ref())
-                    .map_or(0, |message| message.id);
-                format!("message {id}, attempt {}", delivery.map_or(0, |delivery| delivery.attempt))
+                let Delivery { message, attempt, .. } = &begun.delivery;
+                format!("message {}, attempt {attempt}", message.id)
             }
             Self::Continue => "continued".to_owned(),
             Self::Checkpoint => "checkpoint".to_owned(),

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use hive_core::agent::{Agent, HarnessState};
 use hive_core::park;
 use hive_core::time::{BootTime, Now, WallTime};
 use hive_core::turn::Kind;
-use hive_proto::v1::HarnessState;
 
 use crate::config::Spans;
 use crate::prompt::system::Identity;
@@ -132,7 +132,8 @@ impl Machine {
             Input::AgentChanged(agent) => self.agent_changed(*agent, now),
             Input::KinChanged(kin) => self.facts.kin = kin,
             Input::Configured(configured) => self.configured(*configured),
-            Input::Command(command) => self.command(&command, now),
+            Input::Command(command) => self.command(command, now),
+            Input::UnknownCommand(id) => self.unknown_command(id),
             Input::Fenced(why) => self.fenced(&why, now),
             Input::Begun(begun) => self.begun(begun, now),
             Input::Opened(turn_id) => self.opened(turn_id, now),
@@ -276,7 +277,7 @@ impl Machine {
             Cli::Unknown | Cli::Ready => None,
         };
         let (state, until) = match (&self.parked, broken_until) {
-            (Some(parked), _) => (park::state_of(parked.park.cause).into(), parked.park.until),
+            (Some(parked), _) => (park::state_of(parked.park.cause), parked.park.until),
             (None, Some(until)) => (HarnessState::Unavailable, Some(until)),
             (None, None) => (HarnessState::Idle, None),
         };
@@ -285,36 +286,38 @@ impl Machine {
 
     /// Who the system prompt is for.
     pub(crate) fn identity(&self) -> Identity {
-        let agent = &self.facts.agent;
-        let or = |told: &str, default: &str| {
-            if told.is_empty() { default.to_owned() } else { told.to_owned() }
-        };
+        let Attachment { agent, kin, operator_pronouns, hive_domain, .. } = &self.facts;
+        let agent = agent.as_ref();
+        let text = |of: fn(&Agent) -> &String| agent.map(of).cloned().unwrap_or_default();
+        let parent = agent.and_then(|agent| agent.parent.as_ref());
         Identity {
-            label: or(&agent.name, &self.defaults.label),
-            domain: self.facts.hive_domain.clone(),
-            operator_pronouns: or(&self.facts.operator_pronouns, &self.defaults.operator_pronouns),
-            hive_name: agent.hive_name.clone(),
-            swarm_name: agent.swarm_name.clone(),
+            label: agent
+                .map_or_else(|| self.defaults.label.clone(), |agent| agent.name.to_string()),
+            domain: hive_domain.clone(),
+            operator_pronouns: or_default(operator_pronouns, &self.defaults.operator_pronouns),
+            hive_name: text(|agent| &agent.hive_name),
+            swarm_name: text(|agent| &agent.swarm_name),
             mcp_server_name: self.defaults.mcp_server_name.clone(),
-            parent: agent.parent.clone(),
-            role: agent.role.clone(),
-            kin: self.facts.kin.clone(),
+            parent: parent.map(ToString::to_string).unwrap_or_default(),
+            role: text(|agent| &agent.role),
+            kin: kin.clone(),
         }
     }
 
     /// The model of the next turn.
     pub(crate) fn next_model(&self) -> String {
-        let told = self.model.as_deref().unwrap_or(&self.facts.agent.model);
-        if told.is_empty() { self.defaults.model.clone() } else { told.to_owned() }
+        let of_agent = || self.facts.agent.as_ref().map(|agent| agent.model.as_str());
+        let model = self.model.as_deref().or_else(of_agent).unwrap_or_default();
+        or_default(model, &self.defaults.model)
     }
 
     /// The agent's tool groups.
     pub(crate) fn tool_groups(&self) -> Vec<String> {
-        self.facts
-            .agent
-            .policy
-            .as_ref()
-            .map(|policy| policy.tool_groups.clone())
-            .unwrap_or_default()
+        let agent = self.facts.agent.as_ref();
+        agent.map(|agent| agent.policy.tool_groups.clone()).unwrap_or_default()
     }
+}
+
+fn or_default(text: &str, default: &str) -> String {
+    if text.is_empty() { default.to_owned() } else { text.to_owned() }
 }

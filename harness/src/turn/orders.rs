@@ -3,11 +3,10 @@
 //! Invariant: a command is closed once its effect cannot be lost any more, so a harness that dies
 //! before finds it open again.
 
+use hive_core::command::{Command, Order};
 use hive_core::limits::ERROR_BYTES_MAX;
 use hive_core::time::Now;
 use hive_core::turn::Outcome;
-use hive_proto::v1;
-use hive_proto::v1::command::Command as Order;
 
 use crate::claude::line;
 use crate::claude::outcome::StopCause;
@@ -19,30 +18,43 @@ use crate::turn::phase::{Drain, Phase};
 const CLOSED_MAX: usize = 64;
 
 impl Machine {
-    pub(crate) fn command(&mut self, command: &v1::Command, now: Now) {
-        if let Some((_, error)) = self.closed.iter().find(|(id, _)| *id == command.id).cloned() {
-            self.put(Output::Ack(command.id, error));
+    pub(crate) fn command(&mut self, command: Command, now: Now) {
+        let Command { id, order, create_time: _ } = command;
+        let id = id.get();
+        if self.is_closed(id) {
             return;
         }
-        match &command.command {
-            Some(Order::CancelTurn(cancel)) => self.cancel(command.id, cancel.turn_id, now),
-            Some(Order::StartNewSession(_)) => {
-                if !self.new_session.contains(&command.id) {
-                    self.new_session.push(command.id);
+        match order {
+            Order::CancelTurn(turn_id) => self.cancel(id, turn_id.get(), now),
+            Order::StartNewSession => {
+                if !self.new_session.contains(&id) {
+                    self.new_session.push(id);
                 }
             }
-            Some(Order::SetModel(set)) => {
-                self.model = Some(set.model.clone());
+            Order::SetModel(model) => {
+                self.model = Some(model);
                 self.context.forget_window();
-                self.close(command.id, String::new());
+                self.close(id, String::new());
             }
-            Some(Order::RestartHarness(_)) => self.restart(command.id, now),
-            Some(Order::CompactSession(_)) => self.compact(command.id),
-            None => self.close(
-                command.id,
-                "this harness does not know the command; update hive".to_owned(),
-            ),
+            Order::RestartHarness => self.restart(id, now),
+            Order::CompactSession => self.compact(id),
         }
+    }
+
+    pub(crate) fn unknown_command(&mut self, id: u64) {
+        if !self.is_closed(id) {
+            self.close(id, "this harness does not know the command; update hive".to_owned());
+        }
+    }
+
+    /// Whether the command was closed lately; then it is closed again, in the same way.
+    fn is_closed(&mut self, id: u64) -> bool {
+        let Some((_, error)) = self.closed.iter().find(|(closed, _)| *closed == id) else {
+            return false;
+        };
+        let error = error.clone();
+        self.put(Output::Ack(id, error));
+        true
     }
 
     pub(crate) fn close(&mut self, command_id: u64, error: String) {

@@ -1,10 +1,11 @@
 //! What the machine wants done.
 
+use hive_core::agent::HarnessState;
 use hive_core::time::WallTime;
-use hive_core::turn::{Kind, Outcome, Usage};
-use hive_proto::v1::{HarnessState, LoginWanted};
+use hive_core::turn::{Kind, Outcome, ToolUse, Usage};
 
 use crate::prompt::system::Identity;
+use crate::turn::input::LoginWanted;
 use crate::turn::job::{Occasion, Step};
 
 /// One thing to do. None of them is waited for; what comes of it is an input.
@@ -32,8 +33,8 @@ pub enum Output {
     WatchLogin,
     /// Run claude's login dialogue for the operator who waits for it.
     Login(LoginWanted),
-    /// Tell the operator who waits for a login dialogue why there is none now.
-    RefuseLogin(LoginWanted, String),
+    /// Tell the operator who waits for this login dialogue why there is none now.
+    RefuseLogin(u64, String),
     /// Tell the agent's parent that something around the harness does not work: a subject and
     /// words.
     Problem(String, String),
@@ -118,5 +119,5 @@ pub struct Ending {
     /// Whether the conversation was compacted.
     pub compacted: bool,
     /// How often each tool was called.
-    pub tool_uses: Vec<(String, u32)>,
+    pub tool_uses: Vec<ToolUse>,
 }

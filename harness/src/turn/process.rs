@@ -1,8 +1,8 @@
 //! What claude does: starting, events, its end.
 
+use hive_core::agent::HarnessState;
 use hive_core::time::Now;
 use hive_core::turn::Outcome;
-use hive_proto::v1::HarnessState;
 
 use crate::claude::event::{Event, Init};
 use crate::claude::fences::{Breach, Expected, missing_extras};

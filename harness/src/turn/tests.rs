@@ -3,22 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hive_core::agent::{Agent, HarnessState as State};
+use hive_core::command::{Command, Order};
+use hive_core::id::{CommandId, TurnId};
 use hive_core::limits::Backoff;
 use hive_core::park;
 use hive_core::time::{BootTime, Now, WallTime};
 use hive_core::turn::{Kind, Outcome};
 use hive_proto::v1;
-use hive_proto::v1::HarnessState as State;
-use hive_proto::v1::command::Command as Order;
 
 use crate::claude::event;
 use crate::claude::outcome::Exit;
 use crate::config::Spans;
+use crate::samples;
 use crate::turn::context::Watermarks;
-use crate::turn::input::{Answer, Attachment, Found, Input};
+use crate::turn::input::{Answer, Attachment, Begun, Found, Input};
 use crate::turn::job::Step;
 use crate::turn::machine::{Defaults, Machine};
 use crate::turn::output::{Ending, Launch, Leaving, Output, Signal};
+use crate::wire::read;
 
 mod broker;
 mod commands;
@@ -189,17 +192,20 @@ impl Rig {
 }
 
 fn facts() -> Attachment {
-    Attachment {
-        agent: v1::Agent {
-            name: "bob".into(),
-            policy: Some(v1::Policy {
-                tool_groups: vec!["messaging".into()],
-                ..v1::Policy::default()
-            }),
-            ..v1::Agent::default()
-        },
-        ..Attachment::default()
-    }
+    Attachment { agent: Some(bob()), ..Attachment::default() }
+}
+
+fn bob() -> Agent {
+    let policy = v1::Policy { tool_groups: vec!["messaging".into()], ..v1::Policy::default() };
+    let wire = v1::Agent { name: "bob".into(), policy: Some(policy), ..v1::Agent::default() };
+    read::agent(wire).expect("an agent")
+}
+
+/// The session of an agent that differs from [`bob`] in this.
+fn attached(differ: impl FnOnce(&mut Agent)) -> Input {
+    let mut agent = bob();
+    differ(&mut agent);
+    Input::Attached(Box::new(Attachment { agent: Some(agent), ..Attachment::default() }))
 }
 
 fn found(logged_in: bool) -> Input {
@@ -211,12 +217,24 @@ fn resumed(open_turn: Option<u64>) -> Input {
 }
 
 fn begun(turn_id: u64) -> Input {
-    let turn = Some(v1::Turn { id: turn_id, ..v1::Turn::default() });
-    Input::Begun(Arc::new(v1::BeginTurnResponse { turn, ..v1::BeginTurnResponse::default() }))
+    begun_with(turn_id, Vec::new())
+}
+
+fn begun_with(turn_id: u64, commands: Vec<Command>) -> Input {
+    let message = samples::message(17, samples::agent("alice"), "hello");
+    Input::Begun(Arc::new(Begun { commands, ..samples::begun(turn_id, message) }))
 }
 
 fn command(id: u64, order: Order) -> Input {
-    Input::Command(v1::Command { id, command: Some(order), create_time: None })
+    Input::Command(ordered(id, order))
+}
+
+fn ordered(id: u64, order: Order) -> Command {
+    Command { id: CommandId::new(id).expect("an id"), order, create_time: WallTime(0) }
+}
+
+fn cancel_turn(turn_id: u64) -> Order {
+    Order::CancelTurn(TurnId::new(turn_id).expect("an id"))
 }
 
 fn parked(cause: Outcome, secs: Option<u64>, now: Now) -> Input {

@@ -27,11 +27,10 @@ use hive_harness::claude::event;
 use hive_harness::claude::outcome::Exit;
 use hive_harness::config::Spans;
 use hive_harness::turn::context::Watermarks;
-use hive_harness::turn::input::{Answer, Attachment, Found, Input};
+use hive_harness::turn::input::{self, Answer, Attachment, Found, Input};
 use hive_harness::turn::job::Step;
 use hive_harness::turn::machine::{Defaults, Machine};
 use hive_harness::turn::output::{Ending, Launch, Output};
-use hive_proto::v1;
 use tokio::task::JoinHandle;
 
 /// How far the clock moves at once. Everything that is due in between is seen late, but seen.
@@ -219,11 +218,14 @@ impl Fleet {
             .expect("a turn comes")
             .expect("no panic")
             .expect("a turn");
-        let input = Input::Begun(Arc::new(v1::BeginTurnResponse {
-            turn: Some(begun.turn.into()),
-            delivery: Some(begun.delivery.into()),
+        let input = Input::Begun(Arc::new(input::Begun {
+            turn_id: begun.turn.id.get(),
+            delivery: begun.delivery,
             pending_count: begun.pending,
-            ..v1::BeginTurnResponse::default()
+            already_sent: Vec::new(),
+            already_asked: Vec::new(),
+            already_reminded: Vec::new(),
+            commands: Vec::new(),
         }));
         self.give(place, input);
     }
@@ -272,7 +274,7 @@ impl Fleet {
                 };
                 let attached =
                     self.engine.attach(self.caller(place), attach).await.expect("attached");
-                let agent = v1::Agent::from(attached.agent.clone());
+                let agent = Some(attached.agent.clone());
                 self.harnesses[place].attached = Some(attached);
                 self.give(
                     place,
@@ -300,11 +302,6 @@ impl Fleet {
             }
             Output::Start(launch) => self.run(place, &launch),
             Output::Report(state, _) => {
-                let state = hive_proto::convert::value::<v1::HarnessState, HarnessState>(
-                    state.into(),
-                    "state",
-                )
-                .expect("a state");
                 self.engine
                     .report_harness(self.caller(place), self.token(place), state)
                     .await

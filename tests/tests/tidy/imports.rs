@@ -131,6 +131,19 @@ const BROKER_CRATES: [(&str, &[&str]); 4] = [
     ("task", &["tonic", "prost", "prost_types", "hive_proto"]),
 ];
 
+/// The generated packages of the contract, and types that only these need.
+const GENERATED: [&str; 4] =
+    ["hive_proto::v1", "hive_proto::harness_v1", "hive_proto::{", "prost_types::"];
+
+/// Where the harness may name them, each with the reason.
+const HARNESS_WIRE: [(&str, &str); 2] = [
+    ("harness/src/wire/", "it is the folder for the calls to the broker"),
+    (
+        "harness/src/task/service.rs",
+        "it serves hive.harness.v1 to the bridge of its own agent, and calls nobody",
+    ),
+];
+
 /// Modules of the broker without SQL text.
 const WITHOUT_SQL: [&str; 3] = ["engine", "rpc", "task"];
 
@@ -338,6 +351,30 @@ fn the_brokers_modules_know_only_their_own_layer() {
         }
     }
     none("the engine knows no wire and no SQL, rpc and tasks no SQL, the store no wire", &findings);
+}
+
+#[test]
+fn the_harness_knows_the_contract_in_one_place() {
+    let files: Vec<File> = modules("harness/src/").into_iter().map(|(_, file)| file).collect();
+    let named = |file: &File| -> Vec<String> {
+        let code = file.code(true).into_iter();
+        code.flat_map(|(number, line)| {
+            let found = GENERATED.iter().filter(move |name| line.contains(**name));
+            found.map(move |name| format!("{}:{number}: {name}", file.path))
+        })
+        .collect()
+    };
+    let (allowed, others): (Vec<&File>, Vec<&File>) = files
+        .iter()
+        .partition(|file| HARNESS_WIRE.iter().any(|(path, _)| file.path.starts_with(path)));
+    let mut findings: Vec<String> = others.into_iter().flat_map(named).collect();
+    for (path, reason) in HARNESS_WIRE {
+        let mut below = allowed.iter().filter(|file| file.path.starts_with(path));
+        if below.all(|file| named(file).is_empty()) || reason.len() < 20 {
+            findings.push(format!("{path}: names no message, or is listed without a reason"));
+        }
+    }
+    none("in the harness only `wire` knows messages; others use values of hive-core", &findings);
 }
 
 fn names_crate(line: &str, name: &str) -> bool {

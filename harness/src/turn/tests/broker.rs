@@ -1,5 +1,8 @@
 //! Sessions: lost, resumed, taken over; turns that ask for the next.
 
+use hive_core::name::AgentName;
+use hive_core::tree::{Child, Kin};
+
 use super::*;
 
 #[test]
@@ -132,15 +135,15 @@ fn mail_a_park_or_a_failure_come_before_a_turn_that_was_asked_for() {
 #[test]
 fn a_changed_agent_takes_effect_at_the_next_turn() {
     let mut rig = Rig::running();
-    let mut agent = facts().agent;
-    agent.parent = "alice".into();
+    let mut agent = bob();
+    agent.parent = AgentName::parse("alice").ok();
     agent.model = "opus".into();
     rig.give(Input::AgentChanged(Box::new(agent)));
-    let child = v1::Child { name: "carol".into(), role: "builds".into() };
-    rig.give(Input::KinChanged(v1::Kin {
+    let child = Child { name: AgentName::parse("carol").expect("a name"), role: "builds".into() };
+    rig.give(Input::KinChanged(Kin {
         children: vec![child.clone()],
         children_count: 1,
-        ..v1::Kin::default()
+        ..Kin::default()
     }));
     end_well(&mut rig);
     rig.give(Input::Ended(Answer::default()));

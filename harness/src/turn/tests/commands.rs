@@ -3,7 +3,7 @@
 use super::*;
 
 fn cancel(id: u64, turn_id: u64) -> Input {
-    command(id, Order::CancelTurn(v1::CancelTurn { turn_id }))
+    command(id, cancel_turn(turn_id))
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_cancel_may_overtake_its_turn() {
 #[test]
 fn a_new_session_drops_continue_for_one_turn_and_is_closed_when_it_has_begun() {
     let mut rig = Rig::running();
-    rig.give(command(30, Order::StartNewSession(v1::StartNewSession {})));
+    rig.give(command(30, Order::StartNewSession));
     rig.line(DONE);
     rig.give(Input::Exited(Exit::Code(0)));
     rig.drain();
@@ -76,7 +76,7 @@ fn a_new_session_drops_continue_for_one_turn_and_is_closed_when_it_has_begun() {
 #[test]
 fn another_model_is_used_from_the_next_turn_on() {
     let mut rig = Rig::waiting();
-    rig.give(command(30, Order::SetModel(v1::SetModel { model: "opus".into() })));
+    rig.give(command(30, Order::SetModel("opus".into())));
     assert_eq!(rig.drain(), [Output::Ack(30, String::new())]);
     rig.give(begun(7));
     assert_eq!(rig.launch().model, "opus");
@@ -85,7 +85,7 @@ fn another_model_is_used_from_the_next_turn_on() {
 #[test]
 fn a_restart_hands_the_turn_back_and_begins_anew() {
     let mut rig = Rig::running();
-    rig.give(command(30, Order::RestartHarness(v1::RestartHarness {})));
+    rig.give(command(30, Order::RestartHarness));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
     rig.give(Input::Exited(Exit::Code(0)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
@@ -96,7 +96,7 @@ fn a_restart_hands_the_turn_back_and_begins_anew() {
 #[test]
 fn a_restart_of_an_idle_harness_leaves_first() {
     let mut rig = Rig::waiting();
-    rig.give(command(30, Order::RestartHarness(v1::RestartHarness {})));
+    rig.give(command(30, Order::RestartHarness));
     assert_eq!(rig.drain(), [Output::Leave]);
     rig.give(Input::Left(None));
     assert_eq!(rig.drain(), [Output::Ack(30, String::new()), Output::Exit(Leaving::Restart)]);
@@ -188,47 +188,39 @@ fn a_turn_that_was_not_run_does_not_stay_on_show() {
 
 #[test]
 fn a_command_that_was_given_before_a_turn_holds_for_it_although_its_stream_is_slower() {
-    let with = |order: Order| {
-        let turn = Some(v1::Turn { id: 7, ..v1::Turn::default() });
-        let commands = vec![v1::Command { id: 30, command: Some(order), create_time: None }];
-        Input::Begun(Arc::new(v1::BeginTurnResponse {
-            turn,
-            commands,
-            ..v1::BeginTurnResponse::default()
-        }))
-    };
+    let with = |order: Order| begun_with(7, vec![ordered(30, order)]);
     let mut rig = Rig::waiting();
-    rig.give(with(Order::StartNewSession(v1::StartNewSession {})));
+    rig.give(with(Order::StartNewSession));
     assert!(!rig.launch().continues);
     // Then it comes by the stream, too.
-    rig.give(command(30, Order::StartNewSession(v1::StartNewSession {})));
+    rig.give(command(30, Order::StartNewSession));
     rig.line(GOOD_INIT);
     assert_eq!(rig.drain(), [Output::Ack(30, String::new())]);
 
     let mut rig = Rig::waiting();
-    rig.give(with(Order::SetModel(v1::SetModel { model: "opus".into() })));
+    rig.give(with(Order::SetModel("opus".into())));
     assert_eq!(rig.launch().model, "opus");
 
     let mut rig = Rig::waiting();
-    rig.give(with(Order::CompactSession(v1::CompactSession {})));
+    rig.give(with(Order::CompactSession));
     rig.launch();
     rig.succeed(1);
     rig.settle();
     assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
 
     let mut rig = Rig::waiting();
-    rig.give(with(Order::CancelTurn(v1::CancelTurn { turn_id: 7 })));
+    rig.give(with(cancel_turn(7)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled));
 
     let mut rig = Rig::waiting();
-    rig.give(with(Order::RestartHarness(v1::RestartHarness {})));
+    rig.give(with(Order::RestartHarness));
     assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
     rig.give(Input::Ended(Answer::default()));
     assert_eq!(rig.drain(), [Output::Ack(30, String::new()), Output::Exit(Leaving::Restart)]);
 }
 
 fn stopped(stopped: bool) -> Input {
-    let agent = v1::Agent { stopped, ..facts().agent };
+    let agent = Agent { stopped, ..bob() };
     Input::AgentChanged(Box::new(agent))
 }
 
@@ -236,9 +228,7 @@ fn stopped(stopped: bool) -> Input {
 fn a_stopped_agent_waits_without_looking_at_the_cli_and_starts_when_it_is_started() {
     let mut rig = Rig::new();
     assert_eq!(rig.drain(), [Output::Attach]);
-    let mut attached = facts();
-    attached.agent.stopped = true;
-    rig.give(Input::Attached(Box::new(attached)));
+    rig.give(attached(|agent| agent.stopped = true));
     assert_eq!(rig.drain(), []);
     assert_eq!(rig.machine.deadline(), None);
     rig.give(stopped(false));
@@ -281,15 +271,13 @@ fn a_shutdown_of_a_harness_that_stops_ends_it_for_good() {
 
 #[test]
 fn a_stopped_harness_ends_on_a_shutdown_and_attaches_again_after_a_lost_session() {
-    let mut attached = facts();
-    attached.agent.stopped = true;
     for (input, wanted) in [
         (Input::Drain, Output::Exit(Leaving::Drained)),
         (Input::Fenced("gone".into()), Output::Attach),
     ] {
         let mut rig = Rig::new();
         rig.drain();
-        rig.give(Input::Attached(Box::new(attached.clone())));
+        rig.give(attached(|agent| agent.stopped = true));
         rig.give(input);
         assert_eq!(rig.drain(), [wanted]);
     }

@@ -1,9 +1,11 @@
 //! Compaction: because it must be, because it is time, and because the operator wants it.
 
+use hive_core::turn::ToolUse;
+
 use super::*;
 
 fn compact(id: u64) -> Input {
-    command(id, Order::CompactSession(v1::CompactSession {}))
+    command(id, Order::CompactSession)
 }
 
 #[test]
@@ -69,7 +71,7 @@ fn room_is_made_once_and_what_does_not_fit_then_is_the_messages_fault() {
 #[test]
 fn in_a_new_conversation_there_is_nothing_to_compact() {
     let mut rig = Rig::waiting();
-    rig.give(command(30, Order::StartNewSession(v1::StartNewSession {})));
+    rig.give(command(30, Order::StartNewSession));
     rig.give(begun(7));
     assert!(!rig.launch().continues);
     rig.overflow();
@@ -151,7 +153,7 @@ fn failing_notes_do_not_keep_it_from_being_compacted_but_a_cancel_does() {
     assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
 
     let mut rig = checkpoint();
-    rig.give(command(30, Order::CancelTurn(v1::CancelTurn { turn_id: 8 })));
+    rig.give(command(30, cancel_turn(8)));
     rig.give(Input::Exited(Exit::Code(0)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled));
     rig.give(Input::Ended(Answer::default()));
@@ -293,7 +295,7 @@ fn what_a_turn_used_is_the_sum_over_its_runs() {
         (ending.usage.input_tokens, ending.usage.inference_count, ending.usage.tool_call_count),
         (12, 2, 2)
     );
-    assert_eq!(ending.tool_uses, [("Read".to_owned(), 2)]);
+    assert_eq!(ending.tool_uses, [ToolUse { name: "Read".to_owned(), count: 2 }]);
     // The result was in the prompt that was refused, and not in the one that was told after the
     // compaction.
     assert!(ending.returned_tool_use_ids.is_empty(), "{ending:?}");
@@ -338,7 +340,7 @@ fn the_tools_of_all_runs_together_are_as_many_as_the_broker_takes() {
     rig.give(Input::Exited(Exit::Code(0)));
     let tools = rig.ending().tool_uses;
     assert_eq!(tools.len(), 64);
-    assert!(tools.iter().all(|(name, _)| name.starts_with(['A', 'B'])), "{tools:?}");
+    assert!(tools.iter().all(|tool| tool.name.starts_with(['A', 'B'])), "{tools:?}");
 }
 
 #[test]
@@ -347,7 +349,7 @@ fn a_cancel_while_room_is_made_cancels_the_turn() {
         let mut rig = Rig::running();
         rig.overflow();
         rig.launch();
-        rig.give(command(30, Order::CancelTurn(v1::CancelTurn { turn_id: 7 })));
+        rig.give(command(30, cancel_turn(7)));
         assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
         rig.compacted(result);
         assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled), "{result:?}");
@@ -363,7 +365,7 @@ fn an_order_that_a_restart_cut_off_stays_open_for_the_next_harness() {
     rig.drain();
     rig.give(Input::Opened(8));
     rig.launch();
-    rig.give(command(31, Order::RestartHarness(v1::RestartHarness {})));
+    rig.give(command(31, Order::RestartHarness));
     rig.drain();
     rig.compacted(Err("Compaction canceled."));
     assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
@@ -389,7 +391,7 @@ fn notes_that_do_not_fit_any_more_do_not_put_off_the_compaction() {
 #[test]
 fn a_conversation_that_is_to_be_left_is_not_tidied_up() {
     let mut rig = Rig::running();
-    rig.give(command(30, Order::StartNewSession(v1::StartNewSession {})));
+    rig.give(command(30, Order::StartNewSession));
     rig.succeed(900);
     rig.settle();
     assert!(rig.drain().contains(&Output::Begin));

@@ -1,13 +1,19 @@
 //! Logins: missing at the start, waited for, and made by an operator.
 
 use super::*;
+use crate::turn::input::{LoginWanted, Terminal};
 
-fn wanted() -> v1::LoginWanted {
+fn wanted() -> LoginWanted {
     wanted_as(5)
 }
 
-fn wanted_as(login_id: u64) -> v1::LoginWanted {
-    v1::LoginWanted { login_id, terminal: None }
+fn wanted_as(login_id: u64) -> LoginWanted {
+    LoginWanted { login_id, terminal: Terminal::default() }
+}
+
+fn park_until_login() -> park::View {
+    let cause = Outcome::AuthFailed;
+    park::View { cause, until: None, remaining: None, error: String::new() }
 }
 
 /// A login was refused in a turn, twice; the broker waits for another.
@@ -48,10 +54,7 @@ fn a_harness_that_starts_without_a_login_says_so_and_waits() {
 fn a_login_that_was_made_while_no_harness_ran_ends_the_wait() {
     let mut rig = Rig::new();
     rig.drain();
-    let mut facts = facts();
-    facts.agent.park =
-        Some(v1::Park { cause: v1::TurnOutcome::AuthFailed.into(), ..v1::Park::default() });
-    rig.give(Input::Attached(Box::new(facts)));
+    rig.give(attached(|agent| agent.park = Some(park_until_login())));
     rig.give(found(true));
     assert!(rig.drain().contains(&Output::Report(State::Idle, None)));
 }
@@ -138,17 +141,14 @@ fn a_new_session_does_not_forget_that_a_login_is_waited_for() {
     let mut rig = refused();
     rig.give(Input::Fenced("taken over".into()));
     rig.drain();
-    let mut facts = facts();
-    facts.agent.park =
-        Some(v1::Park { cause: v1::TurnOutcome::AuthFailed.into(), ..v1::Park::default() });
-    rig.give(Input::Attached(Box::new(facts)));
+    rig.give(attached(|agent| agent.park = Some(park_until_login())));
     assert!(!rig.drain().contains(&Output::Report(State::Idle, None)));
 }
 
 #[test]
 fn after_a_compaction_by_order_the_login_is_waited_for_as_before() {
     let mut rig = refused();
-    rig.give(command(30, Order::CompactSession(v1::CompactSession {})));
+    rig.give(command(30, Order::CompactSession));
     rig.drain();
     rig.give(Input::Opened(8));
     rig.launch();

@@ -49,11 +49,10 @@ fn a_warm_or_a_small_one_goes_on() {
 fn the_broker_remembers_what_a_new_harness_does_not_know() {
     let mut rig = Rig::new();
     rig.drain();
-    let mut facts = facts();
-    facts.agent.context_tokens = 150_000;
-    facts.agent.context_time = Some(prost_types::Timestamp { seconds: 1, nanos: 0 });
     rig.now.wall = WallTime(4_000_000);
-    rig.give(Input::Attached(Box::new(facts)));
+    rig.give(attached(|agent| {
+        (agent.context_tokens, agent.context_time) = (150_000, Some(WallTime(1000)));
+    }));
     rig.give(found(true));
     rig.drain();
     rig.give(begun(7));
@@ -105,7 +104,7 @@ fn a_new_session_by_the_operator_is_no_reset() {
     rig.settle();
     rig.drain();
     rig.pass(Duration::from_secs(3601));
-    rig.give(command(30, Order::StartNewSession(v1::StartNewSession {})));
+    rig.give(command(30, Order::StartNewSession));
     rig.give(begun(8));
     let launch = rig.launch();
     assert!(!launch.continues && !launch.resets);

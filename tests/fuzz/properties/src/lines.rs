@@ -21,6 +21,7 @@ use hive_harness::turn::context::Watermarks;
 use hive_harness::turn::input::{Answer, Attachment, Found, Input};
 use hive_harness::turn::machine::{Defaults, Machine};
 use hive_harness::turn::output::{Ending, Output};
+use hive_harness::wire::read;
 use hive_proto::v1;
 
 /// Longest line that is kept here, in bytes; small, so that cutting is reached.
@@ -138,12 +139,17 @@ fn running(now: Now) -> Machine {
     };
     let policy = v1::Policy { tool_groups: vec!["messaging".to_owned()], ..v1::Policy::default() };
     let agent = v1::Agent { name: "bob".to_owned(), policy: Some(policy), ..v1::Agent::default() };
-    let turn = v1::Turn { id: TURN, ..v1::Turn::default() };
+    let agent = read::agent(agent).ok();
     let mut machine = Machine::new(spans, defaults);
     machine.handle(Input::Attached(Box::new(Attachment { agent, ..Attachment::default() })), now);
     machine.handle(Input::Probed(Ok(Found { logged_in: true, problems: Vec::new() })), now);
-    let begun = v1::BeginTurnResponse { turn: Some(turn), ..v1::BeginTurnResponse::default() };
-    machine.handle(Input::Begun(Arc::new(begun)), now);
+    let message = v1::Message { id: 17, ..v1::Message::default() };
+    let begun = read::begun(v1::BeginTurnResponse {
+        turn: Some(v1::Turn { id: TURN, ..v1::Turn::default() }),
+        delivery: Some(v1::Delivery { message: Some(message), ..v1::Delivery::default() }),
+        ..v1::BeginTurnResponse::default()
+    });
+    machine.handle(Input::Begun(Arc::new(begun.expect("a turn"))), now);
     machine
 }
 

@@ -7,11 +7,14 @@
 
 use std::path::Path;
 
+use hive_core::name::AgentName;
+use hive_core::tree::{Child, Kin};
 use hive_harness::prompt::inert::{self, FRAME};
 use hive_harness::prompt::kin::KIN_BYTES_MAX;
 use hive_harness::prompt::occasion::{self, Telling};
 use hive_harness::prompt::system::{self, Identity};
 use hive_harness::prompt::{markers, placeholders};
+use hive_harness::wire::read;
 use hive_mcp_bridge::entry;
 use hive_proto::v1;
 use prost::Message as _;
@@ -89,8 +92,13 @@ fn begun(text: &str, first: u8) -> v1::BeginTurnResponse {
         ..v1::Question::default()
     };
     let due_time = Some(prost_types::Timestamp { seconds: 1_700_000_000, nanos: 0 });
-    let reminder =
-        v1::Reminder { id: 6, body: text.to_owned(), due_time, ..v1::Reminder::default() };
+    let reminder = v1::Reminder {
+        id: 6,
+        agent: "bob".to_owned(),
+        body: text.to_owned(),
+        due_time,
+        ..v1::Reminder::default()
+    };
     v1::BeginTurnResponse {
         turn: Some(v1::Turn { id: 1, error: text.to_owned(), ..v1::Turn::default() }),
         delivery: Some(delivery),
@@ -109,11 +117,12 @@ fn of_hive(prompt: &str) -> Vec<&str> {
 
 fn everywhere(text: &str, telling: Telling, first: u8) {
     let hostile = begun(text, first);
-    let prompt = occasion::mail(&hostile, telling, "", "hive");
+    let told = |begun| prompt(begun, telling).expect("the turn of a fuzzed text is readable");
+    let prompt = told(&hostile);
     anything(&hostile, telling);
     // An error without words is not told, so that a blank text is compared with none.
     let plain = if text.trim().is_empty() { "" } else { "x" };
-    let harmless = occasion::mail(&begun(plain, first), telling, "", "hive");
+    let harmless = told(&begun(plain, first));
     let (ours, models) = (of_hive(&prompt), of_hive(&harmless));
     assert_eq!(ours.len(), models.len(), "a sender added a line to Hive's:\n{prompt}");
     assert_eq!(ours[1..], models[1..], "a sender changed a line of Hive's:\n{prompt}");
@@ -128,9 +137,16 @@ fn everywhere(text: &str, telling: Telling, first: u8) {
     assert_eq!(seen::offender(reset.trim_end()), None, "{reset:?}");
 }
 
+/// The prompt of a turn; `None` if the harness cannot read how it begins.
+fn prompt(begun: &v1::BeginTurnResponse, telling: Telling) -> Option<String> {
+    let begun = read::begun(begun.clone()).ok()?;
+    Some(occasion::mail(&begun, telling, "", "hive"))
+}
+
 /// What holds of every prompt.
 fn anything(begun: &v1::BeginTurnResponse, telling: Telling) {
-    let prompt = occasion::mail(begun, telling, "", "hive");
+    received(begun);
+    let Some(prompt) = prompt(begun, telling) else { return };
     let id = begun
         .delivery
         .as_ref()
@@ -155,7 +171,6 @@ fn anything(begun: &v1::BeginTurnResponse, telling: Telling) {
         telling != Telling::Whole || prompt.contains(&framed),
         "the body stands in it as a whole"
     );
-    received(begun);
 }
 
 /// The same mail as the result of `recv`.
@@ -205,6 +220,7 @@ fn templates(text: &str) {
         text,
         "a value is never looked at again"
     );
+    let name = AgentName::parse("x").expect("a name");
     let of = |value: &str| Identity {
         label: value.to_owned(),
         domain: value.to_owned(),
@@ -214,9 +230,9 @@ fn templates(text: &str) {
         mcp_server_name: "hive".to_owned(),
         parent: value.to_owned(),
         role: value.to_owned(),
-        kin: v1::Kin {
+        kin: Kin {
             parent_role: value.to_owned(),
-            children: vec![v1::Child { name: "x".to_owned(), role: value.to_owned() }; 3],
+            children: vec![Child { name: name.clone(), role: value.to_owned() }; 3],
             children_count: 4,
         },
     };

@@ -1,0 +1,35 @@
+//! Logins: one that is waited for, and the dialogue of an operator.
+
+use std::sync::Arc;
+
+use super::Performer;
+use crate::driver::{login, look};
+use crate::login::DirSnapshot;
+use crate::turn::input::{Input, LoginWanted};
+
+impl Performer {
+    pub(super) fn watch_login(&mut self) {
+        if let Some(old) = self.login.take() {
+            old.abort();
+        }
+        let dir = self.config.home_dir.join(".claude");
+        let (config, runner) = (Arc::clone(&self.config), self.runner.clone());
+        let wait = async move {
+            runner.end_resident().await;
+            let first = DirSnapshot::take(&dir);
+            crate::login::wait(&dir, first, || look::is_logged_in(&config)).await;
+            Input::LoggedIn
+        };
+        self.login = Some(self.local(wait));
+    }
+
+    pub(super) fn log_in(&mut self, wanted: LoginWanted) {
+        // What the dialogue writes is no login before it says so.
+        if let Some(watch) = self.login.take() {
+            watch.abort();
+        }
+        let dialogue =
+            login::hold(self.link.clone(), Arc::clone(&self.config), self.runner.clone(), wanted);
+        self.local(async move { Input::LoginEnded(dialogue.await) });
+    }
+}

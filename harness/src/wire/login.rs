@@ -1,0 +1,90 @@
+//! The stream of a login dialogue.
+
+use hive_proto::v1;
+use hive_proto::v1::serve_login_request::Step;
+use hive_proto::v1::serve_login_response::Step as Said;
+use hive_proto::v1::turn_service_client::TurnServiceClient;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+use super::session::terminal;
+use crate::turn::input::Terminal;
+
+/// Most steps that wait for the broker.
+const QUEUE_MAX: usize = 16;
+
+/// How a dialogue ended.
+#[derive(Clone, Debug, Default)]
+pub struct End {
+    /// Whether claude has a login now.
+    pub logged_in: bool,
+    /// Why the dialogue did not take place or broke off; empty when claude ended it by itself.
+    pub error: String,
+    /// claude's exit code; 0 where it did not run.
+    pub exit_code: i32,
+}
+
+/// What the operator does.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Types.
+    Input(Vec<u8>),
+    /// Changes the size of the terminal.
+    Resize(Terminal),
+}
+
+/// The connection with the operator.
+#[derive(Debug)]
+pub struct Dialogue {
+    to_operator: mpsc::Sender<v1::ServeLoginRequest>,
+    from_operator: Streaming<v1::ServeLoginResponse>,
+}
+
+impl Dialogue {
+    /// Connects with the operator who waits for this dialogue.
+    pub async fn open(
+        channel: Channel,
+        session_token: String,
+        login_id: u64,
+    ) -> Result<Self, Status> {
+        let (to_operator, steps) = mpsc::channel(QUEUE_MAX);
+        let start = request(Step::Start(v1::ServeLoginStart { session_token, login_id }));
+        // The receiver is in this function, and its queue is empty.
+        let _ = to_operator.try_send(start);
+        let requests = ReceiverStream::new(steps);
+        let answer = TurnServiceClient::new(channel).serve_login(requests).await?;
+        Ok(Self { to_operator, from_operator: answer.into_inner() })
+    }
+
+    /// Shows the operator what the dialogue wrote; returns whether the operator is there.
+    pub async fn show(&self, output: &[u8]) -> bool {
+        self.to_operator.send(request(Step::Output(output.to_vec()))).await.is_ok()
+    }
+
+    /// Waits until the operator does something; `None`: the operator is gone, or does what this
+    /// version does not know.
+    pub async fn next(&mut self) -> Option<Act> {
+        Some(match self.from_operator.message().await.ok().flatten()?.step? {
+            Said::Input(bytes) => Act::Input(bytes),
+            Said::Terminal(size) => Act::Resize(terminal(size)),
+        })
+    }
+
+    /// Sends the end, and waits until the broker has it. Dropping the stream earlier would take the
+    /// end back.
+    pub async fn end(self, end: End) {
+        let Self { to_operator, mut from_operator } = self;
+        let End { logged_in, error, exit_code } = end;
+        let end = v1::LoginEnd { logged_in, error, exit_code };
+        if to_operator.send(request(Step::End(end))).await.is_ok() {
+            drop(to_operator);
+            while let Ok(Some(_)) = from_operator.message().await {}
+        }
+    }
+}
+
+fn request(step: Step) -> v1::ServeLoginRequest {
+    v1::ServeLoginRequest { step: Some(step) }
+}

@@ -1,0 +1,32 @@
+//! The broker's contract as the harness uses it: one function for each call, from values of
+//! `hive-core` to values of `hive-core`.
+//!
+//! Map: [`session`] is the stream of an attached session, [`turn`] the calls of a session,
+//! [`output`] the stream of a turn's output, [`login`] the stream of a login dialogue, [`beside`]
+//! the calls of programs beside the agent, and [`read`] makes values of `hive-core` from answers.
+//!
+//! Invariant: no other module of the harness knows a message of `hive.v1`. An answer that cannot be
+//! read is a refusal; a value of a newer broker that this version does not know ends no turn.
+
+pub mod beside;
+pub mod login;
+pub mod output;
+pub mod read;
+pub mod session;
+pub mod turn;
+
+use hive_core::time::WallTime;
+use hive_proto::convert::Invalid;
+use hive_proto::convert::time::timestamp;
+use tonic::Status;
+
+/// Returns a time as RFC 3339 writes it, with as many digits as it needs.
+#[must_use]
+pub fn rfc3339(time: WallTime) -> String {
+    timestamp(time).to_string()
+}
+
+/// Returns the refusal that stands for an answer with this fault. It is no answer to wait for.
+fn unreadable(fault: Invalid) -> Status {
+    Status::internal(format!("the broker's answer cannot be read: {fault}"))
+}

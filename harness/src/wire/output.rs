@@ -1,0 +1,68 @@
+//! The stream of a turn's output.
+
+use hive_core::time::WallTime;
+use hive_proto::convert::time::timestamp;
+use hive_proto::v1;
+use hive_proto::v1::turn_service_client::TurnServiceClient;
+use tokio::sync::mpsc;
+use tokio_stream::StreamExt as _;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+use tonic::transport::Channel;
+
+/// Where a line comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// claude's stdout.
+    Stdout,
+    /// claude's stderr.
+    Stderr,
+    /// A remark of the harness.
+    Note,
+}
+
+/// A line of the output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its number within the turn.
+    pub sequence: u64,
+    /// Where it comes from.
+    pub source: Source,
+    /// Its text.
+    pub text: String,
+    /// When it was written.
+    pub time: WallTime,
+}
+
+/// Reports lines, each batch in one request, until their channel is closed.
+pub async fn report(
+    channel: Channel,
+    session_token: String,
+    turn_id: u64,
+    batches: mpsc::Receiver<Vec<Line>>,
+) -> Result<(), Status> {
+    let requests = ReceiverStream::new(batches)
+        .map(move |lines| request(session_token.clone(), turn_id, lines));
+    TurnServiceClient::new(channel).report_turn_events(requests).await.map(drop)
+}
+
+/// Returns the request that carries these lines.
+pub(crate) fn request(
+    session_token: String,
+    turn_id: u64,
+    lines: Vec<Line>,
+) -> v1::ReportTurnEventsRequest {
+    let event = |Line { sequence, source, text, time }| v1::TurnEvent {
+        sequence,
+        stream: match source {
+            Source::Stdout => v1::TurnEventStream::Stdout,
+            Source::Stderr => v1::TurnEventStream::Stderr,
+            Source::Note => v1::TurnEventStream::Note,
+        }
+        .into(),
+        line: text,
+        time: Some(timestamp(time)),
+    };
+    let events = lines.into_iter().map(event).collect();
+    v1::ReportTurnEventsRequest { session_token, turn_id, events }
+}

@@ -1,0 +1,205 @@
+//! Values of `hive-core` from the broker's answers.
+//!
+//! Invariant: what the harness does not need, or can do without, makes no answer unreadable. An
+//! enum value that this version does not know is read as the one that claims least.
+
+use hive_core::agent::Agent;
+use hive_core::command::Command;
+use hive_core::id::TurnId;
+use hive_core::message::Origin;
+use hive_core::tree::Kin;
+use hive_proto::convert::{Invalid, id, required};
+use hive_proto::v1;
+
+use crate::turn::input::Begun;
+
+/// The name of an origin that this version does not know.
+const UNKNOWN: &str = "unknown";
+
+/// Reads the agent of a session.
+pub fn agent(mut wire: v1::Agent) -> Result<Agent, Invalid> {
+    known(&mut wire.source, v1::AgentSource::Runtime);
+    known(&mut wire.state, v1::HarnessState::Offline);
+    known(&mut wire.isolation, v1::Isolation::Unspecified);
+    known(&mut wire.kick_on_start, v1::KickOnStart::Never);
+    wire.state_time.get_or_insert_default();
+    // One without a policy may use no tool.
+    wire.policy.get_or_insert_default();
+    let park = wire.park.take().and_then(|park| passable(park.try_into(), "the agent's park"));
+    Ok(Agent { park, ..wire.try_into()? })
+}
+
+/// Reads the parent and the children of an agent; none if they cannot be read.
+pub(super) fn kin(wire: Option<v1::Kin>) -> Kin {
+    wire.and_then(|kin| passable(kin.try_into(), "the agent's kin")).unwrap_or_default()
+}
+
+/// Reads a command; the error is the number of one that this version does not know.
+pub(super) fn command(wire: v1::Command) -> Result<Command, u64> {
+    let id = wire.id;
+    Command::try_from(wire).map_err(|_| id)
+}
+
+/// Reads the beginning of a turn.
+pub fn begun(wire: v1::BeginTurnResponse) -> Result<Begun, Invalid> {
+    let v1::BeginTurnResponse {
+        turn,
+        delivery,
+        pending_count,
+        already_sent,
+        already_asked,
+        already_reminded,
+        commands,
+    } = wire;
+    let mut delivery = required(delivery, "delivery")?;
+    amend_delivery(&mut delivery);
+    Ok(Begun {
+        turn_id: turn_id(turn)?,
+        delivery: delivery.try_into().map_err(|fault: Invalid| fault.within("delivery"))?,
+        pending_count,
+        already_sent: each(already_sent, amend_message, "a message of an earlier attempt"),
+        already_asked: each(already_asked, amend_question, "a question of an earlier attempt"),
+        already_reminded: each(
+            already_reminded,
+            amend_reminder,
+            "a reminder of an earlier attempt",
+        ),
+        // The session's stream brings every command too, and there an unknown one is refused.
+        commands: commands.into_iter().filter_map(|wire| command(wire).ok()).collect(),
+    })
+}
+
+/// Reads the number of a turn that is open.
+pub(super) fn turn_id(turn: Option<v1::Turn>) -> Result<u64, Invalid> {
+    id(required(turn, "turn")?.id, TurnId::new, "turn.id").map(TurnId::get)
+}
+
+/// Returns what was read; none, with a line in the log, if it has a fault.
+pub(super) fn passable<T>(read: Result<T, Invalid>, what: &str) -> Option<T> {
+    read.inspect_err(|fault| tracing::warn!(%fault, "{what} cannot be read and is passed over"))
+        .ok()
+}
+
+/// Reads those of the values that can be read.
+fn each<W, C: TryFrom<W, Error = Invalid>>(wires: Vec<W>, amend: fn(&mut W), what: &str) -> Vec<C> {
+    let read = |mut wire| {
+        amend(&mut wire);
+        passable(C::try_from(wire), what)
+    };
+    wires.into_iter().filter_map(read).collect()
+}
+
+/// Replaces an enum value that is not set or not known.
+fn known<W: TryFrom<i32> + Into<i32>>(number: &mut i32, otherwise: W) {
+    if *number == 0 || W::try_from(*number).is_err() {
+        *number = otherwise.into();
+    }
+}
+
+fn amend_message(wire: &mut v1::Message) {
+    known(&mut wire.system_kind, v1::SystemKind::Unspecified);
+    wire.accept_time.get_or_insert_default();
+    if wire.origin.clone().is_none_or(|origin| Origin::try_from(origin).is_err()) {
+        // Of all origins this one is trusted least.
+        let kind = v1::OriginKind::External.into();
+        wire.origin = Some(v1::Origin { kind, name: UNKNOWN.to_owned() });
+    }
+}
+
+fn amend_delivery(wire: &mut v1::Delivery) {
+    known(&mut wire.lane, v1::Lane::Normal);
+    known(&mut wire.state, v1::DeliveryState::Leased);
+    known(&mut wire.redelivery_cause, v1::RedeliveryCause::Unspecified);
+    wire.state_time.get_or_insert_default();
+    if let Some(message) = &mut wire.message {
+        amend_message(message);
+    }
+}
+
+fn amend_question(wire: &mut v1::Question) {
+    known(&mut wire.state, v1::QuestionState::Open);
+    wire.create_time.get_or_insert_default();
+}
+
+fn amend_reminder(wire: &mut v1::Reminder) {
+    known(&mut wire.state, v1::ReminderState::Pending);
+    wire.create_time.get_or_insert_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number that no enum of the contract has.
+    const NEWER: i32 = 9_999;
+
+    fn message(id: u64, origin: v1::Origin) -> v1::Message {
+        let system_kind = NEWER;
+        v1::Message { id, origin: Some(origin), system_kind, ..v1::Message::default() }
+    }
+
+    #[test]
+    fn an_agent_with_values_of_a_newer_broker_is_read() {
+        let read = agent(v1::Agent {
+            name: "bob".into(),
+            source: NEWER,
+            state: NEWER,
+            isolation: NEWER,
+            kick_on_start: NEWER,
+            park: Some(v1::Park { cause: NEWER, ..v1::Park::default() }),
+            stopped: true,
+            ..v1::Agent::default()
+        })
+        .expect("readable");
+        assert!(read.stopped && read.park.is_none() && read.policy.tool_groups.is_empty());
+        let fault = agent(v1::Agent::default()).expect_err("an agent has a name");
+        assert_eq!(fault.path, "name");
+    }
+
+    #[test]
+    fn a_turn_with_values_of_a_newer_broker_is_read() {
+        let newer = v1::Origin { kind: NEWER, name: "Any Thing".into() };
+        let delivery = v1::Delivery {
+            message: Some(message(17, newer.clone())),
+            lane: NEWER,
+            state: NEWER,
+            redelivery_cause: NEWER,
+            ..v1::Delivery::default()
+        };
+        let question = v1::Question { id: 5, state: NEWER, ..v1::Question::default() };
+        let due_time = Some(prost_types::Timestamp::default());
+        let reminder = v1::Reminder {
+            id: 6,
+            agent: "bob".into(),
+            state: NEWER,
+            due_time,
+            ..v1::Reminder::default()
+        };
+        let wire = v1::BeginTurnResponse {
+            turn: Some(v1::Turn { id: 7, kind: NEWER, ..v1::Turn::default() }),
+            delivery: Some(delivery),
+            // The second cannot be read at all.
+            already_sent: vec![message(18, newer.clone()), message(0, newer)],
+            already_asked: vec![question],
+            already_reminded: vec![reminder],
+            commands: vec![v1::Command { id: 30, command: None, create_time: None }],
+            pending_count: 1,
+        };
+        let read = begun(wire.clone()).expect("readable");
+        let message = &read.delivery.message;
+        assert_eq!((read.turn_id, message.id.get(), message.system_kind), (7, 17, None));
+        assert!(matches!(&message.origin, Origin::External(label) if label.as_str() == UNKNOWN));
+        assert_eq!((read.delivery.cause, read.commands.len()), (None, 0));
+        let earlier =
+            (read.already_sent.len(), read.already_asked.len(), read.already_reminded.len());
+        assert_eq!(earlier, (1, 1, 1));
+        let fault = begun(v1::BeginTurnResponse { turn: None, ..wire }).expect_err("no turn");
+        assert_eq!(fault.path, "turn");
+    }
+
+    #[test]
+    fn a_command_of_a_newer_broker_is_known_by_its_number() {
+        let wire = v1::Command { id: 30, command: None, create_time: None };
+        assert_eq!(command(wire), Err(30));
+    }
+}

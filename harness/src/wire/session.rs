@@ -1,0 +1,151 @@
+//! The stream of a session.
+
+use hive_core::agent::Agent;
+use hive_core::command::Command;
+use hive_core::tree::Kin;
+use hive_proto::convert::{Invalid, required};
+use hive_proto::v1;
+use hive_proto::v1::attach_response::Step;
+use hive_proto::v1::turn_service_client::TurnServiceClient;
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+use super::{read, unreadable};
+use crate::turn::input::{Attachment, LoginWanted, Terminal};
+
+/// The beginning of a session, or of its stream.
+#[derive(Clone, Debug)]
+pub struct Attached {
+    /// Proof of the session.
+    pub session_token: String,
+    /// The number of the session.
+    pub session_epoch: u64,
+    /// What the machine works with.
+    pub facts: Attachment,
+}
+
+/// What the broker sends over the stream.
+#[derive(Debug)]
+pub enum Sent {
+    /// The session began, or goes on.
+    Attached(Box<Attached>),
+    /// A command of the operator.
+    Command(Command),
+    /// A command that this version does not know.
+    UnknownCommand(u64),
+    /// The agent changed.
+    AgentChanged(Box<Agent>),
+    /// The agent's parent or a child changed.
+    KinChanged(Kin),
+    /// An operator wants to log claude in.
+    LoginWanted(LoginWanted),
+}
+
+/// The stream.
+#[derive(Debug)]
+pub struct Stream(Streaming<v1::AttachResponse>);
+
+/// Attaches, to the session of this token if it is not empty.
+pub async fn attach(
+    channel: Channel,
+    session_token: String,
+    take_over: bool,
+) -> Result<Stream, Status> {
+    let revision = env!("CARGO_PKG_VERSION").to_owned();
+    let request = v1::AttachRequest { session_token, take_over, revision };
+    Ok(Stream(TurnServiceClient::new(channel).attach(request).await?.into_inner()))
+}
+
+impl Stream {
+    /// Waits for the next step that this version knows; `None`: the broker closed the stream.
+    pub async fn next(&mut self) -> Result<Option<Sent>, Status> {
+        while let Some(v1::AttachResponse { step }) = self.0.message().await? {
+            // A step that this version does not know.
+            let Some(step) = step else { continue };
+            let is_first = matches!(step, Step::Attached(_));
+            match sent(step) {
+                Ok(sent) => return Ok(Some(sent)),
+                // Worth another try: the broker may be about to be replaced.
+                Err(fault) if is_first => {
+                    return Err(Status::unavailable(unreadable(fault).message()));
+                }
+                Err(fault) => {
+                    tracing::warn!(%fault, "a step of the session cannot be read and is passed over");
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn sent(step: Step) -> Result<Sent, Invalid> {
+    Ok(match step {
+        Step::Attached(wire) => Sent::Attached(Box::new(attached(wire)?)),
+        Step::Command(wire) => read::command(wire).map_or_else(Sent::UnknownCommand, Sent::Command),
+        Step::AgentChanged(wire) => Sent::AgentChanged(Box::new(read::agent(wire)?)),
+        Step::KinChanged(wire) => Sent::KinChanged(wire.try_into()?),
+        Step::LoginWanted(v1::LoginWanted { login_id, terminal: size }) => {
+            Sent::LoginWanted(LoginWanted {
+                login_id,
+                terminal: terminal(size.unwrap_or_default()),
+            })
+        }
+    })
+}
+
+fn attached(wire: v1::Attached) -> Result<Attached, Invalid> {
+    let v1::Attached {
+        session_token,
+        session_epoch,
+        resumed,
+        agent,
+        open_turn,
+        operator_pronouns,
+        hive_domain,
+        kin,
+        park_backoff,
+    } = wire;
+    let agent = read::agent(required(agent, "agent")?).map_err(|fault| fault.within("agent"))?;
+    let facts = Attachment {
+        resumed,
+        agent: Some(agent),
+        kin: read::kin(kin),
+        open_turn: open_turn.map(|turn| turn.id),
+        operator_pronouns,
+        hive_domain,
+        // Brokers before this field have no other than the default.
+        park_backoff: park_backoff
+            .and_then(|wire| read::passable(wire.try_into(), "the backoff"))
+            .unwrap_or_default(),
+    };
+    Ok(Attached { session_token, session_epoch, facts })
+}
+
+pub(super) fn terminal(wire: v1::Terminal) -> Terminal {
+    let v1::Terminal { rows, columns, kind } = wire;
+    Terminal { rows, columns, kind }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_read_with_what_is_not_known_left_out() {
+        let agent = v1::Agent { name: "bob".into(), ..v1::Agent::default() };
+        let wire = v1::Attached {
+            agent: Some(agent),
+            kin: Some(v1::Kin {
+                children: vec![v1::Child { name: "No Name".into(), role: String::new() }],
+                children_count: 1,
+                ..v1::Kin::default()
+            }),
+            park_backoff: Some(v1::Backoff::default()),
+            ..v1::Attached::default()
+        };
+        let facts = attached(wire).expect("readable").facts;
+        assert_eq!((facts.kin, facts.park_backoff), (Kin::default(), Default::default()));
+        let fault = attached(v1::Attached::default()).expect_err("a session has an agent");
+        assert_eq!(fault.path, "agent");
+    }
+}

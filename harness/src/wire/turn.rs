@@ -1,0 +1,166 @@
+//! The calls of a session. Each function makes its call once.
+
+use hive_core::agent::HarnessState;
+use hive_core::time::WallTime;
+use hive_core::turn::{Kind, MAIN_CONVERSATION};
+use hive_proto::convert::number;
+use hive_proto::convert::time::timestamp;
+use hive_proto::v1;
+use hive_proto::v1::status_service_client::StatusServiceClient;
+use hive_proto::v1::turn_service_client::TurnServiceClient;
+use tonic::Status;
+use tonic::transport::Channel;
+
+use super::{read, unreadable};
+use crate::turn::input::{Answer, Begun};
+use crate::turn::output::Ending;
+
+/// Waits for a turn. A repeated call has the same request id.
+pub async fn begin(
+    channel: Channel,
+    session_token: String,
+    request_id: &str,
+    process_token: &str,
+) -> Result<Begun, Status> {
+    let request = v1::BeginTurnRequest {
+        request_id: request_id.to_owned(),
+        session_token,
+        process_token: process_token.to_owned(),
+        conversation: MAIN_CONVERSATION.to_owned(),
+    };
+    let begun = TurnServiceClient::new(channel).begin_turn(request).await?.into_inner();
+    read::begun(begun).map_err(unreadable)
+}
+
+/// Opens a turn without a delivery, and returns its number.
+pub async fn open(
+    channel: Channel,
+    session_token: String,
+    request_id: &str,
+    process_token: &str,
+    kind: Kind,
+) -> Result<u64, Status> {
+    let request = v1::OpenTurnRequest {
+        request_id: request_id.to_owned(),
+        session_token,
+        process_token: process_token.to_owned(),
+        conversation: MAIN_CONVERSATION.to_owned(),
+        kind: v1::TurnKind::from(kind).into(),
+    };
+    let opened = TurnServiceClient::new(channel).open_turn(request).await?.into_inner();
+    read::turn_id(opened.turn).map_err(unreadable)
+}
+
+/// Ends a turn.
+pub async fn end(
+    channel: Channel,
+    session_token: String,
+    request_id: &str,
+    ending: Ending,
+) -> Result<Answer, Status> {
+    let request = end_request(session_token, request_id, ending);
+    let turn = request.turn_id;
+    let v1::EndTurnResponse {
+        acked_count,
+        returned_count,
+        dead_count,
+        held_count,
+        pending_count,
+        next_turn_requested,
+        park,
+    } = TurnServiceClient::new(channel).end_turn(request).await?.into_inner();
+    tracing::info!(
+        turn,
+        acked = acked_count,
+        returned = returned_count,
+        dead = dead_count,
+        held = held_count,
+        pending = pending_count,
+        "turn settled"
+    );
+    let park = park.and_then(|park| read::passable(park.try_into(), "the agent's park"));
+    Ok(Answer { pending_count, next_turn_requested, park })
+}
+
+fn end_request(session_token: String, request_id: &str, ending: Ending) -> v1::EndTurnRequest {
+    let Ending {
+        turn_id,
+        outcome,
+        error,
+        output_tail,
+        returned_tool_use_ids,
+        usage,
+        model,
+        context_tokens,
+        context_window_tokens,
+        retry_time,
+        compacted,
+        tool_uses,
+    } = ending;
+    v1::EndTurnRequest {
+        request_id: request_id.to_owned(),
+        session_token,
+        turn_id,
+        outcome: number::<v1::TurnOutcome, _>(outcome),
+        error,
+        output_tail,
+        returned_tool_use_ids,
+        usage: Some(usage.into()),
+        model,
+        context_tokens,
+        context_window_tokens,
+        compacted,
+        retry_time: retry_time.map(timestamp),
+        tool_uses: tool_uses.into_iter().map(Into::into).collect(),
+    }
+}
+
+/// Reports to the agent's parent that something does not work.
+pub async fn report_problem(
+    channel: Channel,
+    session_token: String,
+    request_id: &str,
+    subject: &str,
+    text: &str,
+) -> Result<(), Status> {
+    let request = v1::ReportProblemRequest {
+        request_id: request_id.to_owned(),
+        session_token,
+        subject: subject.to_owned(),
+        text: text.to_owned(),
+    };
+    TurnServiceClient::new(channel).report_problem(request).await.map(drop)
+}
+
+/// Closes a command.
+pub async fn ack_command(
+    channel: Channel,
+    session_token: String,
+    command_id: u64,
+    error: &str,
+) -> Result<(), Status> {
+    let request = v1::AckCommandRequest { session_token, command_id, error: error.to_owned() };
+    TurnServiceClient::new(channel).ack_command(request).await.map(drop)
+}
+
+/// Reports what the harness does.
+pub async fn report_status(
+    channel: Channel,
+    session_token: String,
+    state: HarnessState,
+    until: Option<WallTime>,
+) -> Result<(), Status> {
+    let request = v1::ReportHarnessStatusRequest {
+        session_token,
+        state: v1::HarnessState::from(state).into(),
+        until_time: until.map(timestamp),
+    };
+    StatusServiceClient::new(channel).report_harness_status(request).await.map(drop)
+}
+
+/// Shows that the harness lives, and returns the turn that the session has open.
+pub async fn heartbeat(channel: Channel, session_token: String) -> Result<Option<u64>, Status> {
+    let request = v1::HeartbeatRequest { session_token };
+    let answer = TurnServiceClient::new(channel).heartbeat(request).await?.into_inner();
+    Ok(Some(answer.open_turn_id).filter(|id| *id != 0))
+}
