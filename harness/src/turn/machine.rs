@@ -1,4 +1,15 @@
 //! The machine itself: its state, its door for inputs and its door for outputs.
+//!
+//! Map: [`orders`], [`upkeep`] and [`login`] own a part of the state each; the other modules decide
+//! what an input means.
+
+mod broker;
+mod login;
+mod orders;
+mod process;
+mod steps;
+mod timers;
+mod upkeep;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,16 +21,19 @@ use hive_core::turn::Kind;
 
 use crate::config::Spans;
 use crate::prompt::system::Identity;
-use crate::turn::context::{Context, Watermarks};
+use crate::turn::context::Watermarks;
 use crate::turn::input::{Attachment, Configured, Input};
+use crate::turn::machine::login::Login;
+use crate::turn::machine::orders::Orders;
+use crate::turn::machine::upkeep::Upkeep;
 use crate::turn::output::{Leaving, Output};
-use crate::turn::phase::{Cli, Drain, Parked, Phase};
+use crate::turn::phase::{Cli, Parked, Phase};
 
 /// How long a broker that does not answer may hold up the end of a program that has a turn to hand
 /// back.
-pub(crate) const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
+const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
 /// The same where no turn is open as far as we know.
-pub(crate) const IDLE_LEAVE_PATIENCE: Duration = Duration::from_secs(3);
+const IDLE_LEAVE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What holds where the broker says nothing else.
 #[derive(Clone, Debug)]
@@ -41,46 +55,25 @@ pub struct Defaults {
 /// Decides what the harness does.
 #[derive(Debug)]
 pub struct Machine {
-    pub(crate) spans: Spans,
-    pub(crate) defaults: Defaults,
-    pub(crate) facts: Attachment,
-    pub(crate) phase: Phase,
-    pub(crate) cli: Cli,
-    pub(crate) probing: bool,
-    pub(crate) drain: Option<Drain>,
+    spans: Spans,
+    defaults: Defaults,
+    facts: Attachment,
+    phase: Phase,
+    cli: Cli,
+    probing: bool,
+    orders: Orders,
+    upkeep: Upkeep,
+    login: Login,
+    parked: Option<Parked>,
     /// When a program that is to end stops waiting for the broker.
-    pub(crate) leave_by: Option<BootTime>,
-    /// The command to begin anew.
-    pub(crate) restart: Option<u64>,
-    /// Whether the program drains because its agent was stopped: it starts again afterwards, and
-    /// waits.
-    pub(crate) halting: bool,
-    /// Commands that want a new conversation.
-    pub(crate) new_session: Vec<u64>,
-    /// Commands that want the conversation compacted.
-    pub(crate) compacts: Vec<u64>,
-    /// Whether the agent asked for another turn in the last one that was about something.
-    pub(crate) wants_next: bool,
+    leave_by: Option<BootTime>,
     /// Whether a turn that is open at the broker has to be fetched before anything else.
-    pub(crate) begin_first: bool,
-    pub(crate) watermarks: Watermarks,
-    pub(crate) context: Context,
-    /// The dialogue in which an operator logs claude in.
-    pub(crate) dialogue: Option<u64>,
-    /// Whether the look at the CLI that is under way is out of date already.
-    pub(crate) look_again: bool,
+    begin_first: bool,
     /// What was told of the agent's own MCP servers: name and state.
-    pub(crate) missing: Vec<(String, String)>,
-    /// Cancels that wait for their turn: command and turn.
-    pub(crate) cancels: Vec<(u64, u64)>,
-    /// Commands that were closed lately, and how; a lost stream shows them again.
-    pub(crate) closed: VecDeque<(u64, String)>,
-    pub(crate) model: Option<String>,
-    pub(crate) parked: Option<Parked>,
-    pub(crate) logged_in: bool,
-    pub(crate) highest_turn_id: u64,
-    pub(crate) cost_before: Option<f64>,
-    pub(crate) recoveries: u32,
+    missing: Vec<(String, String)>,
+    highest_turn_id: u64,
+    cost_before: Option<f64>,
+    recoveries: u32,
     status: Option<(HarnessState, Option<WallTime>)>,
     outbox: VecDeque<Output>,
 }
@@ -91,29 +84,18 @@ impl Machine {
     pub fn new(spans: Spans, defaults: Defaults) -> Self {
         Self {
             spans,
-            watermarks: defaults.watermarks.clone(),
+            upkeep: Upkeep::new(defaults.watermarks.clone()),
             defaults,
             facts: Attachment::default(),
             phase: Phase::Detached,
             cli: Cli::Unknown,
             probing: false,
-            drain: None,
-            leave_by: None,
-            restart: None,
-            halting: false,
-            new_session: Vec::new(),
-            compacts: Vec::new(),
-            wants_next: false,
-            begin_first: false,
-            context: Context::default(),
-            dialogue: None,
-            look_again: false,
-            missing: Vec::new(),
-            cancels: Vec::new(),
-            closed: VecDeque::new(),
-            model: None,
+            orders: Orders::default(),
+            login: Login::default(),
             parked: None,
-            logged_in: false,
+            leave_by: None,
+            begin_first: false,
+            missing: Vec::new(),
             highest_turn_id: 0,
             cost_before: None,
             recoveries: 0,
@@ -160,7 +142,7 @@ impl Machine {
     fn configured(&mut self, configured: Configured) {
         let Configured { spans, defaults, probes } = configured;
         self.spans = spans;
-        self.watermarks = defaults.watermarks.clone();
+        self.upkeep.configure(defaults.watermarks.clone());
         self.defaults = defaults;
         if probes {
             self.cli = Cli::Unknown;
@@ -191,16 +173,16 @@ impl Machine {
         }
     }
 
-    pub(crate) fn put(&mut self, output: Output) {
+    fn put(&mut self, output: Output) {
         self.outbox.push_back(output);
     }
 
-    pub(crate) fn note(&mut self, text: impl Into<String>) {
+    fn note(&mut self, text: impl Into<String>) {
         self.put(Output::Note(text.into()));
     }
 
     /// Tells the broker what the harness is doing, where it is not what it was told last.
-    pub(crate) fn report(&mut self, state: HarnessState, until: Option<WallTime>) {
+    fn report(&mut self, state: HarnessState, until: Option<WallTime>) {
         if self.status != Some((state, until)) {
             self.status = Some((state, until));
             self.put(Output::Report(state, until));
@@ -209,22 +191,22 @@ impl Machine {
 
     /// The broker shows a turn that it opened by itself: what it was told last is not what it
     /// shows.
-    pub(crate) fn is_shown_thinking(&mut self) {
+    fn is_shown_thinking(&mut self) {
         self.status = None;
     }
 
     /// Whether no further turn may be run.
-    pub(crate) fn is_leaving(&self) -> bool {
-        self.drain.is_some() || self.restart.is_some()
+    fn is_leaving(&self) -> bool {
+        self.orders.is_leaving()
     }
 
     /// Nothing is open: end the program, or wait for the next turn.
-    pub(crate) fn rest(&mut self, now: Now) {
+    fn rest(&mut self, now: Now) {
         if self.is_leaving() {
             self.go();
             return;
         }
-        if !self.compacts.is_empty() && !self.begin_first {
+        if self.orders.wants_compaction() && !self.begin_first {
             self.open(Kind::Compact);
             return;
         }
@@ -235,22 +217,16 @@ impl Machine {
     }
 
     /// Ends the program. Nothing may be open.
-    pub(crate) fn go(&mut self) {
-        let leaving = match self.restart {
-            // A shutdown that was asked for wins over a new beginning.
-            Some(command_id) => {
-                self.close(command_id, String::new());
-                if self.drain.is_some() { Leaving::Drained } else { Leaving::Restart }
-            }
-            None if self.halting => Leaving::Restart,
-            None => Leaving::Drained,
-        };
-        self.leave(leaving);
+    fn go(&mut self) {
+        if let Some(command_id) = self.orders.restart() {
+            self.close(command_id, String::new());
+        }
+        self.leave(self.orders.leaving());
     }
 
     /// Ends the program without the broker's word. What is open there, it gives back by itself.
-    pub(crate) fn go_unanswered(&mut self) {
-        if self.halting {
+    fn go_unanswered(&mut self) {
+        if self.orders.is_halting() {
             self.leave(Leaving::Restart);
             return;
         }
@@ -265,13 +241,13 @@ impl Machine {
         self.leave(if idle { Leaving::Drained } else { Leaving::Unanswered });
     }
 
-    pub(crate) fn leave(&mut self, leaving: Leaving) {
+    fn leave(&mut self, leaving: Leaving) {
         self.phase = Phase::Gone;
         self.put(Output::Exit(leaving));
     }
 
     /// What an agent without a turn is doing.
-    pub(crate) fn report_resting(&mut self, now: Now) {
+    fn report_resting(&mut self, now: Now) {
         let broken_until = match &self.cli {
             Cli::Broken { next_at, .. } => Some(now.wall_at(*next_at)),
             Cli::Unknown | Cli::Ready => None,
@@ -285,7 +261,7 @@ impl Machine {
     }
 
     /// Who the system prompt is for.
-    pub(crate) fn identity(&self) -> Identity {
+    fn identity(&self) -> Identity {
         let Attachment { agent, kin, operator_pronouns, hive_domain, .. } = &self.facts;
         let agent = agent.as_ref();
         let text = |of: fn(&Agent) -> &String| agent.map(of).cloned().unwrap_or_default();
@@ -305,14 +281,14 @@ impl Machine {
     }
 
     /// The model of the next turn.
-    pub(crate) fn next_model(&self) -> String {
+    fn next_model(&self) -> String {
         let of_agent = || self.facts.agent.as_ref().map(|agent| agent.model.as_str());
-        let model = self.model.as_deref().or_else(of_agent).unwrap_or_default();
+        let model = self.orders.model().or_else(of_agent).unwrap_or_default();
         or_default(model, &self.defaults.model)
     }
 
     /// The agent's tool groups.
-    pub(crate) fn tool_groups(&self) -> Vec<String> {
+    fn tool_groups(&self) -> Vec<String> {
         let agent = self.facts.agent.as_ref();
         agent.map(|agent| agent.policy.tool_groups.clone()).unwrap_or_default()
     }

@@ -22,15 +22,8 @@ pub mod output;
 pub mod reset_rule;
 pub mod windows;
 
-mod broker;
 mod course;
-mod dialogue;
-mod orders;
 mod phase;
-mod process;
-mod steps;
-mod timers;
-mod upkeep;
 
 #[cfg(test)]
 mod tests;

@@ -101,13 +101,6 @@ pub(crate) enum Cli {
     },
 }
 
-/// We are to shut down.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Drain {
-    /// When a running turn is ended.
-    pub(crate) grace_at: BootTime,
-}
-
 /// Why no turn may start for now.
 #[derive(Clone, Debug)]
 pub(crate) struct Parked {

@@ -17,7 +17,7 @@ use crate::claude::outcome::Exit;
 use crate::config::Spans;
 use crate::samples;
 use crate::turn::context::Watermarks;
-use crate::turn::input::{Answer, Attachment, Begun, Found, Input};
+use crate::turn::input::{Answer, Attachment, Begun, Configured, Found, Input};
 use crate::turn::job::Step;
 use crate::turn::machine::{Defaults, Machine};
 use crate::turn::output::{Ending, Launch, Leaving, Output, Signal};
@@ -64,26 +64,16 @@ impl Rig {
     }
 
     fn new() -> Self {
-        let spans = Spans {
-            turn_idle: Some(Duration::from_secs(100)),
-            turn_max: Some(Duration::from_secs(1000)),
-            rate_limit_sleep: None,
-            drain_grace: Duration::from_secs(20),
-            kill_grace: Duration::from_secs(5),
-        };
-        let defaults = Defaults {
-            label: "hive".into(),
-            model: "haiku".into(),
-            operator_pronouns: "she/her".into(),
-            mcp_server_name: "hive".into(),
-            watermarks: Watermarks {
-                cache_ttl: Duration::from_secs(3600),
-                ..Watermarks::default()
-            },
-            extra_servers: vec!["extra".into()],
-        };
+        let Configured { spans, defaults, probes: _ } = settings();
         let now = Now { wall: WallTime(1_000_000), boot: BootTime(5_000) };
         Self { machine: Machine::new(spans, defaults), now }
+    }
+
+    /// Works with settings that differ in this.
+    fn configure(&mut self, differ: impl FnOnce(&mut Configured)) {
+        let mut settings = settings();
+        differ(&mut settings);
+        self.give(Input::Configured(Box::new(settings)));
     }
 
     fn give(&mut self, input: Input) {
@@ -189,6 +179,25 @@ impl Rig {
         ));
         self.give(Input::Exited(Exit::Code(1)));
     }
+}
+
+fn settings() -> Configured {
+    let spans = Spans {
+        turn_idle: Some(Duration::from_secs(100)),
+        turn_max: Some(Duration::from_secs(1000)),
+        rate_limit_sleep: None,
+        drain_grace: Duration::from_secs(20),
+        kill_grace: Duration::from_secs(5),
+    };
+    let defaults = Defaults {
+        label: "hive".into(),
+        model: "haiku".into(),
+        operator_pronouns: "she/her".into(),
+        mcp_server_name: "hive".into(),
+        watermarks: Watermarks { cache_ttl: Duration::from_secs(3600), ..Watermarks::default() },
+        extra_servers: vec!["extra".into()],
+    };
+    Configured { spans, defaults, probes: false }
 }
 
 fn facts() -> Attachment {

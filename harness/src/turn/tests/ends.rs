@@ -77,7 +77,9 @@ fn a_rate_limit_without_an_end_leaves_the_rest_to_the_broker_or_the_setting() {
     rig.fail("rate_limit", 429);
     assert_eq!(rig.ending().retry_time, None);
     let mut rig = Rig::running();
-    rig.machine.spans.rate_limit_sleep = Some(Duration::from_secs(30));
+    rig.configure(|settings| {
+        settings.spans.rate_limit_sleep = Some(Duration::from_secs(30));
+    });
     rig.fail("rate_limit", 429);
     let retry = rig.ending().retry_time.expect("set").since(rig.now.wall);
     assert!((30..41).contains(&retry.as_secs()), "{retry:?}");

@@ -8,7 +8,7 @@ use crate::turn::reset_rule::ResetRule;
 /// A large conversation that has rested for longer than the cache lasts.
 fn cold(checkpoint: bool) -> Rig {
     let mut rig = Rig::waiting();
-    rig.machine.watermarks.reset_checkpoint = checkpoint;
+    rig.configure(|settings| settings.defaults.watermarks.reset_checkpoint = checkpoint);
     rig.give(begun(7));
     rig.launch();
     rig.succeed(600);
@@ -123,12 +123,9 @@ fn notes_that_do_not_fit_while_shutting_down_start_no_work() {
 fn ruled(daily_at: Option<&str>, idle_secs: Option<u64>, notes: bool) -> Rig {
     let mut rig = Rig::waiting();
     let daily_at = daily_at.and_then(TimeOfDay::parse);
-    rig.machine.watermarks.reset_rule = ResetRule {
-        daily_at,
-        idle: idle_secs.map(Duration::from_secs),
-        notes,
-        ..ResetRule::default()
-    };
+    let idle = idle_secs.map(Duration::from_secs);
+    let rule = ResetRule { daily_at, idle, notes, ..ResetRule::default() };
+    rig.configure(|settings| settings.defaults.watermarks.reset_rule = rule);
     rig.give(begun(7));
     rig.launch();
     rig.succeed(10);

@@ -3,17 +3,61 @@
 //! Invariant: upkeep is done only right after a turn or by the operator's order, so a fleet that
 //! does nothing costs nothing.
 
-use hive_core::time::Now;
+use hive_core::time::{Now, WallTime};
 use hive_core::turn::{Kind, Outcome};
 
+use crate::turn::context::{Context, Watermarks};
 use crate::turn::input::Answer;
 use crate::turn::machine::Machine;
 use crate::turn::output::Output;
 use crate::turn::phase::Phase;
 
+/// What decides how the conversation goes on.
+#[derive(Debug)]
+pub(super) struct Upkeep {
+    context: Context,
+    watermarks: Watermarks,
+    /// Whether the agent asked for another turn in the last one that was about something.
+    wants_next: bool,
+}
+
+impl Upkeep {
+    pub(super) fn new(watermarks: Watermarks) -> Self {
+        Self { context: Context::default(), watermarks, wants_next: false }
+    }
+
+    /// Uses other watermarks.
+    pub(super) fn configure(&mut self, watermarks: Watermarks) {
+        self.watermarks = watermarks;
+    }
+
+    /// The size of the conversation, to be measured.
+    pub(super) fn context(&mut self) -> &mut Context {
+        &mut self.context
+    }
+
+    /// The window of a model that claude reported this one for.
+    pub(super) fn window(&self, model: &str, reported: u64) -> u64 {
+        self.watermarks.windows.effective(model, reported)
+    }
+
+    /// Why the conversation is not continued, and whether the agent writes down its notes in it
+    /// first.
+    pub(super) fn reset_reason(&self, model: &str, now: WallTime) -> Option<(&'static str, bool)> {
+        if let Some(why) = self.context.reset_reason(&self.watermarks, now) {
+            return Some((why, self.watermarks.reset_rule.notes));
+        }
+        let is_cold = self.context.is_due_for_reset(&self.watermarks, model, now);
+        is_cold.then_some((
+            "the old one is large and the cache is cold",
+            self.watermarks.reset_checkpoint,
+        ))
+    }
+}
+
 impl Machine {
     /// What comes after a turn that is settled.
-    pub(crate) fn after_turn(
+    pub(super) fn after_turn(
         &mut self,
         kind: Kind,
         outcome: Outcome,
@@ -23,7 +67,7 @@ impl Machine {
     ) {
         let is_work = matches!(kind, Kind::Mail | Kind::Continue);
         if is_work {
-            self.wants_next = outcome == Outcome::Ok && answer.next_turn_requested;
+            self.upkeep.wants_next = outcome == Outcome::Ok && answer.next_turn_requested;
         }
         if kind == Kind::Compact {
             self.close_compacts(outcome, error);
@@ -35,8 +79,9 @@ impl Machine {
         let may_run = answer.park.is_none();
         // A conversation that is to be left is not tidied up.
         let is_due = || {
-            self.new_session.is_empty()
-                && self.context.is_due_for_compaction(&self.watermarks, &self.next_model())
+            let Upkeep { context, watermarks, .. } = &self.upkeep;
+            !self.orders.wants_new_session()
+                && context.is_due_for_compaction(watermarks, &self.next_model())
         };
         if may_run && is_work && outcome == Outcome::Ok && is_due() {
             self.open(Kind::Checkpoint);
@@ -45,26 +90,24 @@ impl Machine {
                 self.note(format!("the notes before the compaction failed: {error}"));
             }
             self.open(Kind::Compact);
-        } else if !self.compacts.is_empty() {
+        } else if self.orders.wants_compaction() {
             self.open(Kind::Compact);
-        } else if should_continue(self.wants_next, answer) {
-            self.wants_next = false;
+        } else if should_continue(self.upkeep.wants_next, answer) {
+            self.upkeep.wants_next = false;
             self.open(Kind::Continue);
         } else {
             self.rest(now);
         }
     }
 
-    pub(crate) fn open(&mut self, kind: Kind) {
+    pub(super) fn open(&mut self, kind: Kind) {
         self.phase = Phase::Opening(kind);
         self.put(Output::Open(kind));
     }
 
     /// The operator wants the conversation compacted: now, where nothing runs, else after the turn.
-    pub(crate) fn compact(&mut self, command_id: u64) {
-        if !self.compacts.contains(&command_id) {
-            self.compacts.push(command_id);
-        }
+    pub(super) fn compact(&mut self, command_id: u64) {
+        self.orders.add_compaction(command_id);
         if matches!(self.phase, Phase::Beginning) && !self.is_leaving() {
             self.open(Kind::Compact);
         }
@@ -79,19 +122,17 @@ impl Machine {
         if outcome == Outcome::Failed {
             self.note(words.clone());
         }
-        if outcome == Outcome::Drained {
-            // The next harness finds the orders open.
-            self.compacts.clear();
-            return;
-        }
-        for command_id in std::mem::take(&mut self.compacts) {
-            self.close(command_id, words.clone());
+        for command_id in self.orders.take_compactions() {
+            // After a shutdown the next harness finds the orders open.
+            if outcome != Outcome::Drained {
+                self.close(command_id, words.clone());
+            }
         }
     }
 }
 
 /// Whether the next turn is one that the agent asked for: the turn in which it did went well, no
 /// mail is there to wake the agent anyway, and nothing keeps it from running.
-pub(crate) fn should_continue(wanted: bool, answer: &Answer) -> bool {
+fn should_continue(wanted: bool, answer: &Answer) -> bool {
     wanted && answer.pending_count == 0 && answer.park.is_none()
 }

@@ -17,9 +17,9 @@ use crate::turn::phase::{After, Cli, Phase, Run, Stop};
 
 impl Machine {
     /// Starts claude for a step of a turn.
-    pub(crate) fn launch(&mut self, course: Course, step: Step, now: Now) {
+    pub(super) fn launch(&mut self, course: Course, step: Step, now: Now) {
         // Notes and a summary are of the conversation as it stands.
-        let continues = step != Step::Work || (self.new_session.is_empty() && !course.resets);
+        let continues = step != Step::Work || !(self.orders.wants_new_session() || course.resets);
         let launch = Launch {
             turn_id: course.job.turn_id,
             model: self.next_model(),
@@ -50,7 +50,7 @@ impl Machine {
         self.put(Output::Start(Box::new(launch)));
     }
 
-    pub(crate) fn event(&mut self, event: &Event, now: Now) {
+    pub(super) fn event(&mut self, event: &Event, now: Now) {
         let Phase::Running(run) = &mut self.phase else { return };
         // A tool's heartbeat says that it runs, not that it gets on.
         if !matches!(event, Event::ToolHeartbeat) {
@@ -67,9 +67,9 @@ impl Machine {
         let begun_anew = matches!(event, Event::Init(_)) && std::mem::take(&mut run.fresh);
         if begun_anew {
             run.course.resets = false;
-            self.context.begun_anew();
+            self.upkeep.context().begun_anew();
             // The conversation is new from here on, whatever becomes of the turn.
-            for command_id in std::mem::take(&mut self.new_session) {
+            for command_id in self.orders.take_new_session() {
                 self.close(command_id, String::new());
             }
         }
@@ -98,7 +98,7 @@ impl Machine {
         }
     }
 
-    pub(crate) fn stderr(&mut self, text: &str) {
+    pub(super) fn stderr(&mut self, text: &str) {
         if let Phase::Running(run) = &mut self.phase {
             run.transcript.absorb_stderr(text);
         }
@@ -106,7 +106,7 @@ impl Machine {
 
     /// Begins to end claude, or goes on with a stronger signal where that has begun. The first
     /// cause stays, but for broken fences.
-    pub(crate) fn stop(&mut self, cause: StopCause, signal: Signal, now: Now) {
+    pub(super) fn stop(&mut self, cause: StopCause, signal: Signal, now: Now) {
         let grace = self.spans.kill_grace;
         let Phase::Running(run) = &mut self.phase else { return };
         let next_at = (signal < Signal::Kill).then(|| now.boot.after(grace));
@@ -125,7 +125,7 @@ impl Machine {
         self.put(Output::Signal(signal));
     }
 
-    pub(crate) fn probed(&mut self, found: Result<Found, String>, now: Now) {
+    pub(super) fn probed(&mut self, found: Result<Found, String>, now: Now) {
         self.probing = false;
         let failures = match &self.cli {
             Cli::Broken { failures, .. } => *failures,
@@ -142,11 +142,11 @@ impl Machine {
         for (subject, words) in found.iter().flat_map(|found| &found.problems) {
             self.put(Output::Problem(subject.clone(), words.clone()));
         }
-        if std::mem::take(&mut self.look_again) {
+        if self.login.looks_again() {
             self.probe();
             return;
         }
-        if self.dialogue.is_some() && !matches!(self.phase, Phase::Starting) {
+        if self.login.is_open() && !matches!(self.phase, Phase::Starting) {
             // The end of the dialogue looks again.
             return;
         }
@@ -177,7 +177,7 @@ impl Machine {
         }
     }
 
-    pub(crate) fn not_started(&mut self, why: String, now: Now) {
+    pub(super) fn not_started(&mut self, why: String, now: Now) {
         if let Some(run) = self.claude_is_gone(now) {
             // Look again before the next turn.
             self.cli = Cli::Unknown;
@@ -193,7 +193,7 @@ impl Machine {
         }
     }
 
-    pub(crate) fn exited(&mut self, exit: Exit, now: Now) {
+    pub(super) fn exited(&mut self, exit: Exit, now: Now) {
         if let Some(run) = self.claude_is_gone(now) {
             self.judge(run, exit, now);
         }

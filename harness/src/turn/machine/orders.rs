@@ -3,22 +3,125 @@
 //! Invariant: a command is closed once its effect cannot be lost any more, so a harness that dies
 //! before finds it open again.
 
+use std::collections::VecDeque;
+
 use hive_core::command::{Command, Order};
 use hive_core::limits::ERROR_BYTES_MAX;
-use hive_core::time::Now;
+use hive_core::time::{BootTime, Now};
 use hive_core::turn::Outcome;
 
 use crate::claude::line;
 use crate::claude::outcome::StopCause;
 use crate::turn::machine::{IDLE_LEAVE_PATIENCE, LEAVE_PATIENCE, Machine};
-use crate::turn::output::{Output, Signal};
-use crate::turn::phase::{Drain, Phase};
+use crate::turn::output::{Leaving, Output, Signal};
+use crate::turn::phase::Phase;
 
 /// How many closed commands are remembered.
 const CLOSED_MAX: usize = 64;
 
+/// What the operator ordered, and how the program ends.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    /// The command to begin anew.
+    restart: Option<u64>,
+    /// When a running turn is ended, where the program is to shut down.
+    drain: Option<BootTime>,
+    /// Whether the program drains because its agent was stopped: it starts again afterwards, and
+    /// waits.
+    halting: bool,
+    /// Commands that want a new conversation.
+    new_session: Vec<u64>,
+    /// Commands that want the conversation compacted.
+    compacts: Vec<u64>,
+    /// Cancels that wait for their turn: command and turn.
+    cancels: Vec<(u64, u64)>,
+    /// Commands that were closed lately, and how; a lost stream shows them again.
+    closed: VecDeque<(u64, String)>,
+    model: Option<String>,
+}
+
+impl Orders {
+    /// Whether no further turn may be run.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.drain.is_some() || self.restart.is_some()
+    }
+
+    /// The command to begin anew, if there is one.
+    pub(super) fn restart(&self) -> Option<u64> {
+        self.restart
+    }
+
+    /// Whether the program ends because its agent was stopped.
+    pub(super) fn is_halting(&self) -> bool {
+        self.halting
+    }
+
+    /// Why the program ends. A shutdown that was asked for wins over a new beginning.
+    pub(super) fn leaving(&self) -> Leaving {
+        let restarts = self.restart.is_some() && self.drain.is_none();
+        let halts = self.restart.is_none() && self.halting;
+        if restarts || halts { Leaving::Restart } else { Leaving::Drained }
+    }
+
+    /// When a running turn is ended because the program is to shut down.
+    pub(super) fn grace_at(&self) -> Option<BootTime> {
+        self.drain
+    }
+
+    /// Whether the next turn begins a new conversation.
+    pub(super) fn wants_new_session(&self) -> bool {
+        !self.new_session.is_empty()
+    }
+
+    /// Takes the commands that want a new conversation.
+    pub(super) fn take_new_session(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.new_session)
+    }
+
+    /// Whether the conversation is to be compacted.
+    pub(super) fn wants_compaction(&self) -> bool {
+        !self.compacts.is_empty()
+    }
+
+    /// Adds a command that wants the conversation compacted.
+    pub(super) fn add_compaction(&mut self, command_id: u64) {
+        add(&mut self.compacts, command_id);
+    }
+
+    /// Takes the commands that want the conversation compacted.
+    pub(super) fn take_compactions(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.compacts)
+    }
+
+    /// Whether this turn is to be cancelled.
+    pub(super) fn cancels(&self, turn_id: u64) -> bool {
+        self.cancels.iter().any(|(_, cancelled)| *cancelled == turn_id)
+    }
+
+    /// Forgets the cancels; open ones are shown again.
+    pub(super) fn forget_cancels(&mut self) {
+        self.cancels.clear();
+    }
+
+    /// The model that was ordered.
+    pub(super) fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// Forgets the model that was ordered.
+    pub(super) fn forget_model(&mut self) {
+        self.model = None;
+    }
+}
+
+fn add(commands: &mut Vec<u64>, command_id: u64) {
+    if !commands.contains(&command_id) {
+        commands.push(command_id);
+    }
+}
+
 impl Machine {
-    pub(crate) fn command(&mut self, command: Command, now: Now) {
+    pub(super) fn command(&mut self, command: Command, now: Now) {
         let Command { id, order, create_time: _ } = command;
         let id = id.get();
         if self.is_closed(id) {
@@ -26,14 +129,10 @@ impl Machine {
         }
         match order {
             Order::CancelTurn(turn_id) => self.cancel(id, turn_id.get(), now),
-            Order::StartNewSession => {
-                if !self.new_session.contains(&id) {
-                    self.new_session.push(id);
-                }
-            }
+            Order::StartNewSession => add(&mut self.orders.new_session, id),
             Order::SetModel(model) => {
-                self.model = Some(model);
-                self.context.forget_window();
+                self.orders.model = Some(model);
+                self.upkeep.context().forget_window();
                 self.close(id, String::new());
             }
             Order::RestartHarness => self.restart(id, now),
@@ -41,7 +140,7 @@ impl Machine {
         }
     }
 
-    pub(crate) fn unknown_command(&mut self, id: u64) {
+    pub(super) fn unknown_command(&mut self, id: u64) {
         if !self.is_closed(id) {
             self.close(id, "this harness does not know the command; update hive".to_owned());
         }
@@ -49,7 +148,7 @@ impl Machine {
 
     /// Whether the command was closed lately; then it is closed again, in the same way.
     fn is_closed(&mut self, id: u64) -> bool {
-        let Some((_, error)) = self.closed.iter().find(|(closed, _)| *closed == id) else {
+        let Some((_, error)) = self.orders.closed.iter().find(|(closed, _)| *closed == id) else {
             return false;
         };
         let error = error.clone();
@@ -57,28 +156,29 @@ impl Machine {
         true
     }
 
-    pub(crate) fn close(&mut self, command_id: u64, error: String) {
+    pub(super) fn close(&mut self, command_id: u64, error: String) {
         let error = line::beginning(&error, ERROR_BYTES_MAX).to_owned();
-        self.closed.push_back((command_id, error.clone()));
-        if self.closed.len() > CLOSED_MAX {
-            self.closed.pop_front();
+        let closed = &mut self.orders.closed;
+        closed.push_back((command_id, error.clone()));
+        if closed.len() > CLOSED_MAX {
+            closed.pop_front();
         }
         self.put(Output::Ack(command_id, error));
     }
 
     fn cancel(&mut self, command_id: u64, turn_id: u64, now: Now) {
-        if self.cancels.iter().any(|(known, _)| *known == command_id) {
+        if self.orders.cancels.iter().any(|(known, _)| *known == command_id) {
             return;
         }
         let not_running = || format!("turn {turn_id} is not running");
         match &self.phase {
             Phase::Running(run) if run.course.job.turn_id == turn_id => {
-                self.cancels.push((command_id, turn_id));
+                self.orders.cancels.push((command_id, turn_id));
                 self.stop(StopCause::Cancelled, Signal::Interrupt, now);
             }
             Phase::Probing(job) if job.turn_id == turn_id => {
                 let job = job.clone();
-                self.cancels.push((command_id, turn_id));
+                self.orders.cancels.push((command_id, turn_id));
                 self.end_unrun(
                     &job,
                     Outcome::Cancelled,
@@ -87,11 +187,11 @@ impl Machine {
                 );
             }
             Phase::Ending { turn_id: ending, .. } if *ending == turn_id => {
-                self.cancels.push((command_id, turn_id));
+                self.orders.cancels.push((command_id, turn_id));
             }
             // It may overtake the answer that tells us of its turn.
             Phase::Beginning | Phase::Opening(_) if turn_id > self.highest_turn_id => {
-                self.cancels.push((command_id, turn_id));
+                self.orders.cancels.push((command_id, turn_id));
             }
             Phase::Detached
             | Phase::Starting
@@ -109,10 +209,10 @@ impl Machine {
     }
 
     /// The turn is settled: its cancels came in time, or not; and those of older turns never will.
-    pub(crate) fn close_cancels(&mut self, turn_id: u64, outcome: Outcome) {
+    pub(super) fn close_cancels(&mut self, turn_id: u64, outcome: Outcome) {
         let (due, later): (Vec<_>, Vec<_>) =
-            self.cancels.drain(..).partition(|(_, cancelled)| *cancelled <= turn_id);
-        self.cancels = later;
+            self.orders.cancels.drain(..).partition(|(_, cancelled)| *cancelled <= turn_id);
+        self.orders.cancels = later;
         for (command_id, cancelled) in due {
             let in_time = outcome == Outcome::Cancelled && cancelled == turn_id;
             let error =
@@ -122,8 +222,8 @@ impl Machine {
     }
 
     fn restart(&mut self, command_id: u64, now: Now) {
-        if self.restart.is_none() {
-            self.restart = Some(command_id);
+        if self.orders.restart.is_none() {
+            self.orders.restart = Some(command_id);
             self.hand_back(now);
             self.stop(StopCause::Drained, Signal::Interrupt, now);
         }
@@ -131,25 +231,25 @@ impl Machine {
 
     /// The agent was stopped: drains as for a shutdown, then starts again to wait until the agent
     /// is started.
-    pub(crate) fn halt(&mut self, now: Now) {
+    pub(super) fn halt(&mut self, now: Now) {
         if self.is_leaving() || matches!(self.phase, Phase::Stopped) {
             return;
         }
-        self.halting = true;
-        self.drain = Some(Drain { grace_at: now.boot.after(self.spans.drain_grace) });
+        self.orders.halting = true;
+        self.orders.drain = Some(now.boot.after(self.spans.drain_grace));
         self.hand_back(now);
     }
 
-    pub(crate) fn drain(&mut self, now: Now) {
+    pub(super) fn drain(&mut self, now: Now) {
         // A shutdown of a program that drains already: it keeps its grace and does not start again.
-        if std::mem::take(&mut self.halting) {
+        if std::mem::take(&mut self.orders.halting) {
             return;
         }
-        if self.drain.is_some() {
+        if self.orders.drain.is_some() {
             self.drain_at_once(now);
             return;
         }
-        self.drain = Some(Drain { grace_at: now.boot.after(self.spans.drain_grace) });
+        self.orders.drain = Some(now.boot.after(self.spans.drain_grace));
         self.hand_back(now);
     }
 

@@ -18,12 +18,13 @@ use crate::turn::phase::Run;
 
 impl Machine {
     /// Begins the first step of a turn.
-    pub(crate) fn start(&mut self, job: Job, now: Now) {
+    pub(super) fn start(&mut self, job: Job, now: Now) {
         let mut course = Course::new(job, self.spans.turn_max.map(|span| now.boot.after(span)));
         let mut step = course.job.occasion.step();
         if matches!(course.job.occasion, Occasion::Mail(_)) {
-            if self.new_session.is_empty()
-                && let Some((why, with_notes)) = self.reset_reason(now)
+            let reset = self.upkeep.reset_reason(&self.next_model(), now.wall);
+            if !self.orders.wants_new_session()
+                && let Some((why, with_notes)) = reset
             {
                 self.note(format!("a new conversation is started: {why}"));
                 course.resets = true;
@@ -31,26 +32,13 @@ impl Machine {
                     step = Step::Checkpoint;
                 }
             }
-            self.context.turn_begins(now.wall);
+            self.upkeep.context().turn_begins(now.wall);
         }
         self.launch(course, step, now);
     }
 
-    /// Why the conversation is not gone on with, and whether the agent writes down its notes in it
-    /// first.
-    fn reset_reason(&self, now: Now) -> Option<(&'static str, bool)> {
-        if let Some(why) = self.context.reset_reason(&self.watermarks, now.wall) {
-            return Some((why, self.watermarks.reset_rule.notes));
-        }
-        let is_cold = self.context.is_due_for_reset(&self.watermarks, &self.next_model(), now.wall);
-        is_cold.then_some((
-            "the old one is large and the cache is cold",
-            self.watermarks.reset_checkpoint,
-        ))
-    }
-
     /// A run is over.
-    pub(crate) fn judge(&mut self, run: Run, exit: Exit, now: Now) {
+    pub(super) fn judge(&mut self, run: Run, exit: Exit, now: Now) {
         let Run { mut course, step, model, was_fresh, transcript, stop, .. } = run;
         let retry_fallback = self.spans.rate_limit_sleep.map(|span| now.wall.after(span));
         let evidence = Evidence {
@@ -101,9 +89,9 @@ impl Machine {
     fn measure(&mut self, transcript: &Transcript, step: Step, now: Now) {
         let window =
             transcript.result.as_ref().and_then(|result| result.context_window).unwrap_or(0);
-        self.context.measured(transcript.context_tokens, window, now.wall);
+        self.upkeep.context().measured(transcript.context_tokens, window, now.wall);
         if step == Step::Compact || transcript.compacted {
-            self.context.compacted(transcript.post_tokens, now.wall);
+            self.upkeep.context().compacted(transcript.post_tokens, now.wall);
         }
     }
 
@@ -194,7 +182,7 @@ impl Machine {
             output_tail: if outcome == Outcome::Ok { String::new() } else { transcript.tail() },
             context_tokens: transcript.context_tokens,
             context_window_tokens: reported
-                .map_or(0, |reported| self.watermarks.windows.effective(&model, reported)),
+                .map_or(0, |reported| self.upkeep.window(&model, reported)),
             model: transcript
                 .init
                 .as_ref()

@@ -18,12 +18,10 @@ impl Machine {
         let phase = match &self.phase {
             Phase::Running(run) => match &run.stop {
                 Some(stop) => stop.next_at,
-                None => {
-                    [run.idle_at, run.course.overlong_at, self.drain.map(|drain| drain.grace_at)]
-                        .into_iter()
-                        .flatten()
-                        .min()
-                }
+                None => [run.idle_at, run.course.overlong_at, self.orders.grace_at()]
+                    .into_iter()
+                    .flatten()
+                    .min(),
             },
             Phase::Recovering(at) => Some(*at),
             Phase::Beginning => self.parked.as_ref().and_then(|parked| parked.ends_at),
@@ -45,7 +43,7 @@ impl Machine {
         !self.probing && matches!(self.phase, Phase::Beginning)
     }
 
-    pub(crate) fn tick(&mut self, now: Now) {
+    pub(super) fn tick(&mut self, now: Now) {
         let is_due = |at: Option<BootTime>| at.is_some_and(|at| at <= now.boot);
         if is_due(self.leave_by) {
             self.go_unanswered();
@@ -101,7 +99,7 @@ impl Machine {
             }
         } else if is_due(run.course.overlong_at) {
             StopCause::Overlong(seconds(self.spans.turn_max))
-        } else if is_due(self.drain.map(|drain| drain.grace_at)) {
+        } else if is_due(self.orders.grace_at()) {
             StopCause::Drained
         } else {
             return;

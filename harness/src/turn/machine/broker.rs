@@ -19,11 +19,11 @@ use crate::turn::phase::{After, Cli, Parked, Phase};
 const RECOVERY_BASE: Duration = Duration::from_secs(1);
 
 impl Machine {
-    pub(crate) fn attached(&mut self, facts: Attachment, now: Now) {
+    pub(super) fn attached(&mut self, facts: Attachment, now: Now) {
         let (resumed, open_turn) = (facts.resumed, facts.open_turn);
         self.facts = facts;
         // Open commands are shown again.
-        self.cancels.clear();
+        self.orders.forget_cancels();
         match &self.phase {
             Phase::Detached | Phase::Recovering(_) | Phase::Stopped => self.begin_session(now),
             Phase::Starting | Phase::Discarding(_) | Phase::Gone => {}
@@ -58,10 +58,14 @@ impl Machine {
     }
 
     fn first_probe(&mut self, now: Now) {
-        let Some(agent) = &self.facts.agent else { return };
-        self.context.remembered(agent);
+        let agent = self.facts.agent.as_ref();
+        if let Some(agent) = agent {
+            self.upkeep.context().remembered(agent);
+        }
         // Whether a login is there, a look tells: whoever started us may have logged in before.
-        let park = agent.park.clone().filter(|park| !park::ends_by_login(park.cause));
+        let park = agent
+            .and_then(|agent| agent.park.clone())
+            .filter(|park| !park::ends_by_login(park.cause));
         // A login that was waited for is waited for in the new session too.
         if !self.waits_for_login() {
             self.parked = park.map(|park| Parked::new(park, now));
@@ -75,19 +79,19 @@ impl Machine {
         }
     }
 
-    pub(crate) fn probe(&mut self) {
+    pub(super) fn probe(&mut self) {
         if !self.probing {
             self.probing = true;
             self.put(Output::Probe);
         }
     }
 
-    pub(crate) fn agent_changed(&mut self, agent: Agent, now: Now) {
+    pub(super) fn agent_changed(&mut self, agent: Agent, now: Now) {
         if !agent.model.is_empty() {
-            self.model = None;
+            self.orders.forget_model();
         }
         if self.facts.agent.as_ref().is_none_or(|old| old.model != agent.model) {
-            self.context.forget_window();
+            self.upkeep.context().forget_window();
         }
         let is_stopped = agent.stopped;
         self.facts.agent = Some(agent);
@@ -99,9 +103,9 @@ impl Machine {
     }
 
     /// The session is lost: its claude dies before anything else happens.
-    pub(crate) fn fenced(&mut self, why: &str, _now: Now) {
+    pub(super) fn fenced(&mut self, why: &str, _now: Now) {
         self.note(format!("the session is lost: {why}"));
-        self.cancels.clear();
+        self.orders.forget_cancels();
         match self.phase {
             Phase::Running(_) => {
                 self.put(Output::Signal(Signal::Kill));
@@ -121,7 +125,7 @@ impl Machine {
         }
     }
 
-    pub(crate) fn attach_anew(&mut self) {
+    pub(super) fn attach_anew(&mut self) {
         if self.is_leaving() {
             self.go();
         } else {
@@ -141,13 +145,13 @@ impl Machine {
         }
     }
 
-    pub(crate) fn turn_gone(&mut self, turn_id: u64, now: Now) {
+    pub(super) fn turn_gone(&mut self, turn_id: u64, now: Now) {
         if self.running_turn_id() == Some(turn_id) {
             self.lose_turn(now);
         }
     }
 
-    pub(crate) fn begun(&mut self, begun: Arc<Begun>, now: Now) {
+    pub(super) fn begun(&mut self, begun: Arc<Begun>, now: Now) {
         let turn_id = begun.turn_id;
         if !matches!(self.phase, Phase::Beginning | Phase::Leaving) {
             return;
@@ -166,7 +170,7 @@ impl Machine {
         }
     }
 
-    pub(crate) fn opened(&mut self, turn_id: u64, now: Now) {
+    pub(super) fn opened(&mut self, turn_id: u64, now: Now) {
         let occasion = match self.phase {
             Phase::Opening(Kind::Checkpoint) => Occasion::Checkpoint,
             Phase::Opening(Kind::Compact) => Occasion::Compact,
@@ -186,7 +190,7 @@ impl Machine {
         self.take(Job { turn_id, occasion }, now);
     }
 
-    pub(crate) fn not_opened(&mut self, now: Now) {
+    pub(super) fn not_opened(&mut self, now: Now) {
         if matches!(self.phase, Phase::Opening(_)) {
             // Mail may have come in between; its turn has to be run first, or handed back.
             if self.is_leaving() {
@@ -208,9 +212,9 @@ impl Machine {
         self.parked = None;
         if self.is_leaving() {
             self.end_unrun(&job, Outcome::Drained, "the harness was shut down".to_owned(), now);
-        } else if self.cancels.iter().any(|(_, turn_id)| *turn_id == job.turn_id) {
+        } else if self.orders.cancels(job.turn_id) {
             self.end_unrun(&job, Outcome::Cancelled, "cancelled by the operator".to_owned(), now);
-        } else if self.dialogue.is_some() {
+        } else if self.login.is_open() {
             // The end of the dialogue looks at the CLI.
             self.phase = Phase::Probing(job);
         } else if self.cli == Cli::Ready && !self.probing {
@@ -222,14 +226,14 @@ impl Machine {
     }
 
     /// Ends a turn for which no claude was started.
-    pub(crate) fn end_unrun(&mut self, job: &Job, outcome: Outcome, error: String, now: Now) {
+    pub(super) fn end_unrun(&mut self, job: &Job, outcome: Outcome, error: String, now: Now) {
         let ending =
             Ending { turn_id: job.turn_id, error, model: self.next_model(), ..Ending::default() };
         self.end(ending, job.occasion.kind(), outcome, now);
     }
 
-    pub(crate) fn end(&mut self, ending: Ending, kind: Kind, outcome: Outcome, now: Now) {
-        self.logged_in = false;
+    pub(super) fn end(&mut self, ending: Ending, kind: Kind, outcome: Outcome, now: Now) {
+        self.login.turn_ends();
         if outcome == Outcome::AuthFailed {
             // Now, with the failed claude dead, nobody but a login changes the files.
             self.put(Output::WatchLogin);
@@ -242,7 +246,7 @@ impl Machine {
         self.put(Output::End(Box::new(Ending { outcome: Some(outcome), ..ending })));
     }
 
-    pub(crate) fn ended(&mut self, answer: Answer, now: Now) {
+    pub(super) fn ended(&mut self, answer: Answer, now: Now) {
         let Phase::Ending { turn_id, kind, outcome, error } = &self.phase else { return };
         let (turn_id, kind, outcome, error) = (*turn_id, *kind, *outcome, error.clone());
         self.recoveries = 0;
@@ -250,7 +254,7 @@ impl Machine {
         self.close_cancels(turn_id, outcome);
         let park = answer.park.clone();
         self.parked = park
-            .filter(|park| !park::ends_by_login(park.cause) || !self.logged_in)
+            .filter(|park| !park::ends_by_login(park.cause) || !self.login.is_made())
             .map(|park| Parked::new(park, now));
         if outcome != Outcome::AuthFailed && self.waits_for_login() {
             // A compaction by order ran meanwhile, and its claude wrote where a login would.
@@ -260,7 +264,7 @@ impl Machine {
     }
 
     /// A refusal that should not happen: begin a new session, later each time.
-    pub(crate) fn refused(&mut self, why: &str, now: Now) {
+    pub(super) fn refused(&mut self, why: &str, now: Now) {
         self.note(format!("the broker refused: {why}"));
         if self.is_leaving() {
             self.go();
@@ -272,7 +276,7 @@ impl Machine {
         self.phase = Phase::Recovering(now.boot.after(rest));
     }
 
-    pub(crate) fn left(&mut self, open_turn: Option<u64>, now: Now) {
+    pub(super) fn left(&mut self, open_turn: Option<u64>, now: Now) {
         if !matches!(self.phase, Phase::Leaving) {
             return;
         }

@@ -12,12 +12,45 @@ use crate::turn::machine::Machine;
 use crate::turn::output::Output;
 use crate::turn::phase::{Parked, Phase};
 
+/// What is known of logins.
+#[derive(Debug, Default)]
+pub(super) struct Login {
+    /// The dialogue in which an operator logs claude in.
+    dialogue: Option<u64>,
+    /// Whether the look at the CLI that is under way is out of date already.
+    look_again: bool,
+    /// Whether somebody logged claude in since the last turn.
+    is_made: bool,
+}
+
+impl Login {
+    /// Whether a dialogue is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.dialogue.is_some()
+    }
+
+    /// Whether the look that has ended came too early; once.
+    pub(super) fn looks_again(&mut self) -> bool {
+        std::mem::take(&mut self.look_again)
+    }
+
+    /// Whether a login was made since the last turn.
+    pub(super) fn is_made(&self) -> bool {
+        self.is_made
+    }
+
+    /// A turn is over: only a login from now on counts.
+    pub(super) fn turn_ends(&mut self) {
+        self.is_made = false;
+    }
+}
+
 impl Machine {
-    pub(crate) fn login_wanted(&mut self, wanted: LoginWanted) {
+    pub(super) fn login_wanted(&mut self, wanted: LoginWanted) {
         let refusal = match &self.phase {
             // A stream that was opened again tells of it again.
-            _ if self.dialogue == Some(wanted.login_id) => return,
-            _ if self.dialogue.is_some() => Some("another login dialogue is open"),
+            _ if self.login.dialogue == Some(wanted.login_id) => return,
+            _ if self.login.dialogue.is_some() => Some("another login dialogue is open"),
             Phase::Running(_)
             | Phase::Opening(_)
             | Phase::Ending { .. }
@@ -34,7 +67,7 @@ impl Machine {
         match refusal {
             Some(words) => self.put(Output::RefuseLogin(wanted.login_id, words.to_owned())),
             None => {
-                self.dialogue = Some(wanted.login_id);
+                self.login.dialogue = Some(wanted.login_id);
                 self.put(Output::Login(wanted));
             }
         }
@@ -43,19 +76,19 @@ impl Machine {
     /// The dialogue is over. Whether claude has a login now, a look tells; but a login that turns
     /// were refused with is there all the time, so after a dialogue that was broken off it is
     /// waited for as before.
-    pub(crate) fn login_ended(&mut self, went_well: bool) {
-        self.dialogue = None;
+    pub(super) fn login_ended(&mut self, went_well: bool) {
+        self.login.dialogue = None;
         if !went_well && self.waits_for_login() {
             self.put(Output::WatchLogin);
             return;
         }
-        self.look_again = self.probing;
+        self.login.look_again = self.probing;
         self.probe();
     }
 
     /// Somebody logged claude in.
-    pub(crate) fn logged_in(&mut self, now: Now) {
-        self.logged_in = true;
+    pub(super) fn logged_in(&mut self, now: Now) {
+        self.login.is_made = true;
         if self.waits_for_login() {
             self.parked = None;
             if matches!(self.phase, Phase::Beginning) {
@@ -65,8 +98,8 @@ impl Machine {
     }
 
     /// claude has no login: the agent runs nothing before it has.
-    pub(crate) fn without_login(&mut self, now: Now) {
-        self.logged_in = false;
+    pub(super) fn without_login(&mut self, now: Now) {
+        self.login.is_made = false;
         let park = park::View {
             cause: Outcome::AuthFailed,
             until: None,
@@ -77,7 +110,7 @@ impl Machine {
         self.put(Output::WatchLogin);
     }
 
-    pub(crate) fn waits_for_login(&self) -> bool {
+    pub(super) fn waits_for_login(&self) -> bool {
         self.parked.as_ref().is_some_and(|parked| park::ends_by_login(parked.park.cause))
     }
 }
