@@ -28,6 +28,7 @@ use crate::turn::input::Input;
 use crate::turn::output::{Output, Signal};
 use crate::wire::output::Source;
 use crate::wire::session::Sent;
+use crate::wire::state_name;
 
 /// How long what is still on its way may take at the end of the program.
 const FINISH_PATIENCE: Duration = Duration::from_secs(2);
@@ -149,7 +150,7 @@ impl Performer {
                 }
             }
             Output::Report(state, until) => {
-                tracing::debug!(?state, "status");
+                tracing::debug!(state = state_name(state), "status");
                 self.status.send_replace(Some((state, until)));
             }
             Output::End(ending) => self.end(*ending),

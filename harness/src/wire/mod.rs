@@ -15,15 +15,23 @@ pub mod read;
 pub mod session;
 pub mod turn;
 
+use hive_core::agent::HarnessState;
 use hive_core::time::WallTime;
 use hive_proto::convert::Invalid;
 use hive_proto::convert::time::timestamp;
+use hive_proto::v1;
 use tonic::Status;
 
 /// Returns a time as RFC 3339 writes it, with as many digits as it needs.
 #[must_use]
 pub fn rfc3339(time: WallTime) -> String {
     timestamp(time).to_string()
+}
+
+/// Returns the name of a state in the contract, for the log.
+#[must_use]
+pub fn state_name(state: HarnessState) -> &'static str {
+    v1::HarnessState::from(state).as_str_name()
 }
 
 /// Returns the refusal that stands for an answer with this fault. It is no answer to wait for.
