@@ -16,7 +16,7 @@ use hive_broker::engine::{Actor, Engine, Identity, Parts, Refusal};
 use hive_broker::store::Store;
 use hive_broker::store::request::RequestKey;
 use hive_broker::store::turn_events::TurnEvents;
-use hive_core::agent::{HarnessState, Policy};
+use hive_core::agent::Policy;
 use hive_core::caller::{Caller, OperatorName};
 use hive_core::id::TurnId;
 use hive_core::limits::Limits;

@@ -140,7 +140,7 @@ const HARNESS_WIRE: [(&str, &str); 2] = [
     ("harness/src/wire/", "it is the folder for the calls to the broker"),
     (
         "harness/src/task/service.rs",
-        "it serves hive.harness.v1 to the bridge of its own agent, and calls nobody",
+        "it serves hive.harness.v1 to the bridge of its own agent, and calls no service",
     ),
 ];
 

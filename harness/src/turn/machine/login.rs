@@ -19,7 +19,7 @@ pub(super) struct Login {
     dialogue: Option<u64>,
     /// Whether the look at the CLI that is under way is out of date already.
     look_again: bool,
-    /// Whether somebody logged claude in since the last turn.
+    /// Whether a login was made since the last turn.
     is_made: bool,
 }
 
