@@ -1,8 +1,8 @@
-//! The composition root: builds the parts, lets them run, and ends them in good order.
+//! The composition root: builds the parts, runs them, and shuts them down cleanly.
 //!
-//! Ending: new work is refused and what waits is told so; calls in flight get a moment; then
-//! connections are closed, the writer finishes what is queued, and the database is folded and
-//! closed. Invariant: whatever was answered "accepted" is on disk before the process ends.
+//! Shutdown: new work and waiting calls are refused; calls in flight get `DRAIN_DEADLINE`. Then
+//! connections are closed, the writer finishes its queue, and the database is folded and closed.
+//! Invariant: whatever was answered "accepted" is on disk before the process ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,19 +31,18 @@ use crate::task;
 /// How long calls in flight may take when the broker ends.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Runs the broker until it is told to end.
+/// Runs the broker until a signal or the operator ends it.
 pub async fn run(cli: Cli) -> anyhow::Result<()> {
-    // First of all: whatever is started later must not inherit it.
+    // Before anything else: a process that is started later must not inherit the descriptor.
     let supervisor = Supervisor::from_env()?;
     let settings = config::load(&cli)?;
-    // Before anybody can know that the broker is there: from then on a signal ends it in good
-    // order.
+    // Before a client can see the broker: from here on a signal shuts it down cleanly.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut reload = signal(SignalKind::hangup())?;
     let clock = Arc::new(SystemClock::new().context("the clock of this boot cannot be read")?);
     let running = start(&settings, clock, supervisor).await?;
-    // A socket of the service manager that is not there is no reason not to serve.
+    // A missing socket of the service manager is no reason to stop.
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
         tracing::debug!(%error, "the service manager was not told");
     }
@@ -65,7 +64,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A broker that serves.
+/// A running broker.
 #[derive(Debug)]
 pub struct Running {
     engine: Arc<Engine>,
@@ -82,7 +81,7 @@ pub struct Running {
     accepting: TaskTracker,
 }
 
-/// Starts a broker and returns when it serves.
+/// Starts a broker and returns once it serves calls.
 pub async fn start(
     settings: &Settings,
     clock: Arc<dyn Clock>,
@@ -157,7 +156,7 @@ pub async fn start(
     Ok(Running { engine, rpc, sockets, shutdown, stop, close, servers, tasks, accepting })
 }
 
-/// Starts the background tasks, each with a name under which its status shows what it did last.
+/// Starts the background tasks, each with a name for its status.
 fn start_reconcilers(
     tasks: &TaskTracker,
     engine: &Arc<Engine>,
@@ -183,7 +182,7 @@ fn start_reconcilers(
     });
 }
 
-/// What every background task needs.
+/// What every background task needs to run.
 struct Start<'a> {
     tasks: &'a TaskTracker,
     engine: &'a Arc<Engine>,
@@ -201,7 +200,7 @@ impl Start<'_> {
     }
 }
 
-/// Applies a changed configuration file. One that is not right changes nothing and says why.
+/// Applies a changed configuration file. An invalid file is rejected with an error.
 async fn reloaded(cli: &Cli, running: &Running) {
     let settings = match config::load(cli) {
         Ok(settings) => settings,

@@ -1,5 +1,4 @@
-//! The audit: what has to be true of a hive's database at any moment, whatever happened before. For
-//! tests and simulations only.
+//! The audit: what must be true of a hive's database at any moment. For tests and simulations only.
 //!
 //! Invariant: it shares no statement with the store or with the operator's check, so it has no
 //! mistake in common with them.

@@ -1,6 +1,6 @@
-//! The broker's clocks, injected everywhere: the system's, and one that tests move by hand.
+//! The broker's clocks, injected everywhere: the host's clocks, and one that tests set by hand.
 //!
-//! Invariant: nothing else in the broker asks the host what time it is.
+//! Invariant: nothing else in the broker reads the host's time.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use std::time::Duration;
 use hive_core::time::{BootTime, Now, WallTime};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Tells the time.
+/// A source of the time.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// Both clocks, read together.
+    /// Returns the time of both clocks, read together.
     fn now(&self) -> Now;
     /// Identifies this boot of the host; boot times of another one mean nothing.
     fn boot_id(&self) -> &str;
@@ -50,7 +50,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that does not move by itself.
 #[derive(Debug)]
 pub struct ManualClock {
     now: Mutex<Now>,
@@ -58,20 +58,20 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock at some fixed moment, in this boot.
+    /// Returns a clock at a fixed moment of this boot.
     #[must_use]
     pub fn new(boot_id: &str) -> Self {
         let now = Now { wall: WallTime(1_800_000_000_000), boot: BootTime(1_000_000) };
         Self { now: Mutex::new(now), boot_id: boot_id.to_owned() }
     }
 
-    /// Time passes.
+    /// Advances both clocks.
     pub fn advance(&self, span: Duration) {
         let mut now = self.now.lock().expect("no test panics while it moves the clock");
         *now = Now { wall: now.wall.after(span), boot: now.boot.after(span) };
     }
 
-    /// The wall clock is set, as an administrator or NTP would; the boot clock is not.
+    /// Sets the wall clock, as an administrator or NTP would; the boot clock does not change.
     pub fn set_wall(&self, wall: WallTime) {
         self.now.lock().expect("no test panics while it moves the clock").wall = wall;
     }

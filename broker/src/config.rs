@@ -1,5 +1,5 @@
-//! The configuration as the daemon uses it: the file, what the command line overrides, and what the
-//! engine is told of it.
+//! The configuration as the daemon uses it: the file, the overrides of the command line, and the
+//! settings of the engine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::engine::Identity;
 use crate::engine::declare::Declared;
 use crate::rpc::listen::Layout;
 
-/// Why there is no configuration.
+/// Why the configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be read.
@@ -24,44 +24,44 @@ pub enum LoadError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the host said.
+        /// The error of the host.
         #[source]
         source: std::io::Error,
     },
-    /// It is not right.
+    /// The file is invalid.
     #[error("the configuration file {} is not right:\n{error}", .path.display())]
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The first problem in it.
         error: ConfigError,
     },
 }
 
-/// What the daemon is told.
+/// The settings of the daemon.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Where the database lies.
+    /// The directory of the database.
     pub state_dir: PathBuf,
-    /// Where the sockets lie.
+    /// The directory of the sockets.
     pub runtime_dir: PathBuf,
     /// The group of the operator's socket.
     pub socket_group: Option<String>,
     /// How long settled mail is kept, in days.
     pub retention_days: u32,
-    /// Every bound.
+    /// The limits of the hive.
     pub limits: Limits,
-    /// What the hive calls itself.
+    /// The hive's name for itself.
     pub identity: Identity,
     /// The agents of the file; `None` without a file, so that nothing is retired.
     pub agents: Option<BTreeMap<AgentName, Declared>>,
-    /// Who may use which agent's socket.
+    /// The users that may use each agent's socket.
     pub uids: BTreeMap<AgentName, Vec<u32>>,
-    /// Where the agents' working directories are, as far as the file says.
+    /// The agents' working directories that the file names.
     pub state_dirs: BTreeMap<AgentName, PathBuf>,
-    /// Where `hivectl up` puts the directories of all other agents.
+    /// The directory below which `hivectl up` puts the directories of all other agents.
     pub agents_dir: Option<PathBuf>,
-    /// How the operator is told that something waits on them.
+    /// How the operator is notified of items in the operator outbox.
     pub notify: Option<Notify>,
 }
 
@@ -76,14 +76,14 @@ pub fn read(path: &Path) -> Result<Config, LoadError> {
     Ok(config)
 }
 
-/// The settings of a command line and its file.
+/// Returns the settings of a command line and its file.
 pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
     let (config, is_file) = match &cli.config {
         Some(path) => (read(path)?, true),
         None => (Config::default(), false),
     };
-    // Destructured, so that a new key is not forgotten here. What only `hivectl up` and the harness
-    // need is theirs.
+    // Destructured, so that a new key is not forgotten here. The keys that only `hivectl up` and
+    // the harness need are not used.
     let Config { hive, broker, operator, claude: _, agents } = config;
     let Hive { name, domain, swarm, isolation } = hive;
     let Broker { state_dir: broker_dir, runtime_dir, socket_group, retention_days, mut limits } =
@@ -131,7 +131,7 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
     })
 }
 
-/// Returns the directories that agents can write in, without links, as far as they exist.
+/// Returns the existing directories that agents can write in, with links resolved.
 fn agents_write<'a>(
     agents: impl Iterator<Item = &'a AgentConfig>,
     agents_dir: Option<&Path>,
@@ -148,9 +148,9 @@ fn agents_write<'a>(
         .collect()
 }
 
-/// Returns the same directory with the operator's links resolved: those outside of what agents can
-/// write in. A link inside may be an agent's, so it stays in the path, and is not followed when a
-/// reminder is written.
+/// Returns the same directory with the operator's links resolved: those outside the directories
+/// that agents can write in. A link inside may be an agent's, so it stays in the path, and is not
+/// followed when a reminder is written.
 fn without_operators_links(dir: &Path, agents_write: &[PathBuf]) -> PathBuf {
     let mut from_the_root: Vec<&Path> = dir.ancestors().collect();
     from_the_root.reverse();
@@ -192,7 +192,7 @@ fn declared(agent: AgentConfig) -> Declared {
 }
 
 impl Settings {
-    /// How sockets are made.
+    /// Returns the layout of the sockets.
     #[must_use]
     pub fn layout(&self) -> Layout {
         Layout {

@@ -1,8 +1,8 @@
-//! Calls of the kernel that have no safe interface: taking an inherited descriptor, and asking
-//! about a namespace.
+//! System calls without a safe interface: taking an inherited descriptor, and reading the
+//! properties of a namespace.
 //!
-//! Invariant: an inherited descriptor is taken once, at the start of the process, and from then on
-//! no started program inherits it.
+//! Invariant: an inherited descriptor is taken once, at the start of the process, and no program
+//! that is started later inherits it.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
 
-/// The group of the ioctls of namespaces (`linux/nsfs.h`).
+/// The ioctl group of namespaces (`linux/nsfs.h`).
 const NAMESPACES: u8 = 0xb7;
 
 /// Takes a descriptor that the parent process left open, and keeps it from programs that this
@@ -34,14 +34,14 @@ pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     Ok(taken)
 }
 
-/// Asks for the parent of a pid namespace. EPERM: it has none that this process may see.
+/// Opens the parent of a pid namespace. EPERM: it has none that this process may see.
 pub fn parent_namespace(namespace: impl AsFd) -> io::Result<OwnedFd> {
     // SAFETY: NS_GET_PARENT takes no argument.
     Ok(unsafe { ioctl(namespace, Parent) }?)
 }
 
-/// Asks for the kind of a namespace, as the flag of `clone` that makes one. ENOTTY: it is no
-/// namespace.
+/// Returns the kind of a namespace, as the flag of `clone` that makes one. ENOTTY: the descriptor
+/// is not of a namespace.
 pub fn namespace_kind(namespace: impl AsFd) -> io::Result<u32> {
     // SAFETY: NS_GET_NSTYPE takes no argument.
     Ok(unsafe { ioctl(namespace, Kind) }?)

@@ -1,7 +1,7 @@
 //! `hived`, the broker of a hive: it owns every inbox and topology lookup, keeps them in SQLite,
 //! and serves them as typed gRPC on one unix socket per agent and one for the operator.
 //!
-//! `rpc` decodes and encodes, `engine` decides, `store` keeps, `task` does what is due,
+//! `rpc` decodes and encodes, `engine` decides, `store` keeps the data, `task` runs due work,
 //! `supervisor` listens to `hivectl up`; only `app` knows them all. The library exists for the
 //! binary and for tests; it is no public interface.
 

@@ -1,4 +1,4 @@
-//! `hived`: parse, log, and either check a configuration or run the broker until it is told to end.
+//! `hived`: parse, log, and either check a configuration or run the broker until it shuts down.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use hive_broker::{app, config};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Findings in a checked configuration.
+/// Exit code if a checked configuration has findings.
 const EXIT_FINDINGS: u8 = 8;
 
 fn main() -> ExitCode {
@@ -27,8 +27,7 @@ fn main() -> ExitCode {
         complain(&error);
         return ExitCode::from(2);
     }
-    // Calls are short and the writer has a thread of its own: two workers are enough for what one
-    // disk can take.
+    // Calls are short and the writer has its own thread: two workers can load one disk fully.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .max_blocking_threads(8)
@@ -60,6 +59,6 @@ fn log(cli: &Cli) -> anyhow::Result<()> {
 
 /// Prints an error with its causes.
 fn complain(error: &anyhow::Error) {
-    // Where stderr is closed there is nobody to tell.
+    // If stderr is closed, the error cannot be reported.
     drop(writeln!(std::io::stderr(), "hived: {error:#}"));
 }

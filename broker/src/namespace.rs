@@ -1,4 +1,4 @@
-//! Pid namespaces: which one a process is in, and which ones are above it.
+//! Pid namespaces: the one of a process, and its ancestors.
 //!
 //! Invariant: an id names one namespace only while a [`PidNamespace`] with it exists. Its
 //! descriptor keeps the kernel from reusing the number.
@@ -12,8 +12,8 @@ use crate::kernel::{namespace_kind, parent_namespace};
 
 /// The flag of `clone` that makes a pid namespace.
 const CLONE_NEWPID: u32 = 0x2000_0000;
-/// Pid namespaces are nested at most this deep (`MAX_PID_NS_LEVEL` of the kernel), and the first
-/// one is on top.
+/// Longest lineage of a pid namespace: the nested ones (`MAX_PID_NS_LEVEL` of the kernel is 32),
+/// and the first one.
 const DEPTH_MAX: usize = 33;
 
 /// The number of a namespace.
@@ -33,19 +33,19 @@ impl NamespaceId {
 /// A pid namespace that is kept open.
 #[derive(Debug)]
 pub struct PidNamespace {
-    /// Itself and those above it, as far as this process may see them: up to its own.
+    /// Its own number and those of its ancestors that this process may see: up to its own.
     lineage: Vec<NamespaceId>,
     _descriptor: OwnedFd,
 }
 
 impl PidNamespace {
-    /// Opens the namespace that this process is in.
+    /// Opens the namespace of this process.
     pub fn own() -> io::Result<Self> {
         Self::at("/proc/self/ns/pid")
     }
 
-    /// Opens the namespace that a process is in. The caller makes sure that the number is still
-    /// that process's.
+    /// Opens the namespace of a process. The caller makes sure that the number is still that
+    /// process's.
     pub fn of_process(pid: i32) -> io::Result<Self> {
         Self::at(&format!("/proc/{pid}/ns/pid"))
     }
@@ -64,7 +64,7 @@ impl PidNamespace {
         }
         let mut lineage = vec![NamespaceId::of(&descriptor)?];
         let mut above = parent_namespace(descriptor.as_fd());
-        // The kernel refuses at the first one that this process is below or beside.
+        // The kernel refuses the first ancestor that does not contain this process.
         while let Ok(parent) = above
             && lineage.len() < DEPTH_MAX
         {
@@ -80,7 +80,7 @@ impl PidNamespace {
         self.lineage[0]
     }
 
-    /// Returns the numbers of the namespaces above it, nearest first.
+    /// Returns the numbers of its ancestors, nearest first.
     #[must_use]
     pub fn above(&self) -> &[NamespaceId] {
         &self.lineage[1..]
@@ -89,7 +89,7 @@ impl PidNamespace {
 
 #[cfg(test)]
 impl PidNamespace {
-    /// Makes one up, with the numbers of itself and of those above it.
+    /// Returns an invented namespace, with the numbers of itself and of its ancestors.
     pub(crate) fn made_up(inodes: &[u64]) -> Self {
         let lineage = inodes.iter().map(|inode| NamespaceId { device: 0, inode: *inode }).collect();
         let descriptor = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())

@@ -1,4 +1,4 @@
-//! Starting a tracked task. Invariant: to the runtime, all of these are one type, so that its code
+//! Starting a tracked task. Invariant: the runtime sees all of them as one type, so that its code
 //! for a task is compiled once and not for each future.
 
 use std::pin::Pin;

@@ -1,8 +1,9 @@
-//! Spilling: a reminder too long for a prompt becomes a file in its agent's state directory.
+//! Spilling: a reminder that is too long for a prompt becomes a file in its agent's state
+//! directory.
 //!
 //! The agent may write in that directory, so everything in it is hostile: a link in place of the
 //! folder or of the file must not make the broker write elsewhere. Invariant: nothing is opened
-//! through a link or outside the directory, and a file that is named in a message is on disk.
+//! through a link or outside the directory, and a file that a message names is on disk.
 
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,15 +16,15 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// The folder below the state directory.
+/// The folder in the state directory.
 const FOLDER: &str = "reminders";
 
-/// Writes the body of a reminder; answers the path, seen from the state directory.
+/// Writes the body of a reminder; returns the path relative to the state directory.
 pub fn write(state_dir: &Path, id: ReminderId, body: &str) -> io::Result<PathBuf> {
     let folder = open_folder(state_dir)?;
     let (name, fresh) = (format!("{id}.md"), format!(".{id}.new"));
-    // Left by a broker that died here, or put there by somebody; either way it is not ours to write
-    // into.
+    // Left by a broker that died here, or created by the agent. In both cases the broker must not
+    // write into it.
     match unlinkat(&folder, fresh.as_str(), AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
         Err(error) => return Err(error.into()),
@@ -33,7 +34,7 @@ pub fn write(state_dir: &Path, id: ReminderId, body: &str) -> io::Result<PathBuf
     let mut file = std::fs::File::from(openat(&folder, fresh.as_str(), flags, mode)?);
     file.write_all(body.as_bytes())?;
     file.sync_all()?;
-    // Renaming replaces a link itself and never what it points to.
+    // Renaming replaces a link itself, never its target.
     renameat(&folder, fresh.as_str(), &folder, name.as_str())?;
     fsync(&folder)?;
     hive_fault::point("broker.spill.written");
@@ -42,8 +43,8 @@ pub fn write(state_dir: &Path, id: ReminderId, body: &str) -> io::Result<PathBuf
 
 fn open_folder(state_dir: &Path) -> io::Result<OwnedFd> {
     let dir_flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    // Who owns a directory above may have put a link in its place, so that the broker would write
-    // into somebody else's.
+    // The owner of a directory above may have replaced it by a link, so that the broker would write
+    // into a directory of another user.
     let unlinked = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let dir = match openat2(CWD, state_dir, dir_flags, Mode::empty(), unlinked) {
         Ok(dir) => dir,
@@ -61,8 +62,8 @@ fn open_folder(state_dir: &Path) -> io::Result<OwnedFd> {
     let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match openat2(&dir, FOLDER, dir_flags | OFlags::NOFOLLOW, Mode::empty(), within) {
         Ok(folder) => Ok(folder),
-        // Kernels before 5.6, and sandboxes that do not know the call. The name has one part, so
-        // NOFOLLOW alone confines it.
+        // For kernels before 5.6, and sandboxes that do not know the call. The name has one part,
+        // so NOFOLLOW alone confines it.
         Err(Errno::NOSYS | Errno::PERM) => {
             Ok(openat(&dir, FOLDER, dir_flags | OFlags::NOFOLLOW, Mode::empty())?)
         }

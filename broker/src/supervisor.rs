@@ -1,7 +1,7 @@
 //! The link to `hivectl up`, which describes the sandboxes of the agents: packets in, answers out.
 //!
-//! Invariant: a packet is answered after it is in force. When the link ends, what it said holds and
-//! nothing new is trusted.
+//! Invariant: a packet is answered after it is in force. When the link ends, its reports still hold
+//! and no new sandbox is trusted.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Takes the socket that `hivectl up` left open, by its number in the environment; `None` where
+    /// Takes the socket that `hivectl up` left open, by its number in the environment; `None` if
     /// there is no such number.
     pub fn from_env() -> anyhow::Result<Option<Self>> {
         let Some(text) = std::env::var_os(SUPERVISOR_FD_ENV) else { return Ok(None) };

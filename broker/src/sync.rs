@@ -1,9 +1,8 @@
-//! What passes between tasks and the writer's thread: channels, hints, locks, and the thread
-//! itself.
+//! Primitives between tasks and the writer's thread: channels, hints, locks, and the thread itself.
 //!
-//! Only the store and the hints take them from here, so that their code, and no model of it, can be
-//! run under Shuttle, which chooses the order in which threads and tasks take their steps.
-//! Invariant: without the feature `interleavings` these are tokio's and the standard library's own.
+//! Only the store and the hints use them, so that their real code can run under Shuttle, which
+//! chooses the order of the steps of threads and tasks. Invariant: without the feature
+//! `interleavings` these are tokio's and the standard library's own.
 
 #[cfg(not(feature = "interleavings"))]
 mod real {

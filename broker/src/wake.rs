@@ -1,8 +1,8 @@
-//! Wakes: in-memory hints to those who wait, sent after a commit.
+//! Hints: in-memory signals to waiters, sent after a commit.
 //!
-//! A hint carries no data; whoever is woken reads the truth again. Each agent has its own, so
-//! nobody is woken for somebody else's mail. Invariant: a waiter registers before it looks, so a
-//! hint between looking and waiting is not lost.
+//! A hint carries no data; a waiter that gets one reads the database again. Each agent has its own,
+//! so other agents' mail causes no hint. Invariant: a waiter registers before it reads, so a hint
+//! between reading and waiting is not lost.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct AgentHints {
     pub told: Notify,
 }
 
-/// Everybody's hints.
+/// The hints of all agents.
 #[derive(Debug)]
 pub struct Hints {
     agents: Mutex<HashMap<AgentKey, Arc<AgentHints>>>,
@@ -31,7 +31,7 @@ pub struct Hints {
     pub due: Notify,
     /// A deadline or a reminder may have come nearer.
     pub wall_due: Notify,
-    /// Something began to wait on the operator.
+    /// The operator outbox may have a new item.
     pub attention: Notify,
 }
 
@@ -49,26 +49,26 @@ impl Default for Hints {
 }
 
 impl Hints {
-    /// The hints of an agent.
+    /// Returns the hints of an agent.
     #[must_use]
     pub fn of(&self, agent: AgentKey) -> Arc<AgentHints> {
         let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(agents.entry(agent).or_default())
     }
 
-    /// The newest event's number; changes are seen on the receiver.
+    /// Returns the newest event's number; the receiver sees changes.
     #[must_use]
     pub fn last_event(&self) -> watch::Receiver<u64> {
         self.last_event.subscribe()
     }
 
-    /// Changes whenever an agent was created, changed or retired.
+    /// Returns a channel that changes whenever an agent is created, changed or retired.
     #[must_use]
     pub fn agents_changed(&self) -> watch::Receiver<u64> {
         self.agents_changed.subscribe()
     }
 
-    /// Says where the log stands when the broker starts.
+    /// Sets the newest event's number when the broker starts.
     pub fn set_last_event(&self, last_event: u64) {
         self.last_event.send_replace(last_event);
     }
@@ -82,7 +82,8 @@ impl Committed for Hints {
                 Effect::Session(agent) => {
                     let hints = self.of(*agent);
                     hints.session.notify_waiters();
-                    // Whoever waits for mail on an old session has to hear that it ended.
+                    // A call that waits for mail on an old session is notified that the session
+                    // ended.
                     hints.inbox.notify_waiters();
                 }
                 Effect::Told(agent) => {

@@ -12,17 +12,17 @@ use crate::store::agent::{self, AgentRow};
 use crate::store::turn::{self, TurnRow};
 use crate::store::{AgentKey, Tx};
 
-/// Who calls, and from which process.
+/// The caller, and the process of the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
-    /// Whose authority the call has.
+    /// The caller whose authority the call has.
     pub caller: Caller,
-    /// The token of the claude process it comes from, if it showed one.
+    /// The token of the claude process that made the call, if it showed one.
     pub process_token: Option<String>,
 }
 
-/// Refuses an agent whose policy does not have this tool group. Whom it comes from, a bridge or any
-/// other client of the socket, makes no difference.
+/// Refuses an agent whose policy does not have this tool group. Calls of a bridge and of any other
+/// client of the socket are treated alike.
 pub(crate) fn check_group(
     caller: &Caller,
     me: &AgentRow,
@@ -36,12 +36,12 @@ pub(crate) fn check_group(
 }
 
 impl Actor {
-    /// The caller's row.
+    /// Returns the caller's row.
     pub(crate) fn row(&self, conn: &rusqlite::Connection) -> Result<AgentRow, Refusal> {
         row(conn, &self.caller)
     }
 
-    /// The open turn that the call belongs to; `None` for an agent without a harness.
+    /// Returns the open turn of the call; `None` for an agent without a harness.
     pub(crate) fn turn(&self, tx: &Tx<'_>, me: &AgentRow) -> Result<Option<TurnRow>, Refusal> {
         match (&self.process_token, &me.session_token) {
             (Some(token), _) => {
@@ -53,7 +53,7 @@ impl Actor {
     }
 }
 
-/// The row of a caller.
+/// Returns the row of a caller.
 pub(crate) fn row(conn: &rusqlite::Connection, caller: &Caller) -> Result<AgentRow, Refusal> {
     match caller {
         Caller::Operator(_) => Ok(agent::by_key(conn, AgentKey::OPERATOR)?),
@@ -61,7 +61,7 @@ pub(crate) fn row(conn: &rusqlite::Connection, caller: &Caller) -> Result<AgentR
     }
 }
 
-/// The active agent of this name; the nearest names where there is none.
+/// Returns the active agent of this name; if there is none, the refusal has the nearest names.
 pub(crate) fn active(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow, Refusal> {
     let row = known(conn, name)?;
     if row.retired {
@@ -70,7 +70,7 @@ pub(crate) fn active(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow
     Ok(row)
 }
 
-/// The agent of this name, retired or not.
+/// Returns the agent of this name, retired or not.
 pub(crate) fn known(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow, Refusal> {
     match agent::by_name(conn, name)? {
         Some(row) if row.key != AgentKey::OPERATOR => Ok(row),

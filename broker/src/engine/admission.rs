@@ -1,8 +1,8 @@
 //! Admission: the checks before a message, a question, a reminder or a wake is accepted.
 //!
-//! An agent is bounded by its policy, and where that has no value by the limits of the hive; the
-//! operator is not bounded. Invariant: a check that fails changes nothing, and taking from the rate
-//! is the last one, so a refused call costs no message of the minute.
+//! An agent is limited by its policy, and if that has no value, by the limits of the hive. The
+//! operator is not limited. Invariant: a check that fails changes nothing. The rate is checked
+//! last, so a refused call costs no message of the minute.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::store::agent::{self, AgentRow};
 use crate::store::message::To;
 use crate::store::{AgentKey, Tx, inbox};
 
-/// What bounds the callers of a hive.
+/// The limits of the callers of a hive.
 #[derive(Clone)]
 pub(crate) struct Bounds {
     limits: Arc<Limits>,
@@ -42,7 +42,7 @@ impl Engine {
     }
 }
 
-/// The admission of one command: its transaction, its caller, and what bounds that.
+/// The admission of one command: its transaction, its caller, and the caller's limits.
 #[derive(Clone, Copy)]
 pub(crate) struct Admission<'a, 'tx> {
     pub(crate) tx: &'a Tx<'tx>,

@@ -1,4 +1,4 @@
-//! Agents: who is there, who is whose parent, and creating, moving and retiring them.
+//! Agents: looking them up, and creating, moving and retiring them.
 //!
 //! Invariant: the tree has no circle, and a retired agent's mail is kept.
 
@@ -28,21 +28,21 @@ use crate::store::{AgentKey, Effect, Tx, delivery, turn};
 /// An agent to be created.
 #[derive(Clone, Debug)]
 pub struct Create {
-    /// Its name.
+    /// The name of the new agent.
     pub name: AgentName,
     /// Its parent; `None` for a root.
     pub parent: Option<AgentName>,
-    /// What it is for.
+    /// The purpose of the agent, as others see it.
     pub role: String,
-    /// Its model.
+    /// The model; empty for the default.
     pub model: String,
-    /// What it may do.
+    /// The rights and limits of the agent.
     pub policy: Policy,
     /// Whether to take over a retired agent's name and mail.
     pub adopt: bool,
 }
 
-/// What the rows do not say of an agent.
+/// The state of an agent that is not in its row.
 #[derive(Clone, Debug)]
 struct Seen {
     live: bool,
@@ -96,7 +96,7 @@ fn view(
     })
 }
 
-/// What an agent's harness is doing, as others see it.
+/// Returns the state of an agent's harness, as others see it.
 pub(super) fn state_of(row: &AgentRow, live: bool, turn_open: bool, now: Now) -> HarnessState {
     // A turn that runs when its agent is stopped is shown until it ends.
     if row.stopped && !turn_open {
@@ -109,7 +109,8 @@ pub(super) fn state_of(row: &AgentRow, live: bool, turn_open: bool, now: Now) ->
     }
 }
 
-/// About how many bytes an agent has on the wire: its texts, and room for the rest.
+/// Returns the approximate size of an agent on the wire, in bytes: its texts, and room for the
+/// rest.
 fn bytes_of(agent: &Agent) -> usize {
     let Policy { tool_groups, allowed_recipients, capabilities, .. } = &agent.policy;
     let lists = [
@@ -136,7 +137,7 @@ pub(super) fn parse(name: &str) -> Result<AgentName, Refusal> {
 }
 
 impl Engine {
-    /// Reads agents with `query` and shows them.
+    /// Reads agents with `query`, with their present state.
     async fn shown_agents<F>(&self, query: F) -> Result<Vec<Agent>, Refusal>
     where
         F: FnOnce(&Connection) -> Result<Vec<AgentRow>, Refusal> + Send + 'static,
@@ -183,7 +184,7 @@ impl Engine {
         Ok(key)
     }
 
-    /// The calling agent.
+    /// Returns the calling agent.
     pub async fn get_self(&self, caller: Caller) -> Result<Agent, Refusal> {
         if caller.agent().is_none() {
             return Err(Refusal::NotAnAgent);
@@ -191,8 +192,8 @@ impl Engine {
         self.shown_agent(move |conn| actor::row(conn, &caller)).await
     }
 
-    /// Refuses an agent whose policy does not let it look others up. What concerns itself it may
-    /// always read.
+    /// Refuses an agent whose policy does not let it look others up. It may always read its own
+    /// state.
     pub async fn check_lookup(&self, caller: Caller) -> Result<(), Refusal> {
         let asker = caller.clone();
         let checked = self
@@ -202,12 +203,12 @@ impl Engine {
         self.noting(&caller, "look up", checked).await
     }
 
-    /// An agent by name, retired or not.
+    /// Returns an agent by name, retired or not.
     pub async fn get_agent(&self, name: AgentName) -> Result<Agent, Refusal> {
         self.shown_agent(move |conn| actor::known(conn, name.as_str())).await
     }
 
-    /// Agents by name, after `after`; and whether there are more.
+    /// Lists agents by name, after `after`; also returns whether there are more.
     pub async fn list_agents(
         &self,
         after: String,
@@ -230,7 +231,7 @@ impl Engine {
         Ok((found, more))
     }
 
-    /// The children of an agent, or of the caller.
+    /// Lists the children of an agent, or of the caller.
     pub async fn list_children(
         &self,
         caller: Caller,
@@ -246,7 +247,7 @@ impl Engine {
         .await
     }
 
-    /// Names of the active agents.
+    /// Returns the names of the active agents.
     pub async fn active_names(&self) -> Result<Vec<String>, Refusal> {
         self.store.read(|conn, _| Ok(agents::names(conn)?)).await
     }
@@ -270,7 +271,7 @@ impl Engine {
         self.get_agent(name).await
     }
 
-    /// Retires an agent; answers how many unsettled deliveries are kept.
+    /// Retires an agent; returns how many unsettled deliveries are kept.
     pub async fn remove_agent(
         &self,
         caller: Caller,
@@ -323,7 +324,7 @@ impl Engine {
     }
 }
 
-/// Refuses what no agent can be run with.
+/// Refuses fields with which no agent can run.
 fn check_create(create: &Create) -> Result<(), Refusal> {
     let refuse = |field, problem| Err(Refusal::Field { field, problem });
     if create.role.chars().count() > ROLE_CHARS_MAX {
@@ -384,7 +385,7 @@ fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Retires an agent: turns and leases end without blame, children move up.
+/// Retires an agent: turns and leases end without blame, and children move up to its parent.
 pub(crate) fn retire(
     tx: &Tx<'_>,
     limits: &hive_core::limits::Limits,
@@ -403,7 +404,7 @@ pub(crate) fn retire(
     crate::store::loose_end::clear(tx, row.key)?;
     agents::clear_session(tx, row.key)?;
     tx.after_commit(Effect::Presence(row.key, PresenceChange::Ended { epoch: row.session_epoch }));
-    // An agent that gets the name back is to run.
+    // An agent that gets the name later must run.
     agents::update(tx, &AgentRow { retired: true, stopped: false, ..row.clone() })?;
     log(tx, Fact::about(Kind::AgentRetired, row.key))?;
     Ok(())
@@ -426,7 +427,7 @@ pub(crate) fn check_tree(tx: &Tx<'_>, row: &AgentRow) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The parent that `key` has, or that is wanted for it.
+/// Returns the name of the parent that `key` has, or would have if it is `wanted`.
 fn parent_of(tx: &Tx<'_>, key: AgentKey, wanted: &AgentRow) -> Result<String, Refusal> {
     let parent = if key == wanted.key { wanted.parent } else { agents::by_key(tx, key)?.parent };
     Ok(parent.map(|parent| agents::name_of(tx, parent)).transpose()?.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Attaching: a harness begins a session with an agent, or takes one up again.
+//! Attaching: a harness begins a session with an agent, or resumes one.
 //!
 //! Invariant: a fresh start fences everything older in the same transaction: no lease of an earlier
 //! session survives it.
@@ -18,33 +18,33 @@ use crate::store::PresenceChange;
 use crate::store::event::{Fact, log};
 use crate::store::{Effect, agent, turn};
 
-/// Who wants to attach.
+/// The request of a harness to attach.
 #[derive(Clone, Debug)]
 pub struct Attach {
     /// The session to take up; empty for a fresh start.
     pub session_token: String,
     /// Whether to fence a harness that is attached.
     pub take_over: bool,
-    /// The harness's version.
+    /// The version of the harness.
     pub revision: String,
-    /// How the host keeps it apart, as the broker sees it.
+    /// The isolation of the harness, as the broker sees it.
     pub isolation: Option<Isolation>,
 }
 
 /// An attached harness.
 #[derive(Debug)]
 pub struct Attached {
-    /// Keeps it attached.
+    /// The attachment; dropping it detaches the harness.
     pub attachment: Attachment,
-    /// The session.
+    /// The token of the session.
     pub session_token: String,
-    /// Whether an earlier session goes on.
+    /// Whether an earlier session was resumed.
     pub resumed: bool,
-    /// The agent.
+    /// The attached agent.
     pub agent: Agent,
-    /// Its parent and children.
+    /// The parent and the children of the agent.
     pub kin: Kin,
-    /// The turn the session has open.
+    /// The open turn of the session.
     pub open_turn: Option<Turn>,
 }
 
@@ -72,7 +72,7 @@ impl Engine {
                         if hive_fault::planted!(TakeOverKeepsTurn) {
                             break;
                         }
-                        // Only a harness that died under its turn may have died of it.
+                        // Only a harness that died during its turn may have died because of it.
                         let vanished = !live && open.boot_id == boot_id;
                         let (outcome, error) = if vanished {
                             (Outcome::Vanished, "the harness vanished in mid-turn")
@@ -117,8 +117,8 @@ impl Engine {
         Ok(Attached { attachment, session_token, resumed, agent, kin, open_turn })
     }
 
-    /// Ends the session of an agent whose harness has stayed away; nothing if it has come back
-    /// meanwhile.
+    /// Ends the session of an agent whose harness has stayed away; does nothing if the harness has
+    /// come back.
     pub(crate) async fn end_away(
         &self,
         key: crate::store::AgentKey,
@@ -134,8 +134,8 @@ impl Engine {
                     return Ok(());
                 }
                 if me.session_epoch != epoch {
-                    // An attach before this command in its batch has begun a newer session, or one
-                    // of an aborted batch is on disk after all; then memory is compared.
+                    // An earlier attach in the batch has begun a newer session, or an attach of an
+                    // aborted batch is on disk after all; then memory is compared.
                     return Ok(());
                 }
                 let open = turn::open_all(tx, key)?;

@@ -1,8 +1,8 @@
-//! Attention: what begins to wait on the operator goes into an outbox, and is told from there.
+//! The operator outbox: the items on which the operator has to act.
 //!
-//! What it is not: how it is told is the notifier's affair. Invariant: a thing is in the outbox
-//! from the commit that made it wait until it was told or waits no more; so nothing is missed, and
-//! what the operator has seen to meanwhile is not told.
+//! The notifier decides how to notify the operator. Invariant: an item is in the outbox from the
+//! commit that created it until the operator is notified or the item is settled. So no item is
+//! missed, and a settled item is not reported.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,47 +19,48 @@ use crate::store::{AgentKey, Tx, agent, delivery, question as questions};
 
 pub use crate::store::attention::Kind;
 
-/// Longest text of an item, in bytes: enough to know what it is about, and what every program takes
-/// in one variable.
+/// Longest text of an item, in bytes: enough to see the cause, and every program accepts it in one
+/// environment variable.
 const TEXT_BYTES_MAX: usize = 4 * 1024;
-/// What a text ends with that was cut.
+/// The end of a text that was cut.
 const CUT: char = '…';
-/// Pause after the first failed attempt at telling; doubles with each further one.
+/// Pause after the first failed notification; doubles with each further failure.
 const BACKOFF_BASE: Duration = Duration::from_secs(1);
-/// Longest such pause.
+/// Longest pause between two attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(300);
 
-/// A thing that waits on the operator, to be told.
+/// An item of the operator outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Its row in the outbox.
+    /// The row in the outbox.
     pub row: i64,
-    /// What waits.
+    /// The kind of the item.
     pub kind: Kind,
-    /// The agent it is about: who asks, who wrote, whose letter is dead, who has no login.
+    /// The agent of the item: the asker, the sender, the owner of the dead letter, or the agent
+    /// without a login.
     pub agent: String,
-    /// The id of what waits: of the question, of the message, or of the turn that found no login; 0
-    /// where the harness found that without one.
+    /// The id of the question, of the message, or of the turn that found no login; 0 if the harness
+    /// found that without a turn.
     pub id: u64,
-    /// What there is to say.
+    /// The text for the operator.
     pub text: String,
-    /// Since when it waits.
+    /// The time at which the item was created.
     pub create_time: WallTime,
-    /// How often telling it has failed.
+    /// The number of failed notifications.
     pub failures: u32,
 }
 
-/// What is to be told now, and when to look again.
+/// The items to report now, and the time until the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Due {
-    /// To be told now.
+    /// Items to report now.
     pub items: Vec<Item>,
-    /// How long until the next one is due that was put off.
+    /// How long until the next postponed item is due.
     pub next: Option<Duration>,
 }
 
-/// Puts a thing into the outbox, if somebody works it off. Once for each thing, however often it is
-/// called.
+/// Adds an item to the outbox, if a notifier drains it. A second call for the same item has no
+/// effect.
 pub(crate) fn wait_on_operator(
     tx: &Tx<'_>,
     kind: Kind,
@@ -76,14 +77,13 @@ pub(crate) fn wait_on_operator(
 }
 
 impl Engine {
-    /// Begins to work off the outbox: what was put off is tried now, for what failed may have been
-    /// put right by whoever started the broker.
+    /// Begins to drain the outbox: postponed items are retried now, because the cause of the
+    /// failure may be repaired since.
     pub async fn begin_attention(&self) -> Result<(), Refusal> {
         self.store.write(|tx| attention::hurry(tx).map_err(Refusal::from)).await
     }
 
-    /// Up to `items` things to be told now, without those that `telling` holds already. What waits
-    /// no more is thrown out.
+    /// Returns up to `items` due items, without those in `telling`. Deletes items that are settled.
     pub async fn due_attention(
         &self,
         telling: &BTreeSet<i64>,
@@ -110,7 +110,7 @@ impl Engine {
                 Ok::<_, Refusal>((due, over, next))
             })
             .await?;
-        // There may be more behind what was thrown out.
+        // There may be more items after the deleted ones.
         let next = if over.is_empty() { next } else { Some(Duration::ZERO) };
         if !over.is_empty() {
             self.store.write(move |tx| throw_out(tx, &over)).await?;
@@ -118,13 +118,13 @@ impl Engine {
         Ok(Due { items: due, next })
     }
 
-    /// It was told.
+    /// Deletes an item of which the operator was notified.
     pub async fn told(&self, item: &Item) -> Result<(), Refusal> {
         let row = item.row;
         self.store.write(move |tx| attention::delete(tx, row).map_err(Refusal::from)).await
     }
 
-    /// It could not be told; answers how long until it is tried again.
+    /// Notes a failed notification; returns how long until the next attempt.
     pub async fn not_told(&self, item: &Item) -> Result<Duration, Refusal> {
         let (row, pause) = (item.row, backoff(item.failures));
         self.store
@@ -136,12 +136,12 @@ impl Engine {
     }
 }
 
-/// How long to wait when it has failed once more after so many failures.
+/// Returns the pause after one more failure than `failures`.
 fn backoff(failures: u32) -> Duration {
     BACKOFF_BASE.saturating_mul(1 << failures.min(16)).min(BACKOFF_MAX)
 }
 
-/// Whether it still waits on the operator.
+/// Returns whether the item still needs the operator.
 fn waits(conn: &rusqlite::Connection, row: &AttentionRow) -> Result<bool, Refusal> {
     let in_state = |inbox, state| -> Result<bool, Refusal> {
         let Some(message) = MessageId::new(row.subject) else { return Ok(false) };
@@ -163,7 +163,7 @@ fn waits(conn: &rusqlite::Connection, row: &AttentionRow) -> Result<bool, Refusa
     }
 }
 
-/// Deletes what waits no more; asked again, because it may have begun to wait anew.
+/// Deletes the settled items of `rows`. Each is checked again, because it may be open again.
 fn throw_out(tx: &Tx<'_>, rows: &[AttentionRow]) -> Result<(), Refusal> {
     for row in rows {
         if !waits(tx, row)? {

@@ -27,7 +27,7 @@ pub const HEALTH: &str = "health";
 /// How the last run of a background task went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskStatus {
-    /// Its name.
+    /// The name of the task, one of the constants above.
     pub name: &'static str,
     /// When its last run ended.
     pub last_run: WallTime,

@@ -1,7 +1,7 @@
-//! Backups and checks: long readings of the whole database, beside which everything else goes on.
+//! Backups and checks: long reads of the whole database, which do not stop other calls.
 //!
-//! Invariant: there is one backup and one check at a time, and either is given up when its caller
-//! goes away or the broker drains.
+//! Invariant: there is one backup and one check at a time. Each is stopped when its caller
+//! disconnects or the broker drains.
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
@@ -10,26 +10,26 @@ use super::{Engine, Refusal, permit};
 use crate::store::backup::Copied;
 pub use crate::store::check::Checked;
 
-/// Held by the check that is under way.
+/// The lock that a running check holds.
 pub(super) type Checking = Mutex<()>;
 
-/// A backup that is ready to be read. While it is kept, no other begins.
+/// A finished copy. While it exists, no other backup begins.
 #[derive(Debug)]
 pub struct Backup {
-    /// The copy, from its beginning.
+    /// The file, at its beginning.
     pub file: tokio::fs::File,
-    /// Its length.
+    /// The length of the file in bytes.
     pub bytes: u64,
     _place: OwnedMutexGuard<()>,
 }
 
 impl Engine {
-    /// Makes a copy of the database as it stands now.
+    /// Copies the database in its present state.
     pub async fn backup(&self) -> Result<Backup, Refusal> {
         self.check_open()?;
         permit::release();
         let stop = CancellationToken::new();
-        // Dropped with the call, which stops the work also where the caller went away.
+        // Dropped with the call, which stops the work, even if the caller has disconnected.
         let _stops = stop.clone().drop_guard();
         let Copied { file, bytes, place } = tokio::select! {
             copied = self.store.copy(stop) => copied?,
@@ -39,7 +39,7 @@ impl Engine {
         Ok(Backup { file: tokio::fs::File::from_std(file), bytes, _place: place })
     }
 
-    /// Reads the whole database and says what is not right with it. Who comes meanwhile waits.
+    /// Reads the whole database and reports its problems. Concurrent calls wait.
     pub async fn check_integrity(&self) -> Result<Checked, Refusal> {
         self.check_open()?;
         permit::release();

@@ -1,5 +1,5 @@
-//! Commands: the operator tells a harness what to do. A command outlives streams and restarts until
-//! a harness has closed it.
+//! Commands of the operator to a harness. A command outlives streams and restarts until a harness
+//! has closed it.
 
 use hive_core::agent::is_model_name;
 use hive_core::caller::Caller;
@@ -18,17 +18,17 @@ use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
 use crate::store::{AgentKey, agent, command, turn};
 
-/// What to tell; a cancel without a turn means the open one.
+/// A command to a harness; a cancel without a turn means the open one.
 #[derive(Clone, Debug)]
 pub enum Tell {
-    /// This order.
+    /// An order.
     Order(Order),
-    /// Cancel whatever turn is open.
+    /// Cancels the open turn, whichever it is.
     CancelOpenTurn,
 }
 
 impl Engine {
-    /// Gives a harness a command.
+    /// Creates a command for a harness.
     pub async fn tell(
         &self,
         caller: Caller,
@@ -86,7 +86,7 @@ impl Engine {
             .await
     }
 
-    /// The open commands of an agent after `after`.
+    /// Returns the open commands of an agent after `after`.
     pub async fn open_commands(
         &self,
         agent: AgentKey,
@@ -95,7 +95,7 @@ impl Engine {
         self.store.read(move |conn, _| Ok(command::open(conn, agent, after)?)).await
     }
 
-    /// A harness closes a command. What follows from that happens once, however often it is said.
+    /// Closes a command. Its effects happen once, however often a harness closes it.
     pub async fn ack_command(
         &self,
         caller: Caller,

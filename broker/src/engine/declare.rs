@@ -1,7 +1,7 @@
-//! Declaring: the configuration file says which agents there are.
+//! Declaring: the agents of the configuration file.
 //!
-//! Invariant: only agents of the file are touched, and of them only what the file changed since it
-//! was applied last; so what the operator changed at run time survives a restart.
+//! Invariant: only agents of the file are changed, and of them only the keys that the file changed
+//! since it was last applied. So what the operator changed at run time survives a restart.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ use crate::store::agent::{self as agents, AgentRow, NewAgent};
 use crate::store::event::{Fact, log};
 use crate::store::{Effect, Tx};
 
-/// What the file says of an agent.
+/// An agent of the configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Declared {
     /// Its parent; `None` for a root.
     pub parent: Option<AgentName>,
-    /// What it is for.
+    /// The purpose of the agent, as others see it.
     pub role: String,
-    /// Its model; empty for the default.
+    /// The model; empty for the default.
     pub model: String,
-    /// What it may do.
+    /// The rights and limits of the agent.
     pub policy: Policy,
-    /// Models that it may be switched to; empty: any.
+    /// Models that the operator may switch it to; empty: any.
     #[serde(default)]
     pub available_models: Vec<String>,
     /// When a new session notifies it to go on.
@@ -44,7 +44,7 @@ pub(crate) fn kick_on_start(row: &AgentRow) -> KickOnStart {
 }
 
 impl Engine {
-    /// Brings the agents of the file to what it says now.
+    /// Updates the agents of the file to its present content.
     pub async fn declare(&self, declared: BTreeMap<AgentName, Declared>) -> Result<(), Refusal> {
         let limits = std::sync::Arc::clone(&self.limits);
         self.store
@@ -56,7 +56,7 @@ impl Engine {
                 for (name, wanted) in &declared {
                     apply(tx, name, wanted)?;
                 }
-                // The tree is looked at once it is whole: two agents may have changed places.
+                // The tree is checked once it is complete: two agents may have changed places.
                 for name in declared.keys() {
                     check_tree(tx, &actor::active(tx, name.as_str())?)?;
                 }
@@ -96,8 +96,8 @@ fn create_or_return(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<
                 },
             )?;
         }
-        // The file is the declared state of what it names: it takes back a name that it, or the
-        // operator, had retired.
+        // The file is the declared state of the agents that it names, so it restores a name that
+        // it, or the operator, had retired.
         Some(row) if row.retired || row.source != Some(Source::File) => {
             let key = row.key;
             agents::update(
@@ -142,8 +142,8 @@ fn apply(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal
     }
     if changed(|before, now| before.available_models == now.available_models) {
         row.available_models.clone_from(&wanted.available_models);
-        // A model that the operator chose at run time, and that the file no longer allows, is the
-        // one thing that the file takes back.
+        // If the operator chose a model at run time that the file no longer allows, the file
+        // overrides it. It overrides no other choice of the operator.
         if !row.available_models.is_empty() && !row.available_models.contains(&row.model) {
             row.model.clone_from(&wanted.model);
         }

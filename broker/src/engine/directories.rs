@@ -1,7 +1,7 @@
 //! Where the agents' state directories are, as far as this host knows.
 //!
-//! Invariant: a directory that the configuration names comes before the one that `hivectl up` gives
-//! to every agent.
+//! Invariant: a directory that the configuration names has precedence over the one that `hivectl
+//! up` gives to every agent.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,17 +9,17 @@ use std::sync::{Mutex, PoisonError};
 
 use hive_core::name::AgentName;
 
-/// Where the agents' state directories are.
+/// The agents' state directories on this host.
 #[derive(Debug, Default)]
 pub struct Directories {
     named: Mutex<BTreeMap<AgentName, PathBuf>>,
-    /// Below it are the directories of all other agents, as `NAME/state`. Set where one program
-    /// runs all harnesses of this host.
+    /// The directory of all other agents' directories, as `NAME/state`. Set if one program runs all
+    /// harnesses of this host.
     agents_dir: Option<PathBuf>,
 }
 
 impl Directories {
-    /// The named directories, and the directory that holds all others, if there is one.
+    /// Returns these directories; `agents_dir` holds those of all agents that are not named.
     #[must_use]
     pub fn new(named: BTreeMap<AgentName, PathBuf>, agents_dir: Option<PathBuf>) -> Self {
         Self { named: Mutex::new(named), agents_dir }
@@ -37,8 +37,8 @@ impl Directories {
         named.or_else(|| Some(self.agents_dir.as_ref()?.join(agent.as_str()).join("state")))
     }
 
-    /// Whether one program runs all harnesses of this host and deletes the directories of purged
-    /// agents.
+    /// Returns whether one program runs all harnesses of this host and deletes the directories of
+    /// purged agents.
     #[must_use]
     pub fn are_managed(&self) -> bool {
         self.agents_dir.is_some()

@@ -1,5 +1,5 @@
-//! Refusals: everything the engine can say no with. Each maps to one stable reason; the sentence
-//! says what to do next.
+//! Refusals: every error of the engine. Each maps to one stable reason; the sentence says what to
+//! do next.
 //!
 //! Invariant: [`Refusal::reason`] is exhaustive, so a new refusal cannot reach the wire without a
 //! reason.
@@ -17,7 +17,7 @@ use crate::store::check::CheckError;
 use crate::store::search::SearchError;
 use crate::store::{CommandError, StoreError};
 
-/// Why the engine did not do it.
+/// The reason for which the engine refused a call.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the sentences say it")]
 pub enum Refusal {
@@ -135,7 +135,7 @@ pub enum Refusal {
     Store(#[from] StoreError),
 }
 
-/// Words a number of things.
+/// Returns a count with its noun, in the singular or the plural.
 fn counted(count: u32, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
@@ -157,7 +157,7 @@ impl From<rusqlite::Error> for Refusal {
 impl From<CopyError> for Refusal {
     fn from(error: CopyError) -> Self {
         match error {
-            // Somebody who went away is not answered, so it is the broker that gave it up.
+            // A caller that disconnected gets no answer, so it was the broker that stopped.
             CopyError::Stopped => Self::Draining,
             CopyError::Store(error) => Self::Store(error),
             CopyError::UnderWay
@@ -184,7 +184,7 @@ impl CommandError for Refusal {
 }
 
 impl Refusal {
-    /// The stable reason.
+    /// Returns the stable reason.
     #[must_use]
     pub fn reason(&self) -> Reason {
         match self {
@@ -240,8 +240,8 @@ impl Refusal {
             Self::Store(StoreError::Unavailable { .. } | StoreError::Closed) => {
                 Reason::StorageUnavailable
             }
-            // A read that the disk failed; a command so failed voids its batch, and the store says
-            // so.
+            // A read that failed because of the disk. For a command with such an error the batch is
+            // aborted, and the store reports that.
             Self::Store(StoreError::Sql(error)) if crate::store::is_fatal(error) => {
                 Reason::StorageUnavailable
             }
@@ -249,7 +249,7 @@ impl Refusal {
         }
     }
 
-    /// How long to wait before trying again, where waiting helps.
+    /// Returns how long to wait before a retry, if a retry helps.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         if let Self::RateLimited { retry_after, .. } = self {

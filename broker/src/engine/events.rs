@@ -7,7 +7,7 @@ use hive_core::message::OPERATOR;
 use super::{Engine, Refusal, actor};
 use crate::store::{AgentKey, agent, event};
 
-/// Where the log stands.
+/// The first and the last number of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSpan {
     /// The oldest number still kept; 0 when the log is empty.
@@ -17,7 +17,8 @@ pub struct LogSpan {
 }
 
 impl Engine {
-    /// Whose events a caller may read: an agent its own, the operator anybody's or everybody's.
+    /// Returns the agent whose events a caller may read: an agent its own, the operator those of
+    /// any or of all.
     pub async fn event_scope(
         &self,
         caller: Caller,
@@ -41,7 +42,7 @@ impl Engine {
             .await
     }
 
-    /// Events after a number, oldest first, and where the log stands.
+    /// Returns events after a number, oldest first, and the span of the log.
     pub async fn events_after(
         &self,
         sequence: u64,

@@ -1,4 +1,4 @@
-//! History: turns that were, and the lines of those that run.
+//! History: ended turns, and the lines of running ones.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use super::{Engine, Refusal, actor};
 use crate::store::turn_events::Line;
 use crate::store::{AgentKey, turn};
 
-/// Lines of one step of a watch.
+/// Lines that one step of a watch reads.
 const STEP_LINES: u32 = 500;
 
 impl Engine {
-    /// One turn, if the caller may see it.
+    /// Returns one turn, if the caller may see it.
     pub async fn get_turn(&self, caller: Caller, id: TurnId) -> Result<Turn, Refusal> {
         self.store
             .read(move |conn, _| {
@@ -27,7 +27,7 @@ impl Engine {
             .await
     }
 
-    /// Whose turn it is.
+    /// Returns the agent of a turn.
     pub(crate) async fn owner_of_turn(&self, id: TurnId) -> Result<AgentKey, Refusal> {
         self.store
             .read(move |conn, _| {
@@ -36,7 +36,7 @@ impl Engine {
             .await
     }
 
-    /// Turns, newest first; and whether there are more.
+    /// Lists turns, newest first; also returns whether there are more.
     pub async fn list_turns(
         &self,
         caller: Caller,
@@ -83,7 +83,7 @@ impl Engine {
             .await
     }
 
-    /// Keeps lines of a turn; answers how many.
+    /// Stores lines of a turn; returns how many.
     pub async fn keep_lines(&self, id: TurnId, lines: Vec<Line>) -> Result<usize, Refusal> {
         let turn_events = Arc::clone(&self.turn_events);
         let kept = self.store.blocking(move || turn_events.append(id, &lines)).await??;
@@ -91,7 +91,7 @@ impl Engine {
         Ok(kept)
     }
 
-    /// Lines of a turn after a number; a step of them.
+    /// Returns lines of a turn after a number, at most one step of them.
     pub async fn lines_after(&self, id: TurnId, sequence: u64) -> Result<Vec<Line>, Refusal> {
         let turn_events = Arc::clone(&self.turn_events);
         Ok(self
@@ -100,7 +100,7 @@ impl Engine {
             .await??)
     }
 
-    /// Changes whenever lines came in.
+    /// Returns a channel that changes whenever lines are stored.
     #[must_use]
     pub fn lines_changed(&self) -> tokio::sync::watch::Receiver<u64> {
         self.lines.subscribe()

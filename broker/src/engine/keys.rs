@@ -1,7 +1,7 @@
-//! Keys of agents by name, so that a call does not look its caller up each time.
+//! Keys of agents by name, so that a call needs no lookup of its caller.
 //!
 //! A name keeps its key until the agent is purged. Invariant: a key that was read before a purge is
-//! not kept after it.
+//! not cached after it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ pub(crate) struct Keys(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Counts purges.
+    /// The number of purges.
     generation: u64,
     by_name: HashMap<String, AgentKey>,
 }

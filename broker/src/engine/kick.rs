@@ -1,5 +1,5 @@
-//! Kicks: the notice RESTARTED, with which the broker tells an agent to go on after its harness was
-//! started again.
+//! Kicks: the notice RESTARTED, with which the broker asks an agent to go on after its harness was
+//! restarted.
 //!
 //! Invariant: while a notice RESTARTED is not settled, no session sends another one. So an agent
 //! that crashes its harness at every turn uses up the attempts of one notice, and no more.
@@ -18,15 +18,15 @@ use crate::store::agent::AgentRow;
 use crate::store::turn::TurnRow;
 use crate::store::{Tx, message, turn};
 
-/// Kicks the agent of a new session where its last turn was interrupted and no redelivery says so,
-/// or as its configuration wants.
+/// Kicks the agent of a new session, as its configuration says: after an interrupted turn, or
+/// always. No kick is sent if mail of the last turn was requeued or became a dead letter.
 pub(super) fn at_new_session(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
     let mode = kick_on_start(me);
     if mode == KickOnStart::Never {
         return Ok(());
     }
     let last = turn::last_work(tx, me.key)?;
-    // What came back wakes the agent by itself, and a dead letter may be what crashes the harness.
+    // A redelivery starts a turn by itself, and a dead letter may be what crashes the harness.
     if last.as_ref().is_some_and(came_back) {
         return Ok(());
     }
@@ -43,7 +43,7 @@ pub(super) fn at_new_session(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Res
 }
 
 /// Kicks the agent whose harness was restarted on the operator's order. A dead letter of an earlier
-/// kick is no obstacle: the operator is there.
+/// kick does not prevent it, because the operator is present.
 pub(super) fn on_order(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
     let body = "Your harness was restarted on the operator's order. If you were in the middle of something, go on with it.";
     send(tx, limits, me, body, |state| state != State::Dead)
@@ -66,14 +66,14 @@ fn send(
     notice::send(tx, limits, notice).map(|_| ())
 }
 
-/// Whether mail of the turn went back to the inbox at its end, or became a dead letter.
+/// Returns whether mail of the turn was requeued at its end, or became a dead letter.
 fn came_back(last: &TurnRow) -> bool {
     let settled =
         last.settled.as_deref().and_then(|json| serde_json::from_str::<Settled>(json).ok());
     settled.is_some_and(|settled| settled.returned > 0 || settled.dead > 0)
 }
 
-/// Tells how the turn was interrupted; `None` where it was not.
+/// Returns how the turn was interrupted; `None` if it was not.
 fn interruption(last: &TurnRow) -> Option<String> {
     let goes_on = "Go on where you were.";
     match last.outcome? {

@@ -1,14 +1,14 @@
-//! Logins: claude's login dialogue, between the operator who asked for it and the harness that runs
-//! it. It lives in memory alone.
+//! Logins: claude's login dialogue, between the operator that requested it and the harness that
+//! runs it. It exists in memory only.
 //!
 //! ```text
 //!   operator ── typed ──►  (bounded)  ──► harness ── claude auth login
 //!            ◄── said ──   (bounded)  ◄──
 //! ```
 //!
-//! What it is not: durable, and no reader of what is said; it may hold secrets and is never logged.
+//! A dialogue is not durable. Its content may hold secrets, is never read and never logged.
 //! Invariant: an agent has at most one dialogue; only a harness of that agent can serve it, once;
-//! and when either side is dropped, the other hears of it.
+//! and when either side is dropped, the other side ends.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,50 +24,50 @@ use super::{Engine, Refusal, actor};
 use crate::store::event::{Fact, log};
 use crate::store::{AgentKey, CommandError as _};
 
-/// Steps that wait on their way in one direction; then who speaks has to wait.
+/// Steps that wait in one direction; at this limit the sender waits.
 const STEPS_WAITING: usize = 8;
 
 /// The operator's terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terminal {
-    /// Its lines; 0 if unknown.
+    /// Height in lines; 0 if unknown.
     pub rows: u16,
-    /// Its columns; 0 if unknown.
+    /// Width in columns; 0 if unknown.
     pub columns: u16,
-    /// Its kind.
+    /// The terminal type, as in `TERM`.
     pub kind: String,
 }
 
-/// How a dialogue ended, as the harness says.
+/// The end of a dialogue, as the harness reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
     /// Whether claude has a valid login now.
     pub logged_in: bool,
-    /// Why it did not take place or broke off; empty when claude ended it.
+    /// The reason for which it did not start or was interrupted; empty when claude ended it.
     pub error: String,
-    /// claude's exit code.
+    /// The exit code of claude.
     pub exit_code: i32,
 }
 
-/// What the operator says.
+/// A step of the operator.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Typed {
-    /// What they typed.
+    /// Typed input.
     Input(Vec<u8>),
-    /// Their terminal changed its size.
+    /// A new size of the terminal.
     Terminal(Terminal),
 }
 
-/// What the harness says.
+/// A step of the harness.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Said {
-    /// What the dialogue wrote.
+    /// Output of the dialogue.
     Output(Vec<u8>),
-    /// It is over.
+    /// The end of the dialogue.
     End(End),
 }
 
-/// Without the words: they may be a secret.
+/// Prints no content: it may be a secret.
 impl std::fmt::Debug for Typed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -86,7 +86,7 @@ impl std::fmt::Debug for Said {
     }
 }
 
-/// A dialogue that is open.
+/// An open dialogue.
 #[derive(Debug)]
 struct Dialogue {
     id: u64,
@@ -95,7 +95,7 @@ struct Dialogue {
     waiting: Option<(Serving, oneshot::Sender<()>)>,
 }
 
-/// The open dialogues.
+/// The open dialogues of all agents.
 #[derive(Debug, Default)]
 pub(super) struct Logins {
     open: Mutex<HashMap<AgentKey, Dialogue>>,
@@ -109,18 +109,18 @@ pub struct Login {
     agent: String,
     id: u64,
     answered: oneshot::Receiver<()>,
-    /// To the harness.
+    /// The channel to the harness.
     pub typed: mpsc::Sender<Typed>,
-    /// From the harness; ends when that goes away.
+    /// The channel from the harness; ends when the harness disconnects.
     pub said: mpsc::Receiver<Said>,
 }
 
 /// The harness's side of a dialogue; dropping it ends the dialogue.
 #[derive(Debug)]
 pub struct Serving {
-    /// From the operator; ends when they go away.
+    /// The channel from the operator; ends when the operator disconnects.
     pub typed: mpsc::Receiver<Typed>,
-    /// To the operator; closed when they go away.
+    /// The channel to the operator; closed when the operator disconnects.
     pub said: mpsc::Sender<Said>,
 }
 
@@ -129,7 +129,7 @@ impl Logins {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a dialogue; `None` where one is open.
+    /// Opens a dialogue; returns `None` if one is open.
     fn open(self: &Arc<Self>, key: AgentKey, agent: String, terminal: Terminal) -> Option<Login> {
         let mut open = self.lock();
         if open.contains_key(&key) {
@@ -145,7 +145,7 @@ impl Logins {
         Some(Login { logins: Arc::clone(self), key, agent, id, answered, typed, said })
     }
 
-    /// The dialogue that waits for this agent's harness.
+    /// Returns the dialogue that waits for this agent's harness.
     fn wanted(&self, key: AgentKey) -> Option<(u64, Terminal)> {
         let open = self.lock();
         let dialogue = open.get(&key).filter(|dialogue| dialogue.waiting.is_some())?;
@@ -158,14 +158,13 @@ impl Logins {
         let (serving, taken) =
             open.get_mut(&key).filter(|dialogue| dialogue.id == id)?.waiting.take()?;
         drop(open);
-        // An operator who has just gone away is seen on the closed channels.
+        // If the operator has just disconnected, the channels are closed.
         taken.send(()).ok();
         Some(serving)
     }
 }
 
-/// A number that nobody can guess, so that one agent learns nothing of another's dialogues by
-/// trying.
+/// Returns a random number, so that an agent cannot guess the id of another's dialogue.
 fn fresh_id() -> u64 {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).expect("Linux has random numbers once it has booted");
@@ -173,7 +172,7 @@ fn fresh_id() -> u64 {
 }
 
 impl Login {
-    /// Which agent's claude is logged in.
+    /// Returns the agent of the dialogue.
     #[must_use]
     pub fn agent(&self) -> &str {
         &self.agent
@@ -218,7 +217,7 @@ impl Engine {
         Ok(login)
     }
 
-    /// Waits until the harness serves the dialogue, for so long at most.
+    /// Waits until the harness serves the dialogue, or until a timeout.
     pub async fn login_answered(
         &self,
         login: &mut Login,
@@ -233,13 +232,14 @@ impl Engine {
         }
     }
 
-    /// The dialogue that waits for this agent's harness: its id, and the operator's terminal.
+    /// Returns the dialogue that waits for this agent's harness: its id, and the operator's
+    /// terminal.
     #[must_use]
     pub fn login_wanted(&self, key: AgentKey) -> Option<(u64, Terminal)> {
         self.logins.wanted(key)
     }
 
-    /// A harness takes its side of a dialogue.
+    /// Takes the harness's side of a dialogue.
     pub async fn serve_login(
         &self,
         caller: Caller,
@@ -254,7 +254,7 @@ impl Engine {
         self.logins.take(key, id).ok_or(Refusal::LoginNotFound { id })
     }
 
-    /// Waits until a session is over, and says how that is told.
+    /// Waits until a session is over, and returns the refusal that reports it.
     pub async fn session_over(&self, caller: Caller, session_token: String) -> Refusal {
         let key = match self.key_of(&caller).await {
             Ok(key) => key,
@@ -269,21 +269,21 @@ impl Engine {
             let lives =
                 self.store.read(move |conn, _| session(conn, &caller, &token).map(|_| ())).await;
             match lives {
-                // A database that cannot be read now says nothing of the session.
+                // If the database cannot be read now, the state of the session is unknown.
                 Err(refusal) if refusal.storage().is_none() => return refusal,
                 Ok(()) | Err(_) => hint.await,
             }
         }
     }
 
-    /// The dialogue is over: its place is free, and the log says how it ended.
+    /// Ends a dialogue: its slot is free, and the log has its outcome.
     pub async fn end_login(&self, login: Login, how: &str) {
         let key = login.key;
         drop(login);
         self.log_login(key, Kind::CommandClosed, format!("login: {how}")).await;
     }
 
-    /// A login is worth more than a word of it in the log.
+    /// Logs an event of a login. A failure to log does not stop the login.
     async fn log_login(&self, key: AgentKey, kind: Kind, detail: String) {
         let write = self.store.write(move |tx| {
             Ok::<_, Refusal>(log(tx, Fact { detail: &detail, ..Fact::about(kind, key) })?)

@@ -1,7 +1,7 @@
-//! Loose ends: one list of what an agent has open, and closing what is its own.
+//! Loose ends: the list of an agent's open items, and closing the caller's own.
 //!
-//! Invariant: who may read whose is decided by the tree and the capability `query_agent_state`
-//! alone; closing is for one's own rows.
+//! Invariant: the tree and the capability `query_agent_state` alone decide which loose ends a
+//! caller may read. A caller can close only its own rows.
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ use crate::store::loose_end::{self as loose_ends, Entry};
 use crate::store::request::RequestKey;
 use crate::store::{AgentKey, question as questions, reminder as reminders};
 
-/// Whose loose ends a caller may read under this name; `None`: everybody's.
+/// Returns the agent whose loose ends a caller may read under this name; `None`: those of all
+/// agents.
 fn whose(conn: &Connection, caller: &Caller, name: &str) -> Result<Option<AgentKey>, Refusal> {
     let me = actor::row(conn, caller)?;
     match caller {
@@ -45,7 +46,7 @@ fn whose(conn: &Connection, caller: &Caller, name: &str) -> Result<Option<AgentK
 }
 
 impl Engine {
-    /// Loose ends by id; and whether there are more.
+    /// Lists loose ends by id; also returns whether there are more.
     pub async fn list_loose_ends(
         &self,
         caller: Caller,
@@ -107,8 +108,8 @@ impl Engine {
                         QuestionId::new(id).map(|id| questions::row(tx, id)).transpose()?.flatten();
                     let row = found.ok_or(Refusal::LooseEndNotFound { kind, id })?;
                     if row.asker != me.key {
-                        // For the operator too: others' questions are withdrawn by name, not as a
-                        // loose end of one's own.
+                        // For the operator too: questions of others are withdrawn by name, not as
+                        // the operator's own loose end.
                         return Err(Refusal::NotTheAsker {
                             id: row.question.id,
                             asker: row.question.asker,

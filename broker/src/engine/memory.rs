@@ -1,8 +1,8 @@
 //! The broker's memory beside its database: waiters, attached harnesses, keys of names.
 //!
-//! Invariant: a command changes it by effects alone, so what an aborted batch decided leaves no
-//! trace. An aborted batch may be on disk after all, so after a recovery of the database memory is
-//! compared with it (`Engine::sweep_sessions`).
+//! Invariant: a command changes it by effects alone, so an aborted batch leaves no trace. An
+//! aborted batch may be on disk after all, so after a recovery of the database memory is compared
+//! with it (`Engine::sweep_sessions`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,12 +24,12 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Returns whether memory has to be compared with the database, and takes note that it is.
+    /// Returns whether memory has to be compared with the database, and clears that mark.
     pub(super) fn take_doubt(&self) -> bool {
         self.doubtful.swap(false, Ordering::AcqRel)
     }
 
-    /// Notes that memory has to be compared with the database.
+    /// Marks memory as to be compared with the database.
     pub(super) fn doubt(&self) {
         self.doubtful.store(true, Ordering::Release);
     }
@@ -49,7 +49,7 @@ impl Committed for Memory {
                 | Effect::Attention => {}
             }
         }
-        // Last: a waiter that is woken finds memory changed.
+        // Last: a waiter that gets a hint finds memory changed.
         self.hints.committed(effects, last_event);
     }
 

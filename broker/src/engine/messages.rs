@@ -1,5 +1,4 @@
-//! Messages: reading what was said. An agent reads what it sent or received; the operator reads
-//! all.
+//! Messages: reading them. An agent reads what it sent or received; the operator reads all.
 
 use hive_core::caller::Caller;
 use hive_core::id::MessageId;
@@ -10,7 +9,7 @@ use crate::store::AgentKey;
 use crate::store::message::{self, Filter};
 
 impl Engine {
-    /// One message.
+    /// Returns one message.
     pub async fn get_message(&self, caller: Caller, id: MessageId) -> Result<Message, Refusal> {
         self.store
             .read(move |conn, _| {
@@ -23,7 +22,7 @@ impl Engine {
             .await
     }
 
-    /// Messages, newest first; and whether there are more.
+    /// Lists messages, newest first; also returns whether there are more.
     pub async fn list_messages(
         &self,
         caller: Caller,
@@ -41,7 +40,8 @@ impl Engine {
     }
 }
 
-/// Whose mail a caller asks for; `None` for everybody's. An agent has only its own.
+/// Returns the agent whose mail a caller asks for; `None` for that of all. An agent may read its
+/// own only.
 pub(super) fn scope(
     conn: &rusqlite::Connection,
     caller: &Caller,

@@ -1,8 +1,8 @@
-//! The engine: what the broker does, one use case per file. It decides inside transactions of the
+//! The engine: the use cases of the broker, one per file. It decides inside transactions of the
 //! store and knows no wire format and no SQL.
 //!
-//! Invariant: every change of state happens in one `store.write`, and whoever has to hear of it
-//! hears after the commit.
+//! Invariant: every change of state happens in one `store.write`, and waiters are notified of it
+//! after the commit.
 
 pub mod agents;
 pub mod attach;
@@ -76,14 +76,14 @@ use rate::Buckets;
 use refused::Refusals;
 use sandboxes::Sandboxes;
 
-/// What the configuration says of the hive as a whole.
+/// The configuration of the hive as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// Its name; empty if none.
+    /// Name of the hive; empty if none.
     pub hive_name: String,
-    /// Its domain; empty if none.
+    /// Domain of the hive; empty if none.
     pub hive_domain: String,
-    /// Its swarm; empty if none.
+    /// Swarm of the hive; empty if none.
     pub swarm_name: String,
     /// Pronouns of the operator; empty for the default.
     pub operator_pronouns: String,
@@ -91,26 +91,26 @@ pub struct Identity {
     pub isolation_accepted: bool,
 }
 
-/// What the engine is made of.
+/// The parts of an engine.
 #[derive(Debug)]
 pub struct Parts {
-    /// The mail.
+    /// The store of the mail.
     pub store: Store,
     /// The live turn lines.
     pub turn_events: TurnEvents,
-    /// What the store's commits change.
+    /// The memory that the store's commits change.
     pub memory: Arc<Memory>,
-    /// What time it is.
+    /// The clock of the broker.
     pub clock: Arc<dyn Clock>,
-    /// Every bound.
+    /// The limits of the hive.
     pub limits: Limits,
-    /// What the hive calls itself.
+    /// The hive's name for itself.
     pub identity: Identity,
-    /// Where the agents' state directories are, as far as this host knows.
+    /// The agents' state directories on this host.
     pub directories: Directories,
 }
 
-/// The engine.
+/// The engine of a broker.
 #[derive(Debug)]
 pub struct Engine {
     store: Store,
@@ -131,15 +131,15 @@ pub struct Engine {
     checking: backup::Checking,
     draining: CancellationToken,
     lines: tokio::sync::watch::Sender<u64>,
-    /// Where retention goes on.
+    /// The cursor at which the next step of retention begins.
     retention: std::sync::Mutex<Option<crate::store::retention::Cursor>>,
     keys: Arc<keys::Keys>,
     start_time: WallTime,
 }
 
 impl Engine {
-    /// Takes up where the last broker stopped: sessions and their turns live on, and get the whole
-    /// grace time to come back.
+    /// Returns an engine that continues the state of the last broker: sessions and their turns live
+    /// on, and get the whole grace time to come back.
     pub async fn start(parts: Parts) -> Result<Self, Refusal> {
         let Parts { store, turn_events, memory, clock, limits, identity, directories } = parts;
         let engine = Self {
@@ -196,9 +196,9 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The broker serves from now on. The grace time of harnesses that were attached to the broker
-    /// before begins here, and so do the leases of consumers: what came between is the broker's own
-    /// time, which may be long where the host is slow or was asleep.
+    /// Notes that the broker serves from now on. The grace time of harnesses that were attached to
+    /// the last broker begins here, and so do the leases of consumers. The time before was the
+    /// broker's own, and may be long if the host is slow or was asleep.
     pub async fn ready(&self) -> Result<(), Refusal> {
         if self
             .store
@@ -216,61 +216,61 @@ impl Engine {
         Ok(())
     }
 
-    /// The bounds in force.
+    /// Returns the limits in force.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Where the agents' state directories are.
+    /// Returns the agents' state directories.
     #[must_use]
     pub fn directories(&self) -> &Directories {
         &self.directories
     }
 
-    /// What the hive calls itself.
+    /// Returns the hive's name for itself.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// The sandboxes of the agents.
+    /// Returns the sandboxes of the agents.
     #[must_use]
     pub fn sandboxes(&self) -> &Arc<Sandboxes> {
         &self.sandboxes
     }
 
-    /// Who waits.
+    /// Returns the hints of the waiters.
     #[must_use]
     pub fn hints(&self) -> &Arc<Hints> {
         &self.hints
     }
 
-    /// What time it is.
+    /// Returns the clock.
     #[must_use]
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 
-    /// The database.
+    /// Returns the store.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// When this broker started.
+    /// Returns when this broker started.
     #[must_use]
     pub fn start_time(&self) -> WallTime {
         self.start_time
     }
 
-    /// Cancelled once the broker shuts down.
+    /// Returns the token that is cancelled once the broker shuts down.
     #[must_use]
     pub fn draining(&self) -> &CancellationToken {
         &self.draining
     }
 
-    /// Refuses new work from now on; what waits is told so.
+    /// Refuses new work from now on; waiting calls end with the same refusal.
     pub fn drain(&self) {
         self.draining.cancel();
     }

@@ -1,7 +1,7 @@
-//! Notices: mail that the broker itself writes. It is never refused; past an inbox's bound it takes
-//! the place of an undelivered notice of the same kind about the same agent. A notice with a key of
-//! its own, as any about turns that cannot run, takes the place of an undelivered one with that key
-//! at any time: of a question that is over before its target saw it, only its end is told.
+//! Notices: mail that the broker itself writes. It is never refused. In a full inbox it replaces an
+//! undelivered notice of the same kind about the same agent. A notice with a key of its own, such
+//! as one about turns that cannot run, replaces an undelivered one with that key at any time. So if
+//! a question ends before its target saw it, only the end is delivered.
 
 use hive_core::delivery::{Decision, Lane, State};
 use hive_core::event::Kind;
@@ -16,16 +16,16 @@ use crate::store::event::{Fact, log};
 use crate::store::message::{self, NewMessage, To};
 use crate::store::{AgentKey, Tx, agent, inbox};
 
-/// A notice to be sent.
+/// A notice to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Notice<'a> {
-    /// To whom.
+    /// The recipient.
     pub(crate) to: AgentKey,
-    /// About which agent.
+    /// The name of the agent that it is about.
     pub(crate) about: &'a str,
-    /// What it tells.
+    /// The kind of the notice.
     pub(crate) kind: SystemKind,
-    /// The text.
+    /// The text of the notice.
     pub(crate) body: &'a str,
     /// The message it is about.
     pub(crate) in_reply_to: Option<MessageId>,
@@ -35,12 +35,12 @@ pub(crate) struct Notice<'a> {
     pub(crate) question: Option<QuestionId>,
     /// The reminder it comes from.
     pub(crate) reminder: Option<ReminderId>,
-    /// What a problem is about.
+    /// The subject of a problem.
     pub(crate) subject: Option<&'a str>,
 }
 
 impl<'a> Notice<'a> {
-    /// A notice about an agent, and about nothing else in particular.
+    /// Returns a notice about an agent that refers to nothing else.
     pub(crate) fn about(about: &'a str, to: AgentKey, kind: SystemKind, body: &'a str) -> Self {
         Self {
             to,
@@ -55,14 +55,15 @@ impl<'a> Notice<'a> {
         }
     }
 
-    /// Under which key it coalesces, and whether it does so before the inbox is full. Of questions
-    /// and reminders each counts for itself, of problems each subject of an agent.
+    /// Returns the key under which it coalesces, and whether it does so before the inbox is full.
+    /// Each question and each reminder has a key of its own, and so does each subject of an agent's
+    /// problems.
     pub(super) fn key(&self) -> (String, bool) {
         match (self.question, self.reminder, self.subject) {
             (Some(question), _, _) => (format!("question:{question}"), true),
             (None, Some(reminder), _) => (format!("reminder:{reminder}"), true),
             (None, None, Some(subject)) => (format!("problem:{}:{subject}", self.about), true),
-            // Of an agent that cannot run turns, and of its recovery, only the newest counts.
+            // If an agent cannot run turns, or recovers, only the newest notice counts.
             (None, None, None) => {
                 (format!("{:?}:{}", self.kind, self.about), self.kind == SystemKind::Unavailable)
             }
@@ -70,7 +71,8 @@ impl<'a> Notice<'a> {
     }
 }
 
-/// Sends it. One to the operator draws their attention; that of a question does so by the question.
+/// Sends it. If it goes to the operator, the outbox gets an item; a notice of a question has that
+/// item already.
 pub(crate) fn send(tx: &Tx<'_>, limits: &Limits, notice: Notice<'_>) -> Result<MessageId, Refusal> {
     let id = put(tx, limits, notice)?;
     if tx.attention && notice.to == AgentKey::OPERATOR && notice.kind != SystemKind::QuestionAsked {
@@ -80,7 +82,7 @@ pub(crate) fn send(tx: &Tx<'_>, limits: &Limits, notice: Notice<'_>) -> Result<M
     Ok(id)
 }
 
-/// Sends it quietly: what it tells waits on the operator by itself.
+/// Sends it without an item in the operator outbox, because its cause has one.
 pub(crate) fn put(tx: &Tx<'_>, limits: &Limits, notice: Notice<'_>) -> Result<MessageId, Refusal> {
     let (key, always) = notice.key();
     if (always || inbox::get(tx, notice.to)?.open_count >= limits.inbox_depth_max)
@@ -118,12 +120,12 @@ pub(crate) fn put(tx: &Tx<'_>, limits: &Limits, notice: Notice<'_>) -> Result<Me
     Ok(id)
 }
 
-/// A fresh message id.
+/// Returns a fresh message id.
 pub(crate) fn new_id(tx: &Tx<'_>) -> MessageId {
     MessageId::new(tx.next_id()).expect("the sequence begins with 1")
 }
 
-/// Takes an undelivered delivery out of the queue, because a newer one has come in its place.
+/// Removes an undelivered delivery from the queue, because a newer one has replaced it.
 pub(crate) fn supersede(tx: &Tx<'_>, agent: AgentKey, message: MessageId) -> Result<(), Refusal> {
     if hive_fault::planted!(SupersededServed) {
         return Ok(());

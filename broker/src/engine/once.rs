@@ -1,6 +1,6 @@
-//! Once: a repeated request gets its first answer again, and the work is not done twice.
+//! Once: a repeated request gets its first answer again, and the work is not repeated.
 //!
-//! Invariant: the answer is written in the transaction of the work, so both are there or neither.
+//! Invariant: the answer is written in the transaction of the work, so both exist or neither.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ use super::Refusal;
 use crate::store::request::{self, RequestKey};
 use crate::store::{AgentKey, Tx};
 
-/// The first answer to this request, if it was answered before.
+/// Returns the first answer to this request, if it was answered before.
 pub(crate) fn replay<T: DeserializeOwned>(
     tx: &Tx<'_>,
     caller: AgentKey,
@@ -19,15 +19,15 @@ pub(crate) fn replay<T: DeserializeOwned>(
     if answered.fingerprint != key.fingerprint && !hive_fault::planted!(RequestContentUnchecked) {
         return Err(Refusal::RequestIdReused { id: key.id.clone() });
     }
-    // An answer of an older version that no longer parses is not owed: the work would be done
-    // again, so it is an error instead.
+    // If an answer of an older version no longer parses, the request fails. Without the error the
+    // work would be repeated.
     let answer = serde_json::from_str(&answered.answer).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, Box::new(error))
     })?;
     Ok(Some(answer))
 }
 
-/// Keeps the answer to this request.
+/// Stores the answer to this request.
 pub(crate) fn keep<T: Serialize>(
     tx: &Tx<'_>,
     caller: AgentKey,
@@ -38,7 +38,7 @@ pub(crate) fn keep<T: Serialize>(
     Ok(request::put(tx, caller, key, &json)?)
 }
 
-/// Does the work, or answers as the first time.
+/// Does the work, or returns the first answer to this request.
 pub(crate) fn once<T: Serialize + DeserializeOwned>(
     tx: &Tx<'_>,
     caller: AgentKey,

@@ -1,5 +1,4 @@
-//! Operating: what the operator decides about mail without holding a lease, and what they see of
-//! all of it.
+//! Operating: the operator's decisions about mail without a lease, and the totals of the broker.
 
 use hive_core::agent::Isolation;
 use hive_core::caller::Caller;
@@ -17,22 +16,22 @@ use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
 use crate::store::{AgentKey, Health, Tx};
 
-/// The broker in numbers.
+/// The totals of the broker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Active agents.
     pub agents: u32,
-    /// Of them with a harness attached.
+    /// Agents with a harness attached.
     pub attached: u32,
-    /// Deliveries waiting.
+    /// Ready deliveries.
     pub ready: u64,
-    /// Claimed.
+    /// Claimed deliveries.
     pub leased: u64,
-    /// Held.
+    /// Held deliveries.
     pub held: u64,
     /// Dead letters.
     pub dead: u64,
-    /// Waiting for the operator.
+    /// Unread deliveries in the operator's inbox.
     pub operator_unread: u64,
     /// Attached agents that are not isolated.
     pub not_isolated: Vec<String>,
@@ -40,7 +39,7 @@ pub struct Totals {
     pub partly_isolated: Vec<String>,
     /// Attached agents whose isolation is what the configuration states.
     pub isolation_accepted: Vec<String>,
-    /// The newest event.
+    /// The number of the newest event.
     pub last_event: u64,
     /// Open questions to the operator.
     pub operator_questions: u64,
@@ -50,10 +49,10 @@ pub struct Totals {
     pub pending_reminders: u64,
 }
 
-/// A place to go on from in a list of deliveries.
+/// A position in a list of deliveries, at which the next page begins.
 pub type DeliveryPlace = (MessageId, AgentKey);
 
-/// An agent, or the operator.
+/// Returns the row of an agent, or of the operator.
 fn owner(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow, Refusal> {
     if name == OPERATOR {
         Ok(agent::by_key(conn, AgentKey::OPERATOR)?)
@@ -62,7 +61,7 @@ fn owner(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow, Refusal> {
     }
 }
 
-/// Whose inbox a caller means: their own, or as the operator anybody's.
+/// Returns the inbox that a caller means: the caller's own, or for the operator any.
 fn inbox_of(conn: &rusqlite::Connection, caller: &Caller, name: &str) -> Result<AgentRow, Refusal> {
     let me = actor::row(conn, caller)?;
     if name.is_empty() || name == me.name {
@@ -74,23 +73,23 @@ fn inbox_of(conn: &rusqlite::Connection, caller: &Caller, name: &str) -> Result<
     }
 }
 
-/// An inbox in numbers.
+/// The totals of an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InboxStatus {
-    /// Waiting.
+    /// Ready deliveries.
     pub ready: u32,
-    /// Claimed.
+    /// Claimed deliveries.
     pub leased: u32,
-    /// Held.
+    /// Held deliveries.
     pub held: u32,
     /// Dead letters.
     pub dead: u32,
-    /// When the oldest waiting one was accepted.
+    /// When the oldest ready delivery was accepted.
     pub oldest_ready: Option<hive_core::time::WallTime>,
 }
 
 impl Engine {
-    /// Does what the operator decided about a delivery.
+    /// Applies the operator's decision about a delivery.
     pub async fn decide(
         &self,
         caller: Caller,
@@ -118,7 +117,7 @@ impl Engine {
             .await
     }
 
-    /// Counts an inbox.
+    /// Counts the deliveries of an inbox, by state.
     pub async fn inbox_status(
         &self,
         caller: Caller,
@@ -172,7 +171,7 @@ impl Engine {
             .await
     }
 
-    /// Counts everything.
+    /// Returns the totals of the broker.
     pub async fn totals(&self) -> Result<Totals, Refusal> {
         let (presences, sandboxes) =
             (std::sync::Arc::clone(&self.presences), std::sync::Arc::clone(&self.sandboxes));
@@ -221,14 +220,14 @@ impl Engine {
             .await
     }
 
-    /// Whether the database can be used.
+    /// Returns whether the database can be used.
     #[must_use]
     pub fn storage(&self) -> Health {
         self.store.health().borrow().clone()
     }
 }
 
-/// Does what the operator `who` decided about a delivery of `owner`.
+/// Applies the decision of the operator `who` about a delivery of `owner`.
 pub(crate) fn decide_row(
     tx: &Tx<'_>,
     who: &str,

@@ -17,8 +17,8 @@ pub fn scope<C: Future>(released: Arc<Notify>, call: C) -> impl Future<Output = 
     RELEASED.scope(released, call)
 }
 
-/// Releases the permit of the present call: it waits for something, its stream is open, or it goes
-/// on as a job.
+/// Releases the permit of the present call: the call begins to wait, its stream is open, or it
+/// continues as a job.
 pub fn release() {
     // Outside of a call there is no permit.
     let _ = RELEASED.try_with(|released| released.notify_one());

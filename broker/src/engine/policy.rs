@@ -1,7 +1,7 @@
 //! Policies: what agents may do, checked and changed.
 //!
-//! Invariant: a policy in a row names only groups and capabilities that exist, so that a slip of
-//! the pen never silently denies or allows.
+//! Invariant: a policy in a row names only groups and capabilities that exist, so that a typo never
+//! silently denies or allows.
 
 use hive_core::agent::{Agent, CAPABILITIES, Policy, TOOL_GROUPS};
 use hive_core::caller::Caller;
@@ -16,22 +16,22 @@ use crate::store::agent as agents;
 use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
 
-/// A part of a policy that can be changed by itself.
+/// A part of a policy that can be changed separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The tool groups.
     ToolGroups,
-    /// To whom it may send.
+    /// The agents that it may send to.
     AllowedRecipients,
     /// Further rights.
     Capabilities,
-    /// Its rate.
+    /// Messages that it may send in a minute.
     SendsPerMinuteMax,
-    /// Its stored bytes.
+    /// Limit of its stored bytes.
     SenderStoredBytesMax,
-    /// Its open questions.
+    /// Limit of its open questions.
     QuestionsOpenMax,
-    /// Its pending reminders.
+    /// Limit of its pending reminders.
     RemindersPendingMax,
 }
 
@@ -47,7 +47,7 @@ impl Part {
         Self::RemindersPendingMax,
     ];
 
-    /// Its name on the wire.
+    /// Returns its name on the wire.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Part {
         }
     }
 
-    /// Puts this part of `from` into `to`.
+    /// Copies this part of `from` into `to`.
     pub(crate) fn copy(self, from: &Policy, to: &mut Policy) {
         match self {
             Self::ToolGroups => to.tool_groups.clone_from(&from.tool_groups),
@@ -74,7 +74,7 @@ impl Part {
         }
     }
 
-    /// Whether two policies agree in this part.
+    /// Returns whether two policies agree in this part.
     pub(crate) fn same(self, one: &Policy, other: &Policy) -> bool {
         let mut copy = one.clone();
         self.copy(other, &mut copy);
@@ -82,7 +82,7 @@ impl Part {
     }
 }
 
-/// Refuses what no agent can have.
+/// Refuses values that no agent can have.
 pub(crate) fn check(policy: &Policy) -> Result<(), Refusal> {
     let Policy {
         tool_groups,

@@ -1,11 +1,11 @@
-//! Presence: which harness is there, in memory. The session itself is a row; this is only whether
-//! anybody still speaks for it.
+//! Presence: which harnesses are attached, in memory. The session itself is a row; presence is only
+//! whether a harness still speaks for it.
 //!
 //! It changes by effects, after a commit. A command sees it with the changes of the commands before
 //! it in its batch.
 //!
-//! Invariant: a session has at most one live attachment, and every call with a session token counts
-//! as a sign of life.
+//! Invariant: a session has at most one live attachment, and every call with a session token is a
+//! sign of life.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +27,7 @@ struct Presence {
     /// The attachment; `None` while no harness is attached.
     live: Option<Live>,
     last_contact: BootTime,
-    /// Whether the session has a turn open, as far as memory knows: only then is silence a sign of
+    /// Whether the session has a turn open, as far as memory knows. Only then is silence a sign of
     /// death.
     turn_open: bool,
     isolation: Option<Isolation>,
@@ -61,13 +61,13 @@ fn changed(before: Option<&Presence>, change: &PresenceChange) -> Option<Presenc
 }
 
 impl Presence {
-    /// When it has been silent for too long; `None` while it may be silent.
+    /// Returns when it has been silent for too long; `None` while it may be silent.
     fn due(&self, grace: Duration) -> Option<BootTime> {
         (self.live.is_none() || self.turn_open).then(|| self.last_contact.after(grace))
     }
 }
 
-/// Everybody's presence.
+/// The presences of all agents.
 #[derive(Debug, Default)]
 pub struct Presences {
     agents: Mutex<BTreeMap<AgentKey, Presence>>,
@@ -78,8 +78,8 @@ impl Presences {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Applies a change of a command that is on disk. An attachment that it replaces or ends is cut
-    /// off.
+    /// Applies a change of a command that is on disk. If the change replaces or ends an attachment,
+    /// that attachment is cut off.
     pub(crate) fn apply(&self, agent: AgentKey, change: &PresenceChange) {
         let mut agents = self.lock();
         let before = agents.remove(&agent);
@@ -101,19 +101,20 @@ impl Presences {
             .fold(committed, |before, change| changed(before.as_ref(), change))
     }
 
-    /// The broker serves from now on: nobody could come back before.
+    /// Restarts the grace time of harnesses that are not attached: before now the broker did not
+    /// serve.
     pub(crate) fn serving(&self, now: BootTime) {
         for presence in self.lock().values_mut().filter(|presence| presence.live.is_none()) {
             presence.last_contact = presence.last_contact.max(now);
         }
     }
 
-    /// Whether a harness is attached.
+    /// Returns whether a harness is attached.
     pub(crate) fn is_live(&self, agent: AgentKey) -> bool {
         self.lock().get(&agent).is_some_and(|presence| presence.live.is_some())
     }
 
-    /// How the attached harness is kept apart.
+    /// Returns the isolation of the attached harness.
     pub(crate) fn isolation(&self, agent: AgentKey) -> Option<Isolation> {
         self.lock().get(&agent).and_then(|presence| presence.isolation)
     }
@@ -123,8 +124,8 @@ impl Presences {
         self.lock().keys().copied().collect()
     }
 
-    /// Returns the change that brings a presence in step with the row of the agent, whose turns
-    /// are open or not; `None` if it is.
+    /// Returns the change that makes a presence match the row of the agent, whose turns are open or
+    /// not; `None` if it matches.
     pub(crate) fn change_to(
         &self,
         tx: &Tx<'_>,
@@ -147,13 +148,13 @@ impl Presences {
         }
     }
 
-    /// Whether a harness is attached, as a command sees it.
+    /// Returns whether a harness is attached, as a command sees it.
     pub(crate) fn is_live_in(&self, tx: &Tx<'_>, agent: AgentKey) -> bool {
         self.seen_in(tx, agent).is_some_and(|presence| presence.live.is_some())
     }
 
-    /// Attaches a harness with the commit; an older attachment ends at that moment. The end of the
-    /// attachment is hinted.
+    /// Attaches a harness with the commit; an older attachment ends at that moment. Waiters get a
+    /// hint when the new attachment ends.
     pub(crate) fn attach(
         self: &Arc<Self>,
         tx: &Tx<'_>,
@@ -177,7 +178,8 @@ impl Presences {
         Attachment { presences: Arc::clone(self), agent, epoch, live, hints }
     }
 
-    /// A call came with this session token: a sign of life, if the session is the present one.
+    /// Notes a call with this session token: a sign of life, if the session is the present one.
+    /// Returns whether it is.
     pub(crate) fn touch(&self, agent: AgentKey, token: &str, now: BootTime) -> bool {
         match self.lock().get_mut(&agent) {
             Some(presence) if presence.token == token => {
@@ -188,7 +190,7 @@ impl Presences {
         }
     }
 
-    /// The sessions that have been silent for longer than `grace`.
+    /// Returns the sessions that have been silent for longer than `grace`.
     pub(crate) fn away(&self, grace: Duration, now: BootTime) -> Vec<(AgentKey, u64)> {
         let agents = self.lock();
         let silent =
@@ -196,7 +198,7 @@ impl Presences {
         silent.map(|(agent, presence)| (*agent, presence.epoch)).collect()
     }
 
-    /// Whether this very session is still silent; asked again where it is decided.
+    /// Returns whether this very session is still silent, as the deciding command sees it.
     pub(crate) fn is_away_in(
         &self,
         tx: &Tx<'_>,
@@ -208,13 +210,13 @@ impl Presences {
         presence.and_then(|presence| presence.due(grace)).is_some_and(|due| due <= tx.now.boot)
     }
 
-    /// When the next grace time may run out.
+    /// Returns when the next grace time may run out.
     pub(crate) fn next_due(&self, grace: Duration) -> Option<BootTime> {
         self.lock().values().filter_map(|presence| presence.due(grace)).min()
     }
 }
 
-/// A session that a harness begins or goes on with.
+/// A session that a harness begins or resumes.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) epoch: u64,
@@ -222,7 +224,7 @@ pub(crate) struct Begun {
     pub(crate) isolation: Option<Isolation>,
 }
 
-/// A live attachment; dropping it means that the harness has gone.
+/// A live attachment; dropping it means that the harness has disconnected.
 #[derive(Debug)]
 pub struct Attachment {
     presences: Arc<Presences>,
@@ -233,19 +235,19 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// The agent that the harness is attached to.
+    /// Returns the agent that the harness is attached to.
     #[must_use]
     pub fn agent(&self) -> AgentKey {
         self.agent
     }
 
-    /// The number of the session.
+    /// Returns the number of the session.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Cancelled when another harness attaches or the session ends.
+    /// Returns the token that is cancelled when another harness attaches or the session ends.
     #[must_use]
     pub fn ended(&self) -> &CancellationToken {
         self.live.ended()
@@ -256,12 +258,12 @@ impl Drop for Attachment {
     fn drop(&mut self) {
         let mut agents = self.presences.lock();
         if let Some(presence) = agents.get_mut(&self.agent)
-            // Of an attachment whose commit failed memory knows nothing.
+            // If the commit of the attachment failed, memory does not have it.
             && presence.live.as_ref() == Some(&self.live)
         {
             presence.live = None;
             if !presence.turn_open {
-                // There is nothing to come back for: the session ends with its attachment.
+                // Such a session cannot be resumed: it ends with its attachment.
                 presence.last_contact = BootTime(i64::MIN);
             }
         }

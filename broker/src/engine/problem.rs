@@ -1,6 +1,5 @@
-//! Problems: something around a harness that does not work and ends no turn. The agent's parent is
-//! notified once for each cause: a newer text on a subject takes the place of an unread one, and
-//! the same text is not told again.
+//! Problems: faults around a harness that end no turn. The agent's parent is notified once for each
+//! cause: a newer text on a subject replaces an unread one, and the same text is not sent again.
 
 use hive_core::caller::Caller;
 use hive_core::id::MessageId;
@@ -16,14 +15,14 @@ use super::{Engine, Refusal};
 use crate::store::message;
 use crate::store::request::RequestKey;
 
-/// What a harness says of a problem.
+/// A problem, as a harness reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The session.
+    /// The token of the session.
     pub session_token: String,
-    /// What it is about.
+    /// The subject of the problem.
     pub subject: String,
-    /// What is wrong and what helps.
+    /// The problem and its remedy.
     pub text: String,
 }
 
@@ -46,8 +45,8 @@ fn check(problem: &mut Problem) -> Result<(), Refusal> {
 }
 
 impl Engine {
-    /// Tells the agent's parent; answers with the message. An undelivered word on the same subject
-    /// gives way to it.
+    /// Notifies the agent's parent; returns the message. It replaces an undelivered notice on the
+    /// same subject.
     pub async fn report_problem(
         &self,
         caller: Caller,
@@ -72,8 +71,7 @@ impl Engine {
                     );
                     let notice = Notice::about(&me.name, parent(&me), SystemKind::Problem, &body);
                     let notice = Notice { subject: Some(subject), ..notice };
-                    // A harness that starts again finds what it found before; that cause was
-                    // reported.
+                    // A harness that starts again finds the same cause again, which was reported.
                     match message::last_notice(tx, notice.to, &notice.key().0)? {
                         Some((earlier, told)) if told == body => Ok(earlier),
                         _ => notice::send(tx, &limits, notice),

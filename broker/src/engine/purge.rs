@@ -1,10 +1,10 @@
 //! Purging agents: their unsettled mail is dropped, their name is free, and a later agent of that
 //! name inherits nothing.
 //!
-//! The mail is dropped in bounded steps, so a large inbox stalls no other call. A purge that is
-//! interrupted leaves the agent retired and is completed by the next one. Invariant: the name is
-//! freed in the transaction after which no delivery of the agent is unsettled, and no harness
-//! attaches under the name before the directories of the purged agent are deleted.
+//! The mail is dropped in limited steps, so a large inbox stalls no other call. An interrupted
+//! purge leaves the agent retired, and the next purge completes it. Invariant: the name is freed in
+//! the transaction after which no delivery of the agent is unsettled. No harness attaches under the
+//! name before the directories of the purged agent are deleted.
 
 use std::sync::Arc;
 
@@ -29,17 +29,17 @@ const STEP_ROWS: u32 = 100;
 /// Most purges of one list.
 const LIST_ROWS: u32 = 1000;
 
-/// What a purge did.
+/// The result of a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purged {
-    /// How many deliveries it dropped.
+    /// The number of dropped deliveries.
     pub dropped: u32,
     /// The entry under which directories are still to be deleted, if a program on this host does
     /// that.
     pub directories: Option<u64>,
 }
 
-/// What one step did.
+/// The result of one step.
 enum Step {
     /// It dropped this many deliveries, and there are more.
     More(u32),

@@ -1,4 +1,4 @@
-//! Rates: how often an origin may do a thing. A bucket per origin, filled by the boot clock; the
+//! Rates: how often an origin may act. A bucket per origin, refilled by the boot clock; the
 //! operator and the broker have none.
 
 use std::collections::HashMap;
@@ -9,26 +9,26 @@ use hive_core::time::BootTime;
 
 use crate::store::AgentKey;
 
-/// A token in parts: each millisecond brings as many parts as a minute brings tokens, so that
-/// nothing is lost by rounding.
+/// The parts of a token: each millisecond adds as many parts as a minute adds tokens, so that
+/// rounding loses nothing.
 const TOKEN_PARTS: u64 = 60_000;
 
-/// What is left, in parts of a token, and when that was counted.
+/// The parts that are left, and when they were counted.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     parts: u64,
     counted: BootTime,
 }
 
-/// Everybody's buckets.
+/// The buckets of all origins.
 #[derive(Debug, Default)]
 pub struct Buckets {
     buckets: Mutex<HashMap<AgentKey, Bucket>>,
 }
 
 impl Buckets {
-    /// Takes one token from a bucket that holds a minute's worth, or says how long until there is
-    /// one.
+    /// Takes one token from a bucket that holds those of a minute, or returns how long until there
+    /// is one.
     pub fn take(&self, origin: AgentKey, per_minute: u32, now: BootTime) -> Result<(), Duration> {
         let per_minute = u64::from(per_minute);
         let full = per_minute * TOKEN_PARTS;

@@ -1,7 +1,7 @@
-//! Receiving: taking mail out of an inbox, for a turn or for a consumer without a harness.
+//! Receiving: leasing mail of an inbox, for a turn or for a consumer without a harness.
 //!
-//! Invariant: `pick` is the only way a delivery gets leased, so lanes, backoff and "served alone"
-//! hold for everybody.
+//! Invariant: `pick` is the only way to lease a delivery, so lanes, backoff and "served alone"
+//! apply to every receiver.
 
 use std::time::Duration;
 
@@ -24,50 +24,50 @@ use crate::store::request::RequestKey;
 use crate::store::waiter::Poll;
 use crate::store::{AgentKey, Effect, Tx, delivery, inbox, turn};
 
-/// How much to take.
+/// The limits of a receive.
 #[derive(Clone, Debug)]
 pub struct Receive {
     /// At most this many, at least 1.
     pub max_deliveries: u32,
     /// At most this many bytes of bodies; the first always fits.
     pub max_bytes: Option<u64>,
-    /// How long to wait for the first.
+    /// How long to wait for the first delivery.
     pub wait: Duration,
     /// How long a consumer's lease lasts.
     pub lease: Duration,
-    /// The tool call that asks.
+    /// The id of the tool call that receives.
     pub tool_use: Option<String>,
 }
 
-/// One delivery and the claim on it.
+/// A delivery and its lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leased {
-    /// The delivery.
+    /// The leased delivery.
     pub delivery: Delivery,
-    /// A consumer's proof; `None` where the turn settles it.
+    /// The token of a consumer's lease; `None` if the turn settles it.
     pub token: Option<String>,
-    /// When a consumer's claim ends.
+    /// When a consumer's lease ends.
     pub expire_time: Option<WallTime>,
 }
 
-/// What was taken.
+/// The deliveries of one receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// In serving order.
+    /// The leased deliveries, in serving order.
     pub deliveries: Vec<Leased>,
-    /// How many more are ready.
+    /// The number of further ready deliveries.
     pub pending: u32,
     /// Whether this turn's delivery is served alone.
     pub alone: bool,
 }
 
-/// What a replay needs.
+/// The stored answer for a replay.
 #[derive(Debug, Serialize, Deserialize)]
 struct Answer {
     leases: Vec<(MessageId, String)>,
 }
 
-/// Claims the next delivery that is due, in lane order. `failures_below` leaves out those that are
+/// Claims the next due delivery, in lane order. `failures_below` leaves out deliveries that are
 /// served alone.
 pub(crate) fn pick(
     tx: &Tx<'_>,
@@ -87,7 +87,7 @@ pub(crate) fn pick(
     Ok(None)
 }
 
-/// Writes a claim.
+/// Writes a lease.
 pub(crate) fn claim(
     tx: &Tx<'_>,
     me: &AgentRow,
@@ -112,7 +112,7 @@ pub(crate) fn claim(
 }
 
 impl Engine {
-    /// Takes mail, waiting for it if asked to.
+    /// Leases mail, and waits for it if the request says so.
     pub async fn receive(
         &self,
         actor: Actor,
@@ -145,7 +145,7 @@ impl Engine {
             .map(|_| ())
     }
 
-    /// Gives a consumer's delivery back, or for good.
+    /// Requeues a consumer's delivery, or makes it a dead letter.
     pub async fn nack(
         &self,
         actor: Actor,
@@ -183,16 +183,16 @@ impl Engine {
                     let repeated = if settlement == Settlement::Ack {
                         row.progress.state == State::Acked
                     } else {
-                        // The cause may be that of an earlier lease; one that was acked since was
-                        // not given back by this one.
+                        // The cause may be that of an earlier lease; a delivery that was acked
+                        // since was not requeued by this one.
                         row.progress.cause == Some(RedeliveryCause::Nacked)
                             && !matches!(row.progress.state, State::Leased | State::Acked)
                     };
-                    // What the operator settled was not settled by this lease.
+                    // If the operator settled it, this lease did not.
                     let repeated = repeated && row.settled_by.is_empty();
                     if repeated {
-                        // The token stays with the row, so a settlement that is said twice is known
-                        // as done.
+                        // The token stays in the row, so a repeated settlement is recognised as
+                        // done.
                         return Ok(row.progress.state);
                     }
                     if row.progress.state != State::Leased {
@@ -205,7 +205,7 @@ impl Engine {
             .await
     }
 
-    /// Makes a consumer's lease last `lease` from now.
+    /// Extends a consumer's lease to `lease` from now.
     pub async fn extend(
         &self,
         actor: Actor,
@@ -234,7 +234,7 @@ impl Engine {
     }
 }
 
-/// A consumer's delivery by its token.
+/// Returns a consumer's delivery by its token.
 fn consumers(tx: &Tx<'_>, me: &AgentRow, lease_token: &str) -> Result<DeliveryRow, Refusal> {
     let row = delivery::by_lease_token(tx, lease_token)?.filter(|row| row.agent == me.key);
     let row = row.filter(|row| row.lease.as_ref().is_some_and(|lease| lease.turn.is_none()));
@@ -266,8 +266,8 @@ fn look(
             next_due: None,
         });
     }
-    // Mail of a stopped agent waits, for a consumer as for a harness. A turn that still runs may
-    // end what it began.
+    // Mail of a stopped agent waits, for a consumer as for a harness. A running turn may still
+    // finish its work.
     if turn.is_none() && check_started(&me).is_err() {
         let pending = delivery::count(tx, me.key, State::Ready)?;
         return Ok(Poll::Pending {
@@ -340,7 +340,7 @@ fn take(
     Ok(taken)
 }
 
-/// What `pick` would claim.
+/// Returns the delivery that `pick` would claim.
 fn peek(tx: &Tx<'_>, agent: AgentKey, failures_below: u32) -> Result<Option<DeliveryRow>, Refusal> {
     let first = next_lane(inbox::get(tx, agent)?.system_run);
     let second = if first == Lane::System { Lane::Normal } else { Lane::System };
@@ -352,7 +352,7 @@ fn peek(tx: &Tx<'_>, agent: AgentKey, failures_below: u32) -> Result<Option<Deli
     Ok(None)
 }
 
-/// The same leases again, if all of them still live.
+/// Returns the same leases again, if all of them are still live.
 fn again(tx: &Tx<'_>, me: &AgentRow, answer: &Answer) -> Result<Option<Received>, Refusal> {
     let mut deliveries = Vec::new();
     for (message, token) in &answer.leases {

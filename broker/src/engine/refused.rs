@@ -1,7 +1,7 @@
-//! Refusals in the log: what policy did not allow is an event, so that the operator sees it.
+//! Refusals in the log: a refusal by policy is an event, so that the operator sees it.
 //!
-//! Invariant: an agent that is refused all the time cannot fill the log: of refused rights a
-//! bounded number a minute is kept, of quotas one.
+//! Invariant: an agent that is refused all the time cannot fill the log. Per minute the log gets a
+//! limited number of refused rights, and one refusal by a quota.
 
 use hive_core::caller::Caller;
 use hive_core::event::Kind;
@@ -10,19 +10,19 @@ use super::rate::Buckets;
 use super::{Engine, Refusal, actor};
 use crate::store::event::{Fact, log};
 
-/// Refusals of a right that are kept, per agent and minute.
+/// Logged refusals of a right, per agent and minute.
 const RIGHTS_PER_MINUTE: u32 = 60;
-/// Refusals by a quota that are kept, per agent and minute.
+/// Logged refusals by a quota, per agent and minute.
 const QUOTAS_PER_MINUTE: u32 = 1;
 
-/// How many refusals may still be logged.
+/// The buckets that limit logged refusals.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
     rights: Buckets,
     quotas: Buckets,
 }
 
-/// What of an agent's policy refused it.
+/// The part of an agent's policy that refused it.
 enum Ground {
     Right,
     Quota,
@@ -78,7 +78,7 @@ fn ground(refusal: &Refusal) -> Option<Ground> {
 }
 
 impl Engine {
-    /// Hands on what a call gave; where policy refused it, that is logged first.
+    /// Returns the result of a call; a refusal by policy is logged first.
     pub(crate) async fn noting<T>(
         &self,
         caller: &Caller,
@@ -103,7 +103,7 @@ impl Engine {
                         Fact { detail: &detail, ..Fact::about(Kind::Refused, me.key) },
                     )?)
                 });
-                // That it was refused stands, whether or not that could be written.
+                // The refusal holds, even if it could not be logged.
                 if let Err(error) = logged.await {
                     tracing::warn!(%error, "a refusal could not be logged");
                 }

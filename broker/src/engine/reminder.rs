@@ -1,8 +1,8 @@
 //! Reminders: setting, withdrawing and firing them.
 //!
-//! Invariant: a reminder and the message it becomes are one transaction, so it fires exactly once,
+//! Invariant: a reminder and the message it becomes are one transaction. So it fires exactly once,
 //! whenever the broker was down and however the clock jumped. A long body is a file before its
-//! message is sent; where no file can be written the message carries the body.
+//! message is sent; if no file can be written, the message carries the body.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,21 +32,21 @@ use crate::store::{AgentKey, Tx, message};
 
 /// Most reminders that one sweep fires, so that it never stalls a send.
 const STEP_ROWS: u32 = 100;
-/// A reminder that fires later than this says when it was due.
+/// A reminder that fires later than this states when it was due.
 const LATE: Duration = Duration::from_secs(60);
-/// So much of a long body stands in the message, in characters.
+/// The part of a long body that its message shows, in characters.
 const EXCERPT_CHARS: usize = 500;
 
 /// When a reminder is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// So long from now.
+    /// After this time from now.
     In(Duration),
     /// At this time.
     At(WallTime),
 }
 
-/// What a replay needs.
+/// The stored answer for a replay.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Set {
     id: ReminderId,
@@ -54,7 +54,7 @@ struct Set {
 }
 
 impl Engine {
-    /// Sets a reminder; answers with it, and whether an earlier run of the same delivery had set it
+    /// Sets a reminder; returns it, and whether an earlier run of the same delivery had set it
     /// already.
     pub async fn set_reminder(
         &self,
@@ -106,7 +106,7 @@ impl Engine {
         self.noting(&caller, "cancel reminder", cancelled).await
     }
 
-    /// Reminders by id; and whether there are more.
+    /// Lists reminders by id; also returns whether there are more.
     pub async fn list_reminders(
         &self,
         caller: Caller,
@@ -135,7 +135,7 @@ impl Engine {
             .await
     }
 
-    /// Fires what is due; answers when the next reminder is.
+    /// Fires due reminders; returns when the next one is due.
     pub async fn sweep_reminders(&self) -> Result<Option<WallTime>, Refusal> {
         let due = self
             .store
@@ -146,8 +146,8 @@ impl Engine {
         self.store
             .write(move |tx| {
                 for row in due {
-                    // Read again: it may have been withdrawn meanwhile, or the clock may have been
-                    // set back.
+                    // Read again: it may have been withdrawn since, or the clock may have been set
+                    // back.
                     let row = reminders::row(tx, row.reminder.id)?;
                     let still = row.filter(|row| {
                         row.reminder.state == State::Pending && row.reminder.due_time <= tx.now.wall
@@ -161,7 +161,7 @@ impl Engine {
             .await
     }
 
-    /// Writes the long bodies to files; answers where, for those that could be written.
+    /// Writes the long bodies to files; returns the paths of those that could be written.
     async fn write_files(&self, due: &[ReminderRow]) -> BTreeMap<ReminderId, PathBuf> {
         let mut files = BTreeMap::new();
         for ReminderRow { reminder, .. } in due {

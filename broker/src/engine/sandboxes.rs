@@ -1,9 +1,9 @@
 //! Sandboxes: which pid namespace holds the programs of which agent, and what isolation an agent
 //! has reached, as a supervisor reports both.
 //!
-//! `hivectl up` is that supervisor. Without one nothing here decides anything: only `uids` count.
+//! `hivectl up` is that supervisor. Without one this module decides nothing: only `uids` count.
 //! Invariant: a program outside an agent's present sandbox never gets the agent's whole authority.
-//! What is unknown is refused, and an isolation that was not reported is shown as none.
+//! Unknown programs are refused, and an isolation that was not reported is shown as none.
 
 mod isolation;
 mod standing;
@@ -18,8 +18,8 @@ use crate::namespace::{NamespaceId, PidNamespace};
 pub use isolation::{Report, Shown};
 pub use standing::{Denied, Place, Scope};
 
-/// Replaced sandboxes that are remembered, so that a program that is left over in one does not pass
-/// for the operator.
+/// Replaced sandboxes that are remembered, so that a program left in one is not taken for the
+/// operator.
 const EARLIER_MAX: usize = 64;
 
 /// The sandboxes of all agents.
@@ -30,12 +30,12 @@ pub struct Sandboxes {
     table: RwLock<Table>,
 }
 
-/// What holds while a supervisor reports.
+/// The state that exists while a supervisor reports.
 #[derive(Debug)]
 struct Supervised {
     /// The broker's own pid namespace: the host.
     own: PidNamespace,
-    /// Whether the kernel says for certain which process connected.
+    /// Whether the kernel reports for certain which process connected.
     knows_peers: bool,
 }
 
@@ -46,34 +46,34 @@ struct Table {
     /// Whether the supervisor has ended.
     is_abandoned: bool,
     agents: HashMap<String, Registration>,
-    /// Whose sandbox a namespace is.
+    /// The agent of each sandbox.
     owners: HashMap<NamespaceId, AgentName>,
     /// Replaced sandboxes, oldest first.
     earlier: VecDeque<PidNamespace>,
 }
 
-/// What the supervisor has said of an agent.
+/// The supervisor's reports of an agent.
 #[derive(Debug)]
 struct Registration {
-    /// Where its programs run; `None`: they are not confined.
+    /// The namespace of its programs; `None`: they are not confined.
     sandbox: Option<PidNamespace>,
     report: Option<Report>,
     /// Cancelled when this registration is replaced or removed.
     ended: CancellationToken,
 }
 
-/// Why a report of the supervisor changes nothing.
+/// Why a report of the supervisor has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
-    /// It is the broker's own.
+    /// The namespace is the broker's own.
     #[error("the pid namespace for `{0}` is the broker's own; a sandbox has one of its own")]
     OwnNamespace(AgentName),
-    /// It is not below the broker's own, so peers in it could not be recognised.
+    /// The namespace is not below the broker's own, so peers in it could not be recognised.
     #[error(
         "the pid namespace for `{0}` is not below the broker's own; start hived where the sandboxes are started"
     )]
     ForeignNamespace(AgentName),
-    /// Another agent has it.
+    /// Another agent has the namespace.
     #[error(
         "the pid namespace for `{agent}` is that of `{owner}`; each agent needs a sandbox of its own"
     )]
@@ -83,7 +83,7 @@ pub enum RegisterError {
         /// The agent that has it.
         owner: AgentName,
     },
-    /// Nothing was said of the agent yet.
+    /// There is no report of the agent's sandbox yet.
     #[error(
         "the isolation of `{0}` comes before its sandbox; send `sandbox` or `unconfined` first"
     )]
@@ -143,7 +143,7 @@ impl Sandboxes {
         Ok(())
     }
 
-    /// Stores what isolation the agent has reached, until its next sandbox.
+    /// Stores the isolation that the agent has reached, until its next sandbox.
     pub fn report(&self, agent: &AgentName, report: Report) -> Result<(), RegisterError> {
         let mut table = self.write();
         let registration = table.agents.get_mut(agent.as_str());
@@ -162,7 +162,7 @@ impl Sandboxes {
         self.write().is_complete = true;
     }
 
-    /// Notes that the supervisor has ended. What it has reported holds, and nothing new is trusted.
+    /// Notes that the supervisor has ended. Its reports still hold, and no new sandbox is trusted.
     pub fn abandon(&self) {
         self.write().is_abandoned = true;
     }

@@ -1,9 +1,9 @@
-//! Searching: the words of messages and questions, found by the index and shown as the mail has
-//! them.
+//! Searching: the index finds messages and questions by their words, and the mail provides the
+//! hits.
 //!
-//! The index is brought up to date by steps of its own, after the commits and never inside one.
-//! Invariant: an agent finds what it sent, received, asked or was asked, and of anything else not
-//! even that it exists; what a caller may see is read from the mail, hit by hit.
+//! Separate steps update the index after the commits, never inside one. Invariant: an agent finds
+//! what it sent, received, asked or was asked, and cannot tell whether anything else exists. The
+//! mail decides hit by hit what a caller may see.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,34 +19,34 @@ pub use crate::store::search::{Hit, SearchError};
 /// Most searches at once; more callers wait. Each takes a thread, and mail is read on the same
 /// ones.
 const SEARCHES_MAX: usize = 2;
-/// How many proposals of the index are looked at in one go.
+/// Proposals of the index that one step checks.
 const PROPOSALS: u32 = 64;
-/// After so many proposals a page ends, however few of them were shown.
+/// Most proposals for one page; at this number it ends, however few were shown.
 const PROPOSALS_MAX: u32 = 16 * PROPOSALS;
-/// Most rows of one step of taking pruned mail out of the index.
+/// Most rows of one step that removes pruned mail from the index.
 const PRUNE_ROWS: u32 = 500;
 
-/// What to search for.
+/// The query and the filters of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
     /// Words, phrases, beginnings of words.
     pub query: String,
-    /// Only what concerns this agent; empty: everything that the caller may see.
+    /// Only items that concern this agent; empty: all that the caller may see.
     pub agent: String,
-    /// Only what is older than this number.
+    /// Only items older than this number.
     pub before: Option<u64>,
-    /// At most this many.
+    /// At most this many items.
     pub rows: u32,
 }
 
-/// The index, and who uses it now.
+/// The index and its users.
 #[derive(Debug)]
 pub(super) struct Searching {
     index: Arc<Index>,
     places: Semaphore,
     /// Held during a step.
     step: tokio::sync::Mutex<()>,
-    /// Where taking out goes on.
+    /// The number at which the next removal step begins.
     pruned: Mutex<u64>,
 }
 
@@ -69,8 +69,8 @@ impl From<Fault> for Refusal {
 }
 
 impl Engine {
-    /// What has these words, newest first; and behind which number the next page begins, if there
-    /// is one.
+    /// Returns the items that match, newest first, and the number after which the next page begins,
+    /// if there is one.
     pub async fn search_messages(
         &self,
         caller: Caller,
@@ -85,7 +85,7 @@ impl Engine {
         found
     }
 
-    /// Brings the index one step further; answers whether there is more.
+    /// Updates the index by one step; returns whether there is more.
     pub async fn index_search(&self) -> Result<bool, Refusal> {
         let _step = self.searching.step.lock().await;
         let place = self.on_index(Index::place).await?;
@@ -106,7 +106,7 @@ impl Engine {
         Ok(more)
     }
 
-    /// Takes one step of what was pruned out of the index; answers whether there is more. Nothing
+    /// Removes pruned mail from the index by one step; returns whether there is more. Nothing
     /// younger than `keep` was pruned.
     pub async fn prune_search(&self, keep: Duration) -> Result<bool, Refusal> {
         let from = *self.searching.pruned.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,12 +122,12 @@ impl Engine {
         Ok(next.is_some())
     }
 
-    /// Waits until the index has to be made anew.
+    /// Waits until the index has to be rebuilt.
     pub async fn index_wanted(&self) {
         self.searching.index.wanted.notified().await;
     }
 
-    /// Works on the index, on a thread that may block.
+    /// Runs work on the index, on a thread that may block.
     async fn on_index<T, F>(&self, work: F) -> Result<T, Refusal>
     where
         T: Send + 'static,
@@ -151,8 +151,8 @@ fn page(
     loop {
         let ids = index.find(&words, before, PROPOSALS)?;
         for id in &ids {
-            // What was pruned, and what the index has and the caller may not see, is passed over as
-            // if it were not there.
+            // Pruned items, and items that the caller may not see, are skipped as if they did not
+            // exist.
             let Some(hit) = hit(conn, *id, scope)? else { continue };
             bytes += hit.bytes();
             if hits.len() == search.rows as usize || (bytes > PAGE_BYTES_MAX && !hits.is_empty()) {

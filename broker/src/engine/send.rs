@@ -1,6 +1,6 @@
-//! Sending: a message is accepted, and lies in every recipient's inbox, in one transaction.
+//! Sending: accepting a message and adding it to every recipient's inbox, in one transaction.
 //!
-//! Invariant: what is refused leaves nothing behind; what is accepted is on disk before the receipt
+//! Invariant: a refused message leaves no trace; an accepted message is on disk before its receipt
 //! exists.
 
 use hive_core::caller::Caller;
@@ -23,38 +23,38 @@ use crate::store::message::{self, NewMessage, To};
 use crate::store::request::RequestKey;
 use crate::store::{AgentKey, Tx, delivery, inbox};
 
-/// A message to be accepted.
+/// A message to accept.
 #[derive(Clone, Debug)]
 pub struct Send {
-    /// To whom.
+    /// The recipients.
     pub to: Recipient,
     /// The text.
     pub body: String,
-    /// What it answers.
+    /// The message that it answers.
     pub in_reply_to: Option<MessageId>,
 }
 
 impl Send {
-    /// A message that answers nothing.
+    /// Returns a message that answers no other.
     pub fn new(to: Recipient, body: impl Into<String>) -> Self {
         Self { to, body: body.into(), in_reply_to: None }
     }
 }
 
-/// The receipt.
+/// The receipt of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// The message.
+    /// The id of the message.
     pub message: MessageId,
     /// Whether an earlier run had sent it already.
     pub already_sent: bool,
     /// Full inboxes that a broadcast left out.
     pub skipped: Vec<String>,
-    /// How many recipients it has.
+    /// The number of recipients.
     pub recipients: u32,
     /// When it was accepted.
     pub accept_time: WallTime,
-    /// Unsettled deliveries that the one recipient had then.
+    /// Unsettled deliveries that the one recipient had at that time.
     #[serde(default)]
     pub ahead: Option<u32>,
 }
@@ -102,8 +102,8 @@ fn accept(admission: &Admission<'_, '_>, send: &Send) -> Result<Receipt, Refusal
             message::equal_in_earlier_runs(tx, turn, to, send.in_reply_to, &send.body)?
     {
         message::absorb(tx, turn, earlier.get())?;
-        // The receipt is that of the earlier message: who was left out then, or came later, has not
-        // got it.
+        // The receipt is that of the earlier message: recipients that it skipped, or that were
+        // created later, have not received it.
         let (mut reached, mut skipped) = (0, Vec::new());
         for recipient in recipients {
             match delivery::get(tx, recipient.key, earlier)? {
@@ -130,7 +130,7 @@ fn accept(admission: &Admission<'_, '_>, send: &Send) -> Result<Receipt, Refusal
         }
     }
     if is_agent {
-        // Each inbox keeps it until it is settled there.
+        // Each inbox stores it until it is settled there.
         admission.take_send(send.body.len().saturating_mul(open.len()))?;
     }
     let origin = origin(&actor.caller);

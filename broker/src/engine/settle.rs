@@ -1,4 +1,4 @@
-//! Settling: what the end of a turn or a lease does to the mail it held.
+//! Settling: the effect of the end of a turn or a lease on its mail.
 //!
 //! Invariant: everything leased under a turn is settled in the transaction that ends the turn, by
 //! the outcome table of `core::turn`.
@@ -27,16 +27,16 @@ use crate::store::event::{Fact, log};
 use crate::store::turn::{self, End, TurnRow};
 use crate::store::{AgentKey, Effect, Tx, agent, delivery, message, turn_tool};
 
-/// What became of a turn's deliveries.
+/// The outcome of a turn's deliveries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settled {
-    /// Acked.
+    /// Acked deliveries.
     pub acked: u32,
-    /// Back in the inbox.
+    /// Requeued deliveries.
     pub returned: u32,
-    /// Dead letters now.
+    /// New dead letters.
     pub dead: u32,
-    /// Held.
+    /// Held deliveries.
     pub held: u32,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    /// An ending that the broker decides, with nothing known but why.
+    /// Returns an ending that the broker decides, with only its cause known.
     pub(crate) fn by_broker<'a>(
         outcome: Outcome,
         error: &'a str,
@@ -78,7 +78,7 @@ pub(crate) fn end_turn(
     let mut settled = Settled::default();
     for mut row in delivery::leased_by(tx, open.id)? {
         let tool_use = turn::tool_use_of(tx, open.id, row.message)?;
-        // Without the name of a tool call nobody can say that its result came back.
+        // Without the id of a tool call it is not known whether its result reached the model.
         let reached_model =
             tool_use.is_none_or(|id| !id.is_empty() && ending.returned_tool_uses.contains(&id));
         if hive_fault::planted!(ReceivedKept) && !reached_model {
@@ -118,7 +118,7 @@ pub(crate) fn end_turn(
         tell_parent_of_failure(tx, limits, me, open, ending)?;
     }
     park_after(tx, limits, me, open, ending, settled)?;
-    // After a compaction that nobody measured, the size of before is no longer true.
+    // After a compaction without a new measurement, the earlier size is no longer true.
     if ending.end.context_tokens > 0 || ending.end.compacted {
         agent::set_context(
             tx,
@@ -131,7 +131,7 @@ pub(crate) fn end_turn(
     Ok(settled)
 }
 
-/// Settles one leased delivery; answers where it stands then.
+/// Settles one leased delivery; returns its new state.
 pub(crate) fn settle(
     tx: &Tx<'_>,
     limits: &Limits,
@@ -166,7 +166,7 @@ pub(crate) fn settle(
     Ok(progress.state)
 }
 
-/// What a planted bug makes of a settlement; the same, without one.
+/// Returns the settlement that a planted bug makes of this one; without a bug, the same one.
 #[inline(always)]
 fn planted(settlement: Settlement, failures: u32, limits: &Limits) -> Settlement {
     use hive_core::delivery::RedeliveryCause as Cause;
@@ -187,13 +187,14 @@ fn planted(settlement: Settlement, failures: u32, limits: &Limits) -> Settlement
     settlement
 }
 
-/// Whom an agent's troubles are told: its parent, or for a root the operator.
+/// Returns the recipient of an agent's notices of trouble: its parent, or for a root the operator.
 pub(super) fn parent(me: &AgentRow) -> AgentKey {
     me.parent.unwrap_or(AgentKey::OPERATOR)
 }
 
-/// Whether the turn was woken by the notice of a failure. Its own failures are reported by its dead
-/// letter alone, else each level of failing parents would multiply the notices.
+/// Returns whether a notice of a failure triggered the turn. Such a turn's own failures are
+/// reported by its dead letter alone, else each level of failing parents would multiply the
+/// notices.
 fn is_of_failures(tx: &Tx<'_>, open: &TurnRow) -> Result<bool, Refusal> {
     let Some(message) = open.message else { return Ok(false) };
     let kind = message::get(tx, message)?.and_then(|message| message.system_kind);
@@ -211,7 +212,7 @@ fn tell_parent_of_failure(
     if let Some(message) = open.message {
         write!(body, ", message {message}").expect("writing to a string succeeds");
     }
-    // What a harness tells is in its agent's hand, and the broker does not say it as its own words.
+    // The agent controls the report of its harness, so the broker quotes it.
     write!(body, "):\n\n{}", quoted(ending.end.error)).expect("writing to a string succeeds");
     if !ending.end.output_tail.is_empty() {
         write!(body, "\n\nThe end of its output:\n\n{}", quoted(ending.end.output_tail))
@@ -246,12 +247,12 @@ fn tell_parent_of_dead_letter(
         ..Notice::about(&me.name, parent(me), SystemKind::DeadLetter, &body)
     };
     notice::put(tx, limits, notice)?;
-    // Whoever its parent is: redriving and dropping are the operator's.
+    // Regardless of its parent: only the operator can redrive or drop it.
     wait_on_operator(tx, attention::Kind::DeadLetter, me.key, row.message.get(), &body)
 }
 
-/// Parks the agent where its turn could not run, so that nothing loops; an agent that runs again is
-/// told of no more.
+/// Parks the agent if its turn could not run, so that it does not retry in a loop. If it runs
+/// again, the recovery is reported.
 fn park_after(
     tx: &Tx<'_>,
     limits: &Limits,
@@ -283,8 +284,8 @@ fn park_after(
     }
 }
 
-/// Parks the agent. Where turns cannot run at all the operator is told, once until one ran well;
-/// `found_by` is the turn that showed it.
+/// Parks the agent. If turns cannot run at all, the operator is notified, once until a turn has run
+/// well; `found_by` is the turn that showed it.
 pub(super) fn park_for(
     tx: &Tx<'_>,
     limits: &Limits,
@@ -316,14 +317,14 @@ pub(super) fn park_for(
     }
 }
 
-/// Notifies the operator that the trouble is over, if the trouble was reported. The notice of the
-/// trouble is superseded where it is unread.
+/// Notifies the operator that the trouble is over, if the trouble was reported. An unread notice of
+/// the trouble is superseded.
 pub(super) fn recovered(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
     if !me.operator_told {
         return Ok(());
     }
     let body = format!("{} works again.", me.name);
-    // It waits on no decision, so nothing but the inbox shows it.
+    // It needs no decision, so only the inbox shows it.
     notice::put(
         tx,
         limits,
@@ -348,7 +349,8 @@ pub(crate) fn end_open_turns(
     Ok(())
 }
 
-/// Turns that were open when the host went down end without blame; their session cannot come back.
+/// Ends the turns that were open when the host went down, without blame; their sessions cannot come
+/// back.
 pub(crate) fn fence_turns_of_other_boots(
     tx: &Tx<'_>,
     limits: &Limits,
@@ -370,12 +372,12 @@ pub(crate) fn fence_turns_of_other_boots(
     Ok(())
 }
 
-/// The turn a session has open, if it is this one.
+/// Returns whether this turn belongs to the agent's present session.
 pub(crate) fn is_of_session(open: &TurnRow, me: &AgentRow) -> bool {
     open.session_epoch == me.session_epoch
 }
 
-/// A fresh turn id.
+/// Returns a fresh turn id.
 pub(crate) fn new_turn_id(tx: &Tx<'_>) -> TurnId {
     TurnId::new(tx.next_id()).expect("the sequence begins with 1")
 }

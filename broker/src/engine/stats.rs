@@ -1,8 +1,7 @@
-//! Sums of turns: how many, of which kinds, how they ended, how long they took, what they cost, and
-//! what woke them.
+//! Sums of turns: their number, kinds, outcomes, durations, costs and triggers.
 //!
 //! Invariant: each turn that ended in the window counts once, in the sum of its agent and in the
-//! total; durations go by nearest rank, so what is answered is a duration that a turn had.
+//! total. Percentiles go by nearest rank, so each is the duration of one of the turns.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -22,26 +21,26 @@ use crate::store::{AgentKey, agent, question, reminder, turn_tool};
 
 pub use crate::store::turn_stats::{Waker, Window};
 
-/// Turns in numbers.
+/// The sums of some turns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// How many ended.
+    /// The number of ended turns.
     pub turns: u64,
-    /// Of each kind that occurred.
+    /// The number of turns of each kind that occurred.
     pub kinds: Vec<(Kind, u64)>,
-    /// With each outcome that occurred.
+    /// The number of turns with each outcome that occurred.
     pub outcomes: Vec<(Outcome, u64)>,
-    /// What they used.
+    /// The tokens and the cost of the turns.
     pub usage: Usage,
     /// Half of them took at most this long.
     pub duration_p50: Option<Duration>,
     /// 95 % of them took at most this long.
     pub duration_p95: Option<Duration>,
-    /// How many ran a compaction.
+    /// Turns that ran a compaction.
     pub compactions: u64,
     /// The tools called most.
     pub tools: Vec<ToolUse>,
-    /// What woke them, most first.
+    /// The triggers, most frequent first.
     pub wakes: Vec<(Waker, u64)>,
     /// The window in equal slices, oldest first.
     pub slices: Vec<Slice>,
@@ -62,25 +61,25 @@ pub struct Slice {
     pub output_tokens: u64,
 }
 
-/// What was asked for.
+/// The sums that were asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnStats {
-    /// The window.
+    /// The window of the sums.
     pub window: Window,
-    /// All of them together.
+    /// The sum of all turns.
     pub total: Stats,
-    /// Each agent that had one, by name; only where all were asked for.
+    /// The sum of each agent that had turns, by name; only if all agents were asked for.
     pub agents: Vec<(String, Stats)>,
-    /// What is open now.
+    /// The open items now.
     pub open: Open,
 }
 
-/// What is open, of one agent or of all.
+/// The numbers of open items, of one agent or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Open {
-    /// Open questions: of an agent, those that it asked.
+    /// Open questions; of one agent, those that it asked.
     pub questions_asked: u64,
-    /// Open questions that were put to the agent; 0 for all.
+    /// Open questions to the agent; 0 for all agents.
     pub questions_owed: u64,
     /// Pending reminders.
     pub reminders_pending: u64,
@@ -122,7 +121,8 @@ impl Sum {
         *self.kinds.entry(kind).or_default() += 1;
         *self.outcomes.entry(outcome).or_default() += 1;
         self.usage = both(self.usage, usage);
-        // A wall clock that was set back in mid-turn makes no turn that took less than no time.
+        // If the wall clock was set back during a turn, the duration of the turn is 0, not
+        // negative.
         self.durations
             .push(u64::try_from(end_time.since(start_time).as_millis()).unwrap_or(u64::MAX));
         self.compactions += u64::from(compacted);
@@ -175,7 +175,7 @@ fn both(one: Usage, other: Usage) -> Usage {
     }
 }
 
-/// Counts by size; equal ones in the order of `rank`, so that the same turns give the same answer.
+/// Sorts counts, largest first; equal ones by `rank`, so that the same turns give the same answer.
 fn most_first<K, R: Ord>(counts: HashMap<K, u64>, rank: impl Fn(K) -> R) -> Vec<(K, u64)>
 where
     K: Clone,
@@ -185,8 +185,8 @@ where
     counts
 }
 
-/// What woke the turns. Labels are made up by co-processes, so only the most frequent are told
-/// apart.
+/// Counts the triggers of the turns. Co-processes choose their labels, so only the most frequent
+/// ones are listed separately.
 fn wakes(wakers: HashMap<Waker, u64>) -> Vec<(Waker, u64)> {
     let rank = |waker: Waker| match waker {
         Waker::Agent => (1, 0, String::new()),
@@ -210,14 +210,14 @@ fn wakes(wakers: HashMap<Waker, u64>) -> Vec<(Waker, u64)> {
     most_first(told, rank)
 }
 
-/// The smallest duration that at least `percent` of the turns did not exceed.
+/// Returns the smallest duration that at least `percent` of the turns did not exceed.
 fn nearest_rank(durations: &mut [u64], percent: usize) -> Option<Duration> {
     let rank = (durations.len() * percent).div_ceil(100);
     let index = rank.checked_sub(1)?;
     Some(Duration::from_millis(*durations.select_nth_unstable(index).1))
 }
 
-/// The window, cut into slices in which nothing has ended yet.
+/// Cuts the window into empty slices.
 fn slices_of(window: Window) -> Vec<Slice> {
     let count = i64::try_from(STATS_SLICES).expect("few slices");
     let span = window.end.0 - window.start.0;
@@ -229,8 +229,8 @@ fn slices_of(window: Window) -> Vec<Slice> {
         .collect()
 }
 
-/// Counts a turn in the slice in which it ended. What ended on a border belongs to the older slice,
-/// as with the window itself.
+/// Counts a turn in the slice in which it ended. A turn that ended on a border belongs to the older
+/// slice, as with the window itself.
 fn add_to(slices: &mut [Slice], turn: &EndedTurn) {
     let begun = slices.partition_point(|slice| slice.start < turn.end_time);
     let Some(slice) = slices.get_mut(begun.saturating_sub(1)) else { return };
@@ -241,7 +241,7 @@ fn add_to(slices: &mut [Slice], turn: &EndedTurn) {
 }
 
 impl Engine {
-    /// Sums up the turns that ended in the last time: of the caller, of one agent, or of all.
+    /// Sums up the turns that ended in the window: of the caller, of one agent, or of all.
     pub async fn turn_stats(
         &self,
         caller: Caller,

@@ -1,4 +1,4 @@
-//! Status: what an agent says of itself, and what its harness is doing.
+//! Status: an agent's own text, and the state of its harness.
 
 use std::sync::Arc;
 
@@ -53,8 +53,8 @@ impl Engine {
         self.noting(&caller, "set status", set).await
     }
 
-    /// Notes what the harness is doing. A harness without a login parks its agent until there is
-    /// one; one that no longer waits for a login ends that park.
+    /// Stores the state of the harness. A harness without a login parks its agent until there is
+    /// one; a harness that no longer waits for a login ends that park.
     pub async fn report_harness(
         &self,
         caller: Caller,

@@ -1,7 +1,7 @@
 //! Stopping agents and starting them again.
 //!
 //! Invariant: while an agent is stopped no turn of it begins, whichever harness asks and however
-//! often the broker restarts. A turn that runs when the agent is stopped is ended by its harness.
+//! often the broker restarts. If a turn runs when the agent is stopped, its harness ends the turn.
 
 use hive_core::agent::Agent;
 use hive_core::caller::Caller;
@@ -15,7 +15,7 @@ use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
 
 impl Engine {
-    /// Stops an agent, or starts it again. Without effect if it is as wanted already.
+    /// Stops an agent, or starts it again. No effect if it is in that state already.
     pub async fn set_stopped(
         &self,
         caller: Caller,
@@ -48,7 +48,7 @@ impl Engine {
     }
 }
 
-/// Refuses what a stopped agent does not do.
+/// Refuses work for a stopped agent.
 pub(crate) fn check_started(row: &AgentRow) -> Result<(), Refusal> {
     if row.stopped && !hive_fault::planted!(StoppedRuns) {
         return Err(Refusal::AgentStopped { agent: row.name.clone() });

@@ -1,5 +1,5 @@
-//! Sweeps: what becomes due without anybody asking. Each is idempotent, bounded, and reads what is
-//! due from the truth.
+//! Sweeps: expiring leases and sessions, and retention. Each is idempotent, limited, and reads the
+//! due rows from the database.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,14 +18,14 @@ use crate::store::{AgentKey, Effect, agent, delivery, turn};
 const STEP_ROWS: u32 = 200;
 
 impl Engine {
-    /// Gives back consumers' leases that have run out; answers when the next does.
+    /// Requeues the deliveries of expired consumer leases; returns when the next lease expires.
     pub async fn sweep_leases(&self) -> Result<Option<BootTime>, Refusal> {
         let limits = Arc::clone(&self.limits);
         self.store
             .write(move |tx| {
                 for mut row in delivery::expired(tx, tx.now, STEP_ROWS)? {
                     let me = agent::by_key(tx, row.agent)?;
-                    // A lease of before a reboot ends without blame.
+                    // A lease from before a reboot ends without blame.
                     let rebooted =
                         row.lease.as_ref().and_then(|lease| lease.until) == Some(BootTime(0));
                     let settlement = if rebooted {
@@ -42,13 +42,13 @@ impl Engine {
             .await
     }
 
-    /// Ends sessions whose harness has stayed away; answers when the next grace time may run out.
+    /// Ends sessions whose harness has stayed away; returns when the next grace time may run out.
     pub async fn sweep_sessions(&self) -> Result<Option<BootTime>, Refusal> {
         self.compare_memory().await?;
         let grace = self.limits.harness_grace();
         let away = self.presences.away(grace, self.clock.now().boot);
-        // A broker that shuts down lets its harnesses go by itself; they come back to the next one.
-        // Asked after the look at who is away.
+        // A broker that shuts down disconnects its harnesses itself; they reconnect to the next
+        // one. Checked after the list of absent sessions was read.
         if self.draining.is_cancelled() {
             return Ok(None);
         }
@@ -58,7 +58,7 @@ impl Engine {
         Ok(self.presences.next_due(grace))
     }
 
-    /// Brings memory in step with the database where they may differ.
+    /// Updates memory from the database if the two may differ.
     async fn compare_memory(&self) -> Result<(), Refusal> {
         if !self.memory.take_doubt() {
             return Ok(());
@@ -89,7 +89,7 @@ impl Engine {
         compared
     }
 
-    /// Deletes one step of what is settled and older than `keep`; answers whether there is more.
+    /// Deletes one step of settled rows older than `keep`; returns whether there is more.
     pub async fn sweep_retention(&self, keep: Duration) -> Result<bool, Refusal> {
         let now = self.clock.now().wall;
         let requests = Duration::from_secs(u64::from(self.limits.request_id_hours) * 3600);

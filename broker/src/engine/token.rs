@@ -1,6 +1,6 @@
 //! Tokens: secrets that prove a lease or a session.
 
-/// A new secret of 128 random bits, as 32 hexadecimal digits.
+/// Returns a new secret of 128 random bits, as 32 hexadecimal digits.
 pub(crate) fn new() -> String {
     let mut bytes = [0u8; 16];
     if !hive_fault::fill(&mut bytes) {

@@ -1,4 +1,4 @@
-//! Tool uses: what a harness may say of the tools that its turn called.
+//! Tool uses: checks of the tool calls that a harness reports for its turn.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use hive_core::turn::ToolUse;
 
 use super::Refusal;
 
-/// Refuses counts that no turn has.
+/// Refuses counts that no turn can have.
 pub(crate) fn check(tools: &[ToolUse]) -> Result<(), Refusal> {
     let refuse = |field, problem| Err(Refusal::Field { field, problem });
     if tools.len() > TURN_TOOLS_MAX {

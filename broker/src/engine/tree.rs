@@ -1,7 +1,6 @@
-//! The tree as one agent sees it: the agents that it can find, and the kin that its prompt names.
+//! The tree as one agent sees it: the agents that it can find, and the kin in its prompt.
 //!
-//! Invariant: whether an agent may write to another is decided by the rule that a send is decided
-//! by.
+//! Invariant: the rule for whether an agent may write to another is the rule of a send.
 
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use crate::store::{AgentKey, agent, tree, turn};
 
 impl Engine {
     /// Finds active agents by a part of their name, role or status; the caller's children first,
-    /// then its parent. Also answers whether there are more.
+    /// then its parent. Also returns whether there are more.
     pub async fn find_agents(
         &self,
         caller: Caller,
@@ -67,7 +66,7 @@ impl Engine {
         self.noting(&caller, "look up", found).await
     }
 
-    /// The kin of an agent.
+    /// Returns the kin of an agent.
     pub(crate) async fn kin(&self, key: AgentKey) -> Result<Kin, Refusal> {
         self.store.read(move |conn, _| kin(conn, &agent::by_key(conn, key)?)).await
     }

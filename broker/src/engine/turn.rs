@@ -1,4 +1,4 @@
-//! Turns: a harness gets work, and says how it ended.
+//! Turns: a harness gets work, and reports how it ended.
 //!
 //! Invariant: a turn and the lease on its delivery are one transaction, and its end and all
 //! settlements are another. Only the present session may open or end one.
@@ -35,81 +35,81 @@ use crate::store::turn::{self, End, NewTurn, TurnRow};
 use crate::store::waiter::Poll;
 use crate::store::{AgentKey, Effect, Tx, command, delivery, message, question, reminder};
 
-/// Who wants a turn, and for which process.
+/// The request of a harness for a turn.
 #[derive(Clone, Debug)]
 pub struct Begin {
-    /// The session.
+    /// The token of the session.
     pub session_token: String,
     /// The secret of the process that will run it.
     pub process_token: String,
-    /// Which conversation.
+    /// The conversation of the turn.
     pub conversation: String,
 }
 
 /// A turn to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
-    /// The turn.
+    /// The opened turn.
     pub turn: Turn,
-    /// The delivery that woke it.
+    /// The delivery that triggered it.
     pub delivery: Delivery,
-    /// How many more are ready.
+    /// The number of further ready deliveries.
     pub pending: u32,
-    /// What earlier runs already sent.
+    /// The messages that earlier runs of the delivery sent.
     pub already_sent: Vec<Message>,
-    /// What they asked.
+    /// The questions that they asked.
     pub already_asked: Vec<Question>,
-    /// What they wanted to be reminded of.
+    /// The reminders that they set.
     pub already_reminded: Vec<Reminder>,
     /// Open commands of the operator.
     pub commands: Vec<Command>,
 }
 
-/// How a turn ended, as its harness says.
+/// The end of a turn, as its harness reports it.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// The session.
+    /// The token of the session.
     pub session_token: String,
-    /// The turn.
+    /// The id of the turn.
     pub turn: TurnId,
-    /// How it ended.
+    /// The outcome of the turn.
     pub outcome: Outcome,
-    /// What went wrong.
+    /// The error of a failed turn.
     pub error: String,
     /// The end of the output.
     pub output_tail: String,
     /// Tool calls whose result reached the model.
     pub returned_tool_uses: HashSet<String>,
-    /// What it used.
+    /// The tokens and the cost of the turn.
     pub usage: Usage,
     /// The model that ran.
     pub model: String,
-    /// Size of the context.
+    /// Size of the context in tokens.
     pub context_tokens: u64,
-    /// Size of the window.
+    /// Size of the model's window in tokens.
     pub context_window_tokens: u64,
     /// Whether a compaction ran.
     pub compacted: bool,
     /// When the rate limit ends.
     pub retry_time: Option<WallTime>,
-    /// Which tools were called.
+    /// The tools that the turn called.
     pub tool_uses: Vec<ToolUse>,
 }
 
-/// What became of it.
+/// The effects of the end of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedAnswer {
-    /// The deliveries.
+    /// The outcome of its deliveries.
     pub settled: Settled,
-    /// How many are ready now.
+    /// The number of ready deliveries.
     pub pending: u32,
     /// Whether the turn asked for a next one.
     pub next_turn_requested: bool,
-    /// Whether the agent is parked now.
+    /// The park of the agent, if it is parked now.
     pub park: Option<park::View>,
 }
 
-/// The caller's row, if the session is the present one.
+/// Returns the caller's row, if the session is the present one.
 pub(crate) fn session(
     tx: &rusqlite::Connection,
     caller: &Caller,
@@ -150,8 +150,8 @@ impl Engine {
         begun.map(|begun| *begun).ok_or(Refusal::Draining)
     }
 
-    /// Opens a turn that carries no delivery. The operator may have a conversation compacted also
-    /// while the agent is parked.
+    /// Opens a turn that carries no delivery. The operator may have a conversation compacted even
+    /// if the agent is parked.
     pub async fn open_turn(
         &self,
         caller: Caller,
@@ -229,7 +229,7 @@ impl Engine {
             .await
     }
 
-    /// The open turn of the calling process asks for another one after it.
+    /// Requests another turn after the open turn of the calling process.
     pub async fn request_next_turn(&self, actor: Actor) -> Result<(), Refusal> {
         self.check_open()?;
         let caller = actor.caller.clone();
@@ -245,7 +245,7 @@ impl Engine {
         self.noting(&caller, "request next turn", requested).await
     }
 
-    /// A sign of life; answers which turn the session has open.
+    /// Notes a sign of life; returns the open turn of the session.
     pub async fn heartbeat(
         &self,
         caller: Caller,
@@ -290,7 +290,7 @@ fn look(
         return Ok(Poll::Ready(Some(Box::new(begun(tx, me, &row)?))));
     }
     check_no_open_turn(tx, me, begin)?;
-    // The start of the agent wakes this call.
+    // If the agent is started again, this call is polled.
     if check_started(me).is_err() {
         return Ok(Poll::Pending { so_far: None, next_due: None });
     }
@@ -347,7 +347,7 @@ fn open(
     };
     log(tx, fact)?;
     agent::set_harness_state(tx, me.key, HarnessState::Thinking)?;
-    // From now on silence is a sign of death, so there is a time to look out for.
+    // From now on silence is a sign of death, so there is a due time for the sweep.
     tx.after_commit(Effect::Due);
     Ok(id)
 }
@@ -377,8 +377,8 @@ fn settle_end(
     ended: &Ended,
 ) -> Result<Settled, Refusal> {
     if let Some(outcome) = row.outcome {
-        // It has ended: by an earlier call of this session, which is answered as then, or by the
-        // broker, whose word stands.
+        // The turn has ended. An earlier call of this session gets its answer again; an end by the
+        // broker stands.
         let settled = row
             .settled
             .as_deref()
@@ -404,14 +404,14 @@ fn settle_end(
     end_turn(tx, limits, me, row, &ending)
 }
 
-/// Keeps the beginning of a text that is too long.
+/// Cuts a text that is too long, and keeps its beginning.
 fn cut_end(text: &mut String, max: usize) {
     if text.len() > max {
         text.truncate(text.floor_char_boundary(max));
     }
 }
 
-/// Keeps the end of a text that is too long.
+/// Cuts a text that is too long, and keeps its end.
 fn cut_start(text: &mut String, max: usize) {
     if text.len() > max {
         let start = text.ceil_char_boundary(text.len() - max);

@@ -1,4 +1,5 @@
-//! Waits for a waiter of the store: until it is ready, its deadline has passed, or the broker ends.
+//! Waiting for a waiter of the store: until it is ready, its deadline has passed, or the broker
+//! ends.
 
 use tokio::time::Instant;
 
@@ -39,7 +40,7 @@ impl Engine {
                 () = until(deadline), if last.is_some() => break None,
             }
         };
-        // A result that came at the same time is not lost: it is leased already.
+        // A result that arrives at the same time is not lost: its mail is leased already.
         if let Some(result) = waiter.cancel().await {
             return result;
         }
@@ -49,7 +50,7 @@ impl Engine {
         }
     }
 
-    /// Waits until the boot clock shows `due`; for ever without one.
+    /// Waits until the boot clock shows `due`; forever without one.
     async fn until(&self, due: Option<BootTime>) {
         match due {
             Some(due) => tokio::time::sleep(due.since(self.clock().now().boot)).await,

@@ -1,7 +1,7 @@
-//! Wakes: a co-process of an agent puts mail into that agent's inbox.
+//! Wakes: a co-process of an agent adds mail to that agent's inbox.
 //!
-//! Invariant: a label never looks like an agent, the operator or the broker, so nobody can be
-//! imitated by one.
+//! Invariant: a label never looks like an agent, the operator or the broker, so a co-process cannot
+//! imitate them.
 
 use hive_core::delivery::Lane;
 use hive_core::event::Kind;
@@ -23,30 +23,29 @@ use crate::store::message::{self, NewMessage, To};
 use crate::store::request::RequestKey;
 use crate::store::{agent, delivery};
 
-/// A wake-up with words.
+/// The request of a co-process to start a turn.
 #[derive(Clone, Debug)]
 pub struct Wake {
-    /// What wakes.
+    /// The label of the co-process.
     pub label: Label,
     /// The text.
     pub body: String,
-    /// A newer one with the same key takes an undelivered one's place.
+    /// The key with which it replaces an undelivered wake that has the same key.
     pub coalescing_key: Option<String>,
-    /// The proof that the agent's harness speaks; its word goes into the lane `system`.
+    /// The token that proves that the agent's harness sends it; its wake gets the lane `system`.
     pub session_token: Option<String>,
 }
 
-/// The receipt.
+/// The receipt of a wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Woken {
-    /// The message.
+    /// The id of the message.
     pub message: MessageId,
-    /// The undelivered one whose place it took.
+    /// The undelivered message that it replaced.
     pub superseded: Option<MessageId>,
 }
 
-/// Refuses a label that could pass for an agent, or for one that there was, or for what a reserved
-/// word means.
+/// Refuses a label that looks like the name of a present or retired agent, or like a reserved word.
 pub(crate) fn label_of_nobody(conn: &Connection, label: &Label) -> Result<(), Refusal> {
     let refused = |problem| Err(Refusal::Field { field: "label", problem });
     if let Some(word) = label.looks_reserved() {
@@ -63,7 +62,7 @@ pub(crate) fn label_of_nobody(conn: &Connection, label: &Label) -> Result<(), Re
 }
 
 impl Engine {
-    /// Accepts a wake-up for the caller's own inbox.
+    /// Accepts a wake for the caller's own inbox.
     pub async fn wake(
         &self,
         actor: Actor,

@@ -1,4 +1,4 @@
-//! A command that tells the operator: one process per item, in a process group of its own.
+//! A command that notifies the operator: one process per item, in a process group of its own.
 //!
 //! ```text
 //!   start ──► stdin: the item as JSON, then its end
@@ -6,9 +6,9 @@
 //!         ──► it exits, or its limit is over, or it is dropped ──► the whole group is killed
 //! ```
 //!
-//! What it says is no input, so nobody waits for it to read or to write. Invariant: when a run is
-//! over, nothing of its process group lives; what wants to live on has to leave the group, as with
-//! `setsid`.
+//! The output is not used, except in the log, and a command need not read its input. Invariant:
+//! when a run is over, nothing of its process group is alive. A program that must live on has to
+//! leave the group, as with `setsid`.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -23,15 +23,16 @@ use tokio::process::{Child, ChildStdin};
 use super::{NotifyError, item};
 use crate::engine::attention::Item;
 
-/// How long a command may take.
+/// Time limit of a command.
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
-/// How long the output of a dead group is waited for; somebody who left the group may hold it open.
+/// Time limit for the output of a dead group, because a process that left the group may hold it
+/// open.
 const OUTPUT_PATIENCE: Duration = Duration::from_secs(1);
-/// Most that is kept of its output, in bytes.
+/// Most bytes of its output that are kept.
 const TAIL_BYTES_MAX: usize = 2 * 1024;
 
-/// What a command gets of the broker's environment: what programs need to run, and what they need
-/// to show something on a desktop.
+/// The variables of the broker's environment that a command gets: those that programs need to run,
+/// and those that a desktop notification needs.
 const PASSED: [&str; 7] = [
     "PATH",
     "HOME",
@@ -50,7 +51,7 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// A command that gets what it needs of this environment.
+    /// Returns a command with the variables of this environment that it needs.
     pub(super) fn new(
         words: Vec<String>,
         env: impl IntoIterator<Item = (OsString, OsString)>,
@@ -59,7 +60,7 @@ impl Command {
         Self { words, env: passed.collect() }
     }
 
-    /// Runs it for an item, to its end.
+    /// Runs it for an item, until it ends.
     pub(super) async fn run(&self, item: &Item) -> Result<(), NotifyError> {
         let program = || self.words.first().cloned().unwrap_or_default();
         let (mut child, output) =
@@ -104,14 +105,14 @@ impl Command {
             .envs(self.env.iter().map(|(name, value)| (name, value)));
         command.envs(variables(item)).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
-        // The command still holds the writing ends; they go with it here, so that the output can
-        // end.
+        // The command still holds the writing ends; they are closed with it here, so that the
+        // output can end.
         drop(command);
         Ok((child, Receiver::from_owned_fd(output.into())?))
     }
 }
 
-/// The item as variables, for scripts that read no JSON.
+/// Returns the item as environment variables, for scripts that read no JSON.
 fn variables(item: &Item) -> [(&'static str, String); 4] {
     let fit = |text: &str| text.replace('\0', "\u{fffd}");
     [
@@ -122,7 +123,7 @@ fn variables(item: &Item) -> [(&'static str, String); 4] {
     ]
 }
 
-/// Writes the item and closes the pipe. A command that does not read it is none the worse.
+/// Writes the item and closes the pipe. A command that does not read it gets no error.
 async fn feed(stdin: Option<ChildStdin>, json: String) {
     if let Some(mut stdin) = stdin {
         let _ = stdin.write_all(json.as_bytes()).await;
@@ -142,15 +143,15 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The leader may have been reaped a moment ago; its number is nobody else's while one of
-        // its group lives, and not so soon after.
+        // The leader may have been reaped a moment ago. Its number is not reused while a process of
+        // its group is alive, nor immediately afterwards.
         if let Some(group) = self.0 {
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
 }
 
-/// The end of what a command prints.
+/// The end of a command's output.
 #[derive(Debug)]
 struct Tail {
     output: Receiver,
@@ -168,9 +169,9 @@ impl Tail {
         }
     }
 
-    /// What there is, once nobody writes any more.
+    /// Returns the kept output, once all writers have closed it.
     async fn rest(mut self) -> String {
-        // Whoever holds it open longer is not waited for.
+        // A writer that holds it open for longer is not waited for.
         let _ = tokio::time::timeout(OUTPUT_PATIENCE, self.read()).await;
         String::from_utf8_lossy(&self.bytes).trim().to_owned()
     }

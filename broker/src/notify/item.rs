@@ -14,7 +14,7 @@ struct Json<'a> {
     create_time: String,
 }
 
-/// The word for a kind.
+/// Returns the word for a kind.
 pub(super) fn word(kind: Kind) -> &'static str {
     match kind {
         Kind::Question => "question",
@@ -24,7 +24,7 @@ pub(super) fn word(kind: Kind) -> &'static str {
     }
 }
 
-/// The object, on one line.
+/// Returns the object, on one line.
 pub(super) fn json(item: &Item) -> String {
     let Item { row: _, kind, agent, id, text, create_time, failures: _ } = item;
     let create_time: Timestamp = hive_proto::convert::time::timestamp(*create_time);

@@ -1,9 +1,8 @@
-//! The notifier: tells the operator that something waits on them, by running a command or by
-//! calling a webhook.
+//! The notifier: notifies the operator of an item, by running a command or by calling a webhook.
 //!
-//! What it is not: it knows no database and decides nothing; which things are told, and again after
-//! a failure, is the task's affair. Invariant: a telling ends within its limit, and whatever it
-//! started ends with it; one that is dropped ends at once.
+//! It knows no database; the task decides which items to report, and when to retry. Invariant: a
+//! notification ends within its time limit, and every process that it started ends with it. A
+//! dropped notification ends at once.
 
 mod command;
 mod item;
@@ -24,7 +23,7 @@ pub enum SetUpError {
     /// The URL cannot be called.
     #[error("the URL of `operator.notify.webhook` cannot be called")]
     Url(#[source] http::uri::InvalidUri),
-    /// There is nobody to vouch for a server.
+    /// The host has no certificates by which to trust a server.
     #[error(
         "`operator.notify.webhook` is an https URL, and this host has no certificates to know its server by; install them (often a package \
          `ca-certificates`), or name them in SSL_CERT_FILE"
@@ -32,7 +31,7 @@ pub enum SetUpError {
     NoCertificates(#[source] std::io::Error),
 }
 
-/// Why the operator could not be told.
+/// Why a notification of the operator failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotifyError {
     /// The program did not start.
@@ -40,64 +39,64 @@ pub enum NotifyError {
     Start {
         /// The program.
         program: String,
-        /// What the host said.
+        /// The error of the host.
         source: std::io::Error,
     },
-    /// It could not be waited for.
+    /// The exit of the program could not be read.
     #[error("`{program}` was lost: {source}")]
     Lost {
         /// The program.
         program: String,
-        /// What the host said.
+        /// The error of the host.
         source: std::io::Error,
     },
-    /// The program ended badly.
+    /// The program failed.
     #[error("`{program}` ended with {status}; the end of its output: {tail:?}")]
     Ended {
         /// The program.
         program: String,
-        /// How.
+        /// The exit status of the program.
         status: std::process::ExitStatus,
-        /// The last that it printed.
+        /// The end of its output.
         tail: String,
     },
-    /// The program did not end.
+    /// The program did not end within its time limit.
     #[error("`{program}` did not end within {} s and was killed; the end of its output: {tail:?}", .limit.as_secs())]
     TooLong {
         /// The program.
         program: String,
-        /// How long it had.
+        /// The time limit.
         limit: std::time::Duration,
-        /// The last that it printed.
+        /// The end of its output.
         tail: String,
     },
-    /// The server did not take it.
+    /// The server refused the item.
     #[error("{host} answered {status}")]
     Refused {
-        /// The server.
+        /// The host of the URL.
         host: String,
-        /// Its answer.
+        /// The status of the response.
         status: http::StatusCode,
     },
-    /// The server was not reached.
+    /// The server could not be reached.
     #[error("{host} could not be reached: {reason}")]
     NotReached {
-        /// The server.
+        /// The host of the URL.
         host: String,
-        /// Why, with all that caused it.
+        /// The error with all its causes.
         reason: String,
     },
-    /// The server did not answer.
+    /// The server did not answer within its time limit.
     #[error("{host} did not answer within {} s", .limit.as_secs())]
     NoAnswer {
-        /// The server.
+        /// The host of the URL.
         host: String,
-        /// How long it had.
+        /// The time limit.
         limit: std::time::Duration,
     },
 }
 
-/// How the operator is told.
+/// The way to notify the operator.
 #[derive(Debug)]
 pub struct Notifier(How);
 
@@ -108,7 +107,7 @@ enum How {
 }
 
 impl Notifier {
-    /// Sets up what the configuration says.
+    /// Returns the notifier of the configuration.
     pub fn new(notify: &Notify) -> Result<Self, SetUpError> {
         Ok(Self(match notify {
             Notify::Command(words) => {
@@ -118,7 +117,7 @@ impl Notifier {
         }))
     }
 
-    /// Tells the operator of one thing.
+    /// Notifies the operator of one item.
     pub async fn tell(&self, item: &Item) -> Result<(), NotifyError> {
         match &self.0 {
             How::Command(command) => command.run(item).await,

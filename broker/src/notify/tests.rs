@@ -75,7 +75,7 @@ impl Script {
     }
 }
 
-/// A pipe with a name, whose end shows that nobody who has it open lives.
+/// A named pipe, whose end shows that no process that has it open is alive.
 struct Pipe {
     open: tokio::io::BufReader<Receiver>,
     path: PathBuf,
@@ -89,7 +89,7 @@ impl Pipe {
         line.trim().to_owned()
     }
 
-    /// Waits until everybody who has it open is dead.
+    /// Waits until all processes that have it open are dead.
     async fn all_dead(self) {
         let mut open = OpenOptions::new().open_receiver(&self.path).expect("it opens");
         drop(self.open);
@@ -187,8 +187,8 @@ async fn a_command_need_not_read_its_input() {
         ["sh", "-c", "exec <&-; sleep 0"].map(str::to_owned).to_vec(),
         std::env::vars_os(),
     );
-    // More than a pipe holds, and than a variable may have: such an item is never made, and would
-    // still harm nobody.
+    // Longer than a pipe or a variable may hold: such an item is never made, and would still do no
+    // harm.
     assert!(matches!(command.run(&big).await, Err(NotifyError::Start { .. })));
 }
 
@@ -365,7 +365,7 @@ async fn an_https_webhook_begins_with_a_handshake_and_no_word_of_the_item() {
     let host = listener.local_addr().expect("an address").to_string();
     let webhook = match Webhook::new(&format!("https://{host}/secret")) {
         Ok(webhook) => webhook,
-        // A host without certificates is told so when it is set up.
+        // On a host without certificates, the setup fails with this error.
         Err(error) => return assert!(matches!(error, SetUpError::NoCertificates(_)), "{error}"),
     };
     let item = an_item();

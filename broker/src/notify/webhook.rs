@@ -1,7 +1,7 @@
-//! A webhook that tells the operator: one POST per item.
+//! A webhook that notifies the operator: one POST per item.
 //!
-//! Invariant: what it is given is posted once, to that URL and no other: redirects are not
-//! followed. The URL may hold a secret, so no log or error has more of it than the host.
+//! Invariant: an item is posted once, to that URL and no other: redirects are not followed. The URL
+//! may hold a secret, so logs and errors have only its host.
 
 use std::error::Error;
 use std::fmt;
@@ -18,7 +18,7 @@ use rustls::{ClientConfig, RootCertStore};
 use super::{NotifyError, SetUpError, item};
 use crate::engine::attention::Item;
 
-/// How long a server may take to answer.
+/// Time limit for the answer of a server.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
 /// The webhook of the configuration.
@@ -34,7 +34,7 @@ impl fmt::Debug for Webhook {
 }
 
 impl Webhook {
-    /// A webhook at this URL. For https the host's own certificates are read, once.
+    /// Returns a webhook at this URL. For https the host's own certificates are read, once.
     pub(super) fn new(url: &str) -> Result<Self, SetUpError> {
         let url: Uri = url.parse().map_err(SetUpError::Url)?;
         let connector = HttpsConnectorBuilder::new();
@@ -45,7 +45,7 @@ impl Webhook {
             connector.with_tls_config(no_roots.with_no_client_auth()).https_or_http()
         };
         let client = Client::builder(TokioExecutor::new())
-            // Items are rare; nothing is kept open for the next one.
+            // Items are rare, so no connection is kept for the next one.
             .pool_max_idle_per_host(0)
             .build(connector.enable_http1().build());
         Ok(Self { url, client })
@@ -65,7 +65,7 @@ impl Webhook {
             host: self.host(),
             reason: chain(&error),
         })?;
-        // Its body is nothing to us.
+        // The body of the response is not used.
         let status = answer.status();
         if status.is_success() {
             Ok(())
@@ -79,7 +79,7 @@ impl Webhook {
     }
 }
 
-/// An error and all that caused it.
+/// Returns an error with all its causes.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

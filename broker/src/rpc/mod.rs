@@ -1,8 +1,8 @@
-//! The wire: one file per service, each method decode, one call of the engine, encode.
+//! The wire: one file per service; each method decodes, calls the engine once, and encodes.
 //!
 //! `edge/` has everything in front of a handler, `service/` one file per service, and `server`
-//! builds the two routers. Agents' sockets have no operator service at all, so there is nothing to
-//! refuse. Invariant: the caller comes from the connection (`edge/caller`), never from a request.
+//! builds the two routers. Agents' sockets have no operator service at all, so it needs no refusal
+//! there. Invariant: the caller comes from the connection (`edge/caller`), never from a request.
 
 pub mod server;
 
@@ -18,19 +18,19 @@ use tokio_util::task::TaskTracker;
 use crate::engine::{Engine, Refusal};
 pub use edge::{caller, conn, error, listen, method, peer};
 
-/// What every service works on.
+/// The state that every service shares.
 #[derive(Clone, Debug)]
 pub struct Rpc {
     engine: Arc<Engine>,
-    /// Tasks behind open streams, and what calls leave running.
+    /// Tasks of open streams, and work that outlives its call.
     streams: TaskTracker,
-    /// Cancelled to end the process in good order.
+    /// Cancelled to end the process cleanly.
     shutdown: CancellationToken,
     sockets: Arc<listen::Sockets>,
 }
 
 impl Rpc {
-    /// Services on this engine.
+    /// Returns services on this engine.
     #[must_use]
     pub fn new(
         engine: Arc<Engine>,
@@ -41,7 +41,7 @@ impl Rpc {
         Self { engine, streams, shutdown, sockets }
     }
 
-    /// Opens and closes agents' sockets, as there are agents now.
+    /// Opens and closes agents' sockets to match the present agents.
     pub async fn reconcile_sockets(&self) -> Result<(), Refusal> {
         let names = self.engine.active_names().await?;
         let names: Vec<AgentName> =

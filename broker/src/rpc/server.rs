@@ -21,17 +21,16 @@ use super::caller::CallerLayer;
 use super::listen::Incoming;
 use super::method::{METHODS, Method};
 
-/// Largest header block of a request, in bytes; ours have a token and little else.
+/// Largest header block of a request, in bytes; requests of the hive have a token and little else.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
 /// Most calls at once on one connection.
 const CONCURRENT_CALLS_MAX: u32 = 128;
-/// Most calls that a client may reset before they were looked at; with one more the connection
-/// ends.
+/// Most calls that a client may reset before they were handled; one more ends the connection.
 const UNSEEN_RESETS_MAX: usize = 20;
-/// Bytes of one request that may be on their way before the broker has looked at them.
+/// Bytes of one request that may be in flight before the broker has read them.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
-/// Most calls on one connection that the broker had to reset or refuse by the rules of HTTP/2; with
-/// one more the connection ends.
+/// Most calls on one connection that the broker had to reset or refuse by the rules of HTTP/2; one
+/// more ends the connection.
 const OWN_RESETS_MAX: usize = 1024;
 
 type Layered = Router<Stack<CallerLayer, tower::layer::util::Identity>>;
@@ -41,7 +40,7 @@ fn builder(rpc: &Rpc) -> Server<Stack<CallerLayer, tower::layer::util::Identity>
         .http2_max_header_list_size(HEADER_BYTES_MAX)
         .max_concurrent_streams(CONCURRENT_CALLS_MAX)
         .http2_max_pending_accept_reset_streams(Some(UNSEEN_RESETS_MAX))
-        // Left alone, it would have no bound at all.
+        // The default has no limit at all.
         .http2_max_local_error_reset_streams(Some(OWN_RESETS_MAX))
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .layer(CallerLayer::new(
@@ -51,7 +50,7 @@ fn builder(rpc: &Rpc) -> Server<Stack<CallerLayer, tower::layer::util::Identity>
         ))
 }
 
-/// What reflection shows on a socket: the files without those whose services it does not serve.
+/// Returns the descriptors for reflection on a socket: without the services that it does not serve.
 fn descriptors(is_served: fn(&Method) -> bool) -> Result<Vec<u8>, prost::DecodeError> {
     let mut set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET)?;
     set.file.retain(|file| {
@@ -92,7 +91,7 @@ pub async fn serve_operator(
     serve(router, incoming, shutdown).await
 }
 
-/// The services of both.
+/// Adds the services of both sockets.
 fn shared(
     mut server: Server<Stack<CallerLayer, tower::layer::util::Identity>>,
     rpc: &Rpc,

@@ -1,4 +1,4 @@
-//! Codes: how enums stand in rows. The numbers are those of the wire where there is one, and never
+//! Codes: the numbers of enums in rows. They are those of the wire if it has the enum, and never
 //! change.
 //!
 //! Invariant: an unknown code in a row is corruption and an error, never a default.
@@ -19,19 +19,19 @@ pub(crate) trait Coded: Copy + Sized + 'static {
     /// Whether two values are the same.
     fn same(self, other: Self) -> bool;
 
-    /// The code in a row.
+    /// Returns the code in a row.
     fn code(self) -> i64 {
         let entry = Self::CODES.iter().find(|(value, _)| value.same(self));
         entry.expect("every value has a code; a test checks it").1
     }
 
-    /// The value of a code.
+    /// Returns the value of a code.
     fn decode(code: i64) -> Option<Self> {
         Self::CODES.iter().find(|(_, known)| *known == code).map(|(value, _)| *value)
     }
 }
 
-/// Gives enums their codes.
+/// Defines the codes of enums.
 macro_rules! codes {
     ($($kind:ty { $($variant:ident = $code:literal),+ $(,)? })+) => {$(
         impl $crate::store::codec::Coded for $kind {
@@ -76,7 +76,7 @@ codes! {
     }
 }
 
-/// What stands in a row and cannot be right.
+/// An invalid value in a row.
 #[derive(Debug, thiserror::Error)]
 #[error("column {column} holds {value}, which is no {wanted}")]
 pub(crate) struct Corrupt {
@@ -154,8 +154,8 @@ pub(crate) fn json<T: serde::de::DeserializeOwned>(
     parsed(row, column, |text| serde_json::from_str(text))
 }
 
-/// A number as SQLite keeps it. No count, size or id reaches 2^63; one that a client sends all the
-/// same becomes the largest there is, which nothing has.
+/// Returns a number as SQLite stores it. No count, size or id reaches 2^63; if a client sends one
+/// anyway, it becomes the largest number, which no row has.
 pub(crate) fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,7 +1,7 @@
-//! Effects: values that a command leaves, applied once its batch is on disk.
+//! Effects: values that a command returns, applied once its batch is on disk.
 //!
-//! Invariant: memory changes only by effects. Those of a command that failed, or of a batch that
-//! was aborted, are never applied.
+//! Invariant: memory changes only by effects. The effects of a failed command or of an aborted
+//! batch are never applied.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::key::AgentKey;
 
-/// What follows a commit.
+/// A consequence of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// The inbox has new work.
@@ -20,11 +20,11 @@ pub enum Effect {
     Session(AgentKey),
     /// The agent has a new command, or was changed.
     Told(AgentKey),
-    /// Something became due earlier than it was: a lease, a grace time.
+    /// A lease or a grace time became due earlier than it was.
     Due,
-    /// Something became due earlier than it was by the wall clock: a deadline, a reminder.
+    /// A deadline or a reminder became due earlier than it was, by the wall clock.
     WallDue,
-    /// Something began to wait on the operator.
+    /// The operator outbox has a new item.
     Attention,
     /// The presence of the agent's harness changed.
     Presence(AgentKey, PresenceChange),
@@ -43,16 +43,16 @@ pub enum PresenceChange {
         token: String,
         /// Its isolation, as the broker sees it.
         isolation: Option<Isolation>,
-        /// Its attachment.
+        /// The new attachment.
         live: Live,
-        /// When it attached.
+        /// The time of the attach.
         now: BootTime,
     },
     /// A session opened or ended a turn.
     TurnOpen {
         /// Whether a turn is open now.
         open: bool,
-        /// When.
+        /// The time of the change.
         now: BootTime,
     },
     /// A session has no harness, and its grace time begins.
@@ -103,12 +103,13 @@ impl PartialEq for Live {
 
 impl Eq for Live {}
 
-/// Told of what was committed, on the writer's thread, before the replies leave. Must not block.
+/// A receiver of committed effects, called on the writer's thread before the replies are sent. Must
+/// not block.
 pub trait Committed: Send + Sync {
-    /// These effects are on disk; `last_event` is the newest event.
+    /// Applies effects that are on disk; `last_event` is the newest event.
     fn committed(&self, effects: &[Effect], last_event: u64);
 
-    /// The database can be used again after a failure. A batch that was aborted may be on disk
-    /// after all, and its effects were not applied.
+    /// Notes that the database can be used again after a failure. A batch that was aborted may be
+    /// on disk after all, and its effects were not applied.
     fn recovered(&self) {}
 }

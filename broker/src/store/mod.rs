@@ -1,9 +1,9 @@
 //! The store: SQLite behind two doors, `read` and `write`.
 //!
 //! One thread owns the write connection and commits queued commands together; reads use connections
-//! of their own that cannot write. SQL lives here alone, one file per table. Invariant: `write`
-//! answers after the commit that made its work durable (WAL with `synchronous=FULL`, which syncs
-//! the log at every commit), or with an error that says it is not known to be.
+//! of their own that cannot write. Only this module has SQL, one file per table. Invariant: `write`
+//! answers after the commit that made its work durable, or with an error that says it is not known
+//! to be. (WAL with `synchronous=FULL` syncs the log at every commit.)
 
 pub mod search;
 
@@ -62,7 +62,7 @@ pub struct Store {
     _lock: lock::Lock,
 }
 
-/// A store but for its writer.
+/// A store without its writer.
 struct Prepared {
     path: PathBuf,
     clock: Arc<dyn Clock>,
@@ -134,14 +134,14 @@ impl Store {
         Ok((open.with(writer, true), stepped))
     }
 
-    /// From the next commit on, what begins to wait on the operator goes into the outbox; before
-    /// that nobody would take it out again.
+    /// Fills the operator outbox from the next commit on; without a notifier, no task would drain
+    /// it.
     pub fn use_attention(&self) {
         self.attention.store(true, Ordering::Relaxed);
     }
 
-    /// Runs a command in a transaction and answers after the commit. What the command returns as an
-    /// error is undone.
+    /// Runs a command in a transaction and returns its result after the commit. If the command
+    /// returns an error, its changes are undone.
     pub async fn write<T, E, F>(&self, command: F) -> Result<T, E>
     where
         F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
@@ -151,7 +151,7 @@ impl Store {
         self.writer.write(command).await
     }
 
-    /// Queues a waiter: a command that is polled in the commit that wakes its agent, until it is
+    /// Queues a waiter: a command that is polled in each commit that wakes its agent, until it is
     /// ready.
     pub async fn wait<T, E, F>(&self, agent: AgentKey, poll: F) -> Waiter<T, E>
     where
@@ -187,20 +187,19 @@ impl Store {
         tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Panicked)
     }
 
-    /// Copies the database as it stands, unless another copy is being made or read. It is given up
-    /// once `stop` is cancelled.
+    /// Copies the database, unless another copy is being made or read. Stops once `stop` is
+    /// cancelled.
     pub async fn copy(&self, stop: CancellationToken) -> Result<Copied, CopyError> {
         self.check_health()?;
         let place = Arc::clone(&self.copying).try_lock_owned().map_err(|_| CopyError::UnderWay)?;
         let path = self.path.clone();
         let copied = self.blocking(move || backup::copy(&path, stop, place)).await;
-        // Checked again: what was read may be worthless after a fault.
+        // Checked again: after a fault the rows may be worthless.
         self.check_health()?;
         copied.unwrap_or_else(|error| Err(CopyError::Store(error)))
     }
 
-    /// Reads the whole database and reports what is wrong with it. It is given up once `stop` is
-    /// cancelled.
+    /// Reads the whole database and reports its problems. Stops once `stop` is cancelled.
     pub async fn check(&self, stop: CancellationToken) -> Result<Checked, CheckError> {
         self.check_health()?;
         let path = self.path.clone();
@@ -222,13 +221,13 @@ impl Store {
         }
     }
 
-    /// Whether the database can be used; changes are seen on the receiver.
+    /// Returns whether the database can be used; the receiver sees changes.
     #[must_use]
     pub fn health(&self) -> watch::Receiver<Health> {
         self.health.clone()
     }
 
-    /// The database file.
+    /// Returns the path of the database file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -1,9 +1,8 @@
-//! Tells the operator what begins to wait on them: works off the outbox of
-//! [`crate::engine::attention`] with the notifier.
+//! Drains the operator outbox of [`crate::engine::attention`] with the notifier.
 //!
-//! Invariant: a thing leaves the outbox only after it was told, or because it waits no more; a
-//! broker that dies between telling and deleting tells it again. A few are told at once, each is
-//! told by one telling at a time, and none of it is in the way of anybody's call.
+//! Invariant: an item leaves the outbox only after the operator was notified, or because it is
+//! settled. A broker that dies between the two steps notifies again. A few notifications run at
+//! once, one per item, and none delays a call.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,10 +17,11 @@ use crate::engine::attention::Item;
 use crate::engine::background::OUTBOX;
 use crate::notify::Notifier;
 
-/// How many things are told at once.
+/// Most notifications at once.
 const TELLINGS_MAX: usize = 4;
 
-/// Tells what waits, until `stop`; what is being told then is broken off and stays in the outbox.
+/// Notifies the operator of due items until `stop`. A notification that runs then is cancelled, and
+/// its item stays in the outbox.
 pub async fn attention(engine: Arc<Engine>, notifier: Arc<Notifier>, stop: CancellationToken) {
     let (mut tellings, mut telling) = (JoinSet::new(), BTreeSet::new());
     while let Err(error) = engine.begin_attention().await {
@@ -45,7 +45,7 @@ pub async fn attention(engine: Arc<Engine>, notifier: Arc<Notifier>, stop: Cance
                         stop.clone(),
                     ));
                 }
-                // Where all hands are full, the next free one looks.
+                // If all slots are taken, the next free one reads the outbox again.
                 due.next.filter(|_| telling.len() < TELLINGS_MAX)
             }
             Err(error) => {
@@ -60,8 +60,8 @@ pub async fn attention(engine: Arc<Engine>, notifier: Arc<Notifier>, stop: Cance
                 Ok(row) => {
                     telling.remove(&row);
                 }
-                // Which one it was is not known; the others end by themselves, and then all is
-                // looked at anew.
+                // It is not known which one it was; the others end by themselves, and then the
+                // outbox is read again.
                 Err(error) => {
                     tracing::error!(%error, "telling the operator panicked");
                     while tellings.join_next().await.is_some() {}
@@ -82,7 +82,7 @@ async fn timer(wait: Option<Duration>) {
     }
 }
 
-/// Tells one thing and notes in the outbox how that went; answers with its row.
+/// Notifies the operator of one item and stores the result in the outbox; returns its row.
 async fn tell(
     engine: Arc<Engine>,
     notifier: Arc<Notifier>,
@@ -104,7 +104,7 @@ async fn tell(
                 .map(|pause| tracing::debug!(id = item.id, ?pause, "it is tried again")),
         };
         let Err(error) = noted else { return item.row };
-        // Not given up: an item that was told and is still in the outbox would be told again.
+        // Retried: an item that was reported and is still in the outbox would be reported again.
         tracing::warn!(%error, id = item.id, "what became of telling the operator could not be noted; trying again");
         if stop.run_until_cancelled(tokio::time::sleep(RETRY_PAUSE)).await.is_none() {
             return item.row;

@@ -1,5 +1,5 @@
-//! Reconcilers: the background tasks of the broker. Each is a timer and a signal, reads from the
-//! database what is due, and may run at any time.
+//! Reconcilers: the background tasks of the broker. Each has a timer and a signal, reads the due
+//! rows from the database, and may run at any time.
 //!
 //! Invariant: a failed run is logged, shown in the broker's status and retried; neither a failure
 //! nor a panic ends a reconciler.
@@ -25,12 +25,12 @@ use crate::engine::background::{HEALTH, LEASES, RETENTION};
 
 /// Pause after a failed run.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// How often what is old is looked for.
+/// Period of the deletion of old rows.
 const RETENTION_PERIOD: Duration = Duration::from_secs(3600);
-/// Pause between two steps of deleting, so that sends go in between.
+/// Pause between two steps of deleting, so that sends run in between.
 const RETENTION_STEP_PAUSE: Duration = Duration::from_millis(20);
 
-/// Runs a reconciler until `stop`. One that panics starts again after a pause, because it has no
+/// Runs a reconciler until `stop`. After a panic it starts again after a pause, because it has no
 /// input and keeps no state that a run needs.
 pub async fn keep_running<F, R>(
     name: &'static str,
@@ -56,7 +56,7 @@ pub async fn keep_running<F, R>(
     }
 }
 
-/// Ends leases and sessions whose time has run out.
+/// Ends expired leases and sessions.
 pub async fn due(engine: Arc<Engine>, stop: CancellationToken) {
     loop {
         let signal = engine.hints().due.notified();
@@ -91,7 +91,7 @@ async fn sweep(engine: &Engine) -> Result<Option<BootTime>, Refusal> {
     Ok(leases.into_iter().chain(sessions).min())
 }
 
-/// Deletes what is settled and older than `keep`.
+/// Deletes settled rows that are older than `keep`.
 pub async fn retention(engine: Arc<Engine>, keep: Duration, stop: CancellationToken) {
     loop {
         let pause = match engine.sweep_retention(keep).await {
@@ -115,15 +115,15 @@ pub async fn retention(engine: Arc<Engine>, keep: Duration, stop: CancellationTo
     }
 }
 
-/// Shows in the health service whether the database can be used, and that the broker ends.
+/// Copies to the health service whether the database can be used, and that the broker ends.
 pub async fn health(
     engine: Arc<Engine>,
     reporter: tonic_health::server::HealthReporter,
     stop: CancellationToken,
 ) {
     let mut health = engine.store().health();
-    // The reporter begins so; what does not change is not told again, or who watches hears of a
-    // change that was none.
+    // The first status of the reporter. An unchanged status is not set again, because watchers
+    // would get a change that was none.
     let mut shown = tonic_health::ServingStatus::Serving;
     loop {
         let serving = match &*health.borrow_and_update() {

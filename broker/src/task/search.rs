@@ -1,7 +1,7 @@
-//! Brings the search index up to date after commits, and takes out of it what was pruned.
+//! Updates the search index after commits, and removes pruned mail from it.
 //!
-//! It wakes when something was committed, not by time, and then lets a moment's mail gather: one
-//! commit of the index for all of it.
+//! It runs after a commit, not by time, and first waits a moment for more mail: one commit of the
+//! index for all of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use super::RETRY_PAUSE;
 use crate::engine::background::SEARCH;
 use crate::engine::{Engine, Refusal};
 
-/// How long new mail gathers. With the step itself it stays well below the second after which mail
-/// is found.
+/// How long it waits for more mail. With the step itself it stays well below the one second within
+/// which mail is found.
 const GATHER_PAUSE: Duration = Duration::from_millis(300);
-/// Pause between two steps of a long way, so that sends go in between.
+/// Pause between two of many steps, so that sends run in between.
 const STEP_PAUSE: Duration = Duration::from_millis(5);
 /// Longest pause after failed runs.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -25,7 +25,7 @@ pub async fn search(engine: Arc<Engine>, stop: CancellationToken) {
     let mut newest = engine.hints().last_event();
     let mut retry = RETRY_PAUSE;
     loop {
-        // What is committed from here on is a reason to look again.
+        // A commit from here on is a reason to run again.
         newest.borrow_and_update();
         let pause = match engine.index_search().await {
             Ok(true) => STEP_PAUSE,

@@ -1,8 +1,8 @@
 //! Timers by the wall clock: deadlines of questions and due times of reminders.
 //!
-//! A timer that the kernel cancels when somebody sets the clock: whatever way the clock jumps, what
-//! is due then is looked at anew, without polling. Invariant: what is due lies in rows, so nothing
-//! is lost with the process.
+//! The kernel cancels the timer when the clock is set: whichever way the clock jumps, the due rows
+//! are read again, without polling. Invariant: due times are in rows, so nothing is lost with the
+//! process.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::RETRY_PAUSE;
 use crate::engine::background::DEADLINES;
 use crate::engine::{Engine, Refusal};
 
-/// Ends questions and fires reminders whose time has come.
+/// Ends questions whose deadline has passed, and fires due reminders.
 pub async fn wall_due(engine: Arc<Engine>, stop: CancellationToken) {
     loop {
         let signal = engine.hints().wall_due.notified();
@@ -53,7 +53,7 @@ async fn sweep(engine: &Engine) -> Result<Option<WallTime>, Refusal> {
     Ok(questions.into_iter().chain(reminders).min())
 }
 
-/// Waits until the wall clock shows `due`, or somebody sets it.
+/// Waits until the wall clock shows `due`, or until the clock is set.
 async fn until(due: WallTime, now: WallTime) {
     if due <= now {
         return;
@@ -72,8 +72,7 @@ async fn timer(due: WallTime) -> io::Result<()> {
     let never = Timespec { tv_sec: 0, tv_nsec: 0 };
     let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
     timerfd_settime(&fd, flags, &Itimerspec { it_interval: never, it_value: at })?;
-    // Readable when it is due, and also when it was cancelled; either way there is something to
-    // look at.
+    // Readable when it is due, and also when it was cancelled; the due rows are read in both cases.
     #[expect(
         deprecated,
         reason = "the replacement is unsafe to call; an owned descriptor is what it asks for, and this is one"

@@ -1,7 +1,7 @@
-//! Closing: the one outcome of a question, and who hears of it, in one transaction.
+//! Closing: the one outcome of a question and its notices, in one transaction.
 //!
-//! Invariant: whoever closes a question that is not open any more changes nothing and is told what
-//! won.
+//! Invariant: closing a question that is not open changes nothing; the refusal names the outcome
+//! that won.
 
 use hive_core::delivery::State as DeliveryState;
 use hive_core::event::Kind;
@@ -18,24 +18,24 @@ use crate::store::event::{Fact, log};
 use crate::store::question::{self as questions, Close, QuestionRow};
 use crate::store::{AgentKey, Tx, delivery};
 
-/// Who or what ends a question.
+/// What ends a question.
 #[derive(Clone, Debug)]
 pub(crate) enum Closer<'a> {
     /// Its target, with an answer.
     Target { name: &'a str, answer: &'a Answer },
-    /// The operator with an answer; for themselves, or in the target's place.
+    /// The operator with an answer; in their own name, or in the target's place.
     OperatorAnswer { who: &'a str, answer: &'a Answer },
-    /// Its asker does not want to know any more.
+    /// The asker, by withdrawing it.
     Asker { name: &'a str },
-    /// The operator withdraws it.
+    /// The operator, by withdrawing it.
     OperatorCancel { who: &'a str },
-    /// Its deadline.
+    /// The deadline of the question.
     Deadline,
-    /// One of the two was retired.
+    /// The retirement of one of the two.
     Retired { agent: &'a str },
 }
 
-/// Ends an open question and tells the others.
+/// Ends an open question and notifies the others.
 pub(crate) fn close(
     tx: &Tx<'_>,
     limits: &Limits,
@@ -78,7 +78,7 @@ pub(crate) fn close(
     tell_asker(tx, limits, row, kind, &end, closer)
 }
 
-/// Why a question cannot be closed: what has won.
+/// Returns the refusal for a question that is over: its outcome.
 pub(super) fn already(tx: &Tx<'_>, row: &QuestionRow) -> Result<Refusal, Refusal> {
     let id = row.question.id;
     let now = questions::get(tx, id)?.ok_or(Refusal::QuestionNotFound { id })?;
@@ -91,7 +91,8 @@ pub(super) fn already(tx: &Tx<'_>, row: &QuestionRow) -> Result<Refusal, Refusal
     Ok(Refusal::QuestionClosed { id, outcome: words::closed(now.state, closed_by) })
 }
 
-/// Who answered knows; everybody else who has not answered yet is told that they need not.
+/// Notifies a target that has not answered that the question is over; the one that answered knows
+/// it.
 fn tell_target(
     tx: &Tx<'_>,
     limits: &Limits,
@@ -125,8 +126,8 @@ fn tell_target(
     }
 }
 
-/// The question is answered before its target was handed it: a model that is asked what it has
-/// answered would only be puzzled.
+/// Drops the undelivered question, because it is answered already. A model would be confused by a
+/// question that it has answered.
 fn drop_undelivered(tx: &Tx<'_>, row: &QuestionRow) -> Result<(), Refusal> {
     let Some(message) = row.question.message_id else { return Ok(()) };
     match delivery::get(tx, row.target, message)? {
@@ -137,7 +138,7 @@ fn drop_undelivered(tx: &Tx<'_>, row: &QuestionRow) -> Result<(), Refusal> {
     }
 }
 
-/// The outcome, as mail; but not to one who withdrew the question, or is no more.
+/// Sends the outcome to the asker, unless the asker withdrew the question or is retired.
 fn tell_asker(
     tx: &Tx<'_>,
     limits: &Limits,

@@ -1,8 +1,7 @@
 //! Questions: asking, answering and withdrawing, with exactly one outcome each.
 //!
-//! What it is not: the wording of a question and an answer is checked by `core::question`.
-//! Invariant: a question and the message that brings it to its target are one transaction, and so
-//! are its outcome and the messages that tell of it.
+//! `core::question` checks the wording of a question and of an answer. Invariant: a question and
+//! the message that delivers it are one transaction, and so are its outcome and the notices of it.
 
 mod close;
 mod read;
@@ -38,18 +37,18 @@ pub(crate) use words::{quoted, time as time_words};
 /// Most questions that one sweep closes, so that it never stalls a send.
 const STEP_ROWS: u32 = 100;
 
-/// A question to be asked.
+/// A question to ask.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// Who is asked.
+    /// The agent or the operator that is asked.
     pub to: Recipient,
-    /// What.
+    /// The text and the options.
     pub wording: Wording,
     /// How long it stays open.
     pub ttl: Option<Duration>,
 }
 
-/// What a replay needs.
+/// The stored answer for a replay.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Asked {
     id: QuestionId,
@@ -85,8 +84,8 @@ fn bound(bytes: usize) -> u32 {
 }
 
 impl Engine {
-    /// Asks; answers with the question, and whether an earlier run of the same delivery had asked
-    /// it already.
+    /// Asks a question; returns it, and whether an earlier run of the same delivery had asked it
+    /// already.
     pub async fn ask(
         &self,
         actor: Actor,
@@ -191,7 +190,7 @@ impl Engine {
         self.noting(&caller, call, closed).await
     }
 
-    /// Ends questions whose deadline has passed; answers when the next deadline is.
+    /// Ends questions whose deadline has passed; returns the next deadline.
     pub async fn sweep_questions(&self) -> Result<Option<WallTime>, Refusal> {
         let limits = Arc::clone(&self.limits);
         self.store
@@ -231,7 +230,8 @@ pub(crate) fn cancel(
     }
 }
 
-/// The answer as it is kept; one to a question that is over is told so, whatever it says.
+/// Returns the answer as it is stored. If the question is over, the refusal says so, whatever the
+/// answer.
 fn checked(tx: &Tx<'_>, row: &QuestionRow, answer: &Answer) -> Result<Answer, Refusal> {
     let planted = [hive_fault::planted!(AnswerAfterExpiry), hive_fault::planted!(TwoOutcomes)]
         .contains(&true);
@@ -291,7 +291,7 @@ fn put(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Asked, Refusal> {
     Ok(Asked { id, already: false })
 }
 
-/// Who is asked; one, and not oneself.
+/// Returns the target of a question: exactly one, and not the asker.
 fn target(admission: &Admission<'_, '_>, to: &Recipient) -> Result<AgentRow, Refusal> {
     let refuse = |problem: &str| Err(Refusal::Field { field: "to", problem: problem.to_owned() });
     match to {
@@ -313,7 +313,7 @@ fn target(admission: &Admission<'_, '_>, to: &Recipient) -> Result<AgentRow, Ref
     }
 }
 
-/// Ends what a retired agent asked and owes.
+/// Ends the open questions that a retired agent asked or has to answer.
 pub(crate) fn retire(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
     for row in questions::open_of(tx, me.key)? {
         close(tx, limits, &row, &Closer::Retired { agent: &me.name })?;

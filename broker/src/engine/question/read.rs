@@ -10,28 +10,28 @@ use crate::engine::{Engine, Refusal, actor};
 use crate::store::question::{self as questions, Filter};
 use crate::store::{AgentKey, event};
 
-/// Which questions a caller wants to see.
+/// A filter of questions.
 #[derive(Clone, Debug, Default)]
 pub struct Which {
-    /// Only in these states; empty: all.
+    /// States to include; empty: all.
     pub states: Vec<State>,
-    /// Only those that this one asked; empty: anybody.
+    /// The asker; empty: any.
     pub asker: String,
-    /// Only those that this one was asked; empty: anybody.
+    /// The target; empty: any.
     pub target: String,
 }
 
-/// Questions that changed, and the newest event behind which to look on.
+/// Changed questions, and the newest event that they include.
 #[derive(Clone, Debug, Default)]
 pub struct Changed {
-    /// As they stand now.
+    /// The questions in their present state.
     pub questions: Vec<Question>,
-    /// Where to look on.
+    /// The event after which the next read begins.
     pub last_event: u64,
 }
 
-/// The key of a name in a filter. An agent may name others: it sees of them only what it shares
-/// with them.
+/// Returns the key of a name in a filter. An agent may name others, and sees only the questions
+/// that it shares with them.
 fn key(conn: &Connection, name: &str) -> Result<Option<AgentKey>, Refusal> {
     Ok(match name {
         "" => None,
@@ -51,7 +51,7 @@ fn filter(conn: &Connection, caller: &Caller, which: &Which) -> Result<Filter, R
 }
 
 impl Engine {
-    /// One question.
+    /// Returns one question.
     pub async fn get_question(&self, caller: Caller, id: QuestionId) -> Result<Question, Refusal> {
         self.store
             .read(move |conn, _| {
@@ -62,7 +62,7 @@ impl Engine {
             .await
     }
 
-    /// Questions, newest first; and whether there are more.
+    /// Lists questions, newest first; also returns whether there are more.
     pub async fn list_questions(
         &self,
         caller: Caller,
@@ -78,7 +78,7 @@ impl Engine {
             .await
     }
 
-    /// A page of a snapshot, and the newest event that it includes.
+    /// Returns a page of a snapshot, and the newest event that it includes.
     pub async fn questions_now(
         &self,
         caller: Caller,
@@ -95,7 +95,8 @@ impl Engine {
             .await
     }
 
-    /// What was asked or closed after an event, each once and as it stands now.
+    /// Returns the questions that were asked or closed after an event, each once and in its present
+    /// state.
     pub async fn questions_changed(
         &self,
         caller: Caller,

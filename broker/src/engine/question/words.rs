@@ -1,23 +1,23 @@
-//! Words: what the broker writes to the two sides of a question. Bodies for a model and for a
-//! person, in the same words.
+//! Texts that the broker writes to the two sides of a question: one wording for models and for
+//! people.
 //!
-//! Invariant: every line that somebody else wrote begins with `> `, so that nobody can put words
-//! into the broker's mouth.
+//! Invariant: every quoted line begins with `> `, so that no agent can make its text look like the
+//! broker's.
 
 use hive_core::id::QuestionId;
 use hive_core::question::{Answer, State, Wording};
 use hive_core::time::WallTime;
 
-/// A time for people and models: UTC, to the second.
+/// Formats a time for people and models: UTC, to the second.
 pub(crate) fn time(time: WallTime) -> String {
     let instant = jiff::Timestamp::from_millisecond(time.0).unwrap_or(jiff::Timestamp::MAX);
     instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// What ends a line, for one reader or another.
+/// Characters that end a line for some readers.
 const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-/// Somebody else's words, each line marked.
+/// Marks each line of a text that the broker did not write.
 pub(crate) fn quoted(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let text = text.strip_suffix('\n').unwrap_or(&text);
@@ -25,7 +25,7 @@ pub(crate) fn quoted(text: &str) -> String {
     lines.join("\n")
 }
 
-/// What the target reads.
+/// Returns the message to the target.
 pub(super) fn asked(
     id: QuestionId,
     asker: &str,
@@ -52,7 +52,7 @@ pub(super) fn asked(
     text
 }
 
-/// An answer in one text.
+/// Returns an answer as one text.
 pub(super) fn answer(answer: &Answer) -> String {
     let Answer { choices, text } = answer;
     let mut parts = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn answer(answer: &Answer) -> String {
     quoted(&parts.join("\n"))
 }
 
-/// What the asker reads at the end.
+/// Returns the message to the asker when the question is over.
 pub(super) fn outcome(id: QuestionId, target: &str, wording: &Wording, end: &End<'_>) -> String {
     let what = match end.state {
         State::Answered if end.operator_override => {
@@ -82,7 +82,7 @@ pub(super) fn outcome(id: QuestionId, target: &str, wording: &Wording, end: &End
     format!("{what}\n\nThe question was:\n{}", quoted(&wording.text))
 }
 
-/// What the target reads when it need not answer any more.
+/// Returns the message to a target that need not answer any more.
 pub(super) fn over(id: QuestionId, asker: &str, wording: &Wording, end: &End<'_>) -> String {
     let what = match end.state {
         State::Answered => format!(
@@ -101,12 +101,12 @@ pub(super) fn over(id: QuestionId, asker: &str, wording: &Wording, end: &End<'_>
     format!("{what}\n\nThe question was:\n{}", quoted(&wording.text))
 }
 
-/// How it ended, in the words for a refusal.
+/// Returns how a question ended, as a refusal words it.
 pub(super) fn closed(state: State, closed_by: &str) -> String {
     if closed_by.is_empty() { state.to_string() } else { format!("{state} by {closed_by}") }
 }
 
-/// An end to be told.
+/// The end of a question, for its messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End<'a> {
     pub(super) state: State,

@@ -1,5 +1,5 @@
-//! The isolation of an agent as it is shown: what a supervisor has reported, or else what the
-//! connection of its harness shows.
+//! The isolation of an agent as it is shown: the supervisor's report, or else what the connection
+//! of its harness shows.
 //!
 //! Invariant: an agent in a sandbox whose harness has not reported is shown as not isolated,
 //! because isolation is a result.
@@ -11,23 +11,23 @@ use super::{Registration, Sandboxes};
 
 /// The note of a sandbox whose harness has not reported.
 const NOT_REPORTED: &str = "its harness has not reported yet what it can reach";
-/// The note of each sandbox before Linux 6.5.
+/// The note of each sandbox on kernels before Linux 6.5.
 const RACE: &str = "the kernel does not say for certain which process connected (SO_PEERPIDFD needs Linux 6.5): a process that ends while it \
                     connects can be taken for a later one with the same number";
 
-/// What isolation an agent has reached.
+/// A report of the isolation of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What was reached.
+    /// The isolation that was reached.
     pub reached: Isolation,
-    /// What is missing, a sentence each.
+    /// What is missing, one sentence each.
     pub notes: Vec<String>,
     /// Whether the configuration states a level that this reaches.
     pub accepted: bool,
 }
 
 impl Report {
-    /// Cuts what a harness has written to a length that can be shown.
+    /// Cuts a harness's notes to a length that can be shown.
     pub(super) fn bounded(mut self) -> Self {
         self.notes.truncate(ISOLATION_NOTES_MAX);
         for note in &mut self.notes {
@@ -42,11 +42,11 @@ impl Report {
 /// An isolation as it is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
-    /// What was reached; `None`: nothing is known.
+    /// The isolation that was reached; `None`: unknown.
     pub isolation: Option<Isolation>,
-    /// What is missing, a sentence each.
+    /// What is missing, one sentence each.
     pub notes: Vec<String>,
-    /// Whether the configuration states it; `None`: no supervisor has compared them.
+    /// Whether the configuration states this isolation; `None`: no supervisor has compared them.
     pub accepted: Option<bool>,
 }
 
@@ -68,7 +68,7 @@ impl Sandboxes {
                 notes: vec![NOT_REPORTED.to_owned()],
                 accepted: Some(false),
             },
-            // A user id of its own holds without a sandbox, too.
+            // A user id of its own isolates without a sandbox, too.
             (None, None) => Shown {
                 isolation: seen.filter(|seen| *seen == Isolation::Uid).or(Some(Isolation::None)),
                 ..Shown::default()

@@ -1,38 +1,38 @@
-//! Standing: what a peer may do on a socket, by the pid namespace that it is in.
+//! Standing: what a peer may do on a socket, according to its pid namespace.
 //!
-//! Invariant: a decision looks up one agent and walks the namespaces above one peer; it does not
-//! depend on how many agents there are.
+//! Invariant: a decision looks up one agent and walks the namespaces above one peer; its cost does
+//! not depend on the number of agents.
 
 use hive_core::name::AgentName;
 
 use super::{Registration, Sandboxes, Supervised};
 use crate::namespace::PidNamespace;
 
-/// Where the process is that connected.
+/// The pid namespace of the process that connected.
 #[derive(Debug)]
 pub enum Place {
-    /// It lived when its namespace was read.
+    /// The namespace; the process was alive when it was read.
     In(PidNamespace),
-    /// It has ended.
+    /// The process has ended.
     Gone,
-    /// It is not below the broker's pid namespace: the broker runs in a container, and the peer
-    /// does not.
+    /// The process is not below the broker's pid namespace: the broker runs in a container, and the
+    /// peer does not.
     Outside,
-    /// The broker may not read where it is, for this reason.
+    /// The broker may not read the namespace, for this reason.
     Hidden(String),
 }
 
-/// What a connection may call.
+/// The calls that a connection may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Everything that the socket serves.
     Everything,
-    /// What a program beside an agent needs: wakes, its list of loose ends, and whether the broker
-    /// is there.
+    /// The calls of a program beside an agent: wakes, its list of loose ends, and whether the
+    /// broker is running.
     Limited,
 }
 
-/// Why a connection may call nothing.
+/// Why a connection may make no calls.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     /// The supervisor has not described all agents yet.
@@ -46,7 +46,7 @@ pub enum Denied {
     /// The process that connected has ended.
     #[error("the process that connected has ended; connect again")]
     Gone,
-    /// It is in another sandbox, an earlier one of the agent, or a container.
+    /// The process is in another sandbox, an earlier one of the agent, or a container.
     #[error(
         "this program does not run in the sandbox of `{agent}`, so it may not use that agent's socket; use the socket of your own agent, or \
          run it on the host"
@@ -64,17 +64,17 @@ pub enum Denied {
         /// The agent whose socket was used.
         agent: AgentName,
     },
-    /// It is in a sandbox, and the socket is the operator's.
+    /// The process is in a sandbox, and the socket is the operator's.
     #[error(
         "this program runs in an agent's sandbox, so it may not use the operator's socket; run it on the host"
     )]
     NotTheOperator,
-    /// The broker cannot read where it is.
+    /// The broker cannot read the namespace of the process.
     #[error(
         "the broker cannot read the pid namespace of this program ({why}), so it may not use this socket; run it as the user of hived"
     )]
     Hidden {
-        /// What the host said.
+        /// The error of the host.
         why: String,
     },
 }
@@ -113,8 +113,8 @@ impl Sandboxes {
         }
     }
 
-    /// Decides whether a peer may use the operator's socket; `is_own_user`: it runs as the user of
-    /// the broker, as each sandbox does.
+    /// Decides whether a peer may use the operator's socket. `is_own_user`: the peer runs as the
+    /// user of the broker, as each sandbox does.
     pub fn on_operator_socket(&self, place: &Place, is_own_user: bool) -> Result<(), Denied> {
         let Some(Supervised { own, .. }) = self.supervised.get() else { return Ok(()) };
         let namespace = match place {
@@ -122,7 +122,7 @@ impl Sandboxes {
             Place::Gone => return Err(Denied::Gone),
             Place::Outside => return Ok(()),
             Place::Hidden(why) if is_own_user => return Err(Denied::Hidden { why: why.clone() }),
-            // Another user's process, as root's, which the socket's users or mode let in.
+            // A process of another user, as root's, that the socket's users or mode let in.
             Place::Hidden(_) => return Ok(()),
         };
         if namespace.id() == own.id() {

@@ -1,5 +1,4 @@
-//! Attention: what begins to wait on the operator is told once, as long as it waits, and is not
-//! lost.
+//! The operator outbox: an item is reported once, only while it is open, and is not lost.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,19 +17,19 @@ use super::hive::{Harness, Hive, actor, caller, recipient};
 /// Long enough for every backoff and park.
 const LONG: u64 = 3600;
 
-/// A hive whose operator is told.
+/// Returns a hive with a notifier for its operator.
 async fn telling(agents: &[&str]) -> Hive {
     let hive = Hive::new(agents).await;
     hive.engine().store().use_attention();
     hive
 }
 
-/// What is to be told now.
+/// Returns the items to report now.
 async fn due(hive: &Hive) -> Vec<Item> {
     hive.engine().due_attention(&BTreeSet::new(), 100).await.expect("the outbox is read").items
 }
 
-/// The kinds, agents and ids of what is to be told now.
+/// Returns the kinds, agents and ids of the items to report now.
 async fn waiting(hive: &Hive) -> Vec<(Kind, String, u64)> {
     due(hive).await.into_iter().map(|item| (item.kind, item.agent, item.id)).collect()
 }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::audit::broken_rules;
 
-/// Counts active askers whose question nobody closed and who have not exactly one outcome of it.
+/// Counts questions of active askers that ended under no name and do not have exactly one outcome.
 const UNCLOSED: &str = "SELECT count(*) FROM question q JOIN agent a ON a.id = q.asker_id WHERE \
      q.state = 4 AND q.closed_by = '' AND a.retired = 0 AND (SELECT count(*) FROM message m WHERE \
      m.question_id = q.id AND m.to_id = q.asker_id AND m.system_kind IN (6, 7, 8)) <> 1";

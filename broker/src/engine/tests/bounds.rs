@@ -1,5 +1,5 @@
-//! Bounds: over one, the sender is told the number and, where waiting helps, how long; others are
-//! not slowed down; the broker's own mail is never refused.
+//! Limits: above one, the refusal has the number and, if waiting helps, how long to wait. Other
+//! senders are not slowed down, and the broker's own mail is never refused.
 
 use std::time::Duration;
 

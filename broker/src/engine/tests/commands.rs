@@ -23,7 +23,7 @@ async fn open(hive: &Hive, after: u64) -> Vec<(CommandId, Order)> {
 #[tokio::test]
 async fn a_command_is_replayed_until_a_harness_has_closed_it() {
     let mut hive = Hive::new(&["bob"]).await;
-    // Nobody is attached: it waits.
+    // No harness is attached, so the command waits.
     let first = tell(&hive, Tell::Order(Order::StartNewSession)).await.expect("told");
     let second = tell(&hive, Tell::Order(Order::RestartHarness)).await.expect("told");
     let both = vec![(first, Order::StartNewSession), (second, Order::RestartHarness)];

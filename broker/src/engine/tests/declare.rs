@@ -1,5 +1,5 @@
-//! Declaring: the file's agents are brought to what it says now, and what the operator changed
-//! meanwhile stays.
+//! Declaring: the agents of the file are updated to its present content, and changes by the
+//! operator stay.
 
 use std::collections::BTreeMap;
 

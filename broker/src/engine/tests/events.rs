@@ -1,4 +1,4 @@
-//! Events and messages: committed facts without a gap, seen by those whom they concern.
+//! Events and messages: committed facts without a gap, seen only by the agents that they concern.
 
 use hive_core::event::Kind as EventKind;
 use hive_core::id::MessageId;

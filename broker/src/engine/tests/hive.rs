@@ -1,8 +1,8 @@
-//! The rig: a hive with a real database in a directory of its own, a clock that is moved by hand,
-//! and short words for what its people do.
+//! The rig: a hive with a real database in a directory of its own, a clock that tests set, and
+//! short functions for the actions of its agents and its operator.
 //!
-//! Nothing here sleeps. Whoever has to wait waits for a commit or for a task, and a guard of half a
-//! minute turns a wait that never ends into a failure.
+//! Nothing here sleeps. A test waits for a commit or for a task, and a guard of half a minute turns
+//! a wait that never ends into a failure.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ pub(super) struct Harness {
 }
 
 impl Harness {
-    /// Its connection.
+    /// Returns the attachment; panics if the harness is not attached.
     pub(super) fn attachment(&self) -> &Attachment {
         self.attachment.as_ref().expect("it is attached")
     }
@@ -332,20 +332,20 @@ impl Hive {
         self.dir.path().join("hive.db")
     }
 
-    /// The broker ends in good order and starts again. Whoever waited was told.
+    /// Stops the broker cleanly and starts it again. Waiting calls are notified before.
     pub(super) async fn restart(&mut self) {
         self.restart_slowly(0).await;
     }
 
-    /// The broker ends in good order, its files are changed, and it starts again.
+    /// Stops the broker cleanly, changes its files, and starts it again.
     pub(super) async fn restart_after(&mut self, change: impl FnOnce(&Path)) {
         self.close();
         change(self.dir.path());
         self.start().await;
     }
 
-    /// The host goes down and comes up again: another boot, a boot clock that begins anew, a wall
-    /// clock that went on.
+    /// Restarts the host: another boot, a boot clock that begins again, and a wall clock that went
+    /// on.
     pub(super) async fn reboot(&mut self) {
         self.close();
         self.boots += 1;
@@ -355,8 +355,8 @@ impl Hive {
         self.start().await;
     }
 
-    /// The broker is killed: what another one finds is what the files hold at this moment, without
-    /// a last word of the dead one.
+    /// Kills the broker: the next one finds the files as they are now, without a final write of the
+    /// dead one.
     pub(super) async fn crash(&mut self) {
         let rescue = directory();
         for file in ["hive.db", "hive.db-wal"] {
@@ -374,7 +374,7 @@ impl Hive {
         drop(Arc::try_unwrap(engine).expect("no task of the test still uses the broker"));
     }
 
-    /// The broker ends in good order and starts again, and so long it takes until it serves.
+    /// Stops the broker cleanly and starts it again; it serves after this many seconds.
     pub(super) async fn restart_slowly(&mut self, seconds: u64) {
         self.close();
         self.start_up().await;
@@ -517,7 +517,7 @@ impl Hive {
         (delivery.state, delivery.attempt)
     }
 
-    /// What the broker itself wrote to an inbox, and nobody has settled.
+    /// Returns the unsettled messages of the broker itself in an inbox.
     pub(super) async fn notices(&self, who: &str) -> Vec<Delivery> {
         let mut notices = self.inbox(who).await;
         notices.retain(|delivery| {
@@ -732,7 +732,7 @@ impl Hive {
         }
     }
 
-    /// Holds the writer in a command, so that what is called meanwhile falls into its batch.
+    /// Holds the writer in a command, so that later calls fall into its batch.
     pub(super) async fn hold(&self) -> Hold {
         let engine = Arc::clone(self.engine());
         let (release, held) = std::sync::mpsc::channel::<()>();

@@ -1,5 +1,5 @@
 //! Order: first in, first out within a lane, by sequence; the system lane first, but eight in a row
-//! at most; a backoff blocks nobody.
+//! at most; a delivery in backoff blocks no other.
 
 use hive_core::delivery::{Lane, State};
 use hive_core::message::SystemKind;

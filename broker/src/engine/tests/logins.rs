@@ -26,7 +26,7 @@ async fn serve(hive: &Hive, harness: &Harness, id: u64) -> Result<Serving, Refus
     hive.engine().serve_login(caller(&harness.agent), harness.token.clone(), id).await
 }
 
-/// The id that the harness is told.
+/// Returns the id of the login that the harness is asked to serve.
 fn wanted(hive: &Hive, harness: &Harness) -> Option<u64> {
     hive.engine().login_wanted(harness.attachment().agent()).map(|(id, _)| id)
 }

@@ -1,4 +1,4 @@
-//! Who waits for mail gets it in the commit that accepts it.
+//! Waiters: a call that waits for mail gets it in the commit that accepts it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -76,7 +76,7 @@ async fn every_kind_stands_in_one_list() {
     );
     assert!(found.iter().all(|one| one.agent == "alice"));
     assert!(found.windows(2).all(|pair| pair[0].id < pair[1].id), "by id");
-    // bob's own side of it, and everybody's for the operator.
+    // bob's own side of it, and all loose ends for the operator.
     assert_eq!(hive.loose_ends("bob", "").await.expect("listed").len(), 2);
     assert_eq!(hive.loose_ends("operator", "").await.expect("listed").len(), 7);
     assert_eq!(hive.loose_ends("operator", "operator").await.expect("listed").len(), 0);

@@ -94,7 +94,7 @@ async fn what_an_operator_settles_loses_its_lease() {
     for decision in [Decision::Ack, Decision::Drop] {
         let hive = Hive::new(&["alice", "bob"]).await;
         let sent = hive.send("alice", "bob", "hello").await;
-        // It was given back once before, so that a nack is part of its past.
+        // It was requeued once before, so that a nack is part of its past.
         let taken = hive.receive("bob", 1).await;
         hive.nack("bob", &taken[0], false).await.expect("given back");
         hive.pass(5);

@@ -1,5 +1,5 @@
-//! Parks: an agent whose turns cannot run makes no model call until the limit ends, somebody logs
-//! in, or a backoff is over.
+//! Parks: an agent whose turns cannot run makes no model call until the limit ends, the operator
+//! logs in, or a backoff is over.
 
 use std::time::Duration;
 
@@ -69,8 +69,8 @@ async fn a_limit_without_an_end_parks_for_a_while() {
 async fn a_limit_whose_end_was_wrong_does_not_loop() {
     let (hive, harness) = waiting_hive().await;
     let past = hive.engine().clock().now().wall;
-    // The first time the word of the model is taken; from then on the broker's own backoff bounds
-    // the trying.
+    // The first time the model's own retry time counts; from then on the broker's backoff limits
+    // the attempts.
     let mut parks = Vec::new();
     for _ in 0..4 {
         rate_limited(&hive, &harness, Some(past)).await;

@@ -171,7 +171,7 @@ async fn a_harness_without_a_login_parks_its_agent_and_the_operator_is_told_once
     let kid = hive.try_attach("kid", "", true).await.expect("it starts anew");
     missing_login(&hive, &kid).await;
     assert_eq!(hive.count_events(EventKind::AgentParked).await, 1);
-    // Any other word of it ends the park, and nobody is told of it any more.
+    // Any other report of the harness ends the park, and its item leaves the operator outbox.
     hive.engine()
         .report_harness(caller("kid"), kid.token.clone(), HarnessState::Idle)
         .await

@@ -1,6 +1,6 @@
-//! The race table: whatever order asker, target, operator and deadline come in, and wherever the
-//! broker dies in between, a question ends once, everybody is told the same end, and whoever came
-//! too late is told which.
+//! The race table: asker, target, operator and deadline come in any order, and the broker dies at
+//! any point in between. A question ends once, all parties get the same end, and a late one gets
+//! the end that won.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ enum Step {
     OperatorWithdraws,
     /// Time passes, and what is due is swept.
     Pass(u64),
-    /// Time passes while nobody sweeps: the broker is busy, or down.
+    /// Time passes without a sweep: the broker is busy, or down.
     PassUnswept(u64),
     /// The broker is killed and starts again.
     Crash,
@@ -146,7 +146,7 @@ impl World {
         self.model.age += seconds;
     }
 
-    /// Who wins is answered, who does not is told what has won.
+    /// Checks that the winner gets its answer, and that a loser gets the outcome that won.
     fn check(&self, given: Result<(), super::super::Refusal>, wins: bool) {
         match given {
             Ok(()) => assert!(wins, "it had its outcome: {:?}", self.model),

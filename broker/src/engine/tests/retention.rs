@@ -166,7 +166,7 @@ async fn ids_and_event_numbers_are_never_used_again() {
     prune(&hive).await;
     assert!(hive.events().await.is_empty());
     hive.crash().await;
-    // Whoever follows the log is not told that it begins anew.
+    // A follower of the log sees no reset of its numbers.
     assert_eq!(hive.engine().events_after(0, None, 10).await.expect("read").1.last, newest);
     assert_eq!(*hive.engine().hints().last_event().borrow(), newest);
     let next = hive.send("alice", "bob", "hello").await;

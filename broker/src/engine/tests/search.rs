@@ -1,5 +1,5 @@
-//! Search: what is found, by whom, and that the index can be lost, late or wrong without anybody
-//! seeing what is not theirs.
+//! Search: which items an agent finds, and that the index can be lost, late or wrong without
+//! showing an agent the mail of others.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ async fn hits(hive: &Hive, who: &str, search: Search) -> Result<(Vec<Hit>, Optio
     hive.engine().search_messages(caller(who), search).await
 }
 
-/// The numbers of what somebody finds.
+/// Returns the numbers of the items that an agent finds.
 async fn found(hive: &Hive, who: &str, query: &str) -> Vec<u64> {
     let (hits, next) = hits(hive, who, search_for(query)).await.expect("found");
     assert_eq!(next, None, "a test's hits fit on a page");

@@ -221,7 +221,7 @@ async fn an_agent_sees_its_own_sums_and_no_others() {
     }
     stats(&hive, "bob", "", STATS_WINDOW_MAX).await.expect("the longest");
     stats(&hive, "bob", "", Duration::from_secs(1)).await.expect("the shortest");
-    // The turns of an agent that was retired happened all the same.
+    // The turns of a retired agent still count.
     hive.retire("bob").await;
     assert_eq!(total(&hive, "bob", HOUR).await.turns, 1);
 }

@@ -1,10 +1,11 @@
-//! Timers: who waits for a time is woken by that time alone, without mail, hints or polling.
+//! Timers: a call that waits for a time is woken by that time alone, without mail, hints or
+//! polling.
 //!
-//! These tests run on the runtime's paused time: it jumps to the next timer whenever everybody
-//! waits, and the broker's clock follows it. So a timer that is missing hangs the test, and one
-//! that fires again and again would show in the number of looks. The writer's thread is no part of
-//! that time, so only one task of a test may have a timer: another one's would fire while it is
-//! being answered.
+//! These tests run on the runtime's paused time: it jumps to the next timer whenever all tasks
+//! wait, and the broker's clock follows it. So a missing timer hangs the test, and one that fires
+//! again and again would show in the number of polls. The writer's thread is no part of that time.
+//! So only one task of a test may have a timer: another one's would fire while it is being
+//! answered.
 
 use std::sync::Arc;
 use std::time::Duration;

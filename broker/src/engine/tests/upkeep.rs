@@ -71,7 +71,7 @@ async fn an_upkeep_that_failed_is_told_nobody_and_counts_for_nothing() {
     }
     assert!(hive.notices("operator").await.is_empty());
     assert_eq!(hive.row("bob").await.failures_in_a_row, 0);
-    // A failed turn of any other kind is told.
+    // A failed turn of any other kind is reported.
     let run = hive.open(&harness, Kind::Continue).await.expect("opened");
     hive.end(&run, Outcome::Failed).await;
     assert_eq!(

@@ -1,5 +1,5 @@
-//! Wakes: mail from a co-process of the agent, under a label that imitates nobody; a coalescing key
-//! keeps only the newest undelivered one.
+//! Wakes: mail from a co-process of the agent, under a label that imitates no other sender; a
+//! coalescing key keeps only the newest undelivered one.
 
 use hive_core::delivery::{Lane, State};
 use hive_core::message::Origin;

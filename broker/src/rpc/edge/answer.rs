@@ -1,9 +1,10 @@
-//! Answers on their way: encoded while their call is at work, and handed over piece by piece.
+//! Answers: their beginning is encoded while their call has its permit, and they are handed to the
+//! connection piece by piece.
 //!
-//! A page handed to the connection as a whole would lie there until it is read, and the call would
-//! count as over. Invariant: of an answer the connection has at most one piece more than its reader
-//! has room for; what is kept beside it is dropped when the last piece has been taken, or the
-//! answer given up.
+//! If the connection got a page as a whole, the call would count as over before its client has read
+//! the page. Invariant: of an answer the connection has at most one piece more than its reader has
+//! room for. A value that is kept with the body is dropped when the last piece is taken or the
+//! answer is abandoned.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,15 +14,15 @@ use prost::bytes::Bytes;
 use tonic::Status;
 use tonic::body::Body;
 
-/// Bytes of one piece; a frame of HTTP/2 has as many.
+/// Bytes of one piece; the size of an HTTP/2 frame.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// The same answer, of which the beginning is encoded, where it is there already.
+/// Encodes the beginning of an answer, if it is ready.
 pub(in crate::rpc) async fn begun(answer: http::Response<Body>) -> http::Response<Body> {
     let (parts, mut body) = answer.into_parts();
     let first = std::future::poll_fn(|cx| match Pin::new(&mut body).poll_frame(cx) {
         Poll::Ready(Some(frame)) => Poll::Ready(Some(frame)),
-        // It has ended, or it is a stream that has nothing to say yet.
+        // It has ended, or it is a stream that has no item yet.
         Poll::Ready(None) | Poll::Pending => Poll::Ready(None),
     })
     .await;
@@ -31,12 +32,12 @@ pub(in crate::rpc) async fn begun(answer: http::Response<Body>) -> http::Respons
     )
 }
 
-/// The same body, which keeps something until it has been taken or given up.
+/// Returns the same body, which keeps a value until the body is sent or dropped.
 pub(in crate::rpc) fn holding<K: Send + Unpin + 'static>(kept: K, body: Body) -> Body {
     Body::new(Answer { first: None, piece: Bytes::new(), body, kept })
 }
 
-/// A body with what was taken of it before it was asked for, and what was not asked for yet.
+/// A body, with the part of it that was taken early.
 #[derive(Debug)]
 struct Answer<K> {
     first: Option<Result<Frame<Bytes>, Status>>,
@@ -109,7 +110,7 @@ mod tests {
         assert!(weak.upgrade().is_none());
     }
 
-    /// A body of one frame.
+    /// Returns a body of one frame.
     fn of_one_frame(bytes: Vec<u8>) -> Body {
         #[derive(Debug)]
         struct One(Option<Bytes>);

@@ -1,4 +1,4 @@
-//! Callers: one layer turns a connection into whose authority a call has; handlers ask for nothing
+//! Callers: one layer derives the authority of a call from its connection; handlers use nothing
 //! else.
 //!
 //! Invariant: a peer whose user may not use the socket reaches no handler.
@@ -27,7 +27,7 @@ use super::size::Bound;
 use crate::engine::sandboxes::{Denied, Sandboxes, Scope};
 use crate::engine::{Actor, Refusal};
 
-/// Puts a [`Caller`] into every request, or answers that the peer is not trusted.
+/// The layer that puts a [`Caller`] into every request, or answers that the peer is not trusted.
 #[derive(Clone, Debug)]
 pub struct CallerLayer {
     body_bytes_max: u32,
@@ -36,8 +36,8 @@ pub struct CallerLayer {
 }
 
 impl CallerLayer {
-    /// Makes the layer; `body_bytes_max` is the longest body of a message, in bytes. What calls
-    /// leave running is among `tasks`.
+    /// Returns the layer; `body_bytes_max` is the longest body of a message, in bytes. Work that
+    /// outlives its call is tracked in `tasks`.
     #[must_use]
     pub fn new(body_bytes_max: u32, sandboxes: Arc<Sandboxes>, tasks: TaskTracker) -> Self {
         Self { body_bytes_max, sandboxes, tasks }
@@ -103,7 +103,7 @@ where
                     let refused = Status::from(Refusal::CallLimit { max: bounds.calls_max });
                     return Box::pin(std::future::ready(Ok(refused.into_http())));
                 };
-                // The one that was asked whether it is ready does it.
+                // The service that was polled ready takes the call.
                 let next = self.inner.clone();
                 let mut inner = std::mem::replace(&mut self.inner, next);
                 let tasks = self.tasks.clone();
@@ -137,9 +137,9 @@ fn caller(info: &ConnInfo) -> Result<Caller, Status> {
     })
 }
 
-/// Decides by the peer's pid namespace what it may call.
+/// Returns the calls that the peer may make, according to its pid namespace.
 fn scope(sandboxes: &Sandboxes, info: &ConnInfo) -> Result<Scope, Status> {
-    // Without a supervisor only the user counts.
+    // Without a supervisor only the user id counts.
     let Some(place) = &info.place else { return Ok(Scope::Everything) };
     let scope = match &info.owner {
         Owner::Agent(agent) => sandboxes.on_agent_socket(agent, place),
@@ -160,7 +160,7 @@ fn scope(sandboxes: &Sandboxes, info: &ConnInfo) -> Result<Scope, Status> {
     })
 }
 
-/// What a program beside an agent is answered when it calls what is for the agent's own programs.
+/// Returns the refusal for a program beside an agent that makes a call of the agent's own programs.
 fn beside(owner: &Owner) -> String {
     let Owner::Agent(agent) = owner else {
         return "this call is for the operator on the host".to_owned();
@@ -171,8 +171,8 @@ fn beside(owner: &Owner) -> String {
     )
 }
 
-/// The name of a user on this host; looked up once for each, and a user who gets a name later has
-/// it after a restart.
+/// Returns the name of a user on this host. Each user is looked up once, so a name that is added
+/// later is seen after a restart.
 fn user_name(uid: u32) -> Option<String> {
     static KNOWN: Mutex<BTreeMap<u32, Option<String>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -188,7 +188,7 @@ fn look_up(uid: u32) -> Option<String> {
     })
 }
 
-/// Who calls.
+/// Returns the caller of a request.
 pub(in crate::rpc) fn of<T>(request: &Request<T>) -> Result<Caller, Status> {
     caller_in(request.extensions())
 }
@@ -197,7 +197,7 @@ fn caller_in(call: &Extensions) -> Result<Caller, Status> {
     call.get::<Caller>().cloned().ok_or_else(|| Status::internal("the call has no caller"))
 }
 
-/// Whether the call comes from the agent's own programs, which alone hold its tokens.
+/// Returns whether the call comes from the agent's own programs, which alone hold its tokens.
 pub(in crate::rpc) fn holds_tokens<T>(request: &Request<T>) -> bool {
     is_unlimited(request.extensions())
 }
@@ -226,8 +226,8 @@ fn actor_in(metadata: &MetadataMap, extensions: &Extensions) -> Result<Actor, St
     Ok(Actor { caller: caller_in(extensions)?, process_token })
 }
 
-/// Whether the calling harness has a user id of its own. Its namespaces prove nothing without a
-/// supervisor.
+/// Returns the isolation of the calling harness: `Uid` if it has a user id of its own. Its
+/// namespaces prove nothing without a supervisor.
 pub(in crate::rpc) fn isolation<T>(request: &Request<T>) -> Option<Isolation> {
     let info = request.extensions().get::<ConnInfo>()?;
     let own_uid = info.peer.uid != 0 && info.peer.uid != rustix::process::geteuid().as_raw();

@@ -1,8 +1,8 @@
-//! Connections: a unix stream that knows whose socket accepted it, who the peer is, and when it has
-//! to end.
+//! Connections: a unix stream with the owner of its socket, its peer, and the reasons for which it
+//! has to end.
 //!
-//! Invariant: what a connection says of itself was read from the kernel when it was accepted, and
-//! never changes.
+//! Invariant: the properties of a connection were read from the kernel when it was accepted, and
+//! never change.
 
 use std::future::Future as _;
 use std::io;
@@ -25,26 +25,26 @@ use tonic::transport::server::Connected;
 use super::peer;
 use crate::engine::sandboxes::{Place, Sandboxes};
 
-/// Whose socket it is.
+/// The owner of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// An agent's.
+    /// The agent of this name.
     Agent(AgentName),
-    /// The operator's.
+    /// The operator of the hive.
     Operator,
 }
 
-/// Who may use a socket, besides what the file's mode allows.
+/// The users that may use a socket, besides what the file's mode allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// Only these users, as the host numbers them.
     Uids(Vec<u32>),
-    /// Whoever the file's mode lets in: a group was configured for it.
+    /// All users that the file's mode lets in: a group was configured for it.
     FileMode,
 }
 
 impl Trust {
-    /// Whether this user may.
+    /// Returns whether this user may use the socket.
     #[must_use]
     pub fn allows(&self, uid: u32) -> bool {
         match self {
@@ -54,23 +54,23 @@ impl Trust {
     }
 }
 
-/// What may be open on one socket at once, over all connections to it.
+/// The limits of one socket, over all connections to it.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    /// Connections.
+    /// Slots of connections.
     pub connections: Arc<Semaphore>,
-    /// Calls, until their answers are read.
+    /// Slots of calls; a call keeps its slot until its answer is read.
     pub calls: Arc<Semaphore>,
-    /// How many calls that is.
+    /// The number of slots of calls.
     pub calls_max: usize,
-    /// Calls that are worked on; the others wait their turn, first come, first served.
+    /// Permits to work; other calls wait in a queue.
     pub at_work: Arc<Semaphore>,
-    /// Calls of those that read pages.
+    /// Permits to read a page.
     pub pages: Arc<Semaphore>,
 }
 
 impl Bounds {
-    /// Those of a socket.
+    /// Returns the limits of a socket.
     #[must_use]
     pub fn of(owner: &Owner) -> Self {
         let (connections, calls_max, at_work) = match owner {
@@ -90,18 +90,18 @@ impl Bounds {
     }
 }
 
-/// What the broker knows of a connection.
+/// The properties of a connection.
 #[derive(Clone, Debug)]
 pub struct ConnInfo {
-    /// Whose socket accepted it.
+    /// The owner of the socket.
     pub owner: Owner,
-    /// Who is at the other end.
+    /// The process at the other end.
     pub peer: Peer,
-    /// Who may be.
+    /// The users that may use the socket.
     pub trust: Arc<Trust>,
-    /// What may be open on that socket.
+    /// The limits of the socket.
     pub bounds: Bounds,
-    /// In which sandbox the peer is; `None` without a supervisor.
+    /// The sandbox of the peer; `None` without a supervisor.
     pub place: Option<Arc<Place>>,
 }
 
@@ -111,13 +111,13 @@ pub struct Conn {
     stream: UnixStream,
     info: ConnInfo,
     close: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// Done when the sandbox that the agent had at that time is no longer trusted.
+    /// Ready when the sandbox that the agent had at that time is no longer trusted.
     cut: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Conn {
-    /// Wraps an accepted stream in its place among the connections of its socket; it ends when
+    /// Wraps an accepted stream that has a slot among the connections of its socket; it ends when
     /// `close` is cancelled.
     pub fn new(
         stream: UnixStream,
@@ -128,8 +128,7 @@ impl Conn {
     ) -> io::Result<Self> {
         let credentials = stream.peer_cred()?;
         let peer = Peer { uid: credentials.uid(), pid: credentials.pid() };
-        // Before the peer is looked at: what is registered later has a token of its own, and cuts
-        // this connection.
+        // Before the peer is read: a later registration has a new token, and cuts this connection.
         let registered = match &owner {
             Owner::Agent(agent) => sandboxes.ended(agent),
             Owner::Operator => None,

@@ -30,7 +30,7 @@ impl From<Refusal> for Status {
     }
 }
 
-/// An error with all its causes, on one line.
+/// Returns an error with all its causes, on one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

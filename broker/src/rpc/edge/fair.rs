@@ -24,17 +24,16 @@ use super::method::Class;
 use crate::engine::permit;
 use crate::spawn::spawn;
 
-/// A call that works for longer releases its permit: it waits for something. Without it four sends
-/// on a stalled disk would keep the heartbeats of their agent waiting.
+/// A call that works for longer releases its permit, because it is waiting. Without this limit four
+/// sends on a stalled disk would keep the heartbeats of their agent waiting.
 pub(in crate::rpc) const WORK_MAX: Duration = Duration::from_millis(20);
-/// A refused call keeps its permit for this time, and so does a call whose caller went away. It
-/// slows down a program that runs wild and is only refused; other sockets do not wait.
+/// A refused call keeps its permit for this time, and so does a call whose caller disconnected. It
+/// slows down a program that retries refused calls in a loop; other sockets do not wait.
 const PAUSE: Duration = Duration::from_millis(10);
 
 type Answered<E> = Result<http::Response<Body>, E>;
 
-/// Begins with a call when there is a permit for it, and lets the next one in when it has given
-/// that back.
+/// Runs a call once it gets a permit, and releases the permit when the class of the call says so.
 pub(in crate::rpc) async fn fairly<E: Send + 'static>(
     tasks: TaskTracker,
     bounds: Bounds,
@@ -47,10 +46,9 @@ pub(in crate::rpc) async fn fairly<E: Send + 'static>(
             .await?
             .map(|body| answer::holding(place, body)));
     }
-    // Nobody closes it; a page without its permit would still be a page.
+    // The semaphore is never closed; a page without its permit would still be a page.
     let pages = bounds.pages.acquire_owned().await;
-    // A task of its own: what has been begun goes on without its caller, and keeps the next page
-    // waiting.
+    // A task of its own: the work continues without its caller, and keeps the next page waiting.
     let reading = worked(tasks.clone(), bounds.at_work, class, call);
     let read = tasks.spawn(async move { (reading.await, pages) });
     let Ok((answered, pages)) = read.await else {
@@ -60,8 +58,8 @@ pub(in crate::rpc) async fn fairly<E: Send + 'static>(
     };
     let answer = answered?;
     let (gone, until_gone) = oneshot::channel::<()>();
-    // Another one: who does not read an answer is not asked for it again, and would keep the
-    // permit.
+    // Another one: a client that does not read its answer no longer polls the body, and would keep
+    // the permit.
     spawn(&tasks, async move {
         drop(tokio::time::timeout(WORK_MAX, until_gone).await);
         drop(pages);
@@ -69,7 +67,7 @@ pub(in crate::rpc) async fn fairly<E: Send + 'static>(
     Ok(answer.map(|body| answer::holding((place, gone), body)))
 }
 
-/// Works on a call with a permit; the beginning of its answer is encoded with it, too.
+/// Works on a call with a permit; the beginning of its answer is encoded under that permit, too.
 async fn worked<E>(
     tasks: TaskTracker,
     at_work: Arc<Semaphore>,
@@ -95,7 +93,7 @@ async fn worked<E>(
     Ok(answer)
 }
 
-/// Waits until a call that has no answer yet releases its permit.
+/// Waits until a call without an answer releases its permit.
 async fn before_the_answer(class: Class, released: &Notify) {
     let is_released = async {
         match class {
@@ -103,12 +101,12 @@ async fn before_the_answer(class: Class, released: &Notify) {
             Class::Short | Class::Page | Class::Stream => std::future::pending().await,
         }
     };
-    // Either way the permit is released.
+    // The permit is released in both cases.
     drop(tokio::time::timeout(WORK_MAX, is_released).await);
 }
 
-/// A call's permit to work. If it is dropped, its caller has gone, and the work may go on: the
-/// permit is released after a pause.
+/// A call's permit to work. If it is dropped, the caller has disconnected and the work may
+/// continue: the permit is released after a pause.
 #[derive(Debug)]
 struct Permit {
     held: Option<OwnedSemaphorePermit>,
@@ -117,7 +115,7 @@ struct Permit {
 
 impl Permit {
     async fn taken(tasks: TaskTracker, at_work: Arc<Semaphore>) -> Self {
-        // Nobody closes it; a call without a permit would still be a call.
+        // The semaphore is never closed; a call without a permit would still be a call.
         Self { held: at_work.acquire_owned().await.ok(), tasks }
     }
 
@@ -140,7 +138,7 @@ impl Drop for Permit {
     }
 }
 
-/// Whether it was answered with a status and nothing else.
+/// Returns whether the answer is a status and nothing else.
 fn is_refusal(answer: &http::Response<Body>) -> bool {
     answer.headers().get(Status::GRPC_STATUS).is_some_and(|code| code != "0")
 }
@@ -166,7 +164,7 @@ mod tests {
         }
     }
 
-    /// A call that ends so.
+    /// Runs a call that has this answer.
     async fn call(
         bounds: &Bounds,
         class: Class,

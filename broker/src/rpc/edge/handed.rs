@@ -2,7 +2,7 @@
 //!
 //! Invariant: they stay open as long as the broker runs, and their files and directories belong to
 //! the supervisor: the broker never removes them and never changes a mode. The kernel keeps
-//! connections that arrive between two starts.
+//! connections that arrive between two runs of the broker.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,8 +16,8 @@ use super::listen::ListenError;
 pub(in crate::rpc) struct Handed(Vec<(PathBuf, UnixListener)>);
 
 impl Handed {
-    /// Takes what the environment names. What is no listening unix socket with a path is logged and
-    /// ignored.
+    /// Takes the sockets that the environment names. A descriptor that is no listening unix socket
+    /// with a path is logged and ignored.
     pub(in crate::rpc) fn from_env() -> Self {
         let mut handed = listenfd::ListenFd::from_env();
         let mut sockets = Vec::new();
@@ -41,14 +41,14 @@ impl Handed {
         Self(sockets)
     }
 
-    /// Logs each socket on which the hive would never listen: its clients would wait for ever.
+    /// Logs each socket on which the hive never listens: its clients would wait forever.
     pub(in crate::rpc) fn name_strangers(&self, is_known: impl Fn(&Path) -> bool) {
         for (path, _) in self.0.iter().filter(|(path, _)| !is_known(path)) {
             tracing::warn!(path = %path.display(), "a socket was handed over that is neither the operator's nor an agent's; it is not used");
         }
     }
 
-    /// Whether the socket at this path was handed over.
+    /// Returns whether the socket at this path was handed over.
     pub(in crate::rpc) fn has(&self, path: &Path) -> bool {
         self.0.iter().any(|(own, _)| own == path)
     }
@@ -60,9 +60,8 @@ impl Handed {
     }
 }
 
-/// Checks that the mode of a handed-over socket lets in this group at most. Where the mode decides
-/// who the operator is, a mode that lets in more must not pass unseen, and `hived` may not correct
-/// it.
+/// Checks that the mode of a handed-over socket lets in this group at most. The mode decides who
+/// the operator is, and `hived` may not correct it, so a mode that lets in more is an error.
 pub(in crate::rpc) fn for_group_only(
     path: &Path,
     group: &str,

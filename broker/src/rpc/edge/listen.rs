@@ -1,8 +1,8 @@
-//! Listening: one socket per agent and one for the operator, kept in step with who is there.
+//! Listening: one socket per agent and one for the operator, in step with the agents.
 //!
-//! Invariant: a socket that somebody answers on is never taken away from them; only a dead one is
-//! replaced. Directories stay when an agent goes, because a container may have them mounted.
-//! Sockets that a supervisor handed over are served, and their files left alone.
+//! Invariant: a socket on which a process answers is never taken from it; only a dead one is
+//! replaced. Directories stay when an agent is retired, because a container may have them mounted.
+//! Sockets that a supervisor handed over are served, and their files are not changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -28,29 +28,29 @@ use crate::spawn::spawn;
 const BACKLOG_CONNECTIONS: usize = 64;
 /// Pause after a connection that could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Of connections that are not taken, one line is written in so long for each socket.
+/// Period in which each socket logs at most one line about rejected connections.
 const COMPLAINT_PERIOD: Duration = Duration::from_secs(60);
-/// What one connection too many hears in HTTP/2: no settings of ours, and a farewell with
-/// ENHANCE_YOUR_CALM and the reason in words.
+/// The answer to one connection too many, in HTTP/2: empty settings, and a GOAWAY with
+/// ENHANCE_YOUR_CALM and the reason as text.
 const TOO_MANY: &[u8] =
     b"\0\0\0\x04\0\0\0\0\0\0\0\x1c\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0btoo many connections";
 
-/// Why a socket could not be had.
+/// Why a socket could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Linux cannot address it.
+    /// The path is too long for an address in Linux.
     #[error("the socket path {} has {} bytes, more than the {SOCKET_PATH_BYTES_MAX} that Linux allows; choose a shorter runtime_dir", .0.display(), .0.as_os_str().len())]
     PathTooLong(PathBuf),
-    /// Somebody answers on it.
+    /// A process answers on the socket.
     #[error("another process answers on {}; stop it first, or choose another runtime_dir", .0.display())]
     InUse(PathBuf),
-    /// Something else lies there.
+    /// The path exists and is not a socket.
     #[error("{} is there and is no socket; move it away", .0.display())]
     NotASocket(PathBuf),
-    /// Something else lies where a socket's directory has to be; a link is something else too.
+    /// The path of a socket's directory exists and is not a directory; a link is not one.
     #[error("{} is there and is no directory of its own; move it away", .0.display())]
     NotADirectory(PathBuf),
-    /// The group is not known.
+    /// The host has no such group.
     #[error("there is no group `{0}` on this host (socket_group)")]
     NoSuchGroup(String),
     /// The mode of a handed-over socket lets in users who are not in the group.
@@ -68,42 +68,43 @@ pub enum ListenError {
         /// The group that may use it.
         group: String,
     },
-    /// The host refused.
+    /// The host returned an error.
     #[error("the socket {} could not be made", .path.display())]
     Io {
         /// The socket.
         path: PathBuf,
-        /// What the host said.
+        /// The error of the host.
         #[source]
         source: io::Error,
     },
 }
 
-/// How sockets are made.
+/// The directory, the group and the users of the sockets.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// Where they lie.
+    /// The directory of the sockets.
     pub runtime_dir: PathBuf,
     /// The group of the operator's socket.
     pub socket_group: Option<String>,
-    /// Who may use which agent's socket; agents that are not named here: the broker's own user.
+    /// The users that may use each agent's socket. For an agent that is not named here: the
+    /// broker's own user.
     pub uids: BTreeMap<AgentName, Vec<u32>>,
 }
 
 impl Layout {
-    /// The operator's socket.
+    /// Returns the path of the operator's socket.
     #[must_use]
     pub fn operator_socket(&self) -> PathBuf {
         self.runtime_dir.join("hived.sock")
     }
 
-    /// An agent's socket.
+    /// Returns the path of an agent's socket.
     #[must_use]
     pub fn agent_socket(&self, name: &AgentName) -> PathBuf {
         self.runtime_dir.join("agents").join(name.as_str()).join("hive.sock")
     }
 
-    /// Whether this is the operator's socket, or that of an agent that there may be.
+    /// Returns whether this is the path of the operator's socket, or of a possible agent's.
     fn is_socket(&self, path: &Path) -> bool {
         let named = path
             .parent()
@@ -112,18 +113,18 @@ impl Layout {
         path == self.operator_socket() || named.is_some_and(|name| path == self.agent_socket(&name))
     }
 
-    /// The users that the configuration names for an agent.
+    /// Returns the users that the configuration names for an agent.
     fn named_uids(&self, name: &AgentName) -> Option<&Vec<u32>> {
         self.uids.get(name).filter(|uids| !uids.is_empty())
     }
 
-    /// Who may use an agent's socket.
+    /// Returns the users that may use an agent's socket.
     fn trust(&self, name: &AgentName) -> Trust {
         Trust::Uids(self.named_uids(name).cloned().unwrap_or_else(own_uids))
     }
 }
 
-/// The listening sockets.
+/// The listening sockets of a broker.
 #[derive(Debug)]
 pub struct Sockets {
     layout: Mutex<Layout>,
@@ -145,11 +146,11 @@ struct OpenSocket {
     own_file: bool,
 }
 
-/// Where accepted connections come out: agents' and the operator's.
+/// The channel of accepted connections: agents' and the operator's.
 pub type Incoming = mpsc::Receiver<io::Result<Conn>>;
 
 impl Sockets {
-    /// Takes what systemd handed over, and opens the operator's socket.
+    /// Takes the sockets that systemd handed over, and opens the operator's socket.
     pub fn open(
         layout: Layout,
         sandboxes: Arc<Sandboxes>,
@@ -203,22 +204,21 @@ impl Sockets {
         Ok((sockets, agent_conns, operator_conns))
     }
 
-    /// Who may use which agent's socket, from the next [`Self::reconcile`] on. Where sockets lie
-    /// changes with a restart only.
+    /// Sets the users of each agent's socket, from the next [`Self::reconcile`] on. The paths of
+    /// sockets change with a restart only.
     pub fn set_uids(&self, uids: BTreeMap<AgentName, Vec<u32>>) {
         self.lock_layout().uids = uids;
     }
 
-    /// Where an agent's socket is.
+    /// Returns the path of an agent's socket.
     #[must_use]
     pub fn agent_socket(&self, name: &AgentName) -> PathBuf {
         self.lock_layout().agent_socket(name)
     }
 
-    /// Opens sockets for those who have none yet, and closes those of the ones who are gone,
-    /// connections included. A socket that is for other users now is closed too and opened anew, so
-    /// that a right that was taken away ends at once. An agent whose socket cannot be made is
-    /// reported, and the others are served.
+    /// Opens missing sockets, and closes those of retired agents, connections included. If the
+    /// users of a socket have changed, it is closed and opened again, so that a revoked right ends
+    /// at once. If an agent's socket cannot be opened, that is reported, and the others are served.
     pub fn reconcile(&self, names: &[AgentName]) -> Vec<ListenError> {
         let layout = self.lock_layout().clone();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -253,7 +253,8 @@ impl Sockets {
         }
     }
 
-    /// Removes the socket files, but those of a supervisor; the connections end with the process.
+    /// Removes the socket files, except those of a supervisor; the connections end with the
+    /// process.
     pub fn remove_files(&self) {
         let operator = self.lock_layout().operator_socket();
         if !self.handed.has(&operator) {
@@ -266,18 +267,18 @@ impl Sockets {
 
     fn open_agent(&self, layout: &Layout, name: &AgentName) -> Result<OpenSocket, ListenError> {
         let path = layout.agent_socket(name);
-        // Other users have to get through the directory and open the socket; whom they are is then
-        // checked by the kernel's word.
+        // Other users have to get through the directory and open the socket; the kernel then
+        // reports the user of each peer.
         let (dir_mode, mode) =
             if layout.named_uids(name).is_some() { (0o755, 0o666) } else { (0o700, 0o600) };
         let own_file = !self.handed.has(&path);
         if let Some(dir) = path.parent().filter(|_| own_file) {
             make_dir(dir, dir_mode)?;
-            // Through a link the socket, and the mode, would be another's.
+            // Through a link, the socket and its mode would be set elsewhere.
             if !std::fs::symlink_metadata(dir).is_ok_and(|found| found.is_dir()) {
                 return Err(ListenError::NotADirectory(dir.to_path_buf()));
             }
-            // It may be there from when the socket was for others.
+            // It may exist from a time when the socket was for other users.
             set_mode(dir, dir_mode)?;
         }
         let listener = self.listener(&path)?;
@@ -293,7 +294,7 @@ impl Sockets {
         Ok(OpenSocket { path, trust, close, own_file })
     }
 
-    /// A listener on this path: handed over, or bound now.
+    /// Returns a listener on this path: handed over, or bound now.
     fn listener(&self, path: &Path) -> Result<UnixListener, ListenError> {
         let fail = |source| ListenError::Io { path: path.to_path_buf(), source };
         let listener = match self.handed.listener(path) {
@@ -338,7 +339,7 @@ async fn accept(
                     Conn::new(stream, place, of, &sandboxes, close.clone()).map(Some)
                 }
                 Err(_) => {
-                    // Whoever does not hear it sees the connection end.
+                    // If a client does not read it, it sees the connection end.
                     drop(stream.try_write(TOO_MANY));
                     complaints.note(&owner, &"there are as many already as may be");
                     Ok(None)
@@ -353,8 +354,8 @@ async fn accept(
             }
             Ok(None) => {}
             Err(error) => {
-                // Too many open files, or a peer that left at once: the next may do better, but not
-                // in a tight loop.
+                // Too many open files, or a peer that left at once: the next attempt may succeed,
+                // but must not run in a tight loop.
                 complaints.note(&owner, &error);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
@@ -362,7 +363,7 @@ async fn accept(
     }
 }
 
-/// What a socket has to say of connections that it did not take, said seldom.
+/// The log of a socket about rejected connections, with a limited rate.
 #[derive(Debug, Default)]
 struct Complaints {
     last: Option<Instant>,
@@ -379,8 +380,8 @@ impl Complaints {
     }
 }
 
-/// Who may use a socket when the configuration names nobody: the broker's own user, and root, who
-/// could anyway.
+/// Returns the users of a socket for which the configuration names none: the broker's own user, and
+/// root, which has access anyway.
 fn own_uids() -> Vec<u32> {
     vec![rustix::process::geteuid().as_raw(), 0]
 }

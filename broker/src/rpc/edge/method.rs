@@ -1,4 +1,4 @@
-//! Methods: what the broker has to know of each RPC before it runs the handler.
+//! Methods: the properties of each RPC that the broker uses before it runs the handler.
 //!
 //! One row per RPC: the sockets that serve it, the programs that may call it, when its permit to
 //! work is released, how long its messages may be, and whether it changes the database. The layer
@@ -98,7 +98,7 @@ impl Method {
         Self { size, ..self }
     }
 
-    /// For programs beside the agent, too.
+    /// Allows programs beside the agent, too.
     const fn beside(self) -> Self {
         Self { scope: Scope::Limited, ..self }
     }
@@ -134,7 +134,7 @@ impl Method {
     }
 }
 
-/// Returns the row of a path; that of an unknown one is refused by the router.
+/// Returns the row of a path; the router refuses unknown paths.
 pub(in crate::rpc) fn of_path(path: &str) -> Method {
     static BY_PATH: LazyLock<HashMap<&str, Method>> =
         LazyLock::new(|| METHODS.iter().map(|method| (method.path, *method)).collect());
@@ -236,7 +236,8 @@ mod tests {
 
     use super::*;
 
-    /// Path to whether the client streams and whether the server does, of all descriptors.
+    /// Returns the RPCs of all descriptors: path, whether the client streams, and whether the
+    /// server does.
     fn described() -> BTreeMap<String, (bool, bool)> {
         let mut found = BTreeMap::new();
         for set in [

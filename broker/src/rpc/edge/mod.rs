@@ -1,11 +1,11 @@
-//! The edge: what happens to a connection and to a call before a handler runs.
+//! The edge: the layers that a connection and a call pass before a handler runs.
 //!
 //! ```text
 //!   listen ──► conn (peer, trust, slots) ──► caller ──► size ──► fair (permits) ──► handler ──► answer
 //! ```
 //!
-//! `method` describes each RPC; `socket_file` and `handed` make the sockets; `request` reads what
-//! many requests have; `error` maps refusals to the wire.
+//! `method` describes each RPC; `socket_file` and `handed` make the sockets; `request` reads the
+//! common parts of requests; `error` maps refusals to the wire.
 
 pub mod caller;
 pub mod conn;

@@ -1,9 +1,10 @@
-//! Peers: in which pid namespace the process is that connected.
+//! Peers: the pid namespace of the process that connected.
 //!
 //! The order matters: the process is held by a pidfd, then its namespace is opened by its number,
 //! then the pidfd must still be of a live process. Invariant: a [`Place::In`] was read while the
-//! process lived, so its number was of that process. Before Linux 6.5 a process can end, and its
-//! number be reused, between its connecting and the pidfd; [`knows_peers`] says whether that is so.
+//! process was alive, so its number was of that process. Before Linux 6.5 a process can end, and
+//! its number be reused, between its connecting and the pidfd; [`knows_peers`] reports whether that
+//! is possible.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::engine::sandboxes::Place;
 use crate::namespace::PidNamespace;
 
-/// Whether the kernel tells which process connected, in a way that no reuse of numbers can deceive
+/// Returns whether the kernel identifies the process that connected even if its number is reused
 /// (SO_PEERPIDFD, Linux 6.5).
 #[must_use]
 pub fn knows_peers() -> bool {
@@ -25,13 +26,13 @@ pub fn knows_peers() -> bool {
         .is_ok_and(|(one, _other)| getsockopt(&one, PeerPidfd).is_ok())
 }
 
-/// Reads where the process is that connected; `pid` is its number by SO_PEERCRED.
+/// Reads the pid namespace of the process that connected; `pid` is its number by SO_PEERCRED.
 pub(in crate::rpc) fn place(stream: &impl AsFd, pid: Option<i32>) -> Place {
     let Some(pid) = pid.and_then(Pid::from_raw) else { return Place::Outside };
     match getsockopt(stream, PeerPidfd) {
         Ok(process) => place_of(&process, pid),
         Err(NixErrno::ENOPROTOOPT) => place_by_number(pid),
-        // What the kernels since 6.5 answer for a process that has ended and was waited for.
+        // The answer of kernels since 6.5 for a process that has ended and was reaped.
         Err(NixErrno::EINVAL | NixErrno::ESRCH | NixErrno::ENODATA) => Place::Gone,
         Err(errno) => Place::Hidden(io::Error::from(errno).to_string()),
     }
@@ -48,7 +49,7 @@ fn place_by_number(pid: Pid) -> Place {
 
 fn place_of(process: &OwnedFd, pid: Pid) -> Place {
     let namespace = PidNamespace::of_process(pid.as_raw_nonzero().get());
-    // Only now: what was opened before is of this process only if it still lives.
+    // Only now: the namespace is that of this process only if the process is still alive.
     match has_ended(process) {
         Ok(false) => match namespace {
             Ok(namespace) => Place::In(namespace),
@@ -59,7 +60,7 @@ fn place_of(process: &OwnedFd, pid: Pid) -> Place {
     }
 }
 
-/// A pidfd can be read once its process has ended.
+/// Returns whether a process has ended: its pidfd is readable then.
 fn has_ended(process: &OwnedFd) -> io::Result<bool> {
     let mut fds = [PollFd::new(process, PollFlags::IN)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };

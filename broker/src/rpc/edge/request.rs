@@ -1,4 +1,4 @@
-//! Request ids: the name and the digest by which a repeated request is known.
+//! Request ids: the name and the digest that identify a repeated request.
 
 use hive_proto::convert::request;
 use prost::Message;
@@ -7,7 +7,7 @@ use tonic::Status;
 
 use crate::store::request::RequestKey;
 
-/// The key of a request whose id was taken out of it, so that the digest covers the rest.
+/// Returns the key of a request. The id was removed from it, so that the digest covers the rest.
 pub(in crate::rpc) fn key<M: Message>(
     rpc: &'static str,
     request_id: String,

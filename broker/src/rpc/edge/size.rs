@@ -1,9 +1,10 @@
-//! Requests' sizes: what is longer than its call may be is refused by the length that it announces.
+//! Sizes of requests: a message that is longer than its call allows is refused by its announced
+//! length.
 //!
-//! A message comes behind a flag and four bytes of length. Judged by these, a body of megabytes
-//! costs the broker the first piece of it, and no other call waits until all of it is read and
-//! decoded. Streams are judged message by message. Invariant: what passes is what came, byte for
-//! byte; nothing of a message that does not pass is decoded.
+//! A message follows a flag and four bytes of length. Because these are checked first, a body of
+//! megabytes costs the broker only its first piece, and no other call waits until it is read and
+//! decoded. Streams are checked message by message. Invariant: an accepted request passes byte for
+//! byte; no byte of a refused message is decoded.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -22,15 +23,15 @@ use super::conn::Owner;
 use super::method::Size;
 use crate::engine::Refusal;
 
-/// A flag and a length.
+/// Bytes of a flag and a length.
 const PREFIX_BYTES: usize = 5;
 
-/// How long a call's messages may be.
+/// The limit of a call's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::rpc) struct Bound {
-    /// Of the message.
+    /// Limit of the message in bytes.
     bytes: usize,
-    /// What the caller is told: which part of it may have how many bytes.
+    /// The limit that the refusal names: a part of the message and its bytes.
     told: (&'static str, usize),
 }
 
@@ -53,8 +54,8 @@ impl Bound {
         }
     }
 
-    /// The same body, up to the first message that is longer, once its first message is there: a
-    /// client may take its time to say it.
+    /// Returns the same body, up to the first message that is too long. It waits for the first
+    /// message, because a client may send it late.
     pub(in crate::rpc) async fn on(self, body: Body) -> Body {
         let mut bounded = Bounded {
             body,
@@ -78,20 +79,20 @@ impl Bound {
     }
 }
 
-/// A request's body with what is known of the message that comes.
+/// A request's body with the state of its present message.
 #[derive(Debug)]
 struct Bounded {
     body: Body,
     bound: Bound,
-    /// Bytes of its prefix that have come.
+    /// Received bytes of its prefix.
     known: usize,
-    /// What they say; the flag has been pushed out by the end.
+    /// The length in the prefix; the flag has been shifted out.
     length: u32,
-    /// Bytes of a message that are still to come.
+    /// Bytes of the message that are still to come.
     rest: usize,
-    /// Messages that have come to their end.
+    /// Complete messages.
     messages: usize,
-    /// What has come before it was asked for.
+    /// Frames that were read early.
     early: VecDeque<Result<Frame<Bytes>, Status>>,
 }
 
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn each_message_of_a_stream_is_judged_wherever_it_is_cut() {
-        // An empty one, three bytes, the bound, and one more than it.
+        // An empty message, one of three bytes, one at the limit, and one longer than it.
         let stream = b"\0\0\0\0\0\x01\0\0\0\x03abc\0\0\0\0\x05ABCDE\0\0\0\0\x06";
         for at in 0..stream.len() {
             let (one, two) = stream.split_at(at);
@@ -186,7 +187,7 @@ mod tests {
         assert!(judged(6, &bytes).is_ok() && judged(5, &bytes).is_err());
     }
 
-    /// A body that a test says piece by piece.
+    /// A body that a test sends piece by piece.
     #[derive(Debug)]
     struct Said(tokio::sync::mpsc::UnboundedReceiver<Bytes>);
 

@@ -1,7 +1,7 @@
-//! The files of sockets: bound, given a mode, removed.
+//! The files of sockets: binding them, setting their modes, removing them.
 //!
-//! Invariant: only a socket on which no process answers is replaced; everything else that has the
-//! name is left and refused.
+//! Invariant: only a socket on which no process answers is replaced; any other file of that name
+//! stays, and is an error.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -13,8 +13,8 @@ use hive_core::limits::SOCKET_PATH_BYTES_MAX;
 
 use super::listen::ListenError;
 
-/// Binds a path. A socket there on which no process answers is replaced; anything else is left and
-/// refused.
+/// Binds a path. A socket on which no process answers is replaced; any other file stays, and is an
+/// error.
 pub(in crate::rpc) fn bind(path: &Path) -> Result<StdListener, ListenError> {
     let fail = |source| ListenError::Io { path: path.to_path_buf(), source };
     if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
@@ -40,7 +40,7 @@ pub(in crate::rpc) fn bind(path: &Path) -> Result<StdListener, ListenError> {
     Ok(listener)
 }
 
-/// Makes a directory with this mode, whatever the umask; one that is there keeps its own.
+/// Makes a directory with this mode, whatever the umask; an existing one keeps its own.
 pub(in crate::rpc) fn make_dir(path: &Path, mode: u32) -> Result<(), ListenError> {
     if path.is_dir() {
         return Ok(());
@@ -65,7 +65,7 @@ pub(in crate::rpc) fn group_id(group: &str) -> Option<u32> {
     })
 }
 
-/// Removes the file of a socket. One that is gone already is fine.
+/// Removes the file of a socket. A missing file is no error.
 pub(in crate::rpc) fn remove(path: &Path) {
     if let Err(error) = std::fs::remove_file(path)
         && error.kind() != io::ErrorKind::NotFound

@@ -34,7 +34,7 @@ impl Rpc {
     }
 }
 
-/// The parts of a policy that a mask names; without one, all.
+/// Returns the parts of a policy that a mask names; without a mask, all.
 fn parts(mask: Option<prost_types::FieldMask>) -> Result<Vec<Part>, Status> {
     let paths = mask.map(|mask| mask.paths).unwrap_or_default();
     if paths.is_empty() {
@@ -53,8 +53,8 @@ fn parts(mask: Option<prost_types::FieldMask>) -> Result<Vec<Part>, Status> {
     paths.iter().map(part).collect()
 }
 
-/// A list of tool groups that is named and unset goes back to the default: a policy without any
-/// group would leave an agent dumb, and who wants that names a group that does nothing for it.
+/// Resets a list of tool groups that is named and empty to the default. An agent without any group
+/// could do nothing; to get that, name a group that has no effect for it.
 fn with_defaults(mut policy: Policy, parts: &[Part]) -> Policy {
     if policy.tool_groups.is_empty() && parts.contains(&Part::ToolGroups) {
         policy.tool_groups = Policy::default().tool_groups;
@@ -105,8 +105,8 @@ impl v1::admin_service_server::AdminService for Rpc {
             let kept_count = self.engine.remove_agent(caller, key, name.clone()).await?;
             v1::RemoveAgentResponse { kept_count, ..v1::RemoveAgentResponse::default() }
         };
-        // By name first: a new agent may have the name already, and the old one's connections must
-        // not become its own.
+        // By name first: a new agent may have the name already, and must not get the old agent's
+        // connections.
         self.sockets.close_agent(&name);
         self.reconcile_sockets().await?;
         Ok(Response::new(response))
@@ -267,7 +267,7 @@ impl v1::admin_service_server::AdminService for Rpc {
             Health::Ok => String::new(),
             Health::Faulted(problem) => problem.to_string(),
         };
-        // A broker that cannot read its database can still say so.
+        // A broker that cannot read its database can still report that.
         let totals = match self.engine.totals().await {
             Ok(totals) => totals,
             Err(refusal) => {

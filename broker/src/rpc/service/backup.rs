@@ -1,7 +1,7 @@
-//! Handing out a backup, piece by piece, as fast as its reader takes it.
+//! Sending a backup, piece by piece, as fast as its reader takes it.
 //!
-//! Invariant: what is sent is the file from its beginning, without a gap; who has fewer bytes than
-//! `total_bytes` has no backup.
+//! Invariant: the pieces are the file from its beginning, without a gap; a reader that got fewer
+//! bytes than `total_bytes` has no backup.
 
 use hive_core::reason::Reason;
 use hive_proto::status::refusal;
@@ -16,7 +16,7 @@ use crate::engine::backup::Backup;
 use crate::rpc::Rpc;
 use crate::spawn::spawn;
 
-/// Size of a piece.
+/// Bytes of a piece.
 const PIECE_BYTES: usize = 256 * 1024;
 /// Pieces that wait for the connection.
 const PIECES_AHEAD: usize = 2;
@@ -24,14 +24,14 @@ const PIECES_AHEAD: usize = 2;
 type Piece = Result<v1::BackupResponse, Status>;
 
 impl Rpc {
-    /// Sends a backup until its end, or until its reader goes or the broker drains.
+    /// Sends a backup until its end, its reader disconnects, or the broker drains.
     pub(in crate::rpc) fn in_pieces(&self, backup: Backup) -> ReceiverStream<Piece> {
         let (out, stream) = mpsc::channel(PIECES_AHEAD);
         let draining = self.engine.draining().clone();
         spawn(&self.streams, async move {
             tokio::select! {
                 () = send(backup, &out) => {}
-                // Where nobody takes it, the stream ends short of its end, which is a failure too.
+                // If the stream is full, it ends short of `total_bytes`, which is a failure too.
                 () = draining.cancelled() => drop(out.try_send(Err(Refusal::Draining.into()))),
             }
         });

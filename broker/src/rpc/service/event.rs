@@ -13,14 +13,14 @@ use crate::rpc::edge::caller;
 use crate::spawn::spawn;
 use crate::store::AgentKey;
 
-/// Rows of a page of events, where the caller asks for no other number.
+/// Rows of a page of events, if the caller asks for no other number.
 const EVENT_ROWS_DEFAULT: u32 = 100;
 const EVENT_ROWS_MAX: u32 = 500;
-/// Rows that a watcher is sent before the next are looked for: no more than may wait for it.
+/// Rows that a watcher is sent before the next are read: no more than its channel holds.
 const WATCH_ROWS: u32 = 64;
 
 impl Rpc {
-    /// Sends events until the watcher goes or the broker ends.
+    /// Sends events until the watcher disconnects or the broker ends.
     async fn watch(
         &self,
         scope: Option<AgentKey>,
@@ -59,7 +59,7 @@ impl Rpc {
             if full {
                 continue;
             }
-            // What was read holds nothing else of interest, so the next look may begin behind it.
+            // The rows that were read have no further match, so the next read may begin after them.
             after = after.max(span.last);
             tokio::select! {
                 changed = newest.changed() => if changed.is_err() { return Ok(()) },

@@ -14,7 +14,7 @@ use crate::rpc::edge::caller;
 use crate::spawn::spawn;
 
 impl Rpc {
-    /// Sends lines of a turn until there will be no more.
+    /// Sends lines of a turn until it has ended and all are sent.
     async fn watch_lines(
         &self,
         caller: hive_core::caller::Caller,
@@ -26,7 +26,8 @@ impl Rpc {
         let mut changed = self.engine.lines_changed();
         let hints = self.engine.hints().of(self.engine.owner_of_turn(id).await?);
         loop {
-            // Looked at before the lines: what a turn wrote before it ended is then not missed.
+            // Registered before the lines are read: so the last lines of a turn that ends now are
+            // not missed.
             let hint = hints.inbox.notified();
             tokio::pin!(hint);
             hint.as_mut().enable();
@@ -55,7 +56,7 @@ impl Rpc {
                 let state_time = turn.end_time.map(time::timestamp);
                 let last =
                     v1::WatchTurnResponse { events: Vec::new(), state: state.into(), state_time };
-                // A client that has gone away needs no answer.
+                // If the client has disconnected, it needs no answer.
                 drop(out.send(Ok(last)).await);
                 return Ok(());
             }

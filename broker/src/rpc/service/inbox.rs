@@ -17,10 +17,10 @@ use crate::rpc::edge::caller;
 use crate::rpc::edge::request;
 use crate::store::AgentKey;
 
-/// Agents' keys are far below this; above it in a token stands the message.
+/// Factor of the message in a page token; agents' keys are far below it.
 const PLACE_AGENTS: u64 = 1 << 20;
 
-/// A place in a list of deliveries, as a page token.
+/// Returns a position in a list of deliveries as a page token.
 pub(in crate::rpc) fn token_of(place: Option<DeliveryPlace>) -> String {
     fields::page_token(
         place.map(|(message, agent)| {
@@ -29,7 +29,7 @@ pub(in crate::rpc) fn token_of(place: Option<DeliveryPlace>) -> String {
     )
 }
 
-/// The place behind a page token.
+/// Returns the position of a page token.
 pub(in crate::rpc) fn place_of(token: &str) -> Result<Option<DeliveryPlace>, Status> {
     let Some(place) = fields::page_after(token)? else { return Ok(None) };
     let agent = AgentKey(i64::try_from(place % PLACE_AGENTS).unwrap_or(0));

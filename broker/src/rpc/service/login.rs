@@ -1,8 +1,8 @@
 //! The login dialogue on the wire: the operator's stream (`Login`) and the harness's
 //! (`ServeLogin`), each with the engine's channels behind it.
 //!
-//! Invariant: each direction waits for its slower side alone, and whichever stream ends first takes
-//! the other with it. What is typed and said is passed on as it is, and never logged.
+//! Invariant: each direction waits for its slower side alone, and the end of either stream ends the
+//! other. Input and output are passed on unchanged, and never logged.
 
 use hive_core::caller::Caller;
 use hive_core::limits::{
@@ -53,7 +53,7 @@ fn wire_terminal(terminal: Terminal) -> v1::Terminal {
     v1::Terminal { rows: rows.into(), columns: columns.into(), kind }
 }
 
-/// An operator's wish, for the harness.
+/// Returns an operator's request as the harness gets it.
 pub(in crate::rpc) fn wanted((login_id, terminal): (u64, Terminal)) -> v1::LoginWanted {
     v1::LoginWanted { login_id, terminal: Some(wire_terminal(terminal)) }
 }
@@ -82,7 +82,7 @@ fn not_a_start(field: &str) -> Status {
     bad_field(field, "it is the first step, and only that")
 }
 
-/// How the log tells what became of a dialogue.
+/// Returns the outcome of a dialogue for the log.
 fn how(end: &End) -> String {
     match (end.logged_in, end.error.as_str()) {
         (true, _) => "logged in".to_owned(),
@@ -91,8 +91,8 @@ fn how(end: &End) -> String {
     }
 }
 
-/// What the operator types, to the harness. Ends with what the operator did wrong, or with nothing
-/// when they have gone; not when they have only nothing more to type.
+/// Passes the operator's input to the harness. Returns the operator's error, or nothing if the
+/// operator disconnected. If the operator only closes the input, it does not return.
 async fn type_in(
     stream: &mut Streaming<v1::LoginRequest>,
     typed: &mpsc::Sender<Typed>,
@@ -112,18 +112,19 @@ async fn type_in(
             Err(_) => return None,
         };
         match step {
-            // A harness that has gone is told by its own side.
+            // If the harness has disconnected, its own side reports that.
             Ok(step) => drop(typed.send(step).await),
             Err(status) => return Some(status),
         }
     }
 }
 
-/// What the harness says, to the operator, until its end; none where it went away without one.
+/// Passes the harness's output to the operator until its end; `None` if the harness disconnected
+/// without one.
 async fn show(said: &mut mpsc::Receiver<Said>, out: &Out<v1::LoginResponse>) -> Option<End> {
     while let Some(said) = said.recv().await {
         match said {
-            // An operator who has gone is seen by the closed stream.
+            // If the operator has disconnected, the stream is closed.
             Said::Output(bytes) => {
                 drop(
                     out.send(Ok(v1::LoginResponse {
@@ -138,10 +139,11 @@ async fn show(said: &mut mpsc::Receiver<Said>, out: &Out<v1::LoginResponse>) -> 
     None
 }
 
-/// What the log says of an operator who did not wait for the end.
+/// The outcome in the log if the operator did not wait for the end.
 const GONE: &str = "the operator went away";
 
-/// What the dialogue says, to the operator's side: until its end, or what the harness did wrong.
+/// Passes the output of the dialogue to the operator's side: until its end, or an error of the
+/// harness.
 async fn say(
     stream: &mut Streaming<v1::ServeLoginRequest>,
     said: &mpsc::Sender<Said>,
@@ -162,7 +164,7 @@ async fn say(
     Ok(())
 }
 
-/// What the operator types, to the harness; ends when either has gone.
+/// Passes the operator's input to the harness; ends when either disconnects.
 async fn hand_over(typed: &mut mpsc::Receiver<Typed>, out: &Out<v1::ServeLoginResponse>) {
     use serve_login_response::Step;
     while let Some(step) = typed.recv().await {
@@ -177,7 +179,7 @@ async fn hand_over(typed: &mut mpsc::Receiver<Typed>, out: &Out<v1::ServeLoginRe
 }
 
 impl Rpc {
-    /// The first step of a stream.
+    /// Returns the first step of a stream.
     async fn first<M>(&self, stream: &mut Streaming<M>) -> Result<Option<M>, Status> {
         tokio::select! {
             first = stream.message() => first,
@@ -185,7 +187,7 @@ impl Rpc {
         }
     }
 
-    /// `Login`: the operator's side. It is answered once the harness serves the dialogue.
+    /// Handles `Login`: the operator's side. It is answered once the harness serves the dialogue.
     pub(in crate::rpc) async fn begin_login(
         &self,
         request: Request<Streaming<v1::LoginRequest>>,
@@ -204,8 +206,7 @@ impl Rpc {
         permit::release();
         let (out, answers) = mpsc::channel(STREAM_STEPS);
         let (begun, answered) = oneshot::channel();
-        // A task of its own: it ends the dialogue in good order also where nobody waits for this
-        // call any more.
+        // A task of its own: it ends the dialogue cleanly, even if this call is dropped.
         spawn(&self.streams, self.clone().log_in(login, stream, out, begun));
         answered.await.unwrap_or(Err(Refusal::Draining))?;
         Ok(Response::new(ReceiverStream::new(answers)))
@@ -229,7 +230,7 @@ impl Rpc {
         }
         drop(begun.send(Ok(())));
         let how = tokio::select! {
-            // An end that was said in the same moment is not lost.
+            // An end that arrives at the same moment is not lost.
             biased;
             end = show(&mut login.said, &out) => self.last_word(end, &out).await,
             fault = type_in(&mut stream, &login.typed) => match fault {
@@ -246,8 +247,8 @@ impl Rpc {
         self.engine.end_login(login, &how).await;
     }
 
-    /// Tells the operator how the dialogue ended, and answers what the log says of it. Of a broker
-    /// that ends both sides may go in any order.
+    /// Reports the outcome of the dialogue to the operator, and returns it for the log. When the
+    /// broker ends, both sides may go in any order.
     async fn last_word(&self, end: Option<End>, out: &Out<v1::LoginResponse>) -> String {
         if end.is_none() && self.engine.draining().is_cancelled() {
             drop(out.send(Err(Refusal::Draining.into())).await);
@@ -265,7 +266,7 @@ impl Rpc {
         how
     }
 
-    /// `ServeLogin`: the harness's side.
+    /// Handles `ServeLogin`: the harness's side.
     pub(in crate::rpc) async fn take_login(
         &self,
         request: Request<Streaming<v1::ServeLoginRequest>>,

@@ -18,21 +18,21 @@ use crate::rpc::edge::caller;
 use crate::rpc::edge::request;
 use crate::spawn::spawn;
 
-/// Questions read at once by a watch.
+/// Questions that a watch reads at once.
 const WATCH_ROWS: u32 = 200;
 
 type Out = mpsc::Sender<Result<v1::WatchQuestionsResponse, Status>>;
 
-/// What a watch shows.
+/// The filter of a watch.
 #[derive(Clone, Debug)]
 struct Watch {
     caller: Caller,
     which: Which,
-    /// Only this one.
+    /// Only this question.
     only: Option<QuestionId>,
 }
 
-/// The watcher has gone.
+/// The watcher has disconnected.
 struct Gone;
 
 async fn tell(out: &Out, question: Question) -> Result<(), Gone> {
@@ -42,14 +42,14 @@ async fn tell(out: &Out, question: Question) -> Result<(), Gone> {
 }
 
 impl Rpc {
-    /// The snapshot: what is open, or the one question in whatever state it is. Answers behind
-    /// which event the changes begin.
+    /// Sends the snapshot: the open questions, or the one question in whatever state it is. Returns
+    /// the event after which the changes begin.
     async fn snapshot(&self, watch: &Watch, out: &Out) -> Result<Result<u64, Gone>, Refusal> {
         let open = Which { states: vec![hive_core::question::State::Open], ..watch.which.clone() };
         let mut before = None;
         let mut begin = None;
-        // A question that is asked while the pages are read is told as a change, for changes begin
-        // behind the first page.
+        // A question that is asked while the pages are read is sent as a change, because changes
+        // begin after the first page.
         if let Some(id) = watch.only {
             let (_, _, last) =
                 self.engine.questions_now(watch.caller.clone(), Which::default(), None, 1).await?;
@@ -82,7 +82,8 @@ impl Rpc {
         })
     }
 
-    /// Sends a snapshot, then what is asked and closed, until the watcher goes or the broker ends.
+    /// Sends a snapshot, then asked and closed questions, until the watcher disconnects or the
+    /// broker ends.
     async fn watch_questions_until(&self, watch: &Watch, out: &Out) -> Result<(), Refusal> {
         let mut newest = self.engine.hints().last_event();
         let Ok(mut after) = self.snapshot(watch, out).await? else { return Ok(()) };
@@ -202,8 +203,8 @@ impl v1::question_service_server::QuestionService for Rpc {
             which: Which { states: Vec::new(), asker, target },
             only: QuestionId::new(question_id),
         };
-        // Asked once before the stream begins, so that a bad filter is an answer and not a stream
-        // that breaks.
+        // Read once before the stream begins, so that a bad filter is an answer and not a broken
+        // stream.
         match watch.only {
             Some(id) => drop(self.engine.get_question(watch.caller.clone(), id).await?),
             None => drop(
@@ -223,7 +224,7 @@ impl v1::question_service_server::QuestionService for Rpc {
     }
 }
 
-/// The states of a filter, each once.
+/// Returns the states of a filter, each once.
 fn states_of(numbers: &[i32]) -> Result<Vec<hive_core::question::State>, Status> {
     let states: HashSet<_> = questions::states(numbers, "states")?.into_iter().collect();
     Ok(states.into_iter().collect())

@@ -9,7 +9,7 @@ use crate::store::SCHEMA_VERSION;
 /// The version of this broker.
 pub(in crate::rpc) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What a client may ask for before it relies on it; a broker of an older version lacks some.
+/// Features that a client may check before it uses them; a broker of an older version lacks some.
 const FEATURES: [&str; 4] = ["questions", "reminders", "loose_ends", "search"];
 
 #[tonic::async_trait]

@@ -65,7 +65,7 @@ fn stats(stats: Stats) -> v1::TurnStats {
 }
 
 impl Rpc {
-    /// `GetTurnStats`.
+    /// Handles `GetTurnStats`.
     pub(in crate::rpc) async fn turn_stats(
         &self,
         request: Request<v1::GetTurnStatsRequest>,

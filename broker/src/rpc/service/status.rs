@@ -30,7 +30,7 @@ impl v1::status_service_server::StatusService for Rpc {
         let v1::ReportHarnessStatusRequest { session_token, state, until_time } =
             request.into_inner();
         let state = convert::value::<v1::HarnessState, HarnessState>(state, "state")?;
-        // How long a park lasts is the broker's own row; a harness's guess is only checked for
+        // The broker decides how long a park lasts; the time of the harness is only checked for
         // form.
         time::optional_wall_time(until_time, "until_time")?;
         self.engine

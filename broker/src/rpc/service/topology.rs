@@ -8,7 +8,7 @@ use tonic::{Request, Response, Status};
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 
-/// Rows of a page of agents, where the caller asks for no other number, and at most.
+/// Rows of a page of agents: the default, and the limit.
 const AGENT_ROWS_DEFAULT: u32 = 200;
 const AGENT_ROWS_MAX: u32 = 1000;
 

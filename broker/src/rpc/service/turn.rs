@@ -42,14 +42,14 @@ fn begin(
     })
 }
 
-/// A line of at most the bound, cut at a character.
+/// Cuts a line to the limit, at a character boundary.
 fn cut(mut line: String) -> String {
     line.truncate(line.floor_char_boundary(TURN_EVENT_LINE_BYTES_MAX));
     line
 }
 
 impl Rpc {
-    /// Feeds an attached harness until it goes, is fenced, or the broker ends.
+    /// Sends steps to an attached harness until it disconnects, is fenced, or the broker ends.
     async fn feed(self, attached: Attached, out: Out<v1::AttachResponse>) {
         let Attached { attachment, session_token, resumed, agent, kin, open_turn } = attached;
         let (key, ended) = (attachment.agent(), attachment.ended().clone());
@@ -112,7 +112,7 @@ impl Rpc {
                 ) {
                     shown = agent.clone();
                     let agent = v1::Agent::from(agent);
-                    // A harness that has gone is noticed below.
+                    // If the harness has disconnected, that is noticed below.
                     drop(
                         out.send(Ok(v1::AttachResponse { step: Some(Step::AgentChanged(agent)) }))
                             .await,
@@ -259,8 +259,7 @@ impl v1::turn_service_server::TurnService for Rpc {
         let mut turn = None;
         let mut kept_count = 0;
         loop {
-            // A turn's output goes on for as long as the turn; a broker that ends does not wait for
-            // that.
+            // A turn's output lasts as long as the turn; a broker that ends does not wait for it.
             let message = tokio::select! {
                 message = stream.message() => message?,
                 () = self.engine.draining().cancelled() => return Err(Refusal::Draining.into()),

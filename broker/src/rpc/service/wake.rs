@@ -20,7 +20,7 @@ impl v1::wake_service_server::WakeService for Rpc {
     ) -> Result<Response<v1::WakeResponse>, Status> {
         let (actor, holds_tokens) = (caller::actor(&request)?, caller::holds_tokens(&request));
         let mut wake = request.into_inner();
-        // The same wake may be said again by a later session.
+        // A later session may repeat the same wake.
         let session_token = std::mem::take(&mut wake.session_token);
         if !holds_tokens && !session_token.is_empty() {
             let sentence = "a session token counts only from the agent's own harness; leave `session_token` empty";

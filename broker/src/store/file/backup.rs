@@ -1,10 +1,10 @@
 //! Backups: a consistent copy of the database in a file of its own, made while the broker works.
 //!
-//! `VACUUM INTO` reads one snapshot and never blocks the writer; while it runs, the log cannot be
-//! folded behind that snapshot and grows. The copy is whole and needs no log beside it. What it is
-//! not: a copy of the search index or of live turn lines, which are made anew or gone by design.
-//! Invariant: the temporary file is private, has no name any more once it is handed out, and one
-//! that a killed broker left is removed at the next start.
+//! `VACUUM INTO` reads one snapshot and never blocks the writer. While it runs, the log cannot be
+//! folded past that snapshot and grows. The copy is complete and needs no log beside it. The search
+//! index, which is rebuilt, and live turn lines, which are temporary, are not copied. Invariant:
+//! the temporary file is private, has no name once it is handed out, and one that a killed broker
+//! left is removed at the next start.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -21,19 +21,19 @@ use crate::store::error::is_fatal;
 
 /// The name of the copy while it is made. There is one at a time.
 const FILE: &str = "backup.tmp";
-/// What SQLite may put beside it.
+/// Suffixes of the files that SQLite may put beside it.
 const SUFFIXES: [&str; 4] = ["", "-journal", "-wal", "-shm"];
-/// Room that a copy leaves on the disk, in bytes, so that mail goes on while it is made: twice the
-/// log between two checkpoints.
+/// Room that a copy leaves on the disk, in bytes, so that mail continues: twice the log between two
+/// checkpoints.
 const RESERVE_BYTES: u64 = 16 * 1024 * 1024;
-/// How often a long statement looks whether it is still wanted, in instructions of SQLite: some
+/// How often a long statement checks whether it is still wanted, in instructions of SQLite: some
 /// thousand times a second.
 const STOP_CHECK_OPS: i32 = 10_000;
 
 /// Why no copy was made.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// One is being made or read.
+    /// Another copy is being made or read.
     #[error("another backup is under way, and one is made at a time; try again when it is done")]
     UnderWay,
     /// The disk would be full.
@@ -42,11 +42,11 @@ pub enum CopyError {
         .needed.div_ceil(1 << 20), .dir.display(), .free >> 20
     )]
     NoRoom {
-        /// Where.
+        /// The directory of the copy.
         dir: PathBuf,
-        /// How much it takes, in bytes.
+        /// The room that it needs, in bytes.
         needed: u64,
-        /// How much there is, in bytes.
+        /// The free room, in bytes.
         free: u64,
     },
     /// The copy cannot be written.
@@ -54,18 +54,18 @@ pub enum CopyError {
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error of SQLite or the host.
         problem: Arc<str>,
     },
-    /// The database cannot be read through.
+    /// The database cannot be read to its end.
     #[error(
         "the database cannot be copied whole: {problem}; `hivectl doctor --deep` tells what is wrong with it"
     )]
     Unreadable {
-        /// What is wrong.
+        /// The error of SQLite.
         problem: Arc<str>,
     },
-    /// Nobody wants it any more.
+    /// The caller has disconnected, or the broker drains.
     #[error("the copy was given up")]
     Stopped,
     /// The database cannot be used now.
@@ -90,14 +90,13 @@ impl From<rusqlite::Error> for CopyError {
 pub struct Copied {
     /// The file, at its beginning.
     pub file: File,
-    /// How long it is.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// While this is kept, no other copy is made: there is room for one.
+    /// The lock that keeps other copies from being made: there is room for one.
     pub place: OwnedMutexGuard<()>,
 }
 
-/// A connection for one long piece of reading, which ends with an interruption once `stop` is
-/// cancelled.
+/// Returns a connection for one long read, which is interrupted once `stop` is cancelled.
 pub(in crate::store) fn long_reader(
     path: &Path,
     stop: CancellationToken,
@@ -111,7 +110,7 @@ pub(in crate::store) fn long_reader(
     Ok(conn)
 }
 
-/// Removes what a broker that was killed over a backup left in its state directory.
+/// Removes the files that a broker left that was killed during a backup.
 pub(in crate::store) fn remove_leftovers(dir: &Path) {
     let mut found = false;
     for suffix in SUFFIXES {
@@ -122,7 +121,7 @@ pub(in crate::store) fn remove_leftovers(dir: &Path) {
     }
 }
 
-/// The copy while it has a name. Dropping it takes the name away, however the work on it ended.
+/// The copy while it has a name. Dropping it removes the name, however the work on it ended.
 struct Named(PathBuf);
 
 impl Named {
@@ -140,13 +139,13 @@ impl Drop for Named {
         for suffix in SUFFIXES {
             let mut name = self.0.clone().into_os_string();
             name.push(suffix);
-            // Mostly there is nothing beside it.
+            // Usually no such file exists.
             drop(std::fs::remove_file(name));
         }
     }
 }
 
-/// Copies a database file; the copy keeps `place`, because its file has the only name.
+/// Copies a database file; the copy keeps `place`, because there is one file name.
 pub(in crate::store) fn copy(
     database: &Path,
     stop: CancellationToken,
@@ -180,7 +179,7 @@ pub(in crate::store) fn copy(
     Ok(Copied { file, bytes, place })
 }
 
-/// Refuses a copy that would fill the disk, and with that stop the mail.
+/// Refuses a copy that would fill the disk and so stop the mail.
 fn check_room(conn: &Connection, dir: &Path) -> Result<(), CopyError> {
     let pragma =
         |name: &str| conn.pragma_query_value(None, name, |row| row.get::<_, u32>(0)).map(u64::from);

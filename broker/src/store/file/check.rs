@@ -1,10 +1,9 @@
-//! Checking: reads the whole database and says in sentences what is not right with it.
+//! Checking: reads the whole database and reports its problems as sentences.
 //!
-//! First SQLite judges the file itself, then its references, then the books: what has to be true of
-//! every hive, however old and whatever happened to it. Each statement reads a snapshot of its own,
-//! so that the log can be folded in between. What it is not: a repair; and it shares no statement
-//! with the code that keeps the books. Invariant: a rule that cannot be checked is a problem, never
-//! silence.
+//! SQLite checks the file itself, then its references; then the rules check what must be true of
+//! every hive, however old. Each statement reads a snapshot of its own, so that the log can be
+//! folded in between. Checking repairs nothing, and shares no statement with the code that writes
+//! the tables. Invariant: a rule that cannot be checked is a problem, never silence.
 
 use std::path::Path;
 
@@ -14,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 use crate::store::error::StoreError;
 use crate::store::file::backup::long_reader;
 
-/// Most problems that are told.
+/// Most problems that a check reports.
 pub const PROBLEMS_MAX: usize = 100;
 
-/// Statements, each of which answers with a sentence for every breach of a rule.
+/// Statements that return a sentence for every breach of a rule.
 const RULES: &[&str] = &[
-    // Every agent has an inbox, which counts what is unsettled.
+    // Every agent has an inbox, which counts its unsettled deliveries.
     "SELECT format('agent `%s` has no inbox', name) FROM agent WHERE id NOT IN (SELECT agent_id FROM inbox)",
     "SELECT format('the inbox of `%s` counts %d unsettled deliveries and has %d', name, counted, found) FROM (SELECT a.name, \
      i.open_count AS counted, (SELECT count(*) FROM delivery d WHERE d.agent_id = a.id AND d.state IN (1, 2, 3, 4)) AS found \
@@ -68,7 +67,7 @@ const RULES: &[&str] = &[
     "WITH RECURSIVE above (id, upper) AS (SELECT id, parent_id FROM agent WHERE parent_id IS NOT NULL UNION \
      SELECT above.id, agent.parent_id FROM above JOIN agent ON agent.id = above.upper WHERE agent.parent_id IS NOT NULL) \
      SELECT format('`%s` is its own ancestor', (SELECT name FROM agent WHERE agent.id = above.id)) FROM above WHERE id = upper",
-    // What is open, and its end.
+    // Questions, reminders and loose ends, and their ends.
     "SELECT format('the asker of question %d was told %d outcomes', q.id, m.told) FROM question q JOIN (SELECT question_id, to_id, \
      count(*) AS told FROM message WHERE question_id IS NOT NULL AND system_kind IN (6, 7, 8) GROUP BY question_id, to_id) m \
      ON m.question_id = q.id AND m.to_id = q.asker_id WHERE m.told > (q.state <> 1)",
@@ -81,7 +80,7 @@ const RULES: &[&str] = &[
      WHERE r.state = 1 AND a.retired = 1",
 ];
 
-/// Tables whose ids are of the hive's one sequence, and what their rows are.
+/// Tables whose ids are of the hive's one sequence, with a name for their rows.
 const NUMBERED: [(&str, &str); 6] = [
     ("message", "a message"),
     ("turn", "a turn"),
@@ -91,19 +90,19 @@ const NUMBERED: [(&str, &str); 6] = [
     ("published_loose_end", "a loose end"),
 ];
 
-/// What was found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// What is not right, a sentence each, at most [`PROBLEMS_MAX`].
+    /// The problems, a sentence each, at most [`PROBLEMS_MAX`].
     pub problems: Vec<String>,
-    /// How many pages the database has; all of them were read.
+    /// The number of pages in the database; all of them were read.
     pub pages: u64,
 }
 
 /// Why nothing was checked.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// Nobody wants to know any more.
+    /// The caller has disconnected, or the broker drains.
     #[error("the check was given up")]
     Stopped,
     /// The database cannot be used now.
@@ -139,7 +138,7 @@ impl Checking<'_> {
         }
         self.sentences("the file", &format!("PRAGMA integrity_check({PROBLEMS_MAX})"), |row| {
             let said: String = row.get(0)?;
-            // SQLite heads its list with the name that the database has on this connection.
+            // SQLite begins its list with the name that the database has on this connection.
             let lines =
                 said.lines().filter(|line| !matches!(*line, "ok" | "*** in database main ***"));
             Ok(lines.map(|line| format!("the file is damaged: {line}")).collect())
@@ -166,7 +165,7 @@ impl Checking<'_> {
         }
     }
 
-    /// Adds what a statement has to say, as long as there is place.
+    /// Adds the sentences that a statement returns, up to the limit.
     fn sentences(
         &mut self,
         what: &str,
@@ -187,8 +186,8 @@ impl Checking<'_> {
         self.checked.problems.truncate(PROBLEMS_MAX);
     }
 
-    /// What stopped a check is a problem itself, told once; but for an interruption, after which
-    /// nobody is told anything.
+    /// Adds the error that stopped a check as a problem, once. An interruption adds none, because
+    /// its caller is gone.
     fn unreadable(&mut self, what: &str, error: &rusqlite::Error) {
         let problem = format!("{what} cannot be read to the end: {error}");
         let known = self.checked.problems.contains(&problem);

@@ -1,7 +1,7 @@
 //! The lock on the state directory: one broker at a time.
 //!
-//! Invariant: it is free when its holder is gone, even while a process that was just started still
-//! has the files of the one that started it.
+//! Invariant: it is free once its holder is gone, even if a process that the holder just started
+//! still has its files.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,12 +11,12 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// The lock, held.
+/// The lock while it is held.
 #[derive(Debug)]
 pub(in crate::store) struct Lock(File);
 
 impl Lock {
-    /// Takes it; `None` where somebody else has it.
+    /// Takes the lock; `None` if another process holds it.
     pub(in crate::store) fn take(dir: &Path) -> io::Result<Option<Self>> {
         let file = OpenOptions::new()
             .create(true)
@@ -34,8 +34,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing gives it back only with the last copy, and between fork and exec a child has one.
-        // What fails here closing does.
+        // Closing releases it only with the last copy, and between fork and exec a child has one.
+        // If this fails, closing releases it.
         flock(&self.0, FlockOperation::Unlock).ok();
     }
 }

@@ -1,7 +1,7 @@
 //! Migrations: an append-only list over `PRAGMA user_version`.
 //!
-//! Invariant: a database is brought forward one version at a time, each in its own transaction; one
-//! from the future is left untouched.
+//! Invariant: a database is migrated one version at a time, each in its own transaction; one from
+//! the future is left untouched.
 
 use rusqlite::Connection;
 
@@ -27,15 +27,15 @@ pub enum MigrateError {
          Install that version again; nothing was changed"
     )]
     FromTheFuture {
-        /// Its version.
+        /// The version of the database.
         found: u32,
     },
-    /// SQLite refused.
+    /// SQLite returned an error.
     #[error("schema version {version} could not be created")]
     Sql {
-        /// The version being made.
+        /// The version that the failed migration makes.
         version: u32,
-        /// What SQLite said.
+        /// The error of SQLite.
         #[source]
         source: rusqlite::Error,
     },
@@ -50,8 +50,8 @@ pub(crate) fn migrate(conn: &mut Connection) -> Result<(), MigrateError> {
     Ok(())
 }
 
-/// The version of the database, if this broker knows it. Only reads, so that one from the future is
-/// not touched.
+/// Returns the version of the database, if this broker knows it. Only reads, so that one from the
+/// future is not changed.
 pub(crate) fn check(conn: &Connection) -> Result<u32, MigrateError> {
     let read = conn.pragma_query_value(None, "user_version", |row| row.get(0));
     let found: u32 = read.map_err(|source| MigrateError::Sql { version: 0, source })?;

@@ -1,8 +1,8 @@
-//! Opening the database: one broker at a time, private files, nothing trusted that is not synced.
+//! Opening the database: one broker at a time, private files, and only synced rows are trusted.
 //!
 //! Invariant: after a successful open, everything visible in the file is on disk. A process that
-//! was killed between writing and syncing leaves rows that are visible without being durable; the
-//! log is written anew and folded at open before anybody is told of them.
+//! was killed between writing and syncing leaves rows that are visible without being durable. At
+//! open the log is rewritten and folded before any caller reads them.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
@@ -20,7 +20,7 @@ use crate::store::file::lock::Lock;
 use crate::store::file::migrate;
 use crate::store::file::migrate::MigrateError;
 
-/// From this length on the log is folded after a commit, in pages.
+/// Length of the log from which it is folded after a commit, in pages.
 const FOLD_PAGES: std::ffi::c_int = 2000;
 
 /// Why the database could not be opened.
@@ -31,27 +31,27 @@ pub enum OpenError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What the host said.
+        /// The error of the host.
         #[source]
         source: io::Error,
     },
-    /// Another broker runs on it.
+    /// Another broker runs in the directory.
     #[error("another hived is running on the state directory {}; stop it first, or choose another directory", .path.display())]
     InUse {
         /// The directory.
         path: PathBuf,
     },
-    /// It is not of this version.
+    /// The database has another version, or could not be migrated.
     #[error(transparent)]
     Migrate(#[from] MigrateError),
-    /// SQLite refused.
+    /// SQLite returned an error.
     #[error("the database {} cannot be opened: {hint}", .path.display())]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What that usually means.
+        /// The usual cause of that error, and its remedy.
         hint: &'static str,
-        /// What SQLite said.
+        /// The error of SQLite.
         #[source]
         source: rusqlite::Error,
     },
@@ -90,7 +90,7 @@ pub(in crate::store) fn open(dir: &Path, clock: &dyn Clock) -> Result<Opened, Op
         MigrateError::FromTheFuture { .. } => OpenError::Migrate(error),
     };
     rewrite_log(&path).map_err(directory)?;
-    // Looked at before anything is set: even the way of logging would be a change.
+    // Checked before anything is set: even the journal mode would be a change.
     let mut conn = plain(&path).map_err(sqlite)?;
     migrate::check(&conn).map_err(migrating)?;
     set_up(&mut conn).map_err(sqlite)?;
@@ -100,12 +100,12 @@ pub(in crate::store) fn open(dir: &Path, clock: &dyn Clock) -> Result<Opened, Op
     Ok(Opened { path, conn, lock })
 }
 
-/// Opens a database that has failed, once nobody has it open any more; its log has to be rewritten
+/// Opens a database that has failed, once no other connection is open; its log has to be rewritten
 /// before.
 pub(in crate::store) fn reopen(path: &Path) -> rusqlite::Result<Connection> {
     let alone = plain(path)?;
-    // Alone, SQLite reads the log from its beginning and folds all of it: what was folded before
-    // may be lost with the sync that failed.
+    // If it is alone, SQLite reads the log from its beginning and folds all of it. What was folded
+    // before may be lost with the sync that failed.
     alone.busy_timeout(Duration::ZERO)?;
     alone.pragma_update_and_check(None, "locking_mode", "exclusive", |_| Ok(()))?;
     alone.pragma_update(None, "synchronous", "full")?;
@@ -116,9 +116,9 @@ pub(in crate::store) fn reopen(path: &Path) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
-/// Writes the log over itself and syncs it. What a failed sync has left unwritten the host takes
-/// for written, and no later sync brings it to disk; a database that was built on it would not
-/// outlive a power cut.
+/// Writes the log over itself and syncs it. After a failed sync the host regards unwritten pages as
+/// written, and no later sync writes them. A database that was built on them would not survive a
+/// power cut.
 pub(in crate::store) fn rewrite_log(database: &Path) -> io::Result<()> {
     let mut name = database.as_os_str().to_owned();
     name.push("-wal");
@@ -146,8 +146,8 @@ fn plain(path: &Path) -> rusqlite::Result<Connection> {
 
 fn set_up(conn: &mut Connection) -> rusqlite::Result<()> {
     conn.set_prepared_statement_cache_capacity(256);
-    // A plan must not depend on the values bound to it: SQLite would prepare the statement anew for
-    // each message.
+    // A plan must not depend on the values bound to it: SQLite would prepare the statement again
+    // for each message.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.pragma_update(None, "journal_mode", "wal")?;
     // FULL syncs the log before a commit returns: this setting is what makes "accepted" mean "on
@@ -158,32 +158,31 @@ fn set_up(conn: &mut Connection) -> rusqlite::Result<()> {
     conn.wal_hook(Some(fold_if_long))
 }
 
-/// What SQLite does by itself after a commit, but for its silence: it would tell nobody that the
-/// sync of the database failed, and take what was lost with it for folded.
+/// Folds the log after a commit, as SQLite does by itself. But SQLite would not report a failed
+/// sync of the database, and would regard the lost pages as folded.
 fn fold_if_long(log: &mut Wal, pages: std::ffi::c_int) -> rusqlite::Result<()> {
     if pages < FOLD_PAGES {
         return Ok(());
     }
     match log.checkpoint() {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) => Err(error),
-        // Without room, or with readers in the way, the log grows until the next time.
+        // If there is no room, or readers prevent it, the log grows until the next time.
         Ok(()) | Err(_) => Ok(()),
     }
 }
 
-/// Brings everything that is visible to disk; fails if the disk does, or somebody reads an older
-/// state.
+/// Writes all visible rows to disk; fails if the disk does, or if a reader has an older snapshot.
 pub(in crate::store) fn sync(conn: &Connection) -> rusqlite::Result<()> {
     hive_fault::point("broker.checkpoint.before");
-    // A checkpoint in whose way a reader is does not fail: it says so in its answer.
+    // A checkpoint that a reader blocks does not fail: its answer reports that.
     if conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))? {
         return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), None));
     }
     Ok(())
 }
 
-/// Boot times of another boot mean nothing: backoffs and consumers' leases of before are over,
-/// parks by backoff too.
+/// Ends backoffs, consumers' leases and parks by backoff of earlier boots, because their boot times
+/// mean nothing now.
 fn forget_other_boots(conn: &Connection, clock: &dyn Clock) -> rusqlite::Result<()> {
     let known: Option<String> = rusqlite::OptionalExtension::optional(conn.query_row(
         "SELECT value FROM meta WHERE key = 'boot_id'",
@@ -211,7 +210,7 @@ fn forget_other_boots(conn: &Connection, clock: &dyn Clock) -> rusqlite::Result<
     conn.execute_batch("COMMIT")
 }
 
-/// What an error of SQLite usually means, in words for whoever has to put it right.
+/// Returns the usual cause of an error of SQLite, with its remedy.
 pub(in crate::store) fn hint(error: &rusqlite::Error) -> &'static str {
     use rusqlite::ErrorCode;
     match error.sqlite_error_code() {

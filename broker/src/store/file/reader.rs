@@ -1,7 +1,7 @@
 //! Reading: connections that cannot write, kept for reuse.
 //!
-//! Invariant: nothing is read while the database is faulted: a row could be visible there without
-//! being on disk.
+//! Invariant: nothing is read while the database is faulted: a row could be visible without being
+//! on disk.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::store::error::Health;
 use crate::store::error::StoreError;
 use crate::sync::{Mutex, MutexGuard, PoisonError, watch};
 
-/// More idle connections than this are closed again: as many as there are threads that read.
+/// Most idle connections that are kept: as many as there are threads that read.
 const IDLE_MAX: usize = 8;
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Readers {
     /// Ends the snapshot, and keeps the connection for the next query.
     fn end(&self, conn: Connection) -> Result<(), StoreError> {
         let ended = conn.execute_batch("COMMIT");
-        // Asked again: a fault that came while the query ran may have made its rows worthless.
+        // Checked again: a fault during the query may have made its rows worthless.
         self.check()?;
         let mut idle = self.lock();
         if ended.is_ok() && idle.len() < IDLE_MAX {
@@ -58,7 +58,7 @@ impl Readers {
         Ok(())
     }
 
-    /// Closes the idle connections, so that the database can be opened afresh.
+    /// Closes the idle connections, so that the database can be opened again.
     pub(in crate::store) fn clear(&self) {
         self.lock().clear();
     }
@@ -78,7 +78,7 @@ impl Readers {
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         conn.pragma_update(None, "query_only", "on")?;
         conn.pragma_update(None, "cache_size", -1024)?;
-        // A list of agents takes half a dozen statements in turn for each of them.
+        // A list of agents runs half a dozen statements in turn for each agent.
         conn.set_prepared_statement_cache_capacity(64);
         Ok(conn)
     }

@@ -1,7 +1,7 @@
-//! Lines of live turns: a database file of their own, with relaxed syncing and a bound on its size.
+//! Lines of live turns: a database file of their own, with relaxed syncing and a limit on its size.
 //!
-//! They are not mail. Losing the last seconds of them in a crash is no harm, so they never sit on
-//! the path of a send. Invariant: nothing here is needed to settle anything.
+//! They are not mail. A crash may lose the last seconds of them, so they never delay a send.
+//! Invariant: no settlement needs them.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -16,11 +16,11 @@ use crate::store::file::open::{OpenError, hint};
 /// One line of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Counts from 1 within the turn.
+    /// The number of the line, from 1 within the turn.
     pub sequence: u64,
-    /// Which output it came from; the number of the wire.
+    /// The output that it came from; the number of the wire.
     pub stream: i32,
-    /// The line.
+    /// The text of the line.
     pub text: String,
     /// When the harness read it.
     pub time: WallTime,
@@ -33,8 +33,8 @@ pub struct TurnEvents {
 }
 
 impl TurnEvents {
-    /// Opens it; a damaged file is started afresh, because nothing depends on it. One that the disk
-    /// keeps from being opened is not damaged.
+    /// Opens it; a damaged file is replaced by an empty one, because nothing depends on it. A file
+    /// that the disk keeps from being opened is not damaged.
     pub fn open(dir: &Path) -> std::result::Result<Self, OpenError> {
         let path = dir.join("turn-events.db");
         Self::open_file(&path).map_err(|source| OpenError::Sqlite {
@@ -53,8 +53,7 @@ impl TurnEvents {
                 for suffix in ["", "-wal", "-shm"] {
                     let mut name = path.as_os_str().to_owned();
                     name.push(suffix);
-                    // A file that is not there is as good as removed; prepare says what is really
-                    // wrong.
+                    // A missing file is as good as removed; prepare reports the real error.
                     drop(std::fs::remove_file(name));
                 }
                 prepare(path)?
@@ -63,7 +62,7 @@ impl TurnEvents {
         Ok(Self { conn: Mutex::new(conn) })
     }
 
-    /// Adds lines; ones that are there already stay as they are.
+    /// Adds lines; existing ones stay as they are.
     pub fn append(&self, turn: TurnId, lines: &[Line]) -> Result<usize> {
         let mut conn = self.lock();
         let tx = conn.transaction()?;
@@ -77,7 +76,7 @@ impl TurnEvents {
         Ok(kept)
     }
 
-    /// Lines after a number, in order, at most `rows` and `bytes` (but at least one).
+    /// Returns lines after a number, in order, at most `rows` and `bytes` (but at least one).
     pub fn after(&self, turn: TurnId, sequence: u64, rows: u32, bytes: usize) -> Result<Vec<Line>> {
         let conn = self.lock();
         let mut select = conn.prepare_cached(
@@ -104,8 +103,8 @@ impl TurnEvents {
         Ok(lines)
     }
 
-    /// Deletes lines from before a time, and the oldest beyond the bound on bytes; at most `rows`
-    /// at once. Answers how many went.
+    /// Deletes lines from before a time, and the oldest beyond the limit in bytes; at most `rows`
+    /// at once. Returns the number of deleted lines.
     pub fn prune(&self, before: WallTime, bytes_max: u64, rows: u32) -> Result<usize> {
         let conn = self.lock();
         let mut gone = conn.execute(
@@ -131,7 +130,7 @@ impl TurnEvents {
     }
 }
 
-/// Whether the file itself is what is wrong.
+/// Returns whether the error is damage of the file itself.
 fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
     // `Unknown` is a statement that does not fit: tables of another program.
@@ -145,7 +144,7 @@ fn prepare(path: &Path) -> Result<Connection> {
     made.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     let conn = Connection::open(path)?;
     conn.pragma_update(None, "journal_mode", "wal")?;
-    // Lines may be lost with the power; mail is elsewhere.
+    // A power cut may lose lines; mail is in another file.
     conn.pragma_update(None, "synchronous", "off")?;
     conn.pragma_update(None, "cache_size", -512)?;
     conn.execute_batch(

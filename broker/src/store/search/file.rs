@@ -1,9 +1,9 @@
-//! The file of the index: made, opened, written and asked. Its SQL is here alone.
+//! The file of the index: creating, opening, writing and searching it. All of its SQL is here.
 //!
-//! A row of `words` has the number of its message or question, and keeps no text: only which words
-//! stand where. `who` has a word for each one who sent or received it, so that a search in one's
-//! own mail is as fast in a large hive. Invariant: what was opened is of this version and answers;
-//! anything else is thrown away and made anew.
+//! A row of `words` has the number of its message or question and no text, only the positions of
+//! words. `who` has a word for each sender and recipient, so that a search in one agent's mail is
+//! as fast in a large hive. Invariant: an opened file is of this version and answers queries; any
+//! other file is deleted and rebuilt.
 
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -15,17 +15,17 @@ use super::mail::Entry;
 use super::script::cut;
 use crate::store::codec::{integer, unsigned};
 
-/// Of another version, the file is made anew.
+/// The version of the file; a file of another version is rebuilt.
 const VERSION: u32 = 2;
 
-/// `automerge`: fewer and larger merges, which halves what it costs to add a message.
+/// `automerge`: fewer and larger merges, which halves the cost of adding a message.
 const SCHEMA: &str = "CREATE VIRTUAL TABLE words USING fts5(body, who, content='', contentless_delete=1, \
      tokenize='unicode61 remove_diacritics 2'); \
      INSERT INTO words (words, rank) VALUES ('automerge', 8); \
      CREATE TABLE place (row INTEGER PRIMARY KEY CHECK (row = 1), id INTEGER NOT NULL, mark TEXT NOT NULL) STRICT; \
      INSERT INTO place (row, id, mark) VALUES (1, 0, '');";
 
-/// Opens the file, or makes it where it is not there or no use.
+/// Opens the file; makes it if it is missing or unusable.
 pub(super) fn open(path: &Path) -> Result<(Connection, Place)> {
     match try_open(path) {
         Ok(Some(opened)) => return Ok(opened),
@@ -52,8 +52,8 @@ fn try_open(path: &Path) -> Result<Option<(Connection, Place)>> {
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
-    // A commit waits for no disk: after a loss of power the file is whole and a little behind, and
-    // the mail is all there.
+    // A commit does not wait for the disk: after a power cut the file is intact but slightly out of
+    // date, and the mail is complete.
     conn.pragma_update(None, "synchronous", "normal")?;
     conn.pragma_update(None, "journal_mode", "wal")?;
     conn.pragma_update(None, "cache_size", -2048)?;
@@ -70,12 +70,12 @@ fn try_open(path: &Path) -> Result<Option<(Connection, Place)>> {
     let place = conn.query_row("SELECT id, mark FROM place", [], |row| {
         Ok(Place { id: unsigned(row, 0)?, mark: row.get(1)?, proven: false })
     })?;
-    // Answers only if its tables are there.
+    // Fails if its tables are missing.
     find(&conn, "{who} : \"k1\"", 1, 1)?;
     Ok(Some((conn, place)))
 }
 
-/// A connection that only reads, on which the file was read once.
+/// Returns a connection that only reads, after one successful read.
 pub(super) fn reader(path: &Path) -> Result<Connection> {
     let conn = Connection::open_with_flags(
         path,
@@ -87,18 +87,17 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     Ok(conn)
 }
 
-/// Removes the file and what SQLite keeps beside it.
+/// Removes the file and the files that SQLite keeps beside it.
 pub(super) fn remove_files(path: &Path) {
     for suffix in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
-        // A file that is not there is as good as removed; what is really wrong shows when it is
-        // opened.
+        // A missing file is as good as removed; a real error shows when it is opened.
         drop(std::fs::remove_file(name));
     }
 }
 
-/// Whether the host is what is wrong: another file would be no better.
+/// Returns whether the error is the host's: another file would be no better.
 pub(super) fn is_of_host(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     // The file could not be made.
@@ -114,12 +113,12 @@ pub(super) fn is_of_host(error: &rusqlite::Error) -> bool {
         || matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// Whether the file itself is what is wrong, and no statement.
+/// Returns whether the error is damage of the file itself, not of a statement.
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// Adds words and goes on to the next place, in one transaction.
+/// Adds words and moves the place forward, in one transaction.
 pub(super) fn put(conn: &mut Connection, entries: &[Entry], next: &Place) -> Result<()> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     {
@@ -134,7 +133,7 @@ pub(super) fn put(conn: &mut Connection, entries: &[Entry], next: &Place) -> Res
     tx.commit()
 }
 
-/// Numbers of what has these words, newest first.
+/// Returns the numbers of the items that have these words, newest first.
 pub(super) fn find(conn: &Connection, words: &str, before: i64, rows: u32) -> Result<Vec<u64>> {
     conn.prepare_cached(
         "SELECT rowid FROM words WHERE words MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC LIMIT ?3",
@@ -143,7 +142,7 @@ pub(super) fn find(conn: &Connection, words: &str, before: i64, rows: u32) -> Re
     .collect()
 }
 
-/// Numbers behind one, in order.
+/// Returns the numbers after this one, in order.
 pub(super) fn ids_after(conn: &Connection, id: i64, rows: u32) -> Result<Vec<u64>> {
     conn.prepare_cached("SELECT rowid FROM words WHERE rowid > ?1 ORDER BY rowid LIMIT ?2")?
         .query_map((id, rows), |row| unsigned(row, 0))?

@@ -1,8 +1,8 @@
-//! What the index is made of, and what becomes of its proposals: the mail on both sides.
+//! The two ends of the index: the mail that it is built from, and the mail that its proposals name.
 //!
-//! Messages and questions have their numbers from one sequence and one writer commits them in
-//! order, so "behind the last one" misses nothing. Invariant: whatever the index says, only what is
-//! there and concerns whom it may is shown.
+//! Messages and questions have their numbers from one sequence, and one writer commits them in
+//! order. So reading after the last number misses nothing. Invariant: whatever the index proposes,
+//! a hit exists and the caller may see it.
 
 use hive_core::id::{MessageId, QuestionId};
 use hive_core::message::{Message, SystemKind};
@@ -15,18 +15,18 @@ use super::{BATCH_BYTES, BATCH_ROWS, Place};
 use crate::store::codec::{Coded as _, integer, unsigned};
 use crate::store::{AgentKey, message, question};
 
-/// Between a question and its options, so that no phrase reaches from one into the other. A word of
-/// its own that nobody writes.
+/// Separator of a question and its options, so that no phrase crosses from one into the other. It
+/// is a word that does not occur in texts.
 const BETWEEN: &str = " \u{E000} ";
-/// About what a recipient costs, counted as bytes of a batch.
+/// Approximate cost of a recipient, counted as bytes of a batch.
 const RECIPIENT_BYTES: usize = 64;
 
-/// A message or question as the index takes it.
+/// A message or question in the form of the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) id: u64,
     pub(super) text: String,
-    /// A word for each one whom it concerns.
+    /// A word for each agent that it concerns.
     pub(super) who: String,
 }
 
@@ -34,13 +34,13 @@ pub(super) struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     pub(super) entries: Vec<Entry>,
-    /// The last row that was looked at, and by what it is known again.
+    /// The last row that was read, and its mark.
     pub(super) last: Option<(u64, String)>,
-    /// Whether there is more behind it.
+    /// Whether there is more mail after it.
     pub more: bool,
 }
 
-/// What was found.
+/// An item that a search found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hit {
     /// A message.
@@ -50,7 +50,7 @@ pub enum Hit {
 }
 
 impl Hit {
-    /// Its number.
+    /// Returns its id, of the sequence that messages and questions share.
     #[must_use]
     pub fn id(&self) -> u64 {
         match self {
@@ -59,7 +59,7 @@ impl Hit {
         }
     }
 
-    /// About how many bytes it has on the wire.
+    /// Returns its approximate size on the wire, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
@@ -69,18 +69,18 @@ impl Hit {
     }
 }
 
-/// The word for an agent or the operator.
+/// Returns the word for an agent or the operator.
 pub(super) fn word(key: i64) -> String {
     format!("k{key}")
 }
 
-/// The mail behind a place; `None` if the place is not of this mail: of another database, or of a
-/// later time of this one, of which a backup was put back.
+/// Reads the mail after a place; `None` if the place is not of this mail. It may be of another
+/// database, or of a later time of this one, if a backup was restored.
 pub fn after(conn: &Connection, place: &Place) -> Result<Option<Batch>> {
     if place.id != 0 && !place.proven && mark_of(conn, place.id)?.as_deref() != Some(&place.mark) {
         return Ok(None);
     }
-    // What brings a question to its target is found as the question.
+    // The message that delivers a question is found as the question.
     let mut select = conn.prepare_cached(
         "SELECT id, accept_time, body, origin_id, to_id, system_kind, NULL FROM message WHERE id > ?1 UNION ALL \
          SELECT id, create_time, text, asker_id, target_id, NULL, options FROM question WHERE id > ?1 ORDER BY id LIMIT ?2",
@@ -115,7 +115,7 @@ pub fn after(conn: &Connection, place: &Place) -> Result<Option<Batch>> {
 }
 
 fn with_options(mut text: String, options: Option<&str>) -> String {
-    // The table checks that it is JSON; what is no list of texts has no words.
+    // The table checks that it is JSON; if it is no list of texts, it has no words.
     let options: Vec<String> =
         options.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
     for option in options {
@@ -125,7 +125,7 @@ fn with_options(mut text: String, options: Option<&str>) -> String {
     text
 }
 
-/// To whom a broadcast went.
+/// Returns the recipients of a broadcast.
 fn recipients(conn: &Connection, id: u64) -> Result<Vec<i64>> {
     conn.prepare_cached(
         "SELECT a.id FROM agent a WHERE EXISTS (SELECT 1 FROM delivery d WHERE d.agent_id = a.id AND d.message_id = ?1)",
@@ -134,8 +134,8 @@ fn recipients(conn: &Connection, id: u64) -> Result<Vec<i64>> {
     .collect()
 }
 
-/// By what a row is known again: a database that has another one under this number is not the one
-/// that the index was made from.
+/// Returns the mark of a row. If a database has another mark under this number, the index was not
+/// made from it.
 fn mark_of(conn: &Connection, id: u64) -> Result<Option<String>> {
     conn.prepare_cached(
         "SELECT accept_time, body FROM message WHERE id = ?1 UNION ALL SELECT create_time, text FROM question WHERE id = ?1",
@@ -150,8 +150,8 @@ fn digest(time: i64, text: &str) -> String {
     format!("{time}:{start}")
 }
 
-/// Which of these, in order, are no more; and whether the first was reached that is of `young` or
-/// later. Behind it nothing was pruned.
+/// Returns which of these ids, in order, no longer exist, and whether one was reached that is of
+/// `young` or later. Nothing after that one was pruned.
 pub fn gone(conn: &Connection, ids: &[u64], young: WallTime) -> Result<(Vec<u64>, bool)> {
     let mut time = conn.prepare_cached(
         "SELECT accept_time FROM message WHERE id = ?1 UNION ALL SELECT create_time FROM question WHERE id = ?1",
@@ -167,8 +167,8 @@ pub fn gone(conn: &Connection, ids: &[u64], young: WallTime) -> Result<(Vec<u64>
     Ok((gone, false))
 }
 
-/// The message or question of this number, if it is there and, where an agent is named, that agent
-/// sent, received, asked or was asked it.
+/// Returns the message or question of this number, if it exists. If an agent is named, only if that
+/// agent sent, received, asked or was asked it.
 pub fn hit(conn: &Connection, id: u64, concerning: Option<AgentKey>) -> Result<Option<Hit>> {
     if let Some(id) = MessageId::new(id)
         && concerning.map_or(Ok(true), |key| message::concerns(conn, id, key))?

@@ -1,15 +1,14 @@
-//! The search index: which words stand in which message or question, in a database file of its own
-//! beside the mail.
+//! The search index: the words of each message and question, in a database file of its own beside
+//! the mail.
 //!
 //! ```text
 //!   mail ── after(place) ──► batch ── put ──► search.sqlite3 ── find ──► ids ── hit ──► mail, if it may be seen
 //! ```
 //!
-//! It is no mail and no authority: it proposes ids, and the mail decides whether there is something
-//! and who may see it. The file is made from the mail and can be made again at any time, so it
-//! never sits on the path of a send and is no reason not to start. Invariant: the words of a batch
-//! and the place up to which the mail is in are one transaction; a file that does not fit the mail
-//! is thrown away.
+//! It holds no mail and has no authority: it proposes ids, and the mail decides which items exist
+//! and who may see them. The file is made from the mail and can be rebuilt at any time, so it never
+//! delays a send or a start. Invariant: the words of a batch and the place up to which the mail is
+//! indexed are one transaction. A file that does not match the mail is deleted.
 
 mod file;
 mod mail;
@@ -32,33 +31,33 @@ pub use query::{Fault, Query};
 
 /// Most messages and questions of one batch.
 const BATCH_ROWS: u32 = 500;
-/// About the most bytes of one batch.
+/// Approximate limit of one batch in bytes.
 const BATCH_BYTES: usize = 1024 * 1024;
-/// More idle connections than this are closed again: as many as there are searches at once.
+/// Most idle connections that are kept: as many as there are searches at once.
 const IDLE_MAX: usize = 2;
 
-/// Why the index gives no answer.
+/// Why the index cannot answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// It is not complete yet.
+    /// The index is not complete yet.
     #[error("the index is being made from the mail; try again in a moment")]
     Filling,
-    /// Its file cannot be used.
+    /// The file of the index cannot be used.
     #[error("the index {} cannot be used: {problem}", .path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error of the host or of SQLite.
         problem: Arc<str>,
     },
 }
 
-/// How far the mail is in the index.
+/// The position up to which the mail is in the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The newest message or question that was looked at; 0 at the beginning.
+    /// The newest message or question that was read; 0 at the beginning.
     pub(super) id: u64,
-    /// By what that row is known again.
+    /// The mark of that row, which identifies it.
     pub(super) mark: String,
     /// Whether the row was seen in the mail since the file was opened.
     pub(super) proven: bool,
@@ -70,15 +69,15 @@ struct Open {
     place: Place,
 }
 
-/// What searches go by.
+/// The state that searches check.
 #[derive(Debug, Default)]
 enum State {
-    /// It was not up to date since it was opened.
+    /// The index has not been up to date since it was opened.
     #[default]
     Filling,
-    /// It has all mail, but for the newest.
+    /// The index has all mail except the newest.
     Filled,
-    /// It cannot be read or written.
+    /// The index cannot be read or written.
     Unusable(Arc<str>),
 }
 
@@ -86,29 +85,29 @@ enum State {
 struct Readers {
     state: State,
     idle: Vec<Connection>,
-    /// Counts the files; a connection to an older one is not kept.
+    /// The number of files so far; a connection to an older one is not kept.
     files: u64,
 }
 
-/// The index.
+/// The index of a database.
 #[derive(Debug)]
 pub struct Index {
     path: PathBuf,
     writer: Mutex<Option<Open>>,
     readers: Mutex<Readers>,
-    /// The index has to be made anew.
+    /// Notified when the index has to be rebuilt.
     pub wanted: Notify,
 }
 
 impl Index {
-    /// The index beside a database; nothing is opened yet.
+    /// Returns the index beside a database; nothing is opened yet.
     #[must_use]
     pub fn beside(database: &Path) -> Self {
         let path = database.with_file_name("search.sqlite3");
         Self { path, writer: Mutex::default(), readers: Mutex::default(), wanted: Notify::new() }
     }
 
-    /// How far it is; opens the file, or makes one, where that was not done yet.
+    /// Returns the place of the index; opens or makes the file first, if that was not done yet.
     pub fn place(&self) -> Result<Place, SearchError> {
         let mut writer = lock(&self.writer);
         if let Some(open) = &*writer {
@@ -122,8 +121,8 @@ impl Index {
         Ok(place)
     }
 
-    /// Adds what comes behind a place; nothing where somebody else did, or the file was made anew
-    /// meanwhile.
+    /// Adds the batch after a place. No effect if another call did so, or if the file was rebuilt
+    /// since.
     pub fn put(&self, place: &Place, batch: &Batch) -> Result<(), SearchError> {
         let mut writer = lock(&self.writer);
         let Some(open) = writer.as_mut().filter(|open| open.place.id == place.id) else {
@@ -136,7 +135,7 @@ impl Index {
             && let Err(error) = file::put(&mut open.conn, &batch.entries, &next)
         {
             drop(writer);
-            // Until a write succeeds, nobody is told that there is nothing to find.
+            // Until a write succeeds, searches fail instead of finding nothing.
             lock(&self.readers).state = State::Unusable(problem(&error));
             return Err(self.failed(&error, !file::is_of_host(&error)));
         }
@@ -151,7 +150,7 @@ impl Index {
         Ok(())
     }
 
-    /// Ids of what has these words, newest first, all below `before`.
+    /// Returns the ids of the items that have these words, newest first, all below `before`.
     pub fn find(
         &self,
         words: &str,
@@ -160,7 +159,7 @@ impl Index {
     ) -> Result<Vec<u64>, SearchError> {
         let (conn, files) = self.reader()?;
         let found = file::find(&conn, words, before.map_or(i64::MAX, integer), rows);
-        // Of a file that was thrown away meanwhile nothing is to be mended.
+        // If the file was replaced since, it needs no repair.
         let found = found.map_err(|error| {
             self.failed(&error, file::is_damage(&error) && lock(&self.readers).files == files)
         })?;
@@ -171,7 +170,8 @@ impl Index {
         Ok(found)
     }
 
-    /// Ids in the index behind one, in order. None while it does not fit the mail for sure.
+    /// Returns ids in the index after this one, in order; none until the index is known to match
+    /// the mail.
     pub fn ids_after(&self, id: u64, rows: u32) -> Result<Vec<u64>, SearchError> {
         let writer = lock(&self.writer);
         let Some(open) = writer.as_ref().filter(|open| open.place.proven) else {
@@ -182,7 +182,7 @@ impl Index {
         found.map_err(|error| self.failed(&error, !file::is_of_host(&error)))
     }
 
-    /// Takes what is no more out of the index.
+    /// Removes deleted items from the index.
     pub fn remove(&self, ids: &[u64]) -> Result<(), SearchError> {
         let mut writer = lock(&self.writer);
         let Some(open) = writer.as_mut().filter(|open| open.place.proven) else { return Ok(()) };
@@ -191,8 +191,8 @@ impl Index {
         removed.map_err(|error| self.failed(&error, !file::is_of_host(&error)))
     }
 
-    /// Throws the file away, because it is damaged or of other mail; the next look at the place
-    /// makes a new one.
+    /// Deletes the file, because it is damaged or of other mail; the next [`Self::place`] makes a
+    /// new one.
     pub fn forget(&self) {
         let mut writer = lock(&self.writer);
         let mut readers = lock(&self.readers);
@@ -203,7 +203,7 @@ impl Index {
         self.wanted.notify_one();
     }
 
-    /// A connection that only reads, and the count of its file.
+    /// Returns a connection that only reads, and the number of its file.
     fn reader(&self) -> Result<(Connection, u64), SearchError> {
         let mut readers = lock(&self.readers);
         match &readers.state {
@@ -212,7 +212,7 @@ impl Index {
             State::Filled => {}
         }
         let files = readers.files;
-        // Opened while nobody can put another file in its place.
+        // Opened under the lock, so that the file cannot be replaced in between.
         let conn = match readers.idle.pop() {
             Some(conn) => conn,
             None => file::reader(&self.path).map_err(|error| self.file_error(&problem(&error)))?,
@@ -220,7 +220,8 @@ impl Index {
         Ok((conn, files))
     }
 
-    /// What becomes of an error: what a new file mends gets one, anything else may pass.
+    /// Handles an error: if a new file repairs it, the file is replaced; any other error may be
+    /// temporary.
     fn failed(&self, error: &rusqlite::Error, mended: bool) -> SearchError {
         if mended {
             tracing::warn!(%error, "the search index is damaged and is made anew from the mail");

@@ -1,7 +1,7 @@
-//! What a search asks for: words, phrases, beginnings of words, all of which must occur.
+//! The query of a search: words, phrases and beginnings of words, all of which must occur.
 //!
-//! Invariant: whatever somebody writes, what reaches SQLite is a list of quoted texts that it
-//! understands; nothing in it is an operator, a column or a quote.
+//! Invariant: whatever the text of a caller, SQLite gets a list of quoted texts that it
+//! understands; no part of the text is an operator, a column or a quote.
 
 use hive_core::limits::{SEARCH_BEGINNING_CHARS_MIN, SEARCH_CHARS_MAX, SEARCH_WORDS_MAX};
 
@@ -9,28 +9,28 @@ use super::mail::word;
 use super::script::cut;
 use crate::store::AgentKey;
 
-/// Why nothing can be searched for.
+/// Why a query is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// It is too long.
+    /// The text is too long.
     #[error("it has {0} characters; a search has at most {SEARCH_CHARS_MAX}")]
     TooLong(usize),
-    /// There is nothing to search for.
+    /// The text has no word.
     #[error(
         "there is no word in it; search for words, a \"phrase\" or the beginning of a word: release \"build failed\" deplo*"
     )]
     NoWord,
-    /// There is too much to search for.
+    /// The text has too many words.
     #[error("it has {0} words; a search has at most {SEARCH_WORDS_MAX}")]
     TooManyWords(usize),
-    /// A beginning that is too short.
+    /// The beginning of a word is too short.
     #[error(
         "`{0}*` stands for too many words; write at least {SEARCH_BEGINNING_CHARS_MIN} characters before the `*`"
     )]
     ShortBeginning(String),
 }
 
-/// What to search for.
+/// A query that the index can run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query(Vec<Term>);
 
@@ -43,7 +43,7 @@ struct Term {
 }
 
 impl Query {
-    /// Reads what somebody wrote.
+    /// Parses the text of a caller.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let chars = text.chars().count();
         if chars > SEARCH_CHARS_MAX {
@@ -69,7 +69,7 @@ impl Query {
         Ok(Self(terms))
     }
 
-    /// The expression for the index; only what concerns an agent, where one is named.
+    /// Returns the expression for the index; if an agent is named, only for items that concern it.
     #[must_use]
     pub fn expression(&self, concerning: Option<AgentKey>) -> String {
         let terms: Vec<String> = self
@@ -114,7 +114,7 @@ fn terms(text: &str) -> Vec<Term> {
     terms
 }
 
-/// The words of a text, as the index cuts it.
+/// Returns the words of a text, as the index cuts it.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }

@@ -1,14 +1,12 @@
-//! Scripts that write no spaces between words: each of their characters is a word of its own in the
-//! index.
+//! Scripts without spaces between words: each of their characters is one word in the index.
 //!
 //! The tokenizer of SQLite takes a run of letters as one word, so a whole sentence in Chinese or
-//! Japanese would be one. Invariant: texts and searches are cut by the same function, so a run of
-//! such characters in a search is the phrase of its characters, found wherever they follow each
-//! other.
+//! Japanese would be one. Invariant: the same function cuts texts and searches. So a run of such
+//! characters in a search is the phrase of its characters, found if they follow each other.
 
 use std::borrow::Cow;
 
-/// Puts a space around each character of such a script. Any other text is left as it is.
+/// Puts a space around each character of such a script. Any other text stays as it is.
 pub(super) fn cut(text: &str) -> Cow<'_, str> {
     if !text.contains(is_word) {
         return Cow::Borrowed(text);
@@ -24,8 +22,8 @@ pub(super) fn cut(text: &str) -> Cow<'_, str> {
     Cow::Owned(cut)
 }
 
-/// Whether a character is a word by itself: Han, Hiragana, Katakana, Bopomofo, and the syllables of
-/// Hangul, whose words carry their particles without a space.
+/// Returns whether a character is a word by itself: Han, Hiragana, Katakana, Bopomofo, and the
+/// syllables of Hangul, whose words carry their particles without a space.
 fn is_word(c: char) -> bool {
     matches!(c,
         '\u{3005}'..='\u{3007}'     // iteration mark, closing mark, zero

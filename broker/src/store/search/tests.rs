@@ -1,5 +1,4 @@
-//! Tests of the index: what somebody writes never makes SQLite fail, and a file that is no use is
-//! made anew.
+//! Tests of the index: no query makes SQLite fail, and an unusable file is rebuilt.
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -1,4 +1,4 @@
-//! Table `agent`: who there is. Row 1 is the operator.
+//! Table `agent`: the agents and their state. Row 1 is the operator.
 
 use hive_core::agent::{HarnessState, Policy, Source};
 use hive_core::message::OPERATOR;
@@ -12,38 +12,38 @@ use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
 use crate::store::write::tx::Tx;
 
-/// What a query for active agents begins with; the words of the index `agent_by_parent`.
+/// The beginning of a query for active agents; the condition of the index `agent_by_parent`.
 pub(super) const ACTIVE: &str = "id <> 1 AND retired = 0";
 /// The parent of a row, as the index `agent_by_parent` has it.
 pub(super) const PARENT: &str = "coalesce(parent_id, 1)";
-/// An agent's row.
+/// The row of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentRow {
-    /// Its key.
+    /// The key of the row.
     pub key: AgentKey,
-    /// Its name.
+    /// The name, which no other row has.
     pub name: String,
-    /// Who declared it; `None` for the operator.
+    /// The source that declared it; `None` for the operator.
     pub source: Option<Source>,
-    /// Its parent.
+    /// The parent; `None` for a root.
     pub parent: Option<AgentKey>,
-    /// What it is for.
+    /// The purpose of the agent, as others see it.
     pub role: String,
-    /// Its model; empty for the default.
+    /// The model; empty for the default.
     pub model: String,
-    /// What it may do.
+    /// The rights and limits of the agent.
     pub policy: Policy,
-    /// What the configuration file last said of it, as JSON.
+    /// The last declaration of the configuration file, as JSON.
     pub declared: Option<String>,
     /// Whether it was retired.
     pub retired: bool,
-    /// Its own status.
+    /// The status text that the agent set.
     pub status_text: String,
-    /// When that was set.
+    /// When the status text was set.
     pub status_time: Option<WallTime>,
-    /// What its harness said it is doing.
+    /// The state that its harness reported.
     pub harness_state: HarnessState,
-    /// Since when.
+    /// When that state began.
     pub harness_state_time: WallTime,
     /// The version of its harness.
     pub revision: String,
@@ -51,15 +51,15 @@ pub struct AgentRow {
     pub context_tokens: u64,
     /// Size of its model's window in tokens.
     pub context_window_tokens: u64,
-    /// The number of its session.
+    /// The number of its last session.
     pub session_epoch: u64,
     /// Its session's token; `None` while no session lives.
     pub session_token: Option<String>,
-    /// Why it starts no turns.
+    /// The reason for which it starts no turns, if it is parked.
     pub park: Option<Parked>,
     /// Turns in a row that could not run.
     pub failures_in_a_row: u32,
-    /// Whether the operator was told of the present trouble.
+    /// Whether the operator was notified of the present trouble.
     pub operator_told: bool,
     /// When the size of its context was measured.
     pub context_time: Option<WallTime>,
@@ -131,7 +131,7 @@ pub(in crate::store) fn from_row(row: &Row<'_>) -> Result<AgentRow> {
     })
 }
 
-/// Makes sure that the operator has a row.
+/// Inserts the row of the operator, if it is missing.
 pub fn ensure_operator(tx: &Tx<'_>) -> Result<()> {
     let mut insert = tx.prepare_cached(
         "INSERT INTO agent (id, name, source, harness_state_time) VALUES (1, ?1, 0, ?2) ON CONFLICT DO NOTHING",
@@ -140,26 +140,26 @@ pub fn ensure_operator(tx: &Tx<'_>) -> Result<()> {
     tx.execute("INSERT INTO inbox (agent_id) VALUES (1) ON CONFLICT DO NOTHING", []).map(|_| ())
 }
 
-/// The agent or operator of this name.
+/// Returns the agent or operator of this name.
 pub fn by_name(conn: &Connection, name: &str) -> Result<Option<AgentRow>> {
     let mut select =
         conn.prepare_cached(&format!("SELECT {COLUMNS} FROM agent WHERE name = ?1"))?;
     select.query_row([name], from_row).optional()
 }
 
-/// The agent or operator of this key.
+/// Returns the agent or operator of this key.
 pub fn by_key(conn: &Connection, key: AgentKey) -> Result<AgentRow> {
     let mut select = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM agent WHERE id = ?1"))?;
     select.query_row([key.0], from_row)
 }
 
-/// The name behind a key; of a purged agent, the name that it had.
+/// Returns the name of a key; of a purged agent, the name that it had.
 pub fn name_of(conn: &Connection, key: AgentKey) -> Result<String> {
     conn.prepare_cached("SELECT coalesce(purged_name, name) FROM agent WHERE id = ?1")?
         .query_row([key.0], |row| row.get(0))
 }
 
-/// Agents by name, after `after`.
+/// Returns agents by name, after `after`.
 pub fn page(
     conn: &Connection,
     after: &str,
@@ -172,13 +172,13 @@ pub fn page(
     conn.prepare_cached(&sql)?.query_map((after, include_retired, rows), from_row)?.collect()
 }
 
-/// All agents that are not retired.
+/// Returns all agents that are not retired.
 pub fn active(conn: &Connection) -> Result<Vec<AgentRow>> {
     let sql = format!("SELECT {COLUMNS} FROM agent WHERE id <> 1 AND retired = 0 ORDER BY id");
     conn.prepare_cached(&sql)?.query_map([], from_row)?.collect()
 }
 
-/// The active children of an agent; the operator's are the roots.
+/// Returns the active children of an agent; the operator's are the roots.
 pub fn children(conn: &Connection, parent: AgentKey) -> Result<Vec<AgentRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM agent WHERE id <> 1 AND retired = 0 AND coalesce(parent_id, 1) = ?1 ORDER BY name"
@@ -186,29 +186,29 @@ pub fn children(conn: &Connection, parent: AgentKey) -> Result<Vec<AgentRow>> {
     conn.prepare_cached(&sql)?.query_map([parent.0], from_row)?.collect()
 }
 
-/// Names of all active agents.
+/// Returns the names of all active agents.
 pub fn names(conn: &Connection) -> Result<Vec<String>> {
     let mut select =
         conn.prepare_cached("SELECT name FROM agent WHERE id <> 1 AND retired = 0 ORDER BY name")?;
     select.query_map([], |row| row.get(0))?.collect()
 }
 
-/// What a new agent starts with.
+/// The columns of a new agent.
 #[derive(Clone, Debug)]
 pub struct NewAgent<'a> {
-    /// Its name.
+    /// The name of the new agent.
     pub name: &'a str,
-    /// Who declares it.
+    /// The source that declares it.
     pub source: Source,
-    /// Its parent.
+    /// The parent; `None` for a root.
     pub parent: Option<AgentKey>,
-    /// What it is for.
+    /// The purpose of the agent, as others see it.
     pub role: &'a str,
-    /// Its model.
+    /// The model; empty for the default.
     pub model: &'a str,
-    /// What it may do.
+    /// The rights and limits of the agent.
     pub policy: &'a Policy,
-    /// What the configuration file said of it.
+    /// The declaration of the configuration file, if it has one.
     pub declared: Option<&'a str>,
 }
 
@@ -238,7 +238,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewAgent<'_>) -> Result<AgentKey> {
     Ok(key)
 }
 
-/// Writes what the operator or the configuration file decides of an agent.
+/// Writes the columns that the operator or the configuration file decides.
 pub fn update(tx: &Tx<'_>, agent: &AgentRow) -> Result<()> {
     let before = by_key(tx, agent.key)?;
     tx.prepare_cached(
@@ -300,8 +300,8 @@ pub fn set_session(
     Ok(())
 }
 
-/// Stops or starts the agent. Its harness is notified, and a call that waits for its mail looks
-/// again.
+/// Stops or starts the agent. Its harness is notified, and a call that waits for its mail is
+/// polled.
 pub fn set_stopped(tx: &Tx<'_>, key: AgentKey, stopped: bool) -> Result<()> {
     tx.prepare_cached("UPDATE agent SET stopped = ?2 WHERE id = ?1")?.execute((key.0, stopped))?;
     tx.after_commit(Effect::Told(key));
@@ -309,7 +309,7 @@ pub fn set_stopped(tx: &Tx<'_>, key: AgentKey, stopped: bool) -> Result<()> {
     Ok(())
 }
 
-/// Frees the name of a retired agent. Only what it sent and what happened keep showing it.
+/// Frees the name of a retired agent. Its messages and events still show that name.
 pub fn free_name(tx: &Tx<'_>, key: AgentKey) -> Result<()> {
     // `#` is in no name that an agent can have.
     tx.prepare_cached(
@@ -334,15 +334,15 @@ pub fn set_status_text(tx: &Tx<'_>, key: AgentKey, text: &str) -> Result<()> {
         .map(|_| ())
 }
 
-/// Notes what the harness is doing; the time stays while the state does.
+/// Stores the state of the harness; the time changes only with the state.
 pub fn set_harness_state(tx: &Tx<'_>, key: AgentKey, state: HarnessState) -> Result<()> {
     tx.prepare_cached("UPDATE agent SET harness_state = ?2, harness_state_time = ?3 WHERE id = ?1 AND harness_state <> ?2")?
         .execute((key.0, state.code(), tx.now.wall.0))
         .map(|_| ())
 }
 
-/// Notes how large the context is now; 0 where nobody knows any more. A window that was not told
-/// stays as it was.
+/// Stores the present size of the context; 0 if it is unknown. A window that was not reported stays
+/// unchanged.
 pub fn set_context(tx: &Tx<'_>, key: AgentKey, tokens: u64, window: u64) -> Result<()> {
     let time = (tokens > 0).then_some(tx.now.wall.0);
     tx.prepare_cached(

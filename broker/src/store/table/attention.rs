@@ -1,8 +1,9 @@
-//! Table `attention`: the outbox of what began to wait on the operator and was not told yet.
+//! Table `attention`: the operator outbox.
 //!
-//! A row is written with what makes the thing wait, and deleted once it was told, or once the thing
-//! waits no more. Its `id` is the table's own and may come again; what it is about has an id of the
-//! hive's sequence. Invariant: a thing has one row at most, however often it is added.
+//! A row is written in the transaction that makes its item need the operator. It is deleted once
+//! the operator is notified, or once the item is settled. Its `id` is the table's own and may be
+//! reused; its subject has an id of the hive's sequence. Invariant: an item has one row at most,
+//! however often it is added.
 
 use hive_core::time::WallTime;
 use rusqlite::{Connection, Result, Row};
@@ -12,7 +13,7 @@ use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
 use crate::store::write::tx::Tx;
 
-/// What waits.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A question to the operator.
@@ -21,7 +22,7 @@ pub enum Kind {
     Mail,
     /// A dead letter of an agent.
     DeadLetter,
-    /// An agent that is parked until somebody logs claude in.
+    /// An agent that is parked until the operator logs claude in.
     NeedsLogin,
 }
 
@@ -32,19 +33,19 @@ codes! {
 /// A row of the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttentionRow {
-    /// Its number in this table.
+    /// The id of the row in this table.
     pub id: i64,
-    /// What waits.
+    /// The kind of the item.
     pub kind: Kind,
-    /// The agent it is about.
+    /// The agent of the item.
     pub agent: AgentKey,
-    /// The id of what waits: a question, a message, or the turn that found no login.
+    /// The id of its subject: a question, a message, or the turn that found no login.
     pub subject: u64,
-    /// What there is to say.
+    /// The text for the operator.
     pub text: String,
-    /// Since when it waits.
+    /// When the item was added.
     pub create_time: WallTime,
-    /// How often telling it has failed.
+    /// The number of failed notifications.
     pub attempts: u32,
 }
 
@@ -62,7 +63,7 @@ fn from_row(row: &Row<'_>) -> Result<AttentionRow> {
     })
 }
 
-/// Adds a thing, if it is not there already.
+/// Adds an item, if it is not there already.
 pub fn insert(tx: &Tx<'_>, kind: Kind, agent: AgentKey, subject: u64, text: &str) -> Result<()> {
     tx.prepare_cached(
         "INSERT INTO attention (kind, agent_id, subject, text, create_time) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
@@ -72,9 +73,9 @@ pub fn insert(tx: &Tx<'_>, kind: Kind, agent: AgentKey, subject: u64, text: &str
     Ok(())
 }
 
-/// What is due: first what was never put off, oldest first. `latest` is the furthest time that a
-/// row can have been put off to; what is further was put off by a clock that has been set back
-/// since, and is due as well.
+/// Returns the due items: first those that were never postponed, oldest first. `latest` is the
+/// furthest time to which a row can be postponed. If a time is later, the clock has been set back
+/// since, and the row is due as well.
 pub fn due(
     conn: &Connection,
     now: WallTime,
@@ -87,26 +88,26 @@ pub fn due(
     conn.prepare_cached(&sql)?.query_map((now.0, latest.0, rows), from_row)?.collect()
 }
 
-/// When the next row that is put off becomes due.
+/// Returns when the next postponed row becomes due.
 pub fn next_due(conn: &Connection, now: WallTime) -> Result<Option<WallTime>> {
     conn.prepare_cached("SELECT min(next_time) FROM attention WHERE next_time > ?1")?
         .query_row([now.0], |row| row.get::<_, Option<i64>>(0))
         .map(|next| next.map(WallTime))
 }
 
-/// Deletes a row: it was told, or is not to be told any more.
+/// Deletes a row: the operator was notified, or need not be.
 pub fn delete(tx: &Tx<'_>, id: i64) -> Result<()> {
     tx.prepare_cached("DELETE FROM attention WHERE id = ?1")?.execute([id]).map(|_| ())
 }
 
-/// Counts a failed attempt, and puts the row off.
+/// Counts a failed attempt, and postpones the row.
 pub fn put_off(tx: &Tx<'_>, id: i64, next: WallTime) -> Result<()> {
     tx.prepare_cached("UPDATE attention SET attempts = attempts + 1, next_time = ?2 WHERE id = ?1")?
         .execute((id, next.0))
         .map(|_| ())
 }
 
-/// Makes everything due that was put off.
+/// Makes all postponed rows due.
 pub fn hurry(tx: &Tx<'_>) -> Result<()> {
     tx.prepare_cached("UPDATE attention SET next_time = 0 WHERE next_time <> 0")?
         .execute([])

@@ -26,7 +26,7 @@ pub fn insert(
     Ok(())
 }
 
-/// The open commands of an agent after `after`, oldest first.
+/// Returns the open commands of an agent after `after`, oldest first.
 pub fn open(conn: &Connection, agent: AgentKey, after: u64) -> Result<Vec<Command>> {
     let mut select = conn.prepare_cached(
         "SELECT id, command, create_time FROM command WHERE agent_id = ?1 AND id > ?2 AND close_time IS NULL ORDER BY id",
@@ -41,7 +41,7 @@ pub fn open(conn: &Connection, agent: AgentKey, after: u64) -> Result<Vec<Comman
     found.collect()
 }
 
-/// Whether a command of this agent exists, and if so, whether it is closed.
+/// Returns whether a command is closed; `None` if this agent has no such command.
 pub fn is_closed(conn: &Connection, agent: AgentKey, id: CommandId) -> Result<Option<bool>> {
     conn.prepare_cached(
         "SELECT close_time IS NOT NULL FROM command WHERE agent_id = ?1 AND id = ?2",
@@ -50,7 +50,7 @@ pub fn is_closed(conn: &Connection, agent: AgentKey, id: CommandId) -> Result<Op
     .optional()
 }
 
-/// What a command of this agent says.
+/// Returns the order in a command of this agent.
 pub fn order(conn: &Connection, agent: AgentKey, id: CommandId) -> Result<Option<Order>> {
     conn.prepare_cached("SELECT command FROM command WHERE agent_id = ?1 AND id = ?2")?
         .query_row((agent.0, integer(id.get())), |row| json(row, 0))

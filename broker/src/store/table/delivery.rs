@@ -1,7 +1,7 @@
-//! Table `delivery`: one row for each message on its way to each recipient.
+//! Table `delivery`: one row for each message and recipient.
 //!
 //! Invariant: `save` is the only statement that changes a delivery's state, and it keeps the
-//! inbox's numbers in step.
+//! inbox's counts in step.
 
 use hive_core::delivery::{Delivery, Lane, Progress, State};
 use hive_core::id::{MessageId, TurnId};
@@ -19,13 +19,13 @@ use crate::store::write::tx::Tx;
 /// The claim on a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Its secret.
+    /// The secret that proves the claim.
     pub token: String,
-    /// The turn it belongs to; `None` for a consumer's.
+    /// The turn that holds it; `None` for a consumer.
     pub turn: Option<TurnId>,
-    /// When a consumer's ends by itself.
+    /// When a consumer's lease expires.
     pub until: Option<BootTime>,
-    /// How long a consumer's was meant to last, in milliseconds.
+    /// The length of a consumer's lease, in milliseconds.
     pub length_ms: Option<u64>,
 }
 
@@ -36,26 +36,26 @@ pub struct DeliveryRow {
     pub agent: AgentKey,
     /// The message.
     pub message: MessageId,
-    /// Its lane.
+    /// The lane in which it is served.
     pub lane: Lane,
-    /// Where it stands.
+    /// The state, the attempts and the backoff.
     pub progress: Progress,
     /// When its state last changed.
     pub state_time: WallTime,
-    /// The claim, or the last one: it stays after settling, so that a repeated settlement is
-    /// recognised.
+    /// The present claim, or the last one: it stays after settling, so that a repeated settlement
+    /// is recognised.
     pub lease: Option<Lease>,
     /// The turn that holds it, or held it last.
     pub turn: Option<TurnId>,
-    /// What the last failed run said.
+    /// The error of the last failed run.
     pub last_error: String,
     /// The end of that run's output.
     pub output_tail: String,
-    /// Which operator settled it.
+    /// The account of the operator that settled it.
     pub settled_by: String,
-    /// Whose stored bytes it counts into.
+    /// The sender whose stored bytes it counts into.
     pub sender: Option<AgentKey>,
-    /// The size of the body.
+    /// The size of the body in bytes.
     pub body_bytes: u64,
 }
 
@@ -112,20 +112,21 @@ pub fn insert(
     Ok(())
 }
 
-/// One delivery.
+/// Returns one delivery.
 pub fn get(conn: &Connection, agent: AgentKey, message: MessageId) -> Result<Option<DeliveryRow>> {
     let sql =
         format!("SELECT {COLUMNS} FROM delivery d WHERE d.agent_id = ?1 AND d.message_id = ?2");
     conn.prepare_cached(&sql)?.query_row((agent.0, integer(message.get())), from_row).optional()
 }
 
-/// A consumer's token: it names its delivery, so that finding it takes no index, and has a secret.
+/// Returns a consumer's token: it names its delivery, so that finding it needs no index, and has a
+/// secret.
 #[must_use]
 pub fn lease_token(agent: AgentKey, message: MessageId, secret: &str) -> String {
     format!("{}.{message}.{secret}", agent.0)
 }
 
-/// The delivery whose present or last claim has this token.
+/// Returns the delivery whose present or last claim has this token.
 pub fn by_lease_token(conn: &Connection, token: &str) -> Result<Option<DeliveryRow>> {
     let mut parts = token.splitn(3, '.');
     let agent = parts.next().and_then(|agent| agent.parse().ok()).map(AgentKey);
@@ -139,7 +140,7 @@ pub fn by_lease_token(conn: &Connection, token: &str) -> Result<Option<DeliveryR
     }))
 }
 
-/// The deliveries leased under a turn, in order.
+/// Returns the deliveries leased under a turn, in order.
 pub fn leased_by(conn: &Connection, turn: TurnId) -> Result<Vec<DeliveryRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM delivery d WHERE d.lease_turn_id = ?1 AND d.state = 2 ORDER BY d.message_id"
@@ -147,7 +148,7 @@ pub fn leased_by(conn: &Connection, turn: TurnId) -> Result<Vec<DeliveryRow>> {
     conn.prepare_cached(&sql)?.query_map([integer(turn.get())], from_row)?.collect()
 }
 
-/// All leased deliveries of an agent, in order.
+/// Returns all leased deliveries of an agent, in order.
 pub fn leased_of(conn: &Connection, agent: AgentKey) -> Result<Vec<DeliveryRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM delivery d WHERE d.agent_id = ?1 AND d.state = 2 ORDER BY d.message_id"
@@ -155,7 +156,7 @@ pub fn leased_of(conn: &Connection, agent: AgentKey) -> Result<Vec<DeliveryRow>>
     conn.prepare_cached(&sql)?.query_map([agent.0], from_row)?.collect()
 }
 
-/// Deliveries of an agent that are waiting, held or dead, at most `rows` of each kind.
+/// Returns the ready, held and dead deliveries of an agent, at most `rows` of each kind.
 pub fn unsettled_of(conn: &Connection, agent: AgentKey, rows: u32) -> Result<Vec<DeliveryRow>> {
     let ready = format!(
         "SELECT {COLUMNS} FROM delivery d INDEXED BY delivery_ready WHERE d.agent_id = ?1 AND d.state = 1 LIMIT ?2"
@@ -173,10 +174,10 @@ pub fn unsettled_of(conn: &Connection, agent: AgentKey, rows: u32) -> Result<Vec
     Ok(found)
 }
 
-/// The next deliveries of a lane that are due, oldest first.
+/// Returns the next due deliveries of a lane, oldest first.
 ///
-/// The index is named, here and below: SQLite would take the primary key, and go through all that
-/// the agent ever got.
+/// The index is named, here and below: SQLite would take the primary key, and read all deliveries
+/// that the agent ever got.
 pub fn due(
     conn: &Connection,
     agent: AgentKey,
@@ -200,8 +201,8 @@ pub fn due(
         .collect()
 }
 
-/// When the next delivery that still waits out a backoff becomes due. Those that are due already
-/// are not looked for: whoever did not get them may not have them, and would look again and again.
+/// Returns when the next delivery in backoff becomes due. Deliveries that are due already do not
+/// count: a waiter that did not get them may not have them, and would poll again and again.
 pub fn next_due(conn: &Connection, agent: AgentKey, now: Now) -> Result<Option<BootTime>> {
     let mut select = conn.prepare_cached(
         "SELECT min(not_before_boot) FROM delivery INDEXED BY delivery_ready \
@@ -212,7 +213,7 @@ pub fn next_due(conn: &Connection, agent: AgentKey, now: Now) -> Result<Option<B
         .map(|due| due.map(BootTime))
 }
 
-/// Consumers' leases that have run out.
+/// Returns consumers' leases that have expired.
 pub fn expired(conn: &Connection, now: Now, rows: u32) -> Result<Vec<DeliveryRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM delivery d WHERE d.state = 2 AND d.lease_until_boot IS NOT NULL AND d.lease_until_boot <= ?1 \
@@ -221,15 +222,15 @@ pub fn expired(conn: &Connection, now: Now, rows: u32) -> Result<Vec<DeliveryRow
     conn.prepare_cached(&sql)?.query_map((now.boot.0, rows), from_row)?.collect()
 }
 
-/// When the next consumer's lease runs out.
+/// Returns when the next consumer's lease expires.
 pub fn next_expiry(conn: &Connection) -> Result<Option<BootTime>> {
     conn.prepare_cached("SELECT min(lease_until_boot) FROM delivery WHERE state = 2 AND lease_until_boot IS NOT NULL")?
         .query_row([], |row| row.get::<_, Option<i64>>(0))
         .map(|due| due.map(BootTime))
 }
 
-/// Gives every consumer's lease at least its own length from now: the broker was away, and its
-/// absence is nobody's fault.
+/// Extends every consumer's lease to at least its own length from now, because consumers could not
+/// reach the broker while it was down.
 pub fn renew_consumer_leases(tx: &Tx<'_>) -> Result<usize> {
     tx.execute(
         "UPDATE delivery SET lease_until_boot = max(lease_until_boot, ?1 + coalesce(lease_ms, 0)) \
@@ -238,7 +239,7 @@ pub fn renew_consumer_leases(tx: &Tx<'_>) -> Result<usize> {
     )
 }
 
-/// Writes a changed delivery. `before` is the state it was read in.
+/// Writes a changed delivery. `before` is the state in which it was read.
 pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
     if row.progress.state != before {
         row.state_time = tx.now.wall;
@@ -279,9 +280,9 @@ pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
     Ok(())
 }
 
-/// Deliveries that are in a state, as a condition that shows which partial index applies: a bound
-/// parameter would hide it, and the whole history would be read. What is leased stands in one of
-/// two such indexes.
+/// Returns conditions for deliveries in a state that show which partial index applies. A bound
+/// parameter would hide it, and the whole history would be read. Leased rows are in two such
+/// indexes.
 fn in_state(state: State) -> &'static [&'static str] {
     match state {
         State::Ready => &["state = 1"],
@@ -297,9 +298,9 @@ fn in_state(state: State) -> &'static [&'static str] {
     }
 }
 
-/// The statement that counts them among those that `whose` says of the agent. Only what is ready
-/// has an index that begins with the agent; elsewhere the `+` keeps SQLite from taking the primary
-/// key, and with it the whole inbox.
+/// Returns the statement that counts deliveries in a state, of the agents that `whose` selects.
+/// Only the index of ready ones begins with the agent; for the others the `+` keeps SQLite from
+/// reading the whole inbox by the primary key.
 fn count_sql(whose: &str, state: State) -> String {
     let agent = if state == State::Ready { "agent_id" } else { "+agent_id" };
     let count = |condition: &&str| {
@@ -309,17 +310,17 @@ fn count_sql(whose: &str, state: State) -> String {
     format!("SELECT {}", counts.join(" + "))
 }
 
-/// How many deliveries of an inbox are in a state.
+/// Returns how many deliveries of an inbox are in a state.
 pub fn count(conn: &Connection, agent: AgentKey, state: State) -> Result<u32> {
     conn.prepare_cached(&count_sql("= ?1", state))?.query_row([agent.0], |row| unsigned(row, 0))
 }
 
-/// How many deliveries of all agents (the operator's not counted) are in a state.
+/// Returns how many deliveries of all agents (the operator's not counted) are in a state.
 pub fn count_all(conn: &Connection, state: State) -> Result<u64> {
     conn.prepare_cached(&count_sql("<> 1", state))?.query_row([], |row| unsigned(row, 0))
 }
 
-/// When the oldest waiting message of an inbox was accepted.
+/// Returns when the oldest ready message of an inbox was accepted.
 pub fn oldest_ready(conn: &Connection, agent: AgentKey) -> Result<Option<WallTime>> {
     conn.prepare_cached(
         "SELECT m.accept_time FROM delivery d INDEXED BY delivery_ready JOIN message m ON m.id = d.message_id \
@@ -330,7 +331,7 @@ pub fn oldest_ready(conn: &Connection, agent: AgentKey) -> Result<Option<WallTim
     .map(|time| time.map(WallTime))
 }
 
-/// Which deliveries a page shows.
+/// The deliveries that a page shows.
 #[derive(Clone, Debug)]
 pub struct Filter {
     /// Only those of this inbox.
@@ -341,8 +342,8 @@ pub struct Filter {
     pub after: Option<(MessageId, AgentKey)>,
 }
 
-/// Deliveries in the order of their messages, at most `rows` and well under one reply's bytes; and
-/// whether there are more.
+/// Returns deliveries in the order of their messages, at most `rows` and well under one reply's
+/// bytes; and whether there are more.
 pub fn page(
     conn: &Connection,
     filter: &Filter,
@@ -353,7 +354,7 @@ pub fn page(
         filter.states.iter().map(|state| state.code().to_string()).collect::<Vec<_>>().join(",");
     let first = message::COLUMN_COUNT;
     let agent = if filter.agent.is_some() { "d.agent_id = ?1" } else { "?1 IS NULL" };
-    // What waits, and what is set apart, must not be looked for in the history.
+    // Held and dead deliveries must be found without reading the history.
     let apart = !filter.states.is_empty()
         && filter.states.iter().all(|state| matches!(state, State::Held | State::Dead));
     let (index, state) = if filter.states == [State::Ready] && filter.agent.is_some() {
@@ -414,7 +415,7 @@ pub fn page(
     Ok((deliveries, false))
 }
 
-/// A delivery as it is shown, with its message.
+/// Returns a delivery for display, with its message.
 pub fn view(conn: &Connection, row: &DeliveryRow, now: Now) -> Result<Delivery> {
     let message = message::get(conn, row.message)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     Ok(Delivery {

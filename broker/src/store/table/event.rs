@@ -12,10 +12,10 @@ use crate::store::codec::{Coded as _, coded, id, id_option, integer, unsigned};
 use crate::store::key::AgentKey;
 use crate::store::write::tx::Tx;
 
-/// A fact to be logged.
+/// A fact to log.
 #[derive(Clone, Copy, Debug)]
 pub struct Fact<'a> {
-    /// What happened.
+    /// The kind of the event.
     pub kind: Kind,
     /// The agent it concerns.
     pub agent: Option<AgentKey>,
@@ -23,7 +23,7 @@ pub struct Fact<'a> {
     pub message: Option<MessageId>,
     /// The turn it concerns.
     pub turn: Option<TurnId>,
-    /// More, for a person.
+    /// A text for people; may be empty.
     pub detail: &'a str,
     /// The question it concerns.
     pub question: Option<QuestionId>,
@@ -32,7 +32,7 @@ pub struct Fact<'a> {
 }
 
 impl Fact<'_> {
-    /// A fact of this kind about an agent.
+    /// Returns a fact of this kind about an agent.
     #[must_use]
     pub fn about(kind: Kind, agent: AgentKey) -> Self {
         Self {
@@ -67,7 +67,7 @@ pub fn log(tx: &Tx<'_>, fact: Fact<'_>) -> Result<()> {
     .map(|_| ())
 }
 
-/// Events after a number, oldest first; of one agent, or of all.
+/// Returns events after a number, oldest first; of one agent, or of all.
 pub fn after(
     conn: &Connection,
     sequence: u64,
@@ -96,8 +96,8 @@ pub fn after(
     found.collect()
 }
 
-/// The oldest number in the log, 0 when it is empty, and the newest that was ever given out:
-/// pruning does not turn it back.
+/// Returns the oldest number in the log, 0 if it is empty, and the newest that was ever assigned:
+/// pruning does not reduce it.
 pub fn span(conn: &Connection) -> Result<(u64, u64)> {
     conn.prepare_cached(
         "SELECT coalesce((SELECT min(sequence) FROM event), 0), max(coalesce((SELECT max(sequence) FROM event), 0), \
@@ -106,8 +106,8 @@ pub fn span(conn: &Connection) -> Result<(u64, u64)> {
     .query_row([], |row| Ok((unsigned(row, 0)?, unsigned(row, 1)?)))
 }
 
-/// Questions that were asked or closed after an event, each once, and the event behind which to
-/// look on; at most `rows` facts are looked at.
+/// Returns questions that were asked or closed after an event, each once, and the event after which
+/// the next read begins; at most `rows` facts are read.
 pub fn questions_after(
     conn: &Connection,
     sequence: u64,

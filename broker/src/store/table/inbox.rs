@@ -1,4 +1,4 @@
-//! Table `inbox`: the numbers of an inbox that change with every message.
+//! Table `inbox`: the counts of an inbox that change with every message.
 //!
 //! Invariant: `open_count` is the number of unsettled deliveries, and `stored_bytes` the bytes of
 //! unsettled bodies that its owner sent.
@@ -9,7 +9,7 @@ use crate::store::codec::{integer, unsigned};
 use crate::store::key::AgentKey;
 use crate::store::write::tx::Tx;
 
-/// The numbers of an inbox.
+/// The counts of an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InboxRow {
     /// Unsettled deliveries in it.
@@ -20,7 +20,7 @@ pub struct InboxRow {
     pub system_run: u32,
 }
 
-/// Reads them.
+/// Returns the counts of an inbox.
 pub fn get(conn: &Connection, key: AgentKey) -> Result<InboxRow> {
     conn.prepare_cached(
         "SELECT open_count, stored_bytes, system_run FROM inbox WHERE agent_id = ?1",
@@ -34,7 +34,7 @@ pub fn get(conn: &Connection, key: AgentKey) -> Result<InboxRow> {
     })
 }
 
-/// A delivery came in, from a sender whose bytes count.
+/// Counts a new delivery, from a sender whose bytes count.
 pub fn opened(
     tx: &Tx<'_>,
     agent: AgentKey,
@@ -50,7 +50,7 @@ pub fn opened(
     Ok(())
 }
 
-/// A delivery was settled.
+/// Counts a delivery as settled.
 pub fn settled(
     tx: &Tx<'_>,
     agent: AgentKey,
@@ -66,7 +66,7 @@ pub fn settled(
     Ok(())
 }
 
-/// Keeps how many system deliveries were served in a row.
+/// Stores how many system deliveries were served in a row.
 pub fn set_system_run(tx: &Tx<'_>, key: AgentKey, system_run: u32) -> Result<()> {
     tx.prepare_cached("UPDATE inbox SET system_run = ?2 WHERE agent_id = ?1 AND system_run <> ?2")?
         .execute((key.0, system_run))

@@ -14,7 +14,7 @@ use crate::store::write::tx::Tx;
 /// An entry of a set: its key and its text.
 pub type Entry = (String, String);
 
-/// How many co-processes other than this one publish for an agent.
+/// Returns how many other co-processes publish for an agent.
 pub fn other_labels(conn: &Connection, agent: AgentKey, label: &str) -> Result<usize> {
     conn.prepare_cached(
         "SELECT count(DISTINCT label) FROM published_loose_end WHERE agent_id = ?1 AND label <> ?2",
@@ -22,9 +22,9 @@ pub fn other_labels(conn: &Connection, agent: AgentKey, label: &str) -> Result<u
     .query_row((agent.0, label), |row| unsigned(row, 0))
 }
 
-/// Puts a set in place of the one with this label.
+/// Replaces the set with this label.
 pub fn replace(tx: &Tx<'_>, agent: AgentKey, label: &str, entries: &[Entry]) -> Result<()> {
-    // Rows with the newest ids may go.
+    // Rows with the newest ids may be deleted.
     tx.keep_counters()?;
     let known: Vec<String> = tx
         .prepare_cached("SELECT key FROM published_loose_end WHERE agent_id = ?1 AND label = ?2")?
@@ -52,7 +52,7 @@ pub fn replace(tx: &Tx<'_>, agent: AgentKey, label: &str, entries: &[Entry]) -> 
     Ok(())
 }
 
-/// Forgets what was published for an agent.
+/// Deletes all published loose ends of an agent.
 pub fn clear(tx: &Tx<'_>, agent: AgentKey) -> Result<()> {
     tx.keep_counters()?;
     tx.prepare_cached("DELETE FROM published_loose_end WHERE agent_id = ?1")?
@@ -60,8 +60,8 @@ pub fn clear(tx: &Tx<'_>, agent: AgentKey) -> Result<()> {
         .map(|_| ())
 }
 
-/// Everything of every kind after an id, of one agent (?2) or of all. Each arm has the same columns
-/// in the same order.
+/// Returns the statement for loose ends of every kind after an id, of one agent (?2) or of all.
+/// Each arm has the same columns in the same order.
 fn list_sql(one: bool) -> String {
     let of = |column: &str| if one { format!("{column} = ?2") } else { "?2 IS NULL".to_owned() };
     let name = |column: &str| {
@@ -87,7 +87,7 @@ fn list_sql(one: bool) -> String {
             text("r.body"),
             of("r.agent_id")
         ),
-        // Messages of agents and of the operator; one loose end for a message, in however many
+        // Messages of agents and of the operator. A message is one loose end, in however many
         // inboxes it is dead.
         format!(
             "SELECT 4, m.id, {}, group_concat({}, ', '), {}, max(d.state_time), NULL, '' FROM delivery d \
@@ -119,8 +119,9 @@ fn from_row(row: &Row<'_>) -> Result<LooseEnd> {
     })
 }
 
-/// Loose ends by id, of one agent or of all; and whether there are more. A question between two
-/// agents is one of each: entries of one id are not parted, so a page may be longer by one.
+/// Returns loose ends by id, of one agent or of all; and whether there are more. A question between
+/// two agents is a loose end of each. Entries of one id stay together, so a page may be longer by
+/// one.
 pub fn page(
     conn: &Connection,
     agent: Option<AgentKey>,

@@ -1,4 +1,4 @@
-//! Table `message`: what was said. Rows are written once and never changed.
+//! Table `message`: the sent messages. Rows are written once and never changed.
 
 use hive_core::delivery::State;
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
@@ -17,7 +17,7 @@ pub(in crate::store) const OPERATOR: i64 = 2;
 pub(in crate::store) const SYSTEM: i64 = 3;
 pub(in crate::store) const EXTERNAL: i64 = 4;
 
-/// To whom a message goes, as a row keeps it.
+/// The recipient of a message, as a row stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
     /// One recipient.
@@ -35,22 +35,22 @@ impl To {
     }
 }
 
-/// A message to be written.
+/// A message to write.
 #[derive(Clone, Debug)]
 pub struct NewMessage<'a> {
-    /// Its id.
+    /// The id of the message.
     pub id: MessageId,
-    /// Who sent it.
+    /// The sender of the message.
     pub origin: &'a Origin,
     /// The agent behind the origin: the sender, or the agent whose co-process woke it.
     pub origin_key: Option<AgentKey>,
-    /// To whom it goes.
+    /// The recipient of the message.
     pub to: To,
     /// The text.
     pub body: &'a str,
-    /// What it answers.
+    /// The message that it answers.
     pub in_reply_to: Option<MessageId>,
-    /// What it tells.
+    /// The kind of a notice.
     pub system_kind: Option<SystemKind>,
     /// The turn it is sent in.
     pub turn: Option<TurnId>,
@@ -63,7 +63,7 @@ pub struct NewMessage<'a> {
 }
 
 impl<'a> NewMessage<'a> {
-    /// A message with nothing but an origin, a recipient and a text.
+    /// Returns a message with only an origin, a recipient and a text.
     #[must_use]
     pub fn new(id: MessageId, origin: &'a Origin, to: To, body: &'a str) -> Self {
         Self {
@@ -116,8 +116,8 @@ pub(in crate::store) const COLUMNS: &str = "m.id, m.origin_kind, m.origin_name, 
      (SELECT coalesce(purged_name, name) FROM agent WHERE id = m.to_id), m.question_id, m.reminder_id";
 pub(in crate::store) const COLUMN_COUNT: usize = 13;
 
-/// Reads a message whose first column is `first`. Of a broadcast the recipients are filled in by
-/// [`recipients`].
+/// Reads a message whose first column is `first`. [`recipients`] fills in the recipients of a
+/// broadcast.
 pub(in crate::store) fn from_row(row: &Row<'_>, first: usize) -> Result<Message> {
     let kind: i64 = row.get(first + 1)?;
     let origin = match kind {
@@ -144,7 +144,7 @@ pub(in crate::store) fn from_row(row: &Row<'_>, first: usize) -> Result<Message>
     })
 }
 
-/// Fills in to whom a broadcast went.
+/// Fills in the recipients of a broadcast.
 pub fn recipients(conn: &Connection, message: &mut Message) -> Result<()> {
     if message.broadcast {
         let mut select = conn.prepare_cached(
@@ -158,7 +158,7 @@ pub fn recipients(conn: &Connection, message: &mut Message) -> Result<()> {
     Ok(())
 }
 
-/// A message, whoever may see it.
+/// Returns a message, without a check of the reader.
 pub fn get(conn: &Connection, id: MessageId) -> Result<Option<Message>> {
     let mut select =
         conn.prepare_cached(&format!("SELECT {COLUMNS} FROM message m WHERE m.id = ?1"))?;
@@ -169,7 +169,7 @@ pub fn get(conn: &Connection, id: MessageId) -> Result<Option<Message>> {
     Ok(message)
 }
 
-/// Whether an agent sent or received a message.
+/// Returns whether an agent sent or received a message.
 pub fn concerns(conn: &Connection, id: MessageId, agent: AgentKey) -> Result<bool> {
     conn.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM message WHERE id = ?1 AND origin_id = ?2) \
@@ -178,7 +178,7 @@ pub fn concerns(conn: &Connection, id: MessageId, agent: AgentKey) -> Result<boo
     .query_row((integer(id.get()), agent.0), |row| row.get(0))
 }
 
-/// Which messages a page shows.
+/// The messages that a page shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Filter {
     /// Only those that this agent sent or received.
@@ -189,8 +189,8 @@ pub struct Filter {
     pub before: Option<MessageId>,
 }
 
-/// Messages, newest first, at most `rows` and well under one reply's bytes; and whether there are
-/// more.
+/// Returns messages, newest first, at most `rows` and well under one reply's bytes; and whether
+/// there are more.
 pub fn page(conn: &Connection, filter: Filter, rows: u32) -> Result<(Vec<Message>, bool)> {
     let sql = format!(
         "SELECT {COLUMNS} FROM message m WHERE m.id < ?1 \
@@ -218,20 +218,20 @@ pub fn page(conn: &Connection, filter: Filter, rows: u32) -> Result<(Vec<Message
     Ok((messages, false))
 }
 
-/// The messages sent in a turn.
+/// Returns the messages sent in a turn.
 pub fn sent_in(conn: &Connection, turn: TurnId) -> Result<Vec<MessageId>> {
     let mut select =
         conn.prepare_cached("SELECT id FROM message WHERE turn_id = ?1 ORDER BY id")?;
     select.query_map([integer(turn.get())], |row| id(row, 0, MessageId::new))?.collect()
 }
 
-/// The turns that carried one of this turn's deliveries before and did not end well.
+/// The earlier turns that carried one of this turn's deliveries and did not end well.
 pub(in crate::store) const EARLIER_RUNS: &str = "SELECT DISTINCT before.turn_id FROM turn_delivery now \
      JOIN turn_delivery before ON before.agent_id = now.agent_id AND before.message_id = now.message_id \
      JOIN turn t ON t.id = before.turn_id \
      WHERE now.turn_id = ?1 AND before.turn_id <> ?1 AND t.outcome IS NOT NULL AND t.outcome <> 1";
 
-/// What earlier runs of a turn's deliveries sent, oldest first.
+/// Returns the messages that earlier runs of a turn's deliveries sent, oldest first.
 pub fn sent_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Message>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM message m WHERE m.turn_id IN ({EARLIER_RUNS}) ORDER BY m.id"
@@ -239,8 +239,8 @@ pub fn sent_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Messa
     conn.prepare_cached(&sql)?.query_map([integer(turn.get())], |row| from_row(row, 0))?.collect()
 }
 
-/// A message of an earlier run that equals one about to be sent, and has not stood in for another:
-/// in this turn, or in one that ended well and so has used it up.
+/// Returns a message of an earlier run that equals one about to be sent and has not replaced
+/// another: in this turn, or in one that ended well and so has used it up.
 pub fn equal_in_earlier_runs(
     conn: &Connection,
     turn: TurnId,
@@ -261,8 +261,8 @@ pub fn equal_in_earlier_runs(
         .optional()
 }
 
-/// That what has this id has not stood in for another in turn ?1, or in one that ended well and so
-/// has used it up.
+/// Returns the condition that this id has not replaced another in turn ?1, or in one that ended
+/// well and so has used it up.
 pub(in crate::store) fn not_absorbed(id: &str) -> String {
     format!(
         "NOT EXISTS (SELECT 1 FROM absorbed a LEFT JOIN turn u ON u.id = a.turn_id WHERE a.message_id = {id} \
@@ -270,7 +270,7 @@ pub(in crate::store) fn not_absorbed(id: &str) -> String {
     )
 }
 
-/// Notes that a message, question or reminder stood in for an equal one of this turn; ids are of
+/// Notes that a message, question or reminder has replaced an equal one of this turn; ids are of
 /// one sequence.
 pub fn absorb(tx: &Tx<'_>, turn: TurnId, id: u64) -> Result<()> {
     tx.prepare_cached("INSERT INTO absorbed (turn_id, message_id) VALUES (?1, ?2)")?
@@ -278,8 +278,8 @@ pub fn absorb(tx: &Tx<'_>, turn: TurnId, id: u64) -> Result<()> {
         .map(|_| ())
 }
 
-/// Where the deliveries of the broker's messages with this coalescing key stand, of those that are
-/// not settled.
+/// Returns the states of the unsettled deliveries of the broker's messages with this coalescing
+/// key.
 pub fn unsettled_notices(conn: &Connection, agent: AgentKey, key: &str) -> Result<Vec<State>> {
     conn.prepare_cached(
         "SELECT d.state FROM message m JOIN delivery d ON d.agent_id = ?1 AND d.message_id = m.id \
@@ -289,7 +289,7 @@ pub fn unsettled_notices(conn: &Connection, agent: AgentKey, key: &str) -> Resul
     .collect()
 }
 
-/// The newest of the broker's messages with this coalescing key to an inbox, and its text.
+/// Returns the newest of the broker's messages with this coalescing key to an inbox, and its text.
 pub fn last_notice(
     conn: &Connection,
     to: AgentKey,
@@ -302,7 +302,7 @@ pub fn last_notice(
     .optional()
 }
 
-/// The undelivered message of this origin with this coalescing key, if there is one.
+/// Returns the undelivered message of this origin with this coalescing key, if there is one.
 pub fn coalescable(
     conn: &Connection,
     agent: AgentKey,

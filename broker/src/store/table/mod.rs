@@ -4,9 +4,9 @@
 //! | --- | --- |
 //! | `agent`, `tree`, `command`, `purge` | agents, the tree that they make, orders to them |
 //! | `message`, `delivery`, `inbox`, `request` | mail, and the answers to repeated requests |
-//! | `question`, `reminder`, `loose_end` | what agents have open |
+//! | `question`, `reminder`, `loose_end` | open items of agents |
 //! | `turn`, `turn_tool`, `turn_stats` | turns |
-//! | `attention`, `event`, `retention` | the operator outbox, the event log, and what is pruned |
+//! | `attention`, `event`, `retention` | the operator outbox, the event log, and pruning |
 
 pub mod agent;
 pub mod attention;

@@ -1,7 +1,7 @@
 //! Table `purge`: directories of purged agents that are still to be deleted on this host.
 //!
-//! Invariant: a row goes only when the program that runs the harnesses has said that the
-//! directories are gone.
+//! Invariant: a row is deleted only when the program that runs the harnesses has reported that the
+//! directories are deleted.
 
 use hive_core::time::WallTime;
 use rusqlite::{Connection, Result};
@@ -13,7 +13,7 @@ use crate::store::write::tx::Tx;
 /// Directories to delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PurgeRow {
-    /// Its id; that of the purged agent's row.
+    /// The id of the purged agent's row.
     pub id: u64,
     /// The name that the agent had.
     pub name: String,
@@ -31,7 +31,7 @@ pub fn insert(tx: &Tx<'_>, agent: AgentKey, name: &str) -> Result<u64> {
     Ok(u64::try_from(agent.0).unwrap_or_default())
 }
 
-/// The directories to delete, oldest first.
+/// Returns the directories to delete, oldest first.
 pub fn list(conn: &Connection, rows: u32) -> Result<Vec<PurgeRow>> {
     let mut select =
         conn.prepare_cached("SELECT id, name, time FROM purge ORDER BY id LIMIT ?1")?;
@@ -41,13 +41,13 @@ pub fn list(conn: &Connection, rows: u32) -> Result<Vec<PurgeRow>> {
     select.query_map([rows], row)?.collect()
 }
 
-/// Whether directories of an earlier agent of this name are still to be deleted.
+/// Returns whether directories of an earlier agent of this name are still to be deleted.
 pub fn is_pending(conn: &Connection, name: &str) -> Result<bool> {
     conn.prepare_cached("SELECT EXISTS (SELECT 1 FROM purge WHERE name = ?1)")?
         .query_row([name], |row| row.get(0))
 }
 
-/// Forgets directories that are deleted; whether there was such a purge.
+/// Removes the row of deleted directories; returns whether it existed.
 pub fn remove(tx: &Tx<'_>, id: u64) -> Result<bool> {
     Ok(tx.prepare_cached("DELETE FROM purge WHERE id = ?1")?.execute([integer(id)])? > 0)
 }

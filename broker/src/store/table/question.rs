@@ -1,4 +1,4 @@
-//! Table `question`: who asked whom what, and what came of it.
+//! Table `question`: questions between agents and to the operator, and their outcomes.
 //!
 //! Invariant: a row that is not OPEN never changes again; [`close`] touches open rows alone.
 //! Questions are kept.
@@ -14,46 +14,46 @@ use crate::store::key::AgentKey;
 use crate::store::table::message::EARLIER_RUNS;
 use crate::store::write::tx::Tx;
 
-/// A question with the keys of the two.
+/// A question with the keys of its asker and its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestionRow {
     /// The question.
     pub question: Question,
-    /// Who asks.
+    /// The key of the asker.
     pub asker: AgentKey,
-    /// Who is asked.
+    /// The key of the target.
     pub target: AgentKey,
 }
 
-/// A question to be written.
+/// A question to write.
 #[derive(Clone, Copy, Debug)]
 pub struct NewQuestion<'a> {
-    /// Its id.
+    /// The id of the question.
     pub id: QuestionId,
-    /// Who asks.
+    /// The key of the asker.
     pub asker: AgentKey,
-    /// Who is asked.
+    /// The key of the target.
     pub target: AgentKey,
-    /// What.
+    /// The text and the options.
     pub wording: &'a Wording,
     /// When it expires.
     pub deadline_time: Option<WallTime>,
     /// The turn it is asked in.
     pub turn: Option<TurnId>,
-    /// The message that brings it.
+    /// The message that delivers it.
     pub message: MessageId,
 }
 
-/// How a question ends.
+/// The end of a question.
 #[derive(Clone, Copy, Debug)]
 pub struct Close<'a> {
-    /// How.
+    /// The outcome.
     pub state: State,
-    /// What was answered.
+    /// The answer, if it was answered.
     pub answer: Option<&'a Answer>,
-    /// Who did it; empty for the broker.
+    /// The name of the agent or operator that closed it; empty for the broker.
     pub closed_by: &'a str,
-    /// Whether the operator answered in somebody else's place.
+    /// Whether the operator answered in the target's place.
     pub operator_override: bool,
 }
 
@@ -82,7 +82,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewQuestion<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Closes a question if it is open; answers whether it was.
+/// Closes a question if it is open; returns whether it was.
 pub fn close(tx: &Tx<'_>, id: QuestionId, close: &Close<'_>) -> Result<bool> {
     let answer =
         close.answer.map(|answer| serde_json::to_string(answer).expect("an answer is plain data"));
@@ -125,25 +125,25 @@ fn from_row(row: &Row<'_>) -> Result<QuestionRow> {
     })
 }
 
-/// A question with its keys, whoever may see it.
+/// Returns a question with its keys, without a check of the reader.
 pub fn row(conn: &Connection, id: QuestionId) -> Result<Option<QuestionRow>> {
     conn.prepare_cached(&format!("SELECT {COLUMNS} FROM question q WHERE q.id = ?1"))?
         .query_row([integer(id.get())], from_row)
         .optional()
 }
 
-/// A question, whoever may see it.
+/// Returns a question, without a check of the reader.
 pub fn get(conn: &Connection, id: QuestionId) -> Result<Option<Question>> {
     Ok(row(conn, id)?.map(|row| row.question))
 }
 
-/// Whether an agent asked a question or was asked it.
+/// Returns whether an agent asked a question or was asked it.
 pub fn concerns(conn: &Connection, id: QuestionId, agent: AgentKey) -> Result<bool> {
     conn.prepare_cached("SELECT EXISTS (SELECT 1 FROM question WHERE id = ?1 AND (asker_id = ?2 OR target_id = ?2))")?
         .query_row((integer(id.get()), agent.0), |row| row.get(0))
 }
 
-/// Which questions a list shows.
+/// The questions that a list shows.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Only those that concern this agent.
@@ -157,7 +157,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether it shows a question.
+    /// Returns whether the filter includes a question.
     #[must_use]
     pub fn shows(&self, row: &QuestionRow) -> bool {
         self.concerns.is_none_or(|key| key == row.asker || key == row.target)
@@ -167,7 +167,7 @@ impl Filter {
     }
 }
 
-/// Questions, newest first; and whether there are more.
+/// Returns questions, newest first; and whether there are more.
 pub fn page(
     conn: &Connection,
     filter: &Filter,
@@ -201,7 +201,7 @@ pub fn page(
     Ok((questions, false))
 }
 
-/// About how many bytes a question has on the wire.
+/// Returns the approximate size of a question on the wire, in bytes.
 #[must_use]
 pub fn bytes_of(question: &Question) -> usize {
     let options: usize = question.wording.options.iter().map(String::len).sum();
@@ -212,7 +212,7 @@ pub fn bytes_of(question: &Question) -> usize {
         + 200
 }
 
-/// Open questions that an agent asked or was asked.
+/// Returns the open questions that an agent asked or was asked.
 pub fn open_of(conn: &Connection, agent: AgentKey) -> Result<Vec<QuestionRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM question q WHERE q.state = 1 AND q.asker_id = ?1 UNION ALL \
@@ -221,25 +221,25 @@ pub fn open_of(conn: &Connection, agent: AgentKey) -> Result<Vec<QuestionRow>> {
     conn.prepare_cached(&sql)?.query_map([agent.0], from_row)?.collect()
 }
 
-/// How many open questions an agent has asked.
+/// Returns how many open questions an agent has asked.
 pub fn open_asked(conn: &Connection, asker: AgentKey) -> Result<u32> {
     conn.prepare_cached("SELECT count(*) FROM question WHERE asker_id = ?1 AND state = 1")?
         .query_row([asker.0], |row| unsigned(row, 0))
 }
 
-/// How many open questions wait for an agent.
+/// Returns how many open questions an agent has to answer.
 pub fn open_owed(conn: &Connection, target: AgentKey) -> Result<u64> {
     conn.prepare_cached("SELECT count(*) FROM question WHERE target_id = ?1 AND state = 1")?
         .query_row([target.0], |row| unsigned(row, 0))
 }
 
-/// How many questions are open.
+/// Returns how many questions are open.
 pub fn open_count(conn: &Connection) -> Result<u64> {
     conn.prepare_cached("SELECT count(*) FROM question WHERE state = 1")?
         .query_row([], |row| unsigned(row, 0))
 }
 
-/// Open questions whose deadline has passed, oldest deadline first.
+/// Returns open questions whose deadline has passed, oldest deadline first.
 pub fn expired(conn: &Connection, now: WallTime, rows: u32) -> Result<Vec<QuestionRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM question q WHERE q.state = 1 AND q.deadline_time <= ?1 ORDER BY q.deadline_time LIMIT ?2"
@@ -247,14 +247,15 @@ pub fn expired(conn: &Connection, now: WallTime, rows: u32) -> Result<Vec<Questi
     conn.prepare_cached(&sql)?.query_map((now.0, rows), from_row)?.collect()
 }
 
-/// The next deadline of an open question.
+/// Returns the next deadline of an open question.
 pub fn next_deadline(conn: &Connection) -> Result<Option<WallTime>> {
     let sql =
         "SELECT min(deadline_time) FROM question WHERE state = 1 AND deadline_time IS NOT NULL";
     conn.prepare_cached(sql)?.query_row([], |row| Ok(row.get::<_, Option<i64>>(0)?.map(WallTime)))
 }
 
-/// What earlier runs of a turn's deliveries asked and did not withdraw, oldest first.
+/// Returns the questions that earlier runs of a turn's deliveries asked and did not withdraw,
+/// oldest first.
 pub fn asked_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Question>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM question q WHERE q.turn_id IN ({EARLIER_RUNS}) AND q.state <> 4 ORDER BY q.id"
@@ -264,8 +265,8 @@ pub fn asked_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Ques
     rows.map(|row| row.map(|row| row.question)).collect()
 }
 
-/// A question of an earlier run that equals one about to be asked and has not stood in for another;
-/// as for messages.
+/// Returns a question of an earlier run that equals one about to be asked and has not replaced
+/// another, as for messages.
 pub fn equal_in_earlier_runs(
     conn: &Connection,
     turn: TurnId,

@@ -1,7 +1,7 @@
-//! Table `reminder`: what agents want to be reminded of.
+//! Table `reminder`: the reminders of agents.
 //!
-//! Invariant: a row that is not PENDING never changes again, and one that fired names its message,
-//! written in the same transaction.
+//! Invariant: a row that is not PENDING never changes again. A fired one names its message, written
+//! in the same transaction.
 
 use hive_core::id::{MessageId, ReminderId, TurnId};
 use hive_core::name::AgentName;
@@ -20,18 +20,18 @@ use crate::store::write::tx::Tx;
 pub struct ReminderRow {
     /// The reminder.
     pub reminder: Reminder,
-    /// Whose it is.
+    /// The key of the agent that set it.
     pub agent: AgentKey,
 }
 
-/// A reminder to be written.
+/// A reminder to write.
 #[derive(Clone, Copy, Debug)]
 pub struct NewReminder<'a> {
-    /// Its id.
+    /// The id of the reminder.
     pub id: ReminderId,
-    /// Whose it is.
+    /// The key of the agent that sets it.
     pub agent: AgentKey,
-    /// What of.
+    /// The text of the reminder.
     pub body: &'a str,
     /// When it is due.
     pub due_time: WallTime,
@@ -59,7 +59,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewReminder<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Closes a reminder if it is pending; answers whether it was.
+/// Closes a reminder if it is pending; returns whether it was.
 pub fn close(
     tx: &Tx<'_>,
     id: ReminderId,
@@ -91,14 +91,14 @@ fn from_row(row: &Row<'_>) -> Result<ReminderRow> {
     })
 }
 
-/// A reminder, whosever it is.
+/// Returns a reminder, without a check of the reader.
 pub fn row(conn: &Connection, id: ReminderId) -> Result<Option<ReminderRow>> {
     conn.prepare_cached(&format!("SELECT {COLUMNS} FROM reminder r WHERE r.id = ?1"))?
         .query_row([integer(id.get())], from_row)
         .optional()
 }
 
-/// Reminders by id, of one agent or of all; and whether there are more.
+/// Returns reminders by id, of one agent or of all; and whether there are more.
 pub fn page(
     conn: &Connection,
     agent: Option<AgentKey>,
@@ -129,7 +129,7 @@ pub fn page(
     Ok((reminders, false))
 }
 
-/// Pending reminders of an agent.
+/// Returns the pending reminders of an agent.
 pub fn pending_of(conn: &Connection, agent: AgentKey) -> Result<Vec<ReminderRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM reminder r WHERE r.agent_id = ?1 AND r.state = 1 ORDER BY r.id"
@@ -137,19 +137,19 @@ pub fn pending_of(conn: &Connection, agent: AgentKey) -> Result<Vec<ReminderRow>
     conn.prepare_cached(&sql)?.query_map([agent.0], from_row)?.collect()
 }
 
-/// How many pending reminders an agent has.
+/// Returns how many pending reminders an agent has.
 pub fn pending(conn: &Connection, agent: AgentKey) -> Result<u32> {
     conn.prepare_cached("SELECT count(*) FROM reminder WHERE agent_id = ?1 AND state = 1")?
         .query_row([agent.0], |row| unsigned(row, 0))
 }
 
-/// How many reminders are pending.
+/// Returns how many reminders are pending.
 pub fn pending_count(conn: &Connection) -> Result<u64> {
     conn.prepare_cached("SELECT count(*) FROM reminder WHERE state = 1")?
         .query_row([], |row| unsigned(row, 0))
 }
 
-/// Pending reminders whose time has come, in the order of their times.
+/// Returns the due pending reminders, in the order of their times.
 pub fn due(conn: &Connection, now: WallTime, rows: u32) -> Result<Vec<ReminderRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM reminder r WHERE r.state = 1 AND r.due_time <= ?1 ORDER BY r.due_time, r.id LIMIT ?2"
@@ -157,13 +157,14 @@ pub fn due(conn: &Connection, now: WallTime, rows: u32) -> Result<Vec<ReminderRo
     conn.prepare_cached(&sql)?.query_map((now.0, rows), from_row)?.collect()
 }
 
-/// When the next pending reminder is due.
+/// Returns when the next pending reminder is due.
 pub fn next_due(conn: &Connection) -> Result<Option<WallTime>> {
     let sql = "SELECT min(due_time) FROM reminder WHERE state = 1";
     conn.prepare_cached(sql)?.query_row([], |row| Ok(row.get::<_, Option<i64>>(0)?.map(WallTime)))
 }
 
-/// What earlier runs of a turn's deliveries set and did not withdraw, oldest first.
+/// Returns the reminders that earlier runs of a turn's deliveries set and did not withdraw, oldest
+/// first.
 pub fn set_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Reminder>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM reminder r WHERE r.turn_id IN ({EARLIER_RUNS}) AND r.state <> 3 ORDER BY r.id"
@@ -173,8 +174,9 @@ pub fn set_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Remind
     rows.map(|row| row.map(|row| row.reminder)).collect()
 }
 
-/// A reminder of an earlier run that equals one about to be set, and has not stood in for another.
-/// Those with a delay are equal when their delays are, for the later run counts from later.
+/// Returns a reminder of an earlier run that equals one about to be set and has not replaced
+/// another. Reminders with a delay are equal if their delays are, because the later run counts from
+/// a later time.
 pub fn equal_in_earlier_runs(
     conn: &Connection,
     turn: TurnId,

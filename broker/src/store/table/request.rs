@@ -1,14 +1,14 @@
-//! Table `request`: what was answered to which request id, so that a repeated request gets the
-//! first answer again.
+//! Table `request`: the answers by request id, so that a repeated request gets the first answer
+//! again.
 //!
-//! Invariant: a row is written in the transaction of the work it stands for.
+//! Invariant: a row is written in the transaction of its work.
 
 use rusqlite::{Connection, OptionalExtension as _, Result};
 
 use crate::store::key::AgentKey;
 use crate::store::write::tx::Tx;
 
-/// The name of a repeatable request: who asked what under which id, and a digest of its content.
+/// The key of a repeatable request: the RPC, the id, and a digest of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestKey {
     /// The RPC.
@@ -28,14 +28,14 @@ pub struct Answered {
     pub answer: String,
 }
 
-/// The earlier request of this caller with this id.
+/// Returns the earlier request of this caller with this id.
 pub fn find(conn: &Connection, caller: AgentKey, key: &RequestKey) -> Result<Option<Answered>> {
     conn.prepare_cached("SELECT fingerprint, answer FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id = ?3")?
         .query_row((caller.0, key.rpc, &key.id), |row| Ok(Answered { fingerprint: row.get(0)?, answer: row.get(1)? }))
         .optional()
 }
 
-/// Remembers the answer; in place of an older one, where a replay is no longer owed.
+/// Stores the answer. It replaces an older one whose replay is no longer guaranteed.
 pub fn put(tx: &Tx<'_>, caller: AgentKey, key: &RequestKey, answer: &str) -> Result<()> {
     tx.prepare_cached(
         "INSERT OR REPLACE INTO request (caller_id, rpc, request_id, fingerprint, answer, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -44,7 +44,7 @@ pub fn put(tx: &Tx<'_>, caller: AgentKey, key: &RequestKey, answer: &str) -> Res
     .map(|_| ())
 }
 
-/// Forgets all requests, which only a planted bug does.
+/// Deletes all requests, which only a planted bug does.
 pub(crate) fn forget(tx: &Tx<'_>) -> Result<()> {
     tx.execute("DELETE FROM request", []).map(|_| ())
 }

@@ -1,6 +1,6 @@
-//! Retention: what is settled and old goes, in small steps that never stall a send.
+//! Retention: deletes settled and old rows, in small steps that never stall a send.
 //!
-//! A step looks at a bounded number of rows, oldest first, and goes on where the last one stopped.
+//! A step reads a limited number of rows, oldest first, and continues where the last one stopped.
 //! Invariant: nothing READY, LEASED, HELD or DEAD is touched, and no message while one of its
 //! deliveries is unsettled.
 
@@ -10,35 +10,35 @@ use rusqlite::{Connection, Result};
 use crate::store::key::AgentKey;
 use crate::store::write::tx::Tx;
 
-/// How old is too old.
+/// The times before which rows are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cutoffs {
-    /// Settled mail, turns and events from before this time go.
+    /// Settled mail, turns and events from before this time are deleted.
     pub history: WallTime,
-    /// Request ids from before this time are forgotten.
+    /// Request ids from before this time are deleted.
     pub requests: WallTime,
 }
 
-/// Where the last step stopped.
+/// The position at which the next step begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     message: i64,
     turn: i64,
 }
 
-/// The name of a request id that is old.
+/// The key of an old request.
 pub type OldRequest = (AgentKey, String, String);
 
-/// Request ids from before a time. The table has no order of time, so this looks at all of it: on a
-/// connection that only reads.
+/// Returns request ids from before a time. The table is not ordered by time, so this reads all of
+/// it, on a connection that only reads.
 pub fn old_requests(conn: &Connection, before: WallTime, rows: u32) -> Result<Vec<OldRequest>> {
     conn.prepare_cached("SELECT caller_id, rpc, request_id FROM request WHERE time < ?1 LIMIT ?2")?
         .query_map((before.0, rows), |row| Ok((AgentKey(row.get(0)?), row.get(1)?, row.get(2)?)))?
         .collect()
 }
 
-/// Looks at `rows` rows of each kind and deletes what may go; answers where to go on, or `None` at
-/// the end.
+/// Reads `rows` rows of each kind and deletes the old ones; returns where the next step begins, or
+/// `None` at the end.
 pub fn prune(
     tx: &Tx<'_>,
     cutoffs: Cutoffs,
@@ -47,8 +47,8 @@ pub fn prune(
     rows: u32,
 ) -> Result<Option<Cursor>> {
     tx.keep_counters()?;
-    // What has a time to come was written while the wall clock was ahead. It is kept until then,
-    // and stops nothing behind it.
+    // A time in the future was written while the wall clock was ahead. Such a row is kept until
+    // then, and the step continues after it.
     let now = tx.now.wall.0;
     for (caller, rpc, id) in requests {
         tx.prepare_cached("DELETE FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id = ?3 AND time < ?4")?
@@ -71,8 +71,8 @@ pub fn prune(
     Ok(Some(Cursor { message: message.unwrap_or(i64::MAX), turn: turn.unwrap_or(i64::MAX) }))
 }
 
-/// A step through the messages; `None` when the first is reached that is not old. Ids rise with
-/// time, so nothing behind it is; but for what has a time to come.
+/// Runs one step through the messages; returns `None` at the first message that is not old. Ids
+/// rise with time, so no later one is old, apart from times in the future.
 fn messages(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Option<i64>> {
     let mut select = tx.prepare_cached(
         "SELECT id, to_id, accept_time FROM message WHERE id > ?1 ORDER BY id LIMIT ?2",
@@ -87,7 +87,7 @@ fn messages(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Opti
         if *accept_time >= before.0 {
             return Ok(None);
         }
-        // Of a broadcast every inbox is asked, of any other message its one.
+        // For a broadcast every inbox is checked, for any other message its one.
         let inboxes = if *to == 0 {
             "SELECT id FROM agent"
         } else {
@@ -109,7 +109,7 @@ fn messages(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Opti
     Ok(found.last().map(|(id, ..)| *id))
 }
 
-/// A step through the turns; `None` when the first is reached that did not begin before `before`.
+/// Runs one step through the turns; returns `None` at the first that did not begin before `before`.
 fn turns(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Option<i64>> {
     let mut select =
         tx.prepare_cached("SELECT id, start_time FROM turn WHERE id > ?1 ORDER BY id LIMIT ?2")?;
@@ -123,8 +123,8 @@ fn turns(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Option<
         if *start_time >= before.0 {
             return Ok(None);
         }
-        // A turn that carried unsettled mail stays: a later run of that mail asks it what was sent.
-        // So does one that is open.
+        // A turn that carried unsettled mail stays, because a later run of that mail reads the
+        // messages that it sent. An open turn stays as well.
         let settled: bool = tx
             .prepare_cached(
                 "SELECT (SELECT end_time < ?2 FROM turn WHERE id = ?1) IS TRUE AND NOT EXISTS (SELECT 1 FROM turn_delivery td \

@@ -1,17 +1,17 @@
 //! Table `agent`, read as a tree: the agents around one agent.
 //!
-//! Invariant: without a text, a list reads at most as many rows as it answers with, beside the
-//! children that it has already answered with.
+//! Invariant: without a text, a list reads at most as many rows as it returns, beside the children
+//! that it has already returned.
 
 use rusqlite::{Connection, Result, params_from_iter};
 
 use crate::store::key::AgentKey;
 use crate::store::table::agent::{ACTIVE, AgentRow, COLUMNS, PARENT, by_key, from_row};
 
-/// Whether a text, as a pattern, is in what others may read of an agent.
+/// The condition that an agent's name, role or status contains a text.
 const MATCHES: &str = "(?1 = '%' OR name LIKE ?1 ESCAPE '\\' OR role LIKE ?1 ESCAPE '\\' OR status_text LIKE ?1 ESCAPE '\\')";
 
-/// The pattern of `LIKE` for what contains `text`.
+/// Returns the pattern of `LIKE` for texts that contain `text`.
 fn pattern(text: &str) -> String {
     let mut pattern = String::from("%");
     for c in text.chars() {
@@ -30,21 +30,21 @@ fn first_children() -> String {
     format!("SELECT name, role FROM agent WHERE {ACTIVE} AND {PARENT} = ?1 ORDER BY name LIMIT ?2")
 }
 
-/// Names and roles of the first children by name; the operator's are the roots.
+/// Returns the names and roles of the first children by name; the operator's are the roots.
 pub fn children(conn: &Connection, parent: AgentKey, rows: u32) -> Result<Vec<(String, String)>> {
     conn.prepare_cached(&first_children())?
         .query_map((parent.0, rows), |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect()
 }
 
-/// How many children an agent has.
+/// Returns how many children an agent has.
 pub fn children_count(conn: &Connection, parent: AgentKey) -> Result<u32> {
     let sql = format!("SELECT count(*) FROM agent WHERE {ACTIVE} AND {PARENT} = ?1");
     conn.prepare_cached(&sql)?.query_row([parent.0], |row| row.get(0))
 }
 
-/// Active agents whose name, role or status contains `text`, without `me`: its children, its
-/// parent, then the others; each group by name.
+/// Returns active agents whose name, role or status contains `text`, without `me`: its children,
+/// its parent, then the others; each group by name.
 pub fn around(conn: &Connection, me: &AgentRow, text: &str, rows: u32) -> Result<Vec<AgentRow>> {
     let pattern = pattern(text);
     let parent = me.parent.unwrap_or(AgentKey::OPERATOR);
@@ -71,7 +71,7 @@ pub fn around(conn: &Connection, me: &AgentRow, text: &str, rows: u32) -> Result
     Ok(found)
 }
 
-/// The role of an agent's parent; empty for a root.
+/// Returns the role of an agent's parent; empty for a root.
 pub fn parent_role(conn: &Connection, agent: &AgentRow) -> Result<String> {
     match agent.parent {
         Some(AgentKey::OPERATOR) | None => Ok(String::new()),

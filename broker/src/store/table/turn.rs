@@ -1,4 +1,4 @@
-//! Tables `turn` and `turn_delivery`: runs of the model, and the deliveries each carried.
+//! Tables `turn` and `turn_delivery`: runs of the model, and the deliveries of each.
 //!
 //! Invariant: an agent has at most one open turn per conversation (a unique index), and an ended
 //! turn never opens again.
@@ -17,29 +17,29 @@ use crate::store::key::AgentKey;
 use crate::store::table::message;
 use crate::store::write::tx::Tx;
 
-/// What the engine needs to know of a turn.
+/// The columns of a turn that the engine uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnRow {
-    /// Its id.
+    /// The id of the turn.
     pub id: TurnId,
-    /// Whose.
+    /// The key of the agent.
     pub agent: AgentKey,
-    /// What for.
+    /// The purpose of the turn.
     pub kind: Kind,
-    /// The session it was opened in.
+    /// The number of the session that opened it.
     pub session_epoch: u64,
     /// The boot it was opened in.
     pub boot_id: String,
-    /// The delivery that woke it.
+    /// The delivery that triggered it.
     pub message: Option<MessageId>,
-    /// Whether that delivery is served alone; it stays so though the operator may settle it
-    /// meanwhile.
+    /// Whether that delivery is served alone. It does not change if the operator settles the
+    /// delivery during the turn.
     pub alone: bool,
     /// Whether it asked for a next one.
     pub next_turn_requested: bool,
-    /// How it ended.
+    /// The outcome; `None` while it is open.
     pub outcome: Option<Outcome>,
-    /// What was settled at its end, as JSON.
+    /// The counts of its settled deliveries, as JSON.
     pub settled: Option<String>,
 }
 
@@ -60,24 +60,24 @@ fn row_from(row: &Row<'_>) -> Result<TurnRow> {
     })
 }
 
-/// A turn to be opened.
+/// A turn to open.
 #[derive(Clone, Debug)]
 pub struct NewTurn<'a> {
-    /// Its id.
+    /// The id of the turn.
     pub id: TurnId,
-    /// Whose.
+    /// The key of the agent.
     pub agent: AgentKey,
-    /// What for.
+    /// The purpose of the turn.
     pub kind: Kind,
-    /// Which conversation.
+    /// The conversation of the turn.
     pub conversation: &'a str,
-    /// The session.
+    /// The number of the session.
     pub session_epoch: u64,
     /// The secret of the process that will run it.
     pub process_token: &'a str,
-    /// This boot.
+    /// The id of this boot.
     pub boot_id: &'a str,
-    /// The delivery that wakes it, and its attempt.
+    /// The delivery that triggers it, and its attempt.
     pub delivery: Option<(MessageId, u32)>,
     /// The model it will run on, as far as the broker knows.
     pub model: &'a str,
@@ -105,8 +105,8 @@ pub fn insert(tx: &Tx<'_>, new: &NewTurn<'_>) -> Result<()> {
     .map(|_| ())
 }
 
-/// Notes that a turn carries a delivery; `tool_use` is the call that asked for it, none for the
-/// delivery that woke the turn.
+/// Notes that a turn carries a delivery; `tool_use` is the call that received it, none for the
+/// delivery that triggered the turn.
 pub fn carry(
     tx: &Tx<'_>,
     turn: TurnId,
@@ -121,7 +121,7 @@ pub fn carry(
     .map(|_| ())
 }
 
-/// The tool call by which a turn received a delivery; `None` for the one that woke it.
+/// Returns the tool call by which a turn received a delivery; `None` for the one that triggered it.
 pub fn tool_use_of(conn: &Connection, turn: TurnId, message: MessageId) -> Result<Option<String>> {
     conn.prepare_cached(
         "SELECT tool_use_id FROM turn_delivery WHERE turn_id = ?1 AND message_id = ?2",
@@ -131,13 +131,13 @@ pub fn tool_use_of(conn: &Connection, turn: TurnId, message: MessageId) -> Resul
     .map(Option::flatten)
 }
 
-/// A turn of an agent.
+/// Returns a turn by its id.
 pub fn get(conn: &Connection, turn: TurnId) -> Result<Option<TurnRow>> {
     let sql = format!("SELECT {ROW_COLUMNS} FROM turn WHERE id = ?1");
     conn.prepare_cached(&sql)?.query_row([integer(turn.get())], row_from).optional()
 }
 
-/// The agent's open turn of a conversation.
+/// Returns the agent's open turn of a conversation.
 pub fn open_of(conn: &Connection, agent: AgentKey, conversation: &str) -> Result<Option<TurnRow>> {
     let sql = format!(
         "SELECT {ROW_COLUMNS} FROM turn WHERE agent_id = ?1 AND conversation = ?2 AND outcome IS NULL"
@@ -145,10 +145,10 @@ pub fn open_of(conn: &Connection, agent: AgentKey, conversation: &str) -> Result
     conn.prepare_cached(&sql)?.query_row((agent.0, conversation), row_from).optional()
 }
 
-/// All open turns of an agent.
+/// Returns all open turns of an agent.
 ///
-/// The index is named, here and below: SQLite would take that of all turns of the agent, and go
-/// through every one that ever ran.
+/// The index is named, here and below: SQLite would take that of all turns of the agent, and read
+/// every one that ever ran.
 pub fn open_all(conn: &Connection, agent: AgentKey) -> Result<Vec<TurnRow>> {
     let sql = format!(
         "SELECT {ROW_COLUMNS} FROM turn INDEXED BY turn_open WHERE agent_id = ?1 AND outcome IS NULL ORDER BY id"
@@ -156,7 +156,7 @@ pub fn open_all(conn: &Connection, agent: AgentKey) -> Result<Vec<TurnRow>> {
     conn.prepare_cached(&sql)?.query_map([agent.0], row_from)?.collect()
 }
 
-/// The agent's last turn that was no upkeep of its conversation.
+/// Returns the agent's last turn that was no upkeep of its conversation.
 pub fn last_work(conn: &Connection, agent: AgentKey) -> Result<Option<TurnRow>> {
     let sql = format!(
         "SELECT {ROW_COLUMNS} FROM turn INDEXED BY turn_by_agent WHERE agent_id = ?1 AND kind IN ({}, {}) ORDER BY id DESC LIMIT 1",
@@ -166,7 +166,7 @@ pub fn last_work(conn: &Connection, agent: AgentKey) -> Result<Option<TurnRow>> 
     conn.prepare_cached(&sql)?.query_row([agent.0], row_from).optional()
 }
 
-/// The agent's open turn that runs in the process with this token.
+/// Returns the agent's open turn that runs in the process with this token.
 pub fn open_of_process(
     conn: &Connection,
     agent: AgentKey,
@@ -185,20 +185,20 @@ pub fn request_next(tx: &Tx<'_>, turn: TurnId) -> Result<()> {
         .map(|_| ())
 }
 
-/// What is written at a turn's end.
+/// The columns that are written at a turn's end.
 #[derive(Clone, Debug, Default)]
 pub struct End<'a> {
-    /// What went wrong.
+    /// The error of a failed turn.
     pub error: &'a str,
     /// The end of the output.
     pub output_tail: &'a str,
-    /// What it used.
+    /// The tokens and the cost of the turn.
     pub usage: Usage,
     /// The model that ran.
     pub model: &'a str,
-    /// Size of the context.
+    /// Size of the context in tokens.
     pub context_tokens: u64,
-    /// Size of the model's window.
+    /// Size of the model's window in tokens.
     pub context_window_tokens: u64,
     /// Whether a compaction ran.
     pub compacted: bool,
@@ -288,7 +288,7 @@ fn fill(conn: &Connection, turn: &mut Turn) -> Result<()> {
     Ok(())
 }
 
-/// A turn as it is shown, if it is this agent's or `agent` is `None`.
+/// Returns a turn for display, if it is this agent's or `agent` is `None`.
 pub fn view(conn: &Connection, turn: TurnId, agent: Option<AgentKey>) -> Result<Option<Turn>> {
     let sql = format!(
         "SELECT {VIEW_COLUMNS} FROM turn t WHERE t.id = ?1 AND (?2 IS NULL OR t.agent_id = ?2)"
@@ -303,8 +303,8 @@ pub fn view(conn: &Connection, turn: TurnId, agent: Option<AgentKey>) -> Result<
     Ok(found)
 }
 
-/// Reads the model of the newest turn that has told one; empty if none has. Only a few turns are
-/// read: an agent whose turns all fail before the model answers must not cost a walk through its
+/// Reads the model of the newest turn that has reported one; empty if none has. Only a few turns
+/// are read. If all turns of an agent fail before the model answers, this must not read its whole
 /// history.
 pub fn model_of_newest(conn: &Connection, agent: AgentKey) -> Result<String> {
     let sql = "SELECT model FROM (SELECT id, model FROM turn WHERE agent_id = ?1 ORDER BY id DESC LIMIT 20) WHERE model <> '' \
@@ -316,7 +316,7 @@ pub fn model_of_newest(conn: &Connection, agent: AgentKey) -> Result<String> {
         .unwrap_or_default())
 }
 
-/// Turns, newest first; of one agent, or of all.
+/// Returns turns, newest first; of one agent, or of all.
 pub fn page(
     conn: &Connection,
     agent: Option<AgentKey>,

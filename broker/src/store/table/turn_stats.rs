@@ -1,7 +1,7 @@
-//! Sums of turns: reads what a window of the table `turn` holds, one row at a time.
+//! Sums of turns: reads the turns of a window, one row at a time.
 //!
-//! What it is not: the summing, which is the engine's. Invariant: a window is read by the index of
-//! ends alone, so its cost goes by the turns in it and not by those that were before.
+//! The engine does the summing. Invariant: a window is read by the index of ends alone, so its cost
+//! depends on the turns in it and not on earlier ones.
 
 use hive_core::message::SystemKind;
 use hive_core::time::WallTime;
@@ -12,52 +12,52 @@ use crate::store::codec::{coded, coded_option, unsigned};
 use crate::store::key::AgentKey;
 use crate::store::table::message::{AGENT, EXTERNAL, OPERATOR, SYSTEM};
 
-/// The time in which turns ended: after its start, and not after its end.
+/// A time span for the ends of turns: after its start, and not after its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Its start; what ended then is of the window before.
+    /// Its start; a turn that ended then is of the window before.
     pub start: WallTime,
-    /// Its end; what ended then belongs to it.
+    /// Its end; a turn that ended then belongs to it.
     pub end: WallTime,
 }
 
-/// What woke a turn.
+/// The trigger of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Waker {
     /// Another agent.
     Agent,
     /// The operator.
     Operator,
-    /// The broker, which told this.
+    /// The broker, with a notice of this kind.
     System(SystemKind),
     /// A co-process, under this label.
     External(String),
-    /// No message, or none that is still there: a turn of this kind.
+    /// No message, or one that no longer exists: a turn of this kind.
     Turn(Kind),
 }
 
-/// A turn that has ended, as far as it counts.
+/// The columns of an ended turn that are summed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedTurn {
-    /// Whose.
+    /// The key of the agent.
     pub agent: AgentKey,
-    /// What for.
+    /// The purpose of the turn.
     pub kind: Kind,
-    /// How it ended.
+    /// The outcome of the turn.
     pub outcome: Outcome,
     /// When it was opened.
     pub start_time: WallTime,
     /// When it ended.
     pub end_time: WallTime,
-    /// What it used.
+    /// The tokens and the cost of the turn.
     pub usage: Usage,
     /// Whether a compaction ran.
     pub compacted: bool,
-    /// What woke it.
+    /// The trigger of the turn.
     pub waker: Waker,
 }
 
-/// What is read of each turn. `error` and `output_tail` are left alone, and of a message its text.
+/// The columns that are read. `error`, `output_tail` and the texts of messages are not.
 const COLUMNS: &str = "t.agent_id, t.kind, t.outcome, t.start_time, t.end_time, t.input_tokens, t.cache_read_tokens, \
      t.cache_creation_tokens, t.output_tokens, t.cost_micro_usd, t.inference_count, t.tool_call_count, t.compacted, m.origin_kind, \
      CASE m.origin_kind WHEN 4 THEN m.origin_name END, CASE m.origin_kind WHEN 3 THEN m.system_kind END";
@@ -91,8 +91,8 @@ fn from_row(row: &Row<'_>) -> Result<EndedTurn> {
     })
 }
 
-/// The turns `t` of a window: of agent `?3`, or of one agent after the other. The joins are in the
-/// order of the loops.
+/// Returns the join of the turns `t` of a window: of agent `?3`, or of one agent after the other.
+/// The joins are in the order of the loops.
 pub(in crate::store) fn turns(of_one_agent: bool) -> &'static str {
     if of_one_agent {
         "(SELECT ?3 AS id) a CROSS JOIN turn t ON t.agent_id = a.id AND t.end_time > ?1 AND t.end_time <= ?2"
@@ -108,7 +108,7 @@ pub(in crate::store) fn sql(of_one_agent: bool) -> String {
     )
 }
 
-/// Hands each turn that ended in a window to `take`, of one agent or of all.
+/// Passes each turn that ended in a window to `take`, of one agent or of all.
 pub fn each(
     conn: &Connection,
     window: Window,

@@ -1,6 +1,6 @@
-//! Table `turn_tool`: how often a turn called which tool.
+//! Table `turn_tool`: how often a turn called each tool.
 //!
-//! Invariant: rows are written in the transaction that ends their turn, and go with it.
+//! Invariant: rows are written in the transaction that ends their turn, and are deleted with it.
 
 use hive_core::id::TurnId;
 use hive_core::turn::ToolUse;
@@ -11,7 +11,7 @@ use crate::store::key::AgentKey;
 use crate::store::table::turn_stats::{Window, turns};
 use crate::store::write::tx::Tx;
 
-/// Writes what a turn called; each name once.
+/// Writes the tool calls of a turn; each name once.
 pub fn insert(tx: &Tx<'_>, turn: TurnId, tools: &[ToolUse]) -> Result<()> {
     let mut insert =
         tx.prepare_cached("INSERT INTO turn_tool (turn_id, name, count) VALUES (?1, ?2, ?3)")?;
@@ -28,7 +28,7 @@ pub(in crate::store) fn sql(of_one_agent: bool, rows: usize) -> String {
     )
 }
 
-/// The tools that the turns of a window called most, of one agent or of all, most first.
+/// Returns the tools that the turns of a window called most, of one agent or of all, most first.
 pub fn most_called(
     conn: &Connection,
     window: Window,

@@ -1,5 +1,5 @@
-//! Backups and checks: a copy is whole or is not there, nothing is left of one that was given up,
-//! and damage is told.
+//! Backups and checks: a copy is complete or missing, a stopped one leaves no file, and damage is
+//! reported.
 
 use std::io::Read as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
@@ -13,7 +13,7 @@ use super::super::backup::{Copied, CopyError};
 use super::super::check::{CheckError, Checked, check};
 use super::{Failed, directory, open, said, say};
 
-/// What lies in a directory, by name.
+/// Returns the names of the files in a directory.
 fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir)
         .expect("a directory")

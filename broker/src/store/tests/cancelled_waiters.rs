@@ -1,5 +1,5 @@
-//! Looks that are stopped while the database fails: their callers hear of it, whatever became of
-//! the batch.
+//! Waiters that are cancelled while the database fails: their callers are notified, whatever
+//! happens to the batch.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ async fn one_that_is_stopped_while_the_database_is_gone_ends_at_once() {
         Err::<(), _>(disk_fails())
     });
     assert!(fault.await.expect_err("void").is_unavailable());
-    // What it may have found in the void batch nobody knows before the database is back.
+    // Its result in the aborted batch is not known before the database has recovered.
     let stopped = tokio::time::timeout(GUARD, waiter.cancel())
         .await
         .expect("it ends while the database is gone");

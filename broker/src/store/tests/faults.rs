@@ -34,8 +34,8 @@ async fn a_full_disk_voids_the_batch_and_the_store_recovers() {
         assert!(task.await.expect("no panic").expect_err("void").is_unavailable());
     }
     recovered(&store).await;
-    // The bound was the connection's own; on the new one there is room again. Nobody was told of
-    // the void numbers.
+    // The limit was the connection's own; on the new one there is room again. No caller got the
+    // numbers of the aborted batch.
     assert_eq!(
         late.await
             .expect("no panic")
@@ -79,7 +79,7 @@ async fn while_the_database_is_gone_nothing_is_accepted_or_answered() {
         Err::<(), _>(disk_full())
     });
     assert!(fault.await.expect_err("void").is_unavailable());
-    // Whoever was told "unknown" finds the store already faulted.
+    // A caller that got "unknown" finds the store already faulted.
     assert!(
         matches!(&*store.health().borrow(), Health::Faulted(problem) if problem.contains("full"))
     );

@@ -1,5 +1,5 @@
-//! What comes next is found at the same cost however much lies behind: counted in steps of SQLite's
-//! machine.
+//! The cost of finding the next row does not depend on the length of the history: counted in steps
+//! of SQLite's machine.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -134,7 +134,7 @@ async fn a_database_that_holds_what_no_version_wrote_is_not_brought_forward_by_h
         include_str!("../file/sql/0001_init.sql"),
         include_str!("../file/sql/0002_conversation.sql")
     );
-    // Somebody's own table stands where the new one would.
+    // A table of another program has the name of the new one.
     seed(dir.path(), schema, "CREATE TABLE turn_tool (x); PRAGMA user_version = 2");
     let opened = super::super::Store::open(
         dir.path(),

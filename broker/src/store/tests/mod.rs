@@ -121,7 +121,7 @@ async fn heard(store: &Store) -> Result<(Vec<(u64, String)>, Vec<u64>), Failed> 
     read.await
 }
 
-/// A command in which the writer waits, so that what is called meanwhile falls into its batch.
+/// A command in which the writer waits, so that later calls fall into its batch.
 struct Hold {
     release: std::sync::mpsc::Sender<()>,
     task: tokio::task::JoinHandle<Result<(), Failed>>,

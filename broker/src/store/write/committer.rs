@@ -1,9 +1,9 @@
-//! The committer: it owns the write connection and runs queued items together, one transaction a
+//! The committer: it owns the write connection and runs queued items together, one transaction per
 //! batch.
 //!
-//! Each command runs in a savepoint, so one that fails takes back only itself. Invariant: no reply
-//! leaves before the commit of its batch; after a failed commit nothing is answered from the file
-//! until a checkpoint has succeeded.
+//! Each command runs in a savepoint, so a failed one rolls back only itself. Invariant: no reply is
+//! sent before the commit of its batch; after a failed commit no row of the file is returned until
+//! a checkpoint has succeeded.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub(in crate::store) struct Parts {
     pub(in crate::store) attention: Arc<AtomicBool>,
 }
 
-/// Whether there is a connection to work on.
+/// The connection, or the fault of the database.
 enum State {
     Open(Connection),
     /// The database failed; nothing of the old connection is trusted.
@@ -53,7 +53,7 @@ pub(super) struct Committer {
     waiters: Waiters,
     /// Retries that run before the queue.
     retries: VecDeque<Item>,
-    /// Whether a sync may have failed since the log was written anew.
+    /// Whether a sync may have failed since the log was last rewritten.
     log_is_doubtful: bool,
 }
 
@@ -94,7 +94,7 @@ impl Committer {
         }
     }
 
-    /// Whether the database can be used.
+    /// Returns whether the database can be used.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.state, State::Open(_))
     }
@@ -109,7 +109,7 @@ impl Committer {
     pub(super) fn batch(&mut self, first: Item, items: &mut mpsc::Receiver<Item>, most: usize) {
         let State::Open(conn) = &self.state else { return self.refuse(first) };
         if let Item::Cancel(id) = first {
-            // Nothing to write: it is not worth a transaction.
+            // There is nothing to write, so no transaction is needed.
             return self.waiters.cancel(id);
         }
         let mut tx =
@@ -143,8 +143,8 @@ impl Committer {
                 }
             }
             Err(problem) => {
-                // No caller has these numbers. If the rows are on disk after all, the counters
-                // learn it when they are read again.
+                // No caller has these numbers. If the rows are on disk after all, the counters are
+                // updated when they are read again.
                 tx.reset(start);
                 drop(tx);
                 self.fail(problem, jobs, polled);
@@ -159,9 +159,10 @@ impl Committer {
         self.faults.send_replace(Health::Faulted(Arc::clone(&problem)));
         jobs.into_iter().for_each(|job| job.abort(&problem));
         self.waiters.abort(polled, &problem);
-        // What the old connections show may never have been synced.
+        // The rows that the old connections show may never have been synced.
         if let State::Open(conn) = &self.state {
-            // Closing must not checkpoint either, because the disk may have lost what that writes.
+            // Closing must not checkpoint either, because the disk may have lost the pages that it
+            // writes.
             drop(conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
         }
         self.state = State::Faulted(problem);
@@ -258,7 +259,8 @@ fn run_all(
         }
         count += 1;
         next = if count < most { items.try_recv().ok() } else { None };
-        // An item may be newer than the batch: no span that it sets may begin before it came.
+        // An item may be newer than the batch: no time span that it sets may begin before it was
+        // queued.
         tx.now = clock.now();
     }
     for agent in tx.woken() {

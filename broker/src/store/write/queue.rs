@@ -1,7 +1,6 @@
 //! The queue of the writer, and its items.
 //!
-//! Invariant: each item that is queued is notified exactly once: of its commit, or that it was
-//! aborted.
+//! Invariant: each queued item is notified exactly once, of its commit or of its abort.
 
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ impl Queue {
         (Arc::new(Self(Mutex::new(Some(sender)))), items)
     }
 
-    /// Queues an item, and waits for a slot; `false` once the queue is closed.
+    /// Queues an item, and waits for a slot; returns `false` once the queue is closed.
     pub(super) async fn send(&self, item: Item) -> bool {
         let sender = lock(&self.0).clone();
         match sender {
@@ -42,7 +41,7 @@ impl Queue {
     }
 }
 
-/// What is queued.
+/// An item of the queue.
 pub(super) enum Item {
     /// A command.
     Job(Box<dyn Job>),

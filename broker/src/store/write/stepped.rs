@@ -1,17 +1,17 @@
 //! A stepped store: a simulation decides when a batch is committed, and how large it is.
 //!
-//! Invariant: it does what the writer's thread does, with the same committer.
+//! Invariant: it does the same as the writer's thread, with the same committer.
 
 use super::committer::Committer;
 use super::queue::Item;
 use crate::sync::mpsc;
 
-/// What a step did.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing was queued.
     Idle,
-    /// A batch was run; it is committed, or the database has failed over it.
+    /// A batch was run; it is committed, or the database has failed.
     Batch {
         /// Whether it is committed.
         committed: bool,

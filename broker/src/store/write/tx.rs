@@ -1,8 +1,8 @@
 //! A command's view of the database while it runs: the connection, the time, fresh ids and event
-//! numbers, and the effects to come.
+//! numbers, and its effects.
 //!
-//! Invariant: what a command that fails took here is given back, so ids and event numbers have no
-//! holes that anybody could see.
+//! Invariant: the numbers that a failed command took are released, so committed ids and event
+//! numbers have no holes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -16,14 +16,14 @@ use crate::store::effect::Effect;
 use crate::store::effect::PresenceChange;
 use crate::store::key::AgentKey;
 
-/// The counters behind ids and event numbers, kept by the writer between commands.
+/// The counters of ids and event numbers, kept by the writer between commands.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Counters {
     last_id: Cell<u64>,
     last_event: Cell<u64>,
 }
 
-/// Where the counters stood at some moment.
+/// The counters at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) struct Mark {
     last_id: u64,
@@ -32,9 +32,9 @@ pub(in crate::store) struct Mark {
 }
 
 impl Counters {
-    /// Reads the counters, never going back behind what this process already gave out. Every number
-    /// that was given out stands in a row of its own, so the newest rows tell, without a page to
-    /// write at each commit; pruning keeps what it may take away in `meta`.
+    /// Reads the counters, but never goes back below a number that this process has assigned. Every
+    /// assigned number is stored in a row of its own, so the newest rows have it, and no commit has
+    /// to write a page for it. Pruning stores the numbers that it may delete in `meta`.
     pub(in crate::store) fn load(&self, conn: &Connection) -> rusqlite::Result<()> {
         let ids = [
             read(conn, "SELECT value FROM meta WHERE key = 'last_id'")?,
@@ -72,7 +72,7 @@ pub struct Tx<'c> {
     effects: RefCell<Vec<Effect>>,
     /// The time of the transaction.
     pub now: Now,
-    /// Whether somebody works off what waits on the operator.
+    /// Whether a notifier drains the operator outbox.
     pub attention: bool,
 }
 
@@ -86,7 +86,7 @@ impl<'c> Tx<'c> {
         Self { conn, counters, effects: RefCell::default(), now, attention }
     }
 
-    /// The next number of the hive's one sequence.
+    /// Returns the next number of the hive's one sequence.
     #[must_use]
     pub fn next_id(&self) -> u64 {
         let id = self.counters.last_id.get() + 1;
@@ -94,7 +94,7 @@ impl<'c> Tx<'c> {
         id
     }
 
-    /// The number of the next event.
+    /// Returns the number of the next event.
     #[must_use]
     pub fn next_event(&self) -> u64 {
         let sequence = self.counters.last_event.get() + 1;
@@ -102,7 +102,7 @@ impl<'c> Tx<'c> {
         sequence
     }
 
-    /// Has this done once the transaction is on disk.
+    /// Adds an effect, applied once the transaction is on disk.
     pub fn after_commit(&self, effect: Effect) {
         if hive_fault::planted!(LostWake) && matches!(effect, Effect::Wake(_)) {
             return;
@@ -113,7 +113,7 @@ impl<'c> Tx<'c> {
         }
     }
 
-    /// The agents that somebody may be waiting for, as it stands.
+    /// Returns the agents for which this transaction has hints so far.
     pub(in crate::store) fn woken(&self) -> BTreeSet<AgentKey> {
         let woken = |effect: &Effect| match *effect {
             Effect::Wake(agent) | Effect::Session(agent) => Some(agent),
@@ -153,8 +153,8 @@ impl<'c> Tx<'c> {
         self.effects.borrow_mut().truncate(mark.effects);
     }
 
-    /// Keeps the counters apart from the rows; to be called before rows that carry their newest
-    /// numbers may go.
+    /// Stores the counters apart from the rows; to be called before rows that carry the newest
+    /// numbers may be deleted.
     pub(in crate::store) fn keep_counters(&self) -> rusqlite::Result<()> {
         for (key, counter) in
             [("last_id", &self.counters.last_id), ("last_event", &self.counters.last_event)]

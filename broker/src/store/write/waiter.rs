@@ -1,4 +1,4 @@
-//! Waiters: commands that wait until there is something for them, above all the mail of an inbox.
+//! Waiters: commands that wait for an event, above all for mail in an inbox.
 //!
 //! ```text
 //!   waiter ──► polled in a batch ── pending ──► waits at the writer
@@ -38,16 +38,16 @@ pub enum Poll<T> {
     },
 }
 
-/// What the caller of a waiter learns.
+/// The state of a waiter, as its caller gets it.
 #[derive(Debug)]
 pub enum Progress<T, E> {
-    /// It is over.
+    /// The waiter is over.
     Done(Result<T, E>),
-    /// It is pending.
+    /// The waiter is pending.
     Waiting {
         /// The answer for a caller that does not wait.
         so_far: T,
-        /// When to retry, if nothing happens before.
+        /// When to retry, if no hint comes before.
         next_due: Option<BootTime>,
     },
 }
@@ -83,7 +83,7 @@ impl<T, E: CommandError> Waiter<T, E> {
         self.queue(Item::Retry(self.id)).await;
     }
 
-    /// Ends it; returns the result if it was ready before it was cancelled.
+    /// Cancels it; returns the result if it was ready before.
     pub async fn cancel(mut self) -> Option<Result<T, E>> {
         self.is_over = true;
         self.queue(Item::Cancel(self.id)).await;
@@ -177,11 +177,11 @@ where
 struct Kept {
     agent: AgentKey,
     waiter: Box<dyn Pollable>,
-    /// Its caller has been notified that it waits. One that has not is refused with its batch, as a
-    /// command is.
+    /// Whether its caller has been notified that it waits. If not, it is refused with its batch, as
+    /// a command is.
     is_notified: bool,
-    /// Its caller cancelled it in the batch in which it was ready. If that batch is aborted, only
-    /// the next poll can find the result again.
+    /// Whether its caller cancelled it in the batch in which it was ready. If that batch is
+    /// aborted, only the next poll can find the result again.
     is_cancelled: bool,
 }
 
@@ -226,7 +226,7 @@ impl Waiters {
         }
     }
 
-    /// Removes a waiter with an error: what it found in an aborted batch is not known.
+    /// Removes a waiter with an error: its result in an aborted batch is not known.
     pub(super) fn refuse(&mut self, id: u64, problem: &Arc<str>) {
         if let Some(waiter) = self.get(id) {
             waiter.abort(problem);

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A thread runs the batches with a [`Committer`]; a simulation steps them instead. A batch takes
-//! what is queued and does not wait for more: the sync is the batching window. Invariant: each
+//! the queued items and does not wait for more: the sync is the batching window. Invariant: each
 //! caller that queued an item is answered exactly once.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,7 +32,7 @@ const BATCH_COMMANDS: usize = 512;
 /// Pause between attempts to open a faulted database again.
 const RECOVERY_PAUSE: Duration = Duration::from_millis(500);
 
-/// The writer, as the store holds it.
+/// The store's end of the writer.
 #[derive(Debug)]
 pub(in crate::store) struct Writer {
     queue: Arc<Queue>,
@@ -89,7 +89,7 @@ impl Writer {
         Waiter::new(id, Arc::clone(&self.queue), receiver)
     }
 
-    /// Lets the thread finish what is queued, and waits for it.
+    /// Lets the thread finish the queue, and waits for it.
     pub(in crate::store) fn close(&self) {
         self.queue.close();
         let thread = lock(&self.thread).take();
@@ -107,7 +107,7 @@ impl Drop for Writer {
     }
 }
 
-/// The thread: batches until the queue is closed and empty.
+/// Runs batches on the thread until the queue is closed and empty.
 fn run(mut committer: Committer, mut items: mpsc::Receiver<Item>) {
     loop {
         while !committer.is_open() && !committer.recover() {
@@ -141,7 +141,7 @@ where
 {
     fn run(&mut self, tx: &Tx<'_>) -> Ran {
         let command = self.command.take().expect("a job runs once");
-        // A panic is a bug in one command; the others and the daemon go on.
+        // A panic is a bug in one command; the others and the daemon continue.
         let answer = catch_unwind(AssertUnwindSafe(|| command(tx)))
             .unwrap_or_else(|_| Err(StoreError::Panicked.into()));
         let ran = match answer.as_ref().map_err(CommandError::storage) {

@@ -33,7 +33,7 @@ pub(super) struct Item {
     pub(super) tried: u32,
     pub(super) not_before: Option<i64>,
     pub(super) holder: Option<Holder>,
-    /// A consumer's last token, and whether that consumer gave it back.
+    /// A consumer's last token, and whether that consumer nacked it.
     pub(super) token: Option<String>,
     pub(super) nacked: bool,
     pub(super) by_operator: bool,
@@ -406,7 +406,7 @@ impl Agent {
             let Some(Holder::Consumer { until }) = item.holder else { continue };
             if until <= at.boot {
                 item.nacked = false;
-                // A time of 0 is one of before a reboot: nobody's fault.
+                // A time of 0 is from before a reboot: it ends without blame.
                 if until == 0 {
                     item.back();
                 } else {
@@ -474,7 +474,7 @@ impl Agent {
         item.state == State::Acked && !item.by_operator
     }
 
-    /// A consumer gives back; the state it is told, if that is accepted.
+    /// Nacks a consumer's delivery; returns its new state, if the nack is accepted.
     pub(super) fn nack(
         &mut self,
         message: u64,
