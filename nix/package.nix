@@ -14,7 +14,6 @@ let
       ../Cargo.toml
       ../Cargo.lock
       ../core
-      ../log
       ../proto
       ../broker
       ../harness

@@ -5,6 +5,7 @@
 //! Invariant: whatever was answered "accepted" is on disk before the process ends.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -177,8 +178,10 @@ fn start_reconcilers(
     start
         .reconciler(background::RETENTION, move |engine, stop| task::retention(engine, keep, stop));
     start.reconciler(background::SEARCH, task::search);
+    // The reporter begins with this status.
+    let is_shown_serving = Arc::new(AtomicBool::new(true));
     start.reconciler(background::HEALTH, move |engine, stop| {
-        task::health(engine, health.clone(), stop)
+        task::health(engine, health.clone(), Arc::clone(&is_shown_serving), stop)
     });
 }
 

@@ -12,12 +12,14 @@ pub fn start(label: &str) {
     let asked = ["HIVE_LOG", "RUST_LOG"]
         .into_iter()
         .find_map(|name| std::env::var(name).ok().filter(|text| !text.is_empty()));
-    let filter = asked
-        .as_deref()
-        .and_then(|text| hive_log::parse(text).ok())
-        .unwrap_or_else(|| hive_log::parse(DEFAULT_FILTER).expect("the default is a filter"));
+    let mut invalid = Vec::new();
+    let asked = asked.as_deref().unwrap_or(DEFAULT_FILTER);
+    let filter = hive_log::parse_lossy(asked, |error| invalid.push(error));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     // Fails only if a test has set a logger before.
     let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
+    for error in invalid {
+        tracing::warn!(%error, "a part of the log filter was left out");
+    }
     tracing::debug!(label, "hive-mcp starts");
 }

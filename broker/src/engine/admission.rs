@@ -1,8 +1,8 @@
 //! Admission: the checks before a message, a question, a reminder or a wake is accepted.
 //!
-//! An agent is limited by its policy, and if that has no value, by the limits of the hive. The
-//! operator is not limited. Invariant: a check that fails changes nothing. The rate is checked
-//! last, so a refused call costs no message of the minute.
+//! An agent is bounded by its policy, and by the limits of the hive for what the policy does not
+//! state. The operator is bounded by the room in an inbox alone. Invariant: a check that fails
+//! changes nothing, and the rate is taken last, so a refused call costs no message of the minute.
 
 use std::sync::Arc;
 

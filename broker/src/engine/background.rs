@@ -15,7 +15,8 @@ use super::Engine;
 pub const LEASES: &str = "leases";
 /// Sweeps questions and reminders, by the wall clock.
 pub const DEADLINES: &str = "deadlines";
-/// Notifies the operator of the rows of the operator outbox.
+/// Reads the operator outbox and starts notifications. A notification that fails is not a failed
+/// run: its row stays in the outbox.
 pub const OUTBOX: &str = "operator-outbox";
 /// Deletes settled mail after the retention time.
 pub const RETENTION: &str = "retention";

@@ -10,11 +10,14 @@ mod attention;
 mod search;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hive_core::time::BootTime;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tonic_health::ServingStatus::{NotServing, Serving};
 
 use crate::engine::{Engine, Refusal};
 use crate::store::Health;
@@ -25,13 +28,15 @@ use crate::engine::background::{HEALTH, LEASES, RETENTION};
 
 /// Pause after a failed run.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// Longest pause before a reconciler that panics again and again starts again.
+const RESTART_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Period of the deletion of old rows.
 const RETENTION_PERIOD: Duration = Duration::from_secs(3600);
 /// Pause between two steps of deleting, so that sends run in between.
 const RETENTION_STEP_PAUSE: Duration = Duration::from_millis(20);
 
-/// Runs a reconciler until `stop`. After a panic it starts again after a pause, because it has no
-/// input and keeps no state that a run needs.
+/// Runs a reconciler until `stop`. One that panics starts again after a pause that doubles: all
+/// that it does can be done twice.
 pub async fn keep_running<F, R>(
     name: &'static str,
     engine: Arc<Engine>,
@@ -42,7 +47,9 @@ pub async fn keep_running<F, R>(
     R: Future<Output = ()> + Send + 'static,
 {
     let mut run = JoinSet::new();
+    let mut pause = RETRY_PAUSE;
     loop {
+        let start = Instant::now();
         run.spawn(reconciler(Arc::clone(&engine), stop.clone()));
         match run.join_next().await {
             Some(Err(error)) if error.is_panic() => {
@@ -50,9 +57,13 @@ pub async fn keep_running<F, R>(
             }
             _ => return,
         }
-        if stop.run_until_cancelled(tokio::time::sleep(RETRY_PAUSE)).await.is_none() {
+        if start.elapsed() > RESTART_PAUSE_MAX {
+            pause = RETRY_PAUSE;
+        }
+        if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
             return;
         }
+        pause = RESTART_PAUSE_MAX.min(2 * pause);
     }
 }
 
@@ -95,7 +106,10 @@ async fn sweep(engine: &Engine) -> Result<Option<BootTime>, Refusal> {
 pub async fn retention(engine: Arc<Engine>, keep: Duration, stop: CancellationToken) {
     loop {
         let pause = match engine.sweep_retention(keep).await {
-            Ok(true) => RETENTION_STEP_PAUSE,
+            Ok(true) => {
+                engine.task_succeeded(RETENTION);
+                RETENTION_STEP_PAUSE
+            }
             Ok(false) => {
                 match search::prune(&engine, keep, &stop).await {
                     Ok(()) => engine.task_succeeded(RETENTION),
@@ -115,30 +129,26 @@ pub async fn retention(engine: Arc<Engine>, keep: Duration, stop: CancellationTo
     }
 }
 
-/// Copies to the health service whether the database can be used, and that the broker ends.
+/// Shows in the health service whether the database can be used, and that the broker ends. A status
+/// that is shown already is not set again, because a client that watches would see a change.
 pub async fn health(
     engine: Arc<Engine>,
     reporter: tonic_health::server::HealthReporter,
+    is_shown_serving: Arc<AtomicBool>,
     stop: CancellationToken,
 ) {
     let mut health = engine.store().health();
-    // The first status of the reporter. An unchanged status is not set again, because watchers
-    // would get a change that was none.
-    let mut shown = tonic_health::ServingStatus::Serving;
     loop {
-        let serving = match &*health.borrow_and_update() {
-            Health::Ok => tonic_health::ServingStatus::Serving,
-            Health::Faulted(_) => tonic_health::ServingStatus::NotServing,
-        };
-        if serving != shown {
-            reporter.set_service_status("", serving).await;
-            shown = serving;
+        let is_serving = *health.borrow_and_update() == Health::Ok;
+        if is_shown_serving.swap(is_serving, Ordering::Relaxed) != is_serving {
+            let status = if is_serving { Serving } else { NotServing };
+            reporter.set_service_status("", status).await;
         }
         engine.task_succeeded(HEALTH);
         tokio::select! {
             changed = health.changed() => if changed.is_err() { return },
             () = stop.cancelled() => {
-                reporter.set_service_status("", tonic_health::ServingStatus::NotServing).await;
+                reporter.set_service_status("", NotServing).await;
                 return;
             }
         }

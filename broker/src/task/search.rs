@@ -28,7 +28,10 @@ pub async fn search(engine: Arc<Engine>, stop: CancellationToken) {
         // A commit from here on is a reason to run again.
         newest.borrow_and_update();
         let pause = match engine.index_search().await {
-            Ok(true) => STEP_PAUSE,
+            Ok(true) => {
+                engine.task_succeeded(SEARCH);
+                STEP_PAUSE
+            }
             Ok(false) => {
                 engine.task_succeeded(SEARCH);
                 retry = RETRY_PAUSE;

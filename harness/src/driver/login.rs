@@ -1,8 +1,8 @@
-//! claude's login dialogue for an operator: a pseudo-terminal here, theirs at the other end of the
-//! broker.
+//! claude's login dialogue for an operator: a pseudo-terminal here, the operator's terminal at the
+//! other end of the broker.
 //!
-//! Invariant: the dialogue ends with the operator's connection, leaves no process, and nothing that
-//! goes through it is logged.
+//! Invariant: the dialogue ends with the operator's connection, leaves no process, and none of its
+//! content is logged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,19 +23,19 @@ use crate::turn::input::{LoginWanted, Terminal};
 use crate::turn::output::Signal;
 use crate::wire::login::{Act, Dialogue, End};
 
-/// How long the dialogue has to end when the operator has gone.
+/// Maximum time for the dialogue to end when the operator has gone.
 const END_PATIENCE: Duration = Duration::from_secs(3);
-/// How long its last words may take when it has ended.
+/// Maximum time for its last output when it has ended.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// How long nothing may be typed: mail waits as long as the dialogue is open.
+/// Longest time without input: mail waits while the dialogue is open.
 const SILENCE_MAX: Duration = Duration::from_secs(15 * 60);
-/// Most bytes that wait for the dialogue to read them.
+/// Maximum bytes of input that wait for the dialogue.
 const TYPED_MAX: usize = 64 * 1024;
 const LEFT: &str = "the operator left before the dialogue was over";
 
-/// Holds the dialogue to its end; whether claude says that it went well.
+/// Runs the dialogue to its end; returns whether claude reports success.
 pub async fn hold(link: Link, config: Arc<Config>, runner: Runner, wanted: LoginWanted) -> bool {
-    // It has the login of before.
+    // The resident claude has the previous login.
     runner.end_resident().await;
     let Some(mut dialogue) = connect(link, wanted.login_id).await else {
         return false;
@@ -59,16 +59,16 @@ pub async fn hold(link: Link, config: Arc<Config>, runner: Runner, wanted: Login
     went_well
 }
 
-/// Tells the operator why there is no dialogue now.
+/// Notifies the operator why there is no dialogue now.
 pub async fn refuse(link: Link, login_id: u64, words: String) {
     if let Some(dialogue) = connect(link, login_id).await {
         last_word(dialogue, End { error: words, ..End::default() }).await;
     }
 }
 
-/// Tells the operator, who may have gone, how it ended.
+/// Notifies the operator, if still connected, how it ended.
 async fn last_word(dialogue: Dialogue, end: End) {
-    let _ = timeout(END_PATIENCE, dialogue.end(end)).await;
+    dialogue.end(end, END_PATIENCE).await;
 }
 
 async fn connect(mut link: Link, login_id: u64) -> Option<Dialogue> {
@@ -127,7 +127,7 @@ async fn talk(
     let mut silent_until = Instant::now() + SILENCE_MAX;
     let (status, error) = loop {
         tokio::select! {
-            // A terminal whose last process has gone fails to be read.
+            // Reading a terminal fails when its last process has gone.
             count = read.read(&mut buffer) => match count {
                 Ok(count @ 1..) => {
                     if !dialogue.show(&buffer[..count]).await {
@@ -139,7 +139,7 @@ async fn talk(
             // Another process may hold the terminal longer than the dialogue lasts.
             status = child.wait() => break (status.ok(), ""),
             count = write.write(&typed), if !typed.is_empty() => {
-                // A terminal that takes nothing any more is noticed above.
+                // The read above notices a terminal that accepts no more input.
                 typed.drain(..count.unwrap_or(typed.len()));
             }
             act = dialogue.next(), if typed.len() < TYPED_MAX => match act {
@@ -162,7 +162,7 @@ async fn talk(
         Some(status) => Some(status),
         None => timeout(END_PATIENCE, child.wait()).await.ok().and_then(Result::ok),
     };
-    // What it said last is in the terminal still.
+    // Its last output may still be in the terminal.
     while let Ok(Ok(count @ 1..)) = timeout(LAST_WORDS, read.read(&mut buffer)).await {
         if !dialogue.show(&buffer[..count]).await {
             break;

@@ -1,4 +1,4 @@
-//! The calls of programs beside the agent: mail to it, and loose ends.
+//! The calls of co-processes: mail to the agent, and loose ends.
 
 use hive_core::name::Label;
 use hive_proto::v1;
@@ -10,7 +10,7 @@ use tonic::transport::Channel;
 /// The receipt of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Receipt {
-    /// Its number.
+    /// Number of the message.
     pub message_id: u64,
     /// The number of the message that it superseded; 0 for none.
     pub superseded_message_id: u64,

@@ -1,5 +1,7 @@
 //! The stream of a login dialogue.
 
+use std::time::Duration;
+
 use hive_proto::v1;
 use hive_proto::v1::serve_login_request::Step;
 use hive_proto::v1::serve_login_response::Step as Said;
@@ -12,7 +14,7 @@ use tonic::{Status, Streaming};
 use super::session::terminal;
 use crate::turn::input::Terminal;
 
-/// Most steps that wait for the broker.
+/// Maximum steps that wait for the broker.
 const QUEUE_MAX: usize = 16;
 
 /// How a dialogue ended.
@@ -26,12 +28,12 @@ pub struct End {
     pub exit_code: i32,
 }
 
-/// What the operator does.
+/// An action of the operator.
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// Types.
+    /// Input of the terminal.
     Input(Vec<u8>),
-    /// Changes the size of the terminal.
+    /// A new size of the terminal.
     Resize(Terminal),
 }
 
@@ -63,8 +65,8 @@ impl Dialogue {
         self.to_operator.send(request(Step::Output(output.to_vec()))).await.is_ok()
     }
 
-    /// Waits until the operator does something; `None`: the operator is gone, or does what this
-    /// version does not know.
+    /// Waits for an action of the operator; `None`: the operator is gone, or the action is unknown
+    /// to this version.
     pub async fn next(&mut self) -> Option<Act> {
         Some(match self.from_operator.message().await.ok().flatten()?.step? {
             Said::Input(bytes) => Act::Input(bytes),
@@ -72,15 +74,17 @@ impl Dialogue {
         })
     }
 
-    /// Sends the end, and waits until the broker has it. Dropping the stream earlier would take the
-    /// end back.
-    pub async fn end(self, end: End) {
+    /// Sends the end, and waits until the broker has it. A stream that is dropped earlier
+    /// would lose the end.
+    pub async fn end(self, end: End, patience: Duration) {
         let Self { to_operator, mut from_operator } = self;
         let End { logged_in, error, exit_code } = end;
         let end = v1::LoginEnd { logged_in, error, exit_code };
         if to_operator.send(request(Step::End(end))).await.is_ok() {
             drop(to_operator);
-            while let Ok(Some(_)) = from_operator.message().await {}
+            let confirmed = async { while let Ok(Some(_)) = from_operator.message().await {} };
+            // A broker that does not confirm may be gone.
+            let _ = tokio::time::timeout(patience, confirmed).await;
         }
     }
 }

@@ -5,8 +5,8 @@
 //! [`output`] the stream of a turn's output, [`login`] the stream of a login dialogue, [`beside`]
 //! the calls of programs beside the agent, and [`read`] makes values of `hive-core` from answers.
 //!
-//! Invariant: no other module of the harness knows a message of `hive.v1`. An answer that cannot be
-//! read is a refusal; a value of a newer broker that this version does not know ends no turn.
+//! Invariant: no other module of the harness knows a message of `hive.v1`. An unreadable answer is
+//! a refusal; an unknown value of a newer broker ends no turn.
 
 pub mod beside;
 pub mod login;
@@ -22,7 +22,7 @@ use hive_proto::convert::time::timestamp;
 use hive_proto::v1;
 use tonic::Status;
 
-/// Returns a time as RFC 3339 writes it, with as many digits as it needs.
+/// Returns a time in RFC 3339, with as many digits as it needs.
 #[must_use]
 pub fn rfc3339(time: WallTime) -> String {
     timestamp(time).to_string()
@@ -34,7 +34,7 @@ pub fn state_name(state: HarnessState) -> &'static str {
     v1::HarnessState::from(state).as_str_name()
 }
 
-/// Returns the refusal that stands for an answer with this fault. It is no answer to wait for.
+/// Returns the refusal that represents an answer with this fault. It is not worth a retry.
 fn unreadable(fault: Invalid) -> Status {
     Status::internal(format!("the broker's answer cannot be read: {fault}"))
 }

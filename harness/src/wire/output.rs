@@ -10,7 +10,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 use tonic::transport::Channel;
 
-/// Where a line comes from.
+/// Source of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// claude's stdout.
@@ -26,9 +26,9 @@ pub enum Source {
 pub struct Line {
     /// Its number within the turn.
     pub sequence: u64,
-    /// Where it comes from.
+    /// Source of the line.
     pub source: Source,
-    /// Its text.
+    /// Text of the line.
     pub text: String,
     /// When it was written.
     pub time: WallTime,

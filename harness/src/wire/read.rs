@@ -3,10 +3,14 @@
 //! Invariant: what the harness does not need, or can do without, makes no answer unreadable. An
 //! enum value that this version does not know is read as the one that claims least.
 
+use std::time::Duration;
+
 use hive_core::agent::Agent;
 use hive_core::command::Command;
 use hive_core::id::TurnId;
 use hive_core::message::Origin;
+use hive_core::name::AgentName;
+use hive_core::park;
 use hive_core::tree::Kin;
 use hive_proto::convert::{Invalid, id, required};
 use hive_proto::v1;
@@ -25,13 +29,25 @@ pub fn agent(mut wire: v1::Agent) -> Result<Agent, Invalid> {
     wire.state_time.get_or_insert_default();
     // One without a policy may use no tool.
     wire.policy.get_or_insert_default();
-    let park = wire.park.take().and_then(|park| passable(park.try_into(), "the agent's park"));
+    let park = park(wire.park.take());
     Ok(Agent { park, ..wire.try_into()? })
 }
 
-/// Reads the parent and the children of an agent; none if they cannot be read.
+/// Reads a park. One with an unknown cause is a park all along: the agent starts no turns.
+pub(super) fn park(wire: Option<v1::Park>) -> Option<park::View> {
+    let mut wire = wire?;
+    known(&mut wire.cause, v1::TurnOutcome::Unavailable);
+    if wire.remaining.is_some_and(|remaining| Duration::try_from(remaining).is_err()) {
+        wire.remaining = None;
+    }
+    passable(wire.try_into(), "the agent's park")
+}
+
+/// Reads the parent and the children of an agent, without children that cannot be read.
 pub(super) fn kin(wire: Option<v1::Kin>) -> Kin {
-    wire.and_then(|kin| passable(kin.try_into(), "the agent's kin")).unwrap_or_default()
+    let mut wire = wire.unwrap_or_default();
+    wire.children.retain(|child| AgentName::parse(&child.name).is_ok());
+    passable(wire.try_into(), "the agent's kin").unwrap_or_default()
 }
 
 /// Reads a command; the error is the number of one that this version does not know.
@@ -128,6 +144,8 @@ fn amend_reminder(wire: &mut v1::Reminder) {
 
 #[cfg(test)]
 mod tests {
+    use hive_core::turn::Outcome;
+
     use super::*;
 
     /// A number that no enum of the contract has.
@@ -140,18 +158,21 @@ mod tests {
 
     #[test]
     fn an_agent_with_values_of_a_newer_broker_is_read() {
+        let broken = Some(prost_types::Duration { seconds: 1, nanos: -1 });
         let read = agent(v1::Agent {
             name: "bob".into(),
             source: NEWER,
             state: NEWER,
             isolation: NEWER,
             kick_on_start: NEWER,
-            park: Some(v1::Park { cause: NEWER, ..v1::Park::default() }),
+            park: Some(v1::Park { cause: NEWER, remaining: broken, ..v1::Park::default() }),
             stopped: true,
             ..v1::Agent::default()
         })
         .expect("readable");
-        assert!(read.stopped && read.park.is_none() && read.policy.tool_groups.is_empty());
+        assert!(read.stopped && read.policy.tool_groups.is_empty());
+        let park = read.park.expect("a park");
+        assert_eq!((park.cause, park.remaining), (Outcome::Unavailable, None));
         let fault = agent(v1::Agent::default()).expect_err("an agent has a name");
         assert_eq!(fault.path, "name");
     }

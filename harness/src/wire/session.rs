@@ -20,11 +20,11 @@ pub struct Attached {
     pub session_token: String,
     /// The number of the session.
     pub session_epoch: u64,
-    /// What the machine works with.
+    /// Values for the machine.
     pub facts: Attachment,
 }
 
-/// What the broker sends over the stream.
+/// A message of the broker over the stream.
 #[derive(Debug)]
 pub enum Sent {
     /// The session began, or goes on.
@@ -83,7 +83,7 @@ fn sent(step: Step) -> Result<Sent, Invalid> {
         Step::Attached(wire) => Sent::Attached(Box::new(attached(wire)?)),
         Step::Command(wire) => read::command(wire).map_or_else(Sent::UnknownCommand, Sent::Command),
         Step::AgentChanged(wire) => Sent::AgentChanged(Box::new(read::agent(wire)?)),
-        Step::KinChanged(wire) => Sent::KinChanged(wire.try_into()?),
+        Step::KinChanged(wire) => Sent::KinChanged(read::kin(Some(wire))),
         Step::LoginWanted(v1::LoginWanted { login_id, terminal: size }) => {
             Sent::LoginWanted(LoginWanted {
                 login_id,

@@ -78,8 +78,7 @@ pub async fn end(
         pending = pending_count,
         "turn settled"
     );
-    let park = park.and_then(|park| read::passable(park.try_into(), "the agent's park"));
-    Ok(Answer { pending_count, next_turn_requested, park })
+    Ok(Answer { pending_count, next_turn_requested, park: read::park(park) })
 }
 
 fn end_request(session_token: String, request_id: &str, ending: Ending) -> v1::EndTurnRequest {

@@ -18,10 +18,11 @@ pub(crate) fn page() -> String {
         | class | counts until |\n| --- | --- |\n\
         | short | it is answered |\n\
         | page | it is answered; the next page of the same agent waits until it has been read, or 20 ms |\n\
-        | long poll | it waits |\n\
+        | long poll | it waits, and 10 ms have passed |\n\
         | stream | it is open |\n\
-        | client stream | its first message is accepted |\n\
-        | job | it is admitted |\n\n\
+        | watch | as a page, because it begins with one |\n\
+        | client stream | its first message is accepted, and 10 ms have passed |\n\
+        | job | it is admitted, and 10 ms have passed |\n\n\
         | request | largest message |\n| --- | --- |\n\
         | plain | {REQUEST_BYTES_MAX} bytes |\n\
         | body | the limit of a body, and {REQUEST_FIELDS_BYTES_MAX} bytes |\n\
@@ -54,6 +55,7 @@ fn class_name(class: Class) -> &'static str {
         Class::Page => "page",
         Class::LongPoll => "long poll",
         Class::Stream => "stream",
+        Class::Watch => "watch",
         Class::ClientStream => "client stream",
         Class::Job => "job",
     }

@@ -41,7 +41,7 @@ pub(in crate::rpc) async fn fairly<E: Send + 'static>(
     class: Class,
     call: impl Future<Output = Answered<E>> + Send + 'static,
 ) -> Answered<E> {
-    if class != Class::Page {
+    if !matches!(class, Class::Page | Class::Watch) {
         return Ok(worked(tasks, bounds.at_work, class, call)
             .await?
             .map(|body| answer::holding(place, body)));
@@ -97,8 +97,13 @@ async fn worked<E>(
 async fn before_the_answer(class: Class, released: &Notify) {
     let is_released = async {
         match class {
-            Class::LongPoll | Class::ClientStream | Class::Job => released.notified().await,
-            Class::Short | Class::Page | Class::Stream => std::future::pending().await,
+            // Not before the pause that a refusal, or a caller that goes away, costs.
+            Class::LongPoll | Class::ClientStream | Class::Job => {
+                tokio::join!(released.notified(), tokio::time::sleep(PAUSE))
+            }
+            Class::Short | Class::Page | Class::Stream | Class::Watch => {
+                std::future::pending().await
+            }
         }
     };
     // The permit is released in both cases.
@@ -248,6 +253,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_long_poll_that_is_dropped_at_once_costs_as_much_as_a_refusal() {
+        let (bounds, start) = (bounds(), Instant::now());
+        let waiting = async {
+            permit::release();
+            pending().await
+        };
+        assert!(timeout(HARDLY, call(&bounds, Class::LongPoll, waiting)).await.is_err());
+        drop(call(&bounds, Class::Short, ready(served())).await);
+        assert_eq!(start.elapsed(), HARDLY + PAUSE);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_call_releases_its_permit_by_its_class() {
         let waiting = || async {
             permit::release();
@@ -256,9 +273,9 @@ mod tests {
         for (class, expected) in [
             (Class::Short, WORK_MAX),
             (Class::Stream, WORK_MAX),
-            (Class::LongPoll, Duration::ZERO),
-            (Class::ClientStream, Duration::ZERO),
-            (Class::Job, Duration::ZERO),
+            (Class::LongPoll, PAUSE),
+            (Class::ClientStream, PAUSE),
+            (Class::Job, PAUSE),
         ] {
             let (bounds, start) = (bounds(), Instant::now());
             let mut first = std::pin::pin!(call(&bounds, class, waiting()));

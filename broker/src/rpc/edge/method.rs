@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use Class::{ClientStream, Job, LongPoll, Page, Short, Stream};
+use Class::{ClientStream, Job, LongPoll, Page, Short, Stream, Watch};
 use Size::{Answer, Body, List, Plain, Question};
 
 use super::conn::Owner;
@@ -28,6 +28,8 @@ pub enum Class {
     LongPoll,
     /// When the stream of responses is open.
     Stream,
+    /// As a page, because it begins with one.
+    Watch,
     /// When the first message of the client has been accepted.
     ClientStream,
     /// When it has been admitted; it may run for minutes.
@@ -120,6 +122,7 @@ impl Method {
     pub fn class_on(&self, owner: &Owner) -> Class {
         match (self.class, owner) {
             (Page, Owner::Operator) => Short,
+            (Watch, Owner::Operator) => Stream,
             (class, _) => class,
         }
     }
@@ -171,7 +174,7 @@ pub const METHODS: &[Method] = &[
     both("/hive.v1.QuestionService/CancelQuestion", Short).mutating(),
     both("/hive.v1.QuestionService/GetQuestion", Short),
     both("/hive.v1.QuestionService/ListQuestions", Page),
-    both("/hive.v1.QuestionService/WatchQuestions", Stream),
+    both("/hive.v1.QuestionService/WatchQuestions", Watch),
     both("/hive.v1.ReminderService/CreateReminder", Short).mutating().sized(Body),
     both("/hive.v1.ReminderService/CancelReminder", Short).mutating(),
     both("/hive.v1.ReminderService/ListReminders", Page),
@@ -190,7 +193,7 @@ pub const METHODS: &[Method] = &[
     agent("/hive.v1.TurnService/ServeLogin", ClientStream),
     both("/hive.v1.TurnHistoryService/ListTurns", Page),
     both("/hive.v1.TurnHistoryService/GetTurn", Short),
-    both("/hive.v1.TurnHistoryService/WatchTurn", Stream),
+    both("/hive.v1.TurnHistoryService/WatchTurn", Watch),
     both("/hive.v1.TurnHistoryService/GetTurnStats", Page),
     agent("/hive.v1.WakeService/Wake", Short).mutating().sized(Body).beside(),
     both("/hive.v1.TopologyService/GetSelf", Short),
@@ -201,7 +204,7 @@ pub const METHODS: &[Method] = &[
     agent("/hive.v1.StatusService/SetStatusText", Short).mutating(),
     agent("/hive.v1.StatusService/ReportHarnessStatus", Short).mutating(),
     both("/hive.v1.EventService/ListEvents", Page),
-    both("/hive.v1.EventService/WatchEvents", Stream),
+    both("/hive.v1.EventService/WatchEvents", Watch),
     operator("/hive.v1.AdminService/CreateAgent", Short).mutating(),
     operator("/hive.v1.AdminService/RemoveAgent", Short).mutating(),
     operator("/hive.v1.AdminService/StopAgent", Short).mutating(),
@@ -267,7 +270,7 @@ mod tests {
                 .remove(method.path)
                 .unwrap_or_else(|| panic!("{} is no RPC, or is listed twice", method.path));
             assert_eq!(method.class == ClientStream, client, "{}", method.path);
-            let streams = matches!(method.class, ClientStream | Stream | Job);
+            let streams = matches!(method.class, ClientStream | Stream | Watch | Job);
             assert!(streams || !server, "{}", method.path);
         }
         assert!(described.is_empty(), "not in the table: {described:?}");

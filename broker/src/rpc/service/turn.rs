@@ -274,7 +274,6 @@ impl v1::turn_service_server::TurnService for Rpc {
                     let id = convert::id(turn_id, TurnId::new, "turn_id")?;
                     let token = fields::token(session_token, "session_token")?;
                     self.engine.check_reporter(caller.clone(), token, id).await?;
-                    permit::release();
                     *turn.insert(id)
                 }
             };
@@ -289,6 +288,8 @@ impl v1::turn_service_server::TurnService for Rpc {
             });
             let lines = lines.collect::<Result<Vec<Line>, Status>>()?;
             kept_count += self.engine.keep_lines(turn, lines).await? as u64;
+            // The first message was accepted; later ones come for as long as the turn runs.
+            permit::release();
         }
         Ok(Response::new(v1::ReportTurnEventsResponse { kept_count }))
     }

@@ -78,6 +78,9 @@ fn told<T>(
 fn background_tasks(status: &GetBrokerStatusResponse, list: &mut List) {
     const NAME: &str = "background";
     let tasks = &status.background_tasks;
+    if tasks.is_empty() {
+        return list.not_checked(NAME, "the broker has not reported the run of a task yet");
+    }
     let failing: Vec<_> = tasks.iter().filter(|task| task.failure_count > 0).collect();
     for task in &failing {
         let (name, error) = (visible_line(&task.name), visible_line(&task.error));
