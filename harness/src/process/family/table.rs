@@ -1,4 +1,4 @@
-//! The table of processes, read from `/proc`, and who stands below whom in it.
+//! The table of processes, read from `/proc`, and the descendants of a process in it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,7 +8,7 @@ use super::{Process, all};
 /// A process as its line in `/proc` shows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Which one.
+    /// Id and start time.
     pub process: Process,
     /// The number of its parent.
     pub parent: i32,
@@ -18,13 +18,13 @@ pub struct Entry {
     pub is_zombie: bool,
 }
 
-/// All processes that can be seen.
+/// Returns all visible processes.
 #[must_use]
 pub fn snapshot() -> Vec<Entry> {
     all().filter_map(read).collect()
 }
 
-/// Everything below `root`, without the processes that are spared and what is below those.
+/// Returns the descendants of `root`, without spared processes and their descendants.
 #[must_use]
 pub fn below(root: i32, entries: &[Entry], is_spared: impl Fn(&Entry) -> bool) -> Vec<Entry> {
     let mut children: HashMap<i32, Vec<Entry>> = HashMap::new();
@@ -44,16 +44,16 @@ pub fn below(root: i32, entries: &[Entry], is_spared: impl Fn(&Entry) -> bool) -
     found
 }
 
-/// The process with this number now.
+/// Returns the entry of the process that has this number now.
 #[must_use]
 pub fn read(pid: i32) -> Option<Entry> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     parse(pid, &stat)
 }
 
-/// The environment that a process was started with; empty for zombies. `None` where a process that
-/// lives shows none, or not the same twice: it has none, or it is in the midst of an `exec`, in
-/// which the kernel takes the old one away and does not show the new one yet.
+/// Returns the environment with which a process was started; empty for zombies. `None` if a live
+/// process shows none, or two different ones: it has none, or is inside an `exec`. The kernel then
+/// has removed the old one and does not show the new one yet.
 #[must_use]
 pub fn environment(process: Process) -> Option<Vec<u8>> {
     let look = || fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
@@ -62,13 +62,14 @@ pub fn environment(process: Process) -> Option<Vec<u8>> {
     (is_whole || !lives(process)).then_some(environment)
 }
 
-/// Whether this very process lives.
+/// Returns whether this exact process lives.
 #[must_use]
 pub fn lives(process: Process) -> bool {
     read(process.pid).is_some_and(|entry| entry.process == process && !entry.is_zombie)
 }
 
-/// The line of `/proc/PID/stat`. The name in parentheses may contain anything, parentheses too.
+/// Parses the line of `/proc/PID/stat`. The name in parentheses may contain any character,
+/// parentheses too.
 fn parse(pid: i32, stat: &str) -> Option<Entry> {
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
@@ -83,8 +84,8 @@ fn parse(pid: i32, stat: &str) -> Option<Entry> {
 mod tests {
     use super::*;
 
-    /// Of a process that does nothing but exec itself every hundredth look shows no environment, or
-    /// the half of one.
+    /// If a process does nothing but `exec` itself, every hundredth read shows no environment, or
+    /// half of one.
     #[test]
     fn what_execs_is_not_taken_for_one_without_an_environment() {
         let script = "[ $1 = 0 ] && exit; exec bash -c \"$0\" \"$0\" $(($1 - 1))";
@@ -96,7 +97,7 @@ mod tests {
             .expect("bash starts");
         let process =
             read(i32::try_from(child.id()).expect("a number")).expect("it is there").process;
-        let (mut right, mut wrong) = (0_u32, 0_u32);
+        let (mut right, mut wrong, mut was_right) = (0_u32, 0_u32, true);
         while child.try_wait().expect("it can be waited for").is_none() {
             let found = environment(process);
             if let Some(found) = found
@@ -104,10 +105,12 @@ mod tests {
             {
                 let is_right = super::super::tasks::mark(&found) == Some("n:1");
                 right += u32::from(is_right);
-                wrong += u32::from(!is_right);
+                // A process that is preempted in mid-exec shows the same to many looks in a row.
+                wrong += u32::from(was_right && !is_right);
+                was_right = is_right;
             }
         }
-        assert!(right > 0 && wrong <= right / 1000, "{wrong} of {right} looks were wrong");
+        assert!(right > 0 && wrong <= 3, "{wrong} of 300 execs, {right} right looks");
     }
 
     #[test]
